@@ -1,0 +1,91 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("ExistentialAny"),
+]
+
+let collections: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
+let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
+let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdTLS: Target.Dependency = .product(name: "HummingbirdTLS", package: "hummingbird")
+let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", package: "hummingbird")
+
+let package = Package(
+    name: "larder",
+    platforms: [.macOS(.v15)],
+    products: [.executable(name: "larder", targets: ["LarderServer"])],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
+        .package(
+            url: "https://github.com/apple/swift-configuration", exact: "1.4.0",
+            traits: [.defaults, "YAML", "CommandLineArguments"]),
+        .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-http-structured-headers", exact: "1.7.0"),
+        .package(url: "https://github.com/apple/swift-http-types", exact: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", exact: "2.37.6"),
+        .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"),
+        .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
+    ],
+    targets: [
+        .target(name: "CLinux"),
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .target(name: "CacheCore", dependencies: [collections], swiftSettings: settings),
+        .target(
+            name: "CacheStore",
+            dependencies: ["CacheCore", "CLinux", logging, crypto, .product(name: "GRDB", package: "GRDB.swift")],
+            swiftSettings: settings),
+        .target(name: "CurlUpstream", dependencies: ["CacheCore", "CCurl", logging], swiftSettings: settings),
+        .target(
+            name: "CacheEngine",
+            dependencies: ["CacheCore", "CacheStore", logging, lifecycle, crypto, nio, nioPosix, collections],
+            swiftSettings: settings),
+        .target(
+            name: "CacheAPI",
+            dependencies: [
+                "CacheCore", "CacheEngine", logging, hummingbird, hummingbirdCore, hummingbirdTLS, lifecycle, crypto, nio,
+                nioPosix,
+                .product(name: "StructuredFieldValues", package: "swift-http-structured-headers"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "LarderServer",
+            dependencies: [
+                "CacheCore", "CacheStore", "CurlUpstream", "CacheEngine", "CacheAPI", logging, lifecycle,
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Configuration", package: "swift-configuration"),
+                .product(name: "Yams", package: "Yams"),
+            ],
+            swiftSettings: settings),
+        .target(
+            name: "CacheTestKit",
+            dependencies: ["CacheCore", "CacheStore", "CacheEngine", "CurlUpstream", nio, nioPosix],
+            path: "Tests/CacheTestKit", swiftSettings: settings),
+        .testTarget(name: "CacheCoreTests", dependencies: ["CacheCore"], swiftSettings: settings),
+        .testTarget(name: "CacheStoreTests", dependencies: ["CacheStore", "CacheTestKit"], swiftSettings: settings),
+        .testTarget(name: "CurlUpstreamTests", dependencies: ["CurlUpstream", "CacheTestKit"], swiftSettings: settings),
+        .testTarget(name: "CacheEngineTests", dependencies: ["CacheEngine", "CacheTestKit"], swiftSettings: settings),
+        .testTarget(
+            name: "CacheAPITests",
+            dependencies: [
+                "CacheAPI", "CacheTestKit", .product(name: "HummingbirdTesting", package: "hummingbird"),
+                .product(name: "Yams", package: "Yams"),
+            ],
+            swiftSettings: settings),
+        .testTarget(name: "LarderServerTests", dependencies: ["LarderServer", "CacheTestKit"], swiftSettings: settings),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,32 @@
+/// An asset's name everywhere: the first 128 bits of the SHA-256 of its key, as 32 lower-case hexadecimal digits.
+package struct AssetID: Hashable, Comparable, Sendable {
+    package let high: UInt64
+    package let low: UInt64
+
+    package init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    /// Nil where `text` is not 32 lower-case hexadecimal digits.
+    package init?(_ text: some StringProtocol) {
+        let isDigit: (UInt8) -> Bool = { (48...57).contains($0) || (97...102).contains($0) }
+        guard text.utf8.count == 32, text.utf8.allSatisfy(isDigit),
+            let high = UInt64(text.prefix(16), radix: 16), let low = UInt64(text.suffix(16), radix: 16)
+        else { return nil }
+        self.init(high: high, low: low)
+    }
+
+    package static func < (left: AssetID, right: AssetID) -> Bool {
+        (left.high, left.low) < (right.high, right.low)
+    }
+}
+
+extension AssetID: CustomStringConvertible {
+    package var description: String { Self.hexadecimal(high) + Self.hexadecimal(low) }
+
+    private static func hexadecimal(_ word: UInt64) -> String {
+        let digits = String(word, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+}

@@ -1,0 +1,16 @@
+/// A run of bytes of an asset: half open, offsets from the asset's first byte.
+package typealias ByteRange = Range<Int64>
+
+extension Range where Bound == Int64 {
+    /// The number of bytes in the run.
+    package var length: Int64 { upperBound - lowerBound }
+
+    /// The run of `length` bytes from `offset`; the end is clamped to `Int64.max` where the sum would overflow.
+    package init(offset: Int64, length: Int64) {
+        let (end, overflow) = offset.addingReportingOverflow(Swift.max(0, length))
+        self = offset..<(overflow ? Int64.max : end)
+    }
+
+    /// The common part of both runs; empty, at a bound of `self`, where there is none.
+    package func intersection(_ other: ByteRange) -> ByteRange { clamped(to: other) }
+}

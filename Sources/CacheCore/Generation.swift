@@ -1,0 +1,83 @@
+/// What is known of one generation of an asset: the representation's metadata, as its upstream gave it.
+package struct Generation: Hashable, Sendable {
+    package enum TypeSource: String, Hashable, Sendable { case header, `extension` }
+
+    /// Counts up from 1 with every change of the upstream's bytes.
+    package var number: Int64
+    /// Nil while the end is not known.
+    package var length: Int64?
+    package var contentType: String?
+    package var contentTypeFrom: TypeSource
+    package var validators: Validators
+    /// True: a 206 was seen. False: a range was ignored. Nil: not known.
+    package var acceptsRanges: Bool?
+    /// End-to-end header fields that are passed on with the content (`Cache-Control`, `Content-Disposition`, …).
+    package var headers: HeaderList
+    /// When the response came, or was last confirmed.
+    package var receivedAt: Timestamp
+    /// The response's age when it came (RFC 9111 §4.2.3).
+    package var initialAge: Duration
+    /// Until when it may be used without asking the upstream again; nil: must be confirmed before each use.
+    package var freshUntil: Timestamp?
+    /// Whether a shared cache may keep it (RFC 9111 §3).
+    package var isStorable: Bool
+
+    package init(
+        number: Int64 = 1, length: Int64? = nil, contentType: String? = nil, contentTypeFrom: TypeSource = .header,
+        validators: Validators = Validators(), acceptsRanges: Bool? = nil, headers: HeaderList = [:],
+        receivedAt: Timestamp, initialAge: Duration = .zero, freshUntil: Timestamp? = nil, isStorable: Bool = true
+    ) {
+        self.number = number
+        self.length = length
+        self.contentType = contentType
+        self.contentTypeFrom = contentTypeFrom
+        self.validators = validators
+        self.acceptsRanges = acceptsRanges
+        self.headers = headers
+        self.receivedAt = receivedAt
+        self.initialAge = initialAge
+        self.freshUntil = freshUntil
+        self.isStorable = isStorable
+    }
+
+    package func isFresh(at now: Timestamp) -> Bool { freshUntil.map { now < $0 } ?? false }
+
+    /// RFC 9111 §4.2.3: the age of a response served now.
+    package func age(at now: Timestamp) -> Duration { initialAge + max(.zero, now.since(receivedAt)) }
+}
+
+/// An asset as the catalog keeps it.
+package struct AssetRecord: Hashable, Sendable {
+    package var id: AssetID
+    /// What names it: `/o/{origin}/{path}?{query}`, an absolute URL, or a key the caller gave.
+    package var key: String
+    /// The mounted origin's name, or `Origin.absoluteName`.
+    package var origin: String
+    /// Where it was last fetched from; may be a signed URL, so its query is kept in memory only.
+    package var url: String
+    package var generation: Generation
+    package var createdAt: Timestamp
+    package var lastAccessAt: Timestamp
+    package var hits: Int64
+    package var isPinned: Bool
+    package var tags: [String]
+    /// The administrator's own lifetime for it, over what the origin says.
+    package var ttl: Duration?
+
+    package init(
+        id: AssetID, key: String, origin: String, url: String, generation: Generation, createdAt: Timestamp,
+        lastAccessAt: Timestamp, hits: Int64 = 0, isPinned: Bool = false, tags: [String] = [], ttl: Duration? = nil
+    ) {
+        self.id = id
+        self.key = key
+        self.origin = origin
+        self.url = url
+        self.generation = generation
+        self.createdAt = createdAt
+        self.lastAccessAt = lastAccessAt
+        self.hits = hits
+        self.isPinned = isPinned
+        self.tags = tags
+        self.ttl = ttl
+    }
+}

@@ -1,0 +1,35 @@
+/// The eviction policy an administrator sets.
+package struct PolicySettings: Hashable, Sendable {
+    package enum Algorithm: String, Hashable, Sendable, CaseIterable { case lru }
+
+    /// Real disk bytes the store may use; nil: only `minFreeDiskBytes` limits it.
+    package var capacityBytes: Int64?
+    /// Eviction starts above this part of the capacity…
+    package var highWatermark: Double
+    /// …and stops below this one.
+    package var lowWatermark: Double
+    /// What is left free on the disk for others.
+    package var minFreeDiskBytes: Int64
+    package var algorithm: Algorithm
+    /// Assets not read for this long go.
+    package var maxIdle: Duration?
+    /// Assets older than this go.
+    package var maxAge: Duration?
+    /// Bytes this young are spared, unless space is desperate.
+    package var grace: Duration
+
+    package init(
+        capacityBytes: Int64? = 20 << 30, highWatermark: Double = 0.95, lowWatermark: Double = 0.85,
+        minFreeDiskBytes: Int64 = 1 << 30, algorithm: Algorithm = .lru, maxIdle: Duration? = nil,
+        maxAge: Duration? = nil, grace: Duration = .seconds(60)
+    ) {
+        self.capacityBytes = capacityBytes
+        self.highWatermark = highWatermark
+        self.lowWatermark = lowWatermark
+        self.minFreeDiskBytes = minFreeDiskBytes
+        self.algorithm = algorithm
+        self.maxIdle = maxIdle
+        self.maxAge = maxAge
+        self.grace = grace
+    }
+}

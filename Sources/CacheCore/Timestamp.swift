@@ -1,0 +1,48 @@
+/// A point of wall-clock time, in whole milliseconds since 1970-01-01T00:00:00Z.
+package struct Timestamp: Hashable, Comparable, Sendable, Codable {
+    package var milliseconds: Int64
+
+    package init(milliseconds: Int64) { self.milliseconds = milliseconds }
+    package init(seconds: Int64) { self.milliseconds = seconds.multipliedReportingOverflow(by: 1000).partialValue }
+
+    /// Whole seconds since 1970, rounded down.
+    package var seconds: Int64 { milliseconds >= 0 ? milliseconds / 1000 : -((999 - milliseconds) / 1000) }
+
+    package static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
+
+    package static func + (time: Timestamp, duration: Duration) -> Timestamp {
+        let (sum, overflow) = time.milliseconds.addingReportingOverflow(duration.wholeMilliseconds)
+        return Timestamp(milliseconds: overflow ? Int64.max : sum)
+    }
+
+    package static func - (time: Timestamp, duration: Duration) -> Timestamp {
+        Timestamp(milliseconds: time.milliseconds.subtractingReportingOverflow(duration.wholeMilliseconds).partialValue)
+    }
+
+    /// The time from `earlier` to this one; negative where it lies ahead.
+    package func since(_ earlier: Timestamp) -> Duration { .milliseconds(milliseconds - earlier.milliseconds) }
+}
+
+extension Duration {
+    /// Whole milliseconds, rounded towards zero.
+    package var wholeMilliseconds: Int64 {
+        components.seconds.multipliedReportingOverflow(by: 1000).partialValue
+            &+ components.attoseconds / 1_000_000_000_000_000
+    }
+
+    /// The duration in seconds.
+    package var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
+}
+
+/// The wall clock's door: what time it is, for freshness, records and logs; never for measuring durations.
+package protocol WallClock: Sendable {
+    func now() -> Timestamp
+}
+
+/// The door to chance: jitter and identifiers.
+package protocol Chance: Sendable {
+    /// A number in 0..<1.
+    func uniform() -> Double
+    /// 32 lower-case hexadecimal digits (128 bits), not to be had twice.
+    func identifier() -> String
+}

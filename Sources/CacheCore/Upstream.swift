@@ -1,0 +1,210 @@
+/// The door to the network: fetches one window, or one head, of an asset from its upstream.
+package protocol Upstream: Sendable {
+    /// Queues a transfer and answers at once; nothing of it has happened yet when this returns.
+    ///
+    /// Calls on `delegate` come one at a time, in order, on a thread of the upstream's own: `began` at most once,
+    /// `progressed` any number of times after it, `ended` exactly once, last, whatever happens.
+    func start(_ request: UpstreamRequest, delivering delegate: any TransferDelegate) -> any Transfer
+
+    /// Takes an absolute URL apart, as the fetching parser does; throws `.malformedRequest` with what is wrong where it
+    /// is no http or https URL, or holds user info.
+    func parse(url: String) throws(CacheError) -> UpstreamURL
+}
+
+/// A transfer under way.
+package protocol Transfer: AnyObject, Sendable {
+    /// Ends the transfer soon, with `.cancelled`, unless it has ended already. Safe from any thread, any number of times.
+    func cancel()
+    /// Moves a transfer that still queues to a more urgent class.
+    func promote(to priority: TransferPriority)
+}
+
+/// Who is told what a transfer does.
+package protocol TransferDelegate: AnyObject, Sendable {
+    /// The final response's head (after redirects and 1xx) has arrived, before any byte of its body.
+    func began(_ head: UpstreamHead) -> HeadVerdict
+    /// `total` bytes of this transfer's body have been taken by the sink so far.
+    func progressed(to total: Int64)
+    func ended(_ end: TransferEnd)
+}
+
+/// What becomes of a response's body.
+package enum HeadVerdict: Sendable {
+    /// The body's bytes go into `sink` in order; beyond `limit` they are dropped, counted, and the transfer is cut.
+    case store(into: any ByteSink, limit: Int64?)
+    /// Nothing of the body is wanted; the transfer has succeeded (a probe, a 304).
+    case enough
+    /// The response cannot be used.
+    case refuse(CacheError)
+}
+
+/// Where a response's bytes go; called on the upstream's thread, in order.
+package protocol ByteSink: AnyObject, Sendable {
+    /// Takes all of `bytes`, which are valid during the call only.
+    func write(_ bytes: UnsafeRawBufferPointer) throws(CacheError)
+}
+
+/// Which transfers go first when limits make them queue.
+package enum TransferPriority: Int, Comparable, Sendable, CaseIterable {
+    case live, readAhead, prefetch
+
+    /// True where `left` is more urgent.
+    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// The waits of one upstream request; nil means no limit.
+package struct TransferTimeouts: Hashable, Sendable {
+    /// Name look-up, TCP and TLS.
+    package var connect: Duration?
+    /// From the request sent to the response's first byte.
+    package var firstByte: Duration?
+    /// Between two arrivals of bytes in the body.
+    package var idle: Duration?
+    /// The whole transfer, redirects included, from the moment it leaves the queue.
+    package var total: Duration?
+
+    package init(
+        connect: Duration? = .seconds(5), firstByte: Duration? = .seconds(15), idle: Duration? = .seconds(15),
+        total: Duration? = .seconds(300)
+    ) {
+        self.connect = connect
+        self.firstByte = firstByte
+        self.idle = idle
+        self.total = total
+    }
+}
+
+/// How an upstream's certificate is checked.
+package struct TLSSettings: Hashable, Sendable {
+    /// A PEM file of certificate authorities instead of the system's.
+    package var caFile: String?
+    package var verify: Bool
+
+    package init(caFile: String? = nil, verify: Bool = true) {
+        self.caFile = caFile
+        self.verify = verify
+    }
+}
+
+/// One request to an upstream.
+package struct UpstreamRequest: Sendable {
+    package enum Method: String, Sendable { case get = "GET", head = "HEAD" }
+
+    /// The `Range` it carries (RFC 9110 §14.2).
+    package enum Window: Hashable, Sendable {
+        case whole
+        case closed(ByteRange)
+        case suffix(Int64)
+    }
+
+    package var method: Method
+    /// Absolute, http or https.
+    package var url: String
+    /// Sent to whatever host answers: conditions, tracing. `Range` and `Accept-Encoding: identity` are added.
+    package var headers: HeaderList
+    /// The origin's own headers, credentials among them: sent to the first URL's scheme, host and port only.
+    package var originHeaders: HeaderList
+    package var window: Window
+    /// The name under which limits per origin are counted.
+    package var originName: String
+    package var timeouts: TransferTimeouts
+    /// Transfers of this origin at once.
+    package var maxTransfers: Int
+    /// For all transfers of this origin together.
+    package var originBytesPerSecond: Int64?
+    /// For this transfer alone (a job's share).
+    package var bytesPerSecond: Int64?
+    package var priority: TransferPriority
+    package var allowPrivateAddresses: Bool
+    package var tls: TLSSettings
+    package var maxRedirects: Int
+    /// How long to wait before the transfer may leave the queue (backoff between retries).
+    package var delay: Duration
+
+    package init(
+        method: Method = .get, url: String, headers: HeaderList = [:], originHeaders: HeaderList = [:],
+        window: Window = .whole, originName: String = "", timeouts: TransferTimeouts = .init(), maxTransfers: Int = 16,
+        originBytesPerSecond: Int64? = nil, bytesPerSecond: Int64? = nil, priority: TransferPriority = .live,
+        allowPrivateAddresses: Bool = false, tls: TLSSettings = .init(), maxRedirects: Int = 5, delay: Duration = .zero
+    ) {
+        self.method = method
+        self.url = url
+        self.headers = headers
+        self.originHeaders = originHeaders
+        self.window = window
+        self.originName = originName
+        self.timeouts = timeouts
+        self.maxTransfers = maxTransfers
+        self.originBytesPerSecond = originBytesPerSecond
+        self.bytesPerSecond = bytesPerSecond
+        self.priority = priority
+        self.allowPrivateAddresses = allowPrivateAddresses
+        self.tls = tls
+        self.maxRedirects = maxRedirects
+        self.delay = delay
+    }
+}
+
+/// The head of a final response.
+package struct UpstreamHead: Sendable {
+    package var status: Int
+    package var headers: HeaderList
+    /// The URL that answered, after redirects.
+    package var finalURL: String
+    package var redirects: Int
+    /// "1.1" or "2".
+    package var httpVersion: String
+    package var timings: TransferTimings
+
+    package init(
+        status: Int, headers: HeaderList, finalURL: String = "", redirects: Int = 0, httpVersion: String = "1.1",
+        timings: TransferTimings = .init()
+    ) {
+        self.status = status
+        self.headers = headers
+        self.finalURL = finalURL
+        self.redirects = redirects
+        self.httpVersion = httpVersion
+        self.timings = timings
+    }
+}
+
+/// How long the steps of a transfer took, each from the transfer's start (redirects included); nil where not reached.
+package struct TransferTimings: Hashable, Sendable {
+    package var nameLookup: Duration?
+    package var connect: Duration?
+    package var tls: Duration?
+    package var firstByte: Duration?
+    package var total: Duration?
+
+    package init(
+        nameLookup: Duration? = nil, connect: Duration? = nil, tls: Duration? = nil, firstByte: Duration? = nil,
+        total: Duration? = nil
+    ) {
+        self.nameLookup = nameLookup
+        self.connect = connect
+        self.tls = tls
+        self.firstByte = firstByte
+        self.total = total
+    }
+}
+
+/// How a transfer ended.
+package struct TransferEnd: Sendable {
+    /// Nil where the response came to its proper end (or the delegate had enough).
+    package var error: CacheError?
+    /// Bytes that the sink took.
+    package var storedBytes: Int64
+    /// Body bytes that arrived and were not wanted.
+    package var droppedBytes: Int64
+    package var timings: TransferTimings
+
+    package init(
+        error: CacheError? = nil, storedBytes: Int64 = 0, droppedBytes: Int64 = 0, timings: TransferTimings = .init()
+    ) {
+        self.error = error
+        self.storedBytes = storedBytes
+        self.droppedBytes = droppedBytes
+        self.timings = timings
+    }
+}

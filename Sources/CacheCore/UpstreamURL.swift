@@ -1,0 +1,37 @@
+/// An absolute http or https URL, taken apart by the parser that will fetch it.
+package struct UpstreamURL: Hashable, Sendable {
+    package enum Scheme: String, Hashable, Sendable {
+        case http, https
+
+        package var defaultPort: Int { self == .http ? 80 : 443 }
+    }
+
+    package var scheme: Scheme
+    /// Lower case, without brackets round an IPv6 address; internationalised names in their ASCII form.
+    package var host: String
+    package var port: Int
+    /// Begins with `/`, percent-encoded.
+    package var path: String
+    /// Without the `?`; nil where there is none.
+    package var query: String?
+    /// The whole URL in normal form, without user info and fragment.
+    package var text: String
+
+    package init(scheme: Scheme, host: String, port: Int, path: String, query: String?, text: String) {
+        self.scheme = scheme
+        self.host = host
+        self.port = port
+        self.path = path
+        self.query = query
+        self.text = text
+    }
+
+    /// The URL for people and logs: without its query, which may be a signature.
+    package var redacted: String {
+        text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first.map(String.init) ?? text
+    }
+
+    package func isSameHost(as other: UpstreamURL) -> Bool {
+        scheme == other.scheme && host == other.host && port == other.port
+    }
+}
