@@ -1,0 +1,93 @@
+/// The letters header fields are made of (RFC 9110 §5): tokens, values, lists and numbers.
+package enum FieldText {
+    /// Whether `text` is a `token` (§5.6.2), as field names and directive names are.
+    package static func isToken(_ text: some StringProtocol) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy(isTokenByte)
+    }
+
+    /// Whether `text` may be a field's value (§5.5): no control character but the tab, no blank at either end.
+    package static func isValue(_ text: some StringProtocol) -> Bool {
+        var last: UInt8?
+        for byte in text.utf8 {
+            guard byte == 0x09 || (byte >= 0x20 && byte != 0x7F), last != nil || !isBlank(byte) else { return false }
+            last = byte
+        }
+        return !(last.map(isBlank) ?? false)
+    }
+
+    /// `text` without the blanks and tabs round it.
+    static func trimmed(_ text: Substring) -> Substring {
+        var bytes = text.utf8
+        while let first = bytes.first, isBlank(first) { bytes.removeFirst() }
+        while let last = bytes.last, isBlank(last) { bytes.removeLast() }
+        return Substring(bytes)
+    }
+
+    /// The members of a comma-separated list, trimmed, empty ones left out (§5.6.1.2); commas in quotes do not divide.
+    ///
+    /// `escapes`: whether a backslash in quotes hides the next byte, as in a `quoted-string`; entity tags have none.
+    static func members(of list: String, escapes: Bool = true) -> [Substring] {
+        var members: [Substring] = []
+        let bytes = list.utf8
+        var start = bytes.startIndex
+        var isQuoted = false
+        var isEscaped = false
+        func close(at end: String.Index) {
+            let member = trimmed(list[start..<end])
+            if !member.isEmpty { members.append(member) }
+        }
+        for index in bytes.indices {
+            let byte = bytes[index]
+            if isEscaped {
+                isEscaped = false
+            } else if isQuoted && escapes && byte == UInt8(ascii: "\\") {
+                isEscaped = true
+            } else if byte == UInt8(ascii: "\"") {
+                isQuoted.toggle()
+            } else if byte == UInt8(ascii: ",") && !isQuoted {
+                close(at: index)
+                start = bytes.index(after: index)
+            }
+        }
+        close(at: bytes.endIndex)
+        return members
+    }
+
+    /// A number of decimal digits and nothing else; `Int64.max` where it is larger than that.
+    static func clampedNumber(_ digits: some Sequence<UInt8>) -> Int64? {
+        var value: Int64 = 0
+        var isEmpty = true
+        for byte in digits {
+            guard isDigit(byte) else { return nil }
+            isEmpty = false
+            let (tens, high) = value.multipliedReportingOverflow(by: 10)
+            let (sum, low) = tens.addingReportingOverflow(Int64(byte - 48))
+            value = high || low ? Int64.max : sum
+        }
+        return isEmpty ? nil : value
+    }
+
+    /// A number of decimal digits and nothing else; nil also where it does not fit.
+    static func number(_ digits: some Sequence<UInt8>) -> Int64? {
+        clampedNumber(digits).flatMap { $0 == Int64.max ? nil : $0 }
+    }
+
+    static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
+
+    static func isLetter(_ byte: UInt8) -> Bool { (97...122).contains(byte | 0x20) }
+
+    static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+
+    /// ASCII letters in lower case, every other byte as it is.
+    static func lowered(_ text: some StringProtocol) -> String {
+        String(decoding: text.utf8.map { (65...90).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
+    }
+
+    private static func isTokenByte(_ byte: UInt8) -> Bool {
+        if isLetter(byte) || isDigit(byte) { return true }
+        switch byte {
+        case 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x5E...0x60, 0x7C, 0x7E: return true
+        default: return false
+        }
+    }
+}

@@ -1,0 +1,58 @@
+/// How long a response may be used, how old it is, and whether a shared cache may keep it (RFC 9111 §3–4.2).
+package struct Freshness: Hashable, Sendable {
+    /// Until when it may be used unasked; may lie in the past. Nil: to be confirmed before each use.
+    package var freshUntil: Timestamp?
+    /// Its age on arrival (§4.2.3).
+    package var initialAge: Duration
+    package var isStorable: Bool
+
+    package init(freshUntil: Timestamp?, initialAge: Duration, isStorable: Bool) {
+        self.freshUntil = freshUntil
+        self.initialAge = initialAge
+        self.isStorable = isStorable
+    }
+
+    /// The longest lifetime that is guessed from `Last-Modified` (§4.2.2).
+    package static let maxHeuristicLifetime = Duration.seconds(86_400)
+
+    /// Judges a response that came at `now`.
+    ///
+    /// A missing or garbled `Date` counts as `now` (RFC 9110 §6.6.1). An administrator's `ttl` stands over everything
+    /// the response says, prohibitions of storing too. `Vary` other than `*` is no hindrance: all requests upstream carry
+    /// the same fields. So is `Authorization` (§3.5): an origin's credentials are the cache's own, not a client's.
+    package static func of(_ head: UpstreamHead, now: Timestamp, settings: OriginSettings.Freshness) -> Freshness {
+        let date = head.headers["Date"].flatMap { HTTPDate.parse($0, now: now) } ?? now
+        let age = initialAge(head, date: date, now: now)
+        if case .ttl(let duration) = settings {
+            return Freshness(freshUntil: now + duration, initialAge: age, isStorable: true)
+        }
+        let control = CacheControl.parse(head.headers.values("Cache-Control"))
+        let variesOnAll = head.headers.values("Vary").contains { $0.utf8.contains(UInt8(ascii: "*")) }
+        let isStorable = !control.noStore && !control.isPrivate && !variesOnAll
+        guard isStorable, !control.noCache, let lifetime = lifetime(head.headers, control, date: date, now: now) else {
+            return Freshness(freshUntil: nil, initialAge: age, isStorable: isStorable)
+        }
+        return Freshness(freshUntil: now + (lifetime - age), initialAge: age, isStorable: true)
+    }
+
+    /// §4.2.3: the larger of what the `Date` shows and what the `Age` says plus the time the response took.
+    private static func initialAge(_ head: UpstreamHead, date: Timestamp, now: Timestamp) -> Duration {
+        let apparent = max(.zero, now.since(date))
+        let seconds = head.headers["Age"].flatMap { FieldText.clampedNumber(FieldText.trimmed($0[...]).utf8) } ?? 0
+        return max(apparent, .seconds(min(seconds, CacheControl.maxSeconds)) + (head.timings.firstByte ?? .zero))
+    }
+
+    /// §4.2.1 in its order; nil where nothing is said and nothing can be guessed.
+    private static func lifetime(
+        _ headers: HeaderList, _ control: CacheControl, date: Timestamp, now: Timestamp
+    ) -> Duration? {
+        if let shared = control.sharedMaxAge ?? control.maxAge { return shared }
+        if let expires = headers["Expires"] {
+            guard let time = HTTPDate.parse(expires, now: now) else { return .zero }  // garbled is expired (§5.3)
+            return max(.zero, time.since(date))
+        }
+        guard let modified = headers["Last-Modified"].flatMap({ HTTPDate.parse($0, now: now) }), modified < date
+        else { return nil }
+        return min(date.since(modified) / 10, maxHeuristicLifetime)
+    }
+}

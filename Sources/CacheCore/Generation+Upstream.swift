@@ -1,0 +1,90 @@
+extension Generation {
+    /// The representation a response's head describes, numbered 1.
+    package static func described(
+        by head: UpstreamHead, expecting: WindowExpectation, length: Int64?, acceptsRanges: Bool?
+    ) -> Generation {
+        let now = expecting.now
+        let header = head.headers["Content-Type"].flatMap { FieldText.isValue($0) && !$0.isEmpty ? $0 : nil }
+        let media = MediaType.effectiveType(header: header, path: expecting.path)
+        let freshness = Freshness.of(head, now: now, settings: expecting.freshness)
+        return Generation(
+            length: length, contentType: media.type, contentTypeFrom: media.from,
+            validators: Validators.of(head.headers, now: now), acceptsRanges: acceptsRanges,
+            headers: StoredHeaders.of(head.headers), receivedAt: now, initialAge: freshness.initialAge,
+            freshUntil: freshness.freshUntil, isStorable: freshness.isStorable)
+    }
+
+    /// Whether bytes of both may stand in one file (RFC 9111 §3.4).
+    ///
+    /// Both must have the same strong validator, tag before date; lengths, where both are known, must not differ. Without
+    /// strong ones equal weak ones (the tags, or without tags the dates) and equal known lengths are enough only where
+    /// the administrator vouches for the asset by a lifetime of his own.
+    package func isSameRepresentation(as known: Generation, freshness: OriginSettings.Freshness) -> Bool {
+        if let length, let knownLength = known.length, length != knownLength { return false }
+        let (new, old) = (validators, known.validators)
+        let hasEqualDates = new.lastModified != nil && new.lastModified == old.lastModified
+        if let newTag = new.entityTag, let oldTag = old.entityTag {
+            if newTag.matchesStrongly(oldTag) { return true }
+            guard newTag.isWeak && oldTag.isWeak, newTag.matchesWeakly(oldTag) else { return false }
+        }
+        if hasEqualDates && new.lastModifiedIsStrong && old.lastModifiedIsStrong { return true }
+        guard case .ttl = freshness, new.strong == nil, old.strong == nil else { return false }
+        let hasEqualTags = new.entityTag != nil && old.entityTag != nil
+        let hasOtherDates = new.lastModified != old.lastModified
+        return length != nil && length == known.length && !hasOtherDates && (hasEqualTags || hasEqualDates)
+    }
+
+    /// This description as a later word on `known`: its number, and what the new response leaves unsaid.
+    func continuing(_ known: Generation) -> Generation {
+        var merged = self
+        merged.number = known.number
+        merged.length = length ?? known.length
+        merged.acceptsRanges = acceptsRanges ?? known.acceptsRanges
+        merged.validators.entityTag = validators.entityTag ?? known.validators.entityTag
+        if validators.lastModified == nil {
+            merged.validators.lastModified = known.validators.lastModified
+            merged.validators.lastModifiedIsStrong = known.validators.lastModifiedIsStrong
+        }
+        if contentType == nil {
+            merged.contentType = known.contentType
+            merged.contentTypeFrom = known.contentTypeFrom
+        }
+        return merged
+    }
+
+    /// This generation after a 304: fields the response names are replaced (RFC 9111 §3.2), freshness is counted anew
+    /// from what then stands (§4.3.4).
+    func confirmed(by head: UpstreamHead, expecting: WindowExpectation) -> Generation {
+        var stored = headers
+        let fresh = StoredHeaders.of(head.headers)
+        for name in Set(fresh.fields.map { FieldText.lowered($0.name) }) { stored.remove(name) }
+        for field in fresh.fields { stored.append(field.name, field.value) }
+        var asIfWhole = head
+        asIfWhole.headers = stored
+        for name in ["Date", "Age"] {
+            if let value = head.headers[name] { asIfWhole.headers.append(name, value) }
+        }
+        if let modified = validators.lastModified { asIfWhole.headers.append("Last-Modified", modified) }
+        let freshness = Freshness.of(asIfWhole, now: expecting.now, settings: expecting.freshness)
+        var confirmed = self
+        confirmed.headers = StoredHeaders.of(stored)
+        confirmed.receivedAt = expecting.now
+        confirmed.initialAge = freshness.initialAge
+        confirmed.freshUntil = freshness.freshUntil
+        confirmed.isStorable = freshness.isStorable
+        return confirmed
+    }
+}
+
+extension Validators {
+    /// The validators of a response: garbled ones are absent, and a date is strong where it is at least a minute older than
+    /// the `Date` beside it (RFC 9110 §8.8.2.2).
+    package static func of(_ headers: HeaderList, now: Timestamp) -> Validators {
+        let modified = headers["Last-Modified"].flatMap { HTTPDate.parse($0, now: now) }
+        let date = headers["Date"].flatMap { HTTPDate.parse($0, now: now) }
+        let isStrong = if let modified, let date { date.since(modified) >= .seconds(60) } else { false }
+        return Validators(
+            entityTag: headers["ETag"].flatMap { EntityTag(FieldText.trimmed($0[...])) },
+            lastModified: modified == nil ? nil : headers["Last-Modified"], lastModifiedIsStrong: isStrong)
+    }
+}

@@ -1,0 +1,84 @@
+/// Instants as header fields write them (RFC 9110 §5.6.7).
+package enum HTTPDate {
+    private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+    private static let longDays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+    private static let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+
+    /// The IMF-fixdate form, `Sun, 06 Nov 1994 08:49:37 GMT`; fractions of a second are dropped.
+    package static func format(_ time: Timestamp) -> String {
+        let date = CivilDate(secondsSince1970: time.seconds)
+        let day = days[CivilDate.weekday(secondsSince1970: date.secondsSince1970)]
+        return day + ", " + CivilDate.padded(date.day, 2) + " " + months[date.month - 1] + " "
+            + CivilDate.padded(date.year, 4) + " " + CivilDate.padded(date.hour, 2) + ":"
+            + CivilDate.padded(date.minute, 2) + ":" + CivilDate.padded(date.second, 2) + " GMT"
+    }
+
+    /// Reads any of the three forms; nil where the text is none of them or names no real day.
+    ///
+    /// The weekday must be a weekday but need not be the right one. A two-digit year is taken for the one that is at
+    /// most 50 years ahead of `now`.
+    package static func parse(_ text: String, now: Timestamp) -> Timestamp? {
+        guard text.utf8.count <= 40 else { return nil }
+        var scanner = TextScanner(FieldText.trimmed(text[...]))
+        let day = scanner.letters()
+        let date: CivilDate?
+        if days.contains(day) {
+            date = scanner.take(", ") ? fixed(&scanner) : asctime(&scanner)
+        } else if longDays.contains(day), scanner.take(", ") {
+            date = rfc850(&scanner, now: now)
+        } else {
+            date = nil
+        }
+        guard let date, date.isValid, scanner.isAtEnd else { return nil }
+        return Timestamp(seconds: date.secondsSince1970)
+    }
+
+    /// `06 Nov 1994 08:49:37 GMT`
+    private static func fixed(_ scanner: inout TextScanner) -> CivilDate? {
+        guard let day = scanner.number(digits: 2), scanner.take(" "), let month = month(&scanner), scanner.take(" "),
+            let year = scanner.number(digits: 4), scanner.take(" "), let time = time(&scanner), scanner.take(" GMT")
+        else { return nil }
+        return date(year, month, day, time)
+    }
+
+    /// `06-Nov-94 08:49:37 GMT`
+    private static func rfc850(_ scanner: inout TextScanner, now: Timestamp) -> CivilDate? {
+        guard let day = scanner.number(digits: 2), scanner.take("-"), let month = month(&scanner), scanner.take("-"),
+            let short = scanner.number(digits: 2), scanner.take(" "), let time = time(&scanner), scanner.take(" GMT")
+        else { return nil }
+        let thisYear = CivilDate(secondsSince1970: now.seconds).year
+        var found = date(thisYear - thisYear % 100 + short, month, day, time)
+        if found.year > thisYear + 50 {
+            found.year -= 100
+        } else if found.year <= thisYear - 50 {
+            found.year += 100
+        }
+        return found
+    }
+
+    /// ` Nov  6 08:49:37 1994`
+    private static func asctime(_ scanner: inout TextScanner) -> CivilDate? {
+        guard scanner.take(" "), let month = month(&scanner), scanner.take(" "),
+            let day = scanner.take(" ") ? scanner.number(digits: 1) : scanner.number(digits: 2), scanner.take(" "),
+            let time = time(&scanner), scanner.take(" "), let year = scanner.number(digits: 4)
+        else { return nil }
+        return date(year, month, day, time)
+    }
+
+    private static func month(_ scanner: inout TextScanner) -> Int? {
+        months.firstIndex(of: scanner.letters()).map { $0 + 1 }
+    }
+
+    private static func time(_ scanner: inout TextScanner) -> (hour: Int, minute: Int, second: Int)? {
+        guard let hour = scanner.number(digits: 2), scanner.take(":"), let minute = scanner.number(digits: 2),
+            scanner.take(":"), let second = scanner.number(digits: 2)
+        else { return nil }
+        return (hour, minute, second)
+    }
+
+    private static func date(_ year: Int, _ month: Int, _ day: Int, _ time: (Int, Int, Int)) -> CivilDate {
+        CivilDate(year: year, month: month, day: day, hour: time.0, minute: time.1, second: time.2)
+    }
+}

@@ -1,0 +1,167 @@
+/// What a request upstream was for, and what was known when it left.
+package struct WindowExpectation: Sendable {
+    package var window: UpstreamRequest.Window
+    /// Nil: the asset's first fill.
+    package var known: Generation?
+    package var now: Timestamp
+    package var freshness: OriginSettings.Freshness
+    /// The asset's path or URL, for its extension.
+    package var path: String
+
+    package init(
+        window: UpstreamRequest.Window, known: Generation?, now: Timestamp, freshness: OriginSettings.Freshness,
+        path: String
+    ) {
+        self.window = window
+        self.known = known
+        self.now = now
+        self.freshness = freshness
+        self.path = path
+    }
+}
+
+/// What an upstream's response head proves about the bytes behind it, before the first of them is written.
+///
+/// Generations in it carry the number of the known one where they are the same representation.
+package enum HeadJudgement: Sendable {
+    /// 206: the body is exactly these bytes of that generation; the window asked for, or what the asset's end leaves of
+    /// it.
+    case window(ByteRange, Generation)
+    /// 200: the body is all of that generation from its first byte, whatever window was asked for.
+    case whole(Generation)
+    /// 304: the known generation, its freshness and header fields renewed.
+    case unchanged(Generation)
+    /// Another representation than the known one, or none that is proved to be the same. The generation describes it,
+    /// numbered one higher. After a 200 the body is all of it; after a 206 the body is of no use.
+    case changed(Generation)
+    /// 416, and the length where it was said.
+    case unsatisfiable(length: Int64?)
+    case refused(CacheError)
+
+    /// Judges a final response's head. Total: whatever an upstream sends has a judgement.
+    package static func judge(_ head: UpstreamHead, expecting: WindowExpectation) -> HeadJudgement {
+        switch head.status {
+        case 200: wholeAnswer(head, expecting)
+        case 206: windowAnswer(head, expecting)
+        case 304: unchangedAnswer(head, expecting)
+        case 416 where expecting.window != .whole: .unsatisfiable(length: unsatisfiedLength(head.headers))
+        case 400...:
+            .refused(
+                CacheError(.upstreamRefused(status: head.status), "The upstream answered with status \(head.status)."))
+        default: garbled("a status of \(head.status), which no window can come with")
+        }
+    }
+
+    /// The generation of an asset found empty by a 416 that said `bytes */0`; its fields describe an error, so that only
+    /// validators and freshness are taken.
+    package static func emptyAsset(_ head: UpstreamHead, expecting: WindowExpectation) -> Generation {
+        var bare = head
+        bare.headers.remove("Content-Type")
+        var generation = Generation.described(by: bare, expecting: expecting, length: 0, acceptsRanges: nil)
+        generation.headers = [:]
+        generation.number = (expecting.known?.number ?? 0) + 1
+        return generation
+    }
+
+    private static func wholeAnswer(_ head: UpstreamHead, _ expecting: WindowExpectation) -> HeadJudgement {
+        if let refusal = encodingRefusal(head.headers) { return refusal }
+        let length: Int64?
+        switch ContentLength.read(head.headers) {
+        case .absent: length = nil
+        case .garbled: return garbled("a Content-Length that contradicts itself or is no number")
+        case .bytes(let count): length = count
+        }
+        var found = Generation.described(
+            by: head, expecting: expecting, length: length, acceptsRanges: rangeHint(head.headers))
+        if let known = expecting.known {
+            guard found.isSameRepresentation(as: known, freshness: expecting.freshness) else {
+                found.number = known.number + 1
+                return .changed(found)
+            }
+            found = found.continuing(known)
+        }
+        if ignoredRange(expecting.window, length: found.length) { found.acceptsRanges = false }
+        return .whole(found)
+    }
+
+    /// Whether a 200 shows that the upstream ignores ranges: not where the window covered the whole asset anyway.
+    private static func ignoredRange(_ window: UpstreamRequest.Window, length: Int64?) -> Bool {
+        switch window {
+        case .whole: false
+        case .closed(let run): !(run.lowerBound == 0 && (length.map { $0 <= run.upperBound } ?? false))
+        case .suffix(let count): !(length.map { $0 <= count } ?? false)
+        }
+    }
+
+    private static func windowAnswer(_ head: UpstreamHead, _ expecting: WindowExpectation) -> HeadJudgement {
+        if let refusal = encodingRefusal(head.headers) { return refusal }
+        if let type = head.headers["Content-Type"], MediaType.essence(type) == "multipart/byteranges" {
+            return garbled("several ranges where one was asked for")
+        }
+        let ranges = Set(head.headers.values("Content-Range"))
+        guard ranges.count == 1, let text = ranges.first, case .run(let run, let length)? = ContentRange.parse(text)
+        else { return garbled("a 206 without one readable Content-Range") }
+        switch ContentLength.read(head.headers) {
+        case .absent: break
+        case .bytes(let count) where count == run.length: break
+        case .bytes, .garbled: return garbled("a Content-Length that is not the Content-Range's")
+        }
+        var found = Generation.described(by: head, expecting: expecting, length: length, acceptsRanges: true)
+        if let known = expecting.known {
+            guard found.isSameRepresentation(as: known, freshness: expecting.freshness) else {
+                found.number = known.number + 1
+                return .changed(found)
+            }
+            found = found.continuing(known)
+        }
+        guard covers(run, expecting.window, length: found.length) else {
+            return garbled("\(text) in answer to another range")
+        }
+        return .window(run, found)
+    }
+
+    /// Whether `run` is what `window` asks for in an asset of that length; shorter only where the asset's end cuts it.
+    private static func covers(_ run: ByteRange, _ window: UpstreamRequest.Window, length: Int64?) -> Bool {
+        if let length, run.upperBound > length { return false }
+        switch window {
+        case .whole: return false
+        case .closed(let asked):
+            guard run.lowerBound == asked.lowerBound else { return false }
+            return run.upperBound == asked.upperBound || (run.upperBound < asked.upperBound && run.upperBound == length)
+        case .suffix(let count):
+            return run.upperBound == length && run.length == min(count, run.upperBound)
+        }
+    }
+
+    private static func unchangedAnswer(_ head: UpstreamHead, _ expecting: WindowExpectation) -> HeadJudgement {
+        guard let known = expecting.known else { return garbled("a 304 to a request without a condition") }
+        if let tag = head.headers["ETag"].flatMap({ EntityTag($0) }), let old = known.validators.entityTag,
+            !tag.matchesWeakly(old)
+        {
+            return garbled("a 304 with another entity tag than the one it confirms")
+        }
+        return .unchanged(known.confirmed(by: head, expecting: expecting))
+    }
+
+    private static func encodingRefusal(_ headers: HeaderList) -> HeadJudgement? {
+        let codings = headers.values("Content-Encoding").flatMap { FieldText.members(of: $0) }
+        guard let coding = codings.first(where: { FieldText.lowered($0) != "identity" }) else { return nil }
+        return garbled("a body encoded as \(coding.prefix(32)), though only identity is accepted")
+    }
+
+    private static func unsatisfiedLength(_ headers: HeaderList) -> Int64? {
+        guard case .unsatisfied(let length)? = headers["Content-Range"].flatMap(ContentRange.parse) else { return nil }
+        return length
+    }
+
+    /// What `Accept-Ranges` claims.
+    private static func rangeHint(_ headers: HeaderList) -> Bool? {
+        let units = headers.values("Accept-Ranges").flatMap { FieldText.members(of: $0) }.map { FieldText.lowered($0) }
+        if units.contains("bytes") { return true }
+        return units.contains("none") ? false : nil
+    }
+
+    private static func garbled(_ what: String) -> HeadJudgement {
+        .refused(CacheError(.upstreamProtocol, "The upstream sent \(what)."))
+    }
+}

@@ -1,0 +1,95 @@
+extension OriginSettings {
+    /// The longest wait that may be set.
+    package static let maxWait = Duration.seconds(86_400)
+    /// The longest lifetime an administrator may give.
+    package static let maxLifetime = Duration.seconds(CacheControl.maxSeconds)
+
+    /// Fields an origin may not set: they belong to the transfer, or would make answers that cannot be cached.
+    package static let forbiddenHeaders = [
+        "Accept-Encoding", "Connection", "Content-Length", "Expect", "Host", "If-Match", "If-Modified-Since",
+        "If-None-Match", "If-Range", "If-Unmodified-Since", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection",
+        "Range", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
+    ]
+
+    /// Throws `.invalidField` with the API's name of the first field that cannot be used.
+    package func validate() throws(CacheError) {
+        try validateBaseURL()
+        try validateHeaders()
+        try validateFreshness()
+        try validateKeyQuery()
+        try validateTimeouts()
+        try require((0...20).contains(retries), "retries", "A broken transfer is begun again 0 to 20 times.")
+        try require((1...1024).contains(maxTransfers), "maxTransfers", "An origin has 1 to 1024 transfers at once.")
+        try require(
+            maxBytesPerSecond.map { $0 > 0 } ?? true, "maxBytesPerSecond",
+            "The bytes per second are above 0, or null for no limit.")
+        try require(
+            (0...(1 << 30)).contains(readAheadBytes), "readAheadBytes", "The read-ahead is at most 1 GiB, not negative."
+        )
+        try require(
+            tls.caFile.map { !$0.isEmpty && !$0.utf8.contains(0) } ?? true, "tls.caFile", "The CA file is a path.")
+    }
+
+    private func validateBaseURL() throws(CacheError) {
+        let lowered = FieldText.lowered(baseURL)
+        let scheme = ["http://", "https://"].first { lowered.hasPrefix($0) }
+        let rest = baseURL.utf8.dropFirst(scheme?.utf8.count ?? 0)
+        let authority = rest.prefix { $0 != UInt8(ascii: "/") }
+        try require(scheme != nil, "baseURL", "The base URL begins with http:// or https://.")
+        try require(!authority.isEmpty && baseURL.utf8.count <= 2048, "baseURL", "The base URL names a host.")
+        try require(!authority.contains(UInt8(ascii: "@")), "baseURL", "The base URL holds no user or password.")
+        try require(
+            rest.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\\") }, "baseURL",
+            "The base URL holds no blanks, control characters or backslashes, and only ASCII.")
+        try require(
+            !rest.contains(UInt8(ascii: "?")) && !rest.contains(UInt8(ascii: "#")), "baseURL",
+            "The base URL has neither a query nor a fragment.")
+    }
+
+    private func validateHeaders() throws(CacheError) {
+        try require(headers.fields.count <= 64, "headers", "An origin has at most 64 header fields.")
+        for field in headers.fields {
+            try require(FieldText.isToken(field.name), "headers", "A header field's name is not a token.")
+            try require(
+                !Self.forbiddenHeaders.contains { HeaderList.same($0, field.name) }, "headers.\(field.name)",
+                "The transfer sets \(field.name) itself.")
+            try require(
+                FieldText.isValue(field.value) && field.value.utf8.count <= 8192, "headers.\(field.name)",
+                "The value of \(field.name) is too long, or holds control characters or blanks at an end.")
+        }
+    }
+
+    private func validateFreshness() throws(CacheError) {
+        guard case .ttl(let duration) = freshness else { return }
+        try require(
+            duration >= .zero && duration <= Self.maxLifetime, "freshness.ttlSeconds",
+            "The lifetime is not negative and at most 2^31 seconds.")
+    }
+
+    private func validateKeyQuery() throws(CacheError) {
+        switch keyQuery {
+        case .all, .none: return
+        case .include(let names), .exclude(let names):
+            try require(
+                (1...256).contains(names.count) && names.allSatisfy { !$0.isEmpty && $0.utf8.count <= 256 }, "keyQuery",
+                "Between 1 and 256 names of query parameters, none empty.")
+        }
+    }
+
+    private func validateTimeouts() throws(CacheError) {
+        let waits: [(name: String, duration: Duration?)] = [
+            ("connectSeconds", timeouts.connect), ("firstByteSeconds", timeouts.firstByte),
+            ("idleSeconds", timeouts.idle), ("totalSeconds", timeouts.total), ("readSeconds", readTimeout),
+        ]
+        for wait in waits {
+            guard let duration = wait.duration else { continue }
+            try require(
+                duration > .zero && duration <= Self.maxWait, "timeouts.\(wait.name)",
+                "A wait is above 0 seconds and at most a day.")
+        }
+    }
+
+    private func require(_ holds: Bool, _ field: String, _ message: String) throws(CacheError) {
+        if !holds { throw CacheError(.invalidField(field), message) }
+    }
+}

@@ -1,0 +1,86 @@
+/// Percent-encoding and its normal form (RFC 3986 §2.1, §6.2.2).
+package enum PercentEncoding {
+    /// A path in normal form: unreserved characters plain, hexadecimal digits upper case, every byte that may not stand
+    /// in a path encoded; `/` stays `/`, and `%2F` stays `%2F`. Nil where a `%` has no two digits behind it.
+    package static func normalized(path: String) -> String? {
+        normalized(path.utf8, keeping: { isPathByte($0) })
+    }
+
+    /// A query in normal form. A `%` that begins nothing is kept as `%25`, since such queries are about.
+    package static func normalized(query: String) -> String {
+        var text: [UInt8] = []
+        var bytes = query.utf8[...]
+        while let byte = bytes.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                append(byte, to: &text, plain: isQueryByte(byte))
+                continue
+            }
+            if let value = takeEscape(&bytes) {
+                append(value, to: &text, plain: isUnreserved(value))
+            } else {
+                append(byte, to: &text, plain: false)
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// `query` as it is, but for bytes that may not stand in a request's target: those are encoded.
+    package static func sendable(query: String) -> String {
+        var text: [UInt8] = []
+        for byte in query.utf8 {
+            append(byte, to: &text, plain: byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "#"))
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// The bytes that `text` stands for; a `%` that begins nothing stands for itself.
+    package static func decoded(_ text: some StringProtocol) -> [UInt8] {
+        var decoded: [UInt8] = []
+        var bytes = Substring(text).utf8
+        while let byte = bytes.popFirst() {
+            decoded.append(byte == UInt8(ascii: "%") ? takeEscape(&bytes) ?? byte : byte)
+        }
+        return decoded
+    }
+
+    private static func normalized(_ source: String.UTF8View, keeping isPlain: (UInt8) -> Bool) -> String? {
+        var text: [UInt8] = []
+        var bytes = source[...]
+        while let byte = bytes.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                append(byte, to: &text, plain: isPlain(byte))
+                continue
+            }
+            guard let value = takeEscape(&bytes) else { return nil }
+            append(value, to: &text, plain: isUnreserved(value))
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Takes the two digits behind a `%`; takes nothing where they are not there.
+    private static func takeEscape(_ bytes: inout Substring.UTF8View) -> UInt8? {
+        let digits = bytes.prefix(2)
+        guard digits.count == 2, digits.allSatisfy({ FieldText.isDigit($0) || (97...102).contains($0 | 0x20) }),
+            let value = UInt8(Substring(digits), radix: 16)
+        else { return nil }
+        bytes.removeFirst(2)
+        return value
+    }
+
+    private static func append(_ byte: UInt8, to text: inout [UInt8], plain: Bool) {
+        if plain { return text.append(byte) }
+        let digits = Array("0123456789ABCDEF".utf8)
+        text += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+    }
+
+    private static func isUnreserved(_ byte: UInt8) -> Bool {
+        FieldText.isDigit(byte) || FieldText.isLetter(byte) || [0x2D, 0x2E, 0x5F, 0x7E].contains(byte)
+    }
+
+    /// `pchar` and `/` (§3.3).
+    private static func isPathByte(_ byte: UInt8) -> Bool {
+        isUnreserved(byte) || "!$&'()*+,;=:@/".utf8.contains(byte)
+    }
+
+    private static func isQueryByte(_ byte: UInt8) -> Bool { isPathByte(byte) || byte == UInt8(ascii: "?") }
+}

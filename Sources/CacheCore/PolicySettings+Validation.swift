@@ -1,0 +1,29 @@
+extension PolicySettings {
+    /// The least a limited cache may have.
+    package static let minCapacityBytes: Int64 = 16 << 20
+
+    /// Throws `.invalidField` with the API's name of the first field that cannot be used.
+    package func validate() throws(CacheError) {
+        if let capacityBytes, capacityBytes < Self.minCapacityBytes {
+            throw CacheError(.invalidField("capacityBytes"), "The capacity is at least 16 MiB, or null for no limit.")
+        }
+        guard highWatermark > 0, highWatermark <= 1 else {
+            throw CacheError(.invalidField("highWatermark"), "The high watermark is above 0 and at most 1.")
+        }
+        guard lowWatermark > 0, lowWatermark < highWatermark else {
+            throw CacheError(.invalidField("lowWatermark"), "The low watermark is above 0 and below the high one.")
+        }
+        guard minFreeDiskBytes >= 0 else {
+            throw CacheError(.invalidField("minFreeDiskBytes"), "The free disk space to keep is not negative.")
+        }
+        if let maxIdle, maxIdle <= .zero {
+            throw CacheError(.invalidField("maxIdleSeconds"), "The longest idle time is above 0, or null for no limit.")
+        }
+        if let maxAge, maxAge <= .zero {
+            throw CacheError(.invalidField("maxAgeSeconds"), "The greatest age is above 0, or null for no limit.")
+        }
+        guard grace >= .zero else {
+            throw CacheError(.invalidField("graceSeconds"), "The time young bytes are spared is not negative.")
+        }
+    }
+}

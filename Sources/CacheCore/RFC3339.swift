@@ -1,0 +1,50 @@
+/// Instants as the API and the configuration write them (RFC 3339).
+package enum RFC3339 {
+    /// `2026-11-21T08:00:00.123Z`: UTC, always with milliseconds.
+    package static func format(_ time: Timestamp) -> String {
+        let seconds = time.seconds
+        let date = CivilDate(secondsSince1970: seconds)
+        let isShown = date.secondsSince1970 == seconds
+        let fraction = isShown ? Int(time.milliseconds - seconds * 1000) : 0
+        return CivilDate.padded(date.year, 4) + "-" + CivilDate.padded(date.month, 2) + "-"
+            + CivilDate.padded(date.day, 2) + "T" + CivilDate.padded(date.hour, 2) + ":"
+            + CivilDate.padded(date.minute, 2) + ":" + CivilDate.padded(date.second, 2) + "."
+            + CivilDate.padded(fraction, 3) + "Z"
+    }
+
+    /// Reads a `date-time` (§5.6) with any offset; nil where the text is none. Finer fractions than milliseconds are cut.
+    package static func parse(_ text: String) -> Timestamp? {
+        guard text.utf8.count <= 64 else { return nil }
+        var scanner = TextScanner(text)
+        guard let year = scanner.number(digits: 4), scanner.take("-"), let month = scanner.number(digits: 2),
+            scanner.take("-"), let day = scanner.number(digits: 2), scanner.take(anyOf: "Tt ") != nil,
+            let hour = scanner.number(digits: 2), scanner.take(":"), let minute = scanner.number(digits: 2),
+            scanner.take(":"), let second = scanner.number(digits: 2)
+        else { return nil }
+        let date = CivilDate(year: year, month: month, day: day, hour: hour, minute: minute, second: second)
+        guard date.isValid, let fraction = milliseconds(&scanner), let offset = offset(&scanner), scanner.isAtEnd
+        else { return nil }
+        return Timestamp(milliseconds: (date.secondsSince1970 - offset) * 1000 + fraction)
+    }
+
+    private static func milliseconds(_ scanner: inout TextScanner) -> Int64? {
+        guard scanner.take(".") else { return 0 }
+        guard let digits = scanner.digits() else { return nil }
+        let firstThree = Array(digits.prefix(3)) + Array(repeating: UInt8(ascii: "0"), count: max(0, 3 - digits.count))
+        return FieldText.number(firstThree)
+    }
+
+    /// The offset from UTC in seconds.
+    private static func offset(_ scanner: inout TextScanner) -> Int64? {
+        switch scanner.take(anyOf: "Zz+-") {
+        case UInt8(ascii: "Z"), UInt8(ascii: "z"): return 0
+        case let sign?:
+            guard let hours = scanner.number(digits: 2), scanner.take(":"), let minutes = scanner.number(digits: 2),
+                hours < 24, minutes < 60
+            else { return nil }
+            let seconds = Int64(hours * 3600 + minutes * 60)
+            return sign == UInt8(ascii: "-") ? -seconds : seconds
+        case nil: return nil
+        }
+    }
+}

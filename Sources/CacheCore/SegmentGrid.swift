@@ -1,0 +1,33 @@
+/// How assets are cut into segments for eviction; extents stay byte-exact.
+package struct SegmentGrid: Hashable, Sendable {
+    /// Bytes per segment; the last one of an asset may be shorter.
+    package let segmentBytes: Int64
+
+    /// The grid of a cache of that capacity.
+    package init(capacity: Int64?) { segmentBytes = Self.size(capacity: capacity) }
+
+    /// The power of two nearest to a 4096th of the capacity (the larger of two as near), at least 1 MiB, at most 16 MiB;
+    /// 16 MiB without a limit.
+    package static func size(capacity: Int64?) -> Int64 {
+        let bounds: ClosedRange<Int64> = (1 << 20)...(16 << 20)
+        guard let capacity else { return bounds.upperBound }
+        let wanted = min(max(capacity / 4096, bounds.lowerBound), bounds.upperBound)
+        let below = Int64(1) << Int64(63 - wanted.leadingZeroBitCount)
+        return wanted - below < 2 * below - wanted ? below : 2 * below
+    }
+
+    /// The index of the segment that holds the byte at `offset`.
+    package func index(of offset: Int64) -> Int32 { Int32(clamping: max(0, offset) / segmentBytes) }
+
+    /// The indices of all segments that share bytes with `run`; empty for an empty run.
+    package func indices(of run: ByteRange) -> Range<Int32> {
+        guard !run.isEmpty else { return 0..<0 }
+        let last = min(index(of: run.upperBound - 1), Int32.max - 1)
+        return min(index(of: run.lowerBound), last)..<last + 1
+    }
+
+    /// The bytes of the segment at `index`, without regard to the asset's end.
+    package func run(of index: Int32) -> ByteRange {
+        ByteRange(offset: Int64(index) * segmentBytes, length: segmentBytes)
+    }
+}
