@@ -1,0 +1,91 @@
+import CacheCore
+import Foundation
+import Logging
+
+/// One JSON object a line: `time`, `level`, `logger`, `message`, then the metadata under their own names.
+struct JSONLogHandler: LogHandler {
+    private static let reserved: Set<String> = ["time", "level", "logger", "message", "error"]
+
+    var metadata: Logger.Metadata = [:]
+    var metadataProvider: Logger.MetadataProvider?
+    var logLevel: Logger.Level
+    private let label: String
+    private let now: @Sendable () -> Timestamp
+    private let write: @Sendable (String) -> Void
+
+    /// `write` takes whole lines, newline included, from any thread.
+    init(
+        label: String, logLevel: Logger.Level, now: @escaping @Sendable () -> Timestamp = Self.wallClock,
+        write: @escaping @Sendable (String) -> Void = Self.writeToStandardError
+    ) {
+        self.label = label
+        self.logLevel = logLevel
+        self.now = now
+        self.write = write
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        var fields: [(name: String, value: Logger.MetadataValue)] = [
+            ("time", .string(RFC3339.format(now()))), ("level", .string(event.level.rawValue)),
+            ("logger", .string(label)), ("message", .string(event.message.description)),
+        ]
+        if let error = event.error { fields.append(("error", .string(String(describing: error)))) }
+        var merged = metadata
+        for source in [metadataProvider?.get(), event.metadata] {
+            merged.merge(source ?? [:]) { _, newer in newer }
+        }
+        for (key, value) in merged.sorted(by: { $0.key < $1.key }) {
+            fields.append((Self.reserved.contains(key) ? "metadata.\(key)" : key, value))
+        }
+        write(Self.object(fields) + "\n")
+    }
+
+    private static func object(_ fields: [(name: String, value: Logger.MetadataValue)]) -> String {
+        "{" + fields.map { "\(quoted($0.name)):\(json($0.value))" }.joined(separator: ",") + "}"
+    }
+
+    private static func json(_ value: Logger.MetadataValue) -> String {
+        switch value {
+        case .string(let text): quoted(text)
+        case .stringConvertible(let number as any BinaryInteger): number.description
+        case .stringConvertible(let number as Double) where number.isFinite: number.description
+        case .stringConvertible(let flag as Bool): flag.description
+        case .stringConvertible(let other): quoted(other.description)
+        case .array(let members): "[" + members.map(json).joined(separator: ",") + "]"
+        case .dictionary(let members):
+            object(members.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) })
+        }
+    }
+
+    /// RFC 8259 §7; line separators too, which some readers take for the line's end.
+    private static func quoted(_ text: String) -> String {
+        var quoted = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": quoted += "\\\""
+            case "\\": quoted += "\\\\"
+            case "\n": quoted += "\\n"
+            case "\r": quoted += "\\r"
+            case "\t": quoted += "\\t"
+            case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{2028}", "\u{2029}":
+                let digits = String(scalar.value, radix: 16)
+                quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: quoted.unicodeScalars.append(scalar)
+            }
+        }
+        return quoted + "\""
+    }
+
+    private static func wallClock() -> Timestamp {
+        Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
+    }
+
+    private static func writeToStandardError(_ line: String) {
+        FileHandle.standardError.write(Data(line.utf8))
+    }
+}

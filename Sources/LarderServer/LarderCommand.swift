@@ -1,0 +1,14 @@
+import ArgumentParser
+
+/// The executable's root: serves unless told otherwise.
+@main
+struct LarderCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "larder",
+        abstract: "A cache for byte ranges of audio and video files, with an HTTP interface to manage it.",
+        version: version,
+        subcommands: [ServeCommand.self, ConfigCommand.self, HealthcheckCommand.self],
+        defaultSubcommand: ServeCommand.self)
+
+    static let version = "0.1.0"
+}

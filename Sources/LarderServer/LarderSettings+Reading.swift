@@ -1,0 +1,149 @@
+import CacheCore
+import Configuration
+import Foundation
+
+extension LarderSettings {
+    /// Reads every setting: `flags` (dotted name → text) over `LARDER_…` variables over the file over defaults.
+    /// `LARDER_TOKEN`, `LARDER_READ_TOKEN` and their `_FILE` forms are short for `LARDER_ACCESS_…`.
+    init(
+        flags: [(name: String, text: String)] = [], environment: [String: String] = [:], file: ConfigurationFile? = nil
+    ) throws(SettingsError) {
+        self.init()
+        var overrides: [AbsoluteConfigKey: ConfigValue] = [:]
+        var paths = file?.paths ?? []
+        for flag in flags {
+            let path = SettingsPath(dotted: flag.name)
+            overrides[path.absoluteKey] = try Self.override(flag.text, at: path)
+            paths.append(path)
+        }
+        let variables = EnvironmentVariablesProvider(environmentVariables: Self.variables(of: environment))
+        let lookup = SettingsLookup(providers: [
+            InMemoryProvider(name: "flags", values: overrides), variables.prefixKeys(with: "larder"),
+            InMemoryProvider(name: "file", values: file?.values ?? [:]),
+        ])
+        for setting in Setting<LarderSettings>.all {
+            try setting.read(lookup, SettingsPath(dotted: setting.key), &self)
+        }
+        origins = try Self.origins(namedBy: paths, in: lookup, like: urlOrigin)
+        try readTokenFiles()
+        try checkTogether()
+    }
+
+    /// Refuses to serve other machines without a token, unless that is what the administrator asked for.
+    func checkExposure() throws(SettingsError) {
+        guard access.token == nil, access.readToken == nil, !access.allowUnauthenticated else { return }
+        guard listen.address.isLoopback else {
+            throw SettingsError(
+                "listen.address",
+                "\"\(listen.address)\" is open to other machines and there is no token "
+                    + "(set LARDER_TOKEN or LARDER_TOKEN_FILE, or say --allow-unauthenticated)")
+        }
+    }
+
+    private static func override(_ text: String, at path: SettingsPath) throws(SettingsError) -> ConfigValue {
+        let isSecret = SettingsSchema.isSecret(path)
+        switch try SettingsSchema.place(of: path.components) {
+        case .group: throw SettingsError(path.dotted, "is a group of settings, not one")
+        case .value(isList: false): return ConfigValue(.string(text), isSecret: isSecret)
+        case .value(isList: true):
+            let members = text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+            return ConfigValue(.stringArray(members), isSecret: isSecret)
+        }
+    }
+
+    /// Empty variables count as absent: that is how compose files pass on what is not set.
+    private static func variables(of environment: [String: String]) -> [String: String] {
+        var variables = environment.filter { $0.key.hasPrefix("LARDER_") && !$0.value.isEmpty }
+        for suffix in ["TOKEN", "TOKEN_FILE", "READ_TOKEN", "READ_TOKEN_FILE"] {
+            guard let value = variables["LARDER_\(suffix)"], variables["LARDER_ACCESS_\(suffix)"] == nil else {
+                continue
+            }
+            variables["LARDER_ACCESS_\(suffix)"] = value
+        }
+        return variables
+    }
+
+    private static func origins(
+        namedBy paths: [SettingsPath], in lookup: SettingsLookup, like shared: OriginSettings
+    ) throws(SettingsError) -> [Origin] {
+        let named = paths.filter { $0.components.first == "origins" && $0.components.count > 1 }
+        var origins: [Origin] = []
+        for name in Set(named.map { $0.components[1] }).sorted() {
+            var settings = shared
+            settings.access = nil
+            settings.allowPrivateAddresses = false
+            for setting in Setting<OriginSettings>.all {
+                let inner = setting.key.split(separator: ".").map(String.init)
+                try setting.read(lookup, SettingsPath(["origins", name] + inner), &settings)
+            }
+            let headers = named.filter {
+                $0.components.starts(with: ["origins", name, "headers"]) && $0.components.count == 4
+            }
+            settings.headers = try Self.headers(at: headers, in: lookup)
+            guard !settings.baseURL.isEmpty else {
+                throw SettingsError("origins.\(name).baseURL", "is missing (where are the originals?)")
+            }
+            origins.append(Origin(name: name, settings: settings))
+        }
+        return origins
+    }
+
+    private static func headers(
+        at paths: [SettingsPath], in lookup: SettingsLookup
+    ) throws(SettingsError) -> HeaderList {
+        var headers = HeaderList()
+        for path in paths {
+            guard let name = path.components.last, let value = lookup.text(path, isSecret: true) else { continue }
+            guard FieldText.isValue(value) else {
+                throw SettingsError(path.dotted, "is no header value: it holds control characters or outer blanks")
+            }
+            headers.set(name, value)
+        }
+        return headers
+    }
+
+    private mutating func readTokenFiles() throws(SettingsError) {
+        if let path = access.tokenFile {
+            access.token = try Self.token(in: path, besides: access.token, key: "access.tokenFile")
+        }
+        if let path = access.readTokenFile {
+            access.readToken = try Self.token(in: path, besides: access.readToken, key: "access.readTokenFile")
+        }
+    }
+
+    private static func token(
+        in path: String, besides given: MaskedSecret?, key: String
+    ) throws(SettingsError) -> MaskedSecret {
+        guard given == nil else { throw SettingsError(key, "is set together with \(key.dropLast(4)); keep one") }
+        let text: String
+        do {
+            text = try String(contentsOfFile: path, encoding: .utf8)
+        } catch {
+            throw SettingsError(key, "\"\(path)\" cannot be read")
+        }
+        let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        guard !token.isEmpty else { throw SettingsError(key, "\"\(path)\" is empty") }
+        return MaskedSecret(token)
+    }
+
+    /// What no setting can say of itself alone.
+    private func checkTogether() throws(SettingsError) {
+        guard policy.lowWatermark < policy.highWatermark else {
+            throw SettingsError(
+                "policy.lowWatermark",
+                "\(policy.lowWatermark) is not below policy.highWatermark (\(policy.highWatermark))")
+        }
+        if listen.certificateFile != nil, listen.keyFile == nil {
+            throw SettingsError("listen.tls.keyFile", "is missing beside listen.tls.certificateFile")
+        }
+        if listen.keyFile != nil, listen.certificateFile == nil {
+            throw SettingsError("listen.tls.certificateFile", "is missing beside listen.tls.keyFile")
+        }
+        if let capacity = policy.capacityBytes, capacity < 1 << 20 {
+            throw SettingsError("policy.capacity", "\(capacity) bytes hold nothing (1MiB is the least)")
+        }
+        if let token = access.token, token == access.readToken {
+            throw SettingsError("access.readToken", "is the same as access.token")
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import CacheCore
+
+extension LarderSettings {
+    /// The settings in force as a YAML file that says the same; credentials are masked.
+    var rendered: String {
+        var tree = SettingsTree()
+        for setting in Setting<LarderSettings>.all where !isRead(from: setting.key) {
+            if let text = setting.written(self) {
+                tree.insert(text, at: setting.key.split(separator: ".").map(String.init))
+            }
+        }
+        for origin in origins {
+            let place = ["origins", origin.name]
+            for setting in Setting<OriginSettings>.all {
+                guard let text = setting.written(origin.settings) else { continue }
+                tree.insert(text, at: place + setting.key.split(separator: ".").map(String.init))
+            }
+            for field in origin.settings.headers.fields {
+                tree.insert(.scalar(MaskedSecret.mask), at: place + ["headers", field.name])
+            }
+        }
+        return tree.lines(indentation: "").joined(separator: "\n") + "\n"
+    }
+
+    /// A token that came from a file is shown as that file.
+    private func isRead(from key: String) -> Bool {
+        key == "access.token" && access.tokenFile != nil || key == "access.readToken" && access.readTokenFile != nil
+    }
+}
+
+/// Settings in groups, in the order in which they were inserted.
+private struct SettingsTree {
+    private enum Branch {
+        case group(SettingsTree)
+        case leaf(SettingsText)
+    }
+
+    private var branches: [(name: String, branch: Branch)] = []
+
+    mutating func insert(_ text: SettingsText, at path: [String]) {
+        guard let name = path.first else { return }
+        let rest = Array(path.dropFirst())
+        guard !rest.isEmpty else {
+            branches.append((name, .leaf(text)))
+            return
+        }
+        guard let index = branches.firstIndex(where: { $0.name == name }),
+            case .group(var group) = branches[index].branch
+        else {
+            var group = SettingsTree()
+            group.insert(text, at: rest)
+            branches.append((name, .group(group)))
+            return
+        }
+        group.insert(text, at: rest)
+        branches[index].branch = .group(group)
+    }
+
+    func lines(indentation: String) -> [String] {
+        branches.flatMap { name, branch in
+            switch branch {
+            case .group(let group): ["\(indentation)\(name):"] + group.lines(indentation: indentation + "  ")
+            case .leaf(.scalar(let text)): ["\(indentation)\(name): \(Self.quoted(text))"]
+            case .leaf(.list(let texts)):
+                ["\(indentation)\(name): [\(texts.map(Self.quoted).joined(separator: ", "))]"]
+            }
+        }
+    }
+
+    /// Plain where YAML takes it for text or a number as it stands, else in double quotes.
+    private static func quoted(_ text: String) -> String {
+        let isPlain = text.first.map { $0.isLetter || $0.isNumber || "./•".contains($0) } ?? false
+        let isSafe = text.allSatisfy { $0.isLetter || $0.isNumber || "./_-•:+".contains($0) }
+        if isPlain, isSafe, !text.hasSuffix(":") { return text }
+        let escaped = text.flatMap { $0 == "\"" || $0 == "\\" ? ["\\", $0] : [$0] }
+        return "\"\(String(escaped))\""
+    }
+}

@@ -1,0 +1,81 @@
+import CacheCore
+import Logging
+
+/// Everything an administrator can tune, checked; the defaults are the values of a bare `larder serve`.
+struct LarderSettings: Hashable, Sendable {
+    var listen = ListenSettings()
+    /// Where files and catalog lie; relative paths count from the working directory.
+    var dataDirectory = "./larder-data"
+    var policy = PolicySettings()
+    var upstream = UpstreamSettings()
+    /// How reads of absolute URLs are made; each mounted origin starts from the same waits, retries and limits.
+    var urlOrigin = Self.absoluteURLs
+    /// In the order of their names.
+    var origins: [Origin] = []
+    var access = AccessSettings()
+    var cors = CORSSettings()
+    var limits = LimitSettings()
+    var log = LogSettings()
+    /// Prefetch items under way at once.
+    var jobConcurrency = 4
+
+    private static var absoluteURLs: OriginSettings {
+        var settings = OriginSettings(baseURL: "")
+        settings.access = .token
+        return settings
+    }
+}
+
+/// The address and certificate of the listener.
+struct ListenSettings: Hashable, Sendable {
+    var address = ListenAddress(host: "127.0.0.1", port: 8080)
+    /// PEM; both or neither.
+    var certificateFile: String?
+    var keyFile: String?
+}
+
+/// The transfers of all origins together.
+struct UpstreamSettings: Hashable, Sendable {
+    /// Threads that transfer; nil: one for each core, at least two.
+    var workers: Int?
+    var maxTransfers = 64
+    /// Whose absolute URLs may be read: `host`, `*.suffix` or `host:port`, lower case.
+    var allowedHosts: [String] = []
+}
+
+/// Who may ask.
+struct AccessSettings: Hashable, Sendable {
+    /// Everything.
+    var token: MaskedSecret?
+    /// Content, and reading.
+    var readToken: MaskedSecret?
+    /// The files the tokens came from, where they did.
+    var tokenFile: String?
+    var readTokenFile: String?
+    var allowUnauthenticated = false
+}
+
+struct CORSSettings: Hashable, Sendable {
+    /// `*`, or origins such as `https://dashboard.example`; none: no CORS headers.
+    var allowedOrigins: [String] = []
+}
+
+/// What one client may take up.
+struct LimitSettings: Hashable, Sendable {
+    var bodyBytes = 1 << 20
+    var headerBytes = 32 << 10
+    var urlBytes = 16 << 10
+    /// Between two requests on a connection, and between two bytes sent to a client that reads.
+    var idleTimeout: Duration = .seconds(75)
+    /// From the connection, or a request's first byte, to the end of its head.
+    var headerTimeout: Duration = .seconds(10)
+    /// For the requests in progress when the service is told to stop.
+    var drainTimeout: Duration = .seconds(30)
+}
+
+struct LogSettings: Hashable, Sendable {
+    enum Format: String, Hashable, Sendable, CaseIterable { case text, json }
+
+    var level = Logger.Level.info
+    var format = Format.text
+}

@@ -1,0 +1,21 @@
+import ArgumentParser
+import Logging
+
+/// `larder serve`: runs the service until it is told to stop.
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve", abstract: "Run the service (what larder does when no command is named).")
+
+    @OptionGroup var options: SettingsOptions
+
+    func run() async throws {
+        let settings = try options.settingsOrExit()
+        do {
+            try settings.checkExposure()
+        } catch {
+            throw SettingsOptions.refusal(error)
+        }
+        settings.log.bootstrap()
+        try await Larder.serve(settings: settings)
+    }
+}

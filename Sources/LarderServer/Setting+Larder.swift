@@ -1,0 +1,84 @@
+import CacheCore
+import Logging
+
+extension Setting<LarderSettings> {
+    /// Every setting outside `origins`, in the order in which they are printed.
+    static var all: [Setting] {
+        service + policy + upstream + access + limits
+    }
+
+    private static var service: [Setting] {
+        [
+            Setting("listen.address", \.listen.address, .address, "host and port to listen on"),
+            Setting("listen.tls.certificateFile", optional: \.listen.certificateFile, .path, "PEM certificate chain"),
+            Setting("listen.tls.keyFile", optional: \.listen.keyFile, .path, "PEM private key"),
+            Setting("dataDirectory", \.dataDirectory, .path, "where files and catalog lie"),
+            Setting("log.level", \.log.level, .choice, "the least severe events that are logged"),
+            Setting("log.format", \.log.format, .choice, "lines for people (text) or machines (json)"),
+            Setting("jobs.concurrency", \.jobConcurrency, .count(1...256, example: 4), "prefetch items at once"),
+        ]
+    }
+
+    private static var policy: [Setting] {
+        [
+            Setting("policy.capacity", orNone: \.policy.capacityBytes, .size, "disk the store may use"),
+            Setting("policy.highWatermark", \.policy.highWatermark, .fraction, "eviction starts above this part"),
+            Setting("policy.lowWatermark", \.policy.lowWatermark, .fraction, "and stops below this one"),
+            Setting("policy.minFreeDisk", \.policy.minFreeDiskBytes, .size, "disk left free for others"),
+            Setting("policy.maxIdle", orNone: \.policy.maxIdle, .duration(example: "30d"), "unread this long: goes"),
+            Setting("policy.maxAge", orNone: \.policy.maxAge, .duration(example: "90d"), "older than this: goes"),
+        ]
+    }
+
+    private static var upstream: [Setting] {
+        [
+            Setting(
+                "upstream.workers", orNone: \.upstream.workers, .count(1...256, example: 4),
+                "transfer threads; none: one for each core, at least two"),
+            Setting(
+                "upstream.maxTransfers", \.upstream.maxTransfers, .count(1...10_000, example: 64),
+                "transfers at once, all origins together"),
+            Setting(
+                "upstream.maxTransfersPerOrigin", \.urlOrigin.maxTransfers, .count(1...10_000, example: 16),
+                "transfers at once of one origin"),
+            Setting("upstream.allowedHosts", list: \.upstream.allowedHosts, .host, "whose absolute URLs may be read"),
+        ]
+            + Setting<OriginSettings>.shared.map { $0.moved(to: "upstream", \.urlOrigin) }
+    }
+
+    private static var access: [Setting] {
+        [
+            Setting("access.token", secret: \.access.token, "the token for everything"),
+            Setting("access.tokenFile", optional: \.access.tokenFile, .path, "a file that holds it"),
+            Setting("access.readToken", secret: \.access.readToken, "the token for content and reading"),
+            Setting("access.readTokenFile", optional: \.access.readTokenFile, .path, "a file that holds it"),
+            Setting(
+                "access.allowUnauthenticated", \.access.allowUnauthenticated, .flag,
+                "serve other machines without any token"),
+            Setting("cors.allowedOrigins", list: \.cors.allowedOrigins, .webOrigin, "web pages that may call"),
+        ]
+    }
+
+    private static var limits: [Setting] {
+        [
+            Setting(
+                "limits.bodyBytes", \.limits.bodyBytes, .memory(1024...(64 << 20), example: "1MiB"), "request body"),
+            Setting("limits.headerBytes", \.limits.headerBytes, .memory(1024...(1 << 20), example: "32KiB"), "head"),
+            Setting("limits.urlBytes", \.limits.urlBytes, .memory(256...(1 << 20), example: "16KiB"), "request target"),
+            Setting("limits.idleTimeout", \.limits.idleTimeout, .duration(example: "75s"), "a connection may rest"),
+            Setting("limits.headerTimeout", \.limits.headerTimeout, .duration(example: "10s"), "a head may take"),
+            Setting(
+                "limits.drainTimeout", \.limits.drainTimeout, .duration(example: "30s"), "the end of service may take"),
+        ]
+    }
+}
+
+extension Setting {
+    /// The same setting of a `Root` that is part of `Whole`.
+    func moved<Whole>(to prefix: String, _ property: WritableKeyPath<Whole, Root>) -> Setting<Whole> {
+        Setting<Whole>(
+            "\(prefix).\(key)", isList: isList, meaning,
+            read: { lookup, path, whole throws(SettingsError) in try read(lookup, path, &whole[keyPath: property]) },
+            written: { whole in written(whole[keyPath: property]) })
+    }
+}

@@ -1,0 +1,76 @@
+import ArgumentParser
+import Foundation
+
+/// The flags that set settings, the same for every command.
+struct SettingsOptions: ParsableArguments {
+    @Option(name: .long, help: ArgumentHelp("A YAML or JSON file of settings (or LARDER_CONFIG).", valueName: "file"))
+    var config: String?
+
+    @Option(name: .long, help: ArgumentHelp("Where to listen.", valueName: "host:port"))
+    var listen: String?
+
+    @Option(name: .long, help: ArgumentHelp("Where files and catalog lie.", valueName: "path"))
+    var dataDirectory: String?
+
+    @Option(name: .long, help: ArgumentHelp("Disk the store may use, as in 20GiB, or none.", valueName: "size"))
+    var capacity: String?
+
+    @Option(name: .long, help: ArgumentHelp("Transfer threads.", valueName: "count"))
+    var workers: String?
+
+    @Option(
+        name: .long, help: ArgumentHelp("trace, debug, info, notice, warning, error or critical.", valueName: "level"))
+    var logLevel: String?
+
+    @Option(name: .long, help: ArgumentHelp("text or json.", valueName: "format"))
+    var logFormat: String?
+
+    @Flag(name: .long, help: "Serve other machines without any token.")
+    var allowUnauthenticated = false
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp("Any setting, as in policy.maxIdle=30d; lists divide by commas.", valueName: "key=value"))
+    var set: [String] = []
+
+    /// The settings in force: these flags over `environment` over the file over defaults.
+    func settings(
+        environment: [String: String] = ProcessInfo.processInfo.environment
+    ) throws(SettingsError) -> LarderSettings {
+        let path = config ?? environment["LARDER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
+        let file: ConfigurationFile? = if let path { try ConfigurationFile(path: path) } else { nil }
+        return try LarderSettings(flags: try flags(), environment: environment, file: file)
+    }
+
+    /// Dotted names and texts; a flag of its own wins over `--set`.
+    private func flags() throws(SettingsError) -> [(name: String, text: String)] {
+        var flags: [(name: String, text: String)] = []
+        for assignment in set {
+            guard let equals = assignment.firstIndex(of: "="), equals != assignment.startIndex else {
+                throw SettingsError("--set", "\"\(assignment)\" is not key=value")
+            }
+            flags.append((String(assignment[..<equals]), String(assignment[assignment.index(after: equals)...])))
+        }
+        let named = [
+            ("listen.address", listen), ("dataDirectory", dataDirectory), ("policy.capacity", capacity),
+            ("upstream.workers", workers), ("log.level", logLevel), ("log.format", logFormat),
+            ("access.allowUnauthenticated", allowUnauthenticated ? "true" : nil),
+        ]
+        return flags + named.compactMap { name, text in text.map { (name, $0) } }
+    }
+
+    /// The settings, or the end of the program with one line that names the key (`EX_CONFIG` of sysexits.h).
+    func settingsOrExit() throws -> LarderSettings {
+        do {
+            return try settings()
+        } catch {
+            throw Self.refusal(error)
+        }
+    }
+
+    /// Says what is wrong and answers the exit that goes with it.
+    static func refusal(_ error: SettingsError) -> ExitCode {
+        FileHandle.standardError.write(Data("larder: \(error)\n".utf8))
+        return ExitCode(78)
+    }
+}

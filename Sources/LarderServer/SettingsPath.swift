@@ -1,0 +1,42 @@
+import CacheCore
+import Configuration
+
+/// A setting's full name. An origin's name is one component, dots and all.
+struct SettingsPath: Hashable, Sendable {
+    let components: [String]
+
+    init(_ components: [String]) { self.components = components }
+
+    /// Takes `policy.capacity` apart; `origins.my.name.baseURL` has the components `origins`, `my.name`, `baseURL`.
+    init(dotted: String) {
+        let parts = dotted.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+        guard parts.first == "origins", parts.count > 2 else {
+            self.init(parts)
+            return
+        }
+        let keys = Setting<OriginSettings>.all.map(\.key)
+        let start = (2..<parts.count).first { index in
+            keys.contains(parts[index...].joined(separator: ".")) || parts[index] == "headers"
+        }
+        guard let start else {
+            self.init(parts)
+            return
+        }
+        self.init(["origins", parts[1..<start].joined(separator: ".")] + parts[start...])
+    }
+
+    var dotted: String { components.joined(separator: ".") }
+
+    /// The environment variable of the same meaning: `LARDER_POLICY_HIGH_WATERMARK`.
+    var variable: String {
+        let words = components.map { component in
+            component.reduce(into: "") { text, character in
+                if character.isUppercase, text.last?.isLowercase == true { text.append("_") }
+                text.append(character)
+            }
+        }
+        return "LARDER_" + words.joined(separator: "_").uppercased().map { $0.isLetter || $0.isNumber ? $0 : "_" }
+    }
+
+    var absoluteKey: AbsoluteConfigKey { AbsoluteConfigKey(components) }
+}

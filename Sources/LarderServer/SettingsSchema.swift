@@ -1,0 +1,92 @@
+import CacheCore
+
+/// Which names are settings.
+enum SettingsSchema {
+    enum Place: Hashable {
+        /// Settings lie below it.
+        case group
+        case value(isList: Bool)
+    }
+
+    /// What lies at a path from the top; throws where nothing does.
+    static func place(of components: [String]) throws(SettingsError) -> Place {
+        if components.first == "origins" { return try originPlace(of: components) }
+        let key = components.joined(separator: ".")
+        if let setting = Setting<LarderSettings>.all.first(where: { $0.key == key }) {
+            return .value(isList: setting.isList)
+        }
+        if isGroup(components) { return .group }
+        throw unknown(components, among: Setting<LarderSettings>.all.map(\.key), below: [])
+    }
+
+    /// Whether settings lie below the path. `keyQuery` is both: one word, or a group.
+    static func isGroup(_ components: [String]) -> Bool {
+        if components.first == "origins" {
+            let inner = components.dropFirst(2).joined(separator: ".")
+            return inner.isEmpty || inner == "headers" || isPrefix(inner, of: Setting<OriginSettings>.all.map(\.key))
+        }
+        return isPrefix(components.joined(separator: "."), of: Setting<LarderSettings>.all.map(\.key))
+    }
+
+    /// Whether values at the path are never shown.
+    static func isSecret(_ path: SettingsPath) -> Bool {
+        let components = path.components
+        if components.first == "origins" { return components.count > 2 && components[2] == "headers" }
+        return path.dotted == "access.token" || path.dotted == "access.readToken"
+    }
+
+    private static func originPlace(of components: [String]) throws(SettingsError) -> Place {
+        guard components.count > 1 else { return .group }
+        guard Origin.isValid(name: components[1]) else {
+            throw SettingsError(
+                "origins.\(components[1])",
+                "is no name for an origin (1 to 64 of a–z, 0–9, '.', '_', '-', the first a letter or digit)")
+        }
+        guard components.count > 2 else { return .group }
+        if components[2] == "headers" { return try headerPlace(of: components) }
+        let key = components.dropFirst(2).joined(separator: ".")
+        if let setting = Setting<OriginSettings>.all.first(where: { $0.key == key }) {
+            return .value(isList: setting.isList)
+        }
+        if isGroup(components) { return .group }
+        throw unknown(
+            components, among: Setting<OriginSettings>.all.map(\.key) + ["headers"], below: Array(components.prefix(2)))
+    }
+
+    private static func headerPlace(of components: [String]) throws(SettingsError) -> Place {
+        guard components.count > 3 else { return .group }
+        let name = components.dropFirst(3).joined(separator: ".")
+        guard components.count == 4, FieldText.isToken(name) else {
+            throw SettingsError(components.joined(separator: "."), "is no header name")
+        }
+        return .value(isList: false)
+    }
+
+    private static func isPrefix(_ key: String, of keys: [String]) -> Bool {
+        keys.contains { $0.hasPrefix(key + ".") }
+    }
+
+    private static func unknown(_ components: [String], among keys: [String], below parents: [String]) -> SettingsError
+    {
+        let written = components.joined(separator: ".")
+        let inner = components.dropFirst(parents.count).joined(separator: ".")
+        let near = keys.map { ($0, distance(inner.lowercased(), $0.lowercased())) }.min { $0.1 < $1.1 }
+        guard let near, near.1 <= 3 else { return SettingsError(written, "is no setting") }
+        return SettingsError(written, "is no setting (did you mean \((parents + [near.0]).joined(separator: "."))?)")
+    }
+
+    /// The number of letters to insert, delete or replace (Levenshtein 1966).
+    private static func distance(_ left: String, _ right: String) -> Int {
+        var row = Array(0...right.count)
+        for (index, letter) in left.enumerated() {
+            var diagonal = row[0]
+            row[0] = index + 1
+            for (column, other) in right.enumerated() {
+                let above = row[column + 1]
+                row[column + 1] = min(above + 1, row[column] + 1, diagonal + (letter == other ? 0 : 1))
+                diagonal = above
+            }
+        }
+        return row[right.count]
+    }
+}
