@@ -1,3 +1,39 @@
 #pragma once
-#define _GNU_SOURCE
-#include <fcntl.h>
+
+#include <stdint.h>
+#include <sys/types.h>
+
+// What `import Glibc` does not show, or cannot call (open is variadic). Each function is the system call of its name:
+// it answers -1 and sets errno where that fails. Bodies are in CLinux.c, because feature macros have no effect on
+// headers that Swift imports as modules.
+
+/// O_RDONLY, or O_RDWR with one of the creation modes below; always O_CLOEXEC | O_NOFOLLOW.
+enum larder_open_mode {
+    LARDER_OPEN_READ_ONLY = 0,
+    LARDER_OPEN_READ_WRITE = 1,
+    /// O_CREAT | O_EXCL: the file must not exist.
+    LARDER_OPEN_CREATE = 2,
+    /// O_CREAT: the file may exist.
+    LARDER_OPEN_OR_CREATE = 3,
+};
+
+/// openat(2) from the working directory, with mode 0600 for what is created.
+int larder_open(const char *_Nonnull path, enum larder_open_mode mode);
+
+/// fallocate(2) with FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE: the bytes read as zeros, their blocks are free.
+int larder_punch_hole(int descriptor, int64_t offset, int64_t length);
+
+/// lseek(2) with SEEK_DATA: the first byte that is not in a hole, at or after offset.
+int64_t larder_seek_data(int descriptor, int64_t offset);
+
+/// lseek(2) with SEEK_HOLE: the first hole (or the end of the file) at or after offset.
+int64_t larder_seek_hole(int descriptor, int64_t offset);
+
+/// preadv2(2) with RWF_NOWAIT: only what is in the page cache; EAGAIN where reading would wait for the disk.
+ssize_t larder_read_nowait(int descriptor, void *_Nonnull bytes, size_t count, int64_t offset);
+
+/// flock(2) with LOCK_EX | LOCK_NB: EWOULDBLOCK where another open file description holds the lock.
+int larder_lock_exclusive(int descriptor);
+
+/// statvfs(3): the bytes an unprivileged process may still write to the file system of path, or -1.
+int64_t larder_free_bytes(const char *_Nonnull path);

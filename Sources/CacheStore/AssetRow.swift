@@ -1,0 +1,92 @@
+import CacheCore
+import Foundation
+import GRDB
+
+/// An asset's row, without its extents.
+struct AssetRow {
+    let record: AssetRecord
+    let file: FileName?
+    let cachedBytes: Int64
+
+    init(_ row: Row, secrets: SecretBox) throws {
+        let id = try RowCoding.assetID(row["id"])
+        let generation = try Self.generation(row)
+        record = AssetRecord(
+            id: id, key: try secrets.open(row["sealed_key"]), origin: row["origin"],
+            url: try secrets.open(row["sealed_url"]), generation: generation,
+            createdAt: Timestamp(milliseconds: row["created_at"]),
+            lastAccessAt: Timestamp(milliseconds: row["last_access_at"]), hits: row["hits"],
+            isPinned: row["is_pinned"], tags: try RowCoding.value(json: row["tags"]),
+            ttl: (row["ttl"] as Int64?).map { .milliseconds($0) })
+        file = (row["file_serial"] as Int64?).map {
+            FileName(asset: id, generation: generation.number, serial: $0)
+        }
+        cachedBytes = row["cached_bytes"]
+    }
+
+    private static func generation(_ row: Row) throws -> Generation {
+        Generation(
+            number: row["generation"], length: row["length"], contentType: row["content_type"],
+            contentTypeFrom: try RowCoding.choice(row["content_type_from"], "the source of a media type"),
+            validators: Validators(
+                entityTag: (row["entity_tag"] as String?).flatMap { EntityTag($0) },
+                lastModified: row["last_modified"], lastModifiedIsStrong: row["last_modified_is_strong"]),
+            acceptsRanges: row["accepts_ranges"], headers: try RowCoding.headers(json: row["headers"]),
+            receivedAt: Timestamp(milliseconds: row["received_at"]),
+            initialAge: .milliseconds(row["initial_age"] as Int64),
+            freshUntil: (row["fresh_until"] as Int64?).map { Timestamp(milliseconds: $0) },
+            isStorable: row["is_storable"])
+    }
+
+    /// The values for `insertSQL` and `refreshSQL`, by column.
+    static func arguments(
+        _ record: AssetRecord, serial: Int64?, secrets: SecretBox
+    ) throws -> StatementArguments {
+        let generation = record.generation
+        let asset: StatementArguments = [
+            "id": RowCoding.blob(record.id), "sealed_key": try secrets.seal(record.key),
+            "clear_key": RowCoding.redacted(record.key), "origin": record.origin,
+            "sealed_url": try secrets.seal(record.url), "clear_url": RowCoding.redacted(record.url),
+            "file_serial": serial, "created_at": record.createdAt.milliseconds,
+            "last_access_at": record.lastAccessAt.milliseconds, "hits": record.hits, "is_pinned": record.isPinned,
+            "tags": try RowCoding.json(record.tags), "ttl": record.ttl?.wholeMilliseconds,
+        ]
+        return asset &+ [
+            "generation": generation.number, "length": generation.length, "content_type": generation.contentType,
+            "content_type_from": generation.contentTypeFrom.rawValue,
+            "entity_tag": generation.validators.entityTag?.description,
+            "last_modified": generation.validators.lastModified,
+            "last_modified_is_strong": generation.validators.lastModifiedIsStrong,
+            "accepts_ranges": generation.acceptsRanges, "headers": try RowCoding.json(generation.headers),
+            "received_at": generation.receivedAt.milliseconds,
+            "initial_age": generation.initialAge.wholeMilliseconds,
+            "fresh_until": generation.freshUntil?.milliseconds, "is_storable": generation.isStorable,
+        ]
+    }
+
+    static let insertSQL = """
+        INSERT INTO assets (
+            id, sealed_key, clear_key, origin, sealed_url, clear_url, generation, file_serial, length, content_type,
+            content_type_from, entity_tag, last_modified, last_modified_is_strong, accepts_ranges, headers, received_at,
+            initial_age, fresh_until, is_storable, created_at, last_access_at, hits, is_pinned, tags, ttl
+        ) VALUES (
+            :id, :sealed_key, :clear_key, :origin, :sealed_url, :clear_url, :generation, :file_serial, :length,
+            :content_type, :content_type_from, :entity_tag, :last_modified, :last_modified_is_strong, :accepts_ranges,
+            :headers, :received_at, :initial_age, :fresh_until, :is_storable, :created_at, :last_access_at, :hits,
+            :is_pinned, :tags, :ttl
+        )
+        """
+
+    /// What a commit changes of a row that is there: not what its uses and its administrators have changed meanwhile.
+    static let refreshSQL = """
+        UPDATE assets SET
+            sealed_key = :sealed_key, clear_key = :clear_key, origin = :origin, sealed_url = :sealed_url,
+            clear_url = :clear_url, generation = :generation, file_serial = :file_serial, length = :length,
+            content_type = :content_type, content_type_from = :content_type_from, entity_tag = :entity_tag,
+            last_modified = :last_modified, last_modified_is_strong = :last_modified_is_strong,
+            accepts_ranges = :accepts_ranges, headers = :headers, received_at = :received_at,
+            initial_age = :initial_age, fresh_until = :fresh_until, is_storable = :is_storable,
+            last_access_at = max(last_access_at, :last_access_at)
+        WHERE id = :id
+        """
+}

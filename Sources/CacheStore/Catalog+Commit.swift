@@ -1,0 +1,86 @@
+import CacheCore
+import Foundation
+import GRDB
+
+extension Catalog {
+    /// Does a batch in one transaction, durable when this returns; answers the files that no row names any more.
+    /// Blocks.
+    func commit(_ work: PendingWork) throws(CacheError) -> [FileName] {
+        do {
+            return try pool.write { db in
+                var orphans: [FileName] = []
+                for asset in work.removals { orphans += try Self.remove(asset, db) }
+                for (serial, cut) in work.cuts { try ExtentTable.remove(cut.ranges.runs, from: serial, db) }
+                for begun in work.begun.values { orphans += try begin(begun, db) }
+                for record in work.refreshed.values { try refresh(record, db) }
+                for (serial, growth) in work.growth where try Self.hasRow(serial, db) {
+                    try ExtentTable.add(growth.ranges.runs, to: serial, db)
+                }
+                for (asset, use) in work.uses { try Self.use(asset, use, db) }
+                orphans += try work.abandoned.filter { try !Self.hasRow($0.serial, db) }
+                return orphans
+            }
+        } catch {
+            throw CacheError(database: error)
+        }
+    }
+
+    private static func remove(_ asset: AssetID, _ db: Database) throws -> [FileName] {
+        guard let row = try named(asset, db) else { return [] }
+        try db.execute(sql: "DELETE FROM assets WHERE id = ?", arguments: [RowCoding.blob(asset)])
+        return [row.file].compactMap(\.self)
+    }
+
+    /// Inserts or replaces a row; where its file is another one than before, the old file's extents go.
+    private func begin(_ begun: PendingWork.Begun, _ db: Database) throws -> [FileName] {
+        let record = begun.record
+        var serial = begun.file?.name?.serial
+        guard let row = try Self.named(record.id, db) else {
+            try db.execute(
+                sql: AssetRow.insertSQL, arguments: try AssetRow.arguments(record, serial: serial, secrets: secrets))
+            return []
+        }
+        if serial == nil, row.generation == record.generation.number { serial = row.file?.serial }
+        var orphans: [FileName] = []
+        if let old = row.file, old.serial != serial {
+            try ExtentTable.removeAll(of: old.serial, db)
+            orphans.append(old)
+        }
+        try update(record, serial: serial, db)
+        return orphans
+    }
+
+    private func refresh(_ record: AssetRecord, _ db: Database) throws {
+        guard let row = try Self.named(record.id, db), row.generation == record.generation.number else { return }
+        try update(record, serial: row.file?.serial, db)
+    }
+
+    private func update(_ record: AssetRecord, serial: Int64?, _ db: Database) throws {
+        try db.execute(
+            sql: AssetRow.refreshSQL, arguments: try AssetRow.arguments(record, serial: serial, secrets: secrets))
+    }
+
+    private static func use(_ asset: AssetID, _ use: PendingWork.Use, _ db: Database) throws {
+        try db.cachedStatement(
+            sql: "UPDATE assets SET last_access_at = max(last_access_at, ?), hits = hits + ? WHERE id = ?"
+        ).execute(arguments: [use.at.milliseconds, use.hits, RowCoding.blob(asset)])
+    }
+
+    private static func hasRow(_ serial: Int64, _ db: Database) throws -> Bool {
+        try Bool.fetchOne(
+            db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM assets WHERE file_serial = ?)"),
+            arguments: [serial]) ?? false
+    }
+
+    private static func named(_ asset: AssetID, _ db: Database) throws -> (generation: Int64, file: FileName?)? {
+        let row = try Row.fetchOne(
+            db.cachedStatement(sql: "SELECT generation, file_serial FROM assets WHERE id = ?"),
+            arguments: [RowCoding.blob(asset)])
+        guard let row else { return nil }
+        let generation: Int64 = row[0]
+        return (
+            generation,
+            (row[1] as Int64?).map { FileName(asset: asset, generation: generation, serial: $0) }
+        )
+    }
+}

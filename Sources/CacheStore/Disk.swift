@@ -1,0 +1,69 @@
+package import CacheCore
+
+/// The door to the disk, at the level of system calls: where tests make the n-th call fail.
+///
+/// Every function may block. Errors are made by `CacheError(errno:doing:path:)`; an interrupted call is made again.
+package protocol Disk: Sendable {
+    func open(_ path: String, _ access: FileAccess) throws(CacheError) -> Descriptor
+    func close(_ descriptor: Descriptor)
+    /// Answers how many bytes were read, 0 at the end of the file; may be fewer than asked for.
+    func read(
+        _ descriptor: Descriptor, into bytes: UnsafeMutableRawBufferPointer, at offset: Int64
+    ) throws(CacheError) -> Int
+    /// As `read`, but only what is in the page cache; nil where that cannot be had without waiting.
+    func readNow(_ descriptor: Descriptor, into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int?
+    /// Answers how many bytes were written; may be fewer than given.
+    func write(
+        _ descriptor: Descriptor, _ bytes: UnsafeRawBufferPointer, at offset: Int64
+    ) throws(CacheError) -> Int
+    /// Gives the blocks of `range` back; its bytes read as zeros, the file's size stays.
+    func punch(_ descriptor: Descriptor, _ range: ByteRange) throws(CacheError)
+    func truncate(_ descriptor: Descriptor, to size: Int64) throws(CacheError)
+    /// Returns when the file's bytes, and what is needed to read them, are on the device (`fdatasync`).
+    func sync(_ descriptor: Descriptor) throws(CacheError)
+    func status(_ descriptor: Descriptor) throws(CacheError) -> FileStatus
+    /// Nil where there is no such file.
+    func status(of path: String) throws(CacheError) -> FileStatus?
+    /// The names in a directory, in no order, without `.` and `..`.
+    func list(_ directory: String) throws(CacheError) -> [String]
+    /// Creates a directory with mode 0700; answers false where it was there already.
+    func createDirectory(_ path: String) throws(CacheError) -> Bool
+    /// Returns when the directory's entries are on the device.
+    func syncDirectory(_ path: String) throws(CacheError)
+    func rename(_ path: String, to newPath: String) throws(CacheError)
+    /// Does nothing where there is no such file.
+    func unlink(_ path: String) throws(CacheError)
+    /// Answers false where another process holds the lock; it ends with the descriptor.
+    func lock(_ descriptor: Descriptor) throws(CacheError) -> Bool
+    /// The bytes that may still be written to the file system of `path`.
+    func freeBytes(at path: String) throws(CacheError) -> Int64
+}
+
+/// An open file's number in this process.
+package struct Descriptor: Hashable, Sendable {
+    package let number: Int32
+
+    package init(number: Int32) { self.number = number }
+}
+
+/// What a file is opened for.
+package enum FileAccess: Sendable {
+    case readOnly
+    case readWrite
+    /// For reading and writing; it must not exist yet. Mode 0600.
+    case create
+    /// For reading and writing; it may exist. Mode 0600 where it is created.
+    case openOrCreate
+}
+
+package struct FileStatus: Hashable, Sendable {
+    /// The offset behind the last byte.
+    package var size: Int64
+    /// What the file takes on the device.
+    package var diskBytes: Int64
+
+    package init(size: Int64, diskBytes: Int64) {
+        self.size = size
+        self.diskBytes = diskBytes
+    }
+}

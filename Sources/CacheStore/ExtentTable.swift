@@ -1,0 +1,71 @@
+import CacheCore
+import GRDB
+
+/// The extents of files as rows: sorted, disjoint, never touching, so that a sequential fill stays one row.
+enum ExtentTable {
+    static func extents(of file: Int64, _ db: Database) throws -> ByteRangeSet {
+        let rows = try Row.fetchCursor(
+            db.cachedStatement(sql: "SELECT start, \"end\" FROM extents WHERE file = ? ORDER BY start"),
+            arguments: [file])
+        var extents = ByteRangeSet()
+        while let row = try rows.next() { extents.insert(row[0]..<row[1]) }
+        return extents
+    }
+
+    /// Adds runs to a file whose row is there, and keeps the row's `cached_bytes`.
+    static func add(_ ranges: some Sequence<ByteRange>, to file: Int64, _ db: Database) throws {
+        var added: Int64 = 0
+        for range in ranges where !range.isEmpty {
+            added += try revise(file, around: range, db) { $0.insert(range) }
+        }
+        try count(added, for: file, db)
+    }
+
+    /// Answers how many bytes were there.
+    @discardableResult
+    static func remove(_ ranges: some Sequence<ByteRange>, from file: Int64, _ db: Database) throws -> Int64 {
+        var removed: Int64 = 0
+        for range in ranges where !range.isEmpty {
+            removed += try revise(file, around: range, db) { $0.remove(range) }
+        }
+        try count(-removed, for: file, db)
+        return removed
+    }
+
+    static func removeAll(of file: Int64, _ db: Database) throws {
+        try db.execute(sql: "DELETE FROM extents WHERE file = ?", arguments: [file])
+        try db.execute(sql: "UPDATE assets SET cached_bytes = 0 WHERE file_serial = ?", arguments: [file])
+    }
+
+    /// Reads the rows that overlap or touch `range`, changes them as a set, and writes the set back.
+    private static func revise(
+        _ file: Int64, around range: ByteRange, _ db: Database, _ change: (inout ByteRangeSet) -> Int64
+    ) throws -> Int64 {
+        let before = try Row.fetchOne(
+            db.cachedStatement(
+                sql: "SELECT start, \"end\" FROM extents WHERE file = ? AND start < ? ORDER BY start DESC LIMIT 1"),
+            arguments: [file, range.lowerBound])
+        var lower = range.lowerBound
+        if let before, before[1] >= range.lowerBound { lower = before[0] }
+        let arguments: StatementArguments = [file, lower, range.upperBound]
+        let rows = try Row.fetchAll(
+            db.cachedStatement(
+                sql: "SELECT start, \"end\" FROM extents WHERE file = ? AND start BETWEEN ? AND ? ORDER BY start"),
+            arguments: arguments)
+        var set = ByteRangeSet(rows.map { $0[0]..<$0[1] })
+        let changed = change(&set)
+        guard changed != 0 else { return 0 }
+        try db.execute(sql: "DELETE FROM extents WHERE file = ? AND start BETWEEN ? AND ?", arguments: arguments)
+        for run in set.runs {
+            try db.cachedStatement(sql: "INSERT INTO extents (file, start, \"end\") VALUES (?, ?, ?)")
+                .execute(arguments: [file, run.lowerBound, run.upperBound])
+        }
+        return changed
+    }
+
+    private static func count(_ bytes: Int64, for file: Int64, _ db: Database) throws {
+        guard bytes != 0 else { return }
+        try db.execute(
+            sql: "UPDATE assets SET cached_bytes = cached_bytes + ? WHERE file_serial = ?", arguments: [bytes, file])
+    }
+}

@@ -1,0 +1,134 @@
+import CacheCore
+
+/// What the next commit is to do, in the order of doing: removals, cuts, new rows, refreshed rows, growth, uses.
+struct PendingWork: Sendable {
+    struct Ranges: Sendable {
+        var file: SparseFile
+        var ranges = ByteRangeSet()
+    }
+
+    struct Begun: Sendable {
+        var record: AssetRecord
+        /// Nil: the file that the row has, where that is of the same generation.
+        var file: SparseFile?
+    }
+
+    struct Use: Sendable {
+        var at: Timestamp
+        var hits: Int64
+    }
+
+    private(set) var removals: Set<AssetID> = []
+    private(set) var begun: [AssetID: Begun] = [:]
+    private(set) var refreshed: [AssetID: AssetRecord] = [:]
+    /// By serial, as `cuts`.
+    private(set) var growth: [Int64: Ranges] = [:]
+    private(set) var cuts: [Int64: Ranges] = [:]
+    private(set) var uses: [AssetID: Use] = [:]
+    /// Files that were begun and given up before a commit saw them: to be unlinked.
+    private(set) var abandoned: [FileName] = []
+
+    var isEmpty: Bool {
+        removals.isEmpty && begun.isEmpty && refreshed.isEmpty && growth.isEmpty && cuts.isEmpty && uses.isEmpty
+            && abandoned.isEmpty
+    }
+
+    /// Bytes that are written but not claimed yet.
+    private(set) var byteCount: Int64 = 0
+
+    mutating func begin(_ record: AssetRecord, file: SparseFile?) {
+        var file = file
+        if let earlier = begun[record.id], let earlierFile = earlier.file, earlierFile !== file {
+            if file == nil, earlier.record.generation.number == record.generation.number {
+                file = earlierFile
+            } else {
+                abandon(earlierFile)
+            }
+        }
+        refreshed[record.id] = nil
+        begun[record.id] = Begun(record: record, file: file)
+    }
+
+    mutating func refresh(_ record: AssetRecord) {
+        if let earlier = begun[record.id] {
+            guard earlier.record.generation.number == record.generation.number else { return }
+            begun[record.id]?.record = record
+        } else {
+            refreshed[record.id] = record
+        }
+    }
+
+    mutating func grow(_ file: SparseFile, _ serial: Int64, _ range: ByteRange) {
+        byteCount += growth[serial, default: Ranges(file: file)].ranges.insert(range)
+    }
+
+    mutating func cut(_ file: SparseFile, _ serial: Int64, _ ranges: some Sequence<ByteRange>) {
+        for range in ranges {
+            byteCount -= growth[serial]?.ranges.remove(range) ?? 0
+            cuts[serial, default: Ranges(file: file)].ranges.insert(range)
+        }
+    }
+
+    mutating func use(_ asset: AssetID, at time: Timestamp, hits: Int64) {
+        let earlier = uses[asset]
+        uses[asset] = Use(at: max(earlier?.at ?? time, time), hits: (earlier?.hits ?? 0) + hits)
+    }
+
+    mutating func remove(_ asset: AssetID) {
+        forget(asset)
+        removals.insert(asset)
+    }
+
+    /// Drops what is pending for an asset, and the file it was to begin with.
+    mutating func forget(_ asset: AssetID) {
+        if let file = begun.removeValue(forKey: asset)?.file { abandon(file) }
+        refreshed[asset] = nil
+        uses[asset] = nil
+        for (serial, ranges) in growth where ranges.file.name?.asset == asset { dropGrowth(serial) }
+        for (serial, ranges) in cuts where ranges.file.name?.asset == asset { cuts[serial] = nil }
+    }
+
+    /// Drops the bytes of one file; answers them.
+    @discardableResult
+    mutating func dropGrowth(_ serial: Int64) -> ByteRangeSet {
+        guard let dropped = growth.removeValue(forKey: serial) else { return ByteRangeSet() }
+        byteCount -= dropped.ranges.byteCount
+        return dropped.ranges
+    }
+
+    private mutating func abandon(_ file: SparseFile) {
+        guard let name = file.name else { return }
+        dropGrowth(name.serial)
+        cuts[name.serial] = nil
+        abandoned.append(name)
+    }
+}
+
+extension PendingWork {
+    /// Takes everything out.
+    mutating func take() -> PendingWork {
+        let taken = self
+        self = PendingWork()
+        return taken
+    }
+
+    /// Puts work that could not be done back under what has come since.
+    mutating func restore(_ earlier: PendingWork) {
+        let later = self
+        self = earlier
+        for asset in later.removals { remove(asset) }
+        for ranges in later.cuts.values { cut(ranges) }
+        for work in later.begun.values { begin(work.record, file: work.file) }
+        for record in later.refreshed.values { refresh(record) }
+        for (serial, added) in later.growth {
+            for range in added.ranges.runs { grow(added.file, serial, range) }
+        }
+        for (asset, use) in later.uses { self.use(asset, at: use.at, hits: use.hits) }
+        abandoned += later.abandoned
+    }
+
+    private mutating func cut(_ ranges: Ranges) {
+        guard let serial = ranges.file.name?.serial else { return }
+        cut(ranges.file, serial, ranges.ranges.runs)
+    }
+}

@@ -1,0 +1,90 @@
+package import CacheCore
+import Logging
+
+/// What a look at the whole store found.
+package struct Reconciliation: Hashable, Sendable {
+    /// Files without rows, left by a process that ended before its commit.
+    package var removedFiles = 0
+    /// Rows whose file was gone.
+    package var emptiedRows = 0
+    /// Rows that claimed bytes beyond their file's end.
+    package var cutRows = 0
+    /// What all files of assets take on the device.
+    package var usedDiskBytes: Int64 = 0
+}
+
+extension Store {
+    /// Makes files and catalog agree, and measures the space in use. Once after each start, while the store is in use.
+    ///
+    /// Only files of earlier runs are removed: those of this run may wait for their commit.
+    package func reconcile() async throws(CacheError) -> Reconciliation {
+        var result = Reconciliation()
+        for (number, shard) in StoreLayout.shards.enumerated() {
+            if Task.isCancelled { throw CacheError(.cancelled, "The store's reconciliation was cancelled.") }
+            let claims = try await catalog.claims(inShard: number)
+            let (shardResult, doubtful) = try await onDiskQueue { () throws(CacheError) in
+                try self.compare(shard, claims)
+            }
+            result.removedFiles += shardResult.removedFiles
+            result.usedDiskBytes += shardResult.usedDiskBytes
+            for name in doubtful {
+                try await repair(name, &result)
+            }
+        }
+        logger.info(
+            "store reconciled",
+            metadata: [
+                "removedFiles": "\(result.removedFiles)", "emptiedRows": "\(result.emptiedRows)",
+                "cutRows": "\(result.cutRows)", "usedDiskBytes": "\(result.usedDiskBytes)",
+            ])
+        return result
+    }
+
+    /// What all files of assets take on the device; walks every directory.
+    package func usedDiskBytes() async throws(CacheError) -> Int64 {
+        try await onDiskQueue { () throws(CacheError) -> Int64 in
+            var bytes: Int64 = 0
+            for shard in StoreLayout.shards {
+                for name in try self.disk.list(self.layout.shard(shard)) {
+                    bytes += try self.disk.status(of: self.layout.shard(shard) + "/" + name)?.diskBytes ?? 0
+                }
+            }
+            return bytes
+        }
+    }
+
+    /// Removes a shard's files without rows; answers which rows do not fit their files.
+    private func compare(
+        _ shard: String, _ claims: [FileName: Int64]
+    ) throws(CacheError) -> (Reconciliation, doubtful: [FileName]) {
+        var result = Reconciliation()
+        var missing = claims
+        var doubtful: [FileName] = []
+        for entry in try disk.list(layout.shard(shard)) {
+            let path = layout.shard(shard) + "/" + entry
+            guard let status = try disk.status(of: path) else { continue }
+            guard let name = FileName(entry) else {
+                result.usedDiskBytes += status.diskBytes
+                continue
+            }
+            // A row never comes back to an old file, so what had no row before the listing has none now.
+            if let end = missing.removeValue(forKey: name) {
+                if end > status.size { doubtful.append(name) }
+            } else if name.serial >> Self.serialBits < catalog.run {
+                try disk.unlink(path)
+                result.removedFiles += 1
+                continue
+            }
+            result.usedDiskBytes += status.diskBytes
+        }
+        return (result, doubtful + missing.keys)
+    }
+
+    private func repair(_ name: FileName, _ result: inout Reconciliation) async throws(CacheError) {
+        let path = layout.path(of: name)
+        let isGone = try await catalog.emptyRow(of: name, ifGone: path, disk)
+        let isCut = try await catalog.cutRow(of: name, toEndOf: path, disk)
+        result.emptiedRows += isGone ? 1 : 0
+        result.cutRows += isCut ? 1 : 0
+    }
+}

@@ -1,0 +1,22 @@
+/// Where things lie in a store's directory.
+package struct StoreLayout: Hashable, Sendable {
+    package let directory: String
+
+    package init(directory: String) {
+        var path = Substring(directory)
+        while path.count > 1, path.last == "/" { path = path.dropLast() }
+        self.directory = String(path)
+    }
+
+    package var lock: String { directory + "/larder.lock" }
+    package var catalog: String { directory + "/catalog.sqlite" }
+    package var secretKey: String { directory + "/secret.key" }
+    package var assets: String { directory + "/assets" }
+
+    /// The 256 directories that files are spread over, each named by two hexadecimal digits.
+    package static let shards: [String] = (0..<256).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
+
+    package func shard(_ name: String) -> String { assets + "/" + name }
+
+    package func path(of file: FileName) -> String { shard(file.shard) + "/" + file.description }
+}

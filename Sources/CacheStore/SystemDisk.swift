@@ -1,0 +1,120 @@
+import CLinux
+package import CacheCore
+import Glibc
+
+/// The operating system's own disk.
+package struct SystemDisk: Disk {
+    package init() {}
+
+    package func open(_ path: String, _ access: FileAccess) throws(CacheError) -> Descriptor {
+        let mode =
+            switch access {
+            case .readOnly: LARDER_OPEN_READ_ONLY
+            case .readWrite: LARDER_OPEN_READ_WRITE
+            case .create: LARDER_OPEN_CREATE
+            case .openOrCreate: LARDER_OPEN_OR_CREATE
+            }
+        let number = try call("Opening", path) { larder_open(path, mode) }
+        return Descriptor(number: number)
+    }
+
+    package func close(_ descriptor: Descriptor) {
+        // Linux has given the number back whatever close answers; what matters was synced before.
+        _ = Glibc.close(descriptor.number)
+    }
+
+    package func read(
+        _ descriptor: Descriptor, into bytes: UnsafeMutableRawBufferPointer, at offset: Int64
+    ) throws(CacheError) -> Int {
+        try call("Reading", path(of: descriptor)) {
+            pread(descriptor.number, bytes.baseAddress, bytes.count, off_t(offset))
+        }
+    }
+
+    package func readNow(
+        _ descriptor: Descriptor, into bytes: UnsafeMutableRawBufferPointer, at offset: Int64
+    ) -> Int? {
+        guard let start = bytes.baseAddress else { return 0 }
+        let count = larder_read_nowait(descriptor.number, start, bytes.count, offset)
+        return count < 0 ? nil : count
+    }
+
+    package func write(
+        _ descriptor: Descriptor, _ bytes: UnsafeRawBufferPointer, at offset: Int64
+    ) throws(CacheError) -> Int {
+        try call("Writing", path(of: descriptor)) {
+            pwrite(descriptor.number, bytes.baseAddress, bytes.count, off_t(offset))
+        }
+    }
+
+    package func punch(_ descriptor: Descriptor, _ range: ByteRange) throws(CacheError) {
+        guard !range.isEmpty else { return }
+        try call("Punching a hole into", path(of: descriptor)) {
+            larder_punch_hole(descriptor.number, range.lowerBound, range.length)
+        }
+    }
+
+    package func truncate(_ descriptor: Descriptor, to size: Int64) throws(CacheError) {
+        try call("Truncating", path(of: descriptor)) { ftruncate(descriptor.number, off_t(size)) }
+    }
+
+    package func sync(_ descriptor: Descriptor) throws(CacheError) {
+        try call("Syncing", path(of: descriptor)) { fdatasync(descriptor.number) }
+    }
+
+    package func status(_ descriptor: Descriptor) throws(CacheError) -> FileStatus {
+        var found = stat()
+        try call("Looking at", path(of: descriptor)) { fstat(descriptor.number, &found) }
+        return FileStatus(size: Int64(found.st_size), diskBytes: Int64(found.st_blocks) * 512)
+    }
+
+    package func status(of path: String) throws(CacheError) -> FileStatus? {
+        var found = stat()
+        guard lstat(path, &found) == 0 else {
+            let number = errno
+            if number == ENOENT || number == ENOTDIR { return nil }
+            throw CacheError(errno: number, doing: "Looking at", path: path)
+        }
+        return FileStatus(size: Int64(found.st_size), diskBytes: Int64(found.st_blocks) * 512)
+    }
+
+    package func freeBytes(at path: String) throws(CacheError) -> Int64 {
+        try call("Measuring the free space at", path) { larder_free_bytes(path) }
+    }
+
+    package func lock(_ descriptor: Descriptor) throws(CacheError) -> Bool {
+        while larder_lock_exclusive(descriptor.number) != 0 {
+            switch errno {
+            case EINTR: continue
+            case EWOULDBLOCK: return false
+            case let number: throw CacheError(errno: number, doing: "Locking", path: path(of: descriptor))
+            }
+        }
+        return true
+    }
+
+    /// Makes a system call until it is not interrupted; an answer below zero becomes an error.
+    @discardableResult
+    func call<Answer: SignedInteger>(
+        _ doing: String, _ path: @autoclosure () -> String, _ body: () -> Answer
+    ) throws(CacheError) -> Answer {
+        while true {
+            let answer = body()
+            if answer >= 0 { return answer }
+            let number = errno
+            if number != EINTR { throw CacheError(errno: number, doing: doing, path: path()) }
+        }
+    }
+
+    /// The name under which the kernel knows an open file; for messages.
+    private func path(of descriptor: Descriptor) -> String {
+        let bytes = [UInt8](unsafeUninitializedCapacity: Int(PATH_MAX)) { buffer, filled in
+            guard let start = buffer.baseAddress else { return }
+            let count = start.withMemoryRebound(to: CChar.self, capacity: buffer.count) {
+                readlink("/proc/self/fd/\(descriptor.number)", $0, buffer.count)
+            }
+            filled = max(0, count)
+        }
+        return bytes.isEmpty ? "file \(descriptor.number)" : String(decoding: bytes, as: UTF8.self)
+    }
+}

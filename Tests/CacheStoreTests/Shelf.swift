@@ -1,0 +1,75 @@
+import CacheCore
+import CacheStore
+import CacheTestKit
+import Logging
+
+/// A store in a directory of its own, that can be closed and opened again.
+struct Shelf {
+    struct FixedClock: WallClock {
+        func now() -> Timestamp { Timestamp(seconds: 1_800_000_000) }
+    }
+
+    let directory: TemporaryDirectory
+    let disk: any Disk
+    let store: Store
+    let commits: CommitQueue
+
+    init(
+        in directory: TemporaryDirectory? = nil, disk: any Disk = SystemDisk(),
+        lost: @escaping @Sendable (FileName, ByteRangeSet) -> Void = { _, _ in }
+    ) throws {
+        self.directory = try directory ?? TemporaryDirectory()
+        self.disk = disk
+        store = try Store.open(
+            directory: self.directory.path("data"), disk: disk, wallClock: FixedClock(),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        commits = CommitQueue(store: store, lost: lost)
+    }
+
+    /// Begins an asset, writes the ranges and reports them; nothing is flushed.
+    @discardableResult
+    func fill(
+        _ number: UInt64, generation: Int64 = 1, length: Int64? = 1 << 20, _ ranges: ByteRange...
+    ) throws -> SparseFile {
+        let record = Self.record(number, generation: generation, length: length)
+        let file = try store.createFile(asset: record.id, generation: generation)
+        commits.began(record, file: file)
+        for range in ranges { try grow(file, range) }
+        return file
+    }
+
+    func grow(_ file: SparseFile, _ range: ByteRange) throws {
+        try file.write(at: range.lowerBound, Self.content(range))
+        commits.grew(file, range)
+    }
+
+    static func id(_ number: UInt64) -> AssetID { AssetID(high: number &* 0x9E37_79B9_7F4A_7C15, low: number) }
+
+    static func record(_ number: UInt64, generation: Int64 = 1, length: Int64? = 1 << 20) -> AssetRecord {
+        AssetRecord(
+            id: id(number), key: "/o/media/\(number).mp4", origin: "media",
+            url: "https://up.test/\(number).mp4?sig=\(number)",
+            generation: Generation(number: generation, length: length, receivedAt: Timestamp(seconds: 1000)),
+            createdAt: Timestamp(seconds: 1000), lastAccessAt: Timestamp(seconds: 1000))
+    }
+
+    /// The bytes every test file has: never zero, and known from the offset.
+    static func content(_ range: ByteRange) -> [UInt8] {
+        range.map { UInt8(truncatingIfNeeded: $0 % 251) + 1 }
+    }
+}
+
+extension SparseFile {
+    func write(at offset: Int64, _ bytes: [UInt8]) throws {
+        let outcome = bytes.withUnsafeBytes { buffer in Result { try write(buffer, at: offset) } }
+        try outcome.get()
+    }
+
+    func bytes(_ range: ByteRange) throws -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: Int(range.length))
+        let count = try bytes.withUnsafeMutableBytes { buffer in
+            try Result { try read(into: buffer, at: range.lowerBound) }.get()
+        }
+        return Array(bytes.prefix(count))
+    }
+}

@@ -1,0 +1,179 @@
+package import CacheCore
+package import CacheStore
+import Synchronization
+
+/// A disk that does what the system's does, notes every call, and fails those it is told to.
+package final class FaultyDisk: Disk {
+    package enum Call: String, Sendable, CaseIterable {
+        case open, read, write, punch, truncate, sync, status, list, createDirectory, syncDirectory, rename, unlink
+        case lock, freeBytes
+    }
+
+    package struct Event: Hashable, Sendable {
+        package var call: Call
+        package var path: String
+    }
+
+    fileprivate struct Fault {
+        var call: Call?
+        var number: Int32
+        /// How many matching calls still succeed.
+        var remaining: Int
+        var isLasting: Bool
+    }
+
+    fileprivate struct State {
+        var events: [Event] = []
+        var faults: [Fault] = []
+        var paths: [Int32: String] = [:]
+        var writeLimit = Int.max
+    }
+
+    private let base: any Disk
+    private let state = Mutex(State())
+    private let observer: @Sendable (Event) -> Void
+
+    /// - Parameter observer: told of each call, on its thread, before it is made.
+    package init(_ base: any Disk = SystemDisk(), observer: @escaping @Sendable (Event) -> Void = { _ in }) {
+        self.base = base
+        self.observer = observer
+    }
+
+    /// Makes the `count`-th call from now on (of that name, or of any) fail with an errno; a lasting fault fails the
+    /// ones after it too.
+    package func fail(_ call: Call? = nil, after count: Int = 1, with number: Int32, isLasting: Bool = false) {
+        state.withLock {
+            $0.faults.append(Fault(call: call, number: number, remaining: count - 1, isLasting: isLasting))
+        }
+    }
+
+    /// Makes every write take at most this many bytes.
+    package func limitWrites(to count: Int) { state.withLock { $0.writeLimit = count } }
+
+    package func heal() { state.withLock { $0.faults = [] } }
+
+    /// The calls made so far, failed ones included.
+    package var events: [Event] { state.withLock { $0.events } }
+
+    package func open(_ path: String, _ access: FileAccess) throws(CacheError) -> Descriptor {
+        try note(.open, path)
+        let descriptor = try base.open(path, access)
+        state.withLock { $0.paths[descriptor.number] = path }
+        return descriptor
+    }
+
+    package func close(_ descriptor: Descriptor) {
+        state.withLock { $0.paths[descriptor.number] = nil }
+        base.close(descriptor)
+    }
+
+    package func read(
+        _ descriptor: Descriptor, into bytes: UnsafeMutableRawBufferPointer, at offset: Int64
+    ) throws(CacheError) -> Int {
+        try note(.read, descriptor)
+        return try base.read(descriptor, into: bytes, at: offset)
+    }
+
+    package func readNow(
+        _ descriptor: Descriptor, into bytes: UnsafeMutableRawBufferPointer, at offset: Int64
+    ) -> Int? {
+        base.readNow(descriptor, into: bytes, at: offset)
+    }
+
+    package func write(
+        _ descriptor: Descriptor, _ bytes: UnsafeRawBufferPointer, at offset: Int64
+    ) throws(CacheError) -> Int {
+        try note(.write, descriptor)
+        let limit = state.withLock { $0.writeLimit }
+        return try base.write(descriptor, UnsafeRawBufferPointer(rebasing: bytes.prefix(limit)), at: offset)
+    }
+
+    package func punch(_ descriptor: Descriptor, _ range: ByteRange) throws(CacheError) {
+        try note(.punch, descriptor)
+        try base.punch(descriptor, range)
+    }
+
+    package func truncate(_ descriptor: Descriptor, to size: Int64) throws(CacheError) {
+        try note(.truncate, descriptor)
+        try base.truncate(descriptor, to: size)
+    }
+
+    package func sync(_ descriptor: Descriptor) throws(CacheError) {
+        try note(.sync, descriptor)
+        try base.sync(descriptor)
+    }
+
+    package func status(_ descriptor: Descriptor) throws(CacheError) -> FileStatus {
+        try note(.status, descriptor)
+        return try base.status(descriptor)
+    }
+
+    package func status(of path: String) throws(CacheError) -> FileStatus? {
+        try note(.status, path)
+        return try base.status(of: path)
+    }
+
+    package func list(_ directory: String) throws(CacheError) -> [String] {
+        try note(.list, directory)
+        return try base.list(directory)
+    }
+
+    package func createDirectory(_ path: String) throws(CacheError) -> Bool {
+        try note(.createDirectory, path)
+        return try base.createDirectory(path)
+    }
+
+    package func syncDirectory(_ path: String) throws(CacheError) {
+        try note(.syncDirectory, path)
+        try base.syncDirectory(path)
+    }
+
+    package func rename(_ path: String, to newPath: String) throws(CacheError) {
+        try note(.rename, path)
+        try base.rename(path, to: newPath)
+    }
+
+    package func unlink(_ path: String) throws(CacheError) {
+        try note(.unlink, path)
+        try base.unlink(path)
+    }
+
+    package func lock(_ descriptor: Descriptor) throws(CacheError) -> Bool {
+        try note(.lock, descriptor)
+        return try base.lock(descriptor)
+    }
+
+    package func freeBytes(at path: String) throws(CacheError) -> Int64 {
+        try note(.freeBytes, path)
+        return try base.freeBytes(at: path)
+    }
+
+    private func note(_ call: Call, _ descriptor: Descriptor) throws(CacheError) {
+        try note(call, state.withLock { $0.paths[descriptor.number] } ?? "transient")
+    }
+
+    private func note(_ call: Call, _ path: String) throws(CacheError) {
+        let event = Event(call: call, path: path)
+        let number = state.withLock { state in
+            state.events.append(event)
+            return state.dueFault(of: call)
+        }
+        observer(event)
+        if let number { throw CacheError(errno: number, doing: "A scripted \(call.rawValue) of", path: path) }
+    }
+}
+
+extension FaultyDisk.State {
+    fileprivate mutating func dueFault(of call: FaultyDisk.Call) -> Int32? {
+        var due: Int32?
+        for index in faults.indices where faults[index].call == nil || faults[index].call == call {
+            if faults[index].remaining == 0 {
+                due = due ?? faults[index].number
+                if !faults[index].isLasting { faults[index].remaining = -1 }
+            } else if faults[index].remaining > 0 {
+                faults[index].remaining -= 1
+            }
+        }
+        return due
+    }
+}
