@@ -1,0 +1,98 @@
+import CacheCore
+import Foundation
+import Logging
+import Synchronization
+import Testing
+
+@testable import LarderServer
+
+@Suite struct JSONLogHandlerTests {
+    private final class Lines: Sendable {
+        let written = Mutex<[String]>([])
+    }
+
+    private let lines = Lines()
+
+    private func logger(provider: Logger.MetadataProvider? = nil) -> Logger {
+        let lines = lines
+        return Logger(label: "test") { label in
+            var handler = JSONLogHandler(
+                label: label, logLevel: .info, now: { Timestamp(milliseconds: 1_700_000_000_123) },
+                write: { line in lines.written.withLock { $0.append(line) } })
+            handler.metadataProvider = provider
+            return handler
+        }
+    }
+
+    private func onlyLine() throws -> String {
+        let written = lines.written.withLock { $0 }
+        try #require(written.count == 1)
+        return written[0]
+    }
+
+    @Test func anEventIsOneLineWithItsFieldsInOrder() throws {
+        logger().warning("Upstream is slow", metadata: ["origin": "media", "attempt": .stringConvertible(3)])
+
+        #expect(
+            try onlyLine() == """
+                {"time":"2023-11-14T22:13:20.123Z","level":"warning","logger":"test","message":"Upstream is slow",\
+                "attempt":3,"origin":"media"}
+
+                """)
+    }
+
+    @Test(arguments: [
+        "plain", "quote \" and \\ backslash", "line\nbreak\r\n", "tab\t", "\u{0}\u{1}\u{1F}\u{7F}\u{9F}",
+        "\u{2028}\u{2029}",
+        "é 漢 👩‍👩‍👧 \u{FEFF}", "</script>", "",
+    ])
+    func anyTextComesBackAsItWas(text: String) throws {
+        logger().info(
+            "\(text)", metadata: ["key \(text)": .array([.string(text), .dictionary([text: .string(text)])])])
+
+        let line = try onlyLine()
+        let object = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+        #expect(object["message"] as? String == text)
+        let array = try #require(object["key \(text)"] as? [Any])
+        #expect(array.first as? String == text)
+        #expect(array.last as? [String: String] == [text: text])
+        #expect(line.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).count == 2)
+    }
+
+    @Test func metadataCannotPoseAsTheEventsOwnFields() throws {
+        logger().error("real", metadata: ["message": "forged", "level": "info"])
+
+        let line = try onlyLine()
+        #expect(line.contains("\"level\":\"error\""))
+        #expect(line.contains("\"message\":\"real\""))
+        #expect(line.contains("\"metadata.message\":\"forged\""))
+    }
+
+    @Test func theNearestMetadataWins() throws {
+        var logger = logger(provider: Logger.MetadataProvider { ["a": "provider", "b": "provider", "c": "provider"] })
+        logger[metadataKey: "a"] = "logger"
+        logger.info("x", metadata: ["b": "event"])
+
+        let line = try onlyLine()
+        #expect(line.contains("\"b\":\"event\"") && line.contains("\"c\":\"provider\""))
+    }
+
+    @Test func numbersAndFlagsAreNotQuotedAndWhatJSONCannotSayIs() throws {
+        logger().info(
+            "x",
+            metadata: [
+                "i": .stringConvertible(-7), "d": .stringConvertible(0.5), "t": .stringConvertible(true),
+                "n": .stringConvertible(Double.nan),
+            ])
+
+        let line = try onlyLine()
+        #expect(line.contains("\"i\":-7") && line.contains("\"d\":0.5") && line.contains("\"t\":true"))
+        #expect(line.contains("\"n\":\"nan\""))
+    }
+
+    @Test func quieterEventsThanTheLevelAreNotWritten() {
+        logger().debug("unheard")
+
+        #expect(lines.written.withLock { $0.isEmpty })
+    }
+}

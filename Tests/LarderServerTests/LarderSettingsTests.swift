@@ -1,0 +1,136 @@
+import CacheCore
+import Foundation
+import Logging
+import Testing
+
+@testable import LarderServer
+
+@Suite struct LarderSettingsTests {
+    @Test func flagsWinOverVariablesOverTheFileOverDefaults() throws {
+        let file = try ConfigurationFile(
+            text: """
+                policy: {capacity: 1GiB, maxIdle: 30d, maxAge: 90d}
+                """, name: "test.yaml")
+        let environment = ["LARDER_POLICY_CAPACITY": "2GiB", "LARDER_POLICY_MAX_IDLE": "20d"]
+
+        let settings = try LarderSettings(
+            flags: [("policy.capacity", "3GiB")], environment: environment, file: file)
+
+        #expect(settings.policy.capacityBytes == 3 << 30)
+        #expect(settings.policy.maxIdle == .seconds(20 * 86_400))
+        #expect(settings.policy.maxAge == .seconds(90 * 86_400))
+        #expect(settings.policy.highWatermark == 0.95)
+    }
+
+    @Test func jsonFilesSayTheSameAsYAMLFiles() throws {
+        let yaml = try ConfigurationFile(
+            text: """
+                listen:
+                  address: "[::1]:9000"
+                upstream:
+                  allowedHosts: ["*.Example.org", "cdn.example:8443"]
+                jobs:
+                  concurrency: 8
+                access:
+                  allowUnauthenticated: yes
+                """, name: "test.yaml")
+        let json = try ConfigurationFile(
+            text: """
+                {"listen": {"address": "[::1]:9000"},
+                \t"upstream": {"allowedHosts": ["*.Example.org", "cdn.example:8443"]},
+                \t"jobs": {"concurrency": 8}, "access": {"allowUnauthenticated": true}}
+                """, name: "test.json")
+
+        let settings = try LarderSettings(file: json)
+
+        #expect(settings == (try LarderSettings(file: yaml)))
+        #expect(settings.listen.address == ListenAddress(host: "::1", port: 9000))
+        #expect(settings.upstream.allowedHosts == ["*.example.org", "cdn.example:8443"])
+        #expect(settings.jobConcurrency == 8)
+        #expect(settings.access.allowUnauthenticated)
+    }
+
+    @Test func originsStartFromTheUpstreamSettingsOfAll() throws {
+        let file = try ConfigurationFile(
+            text: """
+                upstream: {retries: 7, allowPrivateAddresses: true, timeouts: {connect: 2s, idle: none}}
+                origins:
+                  media: {baseURL: "https://media.example/library/", headers: {Authorization: Bearer abc}, freshness: 1h}
+                  a.b: {baseURL: "http://10.0.0.1:81", retries: 1, keyQuery: {exclude: [sig, exp]}, access: public}
+                """, name: "test.yaml")
+
+        let origins = try LarderSettings(file: file).origins
+
+        try #require(origins.map(\.name) == ["a.b", "media"])
+        #expect(origins[0].settings.retries == 1)
+        #expect(origins[0].settings.keyQuery == .exclude(["sig", "exp"]))
+        #expect(origins[0].settings.effectiveAccess == .public)
+        #expect(origins[1].settings.baseURL == "https://media.example/library")
+        #expect(origins[1].settings.headers == ["Authorization": "Bearer abc"])
+        #expect(origins[1].settings.freshness == .ttl(.seconds(3600)))
+        #expect(origins[1].settings.retries == 7)
+        #expect(origins[1].settings.timeouts.connect == .seconds(2))
+        #expect(origins[1].settings.timeouts.idle == nil)
+        #expect(!origins[1].settings.allowPrivateAddresses)
+        #expect(origins[1].settings.effectiveAccess == .token)
+    }
+
+    @Test func originsCanBeNamedByFlagsAndChangedByVariables() throws {
+        let settings = try LarderSettings(
+            flags: [("origins.a.b.baseURL", "http://one.example"), ("origins.a.b.headers.X-Key", "flag")],
+            environment: ["LARDER_ORIGINS_A_B_RETRIES": "9"])
+
+        let origin = try #require(settings.origins.first)
+        #expect(origin.name == "a.b")
+        #expect(origin.settings.retries == 9)
+        #expect(origin.settings.headers["x-key"] == "flag")
+    }
+
+    @Test(arguments: [
+        ("LARDER_TOKEN", "LARDER_ACCESS_TOKEN"), ("LARDER_READ_TOKEN", "LARDER_ACCESS_READ_TOKEN"),
+    ])
+    func tokensHaveShortVariablesAndTheLongOnesWin(short: String, long: String) throws {
+        let one = try LarderSettings(environment: [short: "short"]).access
+        let both = try LarderSettings(environment: [short: "short", long: "long"]).access
+
+        #expect((one.token ?? one.readToken)?.exposed == "short")
+        #expect((both.token ?? both.readToken)?.exposed == "long")
+    }
+
+    @Test func emptyVariablesCountAsAbsent() throws {
+        #expect(try LarderSettings(environment: ["LARDER_TOKEN": "", "LARDER_LISTEN_ADDRESS": ""]) == LarderSettings())
+    }
+
+    @Test func tokenFilesAreReadWithoutTheirLastLineBreak() throws {
+        let path = FileManager.default.temporaryDirectory.appending(path: "larder-token-\(UUID().uuidString)").path
+        defer { try? FileManager.default.removeItem(atPath: path) }  // a leftover harms nobody
+        try Data("s3cret\n".utf8).write(to: URL(filePath: path))
+
+        let settings = try LarderSettings(environment: ["LARDER_TOKEN_FILE": path])
+
+        #expect(settings.access.token?.exposed == "s3cret")
+        #expect(settings.rendered.contains("tokenFile: \(path)"))
+        #expect(!settings.rendered.contains("token: "))
+    }
+
+    @Test(arguments: [
+        ("127.0.0.1:80", true), ("127.9.9.9:80", true), ("localhost:80", true), ("[::1]:80", true),
+        ("0.0.0.0:80", false), ("[::]:80", false), ("192.168.1.2:80", false), ("127.example:80", false),
+    ])
+    func withoutATokenOnlyThisMachineIsServed(address: String, isServed: Bool) throws {
+        let settings = try LarderSettings(flags: [("listen.address", address)])
+
+        if isServed {
+            try settings.checkExposure()
+        } else {
+            let error = #expect(throws: SettingsError.self) { try settings.checkExposure() }
+            #expect(error?.key == "listen.address")
+        }
+    }
+
+    @Test func aTokenOrAWordFromTheAdministratorOpensTheServiceToOthers() throws {
+        for opener in [("access.token", "t"), ("access.readToken", "t"), ("access.allowUnauthenticated", "true")] {
+            try LarderSettings(flags: [("listen.address", "0.0.0.0:80"), opener]).checkExposure()
+        }
+    }
+}

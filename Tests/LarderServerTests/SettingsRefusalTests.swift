@@ -1,0 +1,133 @@
+import Testing
+
+@testable import LarderServer
+
+/// Each refusal names its key and says what would do.
+@Suite struct SettingsRefusalTests {
+    @Test(arguments: [
+        ("policy.capacity", "20GX", "policy.capacity: \"20GX\" is not a byte size or none (try 20GiB)"),
+        ("policy.minFreeDisk", "-1", "policy.minFreeDisk: \"-1\" is not a byte size (try 20GiB)"),
+        ("policy.maxIdle", "5", "policy.maxIdle: \"5\" is not a duration or none (try 30d)"),
+        ("policy.maxAge", "0s", "policy.maxAge: \"0s\" is not a duration or none (try 90d)"),
+        ("policy.highWatermark", "95", "policy.highWatermark: \"95\" is not a fraction above 0 and up to 1 (try 0.9)"),
+        ("policy.lowWatermark", "0.96", "policy.lowWatermark: 0.96 is not below policy.highWatermark (0.95)"),
+        ("policy.capacity", "5", "policy.capacity: 5 bytes hold nothing (1MiB is the least)"),
+        ("upstream.workers", "0", "upstream.workers: \"0\" is not a whole number from 1 to 256 or none (try 4)"),
+        ("upstream.retries", "many", "upstream.retries: \"many\" is not a whole number from 0 to 20 (try 3)"),
+        ("upstream.readAhead", "1KiB", "upstream.readAhead: \"1KiB\" is not a byte size of 64KiB or more (try 8MiB)"),
+        ("upstream.timeouts.read", "none", "upstream.timeouts.read: \"none\" is not a duration (try 30s)"),
+        (
+            "upstream.allowedHosts", "ok.example,http://x",
+            "upstream.allowedHosts: \"http://x\" is not a host, *.suffix or host:port (try media.example)"
+        ),
+        ("listen.address", "::1:80", "listen.address: \"::1:80\" is not a host and a port (try 127.0.0.1:8080)"),
+        ("listen.address", ":80", "listen.address: \":80\" is not a host and a port (try 127.0.0.1:8080)"),
+        ("listen.address", "a:70000", "listen.address: \"a:70000\" is not a host and a port (try 127.0.0.1:8080)"),
+        ("listen.tls.keyFile", "k.pem", "listen.tls.certificateFile: is missing beside listen.tls.keyFile"),
+        ("listen.tls.certificateFile", "c.pem", "listen.tls.keyFile: is missing beside listen.tls.certificateFile"),
+        (
+            "log.level", "loud",
+            "log.level: \"loud\" is not one of trace, debug, info, notice, warning, error, critical"
+        ),
+        ("log.format", "xml", "log.format: \"xml\" is not one of text, json"),
+        ("access.token", "", "access.token: is empty"),
+        ("access.tokenFile", "/nowhere/t", "access.tokenFile: \"/nowhere/t\" cannot be read"),
+        (
+            "access.allowUnauthenticated", "maybe",
+            "access.allowUnauthenticated: \"maybe\" is not true or false (try true)"
+        ),
+        (
+            "limits.bodyBytes", "1GiB",
+            "limits.bodyBytes: \"1GiB\" is not a byte size from 1KiB to 64MiB (try 1MiB)"
+        ),
+        (
+            "cors.allowedOrigins", "https://a.example/path",
+            "cors.allowedOrigins: \"https://a.example/path\" is not * or scheme://host (try https://dashboard.example)"
+        ),
+        ("origins.m.retries", "3", "origins.m.baseURL: is missing (where are the originals?)"),
+        (
+            "origins.m.baseURL", "ftp://a.example",
+            "origins.m.baseURL: \"ftp://a.example\" is not an http or https URL without user, query and fragment "
+                + "(try https://media.example/library)"
+        ),
+        (
+            "origins.m.baseURL", "http://user@a.example",
+            "origins.m.baseURL: \"http://user@a.example\" is not an http or https URL without user, query and fragment "
+                + "(try https://media.example/library)"
+        ),
+        (
+            "origins.m.keyQuery", "some",
+            "origins.m.keyQuery: \"some\" is not all, none, or a mapping with include or exclude (try none)"
+        ),
+        ("policy.capacitty", "1", "policy.capacitty: is no setting (did you mean policy.capacity?)"),
+        ("origins.m.baseUrl", "x", "origins.m.baseUrl: is no setting (did you mean origins.m.baseURL?)"),
+        ("colour", "red", "colour: is no setting"),
+        ("policy", "3", "policy: is a group of settings, not one"),
+    ])
+    func badFlagsAreRefusedByName(key: String, text: String, sentence: String) {
+        let error = #expect(throws: SettingsError.self) { try LarderSettings(flags: [(key, text)]) }
+
+        #expect(error?.description == sentence)
+    }
+
+    @Test(arguments: [
+        ("polcy: {capacity: 1GiB}", "polcy: is no setting"),
+        ("policy: {capacitty: 1GiB}", "policy.capacitty: is no setting (did you mean policy.capacity?)"),
+        ("policy: 3", "policy: is one value, not a group of settings"),
+        ("policy: {capacity: [1, 2]}", "policy.capacity: is a list, not one value"),
+        ("policy: {capacity: }", "policy.capacity: is empty, not one value"),
+        ("policy: {capacity: {bytes: 3}}", "policy.capacity: is a mapping, not one value"),
+        ("{\"policy\": {\"capacity\": null}}", "policy.capacity: is empty, not one value"),
+        ("upstream: {allowedHosts: a.example}", "upstream.allowedHosts: is one value, not a list of values"),
+        ("upstream: {allowedHosts: [[a]]}", "upstream.allowedHosts: is a list, not a list of values"),
+        ("origins: {m: {baseURL: http://a.example, speed: 3}}", "origins.m.speed: is no setting"),
+        ("origins: {m: {}}", "origins.m.baseURL: is missing (where are the originals?)"),
+        (
+            "origins: {M: {baseURL: http://a.example}}",
+            "origins.M: is no name for an origin (1 to 64 of a–z, 0–9, '.', '_', '-', the first a letter or digit)"
+        ),
+        (
+            "origins: {m: {baseURL: http://a.example, headers: {\"X Y\": v}}}",
+            "origins.m.headers.X Y: is no header name"
+        ),
+        (
+            "origins: {m: {baseURL: http://a.example, headers: {X: \"a\\r\\nb\"}}}",
+            "origins.m.headers.X: is no header value: it holds control characters or outer blanks"
+        ),
+        ("[1, 2]", "test.yaml: holds no settings, but a list"),
+        ("listen: {address: 1.2.3.4}", "listen.address: \"1.2.3.4\" is not a host and a port (try 127.0.0.1:8080)"),
+    ])
+    func badFilesAreRefusedByName(text: String, sentence: String) {
+        let error = #expect(throws: SettingsError.self) {
+            try LarderSettings(file: ConfigurationFile(text: text, name: "test.yaml"))
+        }
+
+        #expect(error?.description == sentence)
+    }
+
+    @Test(arguments: ["a: [", "policy: {capacity: 1GiB}\npolicy: {capacity: 2GiB}", "\u{1}"])
+    func whatIsNeitherYAMLNorJSONIsRefusedByItsFile(text: String) {
+        let error = #expect(throws: SettingsError.self) { try ConfigurationFile(text: text, name: "test.yaml") }
+
+        #expect(error?.key == "test.yaml")
+    }
+
+    @Test func aFileThatIsNotThereIsNamed() {
+        let error = #expect(throws: SettingsError.self) { try ConfigurationFile(path: "/nowhere/larder.yaml") }
+
+        #expect(error?.key == "/nowhere/larder.yaml")
+    }
+
+    @Test(arguments: ["", "# nothing yet\n", "{}"])
+    func aFileThatSaysNothingLeavesTheDefaults(text: String) throws {
+        #expect(try LarderSettings(file: ConfigurationFile(text: text, name: "test.yaml")) == LarderSettings())
+    }
+
+    @Test func badVariablesAreRefusedByTheSettingTheyMean() {
+        let error = #expect(throws: SettingsError.self) {
+            try LarderSettings(environment: ["LARDER_UPSTREAM_MAX_TRANSFERS": "lots"])
+        }
+
+        #expect(error?.key == "upstream.maxTransfers")
+    }
+}

@@ -1,0 +1,62 @@
+import Testing
+
+@testable import LarderServer
+
+@Suite struct SettingsRenderingTests {
+    @Test func credentialsAreMasked() throws {
+        let settings = try LarderSettings(flags: [
+            ("access.token", "admin-secret"), ("access.readToken", "read-secret"),
+            ("origins.m.baseURL", "http://a.example"), ("origins.m.headers.Authorization", "header-secret"),
+        ])
+
+        #expect(!settings.rendered.contains("secret"))
+        #expect(settings.rendered.contains("  token: •••\n"))
+        #expect(settings.rendered.contains("  readToken: •••\n"))
+        #expect(settings.rendered.contains("      Authorization: •••\n"))
+    }
+
+    @Test func secretsDoNotPrintThemselves() {
+        let secret = MaskedSecret("s3cret")
+        var dumped = ""
+        dump(secret, to: &dumped)
+
+        for text in ["\(secret)", String(reflecting: secret), String(describing: Optional(secret)), dumped] {
+            #expect(!text.contains("s3cret"))
+        }
+    }
+
+    @Test func whatIsPrintedReadsBackAsTheSameSettings() throws {
+        let settings = try LarderSettings(flags: [
+            ("listen.address", "[::1]:9000"), ("dataDirectory", "/srv/a b: c#\"d\\"), ("policy.capacity", "none"),
+            ("policy.maxIdle", "36h"), ("upstream.workers", "3"), ("upstream.allowedHosts", "*.a.example,b.example:81"),
+            ("upstream.timeouts.idle", "250ms"), ("cors.allowedOrigins", "*"), ("log.format", "json"),
+            ("limits.drainTimeout", "90s"), ("origins.a.b.baseURL", "https://a.example/x"),
+            ("origins.a.b.keyQuery.include", "v,w"), ("origins.a.b.freshness", "10m"), ("origins.a.b.tls.verify", "no"),
+            ("origins.c.baseURL", "http://c.example:81"), ("origins.c.keyQuery", "none"), ("origins.c.access", "token"),
+            ("origins.c.maxBytesPerSecond", "5MB"),
+        ])
+
+        let again = try LarderSettings(file: ConfigurationFile(text: settings.rendered, name: "printed"))
+
+        #expect(again == settings)
+    }
+
+    @Test func everySettingHasANameAVariableAndAMeaningOfItsOwn() {
+        let settings = Setting<LarderSettings>.all
+        let variables = settings.map { SettingsPath(dotted: $0.key).variable }
+
+        #expect(Set(settings.map(\.key)).count == settings.count)
+        #expect(Set(variables).count == settings.count)
+        #expect(settings.allSatisfy { !$0.meaning.isEmpty })
+        #expect(variables.contains("LARDER_POLICY_HIGH_WATERMARK"))
+    }
+
+    @Test func everyVariableIsRead() throws {
+        let scalars = Setting<LarderSettings>.all.filter { !$0.isList && !$0.key.hasPrefix("access.") }
+        for setting in scalars where !setting.key.hasSuffix("File") && setting.key != "dataDirectory" {
+            let variable = SettingsPath(dotted: setting.key).variable
+            let error = #expect(throws: SettingsError.self) { try LarderSettings(environment: [variable: "?!"]) }
+            #expect(error?.key == setting.key)
+        }
+    }
+}
