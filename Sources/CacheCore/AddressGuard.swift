@@ -1,0 +1,94 @@
+/// Says which addresses a service that fetches URLs for others may connect to: public unicast ones only.
+///
+/// The tables are the IANA special-purpose address registries (RFC 6890) and the forms that carry an IPv4 address inside
+/// an IPv6 one, which are judged by the address inside.
+package enum AddressGuard {
+    /// Why `address` (4 or 16 bytes in network order) is refused, as the name of its kind; nil where it is public.
+    package static func refusal(of address: [UInt8]) -> String? {
+        switch address.count {
+        case 4: refusal(ofIPv4: address[...])
+        case 16: refusal(ofIPv6: address)
+        default: "unknown"
+        }
+    }
+
+    private struct Block {
+        let prefix: [UInt8]
+        let bits: Int
+        let kind: String
+
+        init(_ prefix: [UInt8], _ bits: Int, _ kind: String) {
+            self.prefix = prefix
+            self.bits = bits
+            self.kind = kind
+        }
+
+        /// Whether the first `bits` bits of `address` are the prefix's; bytes the prefix does not give are zero.
+        func contains(_ address: ArraySlice<UInt8>) -> Bool {
+            for (index, byte) in address.enumerated() {
+                let left = bits - index * 8
+                guard left > 0 else { return true }
+                let mask: UInt8 = left >= 8 ? 0xFF : ~(0xFF >> UInt8(left))
+                let wanted = index < prefix.count ? prefix[index] : 0
+                if byte & mask != wanted & mask { return false }
+            }
+            return true
+        }
+    }
+
+    private static let blocksIPv4 = [
+        Block([0], 8, "unspecified"), Block([10], 8, "private"), Block([100, 64], 10, "shared (CGNAT)"),
+        Block([127], 8, "loopback"), Block([169, 254], 16, "link-local"), Block([172, 16], 12, "private"),
+        Block([192, 0, 0], 24, "reserved"), Block([192, 0, 2], 24, "documentation"),
+        Block([192, 88, 99], 24, "reserved"), Block([192, 168], 16, "private"),
+        Block([198, 18], 15, "benchmarking"), Block([198, 51, 100], 24, "documentation"),
+        Block([203, 0, 113], 24, "documentation"), Block([224], 4, "multicast"), Block([240], 4, "reserved"),
+    ]
+
+    /// Blocks inside 2000::/3, and the better-known ones outside it.
+    private static let blocksIPv6 = [
+        Block([], 128, "unspecified"), Block([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], 128, "loopback"),
+        Block([0x00, 0x64, 0xFF, 0x9B, 0x00, 0x01], 48, "local NAT64"), Block([0x01], 64, "discard-only"),
+        Block([0x20, 0x01, 0x00, 0x02], 48, "benchmarking"), Block([0x20, 0x01, 0x00, 0x10], 28, "ORCHID"),
+        Block([0x20, 0x01, 0x00, 0x20], 28, "ORCHID"), Block([0x20, 0x01, 0x0D, 0xB8], 32, "documentation"),
+        Block([0x3F, 0xFF], 20, "documentation"), Block([0xFC], 7, "private"), Block([0xFE, 0x80], 10, "link-local"),
+        Block([0xFE, 0xC0], 10, "private"), Block([0xFF], 8, "multicast"),
+    ]
+
+    private static let globalUnicast = Block([0x20], 3, "global")
+
+    private static func refusal(ofIPv4 address: ArraySlice<UInt8>) -> String? {
+        blocksIPv4.first { $0.contains(address) }?.kind
+    }
+
+    private static func refusal(ofIPv6 address: [UInt8]) -> String? {
+        if let block = blocksIPv6.first(where: { $0.contains(address[...]) }) { return block.kind }
+        let inside = embedded(in: address)
+        for inner in inside.addresses {
+            if let kind = refusal(ofIPv4: inner) { return "\(inside.form) of a \(kind)" }
+        }
+        if !inside.addresses.isEmpty { return nil }
+        return globalUnicast.contains(address[...]) ? nil : "reserved"
+    }
+
+    private static let mapped = Block([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF], 96, "IPv4-mapped")
+    private static let translated = Block([0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0, 0], 96, "IPv4-translated")
+    private static let compatible = Block([], 96, "IPv4-compatible")
+    private static let nat64 = Block([0x00, 0x64, 0xFF, 0x9B], 96, "NAT64")
+    private static let sixToFour = Block([0x20, 0x02], 16, "6to4")
+    private static let teredo = Block([0x20, 0x01, 0x00, 0x00], 32, "Teredo")
+
+    /// The IPv4 addresses inside an IPv6 one (RFC 4291 §2.5.5, 6052, 3056, 4380, 5214).
+    private static func embedded(in address: [UInt8]) -> (form: String, addresses: [ArraySlice<UInt8>]) {
+        for block in [mapped, translated, compatible, nat64] where block.contains(address[...]) {
+            return (block.kind, [address[12...]])
+        }
+        if sixToFour.contains(address[...]) { return (sixToFour.kind, [address[2..<6]]) }
+        if teredo.contains(address[...]) {  // the server's address, and the client's with its bits turned round
+            return (teredo.kind, [address[4..<8], address[12...].map { ~$0 }[...]])
+        }
+        let isISATAP = address[8] & 0xFD == 0 && address[9] == 0 && address[10] == 0x5E && address[11] == 0xFE
+        if isISATAP, globalUnicast.contains(address[...]) { return ("ISATAP", [address[12...]]) }
+        return ("", [])
+    }
+}

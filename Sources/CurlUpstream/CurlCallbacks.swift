@@ -1,0 +1,63 @@
+import CCurl
+import Glibc
+
+/// The functions libcurl calls; each finds its exchange behind the context pointer, on that exchange's worker thread.
+enum CurlCallbacks {
+    static let header: curl_write_callback = { bytes, size, count, context in
+        guard let bytes, let exchange = exchange(context) else { return 0 }
+        let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+        return exchange.receivedHead(line) ? line.count : Int(CURL_WRITEFUNC_ERROR)
+    }
+
+    static let body: curl_write_callback = { bytes, size, count, context in
+        guard let bytes, let exchange = exchange(context) else { return 0 }
+        let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
+        return exchange.receivedBody(piece) ? piece.count : Int(CURL_WRITEFUNC_ERROR)
+    }
+
+    /// The address guard, where a connection is made.
+    static let openSocket: curl_opensocket_callback = { context, _, target in
+        guard let target, let exchange = exchange(context) else { return CURL_SOCKET_BAD }
+        guard !exchange.refuses(addressBytes(of: target)) else { return CURL_SOCKET_BAD }
+        let kind = target.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
+        return socket(target.pointee.family, kind, target.pointee.protocol)
+    }
+
+    /// The address guard again, where a connection may have been made for somebody else and is used again.
+    static let beforeRequest: curl_prereq_callback = { context, remote, _, _, _ in
+        guard let remote, let exchange = exchange(context) else { return CURL_PREREQFUNC_ABORT }
+        guard !exchange.refuses(addressBytes(of: String(cString: remote))) else {
+            exchange.refused()
+            return CURL_PREREQFUNC_ABORT
+        }
+        exchange.connected()
+        return CURL_PREREQFUNC_OK
+    }
+
+    private static func exchange(_ context: UnsafeMutableRawPointer?) -> CurlExchange? {
+        context.map { Unmanaged<CurlExchange>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    /// 4 or 16 bytes in network order; none where the family is another.
+    ///
+    /// Read through the pointer and not a copy: an IPv6 address reaches beyond the `sockaddr` it is declared as, into
+    /// the room libcurl keeps behind it (`addrlen` bytes in all).
+    private static func addressBytes(of target: UnsafeMutablePointer<curl_sockaddr>) -> [UInt8] {
+        guard let start = MemoryLayout<curl_sockaddr>.offset(of: \.addr) else { return [] }
+        let (offset, count) =
+            switch target.pointee.family {
+            case AF_INET: (MemoryLayout<sockaddr_in>.offset(of: \.sin_addr), 4)
+            case AF_INET6: (MemoryLayout<sockaddr_in6>.offset(of: \.sin6_addr), 16)
+            default: (Int?.none, 0)
+            }
+        guard let offset, Int(target.pointee.addrlen) >= offset + count else { return [] }
+        return Array(UnsafeRawBufferPointer(start: UnsafeRawPointer(target) + start + offset, count: count))
+    }
+
+    private static func addressBytes(of text: String) -> [UInt8] {
+        let bare = text.split(separator: "%").first.map(String.init) ?? text
+        var bytes = [UInt8](repeating: 0, count: 16)
+        if inet_pton(AF_INET, bare, &bytes) == 1 { return Array(bytes[..<4]) }
+        return inet_pton(AF_INET6, bare, &bytes) == 1 ? bytes : []
+    }
+}

@@ -1,0 +1,260 @@
+import CCurl
+import CacheCore
+
+/// One transfer being carried out: its hops, its head, where its body goes, and how it ends. Used on one worker's thread only.
+final class CurlExchange {
+    /// What becomes of the present response's body.
+    private enum Body {
+        case awaited
+        case stored(BodyWriter)
+        /// Dropped; the end is decided.
+        case unwanted
+        case redirected(to: String)
+    }
+
+    private enum Outcome {
+        case success
+        case failure(CacheError)
+    }
+
+    /// The longest unwanted body that is read to its end so that the connection can be used again.
+    private static let drainBytes: Int64 = 16 << 10
+
+    let transfer: CurlTransfer
+    let easy: UnsafeMutableRawPointer
+    let settings: CurlPoolSettings
+    /// The URL of the present hop.
+    private(set) var url: UpstreamURL
+    private(set) var timers: TransferTimers
+    /// The kind of address that was refused, if one was.
+    private var forbidden: String?
+    private(set) var connections = (opened: 0, reused: 0)
+    private let buffers: BufferPool
+    private let firstURL: UpstreamURL
+    private var redirects = 0
+    private var clock: ExchangeClock
+    private var collector: HeadCollector
+    private var body = Body.awaited
+    private var outcome: Outcome?
+    private var dropped: Int64 = 0
+    private var drained: Int64 = 0
+
+    init(
+        _ transfer: CurlTransfer, easy: UnsafeMutableRawPointer, settings: CurlPoolSettings, buffers: BufferPool
+    ) throws(CacheError) {
+        let now = ContinuousClock.now
+        self.transfer = transfer
+        self.easy = easy
+        self.settings = settings
+        self.buffers = buffers
+        url = try CurlURL.parse(transfer.request.url)
+        firstURL = url
+        clock = ExchangeClock(begun: now)
+        timers = TransferTimers(transfer.request.timeouts, begun: now)
+        collector = HeadCollector(maxBytes: settings.maxHeaderBytes, maxLines: settings.maxHeaderLines)
+    }
+
+    /// Whether the present hop goes to the first URL's scheme, host and port, where the origin's headers may go.
+    var isOwnHost: Bool { url.isSameHost(as: firstURL) }
+
+    /// `name:port`, for messages.
+    var place: String { "\(url.host):\(url.port)" }
+
+    // MARK: What libcurl reports
+
+    /// A connection stands, and the request is about to be sent.
+    func connected() { timers.connected(at: .now) }
+
+    /// Why `address` may not be connected to; nil where it may.
+    func refuses(_ address: [UInt8]) -> Bool {
+        guard !transfer.request.allowPrivateAddresses, let kind = AddressGuard.refusal(of: address) else {
+            return false
+        }
+        forbidden = kind
+        return true
+    }
+
+    /// A reused connection leads to an address that is refused.
+    func refused() { outcome = outcome ?? .failure(forbiddenError) }
+
+    /// False where the transfer is to be cut.
+    func receivedHead(_ line: UnsafeRawBufferPointer) -> Bool {
+        let now = ContinuousClock.now
+        clock.answered(at: now)
+        timers.arrived(at: now)
+        switch collector.take(line) {
+        case .more: return outcome == nil || isDraining
+        case .answered:
+            timers.responded(at: now)
+            return true
+        case .complete: return judgeHead(now)
+        case .tooLarge:
+            outcome = .failure(CacheError(.upstreamProtocol, "\(place) sent a response head that is too large."))
+            return false
+        case .malformed:
+            outcome = .failure(CacheError(.upstreamProtocol, "\(place) sent a malformed response head."))
+            return false
+        }
+    }
+
+    /// False where the transfer is to be cut.
+    func receivedBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        timers.arrived(at: .now)
+        guard case .stored(var writer) = body else {
+            dropped += Int64(bytes.count)
+            drained += Int64(bytes.count)
+            return isDraining && drained <= Self.drainBytes
+        }
+        let before = writer.stored
+        defer {
+            body = .stored(writer)
+            if writer.stored > before { transfer.delegate.progressed(to: writer.stored) }
+        }
+        do {
+            let taken = try writer.take(bytes)
+            guard taken < bytes.count else { return true }
+            dropped += Int64(bytes.count - taken)
+            outcome = .success
+        } catch {
+            outcome = .failure(error)
+        }
+        return false
+    }
+
+    // MARK: What the worker decides
+
+    /// Hands over what the last turn gathered; false where the sink failed and the transfer is to be ended.
+    func flush() -> Bool {
+        guard case .stored(var writer) = body else { return true }
+        defer { body = .stored(writer) }
+        do {
+            if try writer.flush() { transfer.delegate.progressed(to: writer.stored) }
+            return true
+        } catch {
+            outcome = .failure(error)
+            return false
+        }
+    }
+
+    func cancelled(_ error: CacheError) { if outcome == nil { outcome = .failure(error) } }
+
+    func timedOut(_ timeout: CacheError.Timeout) {
+        guard outcome == nil, timeout == .total || !isDraining else { return }
+        outcome = .failure(.upstreamTimedOut(timeout, host: place, after: transfer.request.timeouts))
+    }
+
+    func allowForRate(_ allowance: Duration) { timers.allowance = allowance }
+
+    /// Takes the end of the present hop; nil where a redirect leads on, and the handle is to be set up again.
+    func finished(_ code: CURLcode) -> TransferEnd? {
+        clock.note(easy)
+        countConnection()
+        _ = flush()
+        if case .redirected(let location) = body, outcome == nil {
+            do {
+                try follow(location)
+                return nil
+            } catch {
+                outcome = .failure(error)
+            }
+        }
+        var stored: Int64 = 0
+        if case .stored(let writer) = body {
+            stored = writer.stored
+            // Every wanted byte is here: how the rest went is nobody's concern.
+            if writer.isSatisfied, outcome == nil || isTransportFailure { outcome = .success }
+        }
+        return TransferEnd(
+            error: error(code), storedBytes: stored, droppedBytes: dropped, timings: clock.timings(at: .now))
+    }
+}
+
+extension CurlExchange {
+    private var isDraining: Bool {
+        switch body {
+        case .unwanted, .redirected: true
+        case .awaited, .stored: false
+        }
+    }
+
+    private var isTransportFailure: Bool {
+        if case .failure(let error) = outcome, case .upstreamTimedOut = error.code { true } else { false }
+    }
+
+    private var forbiddenError: CacheError {
+        CacheError(
+            .upstreamForbidden,
+            "\(url.host) is at a \(forbidden ?? "refused") address, which the origin does not allow (allowPrivateAddresses)."
+        )
+    }
+
+    private func error(_ code: CURLcode) -> CacheError? {
+        switch outcome {
+        case .success: return nil
+        case .failure(let error): return error
+        case nil: break
+        }
+        if code == CURLE_OK {
+            guard case .awaited = body else { return nil }
+            return CacheError(.upstreamProtocol, "\(place) ended without a response.")
+        }
+        if code == CURLE_COULDNT_CONNECT, forbidden != nil { return forbiddenError }
+        var system = 0
+        larder_easy_get_long(easy, CURLINFO_OS_ERRNO, &system)
+        return CurlError(code: code, systemError: Int32(truncatingIfNeeded: system))
+            .cacheError(host: place, isConnected: timers.isConnected)
+    }
+
+    private func judgeHead(_ now: ContinuousClock.Instant) -> Bool {
+        if let location = redirectTarget {
+            body = .redirected(to: location)
+        } else {
+            switch transfer.delegate.began(head(now)) {
+            case .store(let sink, let limit):
+                body = .stored(BodyWriter(into: sink, limit: limit, pool: buffers))
+                return true
+            case .enough: outcome = .success
+            case .refuse(let error): outcome = .failure(error)
+            }
+            body = .unwanted
+        }
+        timers.drains(at: now)
+        let hasBody = transfer.request.method == .get && collector.status != 304 && collector.status != 204
+        let length = collector.headers["Content-Length"].flatMap { Int64($0) }
+        return !hasBody || (length ?? Self.drainBytes) <= Self.drainBytes
+    }
+
+    private func head(_ now: ContinuousClock.Instant) -> UpstreamHead {
+        clock.note(easy)
+        return UpstreamHead(
+            status: collector.status, headers: collector.headers, finalURL: url.text, redirects: redirects,
+            httpVersion: collector.version, timings: clock.timings(at: nil))
+    }
+
+    private var redirectTarget: String? {
+        [301, 302, 303, 307, 308].contains(collector.status) ? collector.headers["Location"] : nil
+    }
+
+    private func follow(_ location: String) throws(CacheError) {
+        guard redirects < transfer.request.maxRedirects else {
+            throw CacheError(
+                .upstreamProtocol, "\(place) redirects further than the \(transfer.request.maxRedirects) hops allowed.")
+        }
+        url = try CurlURL.resolve(location, from: url)
+        redirects += 1
+        let now = ContinuousClock.now
+        timers.hopBegan(at: now)
+        clock.hopBegan(at: now)
+        collector = HeadCollector(maxBytes: settings.maxHeaderBytes, maxLines: settings.maxHeaderLines)
+        body = .awaited
+        drained = 0
+        forbidden = nil
+    }
+
+    private func countConnection() {
+        var opened = 0
+        larder_easy_get_long(easy, CURLINFO_NUM_CONNECTS, &opened)
+        guard timers.isConnected || opened > 0 else { return }
+        if opened > 0 { connections.opened += opened } else { connections.reused += 1 }
+    }
+}

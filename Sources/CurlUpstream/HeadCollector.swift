@@ -1,0 +1,82 @@
+import CacheCore
+
+/// Gathers a response's head line by line, drops interim responses, and counts what comes against limits.
+struct HeadCollector {
+    enum Progress: Equatable {
+        case more
+        /// The final response's status line has come.
+        case answered
+        /// The final response's head is complete.
+        case complete
+        case tooLarge
+        case malformed
+    }
+
+    private let maxBytes: Int
+    private let maxLines: Int
+    private var bytes = 0
+    private var lines = 0
+    private var isInterim = false
+    private var isComplete = false
+
+    private(set) var status = 0
+    /// "1.0", "1.1" or "2".
+    private(set) var version = "1.1"
+    private(set) var headers = HeaderList()
+
+    init(maxBytes: Int, maxLines: Int) {
+        self.maxBytes = maxBytes
+        self.maxLines = maxLines
+    }
+
+    /// Takes one line as libcurl hands it over, line end included.
+    mutating func take(_ line: UnsafeRawBufferPointer) -> Progress {
+        bytes += line.count
+        lines += 1
+        guard bytes <= maxBytes, lines <= maxLines else { return .tooLarge }
+        guard !isComplete else { return .more }  // trailers
+        var text = line[...]
+        while let last = text.last, last == 10 || last == 13 { text = text.dropLast() }
+        if text.isEmpty { return ended() }
+        if text.starts(with: "HTTP/".utf8) { return begin(String(decoding: text, as: UTF8.self)) }
+        guard let colon = text.firstIndex(of: 58), colon > text.startIndex else {
+            return text.first == 32 || text.first == 9 ? fold(text) : .malformed
+        }
+        let value = Self.trimmed(text[(colon + 1)...])
+        headers.append(String(decoding: text[..<colon], as: UTF8.self), String(decoding: value, as: UTF8.self))
+        return .more
+    }
+
+    private mutating func begin(_ line: String) -> Progress {
+        let words = line.split(separator: " ", maxSplits: 2)
+        guard words.count >= 2, let code = Int(words[1]), (100...999).contains(code) else { return .malformed }
+        version = String(words[0].dropFirst(5))
+        if version == "2.0" { version = "2" }
+        status = code
+        headers = HeaderList()
+        isInterim = code < 200
+        return isInterim ? .more : .answered
+    }
+
+    private mutating func ended() -> Progress {
+        guard status > 0 else { return .malformed }
+        guard !isInterim else { return .more }
+        isComplete = true
+        return .complete
+    }
+
+    /// An obsolete continuation line (RFC 9112 §5.2) goes on with the field before it.
+    private mutating func fold(_ text: Slice<UnsafeRawBufferPointer>) -> Progress {
+        guard let last = headers.fields.last else { return .malformed }
+        let more = String(decoding: Self.trimmed(text), as: UTF8.self)
+        headers = HeaderList(headers.fields.dropLast() + [.init(last.name, last.value + " " + more)])
+        return .more
+    }
+
+    private static func trimmed(_ text: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {
+        var rest = text
+        while let first = rest.first, first == 32 || first == 9 { rest = rest.dropFirst() }
+        while let last = rest.last, last == 32 || last == 9 { rest = rest.dropLast() }
+        return rest
+    }
+}

@@ -1,0 +1,61 @@
+import CacheCore
+
+/// The header fields of one request to an upstream, checked so that no value can smuggle in a line of its own.
+enum RequestFields {
+    /// Fields that this client, or libcurl, writes itself.
+    private static let reserved = [
+        "Range", "Accept-Encoding", "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding",
+        "Content-Length", "Expect", "TE", "Trailer", "Upgrade",
+    ]
+
+    /// The lines for libcurl; the origin's own fields only where `isOwnHost`.
+    ///
+    /// Throws `.malformedRequest` where a name is no token or a value holds a control character (RFC 9110 §5.5).
+    static func lines(of request: UpstreamRequest, isOwnHost: Bool) throws(CacheError) -> [String] {
+        let own = isOwnHost ? request.originHeaders : HeaderList()
+        var fields = request.headers.fields.filter { $0.name != "" && own[$0.name] == nil }
+        // The name of the first host is of no use to another one.
+        if !isOwnHost { fields.removeAll { HeaderList.same($0.name, "Host") } }
+        fields += own.fields
+        var lines: [String] = []
+        for field in fields where !reserved.contains(where: { HeaderList.same($0, field.name) }) {
+            try check(field)
+            lines.append(field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
+        }
+        lines.append("Accept-Encoding: identity")
+        if let range = try range(request.window) { lines.append("Range: \(range)") }
+        return lines
+    }
+
+    private static func range(_ window: UpstreamRequest.Window) throws(CacheError) -> String? {
+        switch window {
+        case .whole: return nil
+        case .closed(let range):
+            guard range.lowerBound >= 0, !range.isEmpty else {
+                throw CacheError(.malformedRequest, "A window has at least one byte and begins at 0 or later.")
+            }
+            return "bytes=\(range.lowerBound)-\(range.upperBound - 1)"
+        case .suffix(let length):
+            guard length > 0 else { throw CacheError(.malformedRequest, "A suffix has at least one byte.") }
+            return "bytes=-\(length)"
+        }
+    }
+
+    private static func check(_ field: HeaderList.Field) throws(CacheError) {
+        guard !field.name.isEmpty, field.name.utf8.allSatisfy(isToken) else {
+            throw CacheError(.malformedRequest, "A header field's name for the upstream is no token.")
+        }
+        guard field.value.utf8.allSatisfy({ $0 >= 32 && $0 != 127 || $0 == 9 }) else {
+            throw CacheError(.malformedRequest, "The header field \(field.name) holds a control character.")
+        }
+    }
+
+    /// RFC 9110 §5.6.2.
+    private static func isToken(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 48...57, 65...90, 97...122: true
+        case 33, 35...39, 42, 43, 45, 46, 94...96, 124, 126: true
+        default: false
+        }
+    }
+}

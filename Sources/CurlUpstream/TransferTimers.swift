@@ -1,0 +1,64 @@
+import CacheCore
+
+/// The waits of one transfer as a value: told what happened when, it says which limit runs out next.
+struct TransferTimers {
+    typealias Instant = ContinuousClock.Instant
+
+    private enum Step {
+        case connecting
+        case awaitingHead
+        case receiving
+        /// Nothing of what still comes is wanted; it is worth a short wait only, to keep the connection.
+        case draining
+    }
+
+    /// How long an unwanted body may keep its connection waiting.
+    static let drainLimit = Duration.milliseconds(250)
+
+    private let limits: TransferTimeouts
+    private let begun: Instant
+    private var step = Step.connecting
+    /// When the present step began, or its last bytes came.
+    private var mark: Instant
+    /// Added to the idle limit where a rate limit spaces the arrivals out.
+    var allowance: Duration = .zero
+
+    init(_ limits: TransferTimeouts, begun: Instant) {
+        self.limits = limits
+        self.begun = begun
+        mark = begun
+    }
+
+    /// Whether the present hop has a connection.
+    var isConnected: Bool { if case .connecting = step { false } else { true } }
+
+    mutating func hopBegan(at now: Instant) { enter(.connecting, now) }
+    mutating func connected(at now: Instant) { enter(.awaitingHead, now) }
+    mutating func responded(at now: Instant) { enter(.receiving, now) }
+    mutating func drains(at now: Instant) { enter(.draining, now) }
+
+    mutating func arrived(at now: Instant) { if case .receiving = step { mark = now } }
+
+    /// The limit that runs out first, and when; nil where nothing is limited.
+    var next: (timeout: CacheError.Timeout, at: Instant)? {
+        let own: (CacheError.Timeout, Instant)? =
+            switch step {
+            case .connecting: limits.connect.map { (.connect, mark + $0) }
+            case .awaitingHead: limits.firstByte.map { (.firstByte, mark + $0) }
+            case .receiving: limits.idle.map { (.idle, mark + $0 + allowance) }
+            case .draining: (.idle, mark + Self.drainLimit)
+            }
+        let total: (CacheError.Timeout, Instant)? = limits.total.map { (.total, begun + $0) }
+        return [own, total].compactMap(\.self).min { $0.1 < $1.1 }.map { ($0.0, $0.1) }
+    }
+
+    /// The limit that has run out, if one has.
+    func expired(at now: Instant) -> CacheError.Timeout? {
+        next.flatMap { $0.at <= now ? $0.timeout : nil }
+    }
+
+    private mutating func enter(_ step: Step, _ now: Instant) {
+        self.step = step
+        mark = now
+    }
+}
