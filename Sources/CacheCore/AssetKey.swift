@@ -27,7 +27,23 @@ package struct AssetKey: Hashable, Sendable {
     package static func absolute(_ url: UpstreamURL, digest: (String) -> String) -> AssetKey {
         let significant = OriginSettings.KeyQuery.all.significant(url.query)
         let suffix = significant.map { "?" + digest($0) } ?? ""
-        return AssetKey(text: url.redacted + suffix, originName: Origin.absoluteName)
+        return AssetKey(text: normalized(url) + suffix, originName: Origin.absoluteName)
+    }
+
+    /// The URL without its query, the path's encoding in normal form where it has one.
+    private static func normalized(_ url: UpstreamURL) -> String {
+        let text = url.redacted
+        guard text.hasSuffix(url.path), let path = PercentEncoding.normalized(path: url.path) else { return text }
+        return text.dropLast(url.path.count) + path
+    }
+
+    private static func holdsSchemeMark(_ text: String.UTF8View) -> Bool {
+        var tail: (UInt8, UInt8) = (0, 0)
+        for byte in text {
+            if tail == (UInt8(ascii: ":"), UInt8(ascii: "/")), byte == UInt8(ascii: "/") { return true }
+            tail = (tail.1, byte)
+        }
+        return false
     }
 
     /// A key the caller gave, for an asset of `originName`: 1–512 bytes, no control characters, and nothing that could be
@@ -41,7 +57,8 @@ package struct AssetKey: Hashable, Sendable {
         guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
             throw CacheError(.invalidField("key"), "A key holds no control characters.")
         }
-        guard !text.hasPrefix("/"), !text.contains("://") else {
+        // Bytes, not characters: a combining mark behind a slash would hide it.
+        guard text.utf8.first != UInt8(ascii: "/"), !holdsSchemeMark(text.utf8) else {
             throw CacheError(.invalidField("key"), "A key does not begin with / and does not hold ://.")
         }
         return AssetKey(text: text, originName: originName)

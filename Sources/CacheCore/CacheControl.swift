@@ -38,7 +38,7 @@ package struct CacheControl: Hashable, Sendable {
 
     private mutating func obey(_ directive: Substring) {
         let equals = directive.utf8.firstIndex(of: UInt8(ascii: "="))
-        let name = FieldText.lowered(directive[..<(equals ?? directive.endIndex)])
+        let name = FieldText.lowered(FieldText.trimmed(directive[..<(equals ?? directive.endIndex)]))
         let argument = equals.map { directive[directive.utf8.index(after: $0)...] }
         switch name {
         case "no-store": noStore = true

@@ -17,8 +17,8 @@ extension Generation {
     /// Whether bytes of both may stand in one file (RFC 9111 §3.4).
     ///
     /// Both must have the same strong validator, tag before date; lengths, where both are known, must not differ. Without
-    /// strong ones equal weak ones (the tags, or without tags the dates) and equal known lengths are enough only where
-    /// the administrator vouches for the asset by a lifetime of his own.
+    /// strong ones, equal weak ones and equal known lengths are enough only where the administrator vouches for the asset by a
+    /// lifetime of his own, and nothing contradicts.
     package func isSameRepresentation(as known: Generation, freshness: OriginSettings.Freshness) -> Bool {
         if let length, let knownLength = known.length, length != knownLength { return false }
         let (new, old) = (validators, known.validators)
@@ -28,26 +28,32 @@ extension Generation {
             guard newTag.isWeak && oldTag.isWeak, newTag.matchesWeakly(oldTag) else { return false }
         }
         if hasEqualDates && new.lastModifiedIsStrong && old.lastModifiedIsStrong { return true }
-        guard case .ttl = freshness, new.strong == nil, old.strong == nil else { return false }
+        guard case .ttl = freshness else { return false }
         let hasEqualTags = new.entityTag != nil && old.entityTag != nil
         let hasOtherDates = new.lastModified != old.lastModified
         return length != nil && length == known.length && !hasOtherDates && (hasEqualTags || hasEqualDates)
     }
 
-    /// This description as a later word on `known`: its number, and what the new response leaves unsaid.
-    func continuing(_ known: Generation) -> Generation {
+    /// This description, of a whole response, in the place of `known`, the same representation.
+    func replacing(_ known: Generation) -> Generation {
         var merged = self
         merged.number = known.number
         merged.length = length ?? known.length
         merged.acceptsRanges = acceptsRanges ?? known.acceptsRanges
-        merged.validators.entityTag = validators.entityTag ?? known.validators.entityTag
-        if validators.lastModified == nil {
-            merged.validators.lastModified = known.validators.lastModified
-            merged.validators.lastModifiedIsStrong = known.validators.lastModifiedIsStrong
-        }
-        if contentType == nil {
-            merged.contentType = known.contentType
-            merged.contentTypeFrom = known.contentTypeFrom
+        merged.validators = known.validators.completed(by: validators)
+        return merged
+    }
+
+    /// This generation after a 206 with more of it, which may leave unsaid what a 200 would say (RFC 9110 §15.3.7): the
+    /// fields it has replace the stored ones (RFC 9111 §3.4).
+    func continued(by found: Generation, _ head: UpstreamHead, _ expecting: WindowExpectation) -> Generation {
+        var merged = confirmed(by: head, expecting: expecting)
+        merged.length = found.length ?? length
+        merged.acceptsRanges = found.acceptsRanges ?? acceptsRanges
+        merged.validators = validators.completed(by: found.validators)
+        if contentType == nil || (found.contentType != nil && found.contentTypeFrom == .header) {
+            merged.contentType = found.contentType
+            merged.contentTypeFrom = found.contentTypeFrom
         }
         return merged
     }
@@ -86,5 +92,16 @@ extension Validators {
         return Validators(
             entityTag: headers["ETag"].flatMap { EntityTag(FieldText.trimmed($0[...])) },
             lastModified: modified == nil ? nil : headers["Last-Modified"], lastModifiedIsStrong: isStrong)
+    }
+
+    /// These validators, and of `later` those that are missing here or stronger there.
+    func completed(by later: Validators) -> Validators {
+        var completed = self
+        completed.entityTag = entityTag ?? later.entityTag
+        if lastModified == nil || (lastModified == later.lastModified && later.lastModifiedIsStrong) {
+            completed.lastModified = later.lastModified
+            completed.lastModifiedIsStrong = later.lastModifiedIsStrong
+        }
+        return completed
     }
 }

@@ -78,7 +78,7 @@ package enum HeadJudgement: Sendable {
                 found.number = known.number + 1
                 return .changed(found)
             }
-            found = found.continuing(known)
+            found = found.replacing(known)
         }
         if ignoredRange(expecting.window, length: found.length) { found.acceptsRanges = false }
         return .whole(found)
@@ -112,7 +112,7 @@ package enum HeadJudgement: Sendable {
                 found.number = known.number + 1
                 return .changed(found)
             }
-            found = found.continuing(known)
+            found = known.continued(by: found, head, expecting)
         }
         guard covers(run, expecting.window, length: found.length) else {
             return garbled("\(text) in answer to another range")

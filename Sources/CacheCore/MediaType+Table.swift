@@ -27,7 +27,6 @@ extension MediaType {
         "jpeg": Row(type: "image/jpeg", identifier: "public.jpeg"),
         "jpg": Row(type: "image/jpeg", identifier: "public.jpeg"),
         "json": Row(type: "application/json", identifier: "public.json"),
-        "key": Row(type: "application/octet-stream", identifier: nil),
         "m2ts": Row(type: "video/mp2t", identifier: "public.mpeg-2-transport-stream"),
         "m3u": Row(type: "application/vnd.apple.mpegurl", identifier: "public.m3u-playlist"),
         "m3u8": Row(type: "application/vnd.apple.mpegurl", identifier: "public.m3u-playlist"),

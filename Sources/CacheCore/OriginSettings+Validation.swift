@@ -36,7 +36,9 @@ extension OriginSettings {
         let rest = baseURL.utf8.dropFirst(scheme?.utf8.count ?? 0)
         let authority = rest.prefix { $0 != UInt8(ascii: "/") }
         try require(scheme != nil, "baseURL", "The base URL begins with http:// or https://.")
-        try require(!authority.isEmpty && baseURL.utf8.count <= 2048, "baseURL", "The base URL names a host.")
+        try require(
+            !authority.isEmpty && authority.first != UInt8(ascii: ":") && baseURL.utf8.count <= 2048, "baseURL",
+            "The base URL names a host.")
         try require(!authority.contains(UInt8(ascii: "@")), "baseURL", "The base URL holds no user or password.")
         try require(
             rest.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\\") }, "baseURL",

@@ -69,9 +69,10 @@ package enum PercentEncoding {
 
     private static func append(_ byte: UInt8, to text: inout [UInt8], plain: Bool) {
         if plain { return text.append(byte) }
-        let digits = Array("0123456789ABCDEF".utf8)
-        text += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+        text += [UInt8(ascii: "%"), hexadecimal(byte >> 4), hexadecimal(byte & 15)]
     }
+
+    private static func hexadecimal(_ digit: UInt8) -> UInt8 { digit < 10 ? 48 + digit : 55 + digit }
 
     private static func isUnreserved(_ byte: UInt8) -> Bool {
         FieldText.isDigit(byte) || FieldText.isLetter(byte) || [0x2D, 0x2E, 0x5F, 0x7E].contains(byte)

@@ -51,6 +51,7 @@ package enum RangeHeader: Hashable, Sendable {
     /// the place of the first. More than `maxRuns` runs, or ranges that together exceed the asset, give the whole.
     package func resolve(length: Int64) -> Resolved {
         guard case .ranges(let specs) = self else { return .whole }
+        let length = max(0, length)
         let satisfiable = specs.compactMap { $0.run(length: length) }
         guard !satisfiable.isEmpty else { return .unsatisfiable }
         var room = length
@@ -96,10 +97,11 @@ extension RangeHeader.Spec {
     /// The run it names in an asset of `length` bytes; nil where it is unsatisfiable (§14.1.2). Empty only for a suffix
     /// of an empty asset, which is satisfiable by that section's letter.
     package func run(length: Int64) -> ByteRange? {
+        let length = max(0, length)
         switch self {
-        case .closed(let first, let last): first < length ? first..<min(last, length - 1) + 1 : nil
-        case .from(let first): first < length ? first..<length : nil
-        case .suffix(let count): count > 0 ? max(0, length - count)..<max(0, length) : nil
+        case .closed(let first, let last): return first < length ? first..<min(last, length - 1) + 1 : nil
+        case .from(let first): return first < length ? first..<length : nil
+        case .suffix(let count): return count > 0 ? max(0, length - count)..<length : nil
         }
     }
 }

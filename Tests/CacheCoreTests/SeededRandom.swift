@@ -1,0 +1,21 @@
+/// SplitMix64: the same numbers for the same seed, everywhere.
+struct SeededRandom: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    /// A new seed for every run, printed so that a failure can be had again.
+    static func announced(_ test: StaticString = #function) -> (random: SeededRandom, seed: UInt64) {
+        let seed = UInt64.random(in: .min ... .max)
+        print("\(test): seed \(seed)")
+        return (SeededRandom(seed: seed), seed)
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var word = state
+        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+        return word ^ (word >> 31)
+    }
+}
