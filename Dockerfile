@@ -1,0 +1,35 @@
+ARG BUILD_IMAGE=swift:6.2-bookworm
+ARG RUN_IMAGE=debian:bookworm-slim
+
+FROM ${BUILD_IMAGE} AS build
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends libcurl4-openssl-dev libsqlite3-dev pkg-config \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /src
+# The dependencies are a layer of their own: they change less often than the code.
+COPY Package.swift ./
+RUN swift package resolve
+COPY . .
+RUN swift build -c release --product larder --static-swift-stdlib \
+    && install -D --strip "$(swift build -c release --static-swift-stdlib --show-bin-path)/larder" /out/larder
+
+FROM ${RUN_IMAGE}
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates libcurl4 libsqlite3-0 libstdc++6 \
+    && rm -rf /var/lib/apt/lists/* \
+    && groupadd --gid 10001 larder \
+    && useradd --uid 10001 --gid larder --no-create-home --home-dir /var/lib/larder --shell /usr/sbin/nologin larder \
+    && install -d -o larder -g larder -m 0750 /var/lib/larder
+COPY --from=build /out/larder /usr/local/bin/larder
+COPY LICENSE /usr/share/doc/larder/LICENSE
+
+# Settings come by environment, so that the health check sees the same ones. Outside loopback the service wants a token:
+# LARDER_TOKEN or LARDER_TOKEN_FILE. A file of settings is named by LARDER_CONFIG.
+ENV LARDER_LISTEN_ADDRESS=0.0.0.0:8080 LARDER_DATA_DIRECTORY=/var/lib/larder
+USER larder
+WORKDIR /var/lib/larder
+VOLUME /var/lib/larder
+EXPOSE 8080
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 CMD ["larder", "healthcheck"]
+ENTRYPOINT ["larder"]
+CMD ["serve"]

@@ -1,0 +1,44 @@
+# `make help` lists what there is.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint demo soak image
+
+LISTEN ?= 127.0.0.1:8080
+DATA ?= ./larder-data
+ARGS ?=
+LARDER := .build/release/larder
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "  make run LISTEN=127.0.0.1:9000 DATA=/tmp/store ARGS='--log-level debug'"
+	@echo "  make soak ROUNDS=5 ONLY=kill     ONLY=readers"
+	@echo "  make image IMAGE=larder:dev BUILD_IMAGE=swift:6.2-bookworm RUN_IMAGE=debian:bookworm-slim"
+
+setup: ## install what a build needs (apt), or say what to install
+	@scripts/setup
+
+run: setup ## build for release and serve on LISTEN, the store in DATA
+	swift build -c release --product larder
+	@scripts/welcome $(LISTEN)
+	@exec $(LARDER) serve --listen $(LISTEN) --data-directory $(DATA) $(ARGS)
+
+test: setup ## run all tests
+	swift test
+
+lint: setup ## format, import rules, sizes and compiler warnings
+	swift format lint --strict --recursive Sources Tests Package.swift
+	scripts/architecture
+	scripts/warnings
+
+demo: setup ## the main job on real media, each step checked
+	swift build -c release --product larder
+	scripts/demo $(LARDER)
+
+soak: setup ## kill -9 rounds and 200 readers, every byte compared (ROUNDS=50, ONLY=kill|readers)
+	swift build -c release --product larder
+	scripts/soak $(LARDER)
+
+image: ## build the container image with docker, podman or buildah
+	@scripts/image

@@ -1,0 +1,283 @@
+"""Checks imports, doors and sizes of the Swift sources; prints one line for each breach and exits 1 where there is one."""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ALLOWED = ROOT / "scripts" / "architecture.allow"
+
+# The picture: which of the package's own targets each one may import…
+TARGETS = {
+    "CLinux": set(),
+    "CCurl": set(),
+    "CacheCore": set(),
+    "CacheStore": {"CacheCore", "CLinux"},
+    "CurlUpstream": {"CacheCore", "CCurl"},
+    "CacheEngine": {"CacheCore", "CacheStore"},
+    "CacheAPI": {"CacheCore", "CacheEngine"},
+    "LarderServer": {"CacheCore", "CacheStore", "CurlUpstream", "CacheEngine", "CacheAPI"},
+}
+
+# …and which rooms alone may import a module of others.
+OWNERS = {
+    r"Hummingbird\w*|NIOHTTP1|NIOHTTP2|NIOHTTPTypes\w*|NIOSSL|HTTPTypes|StructuredFieldValues|RawStructuredFieldValues": {
+        "CacheAPI"
+    },
+    r"GRDB\w*": {"CacheStore"},
+    r"CLinux": {"CacheStore"},
+    r"CCurl": {"CurlUpstream"},
+    r"ArgumentParser|Configuration|Yams": {"LarderServer"},
+    r"FoundationNetworking|AsyncHTTPClient": set(),
+}
+
+# CacheCore is values and rules: the standard library and a few of its own kind.
+CORE_MAY_IMPORT = {"Synchronization", "DequeModule"}
+
+# What may not stand in Sources, and in which of its words the exception is asked for.
+DOORS = {
+    "task": (r"\bTask(<[^>]*>)?\s*(\([^)]*\)\s*)?\{|\bTask\.init\b", "a task outside a service's group"),
+    "detached": (r"\bTask\.detached\b", "a detached task"),
+    "date": (r"\bDate\(\)|\bDate\.now\b", "the wall clock"),
+    "uuid": (r"\bUUID\(\)", "chance"),
+    "random": (r"\.random\(|\bSystemRandomNumberGenerator\b|\barc4random", "chance"),
+    "getenv": (r"\bgetenv\(|\bprocessInfo\.environment\b", "the environment"),
+    "try!": (r"\btry!", "a forced try"),
+    "unwrap": (r"(?<!\btry)(?<=[\w)\]}>\"?])!(?=[.,;:)\]\s\[(]|$)(?!=)|\bas!", "a forced unwrap"),
+    "sleep": (r"\bTask\.sleep\b|(?<![.\w])(u|nano)?sleep\(|Clock\(\)\.sleep\(", "a sleep by no clock's leave"),
+    "fatal": (r"\bfatalError\(", "a crash"),
+}
+UNCHECKED = re.compile(r"@unchecked\s+Sendable|nonisolated\(unsafe\)")
+
+FUNCTION_LINES = 40
+FILE_LINES = 300
+
+
+def blanked(source):
+    """The source with comments and the text of string literals turned to blanks; every line and column stays in place."""
+    out, index, depth = [], 0, 0
+    length = len(source)
+
+    def blank(text):
+        out.append(re.sub(r"[^\n]", " ", text))
+
+    while index < length:
+        if source.startswith("//", index):
+            end = source.find("\n", index)
+            end = length if end < 0 else end
+            blank(source[index:end])
+        elif source.startswith("/*", index):
+            end, depth = index + 2, 1
+            while end < length and depth:
+                if source.startswith("/*", end):
+                    depth, end = depth + 1, end + 2
+                elif source.startswith("*/", end):
+                    depth, end = depth - 1, end + 2
+                else:
+                    end += 1
+            blank(source[index:end])
+        elif match := re.compile(r'(#*)("""|")').match(source, index):
+            end = literal_end(source, match)
+            out.append('"')
+            blank(source[index + 1 : end - 1])
+            out.append('"' if end - 1 > index else "")
+        else:
+            out.append(source[index])
+            index += 1
+            continue
+        index = end
+    return "".join(out)
+
+
+def literal_end(source, opening):
+    """Where the string literal that `opening` begins has ended; interpolations may hold literals of their own."""
+    hashes, quotes = opening.groups()
+    closing, escape = quotes + hashes, "\\" + hashes
+    index = opening.end()
+    while index < len(source):
+        if source.startswith(closing, index):
+            return index + len(closing)
+        if source.startswith(escape + "(", index):
+            index, depth = index + len(escape) + 1, 1
+            while index < len(source) and depth:
+                if inner := re.compile(r'(#*)("""|")').match(source, index):
+                    index = literal_end(source, inner)
+                    continue
+                depth += {"(": 1, ")": -1}.get(source[index], 0)
+                index += 1
+        elif source.startswith(escape, index):
+            index += len(escape) + 1
+        elif quotes == '"' and source[index] == "\n":
+            return index
+        else:
+            index += 1
+    return len(source)
+
+
+def functions(code):
+    """(name, first line, number of lines) of each function, initializer, subscript and computed property with a body."""
+    start = re.compile(
+        r"^[ \t]*(?:@\w+(?:\([^)]*\))?\s+)*(?:\w+(?:\(\w+\))?\s+)*?"
+        r"(?:func\s+([^\s(<]+)|(init)[?]?(?=[(<])|(deinit)\b|(subscript)\b|var\s+(\w+)(?=[^={\n]*\{))",
+        re.M,
+    )
+    for match in start.finditer(code):
+        opening = body_opening(code, match.end())
+        if opening is None:
+            continue
+        depth = 0
+        for index in range(opening, len(code)):
+            depth += {"{": 1, "}": -1}.get(code[index], 0)
+            if depth == 0:
+                name = next(group for group in match.groups() if group)
+                first = code.count("\n", 0, match.start(match.lastindex)) + 1
+                yield name, first, code.count("\n", 0, index) + 2 - first
+                break
+
+
+def body_opening(code, index):
+    """Where the body's brace is; None where the declaration has none."""
+    depth = 0
+    while index < len(code):
+        letter = code[index]
+        if letter in "([":
+            depth += 1
+        elif letter in ")]":
+            depth -= 1
+            if depth < 0:
+                return None
+        elif depth == 0 and letter == "{":
+            return index
+        elif depth == 0 and letter == "}":
+            return None
+        elif depth == 0 and letter == "\n":
+            following = code[index:].lstrip()
+            if not re.match(r"\{|where\b|->|throws\b|async\b|\)", following):
+                if not re.search(r"(->|where|,|&|:)\s*$", code[:index]):
+                    return None
+        index += 1
+    return None
+
+
+def allowances():
+    """{(path, word): reason}; a line is `path word reason…`."""
+    allowed = {}
+    for number, line in enumerate(ALLOWED.read_text().splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        parts = line.split(None, 2)
+        if len(parts) < 3:
+            sys.exit(f"scripts/architecture.allow:{number}: wants `path word reason`")
+        allowed[parts[0], parts[1]] = parts[2]
+    return allowed
+
+
+class Report:
+    def __init__(self):
+        self.allowed = allowances()
+        self.used = set()
+        self.breaches = []
+
+    def breach(self, path, line, word, sentence):
+        if (path, word) in self.allowed:
+            self.used.add((path, word))
+        else:
+            self.breaches.append(f"{path}:{line}: {sentence} [{word}]")
+
+    def finish(self):
+        for path, word in sorted(set(self.allowed) - self.used):
+            self.breaches.append(f"scripts/architecture.allow: {path} {word}: nothing needs it any more")
+        for breach in self.breaches:
+            print(breach)
+        return 1 if self.breaches else 0
+
+
+def check_imports(report, path, target, code):
+    pattern = re.compile(
+        r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|private|fileprivate)\s+)?"
+        r"import\s+(?:(?:struct|class|enum|func|protocol|typealias|var|let)\s+)?(\w+)",
+        re.M,
+    )
+    for match in pattern.finditer(code):
+        module, line = match.group(1), code.count("\n", 0, match.start(1)) + 1
+        if target == "CacheCore" and module not in CORE_MAY_IMPORT:
+            report.breach(path, line, f"import-{module}", f"CacheCore imports {module}")
+        elif module in TARGETS:
+            if module not in TARGETS[target]:
+                report.breach(path, line, f"import-{module}", f"{target} imports {module}")
+        else:
+            for names, owners in OWNERS.items():
+                if re.fullmatch(names, module) and target not in owners:
+                    report.breach(path, line, f"import-{module}", f"{target} imports {module}")
+
+
+def check_doors(report, path, source, code):
+    lines = source.splitlines()
+    for number, line in enumerate(code.splitlines(), 1):
+        for word, (pattern, what) in DOORS.items():
+            if re.search(pattern, line):
+                report.breach(path, number, word, f"{what}: {lines[number - 1].strip()}")
+        if UNCHECKED.search(line):
+            nearby = "\n".join(lines[max(0, number - 4) : number])
+            if "//" not in nearby:
+                report.breach(path, number, "unchecked", "unchecked Sendable without the reason beside it")
+
+
+def check_sizes(report, path, source, code):
+    total = source.count("\n")
+    if total > FILE_LINES:
+        report.breach(path, total, "file", f"{total} lines; {FILE_LINES} are the most")
+    for name, line, count in functions(code):
+        if count > FUNCTION_LINES:
+            report.breach(path, line, f"function-{name}", f"{name} has {count} lines; {FUNCTION_LINES} are the most")
+
+
+def check_manifest(report):
+    """The targets of Package.swift are those of the picture, and depend on each other as it says."""
+    manifest = (ROOT / "Package.swift").read_text()
+    body = manifest[manifest.index("targets:", manifest.index("dependencies:")) :]
+    found = {}
+    for match in re.finditer(r"\.(target|executableTarget|systemLibrary|testTarget)\(\s*name:\s*\"(\w+)\"", body):
+        kind, name = match.groups()
+        depth, index = 1, match.start() + len(kind) + 2
+        while depth and index < len(body):
+            depth += {"(": 1, ")": -1}.get(body[index], 0)
+            index += 1
+        declaration = re.sub(r"\.product\([^)]*\)", "", body[match.start() : index])
+        if kind != "testTarget" and 'path: "Tests/' not in declaration:
+            found[name] = set(re.findall(r'"(\w+)"', declaration)) & set(TARGETS) - {name}
+    for name in sorted(set(found) ^ set(TARGETS)):
+        where = "is in Package.swift and not in the picture" if name in found else "is not in Package.swift"
+        report.breach("Package.swift", 1, f"target-{name}", f"{name} {where}")
+    for name in sorted(set(found) & set(TARGETS)):
+        for module in sorted(found[name] ^ TARGETS[name]):
+            verb = "depends on" if module in found[name] else "does not depend on"
+            report.breach("Package.swift", 1, f"target-{name}-{module}", f"{name} {verb} {module}")
+
+
+def main():
+    report = Report()
+    check_manifest(report)
+    counts = {}
+    for file in sorted((ROOT / "Sources").rglob("*.swift")):
+        path = file.relative_to(ROOT).as_posix()
+        target = path.split("/")[1]
+        source = file.read_text()
+        code = blanked(source)
+        counts[target] = counts.get(target, 0) + source.count("\n")
+        if target not in TARGETS:
+            report.breach(path, 1, "target", f"{target} is not in the picture")
+            continue
+        check_imports(report, path, target, code)
+        check_doors(report, path, source, code)
+        check_sizes(report, path, source, code)
+    for file in sorted((ROOT / "Tests").rglob("*.swift")):
+        source = file.read_text()
+        check_sizes(report, file.relative_to(ROOT).as_posix(), source, blanked(source))
+    status = report.finish()
+    sizes = ", ".join(f"{target} {counts[target]}" for target in TARGETS if target in counts)
+    print(f"architecture: {'kept' if status == 0 else f'{len(report.breaches)} breaches'} (lines: {sizes})")
+    return status
+
+
+sys.exit(main())
