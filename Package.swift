@@ -54,7 +54,8 @@ let package = Package(
         .target(
             name: "CacheAPI",
             dependencies: [
-                "CacheCore", "CacheEngine", logging, hummingbird, hummingbirdCore, hummingbirdTLS, lifecycle, crypto, nio,
+                "CacheCore", "CacheEngine", logging, hummingbird, hummingbirdCore, hummingbirdTLS, lifecycle, crypto,
+                nio,
                 nioPosix,
                 .product(name: "StructuredFieldValues", package: "swift-http-structured-headers"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -76,7 +77,8 @@ let package = Package(
             path: "Tests/CacheTestKit", swiftSettings: settings),
         .testTarget(name: "CacheCoreTests", dependencies: ["CacheCore"], swiftSettings: settings),
         .testTarget(name: "CacheStoreTests", dependencies: ["CacheStore", "CacheTestKit"], swiftSettings: settings),
-        .testTarget(name: "CurlUpstreamTests", dependencies: ["CurlUpstream", "CacheTestKit"], swiftSettings: settings),
+        .testTarget(
+            name: "CurlUpstreamTests", dependencies: ["CurlUpstream", "CacheTestKit"], swiftSettings: settings),
         .testTarget(name: "CacheEngineTests", dependencies: ["CacheEngine", "CacheTestKit"], swiftSettings: settings),
         .testTarget(
             name: "CacheAPITests",
@@ -85,7 +87,8 @@ let package = Package(
                 .product(name: "Yams", package: "Yams"),
             ],
             swiftSettings: settings),
-        .testTarget(name: "LarderServerTests", dependencies: ["LarderServer", "CacheTestKit"], swiftSettings: settings),
+        .testTarget(
+            name: "LarderServerTests", dependencies: ["LarderServer", "CacheTestKit"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,0 +1,68 @@
+package import CacheCore
+import CacheStore
+import Synchronization
+
+extension AssetCache {
+    // MARK: Policy
+
+    package func policy() -> RevisedPolicy { policyState.withLock { $0 } }
+
+    /// Puts a policy in force at once, and keeps it. `.preconditionFailed` where it is not at `expectedRevision` any more;
+    /// `.invalidField` names what is wrong.
+    package func setPolicy(
+        _ settings: PolicySettings, expectedRevision: Int64?
+    ) async throws(CacheError) -> RevisedPolicy {
+        try settings.validate()
+        let revision = try await context.store.catalog.savePolicy(settings, if: Precondition(expectedRevision))
+        let revised = RevisedPolicy(settings: settings, revision: revision)
+        adopt(revised)
+        return revised
+    }
+
+    func adopt(_ policy: RevisedPolicy) {
+        policyState.withLock { $0 = policy }
+        context.space.with { $0.settings = policy.settings }
+        context.space.ring()
+    }
+
+    // MARK: Origins
+
+    package func mountedOrigins() -> [(origin: Origin, revision: Int64)] {
+        origins.all.map { ($0.origin, $0.revision) }
+    }
+
+    package func origin(_ name: String) throws(CacheError) -> (origin: Origin, revision: Int64) {
+        guard let entry = origins[name] else { throw CacheError(.notFound, "There is no origin named \(name).") }
+        return (entry.origin, entry.revision)
+    }
+
+    /// Mounts an origin, or changes it; running transfers end as they began.
+    package func setOrigin(
+        _ origin: Origin, expectedRevision: Int64?
+    ) async throws(CacheError) -> (origin: Origin, revision: Int64, isNew: Bool) {
+        guard Origin.isValid(name: origin.name) else {
+            throw CacheError(
+                .invalidField("name"),
+                "An origin's name is 1 to 64 of a-z, 0-9, '.', '_' and '-', and begins with a letter or digit.")
+        }
+        try origin.settings.validate()
+        _ = try context.upstream.parse(url: origin.settings.baseURL)
+        let isNew = origins[origin.name] == nil
+        let revision = try await context.store.catalog.saveOrigin(origin, if: Precondition(expectedRevision))
+        origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)
+        return (origin, revision, isNew)
+    }
+
+    /// Takes the mount away; what is cached stays until it is evicted, and is found again if the origin comes back.
+    package func deleteOrigin(_ name: String, expectedRevision: Int64?) async throws(CacheError) {
+        guard try await context.store.catalog.deleteOrigin(name, if: Precondition(expectedRevision)) else {
+            throw CacheError(.notFound, "There is no origin named \(name).")
+        }
+        origins[name] = nil
+    }
+}
+
+extension Precondition {
+    /// An `If-Match` with a revision, or none.
+    fileprivate init(_ revision: Int64?) { self = revision.map { .revision($0) } ?? .none }
+}

@@ -1,0 +1,54 @@
+package import CacheCore
+import CacheStore
+
+extension AssetCache {
+    package func stats() async throws(CacheError) -> StatsSnapshot {
+        let totals = try await context.store.catalog.totals()
+        let free = try context.store.freeDiskBytes()
+        let figures = context.counters.origins().sorted { $0.key < $1.key }
+        let (used, capacity) = context.space.with { ($0.usedBytes, $0.settings.capacityBytes) }
+        let evictions = context.counters.evictions
+        let now = context.wallClock.now()
+        return StatsSnapshot(
+            startedAt: startedAt, uptime: now.since(startedAt),
+            all: figures.reduce(into: TrafficFigures()) { $0.add($1.value) },
+            origins: figures.map { (name: $0.key, figures: $0.value) },
+            store: StatsSnapshot.StoreFigures(
+                assets: Int64(totals.assets), extents: Int64(totals.extents), cachedBytes: totals.cachedBytes,
+                diskBytes: used,
+                capacityBytes: capacity, freeDiskBytes: free),
+            fillsActive: context.openAssets.all.reduce(0) { $0 + $1.look { $0.ledger.fillCount } }, fillsQueued: 0,
+            jobs: try await context.store.catalog.jobCounts().mapValues { Int64($0) }, evictions: evictions.count,
+            evictedBytes: evictions.bytes)
+    }
+
+    package func top(by order: TopOrder, limit: Int) -> [TopAsset] { context.counters.top(by: order, limit: limit) }
+
+    /// The last `window`, in steps of at least a minute, oldest first; a step without traffic has zeros.
+    package func history(window: Duration, step: Duration) async throws(CacheError) -> [HistoryStep] {
+        let now = context.wallClock.now()
+        let begin = now - window
+        let stepMilliseconds = max(step, .seconds(60)).wholeMilliseconds
+        let count = Int((window.wholeMilliseconds + stepMilliseconds - 1) / stepMilliseconds)
+        var steps = (0..<count).map { index in
+            HistoryStep(
+                at: begin + .milliseconds(Int64(index) * stepMilliseconds), figures: TrafficFigures())
+        }
+        for minute in try await context.store.catalog.minutes(since: begin) {
+            let index = Int((minute.at.milliseconds - begin.milliseconds) / stepMilliseconds)
+            guard steps.indices.contains(index), let figures = TrafficFigures(json: minute.counters) else { continue }
+            steps[index].figures.add(figures)
+        }
+        return steps
+    }
+
+    /// Writes down what was counted since the last minute, and forgets what is more than a day old.
+    func recordMinute() async throws(CacheError) {
+        let now = context.wallClock.now()
+        let counted = context.counters.origins()
+        for (origin, increase) in recorder.increase(to: counted) {
+            try await context.store.catalog.appendMinute(at: now, origin: origin, counters: increase.json)
+        }
+        try await context.store.catalog.pruneMinutes(before: now - .seconds(86_400))
+    }
+}

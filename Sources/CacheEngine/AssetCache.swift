@@ -1,0 +1,220 @@
+package import CacheCore
+package import CacheStore
+package import Logging
+import Synchronization
+
+/// The cache: opens assets for readers, and answers for everything administrators ask of it.
+package final class AssetCache: Sendable {
+    /// What the cache is built from.
+    package struct Doors: Sendable {
+        package var store: Store
+        package var upstream: any Upstream
+        package var clock: any Clock<Duration>
+        package var wallClock: any WallClock
+        package var chance: any Chance
+        package var logger: Logger
+
+        package init(
+            store: Store, upstream: any Upstream, clock: any Clock<Duration>, wallClock: any WallClock,
+            chance: any Chance, logger: Logger
+        ) {
+            self.store = store
+            self.upstream = upstream
+            self.clock = clock
+            self.wallClock = wallClock
+            self.chance = chance
+            self.logger = logger
+        }
+    }
+
+    /// What an administrator configures.
+    package struct Settings: Sendable {
+        /// The policy of a store that has none yet.
+        package var policy: PolicySettings
+        /// For reads of absolute URLs.
+        package var absolute: OriginSettings
+        package var allowedHosts: HostPatterns
+        /// Origins that the configuration mounts; they replace those of the same name.
+        package var origins: [Origin]
+        package var diskThreads: Int
+        package var jobConcurrency: Int
+
+        package init(
+            policy: PolicySettings, absolute: OriginSettings, allowedHosts: HostPatterns, origins: [Origin],
+            diskThreads: Int = 4, jobConcurrency: Int = 4
+        ) {
+            self.policy = policy
+            self.absolute = absolute
+            self.allowedHosts = allowedHosts
+            self.origins = origins
+            self.diskThreads = diskThreads
+            self.jobConcurrency = jobConcurrency
+        }
+    }
+
+    let context: EngineContext
+    let resolver: AssetResolver
+    let origins: OriginTable
+    let evictor: Evictor
+    let recorder = StatsRecorder()
+    let clock: any Clock<Duration>
+    let startedAt: Timestamp
+    let settings: Settings
+    let policyState: Mutex<RevisedPolicy>
+    private let phase = Mutex(Readiness.starting)
+
+    package init(doors: Doors, settings: Settings) {
+        let openAssets = OpenAssets()
+        let space = Space(settings: settings.policy)
+        let commits = CommitQueue(store: doors.store) { file, lost in
+            openAssets.acquire(file.asset)?.lost(lost, of: file)
+        }
+        context = EngineContext(
+            store: doors.store, commits: commits, upstream: doors.upstream, space: space, counters: CacheCounters(),
+            diskThreads: DiskThreads(threads: settings.diskThreads), openAssets: openAssets,
+            wallClock: doors.wallClock, chance: doors.chance, logger: doors.logger)
+        origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)
+        resolver = AssetResolver(origins: origins, upstream: doors.upstream, catalog: doors.store.catalog)
+        evictor = Evictor(context: context, resolver: resolver)
+        clock = doors.clock
+        startedAt = doors.wallClock.now()
+        self.settings = settings
+        policyState = Mutex(RevisedPolicy(settings: settings.policy, revision: 0))
+    }
+
+    package var readiness: Readiness { phase.withLock { $0 } }
+
+    func enter(_ readiness: Readiness) { phase.withLock { $0 = readiness } }
+
+    /// Reads content: the plan of the answer, with its first byte at hand.
+    ///
+    /// Throws what the answer's status must tell; `.upstreamTimedOut(.read)` where the first byte took longer than
+    /// `options.timeout`, or the origin's own limit.
+    package func read(
+        _ reference: AssetReference, request: ContentRequest, options: ReadOptions = ReadOptions()
+    ) async throws(CacheError) -> ContentRead {
+        let target = try await resolve(reference)
+        do {
+            return try await withDeadline(options.timeout ?? target.settings.readTimeout, .read, clock: clock) {
+                [self] () async throws(CacheError) in try await begin(target, request)
+            }
+        } catch {
+            if error.code != .cancelled { context.counters.answered(.error, origin: target.originName) }
+            throw error
+        }
+    }
+
+    /// Whether content of the reference needs a token.
+    package func access(for reference: AssetReference) -> OriginSettings.Access {
+        guard case .mounted(let name, _, nil) = reference else { return .token }
+        return origins[name]?.origin.settings.effectiveAccess ?? .token
+    }
+
+    /// Begins anew where the asset turns out to be another one before its first byte was sent.
+    private func begin(_ target: AssetTarget, _ request: ContentRequest) async throws(CacheError) -> ContentRead {
+        var tries = 3
+        while true {
+            let asset = try await open(target)
+            do {
+                return try await begin(asset, request)
+            } catch  where error.code == .assetChanged && tries > 1 {
+                tries -= 1
+            }
+        }
+    }
+
+    private func begin(_ asset: OpenAsset, _ request: ContentRequest) async throws(CacheError) -> ContentRead {
+        let before = asset.look { state in (isKnown: state.record != nil, isSettling: !state.fills.isEmpty) }
+        let isFresh = asset.record?.generation.isFresh(at: context.wallClock.now()) ?? true
+        let reader: FillLedger.ReaderID
+        do {
+            reader = try asset.join(
+                opening: request.openingWindow, priority: .live, mustConfirm: !isFresh)
+        } catch {
+            context.openAssets.release(asset)
+            throw error
+        }
+        do {
+            _ = try await asset.settle(reader)
+        } catch {
+            asset.leave(reader)
+            context.openAssets.release(asset)
+            throw error
+        }
+        let read = plan(
+            request, of: asset, for: reader, wasKnown: before.isKnown, joined: !before.isKnown && before.isSettling,
+            wasFresh: isFresh)
+        do {
+            try await read.awaitFirstByte()
+        } catch {
+            read.abandon()
+            throw error
+        }
+        return read
+    }
+
+    private func plan(
+        _ request: ContentRequest, of asset: OpenAsset, for reader: FillLedger.ReaderID, wasKnown: Bool, joined: Bool,
+        wasFresh: Bool
+    ) -> ContentRead {
+        let now = context.wallClock.now()
+        let (record, status) = asset.look { ($0.record, $0.upstreamStatus) }
+        let generation = record?.generation ?? Generation(receivedAt: now)
+        let plan = ContentPlan.make(request, generation: generation, now: now, boundary: context.chance.identifier())
+        let needed = plan.neededRanges
+        let found = asset.look { $0.ledger.lookUp(needed) }
+        let cached = wasKnown ? found.cached : ByteRangeSet()
+        var outcome = ReadOutcome(requestClass: .miss)
+        let wanted = needed.reduce(0) { $0 + $1.length }
+        if !generation.isStorable {
+            outcome.requestClass = .bypass
+        } else if wasKnown, cached.byteCount == wanted || wanted == 0 {
+            outcome.requestClass = wasFresh ? .hit : .revalidated
+        } else if cached.byteCount > 0 {
+            outcome.requestClass = .partial
+        }
+        outcome.isStored = generation.isStorable && ![.hit, .revalidated].contains(outcome.requestClass)
+        outcome.isCollapsed = joined || (wasKnown && found.isJoining && cached.byteCount < wanted)
+        outcome.upstreamStatus = outcome.requestClass == .hit ? nil : status
+        outcome.timeToLive = generation.freshUntil.map { $0.since(now) }
+        let age = wasKnown ? generation.age(at: now) : generation.initialAge
+        return ContentRead(
+            asset: asset, reader: reader, plan: plan, outcome: outcome, age: age, cachedBefore: cached)
+    }
+}
+
+/// How far the service has come.
+package enum Readiness: String, Sendable {
+    case starting, ready, draining
+}
+
+package struct ReadOptions: Sendable {
+    /// To the first byte; nil: the origin's own limit.
+    package var timeout: Duration?
+
+    package init(timeout: Duration? = nil) { self.timeout = timeout }
+}
+
+/// A policy with the number of its version.
+package struct RevisedPolicy: Sendable {
+    package var settings: PolicySettings
+    package var revision: Int64
+}
+
+extension ContentRequest {
+    /// What the first upstream request for an unknown asset asks for: the beginning of the first range wanted.
+    var openingWindow: UpstreamRequest.Window {
+        let first = FillLedger.Settings().firstWindowBytes
+        if isHead { return .closed(0..<1) }
+        guard case .ranges(let specs) = RangeHeader.parse(headers.combined("Range")), let spec = specs.first else {
+            return .closed(0..<first)
+        }
+        switch spec {
+        case .closed(let start, let last):
+            let length = min(last - start, first - 1) + 1
+            return .closed(ByteRange(offset: start, length: length))
+        case .from(let start): return .closed(ByteRange(offset: start, length: first))
+        case .suffix(let count): return count > 0 ? .suffix(min(count, first)) : .closed(0..<1)
+        }
+    }
+}

@@ -1,0 +1,78 @@
+package import CacheCore
+import CacheStore
+import Crypto
+
+/// Turns a reference into the asset it names and the place its bytes come from.
+struct AssetResolver: Sendable {
+    let origins: OriginTable
+    let upstream: any Upstream
+    let catalog: Catalog
+
+    func resolve(_ reference: AssetReference) async throws(CacheError) -> AssetTarget {
+        switch reference {
+        case .url(let text, let key): try absolute(text, key: key)
+        case .mounted(let origin, let path, let key): try mounted(try origins.mounted(origin), path, key: key)
+        case .known(let id): try await known(id)
+        }
+    }
+
+    /// The target a record stands for, with the origin's present settings.
+    func target(of record: AssetRecord) throws(CacheError) -> AssetTarget {
+        let settings =
+            record.origin == Origin.absoluteName ? origins.absolute : try origins.mounted(record.origin).settings
+        let url = try upstream.parse(url: record.url)
+        if record.origin == Origin.absoluteName { try origins.allow(url) }
+        return AssetTarget(
+            id: record.id, key: record.key, originName: record.origin, settings: settings, url: url.text, path: url.path
+        )
+    }
+
+    private func absolute(_ text: String, key: String?) throws(CacheError) -> AssetTarget {
+        let url = try upstream.parse(url: text)
+        try origins.allow(url)
+        let name = try key.map { (text) throws(CacheError) in try AssetKey.named(text) }
+        return target(name ?? AssetKey.absolute(url, digest: Self.digest), settings: origins.absolute, url: url)
+    }
+
+    private func mounted(_ origin: Origin, _ pathAndQuery: String, key: String?) throws(CacheError) -> AssetTarget {
+        let parts = pathAndQuery.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let query = parts.count > 1 ? parts[1] : nil
+        let path = parts[0].hasPrefix("/") ? String(parts[0].dropFirst()) : parts[0]
+        let text = try AssetKey.upstreamURL(origin: origin, path: path, query: query)
+        let mounted = try AssetKey.mounted(origin: origin, path: path, query: query, digest: Self.digest)
+        let named = try key.map { (text) throws(CacheError) in try AssetKey.named(text, originName: origin.name) }
+        return target(named ?? mounted, settings: origin.settings, url: try upstream.parse(url: text))
+    }
+
+    private func known(_ id: AssetID) async throws(CacheError) -> AssetTarget {
+        guard let stored = try await catalog.asset(id) else {
+            throw CacheError(.notFound, "There is no asset \(id).")
+        }
+        return try target(of: stored.record)
+    }
+
+    private func target(_ key: AssetKey, settings: OriginSettings, url: UpstreamURL) -> AssetTarget {
+        AssetTarget(
+            id: AssetID(naming: key.text), key: key.text, originName: key.originName, settings: settings, url: url.text,
+            path: url.path)
+    }
+
+    /// 64 bits of SHA-256: enough to tell queries of one path apart.
+    private static func digest(_ text: String) -> String {
+        String(AssetID(naming: text).description.prefix(16))
+    }
+}
+
+extension AssetID {
+    /// The identifier of the asset with that key.
+    package init(naming key: String) {
+        let digest = SHA256.hash(data: Array(key.utf8))
+        let words = digest.withUnsafeBytes { bytes in
+            (
+                bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self),
+                bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+            )
+        }
+        self.init(high: UInt64(bigEndian: words.0), low: UInt64(bigEndian: words.1))
+    }
+}

@@ -1,0 +1,143 @@
+package import CacheCore
+import CacheStore
+package import NIOCore
+import Synchronization
+
+/// How a read came to its end.
+package enum ReadEnding: Sendable {
+    case sent
+    /// The client hung up before the last byte.
+    case clientGone
+    case failed(CacheError)
+}
+
+/// What a read sent.
+package struct ReadTally: Sendable {
+    package var bytesFromCache: Int64 = 0
+    package var bytesAfterFill: Int64 = 0
+}
+
+/// One reader: the plan of its answer, and the bytes, which are sent from the file as they become present.
+package final class ContentRead: Sendable {
+    private struct State {
+        var segments: ArraySlice<ContentPlan.Segment>
+        /// What is left of the segment under way.
+        var run: ByteRange?
+        var tally = ReadTally()
+        var isFinished = false
+    }
+
+    package let assetID: AssetID
+    package let originName: String
+    package let access: OriginSettings.Access
+    package let plan: ContentPlan
+    package let outcome: ReadOutcome
+    package let age: Duration?
+    private let asset: OpenAsset
+    private let reader: FillLedger.ReaderID
+    /// What was on disk when the read began.
+    private let cachedBefore: ByteRangeSet
+    private let state: Mutex<State>
+
+    /// As many bytes as are handed out at once.
+    private static let chunkBytes: Int64 = 128 << 10
+
+    /// The read takes over the hold on `asset` and the `reader`; `finish` lets both go.
+    init(
+        asset: OpenAsset, reader: FillLedger.ReaderID, plan: ContentPlan, outcome: ReadOutcome, age: Duration?,
+        cachedBefore: ByteRangeSet
+    ) {
+        let target = asset.target
+        assetID = asset.id
+        originName = target.originName
+        access = target.settings.effectiveAccess
+        self.plan = plan
+        self.outcome = outcome
+        self.age = age
+        self.asset = asset
+        self.reader = reader
+        self.cachedBefore = cachedBefore
+        state = Mutex(State(segments: plan.body[...]))
+    }
+
+    deinit { letGo() }
+
+    /// Waits until the first byte of the answer is there, so that failures before it are still told by the status.
+    func awaitFirstByte() async throws(CacheError) {
+        guard let first = plan.neededRanges.first else { return }
+        asset.want(first, by: reader)
+        _ = try await asset.settle(reader)
+    }
+
+    /// The next bytes of the body, at most 128 KiB, glue included; nil at its end.
+    ///
+    /// Throws where they cannot be had any more; the answer must then be cut off. What was returned before counts as
+    /// sent when this is called.
+    package func next() async throws(CacheError) -> ByteBuffer? {
+        while true {
+            if let run = state.withLock({ $0.run }) {
+                asset.advance(reader, to: run.lowerBound)
+                if let buffer = try await read(run) { return buffer }
+                state.withLock { $0.run = nil }
+            }
+            switch state.withLock({ $0.segments.popFirst() }) {
+            case .text(let glue)?: return ByteBuffer(bytes: glue)
+            case .bytes(let range)?:
+                asset.want(range, by: reader)
+                state.withLock { $0.run = range }
+            case nil: return nil
+            }
+        }
+    }
+
+    /// Lets go of everything and counts the read, once.
+    @discardableResult
+    package func finish(_ ending: ReadEnding) -> ReadTally {
+        let tally = state.withLock { $0.tally }
+        guard letGo() else { return tally }
+        let counters = asset.context.counters
+        counters.answered(outcome.requestClass, origin: originName)
+        counters.served(
+            fromCache: tally.bytesFromCache, afterFill: tally.bytesAfterFill, of: assetID, key: asset.target.key,
+            origin: originName)
+        if case .clientGone = ending { counters.clientAborted(origin: originName) }
+        asset.context.commits.touched(
+            assetID, at: asset.context.wallClock.now(), hits: outcome.requestClass == .hit ? 1 : 0)
+        return tally
+    }
+
+    /// Lets go without counting a request: it is begun anew, or answered with a problem.
+    func abandon() { letGo() }
+
+    /// Lets go of the reader and the asset, once; answers whether this was the time.
+    @discardableResult
+    private func letGo() -> Bool {
+        let isFirst = state.withLock { state in
+            defer { state.isFinished = true }
+            return !state.isFinished
+        }
+        guard isFirst else { return false }
+        asset.leave(reader)
+        asset.context.openAssets.release(asset)
+        return true
+    }
+
+    private func read(_ run: ByteRange) async throws(CacheError) -> ByteBuffer? {
+        guard case .bytes(let present) = try await asset.settle(reader), let file = asset.look({ $0.file }) else {
+            guard run.isEmpty || run.upperBound == .max else {
+                throw CacheError(.upstreamProtocol, "The asset ended before the bytes that were promised.")
+            }
+            return nil
+        }
+        let chunk = present.lowerBound..<min(present.upperBound, present.lowerBound + Self.chunkBytes)
+        let buffer = try await asset.context.diskThreads.read(chunk, of: file)
+        let fromCache = cachedBefore.byteCount(in: chunk)
+        state.withLock { state in
+            state.run = chunk.upperBound..<run.upperBound
+            state.tally.bytesFromCache += fromCache
+            state.tally.bytesAfterFill += chunk.length - fromCache
+        }
+        if fromCache > 0 { asset.context.space.read(chunk, of: assetID) }
+        return buffer
+    }
+}

@@ -1,0 +1,25 @@
+import CacheCore
+
+/// Runs `body`; after `limit` it is cancelled and `.upstreamTimedOut(timeout)` is thrown.
+func withDeadline<Value: Sendable>(
+    _ limit: Duration, _ timeout: CacheError.Timeout, clock: any Clock<Duration>,
+    body: @escaping @Sendable () async throws(CacheError) -> Value
+) async throws(CacheError) -> Value {
+    let outcome = await withTaskGroup(of: Result<Value, CacheError>?.self) { group in
+        group.addTask {
+            do throws(CacheError) { return .success(try await body()) } catch { return .failure(error) }
+        }
+        group.addTask {
+            // A sleep that is cancelled has lost the race: nothing to tell.
+            try? await clock.sleep(for: limit)
+            return nil
+        }
+        let first = await group.next() ?? nil
+        group.cancelAll()
+        return first
+    }
+    guard let outcome else {
+        throw CacheError(.upstreamTimedOut(timeout), "The upstream sent nothing within \(limit.inSeconds) s.")
+    }
+    return try outcome.get()
+}

@@ -1,0 +1,55 @@
+import CacheCore
+import CacheStore
+import NIOCore
+import NIOPosix
+
+/// Threads for reads that must wait for the disk, so that nothing else has to.
+struct DiskThreads: Sendable {
+    private let pool: NIOThreadPool
+
+    init(threads: Int) {
+        pool = NIOThreadPool(numberOfThreads: threads)
+        pool.start()
+    }
+
+    func shutdown() async {
+        // The pool answers with an error only where it was never started.
+        try? await pool.shutdownGracefully()
+    }
+
+    /// The bytes of `range`, all of which are in the file: from the page cache at once, else from these threads.
+    func read(_ range: ByteRange, of file: SparseFile) async throws(CacheError) -> ByteBuffer {
+        if let buffer = Self.readNow(range, of: file) { return buffer }
+        do {
+            return try await pool.runIfActive { try Self.readWaiting(range, of: file) }
+        } catch let error as CacheError {
+            throw error
+        } catch {
+            throw CacheError(.shuttingDown, "The service is shutting down.", cause: error)
+        }
+    }
+
+    private static func readNow(_ range: ByteRange, of file: SparseFile) -> ByteBuffer? {
+        var buffer = ByteBufferAllocator().buffer(capacity: Int(range.length))
+        var isWhole = false
+        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: Int(range.length)) { space in
+            let wanted = UnsafeMutableRawBufferPointer(rebasing: space[..<Int(range.length)])
+            let count = file.readNow(into: wanted, at: range.lowerBound) ?? 0
+            isWhole = count == wanted.count
+            return count
+        }
+        return isWhole ? buffer : nil
+    }
+
+    private static func readWaiting(_ range: ByteRange, of file: SparseFile) throws -> ByteBuffer {
+        var buffer = ByteBufferAllocator().buffer(capacity: Int(range.length))
+        try buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: Int(range.length)) { space in
+            let wanted = UnsafeMutableRawBufferPointer(rebasing: space[..<Int(range.length)])
+            return try file.read(into: wanted, at: range.lowerBound)
+        }
+        guard buffer.readableBytes == Int(range.length) else {
+            throw CacheError(.storageCorrupt, "A file of the store ends before bytes that the catalog claims.")
+        }
+        return buffer
+    }
+}

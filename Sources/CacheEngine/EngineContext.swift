@@ -1,0 +1,17 @@
+import CacheCore
+import CacheStore
+import Logging
+
+/// The rooms and doors an open asset works with.
+struct EngineContext: Sendable {
+    let store: Store
+    let commits: CommitQueue
+    let upstream: any Upstream
+    let space: Space
+    let counters: CacheCounters
+    let diskThreads: DiskThreads
+    let openAssets: OpenAssets
+    let wallClock: any WallClock
+    let chance: any Chance
+    let logger: Logger
+}

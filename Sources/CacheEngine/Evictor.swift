@@ -1,0 +1,130 @@
+import CacheCore
+import CacheStore
+import Logging
+
+/// Makes room: chooses victims through the space ledger, has open assets give them up, and takes them off the disk.
+struct Evictor: Sendable {
+    let context: EngineContext
+    let resolver: AssetResolver
+
+    /// At most this many segments at a time, so that room comes soon and nothing waits for a long commit.
+    private static let batch = 64
+
+    private var space: Space { context.space }
+
+    /// Frees what the policy in force wants freed, in batches, and grants what waited for room.
+    func makeRoom() async throws(CacheError) {
+        try measureDisk()
+        var isStuck = false
+        while !isStuck {
+            let (excess, isAwaited) = space.excess()
+            guard excess > 0 else { break }
+            let now = context.wallClock.now()
+            let victims = space.with { $0.victims(toFree: excess, at: now, isDesperate: isAwaited) }
+            isStuck = try await give(up: Array(victims.prefix(Self.batch))) == 0
+            space.grantWaiting()
+        }
+        // Nothing more can go: readers come before the limit.
+        if isStuck { space.overdraw() } else { space.grantWaiting() }
+    }
+
+    /// The segments that would go to free `bytes`, grouped by asset, first to go first.
+    func victims(toFree bytes: Int64) -> [(asset: AssetID, ranges: [ByteRange], bytes: Int64)] {
+        let now = context.wallClock.now()
+        let (victims, ranges) = space.with { ledger in
+            let victims = ledger.victims(toFree: bytes, at: now, isDesperate: true)
+            return (victims, victims.map { ledger.range(of: $0.segment) })
+        }
+        var places: [AssetID: Int] = [:]
+        var groups: [(asset: AssetID, ranges: [ByteRange], bytes: Int64)] = []
+        for (victim, range) in zip(victims, ranges) {
+            if let place = places[victim.segment.asset] {
+                groups[place].ranges.append(range)
+                groups[place].bytes += victim.bytes
+            } else {
+                places[victim.segment.asset] = groups.count
+                groups.append((victim.segment.asset, [range], victim.bytes))
+            }
+        }
+        return groups
+    }
+
+    /// Takes the victims off the disk; answers how many bytes went.
+    private func give(up victims: [Victim]) async throws(CacheError) -> Int64 {
+        var byAsset: [AssetID: [ByteRange]] = [:]
+        for victim in victims {
+            byAsset[victim.segment.asset, default: []].append(space.with { $0.range(of: victim.segment) })
+        }
+        var freed: Int64 = 0
+        for (asset, ranges) in byAsset {
+            let bytes = try await drop(ranges, of: asset)
+            freed += bytes
+            if bytes > 0 { context.counters.evicted(segments: ranges.count, bytes: bytes) }
+        }
+        return freed
+    }
+
+    /// Takes what is on disk of `ranges`, and not leased, off the disk; answers how many bytes that were. An asset with
+    /// nothing left, and nobody using it, goes with its record.
+    func drop(_ ranges: [ByteRange], of id: AssetID) async throws(CacheError) -> Int64 {
+        guard let asset = try await openKnown(id) else {
+            space.with { ledger in for range in ranges { ledger.gone(range, of: id) } }
+            return 0
+        }
+        defer { context.openAssets.release(asset) }
+        let (runs, file) = asset.change { state in
+            let runs = ranges.flatMap { state.ledger.surrender($0) }
+            return ((runs, state.file), [])
+        }
+        guard let file, !runs.isEmpty else { return 0 }
+        do {
+            try await context.commits.punch(file, runs)
+        } catch {
+            asset.change { state in ((), state.ledger.left(runs)) }
+            throw error
+        }
+        asset.gaveUp(runs, of: file)
+        return runs.reduce(0) { $0 + $1.length }
+    }
+
+    /// Takes the whole asset away at once: its readers finish on what is on disk, late bytes are dropped.
+    func remove(_ ids: [AssetID], because error: CacheError) async throws(CacheError) {
+        for id in ids {
+            guard let asset = context.openAssets.acquire(id) else { continue }
+            context.openAssets.detach(asset)
+            asset.retire(error)
+            let runs = asset.look { $0.ledger.extents.runs }
+            space.with { ledger in for run in runs { ledger.gone(run, of: id) } }
+            context.openAssets.release(asset)
+        }
+        try await context.commits.remove(ids)
+    }
+
+    /// What others have left free of the disk.
+    func measureDisk() throws(CacheError) {
+        let free = try context.store.freeDiskBytes()
+        space.with { $0.freeDiskBytes = free }
+    }
+
+    private func openKnown(_ id: AssetID) async throws(CacheError) -> OpenAsset? {
+        if let asset = context.openAssets.acquire(id) { return asset }
+        guard let loaded = try await context.store.load(id) else { return nil }
+        let asset = OpenAsset(
+            target: try resolver.target(of: loaded.record), record: loaded.record, extents: loaded.extents,
+            file: loaded.file, context: context)
+        return context.openAssets.acquire(orInsert: asset)
+    }
+}
+
+extension OpenAsset {
+    /// The runs are off the disk.
+    func gaveUp(_ runs: [ByteRange], of file: SparseFile) {
+        let shrunk = change { state in
+            let before = state.diskBytes
+            state.diskBytes = (try? file.diskBytes()) ?? before  // measured again with the next arrival
+            return (before - state.diskBytes, state.ledger.left(runs))
+        }
+        context.space.with { ledger in for run in runs { ledger.gone(run, of: id) } }
+        context.space.used(changedBy: -shrunk)
+    }
+}

@@ -1,0 +1,143 @@
+import CacheCore
+import CacheStore
+import Synchronization
+
+/// One fill on its way: asks the upstream, judges the answer's head, puts the bytes into the asset's file, and tells the
+/// asset of each step.
+final class FillTransfer: TransferDelegate {
+    private struct State {
+        var transfer: (any Transfer)?
+        var isCancelled = false
+        var reservation: Int64 = 0
+        var isPrefetch = false
+        /// What the body brings, once its head is judged good.
+        var body: Body?
+        var upstreamStatus: Int?
+    }
+
+    private struct Body {
+        let file: SparseFile
+        let start: Int64
+        /// Nil while the end is not known.
+        let end: Int64?
+        var position: Int64
+    }
+
+    let asset: OpenAsset
+    let fill: FillLedger.FillID
+    let wish: FillLedger.Wish
+    private let state = Mutex(State())
+
+    private var context: EngineContext { asset.context }
+
+    init(asset: OpenAsset, fill: FillLedger.FillID, wish: FillLedger.Wish) {
+        self.asset = asset
+        self.fill = fill
+        self.wish = wish
+    }
+
+    /// Reserves the space the window needs, then asks the upstream.
+    func begin(priority: TransferPriority, attempt: Int) {
+        context.openAssets.retain(asset)
+        let bytes = wish.knownLength
+        state.withLock { state in
+            state.reservation = bytes
+            state.isPrefetch = priority == .prefetch
+        }
+        if attempt > 0 { context.counters.fillRetried(origin: asset.target.originName) }
+        context.space.reserve(bytes) { [self] in launch(priority: priority, attempt: attempt) }
+    }
+
+    private func launch(priority: TransferPriority, attempt: Int) {
+        guard !state.withLock({ $0.isCancelled }) else {
+            ended(TransferEnd(error: CacheError(.cancelled, "Nobody wants these bytes any more.")))
+            return
+        }
+        let request = asset.upstreamRequest(for: wish, priority: priority, attempt: attempt)
+        let transfer = context.upstream.start(request, delivering: self)
+        let isLate = state.withLock { state in
+            state.transfer = transfer
+            return state.isCancelled
+        }
+        if isLate { transfer.cancel() }
+    }
+
+    func cancel() {
+        let transfer = state.withLock { state in
+            state.isCancelled = true
+            return state.transfer
+        }
+        transfer?.cancel()
+    }
+
+    func promote(to priority: TransferPriority) {
+        state.withLock { $0.transfer }?.promote(to: priority)
+    }
+
+    // MARK: TransferDelegate
+
+    func began(_ head: UpstreamHead) -> HeadVerdict {
+        state.withLock { $0.upstreamStatus = head.status }
+        do {
+            switch try asset.judge(head, for: wish, of: fill) {
+            case .bytes(let range, let file):
+                let end = range.upperBound == .max ? nil : range.upperBound
+                state.withLock {
+                    $0.body = Body(file: file, start: range.lowerBound, end: end, position: range.lowerBound)
+                }
+                let sink = FileSink(file: file, offset: range.lowerBound)
+                return .store(into: sink, limit: end.map { $0 - range.lowerBound })
+            case .nothing:
+                return .enough
+            }
+        } catch {
+            return .refuse(error)
+        }
+    }
+
+    func progressed(to total: Int64) {
+        let arrival = state.withLock { state -> (range: ByteRange, file: SparseFile, released: Int64)? in
+            guard var body = state.body, body.start + total > body.position else { return nil }
+            let range = body.position..<(body.start + total)
+            body.position = range.upperBound
+            state.body = body
+            let released = min(state.reservation, range.length)
+            state.reservation -= released
+            return (range, body.file, released)
+        }
+        guard let arrival else { return }
+        asset.arrived(arrival.range, in: arrival.file, by: fill)
+        context.space.release(arrival.released)
+    }
+
+    func ended(_ end: TransferEnd) {
+        let (rest, status, isPrefetch, isShort) = state.withLock { state in
+            let rest = state.reservation
+            state.reservation = 0
+            state.transfer = nil
+            let isShort = state.body.map { $0.position < $0.end ?? 0 } ?? false
+            return (rest, state.upstreamStatus, state.isPrefetch, isShort)
+        }
+        context.space.release(rest)
+        var error = end.error
+        if error == nil, isShort {
+            error = CacheError(.upstreamProtocol, "The upstream ended its answer before the promised length.")
+        }
+        context.counters.fillEnded(
+            origin: asset.target.originName, isPrefetch: isPrefetch, end: end, error: error)
+        asset.ended(fill, error: error, upstreamStatus: status)
+        context.openAssets.release(asset)
+    }
+}
+
+extension FillLedger.Wish {
+    /// How many bytes it is known to bring.
+    var knownLength: Int64 {
+        switch self {
+        case .opening(.closed(let range)): range.length
+        case .opening(.suffix(let count)): count
+        case .window(let range): range.length
+        case .opening(.whole), .whole, .confirmation: 0
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import CacheCore
+import CacheStore
+
+extension OpenAsset {
+    var target: AssetTarget { look { $0.target } }
+    var record: AssetRecord? { look { $0.record } }
+
+    /// The address to fetch from may change while the asset stays the same (signed URLs, rotated tokens).
+    func retarget(_ target: AssetTarget) {
+        change { state in
+            state.target = target
+            return ((), [])
+        }
+    }
+
+    /// The request that a wish makes to the upstream.
+    func upstreamRequest(
+        for wish: FillLedger.Wish, priority: TransferPriority, attempt: Int
+    ) -> UpstreamRequest {
+        let (target, validators) = look { ($0.target, $0.record?.generation.validators) }
+        var request = UpstreamRequest(target: target, priority: priority)
+        request.delay =
+            attempt == 0 ? .zero : Backoff().delay(beforeRetry: attempt - 1, chance: context.chance.uniform())
+        request.window = wish.window
+        switch wish {
+        case .opening, .whole: break
+        case .window:
+            if let strong = validators?.strong { request.headers.set("If-Range", strong) }
+        case .confirmation:
+            if let tag = validators?.entityTag { request.headers.set("If-None-Match", tag.description) }
+            if let date = validators?.lastModified { request.headers.set("If-Modified-Since", date) }
+        }
+        return request
+    }
+
+    /// Bytes of the fill are in the file: readers may have them, and the catalog will.
+    func arrived(_ range: ByteRange, in file: SparseFile, by fill: FillLedger.FillID) {
+        context.commits.grew(file, range)
+        let (origin, repeated, grown) = change { state in
+            let repeated = state.ledger.lookUp([range]).cached.byteCount
+            let actions = state.ledger.arrived(fill, upTo: range.upperBound)
+            let before = state.diskBytes
+            state.diskBytes = (try? file.diskBytes()) ?? before  // measured again with the next arrival
+            return ((state.target.originName, repeated, state.diskBytes - before), actions)
+        }
+        context.space.used(changedBy: grown)
+        if file.name != nil { context.space.arrived(range, of: id, at: context.wallClock.now()) }
+        context.counters.refetched(repeated, origin: origin)
+    }
+
+    /// The disk has lost bytes that were written: they are gaps again.
+    func lost(_ bytes: ByteRangeSet, of file: FileName) {
+        defer { context.openAssets.release(self) }
+        guard look({ $0.file?.name == file }) else { return }
+        change { state in
+            let runs = bytes.runs.flatMap { state.ledger.surrender($0) }
+            return ((), state.ledger.left(runs))
+        }
+    }
+
+    func ended(_ fill: FillLedger.FillID, error: CacheError?, upstreamStatus: Int?) {
+        let isOpen = change { state -> (Bool, [FillLedger.Action]) in
+            state.fills[fill] = nil
+            state.upstreamStatus = upstreamStatus ?? state.upstreamStatus
+            let wasOpen = state.ledger.length == nil
+            guard let error else {
+                let actions = state.ledger.completed(fill)
+                return (wasOpen && state.ledger.length != nil, actions)
+            }
+            if error.code != .cancelled { state.lastFailure = error }
+            return (
+                false, state.ledger.broke(fill, with: error.code, isWorthRetrying: error.code.isWorthRetrying)
+            )
+        }
+        if isOpen { recordLength() }
+    }
+
+    /// The end of a body of unknown length was found.
+    private func recordLength() {
+        let record = change { state -> (AssetRecord?, [FillLedger.Action]) in
+            state.record?.generation.length = state.ledger.length
+            return (state.file?.name == nil ? nil : state.record, [])
+        }
+        if let record { context.commits.refreshed(record) }
+    }
+}
+
+extension UpstreamRequest {
+    /// A request to where `target` comes from, as its origin's settings say.
+    init(target: AssetTarget, priority: TransferPriority) {
+        let settings = target.settings
+        self.init(
+            url: target.url, headers: ["Via": "1.1 larder", "CDN-Loop": "larder"], originHeaders: settings.headers,
+            originName: target.originName, timeouts: settings.timeouts, maxTransfers: settings.maxTransfers,
+            originBytesPerSecond: settings.maxBytesPerSecond, priority: priority,
+            allowPrivateAddresses: settings.allowPrivateAddresses, tls: settings.tls)
+    }
+}
+
+extension CacheError.Code {
+    /// Whether the same request may well succeed a moment later.
+    var isWorthRetrying: Bool {
+        switch self {
+        case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut: true
+        case .upstreamRefused(let status): [408, 429, 500, 502, 503, 504].contains(status)
+        default: false
+        }
+    }
+}

@@ -1,0 +1,143 @@
+import CacheCore
+import CacheStore
+
+extension OpenAsset {
+    /// What a fill may do with an answer.
+    enum Ruling {
+        case bytes(ByteRange, SparseFile)
+        case nothing
+    }
+
+    /// Judges an answer's head on the upstream's thread, before its first byte is written.
+    func judge(
+        _ head: UpstreamHead, for wish: FillLedger.Wish, of fill: FillLedger.FillID
+    ) throws(CacheError) -> Ruling {
+        let expectation = expectation(for: wish)
+        switch (HeadJudgement.judge(head, expecting: expectation), wish) {
+        case (.window(_, let generation), .confirmation), (.whole(let generation), .confirmation):
+            confirm(generation)
+            return .nothing
+        case (.window(let range, let generation), .opening)
+        where range != 0..<(generation.length ?? .max) && !generation.isJoinable(expectation.freshness):
+            confirm(generation)
+            return .nothing
+        case (.window(let range, let generation), _):
+            return .bytes(range, try adopt(generation, window: range, by: fill))
+        case (.whole(let generation), _):
+            let range = 0..<(generation.length ?? .max)
+            return .bytes(range, try adopt(generation, window: range, by: fill))
+        case (.unchanged(let generation), _):
+            confirm(generation)
+            return .nothing
+        case (.changed(let generation), _):
+            context.openAssets.supersede(self, by: generation)
+            throw CacheError(.assetChanged, "The upstream's bytes changed while they were being fetched.")
+        case (.unsatisfiable(length: 0), .opening):
+            confirm(HeadJudgement.emptyAsset(head, expecting: expectation))
+            return .nothing
+        case (.unsatisfiable(let length), .opening):
+            throw CacheError(.rangeNotSatisfiable(length: length), "The range begins beyond the asset's end.")
+        case (.unsatisfiable, _):
+            context.openAssets.forget(self)
+            throw CacheError(.assetChanged, "The upstream no longer has the bytes it announced.")
+        case (.refused(let error), _):
+            throw error
+        }
+    }
+
+    /// What is known already that the answer must agree with. While no byte is on disk there is nothing that bytes of
+    /// another generation could be mixed with.
+    private func expectation(for wish: FillLedger.Wish) -> WindowExpectation {
+        let (target, record, isEmpty) = look { ($0.target, $0.record, $0.ledger.extents.isEmpty && $0.file == nil) }
+        let known = wish == .whole && isEmpty ? nil : record?.generation
+        return WindowExpectation(
+            window: wish.window, known: known, now: context.wallClock.now(), freshness: freshness, path: target.path)
+    }
+
+    /// How long answers are used: the administrator's word on the asset, on the origin, or the upstream's.
+    var freshness: OriginSettings.Freshness {
+        look { $0.record?.ttl.map { .ttl($0) } ?? $0.target.settings.freshness }
+    }
+
+    /// Takes an answer's description over, makes the file at the first bytes, and lets everybody know.
+    private func adopt(
+        _ generation: Generation, window: ByteRange, by fill: FillLedger.FillID
+    ) throws(CacheError) -> SparseFile {
+        let (present, promised) = look { ($0.file, $0.ledger.length) }
+        if let promised, let length = generation.length, promised != length {
+            context.openAssets.forget(self)
+            throw CacheError(.assetChanged, "The asset's length changed while it was being fetched.")
+        }
+        let file = if let present { present } else { try makeFile(for: generation) }
+        let record = change { state in
+            let record = state.describe(generation, id: id, at: context.wallClock.now())
+            state.file = file
+            let actions = state.ledger.began(
+                fill, window: window, length: generation.length, acceptsRanges: generation.acceptsRanges)
+            return (record, actions)
+        }
+        if file.name == nil {
+            context.openAssets.detach(self)
+        } else if present == nil {
+            context.commits.began(record, file: file)
+        } else {
+            context.commits.refreshed(record)
+        }
+        return file
+    }
+
+    private func makeFile(for generation: Generation) throws(CacheError) -> SparseFile {
+        generation.isStorable
+            ? try context.store.createFile(asset: id, generation: generation.number)
+            : try context.store.createTransient()
+    }
+
+    /// The generation is what the upstream has now; no bytes of it came.
+    func confirm(_ generation: Generation) {
+        let isNew = record == nil
+        let isSequential = !generation.isJoinable(freshness)
+        let record = change { state in
+            let record = state.describe(generation, id: id, at: context.wallClock.now())
+            return (record, state.ledger.confirmed(length: generation.length, isSequential: isSequential))
+        }
+        guard generation.isStorable else { return }
+        if isNew { context.commits.began(record, file: nil) } else { context.commits.refreshed(record) }
+    }
+}
+
+extension OpenAsset.State {
+    /// Writes down what the asset is; answers its record.
+    fileprivate mutating func describe(_ generation: Generation, id: AssetID, at now: Timestamp) -> AssetRecord {
+        var next =
+            record
+            ?? AssetRecord(
+                id: id, key: target.key, origin: target.originName, url: target.url, generation: generation,
+                createdAt: now, lastAccessAt: now)
+        let number = max(next.generation.number, generation.number)
+        next.generation = generation
+        next.generation.number = number
+        next.url = target.url
+        record = next
+        return next
+    }
+}
+
+extension Generation {
+    /// Whether windows of it may be put together (RFC 9111 §3.4). Where not, its bytes come in one transfer from the first
+    /// on, since nothing proves that two windows belong together.
+    func isJoinable(_ freshness: OriginSettings.Freshness) -> Bool {
+        isSameRepresentation(as: self, freshness: freshness)
+    }
+}
+
+extension FillLedger.Wish {
+    /// The `Range` it is asked with.
+    var window: UpstreamRequest.Window {
+        switch self {
+        case .opening(let window): window
+        case .confirmation: .closed(0..<1)
+        case .window(let range): .closed(range)
+        case .whole: .whole
+        }
+    }
+}

@@ -1,0 +1,221 @@
+import CacheCore
+import CacheStore
+import Synchronization
+
+/// One generation of an asset that is in use: the only place where its state lives.
+///
+/// Every change goes through the `FillLedger` behind the lock; what the ledger answers is carried out after the lock is
+/// let go. It is a lock and not an actor because a serving thread must be able to look things up at once.
+final class OpenAsset: Sendable {
+    struct State {
+        var target: AssetTarget
+        /// Nil until the upstream has described the asset.
+        var record: AssetRecord?
+        var ledger: FillLedger
+        var file: SparseFile?
+        var fills: [FillLedger.FillID: FillTransfer] = [:]
+        var waiters: [FillLedger.ReaderID: CheckedContinuation<Void, any Error>] = [:]
+        /// Failures of readers that were between looking and waiting.
+        var missedFailures: [FillLedger.ReaderID: CacheError.Code] = [:]
+        /// Why it serves only what is on disk already: purged, or superseded by another generation.
+        var ending: CacheError?
+        /// The failure behind the ledger's latest `fail`, for its sentence.
+        var lastFailure: CacheError?
+        var upstreamStatus: Int?
+        var diskBytes: Int64 = 0
+    }
+
+    /// What is left to do outside the lock.
+    private enum Step: Sendable {
+        case begin(FillTransfer, TransferPriority, attempt: Int)
+        case cancel(FillTransfer)
+        case promote(FillTransfer, TransferPriority)
+        case resume(CheckedContinuation<Void, any Error>, CacheError?)
+    }
+
+    let id: AssetID
+    let context: EngineContext
+    private let state: Mutex<State>
+
+    /// An asset nobody knows yet.
+    init(target: AssetTarget, context: EngineContext) {
+        id = target.id
+        self.context = context
+        state = Mutex(State(target: target, ledger: FillLedger(settings: target.settings.fillSettings)))
+    }
+
+    /// An asset with what the catalog, or a response, told of it.
+    init(target: AssetTarget, record: AssetRecord, extents: ByteRangeSet, file: SparseFile?, context: EngineContext) {
+        id = target.id
+        self.context = context
+        let freshness = record.ttl.map { .ttl($0) } ?? target.settings.freshness
+        let isJoinable = record.generation.isJoinable(freshness)
+        let ledger = FillLedger(
+            settings: target.settings.fillSettings, length: record.generation.length,
+            acceptsRanges: isJoinable ? record.generation.acceptsRanges : false, extents: extents)
+        var opened = State(target: target, record: record, ledger: ledger, file: file)
+        opened.diskBytes = (try? file?.diskBytes()) ?? 0  // unknown counts as none until it is measured next
+        state = Mutex(opened)
+    }
+
+    /// A look at the state that changes nothing.
+    func look<Value: Sendable>(_ body: (borrowing State) -> Value) -> Value {
+        state.withLock { body($0) }
+    }
+
+    /// Changes the state, and carries out what the ledger answers.
+    @discardableResult
+    func change<Value: Sendable>(_ body: (inout State) -> (Value, [FillLedger.Action])) -> Value {
+        let (value, todo) = state.withLock { state -> (Value, [Step]) in
+            let (value, actions) = body(&state)
+            return (value, steps(for: actions, in: &state))
+        }
+        for step in todo { carryOut(step) }
+        return value
+    }
+
+    // MARK: Readers
+
+    /// Takes a reader in; its `settle` returns when the asset is described, and confirmed where that is needed.
+    func join(
+        opening: UpstreamRequest.Window, priority: TransferPriority, mustConfirm: Bool
+    ) throws(CacheError) -> FillLedger.ReaderID {
+        let (reader, ending) = change { state in
+            let (reader, actions) = state.ledger.join(
+                opening: opening, priority: priority, needsConfirmation: mustConfirm)
+            return ((reader, state.ledger.isDescribed ? nil : state.ending), actions)
+        }
+        guard let ending else { return reader }
+        leave(reader)
+        throw ending
+    }
+
+    func want(_ range: ByteRange, by reader: FillLedger.ReaderID) {
+        change { ((), $0.ledger.want(range, by: reader)) }
+    }
+
+    func advance(_ reader: FillLedger.ReaderID, to position: Int64) {
+        change { ((), $0.ledger.advance(reader, to: position)) }
+    }
+
+    func leave(_ reader: FillLedger.ReaderID) {
+        change { state in
+            state.missedFailures[reader] = nil
+            return ((), state.ledger.leave(reader))
+        }
+    }
+
+    func presence(for reader: FillLedger.ReaderID) -> FillLedger.Presence {
+        change { $0.ledger.presence(for: reader) }
+    }
+
+    /// Waits until there is something for the reader, or nothing more to hope for.
+    func settle(_ reader: FillLedger.ReaderID) async throws(CacheError) -> FillLedger.Presence {
+        while true {
+            let presence = presence(for: reader)
+            guard presence == .pending else { return presence }
+            try await wait(reader)
+        }
+    }
+
+    /// Until the ledger wakes the reader.
+    ///
+    /// 1. `presence` said pending, so that the ledger will wake or fail this reader at the next change that concerns it.
+    /// 2. That change may come before the continuation is there: hence the second look under the same lock, and the
+    ///    failures that were missed.
+    /// 3. Cancellation takes the continuation out, so that it is resumed exactly once.
+    private func wait(_ reader: FillLedger.ReaderID) async throws(CacheError) {
+        do {
+            try await withTaskCancellationHandler {
+                try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+                    change { state in
+                        if let code = state.missedFailures.removeValue(forKey: reader) {
+                            state.waiters[reader] = continuation
+                            return ((), [.fail(reader, code)])
+                        }
+                        let (presence, actions) = state.ledger.presence(for: reader)
+                        let isOver = presence != .pending || Task.isCancelled
+                        state.waiters[reader] = continuation
+                        return ((), actions + (isOver ? [.wake(reader)] : []))
+                    }
+                }
+            } onCancel: {
+                change { _ in ((), [.wake(reader)]) }
+            }
+        } catch let error as CacheError {
+            throw error
+        } catch {
+            throw CacheError(.internal, "A wait ended in an unexpected way.", cause: error)
+        }
+        if Task.isCancelled { throw CacheError(.cancelled, "The reader gave up.") }
+    }
+
+    // MARK: Ending
+
+    /// From now on nothing more is fetched: readers finish on what is on disk, or are told `error`.
+    func retire(_ error: CacheError) {
+        change { state in
+            state.ending = error
+            return ((), state.fills.keys.map { .cut($0) })
+        }
+    }
+
+    /// Stops every fill; what arrived stays, and readers that still wait are told.
+    func cancelFills() -> Int {
+        change { state in
+            let fills = Array(state.fills.keys)
+            state.lastFailure = CacheError(.cancelled, "The fill was cancelled by an administrator.")
+            return (fills.count, fills.map { .cut($0) })
+        }
+    }
+
+    // MARK: Steps
+
+    private func steps(for actions: [FillLedger.Action], in state: inout State) -> [Step] {
+        var steps: [Step] = []
+        var queue = actions[...]
+        while let action = queue.popFirst() {
+            switch action {
+            case .start(let fill, let wish, let priority, let attempt):
+                guard let ending = state.ending else {
+                    let transfer = FillTransfer(asset: self, fill: fill, wish: wish)
+                    state.fills[fill] = transfer
+                    steps.append(.begin(transfer, priority, attempt: attempt))
+                    continue
+                }
+                state.lastFailure = ending
+                queue += state.ledger.broke(fill, with: ending.code, isWorthRetrying: false)[...]
+            case .cut(let fill):
+                if let transfer = state.fills[fill] { steps.append(.cancel(transfer)) }
+            case .promote(let fill, let priority):
+                if let transfer = state.fills[fill] { steps.append(.promote(transfer, priority)) }
+            case .wake(let reader):
+                if let waiter = state.waiters.removeValue(forKey: reader) { steps.append(.resume(waiter, nil)) }
+            case .fail(let reader, let code):
+                let error = state.lastFailure ?? CacheError(code, "The bytes could not be fetched.")
+                if let waiter = state.waiters.removeValue(forKey: reader) {
+                    steps.append(.resume(waiter, error))
+                } else {
+                    state.missedFailures[reader] = code
+                }
+            }
+        }
+        return steps
+    }
+
+    private func carryOut(_ step: Step) {
+        switch step {
+        case .begin(let transfer, let priority, let attempt): transfer.begin(priority: priority, attempt: attempt)
+        case .cancel(let transfer): transfer.cancel()
+        case .promote(let transfer, let priority): transfer.promote(to: priority)
+        case .resume(let waiter, nil): waiter.resume()
+        case .resume(let waiter, let error?): waiter.resume(throwing: error)
+        }
+    }
+}
+
+extension OriginSettings {
+    var fillSettings: FillLedger.Settings {
+        FillLedger.Settings(largestWindowBytes: readAheadBytes, retries: retries)
+    }
+}

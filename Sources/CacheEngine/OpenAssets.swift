@@ -1,0 +1,126 @@
+import CacheCore
+import CacheStore
+import Synchronization
+
+/// Which assets are in use: at most one `OpenAsset` answers for an asset at a time.
+final class OpenAssets: Sendable {
+    private struct Entry {
+        let asset: OpenAsset
+        /// Readers, fills and administrators that hold it.
+        var users: Int
+        /// When it was last let go; orders what is closed first.
+        var idleSince: UInt64
+    }
+
+    private struct State {
+        var entries: [AssetID: Entry] = [:]
+        /// Those that another generation, or a purge, has taken out of the table while somebody still holds them.
+        var detached: [ObjectIdentifier: (asset: OpenAsset, users: Int)] = [:]
+        var turn: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+    /// Idle assets that are kept open.
+    private let idleLimit: Int
+
+    init(idleLimit: Int = 512) { self.idleLimit = idleLimit }
+
+    /// The open asset of that name, held until `release`.
+    func acquire(_ id: AssetID) -> OpenAsset? {
+        state.withLock { state in
+            state.entries[id]?.users += 1
+            return state.entries[id]?.asset
+        }
+    }
+
+    /// Puts `asset` into the table, unless somebody else was faster; answers the one in the table, held.
+    func acquire(orInsert asset: OpenAsset) -> OpenAsset {
+        state.withLock { state in
+            state.entries[asset.id, default: Entry(asset: asset, users: 0, idleSince: 0)].users += 1
+            return state.entries[asset.id]?.asset ?? asset
+        }
+    }
+
+    func retain(_ asset: OpenAsset) {
+        state.withLock { state in
+            if state.entries[asset.id]?.asset === asset {
+                state.entries[asset.id]?.users += 1
+            } else {
+                state.detached[ObjectIdentifier(asset), default: (asset, 0)].users += 1
+            }
+        }
+    }
+
+    func release(_ asset: OpenAsset) {
+        let isLast = state.withLock { state -> Bool in
+            if state.entries[asset.id]?.asset === asset {
+                state.turn += 1
+                state.entries[asset.id]?.users -= 1
+                state.entries[asset.id]?.idleSince = state.turn
+                return false
+            }
+            let users = (state.detached[ObjectIdentifier(asset)]?.users ?? 1) - 1
+            state.detached[ObjectIdentifier(asset)] = users > 0 ? (asset, users) : nil
+            return users <= 0
+        }
+        if isLast { giveBack(asset) }
+    }
+
+    /// Takes the asset out of the table; whoever holds it goes on with it.
+    func detach(_ asset: OpenAsset) { replace(asset, by: nil) }
+
+    /// Takes the asset out of the table and of the catalog; its readers finish on what is on disk.
+    func forget(_ asset: OpenAsset) {
+        detach(asset)
+        asset.retire(CacheError(.assetChanged, "The asset is no longer what it was."))
+    }
+
+    /// The upstream's bytes have changed: `generation` opens, and the present one serves its readers to the end of what is
+    /// on disk.
+    func supersede(_ asset: OpenAsset, by generation: Generation) {
+        let (target, known) = asset.look { ($0.target, $0.record) }
+        guard var record = known else { return }
+        record.generation = generation
+        record.url = target.url
+        let successor = OpenAsset(
+            target: target, record: record, extents: ByteRangeSet(), file: nil, context: asset.context)
+        replace(asset, by: successor)
+        let runs = asset.look { $0.ledger.extents.runs }
+        asset.context.space.with { space in for run in runs { space.gone(run, of: asset.id) } }
+        if generation.isStorable { asset.context.commits.began(record, file: nil) }
+        asset.retire(CacheError(.assetChanged, "The upstream's bytes changed."))
+    }
+
+    /// Those that nobody holds and that exceed the limit, longest idle first. They stay in the table until `close`.
+    func idleSurplus() -> [OpenAsset] {
+        state.withLock { state in
+            let idle = state.entries.values.filter { $0.users == 0 }
+            guard idle.count > idleLimit else { return [] }
+            return idle.sorted { $0.idleSince < $1.idleSince }.prefix(idle.count - idleLimit).map(\.asset)
+        }
+    }
+
+    /// Takes out those of `assets` that still nobody holds; all they know must be in the catalog.
+    func close(_ assets: [OpenAsset]) {
+        state.withLock { state in
+            for asset in assets where state.entries[asset.id]?.users == 0 { state.entries[asset.id] = nil }
+        }
+    }
+
+    var all: [OpenAsset] { state.withLock { $0.entries.values.map(\.asset) } }
+
+    private func replace(_ asset: OpenAsset, by successor: OpenAsset?) {
+        let isUnused = state.withLock { state -> Bool in
+            guard let entry = state.entries[asset.id], entry.asset === asset else { return false }
+            state.entries[asset.id] = successor.map { Entry(asset: $0, users: 0, idleSince: state.turn) }
+            if entry.users > 0 { state.detached[ObjectIdentifier(asset)] = (asset, entry.users) }
+            return entry.users == 0
+        }
+        if isUnused { giveBack(asset) }
+    }
+
+    /// A detached file goes with its last user, and its blocks with it.
+    private func giveBack(_ asset: OpenAsset) {
+        asset.context.space.used(changedBy: -asset.look { $0.diskBytes })
+    }
+}

@@ -1,0 +1,56 @@
+package import CacheCore
+import Synchronization
+
+/// The origins in force: the catalog's, in memory, so that a read finds its origin at once.
+final class OriginTable: Sendable {
+    struct Entry: Sendable {
+        var origin: Origin
+        /// Grows with each change; the `ETag` of the management API.
+        var revision: Int64
+    }
+
+    private let entries = Mutex<[String: Entry]>([:])
+    /// What holds for reads of absolute URLs.
+    let absolute: OriginSettings
+    private let allowedHosts: HostPatterns
+
+    init(absolute: OriginSettings, allowedHosts: HostPatterns) {
+        self.absolute = absolute
+        self.allowedHosts = allowedHosts
+    }
+
+    var all: [Entry] { entries.withLock { $0.values.sorted { $0.origin.name < $1.origin.name } } }
+
+    subscript(name: String) -> Entry? {
+        get { entries.withLock { $0[name] } }
+        set { entries.withLock { $0[name] = newValue } }
+    }
+
+    func mounted(_ name: String) throws(CacheError) -> Origin {
+        guard let entry = self[name] else { throw CacheError(.notFound, "There is no origin named \(name).") }
+        return entry.origin
+    }
+
+    func allow(_ url: UpstreamURL) throws(CacheError) {
+        guard allowedHosts.contains(url) else {
+            throw CacheError(
+                .upstreamForbidden, "Reading from the host \(url.host) is not allowed by the configuration.")
+        }
+    }
+}
+
+/// Which hosts absolute URLs may name: `host`, `host:port`, or `*.suffix` for every name below it.
+package struct HostPatterns: Sendable, Hashable {
+    private let patterns: [String]
+
+    package init(_ patterns: [String]) { self.patterns = patterns.map { $0.lowercased() } }
+
+    package func contains(_ url: UpstreamURL) -> Bool {
+        patterns.contains { pattern in
+            if pattern.hasPrefix("*.") { return url.host.hasSuffix(pattern.dropFirst()) }
+            let isPortDefault = url.port == url.scheme.defaultPort
+            let host = url.host.contains(":") ? "[\(url.host)]" : url.host
+            return pattern == "\(host):\(url.port)" || (pattern == host && isPortDefault)
+        }
+    }
+}

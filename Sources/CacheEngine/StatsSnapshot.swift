@@ -1,0 +1,75 @@
+package import CacheCore
+
+/// The figures of one origin, or of all; each is counted once, so that groups add up.
+package struct TrafficFigures: Hashable, Sendable, Codable {
+    /// By class; their sum is the total.
+    package var requests: [String: Int64] = [:]
+    package var clientAborted: Int64 = 0
+    /// Body bytes handed to clients = from cache + after fill.
+    package var servedFromCacheBytes: Int64 = 0
+    package var servedAfterFillBytes: Int64 = 0
+    /// Body bytes that upstreams sent us, for readers and for jobs.
+    package var upstreamBytes: Int64 = 0
+    /// The part of them fetched for prefetch jobs.
+    package var upstreamPrefetchBytes: Int64 = 0
+    /// The part of them that was on disk already or was not wanted.
+    package var refetchedBytes: Int64 = 0
+    package var fillsSucceeded: Int64 = 0
+    package var fillsFailed: Int64 = 0
+    package var fillsTimedOut: Int64 = 0
+    package var fillsCancelled: Int64 = 0
+    package var fillsRetried: Int64 = 0
+
+    package init() {}
+
+    package func count(_ requestClass: ReadOutcome.Class) -> Int64 { requests[requestClass.rawValue] ?? 0 }
+    package var requestsTotal: Int64 { requests.values.reduce(0, +) }
+    package var servedBytes: Int64 { servedFromCacheBytes + servedAfterFillBytes }
+    /// (hit + revalidated + stale) ÷ total; 0 where nothing was asked.
+    package var requestHitRatio: Double {
+        ratio(count(.hit) + count(.revalidated) + count(.stale), requestsTotal)
+    }
+    package var byteHitRatio: Double { ratio(servedFromCacheBytes, servedBytes) }
+    package var upstreamRatio: Double { ratio(upstreamBytes, servedBytes) }
+
+    private func ratio(_ part: Int64, _ whole: Int64) -> Double { whole == 0 ? 0 : Double(part) / Double(whole) }
+}
+
+/// Everything `/v1/stats` tells, read at one moment.
+package struct StatsSnapshot: Sendable {
+    package struct StoreFigures: Sendable {
+        package var assets: Int64
+        package var extents: Int64
+        package var cachedBytes: Int64
+        package var diskBytes: Int64
+        package var capacityBytes: Int64?
+        package var freeDiskBytes: Int64
+    }
+
+    package var startedAt: Timestamp
+    package var uptime: Duration
+    package var all: TrafficFigures
+    /// Sorted by name.
+    package var origins: [(name: String, figures: TrafficFigures)]
+    package var store: StoreFigures
+    package var fillsActive: Int
+    package var fillsQueued: Int
+    package var jobs: [JobState: Int64]
+    package var evictions: Int64
+    package var evictedBytes: Int64
+}
+
+/// One step of the history: what was counted during it.
+package struct HistoryStep: Sendable {
+    package var at: Timestamp
+    package var figures: TrafficFigures
+}
+
+/// One row of the list of most read assets.
+package struct TopAsset: Sendable {
+    package var assetID: AssetID
+    package var key: String
+    package var servedBytes: Int64
+    package var servedFromCacheBytes: Int64
+    package var requests: Int64
+}
