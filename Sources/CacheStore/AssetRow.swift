@@ -12,7 +12,7 @@ struct AssetRow {
         let id = try RowCoding.assetID(row["id"])
         let generation = try Self.generation(row)
         record = AssetRecord(
-            id: id, key: try secrets.open(row["sealed_key"]), origin: row["origin"],
+            id: id, key: row["key"], origin: row["origin"],
             url: try secrets.open(row["sealed_url"]), generation: generation,
             createdAt: Timestamp(milliseconds: row["created_at"]),
             lastAccessAt: Timestamp(milliseconds: row["last_access_at"]), hits: row["hits"],
@@ -44,8 +44,7 @@ struct AssetRow {
     ) throws -> StatementArguments {
         let generation = record.generation
         let asset: StatementArguments = [
-            "id": RowCoding.blob(record.id), "sealed_key": try secrets.seal(record.key),
-            "clear_key": RowCoding.redacted(record.key), "origin": record.origin,
+            "id": RowCoding.blob(record.id), "key": record.key, "origin": record.origin,
             "sealed_url": try secrets.seal(record.url), "clear_url": RowCoding.redacted(record.url),
             "file_serial": serial, "created_at": record.createdAt.milliseconds,
             "last_access_at": record.lastAccessAt.milliseconds, "hits": record.hits, "is_pinned": record.isPinned,
@@ -66,11 +65,11 @@ struct AssetRow {
 
     static let insertSQL = """
         INSERT INTO assets (
-            id, sealed_key, clear_key, origin, sealed_url, clear_url, generation, file_serial, length, content_type,
+            id, key, origin, sealed_url, clear_url, generation, file_serial, length, content_type,
             content_type_from, entity_tag, last_modified, last_modified_is_strong, accepts_ranges, headers, received_at,
             initial_age, fresh_until, is_storable, created_at, last_access_at, hits, is_pinned, tags, ttl
         ) VALUES (
-            :id, :sealed_key, :clear_key, :origin, :sealed_url, :clear_url, :generation, :file_serial, :length,
+            :id, :key, :origin, :sealed_url, :clear_url, :generation, :file_serial, :length,
             :content_type, :content_type_from, :entity_tag, :last_modified, :last_modified_is_strong, :accepts_ranges,
             :headers, :received_at, :initial_age, :fresh_until, :is_storable, :created_at, :last_access_at, :hits,
             :is_pinned, :tags, :ttl
@@ -80,7 +79,7 @@ struct AssetRow {
     /// What a commit changes of a row that is there: not what its uses and its administrators have changed meanwhile.
     static let refreshSQL = """
         UPDATE assets SET
-            sealed_key = :sealed_key, clear_key = :clear_key, origin = :origin, sealed_url = :sealed_url,
+            key = :key, origin = :origin, sealed_url = :sealed_url,
             clear_url = :clear_url, generation = :generation, file_serial = :file_serial, length = :length,
             content_type = :content_type, content_type_from = :content_type_from, entity_tag = :entity_tag,
             last_modified = :last_modified, last_modified_is_strong = :last_modified_is_strong,

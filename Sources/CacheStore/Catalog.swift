@@ -25,6 +25,7 @@ package final class Catalog: Sendable {
             run = try pool.write { db in
                 let run = try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'run'") ?? 0
                 try db.execute(sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('run', ?)", arguments: [run + 1])
+                try Self.requeueRunningJobs(db)
                 return run + 1
             }
         } catch {

@@ -23,8 +23,7 @@ enum Migrations {
 
         CREATE TABLE assets (
             id BLOB PRIMARY KEY NOT NULL CHECK (length(id) = 16),
-            sealed_key BLOB NOT NULL,
-            clear_key TEXT NOT NULL,
+            key TEXT NOT NULL UNIQUE,
             origin TEXT NOT NULL,
             sealed_url BLOB NOT NULL,
             clear_url TEXT NOT NULL,
@@ -54,8 +53,7 @@ enum Migrations {
         CREATE INDEX assets_by_cached_bytes ON assets (cached_bytes, id);
         CREATE INDEX assets_by_hits ON assets (hits, id);
         CREATE INDEX assets_by_created_at ON assets (created_at, id);
-        CREATE INDEX assets_by_origin ON assets (origin, clear_key);
-        CREATE INDEX assets_by_key ON assets (clear_key);
+        CREATE INDEX assets_by_origin ON assets (origin, key);
         CREATE INDEX assets_by_url ON assets (clear_url);
 
         CREATE TABLE extents (

@@ -50,7 +50,7 @@ enum RowCoding {
         return value
     }
 
-    /// The part of a URL or key that may lie in the clear: what comes before its query.
+    /// The part of a URL that may lie in the clear: what comes before its query.
     static func redacted(_ text: String) -> String {
         String(text.prefix { $0 != "?" && $0 != "#" })
     }

@@ -16,6 +16,7 @@ struct Shelf {
 
     init(
         in directory: TemporaryDirectory? = nil, disk: any Disk = SystemDisk(),
+        limits: CommitQueue.Limits = CommitQueue.Limits(),
         lost: @escaping @Sendable (FileName, ByteRangeSet) -> Void = { _, _ in }
     ) throws {
         self.directory = try directory ?? TemporaryDirectory()
@@ -23,7 +24,7 @@ struct Shelf {
         store = try Store.open(
             directory: self.directory.path("data"), disk: disk, wallClock: FixedClock(),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        commits = CommitQueue(store: store, lost: lost)
+        commits = CommitQueue(store: store, limits: limits, lost: lost)
     }
 
     /// Begins an asset, writes the ranges and reports them; nothing is flushed.
@@ -51,6 +52,25 @@ struct Shelf {
             url: "https://up.test/\(number).mp4?sig=\(number)",
             generation: Generation(number: generation, length: length, receivedAt: Timestamp(seconds: 1000)),
             createdAt: Timestamp(seconds: 1000), lastAccessAt: Timestamp(seconds: 1000))
+    }
+
+    /// A record in which no field has its default.
+    static func fullRecord(_ number: UInt64) -> AssetRecord {
+        var record = record(number, generation: 4, length: nil)
+        record.generation.contentType = "video/mp4"
+        record.generation.contentTypeFrom = .extension
+        record.generation.validators = Validators(
+            entityTag: EntityTag("W/\"x\""), lastModified: "Sat, 21 Nov 2026 08:00:00 GMT", lastModifiedIsStrong: true)
+        record.generation.acceptsRanges = false
+        record.generation.headers = HeaderList([.init("Cache-Control", "max-age=5"), .init("X-Ä", "a\"b")])
+        record.generation.initialAge = .seconds(12)
+        record.generation.freshUntil = Timestamp(seconds: 99)
+        record.generation.isStorable = false
+        record.hits = 5
+        record.isPinned = true
+        record.tags = ["film", "2026"]
+        record.ttl = .milliseconds(1500)
+        return record
     }
 
     /// The bytes every test file has: never zero, and known from the offset.

@@ -1,0 +1,143 @@
+package import CacheCore
+import Foundation
+import GRDB
+
+/// A part of a list of assets.
+package struct AssetPage: Hashable, Sendable {
+    package struct Item: Hashable, Sendable {
+        package var record: AssetRecord
+        package var cachedBytes: Int64
+        /// Nil where nothing was ever stored.
+        package var file: FileName?
+    }
+
+    package var items: [Item]
+    /// Nil at the end of the list.
+    package var nextCursor: String?
+}
+
+/// Which assets a purge means: those that fit everything that is given.
+package struct AssetSelection: Hashable, Sendable {
+    package var origin: String?
+    /// What the key begins with.
+    package var prefix: String?
+    package var tag: String?
+    /// Upstream URLs; their queries are left out of the comparison.
+    package var urls: [String]?
+
+    package init(origin: String? = nil, prefix: String? = nil, tag: String? = nil, urls: [String]? = nil) {
+        self.origin = origin
+        self.prefix = prefix
+        self.tag = tag
+        self.urls = urls
+    }
+}
+
+package struct SelectedAsset: Hashable, Sendable {
+    package var id: AssetID
+    package var cachedBytes: Int64
+}
+
+extension Catalog {
+    /// Throws `invalidField("cursor")` where the cursor is not one of a list in this order.
+    package func assetPage(_ query: AssetQuery) async throws(CacheError) -> AssetPage {
+        let list = "assets.\(query.sort.rawValue).\(query.isDescending ? "desc" : "asc")"
+        let cursor = try Self.assetCursor(query.cursor, list: list)
+        let limit = min(max(query.limit, 1), 1000)
+        let secrets = secrets
+        return try await read { db in
+            var arguments = Self.arguments(query)
+            arguments["value"] = cursor?.value
+            arguments["tie"] = cursor?.id
+            arguments["limit"] = limit + 1
+            let rows = try Row.fetchAll(
+                db, sql: Self.pageSQL(query, isContinued: cursor != nil), arguments: StatementArguments(arguments))
+            let items = try rows.prefix(limit).map { row in
+                let asset = try AssetRow(row, secrets: secrets)
+                return AssetPage.Item(record: asset.record, cachedBytes: asset.cachedBytes, file: asset.file)
+            }
+            guard rows.count > limit, let last = items.last else { return AssetPage(items: items, nextCursor: nil) }
+            let value: Int64 = rows[limit - 1][query.sort.column]
+            let next = PageCursor(list: list, value: value, tie: last.record.id.description)
+            return AssetPage(items: items, nextCursor: next.text)
+        }
+    }
+
+    /// All assets that fit; in the order of their names.
+    package func assetIDs(matching selection: AssetSelection) async throws(CacheError) -> [SelectedAsset] {
+        let query = AssetQuery(origin: selection.origin, prefix: selection.prefix, tag: selection.tag)
+        return try await read { db in
+            var arguments = Self.arguments(query)
+            var conditions = query.conditions
+            if let urls = selection.urls {
+                conditions.append("clear_url IN (SELECT value FROM json_each(:urls))")
+                arguments["urls"] = try RowCoding.json(urls.map(RowCoding.redacted))
+            }
+            let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
+            let rows = try Row.fetchAll(
+                db, sql: "SELECT id, cached_bytes FROM assets \(filter) ORDER BY id",
+                arguments: StatementArguments(arguments))
+            return try rows.map { SelectedAsset(id: try RowCoding.assetID($0[0]), cachedBytes: $0[1]) }
+        }
+    }
+
+    private static func assetCursor(
+        _ text: String?, list: String
+    ) throws(CacheError) -> (value: Int64, id: Data)? {
+        guard let text else { return nil }
+        let cursor = try PageCursor(text, list: list)
+        guard let id = AssetID(cursor.tie) else { throw PageCursor.refusal }
+        return (cursor.value, RowCoding.blob(id))
+    }
+
+    private static func pageSQL(_ query: AssetQuery, isContinued: Bool) -> String {
+        let column = query.sort.column
+        var conditions = query.conditions
+        if isContinued { conditions.append("(\(column), id) \(query.isDescending ? "<" : ">") (:value, :tie)") }
+        let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
+        let direction = query.isDescending ? "DESC" : "ASC"
+        return "SELECT * FROM assets \(filter) ORDER BY \(column) \(direction), id \(direction) LIMIT :limit"
+    }
+
+    private static func arguments(_ query: AssetQuery) -> [String: any DatabaseValueConvertible] {
+        var arguments: [String: any DatabaseValueConvertible] = [:]
+        arguments["key"] = query.key
+        arguments["url"] = query.url.map(RowCoding.redacted)
+        arguments["origin"] = query.origin
+        arguments["prefix"] = query.prefix
+        arguments["pinned"] = query.isPinned
+        arguments["tag"] = query.tag
+        return arguments
+    }
+}
+
+extension AssetQuery {
+    /// The conditions that the query names; every text here is a literal.
+    fileprivate var conditions: [String] {
+        var conditions: [String] = []
+        if key != nil { conditions.append("key = :key") }
+        if url != nil { conditions.append("clear_url = :url") }
+        if origin != nil { conditions.append("origin = :origin") }
+        if prefix != nil { conditions.append("key >= :prefix AND substr(key, 1, length(:prefix)) = :prefix") }
+        if isPinned != nil { conditions.append("is_pinned = :pinned") }
+        if tag != nil { conditions.append("EXISTS (SELECT 1 FROM json_each(tags) WHERE value = :tag)") }
+        switch state {
+        case .complete: conditions.append("length IS NOT NULL AND cached_bytes = length")
+        case .partial: conditions.append("cached_bytes > 0 AND (length IS NULL OR cached_bytes < length)")
+        case .empty: conditions.append("cached_bytes = 0 AND (length IS NULL OR length > 0)")
+        case nil: break
+        }
+        return conditions
+    }
+}
+
+extension AssetQuery.Sort {
+    fileprivate var column: String {
+        switch self {
+        case .lastAccess: "last_access_at"
+        case .cachedBytes: "cached_bytes"
+        case .hits: "hits"
+        case .createdAt: "created_at"
+        }
+    }
+}

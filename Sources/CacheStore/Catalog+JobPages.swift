@@ -1,0 +1,71 @@
+package import CacheCore
+import GRDB
+
+extension Catalog {
+    /// Throws `invalidField("cursor")` where the cursor is not one of this list.
+    package func jobPage(_ query: JobQuery) async throws(CacheError) -> JobPage {
+        let limit = min(max(query.limit, 1), 1000)
+        let end = try query.cursor.map { text throws(CacheError) in try PageCursor(text, list: "jobs").value }
+        return try await read { db in
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT * FROM jobs
+                    WHERE sequence < :end AND (:state IS NULL OR state = :state) AND (:label IS NULL OR label = :label)
+                    ORDER BY sequence DESC LIMIT :limit
+                    """,
+                arguments: [
+                    "end": end ?? Int64.max, "state": query.state?.rawValue, "label": query.label, "limit": limit + 1,
+                ])
+            let jobs = rows.prefix(limit)
+            let next = rows.count > limit ? jobs.last.map { PageCursor(list: "jobs", value: $0["sequence"]).text } : nil
+            return JobPage(items: try jobs.map { try Self.summary($0, db) }, nextCursor: next)
+        }
+    }
+
+    /// One job as the list shows it; nil where it is not known.
+    package func jobSummary(_ id: String) async throws(CacheError) -> JobSummary? {
+        try await read { db in
+            let row = try Row.fetchOne(db, sql: "SELECT * FROM jobs WHERE id = ?", arguments: [id])
+            return try row.map { try Self.summary($0, db) }
+        }
+    }
+
+    /// A job's items in their order; nil where the job is not known.
+    package func jobItems(
+        _ id: String, limit: Int = 100, cursor: String? = nil
+    ) async throws(CacheError) -> JobItemPage? {
+        let limit = min(max(limit, 1), 1000)
+        let list = "items.\(id)"
+        let last = try cursor.map { text throws(CacheError) in try PageCursor(text, list: list).value }
+        let secrets = secrets
+        return try await read { db in
+            guard let job = try Self.sequence(of: id, db) else { return nil }
+            let rows = try Row.fetchAll(
+                db, sql: "SELECT * FROM job_items WHERE job = ? AND position > ? ORDER BY position LIMIT ?",
+                arguments: [job, last ?? -1, limit + 1])
+            let items = try rows.prefix(limit).map { try JobRow.item($0, secrets: secrets) }
+            let next = rows.count > limit ? items.last.map { PageCursor(list: list, value: Int64($0.index)).text } : nil
+            return JobItemPage(items: items, nextCursor: next)
+        }
+    }
+
+    private static func summary(_ row: Row, _ db: Database) throws -> JobSummary {
+        let job: Int64 = row["sequence"]
+        let states = try Row.fetchAll(
+            db, sql: "SELECT state, count(*) FROM job_items WHERE job = ? GROUP BY state", arguments: [job])
+        let sums = try Row.fetchOne(
+            db,
+            sql: """
+                SELECT count(*) - count(bytes_total), coalesce(sum(bytes_total), 0), coalesce(sum(bytes_from_cache), 0),
+                    coalesce(sum(bytes_from_upstream), 0)
+                FROM job_items WHERE job = ?
+                """,
+            arguments: [job])
+        guard let sums else { throw RowCoding.corrupt("a job") }
+        let isKnown = sums[0] == 0
+        return JobSummary(
+            record: try JobRow.record(row), items: try counts(states), bytesTotal: isKnown ? sums[1] : nil,
+            bytesFromCache: sums[2], bytesFromUpstream: sums[3])
+    }
+}

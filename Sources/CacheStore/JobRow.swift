@@ -1,0 +1,114 @@
+import CacheCore
+import Foundation
+import GRDB
+
+/// How jobs and their items are written in rows.
+enum JobRow {
+    static func record(_ row: Row, items: [JobItemRecord] = []) throws -> JobRecord {
+        JobRecord(
+            id: row["id"], state: try RowCoding.choice(row["state"], "a job's state"), label: row["label"],
+            priority: try RowCoding.choice(row["priority"], "a job's priority"),
+            maxBytesPerSecond: row["max_bytes_per_second"],
+            timeout: (row["timeout"] as Int64?).map { .milliseconds($0) },
+            deadlineAt: timestamp(row["deadline_at"]), createdAt: Timestamp(milliseconds: row["created_at"]),
+            startedAt: timestamp(row["started_at"]), finishedAt: timestamp(row["finished_at"]), error: error(row),
+            items: items)
+    }
+
+    static func arguments(_ job: JobRecord) -> StatementArguments {
+        [
+            "id": job.id, "state": job.state.rawValue, "label": job.label, "priority": job.priority.rawValue,
+            "max_bytes_per_second": job.maxBytesPerSecond, "timeout": job.timeout?.wholeMilliseconds,
+            "deadline_at": job.deadlineAt?.milliseconds, "created_at": job.createdAt.milliseconds,
+            "started_at": job.startedAt?.milliseconds, "finished_at": job.finishedAt?.milliseconds,
+            "error_code": job.error?.code, "error_message": job.error?.message,
+        ]
+    }
+
+    static func item(_ row: Row, secrets: SecretBox) throws -> JobItemRecord {
+        let reference = try secrets.open(row["sealed_reference"])
+        return JobItemRecord(
+            index: row["position"], reference: try ReferenceText(json: reference).reference(),
+            ranges: try RowCoding.value(json: row["ranges"]),
+            state: try RowCoding.choice(row["state"], "a job item's state"),
+            assetID: try (row["asset"] as Data?).map { try RowCoding.assetID($0) }, attempts: row["attempts"],
+            bytesTotal: row["bytes_total"], bytesFromCache: row["bytes_from_cache"],
+            bytesFromUpstream: row["bytes_from_upstream"], error: error(row))
+    }
+
+    static func arguments(
+        _ item: JobItemRecord, job: Int64, secrets: SecretBox
+    ) throws -> StatementArguments {
+        [
+            "job": job, "position": item.index,
+            "sealed_reference": try secrets.seal(RowCoding.json(ReferenceText(item.reference))),
+            "ranges": try RowCoding.json(item.ranges), "state": item.state.rawValue,
+            "asset": item.assetID.map(RowCoding.blob), "attempts": item.attempts, "bytes_total": item.bytesTotal,
+            "bytes_from_cache": item.bytesFromCache, "bytes_from_upstream": item.bytesFromUpstream,
+            "error_code": item.error?.code, "error_message": item.error?.message,
+        ]
+    }
+
+    private static func timestamp(_ milliseconds: Int64?) -> Timestamp? {
+        milliseconds.map { Timestamp(milliseconds: $0) }
+    }
+
+    private static func error(_ row: Row) -> RecordedError? {
+        guard let code = row["error_code"] as String? else { return nil }
+        return RecordedError(code: code, message: row["error_message"] ?? "")
+    }
+
+    static let insertSQL = """
+        INSERT INTO jobs (
+            id, state, label, priority, max_bytes_per_second, timeout, deadline_at, created_at, started_at,
+            finished_at, error_code, error_message
+        ) VALUES (
+            :id, :state, :label, :priority, :max_bytes_per_second, :timeout, :deadline_at, :created_at, :started_at,
+            :finished_at, :error_code, :error_message
+        )
+        """
+
+    static let updateSQL = """
+        UPDATE jobs SET
+            state = :state, label = :label, priority = :priority, max_bytes_per_second = :max_bytes_per_second,
+            timeout = :timeout, deadline_at = :deadline_at, started_at = :started_at, finished_at = :finished_at,
+            error_code = :error_code, error_message = :error_message
+        WHERE id = :id
+        """
+
+    static let writeItemSQL = """
+        INSERT OR REPLACE INTO job_items (
+            job, position, sealed_reference, ranges, state, asset, attempts, bytes_total, bytes_from_cache,
+            bytes_from_upstream, error_code, error_message
+        ) VALUES (
+            :job, :position, :sealed_reference, :ranges, :state, :asset, :attempts, :bytes_total, :bytes_from_cache,
+            :bytes_from_upstream, :error_code, :error_message
+        )
+        """
+}
+
+/// An item's reference as JSON; always sealed, because its URL may be signed.
+private struct ReferenceText: Codable {
+    var url: String?
+    var origin: String?
+    var path: String?
+    var key: String?
+    var asset: String?
+
+    init(_ reference: AssetReference) {
+        switch reference {
+        case .url(let url, let key): (self.url, self.key) = (url, key)
+        case .mounted(let origin, let path, let key): (self.origin, self.path, self.key) = (origin, path, key)
+        case .known(let id): asset = id.description
+        }
+    }
+
+    init(json: String) throws(CacheError) { self = try RowCoding.value(json: json) }
+
+    func reference() throws(CacheError) -> AssetReference {
+        if let url { return .url(url, key: key) }
+        if let origin, let path { return .mounted(origin: origin, path: path, key: key) }
+        if let id = asset.flatMap({ AssetID($0) }) { return .known(id) }
+        throw RowCoding.corrupt("a job item's reference")
+    }
+}

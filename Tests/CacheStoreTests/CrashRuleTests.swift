@@ -1,0 +1,164 @@
+import CacheCore
+import CacheTestKit
+import GRDB
+import Glibc
+import Synchronization
+import Testing
+
+@testable import CacheStore
+
+/// What the catalog claimed at the moment of each call on the disk.
+private final class Witness: Sendable {
+    struct Sight: Hashable {
+        var call: FaultyDisk.Call
+        var claimedBytes: Int64
+        var assets: Int
+    }
+
+    private let pool = Mutex<DatabasePool?>(nil)
+    private let seen = Mutex<[Sight]>([])
+
+    var sights: [Sight] { seen.withLock { $0 } }
+
+    func watch(_ pool: DatabasePool) { self.pool.withLock { $0 = pool } }
+
+    func look(_ event: FaultyDisk.Event) {
+        guard let pool = pool.withLock({ $0 }), [.sync, .syncDirectory, .unlink, .punch].contains(event.call) else {
+            return
+        }
+        let row = try? pool.read { db in
+            try Row.fetchOne(db, sql: "SELECT coalesce(sum(cached_bytes), 0), count(*) FROM assets")
+        }
+        seen.withLock { $0.append(Sight(call: event.call, claimedBytes: row?[0] ?? -1, assets: row?[1] ?? -1)) }
+    }
+}
+
+@Suite struct CrashRuleTests {
+    @Test func bytesAndNamesAreSyncedBeforeTheRowClaimsThem() async throws {
+        let witness = Witness()
+        let shelf = try Shelf(disk: FaultyDisk(observer: witness.look))
+        witness.watch(shelf.store.catalog.pool)
+
+        try shelf.fill(1, 0..<4096)
+        try await shelf.commits.flush()
+
+        #expect(
+            witness.sights == [
+                .init(call: .sync, claimedBytes: 0, assets: 0), .init(call: .syncDirectory, claimedBytes: 0, assets: 0),
+            ])
+    }
+
+    @Test func removalsAreCommittedBeforeTheDiskGivesBytesUp() async throws {
+        let witness = Witness()
+        let shelf = try Shelf(disk: FaultyDisk(observer: witness.look))
+        let file = try shelf.fill(1, 0..<8192)
+        try await shelf.commits.flush()
+        witness.watch(shelf.store.catalog.pool)
+
+        try await shelf.commits.punch(file, [0..<4096])
+        try await shelf.commits.remove([Shelf.id(1)])
+
+        #expect(
+            witness.sights == [
+                .init(call: .punch, claimedBytes: 4096, assets: 1), .init(call: .unlink, claimedBytes: 0, assets: 0),
+            ])
+    }
+
+    @Test func everyCommitIsSyncedBySQLite() async throws {
+        let shelf = try Shelf()
+        let mode = try await shelf.store.catalog.pool.writeWithoutTransaction { db in
+            try Int.fetchOne(db, sql: "PRAGMA synchronous")
+        }
+        #expect(mode == 2)
+    }
+
+    @Test func aLateReportAfterAPurgeDoesNotResurrectTheAsset() async throws {
+        let shelf = try Shelf()
+        let file = try shelf.fill(1, 0..<100)
+        try await shelf.commits.flush()
+        try shelf.grow(file, 100..<200)
+
+        try await shelf.commits.remove([Shelf.id(1)])
+        try shelf.grow(file, 200..<300)
+        shelf.commits.touched(Shelf.id(1), at: Timestamp(seconds: 9), hits: 1)
+        shelf.commits.refreshed(Shelf.record(1))
+        try await shelf.commits.flush()
+
+        #expect(try await shelf.store.load(Shelf.id(1)) == nil)
+        #expect(try await shelf.store.catalog.totals() == CatalogTotals(assets: 0, extents: 0, cachedBytes: 0))
+        #expect(try SystemDisk().status(of: try #require(file.path)) == nil)
+    }
+
+    @Test func anAssetThatBeginsAgainDuringItsRemovalLives() async throws {
+        let shelf = try Shelf()
+        let old = try shelf.fill(1, 0..<100)
+        try await shelf.commits.flush()
+
+        async let removal: Void = shelf.commits.remove([Shelf.id(1)])
+        try await removal
+        let new = try shelf.fill(1, 0..<50)
+        try await shelf.commits.flush()
+
+        let loaded = try #require(try await shelf.store.load(Shelf.id(1)))
+        #expect(loaded.file === new)
+        #expect(loaded.extents.runs == [0..<50])
+        #expect(old.path != new.path)
+    }
+
+    @Test func punchingFreesBlocksAndSparesWhatIsWrittenMeanwhile() async throws {
+        let shelf = try Shelf()
+        let size: Int64 = 1 << 20
+        let file = try shelf.fill(1, 0..<size)
+        try await shelf.commits.flush()
+        let before = try file.diskBytes()
+
+        file.doom([0..<size / 2])
+        try shelf.grow(file, 4096..<8192)
+        try file.punchDoomed()
+
+        #expect(try file.diskBytes() <= before - size / 2 + 8192)
+        #expect(try file.bytes(4096..<8192) == Shelf.content(4096..<8192))
+        #expect(try file.bytes(0..<4096) == [UInt8](repeating: 0, count: 4096))
+        #expect(try file.size() == size)
+    }
+
+    @Test func aCommitThatDoesNotFitStaysPendingUntilItDoes() async throws {
+        let shelf = try Shelf()
+        let pool = shelf.store.catalog.pool
+        try shelf.fill(1, 0..<100)
+        try await pool.writeWithoutTransaction { db in
+            let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
+            try db.execute(sql: "PRAGMA max_page_count = \(pages)")
+        }
+        for number in UInt64(2)...60 { try shelf.fill(number, 0..<100) }
+
+        let error = await #expect(throws: CacheError.self) { try await shelf.commits.flush() }
+        #expect(error?.code == .storageFull)
+        #expect(shelf.commits.pendingBytes == 6000)
+
+        try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = 1000000") }
+        try await shelf.commits.flush()
+        #expect(try await shelf.store.catalog.totals() == CatalogTotals(assets: 60, extents: 60, cachedBytes: 6000))
+    }
+
+    @Test func bytesTheDiskCouldNotSyncAreNeverClaimed() async throws {
+        let lost = Mutex<[FileName: ByteRangeSet]>([:])
+        let disk = FaultyDisk()
+        let shelf = try Shelf(disk: disk) { name, ranges in lost.withLock { $0[name] = ranges } }
+        let bad = try shelf.fill(1, 0..<100)
+        try await shelf.commits.flush()
+        try shelf.grow(bad, 100..<200)
+        disk.fail(.sync, with: EIO)
+
+        let error = await #expect(throws: CacheError.self) { try await shelf.commits.flush() }
+        #expect(error?.code == .storageCorrupt)
+        let name = try #require(bad.name)
+        #expect(lost.withLock { $0 } == [name: ByteRangeSet([100..<200])])
+
+        #expect(throws: CacheError.self) { try bad.write(at: 200, [1]) }
+        shelf.commits.grew(bad, 200..<300)
+        await #expect(throws: CacheError.self) { try await shelf.commits.flush() }
+        try await shelf.commits.flush()
+        #expect(try await shelf.store.catalog.asset(Shelf.id(1))?.extents.runs == [0..<100])
+    }
+}
