@@ -1,0 +1,66 @@
+import CacheCore
+import Testing
+
+@Suite struct SameRepresentationTests {
+    private static let now = Timestamp(seconds: 1_795_248_000)
+    private static let date = "Sun, 06 Nov 1994 08:49:37 GMT"
+
+    private static func generation(
+        _ tag: String? = nil, date: String? = nil, strong: Bool = false, length: Int64? = 1000
+    ) -> Generation {
+        Generation(
+            length: length,
+            validators: Validators(
+                entityTag: tag.flatMap { EntityTag($0) }, lastModified: date, lastModifiedIsStrong: strong),
+            receivedAt: now)
+    }
+
+    /// What is new, what is known, whether they are joined on their own word, and whether under the administrator's.
+    private static let pairs: [(Generation, Generation, respect: Bool, vouched: Bool)] = [
+        (generation("\"a\""), generation("\"a\""), true, true),
+        (generation("\"a\""), generation("\"b\""), false, false),
+        (generation("\"a\"", length: nil), generation("\"a\""), true, true),
+        (generation("\"a\"", length: 999), generation("\"a\""), false, false),
+        (generation("\"a\"", date: date, strong: true), generation("\"b\"", date: date, strong: true), false, false),
+        (generation(date: date, strong: true), generation("\"a\"", date: date, strong: true), true, true),
+        (generation(date: date, strong: true), generation(date: date, strong: true), true, true),
+        (generation(date: date, strong: true), generation(date: date), false, true),
+        (generation(date: date), generation(date: date), false, true),
+        (generation(date: date, length: nil), generation(date: date), false, false),
+        (generation("W/\"a\""), generation("W/\"a\""), false, true),
+        (generation("W/\"a\""), generation("W/\"b\""), false, false),
+        (generation("W/\"a\""), generation("\"a\""), false, false),
+        (generation("W/\"a\"", date: date, strong: true), generation("W/\"a\"", date: date, strong: true), true, true),
+        (generation("W/\"a\"", date: date), generation("W/\"a\""), false, false),
+        (generation(), generation(), false, false),
+        (generation("\"a\""), generation(), false, false),
+    ]
+
+    @Test(arguments: pairs.indices)
+    func joinsOnlyWhatIsProvedOrVouchedFor(index: Int) {
+        let (new, known, respect, vouched) = Self.pairs[index]
+
+        #expect(new.isSameRepresentation(as: known, freshness: .respect) == respect)
+        #expect(new.isSameRepresentation(as: known, freshness: .ttl(.seconds(60))) == vouched)
+    }
+
+    @Test(
+        arguments: [
+            ("Sun, 06 Nov 1994 08:50:37 GMT", true), ("Sun, 06 Nov 1994 08:50:36 GMT", false), ("garbled", false),
+            (nil, false),
+        ] as [(String?, Bool)])
+    func aDateIsStrongAMinuteAfterTheChange(response: String?, isStrong: Bool) {
+        var headers: HeaderList = ["Last-Modified": Self.date, "ETag": "unquoted"]
+        if let response { headers.append("Date", response) }
+
+        let validators = Validators.of(headers, now: Self.now)
+
+        #expect(validators.lastModified == Self.date)
+        #expect(validators.lastModifiedIsStrong == isStrong)
+        #expect(validators.entityTag == nil)
+    }
+
+    @Test func aGarbledDateIsNoValidator() {
+        #expect(Validators.of(["Last-Modified": "yesterday"], now: Self.now) == Validators())
+    }
+}

@@ -1,0 +1,75 @@
+import CacheCore
+import Testing
+
+@Suite struct SettingsValidationTests {
+    @Test func takesTheDefaults() throws {
+        try PolicySettings().validate()
+        try OriginSettings(baseURL: "https://media.example/films").validate()
+    }
+
+    private static let policies: [(String, @Sendable (inout PolicySettings) -> Void)] = [
+        ("capacityBytes", { $0.capacityBytes = (16 << 20) - 1 }), ("capacityBytes", { $0.capacityBytes = -1 }),
+        ("highWatermark", { $0.highWatermark = 1.01 }), ("highWatermark", { $0.highWatermark = 0 }),
+        ("highWatermark", { $0.highWatermark = .nan }), ("lowWatermark", { $0.lowWatermark = 0.95 }),
+        ("lowWatermark", { $0.lowWatermark = 0 }), ("lowWatermark", { $0.lowWatermark = .nan }),
+        ("lowWatermark", { $0.lowWatermark = -.infinity }), ("minFreeDiskBytes", { $0.minFreeDiskBytes = -1 }),
+        ("maxIdleSeconds", { $0.maxIdle = .zero }), ("maxAgeSeconds", { $0.maxAge = .seconds(-1) }),
+        ("graceSeconds", { $0.grace = .seconds(-1) }),
+    ]
+
+    @Test(arguments: policies.indices)
+    func namesThePolicyFieldThatCannotBeUsed(index: Int) {
+        let (field, change) = Self.policies[index]
+        var settings = PolicySettings()
+        change(&settings)
+        AssetKeyTests.expect(.invalidField(field)) { () throws(CacheError) in try settings.validate() }
+    }
+
+    @Test func takesPoliciesAtTheirBounds() throws {
+        try PolicySettings(capacityBytes: nil, highWatermark: 1, minFreeDiskBytes: 0, grace: .zero).validate()
+        try PolicySettings(capacityBytes: 16 << 20, maxIdle: .milliseconds(1), maxAge: .seconds(1)).validate()
+    }
+
+    private static let origins: [(String, @Sendable (inout OriginSettings) -> Void)] = [
+        ("baseURL", { $0.baseURL = "" }), ("baseURL", { $0.baseURL = "ftp://h/" }),
+        ("baseURL", { $0.baseURL = "http://" }),
+        ("baseURL", { $0.baseURL = "http:///a" }), ("baseURL", { $0.baseURL = "http://:80/" }),
+        ("baseURL", { $0.baseURL = "http://u:p@h/" }), ("baseURL", { $0.baseURL = "http://h/?a" }),
+        ("baseURL", { $0.baseURL = "http://h/#a" }), ("baseURL", { $0.baseURL = "http://h/\r\nX: 1" }),
+        ("baseURL", { $0.baseURL = "http://h\\@x/" }), ("baseURL", { $0.baseURL = "http://h/a b" }),
+        ("baseURL", { $0.baseURL = "http://h/" + String(repeating: "a", count: 2048) }),
+        ("headers", { $0.headers = ["X A": "1"] }), ("headers", { $0.headers = ["": "1"] }),
+        ("headers", { $0.headers = HeaderList((0..<65).map { .init("X-\($0)", "1") }) }),
+        ("headers.X-A", { $0.headers = ["X-A": "1\r\nX-B: 2"] }), ("headers.X-A", { $0.headers = ["X-A": " 1"] }),
+        ("headers.host", { $0.headers = ["host": "x"] }), ("headers.Range", { $0.headers = ["Range": "bytes=0-1"] }),
+        ("headers.Accept-Encoding", { $0.headers = ["Accept-Encoding": "gzip"] }),
+        ("headers.IF-RANGE", { $0.headers = ["IF-RANGE": "x"] }),
+        ("freshness.ttlSeconds", { $0.freshness = .ttl(.seconds(-1)) }),
+        ("freshness.ttlSeconds", { $0.freshness = .ttl(.seconds(1 << 32)) }),
+        ("keyQuery", { $0.keyQuery = .include([]) }), ("keyQuery", { $0.keyQuery = .exclude(["a", ""]) }),
+        ("timeouts.connectSeconds", { $0.timeouts.connect = .zero }),
+        ("timeouts.firstByteSeconds", { $0.timeouts.firstByte = .seconds(-1) }),
+        ("timeouts.idleSeconds", { $0.timeouts.idle = .seconds(86_401) }),
+        ("timeouts.totalSeconds", { $0.timeouts.total = .zero }), ("timeouts.readSeconds", { $0.readTimeout = .zero }),
+        ("retries", { $0.retries = -1 }), ("retries", { $0.retries = 21 }), ("maxTransfers", { $0.maxTransfers = 0 }),
+        ("maxBytesPerSecond", { $0.maxBytesPerSecond = 0 }), ("readAheadBytes", { $0.readAheadBytes = -1 }),
+        ("tls.caFile", { $0.tls.caFile = "" }),
+    ]
+
+    @Test(arguments: origins.indices)
+    func namesTheOriginFieldThatCannotBeUsed(index: Int) {
+        let (field, change) = Self.origins[index]
+        var settings = OriginSettings(baseURL: "http://h")
+        change(&settings)
+        AssetKeyTests.expect(.invalidField(field)) { () throws(CacheError) in try settings.validate() }
+    }
+
+    @Test func takesUnusualButUsableOrigins() throws {
+        var settings = OriginSettings(baseURL: "HTTP://[::1]:8080/a%20b//")
+        settings.headers = ["Authorization": "Bearer a b", "X-Empty": ""]
+        settings.timeouts = TransferTimeouts(connect: nil, firstByte: nil, idle: nil, total: nil)
+        settings.freshness = .ttl(.zero)
+        settings.keyQuery = .exclude(["sig"])
+        try settings.validate()
+    }
+}

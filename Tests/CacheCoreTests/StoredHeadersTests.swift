@@ -1,0 +1,41 @@
+import CacheCore
+import Testing
+
+@Suite struct StoredHeadersTests {
+    @Test func keepsEndToEndFieldsInOrder() {
+        let headers: HeaderList = [
+            "X-B": "1", "Content-Disposition": "inline", "X-A": "2", "x-b": "3", "Cache-Control": "max-age=1",
+        ]
+
+        #expect(StoredHeaders.of(headers) == headers)
+    }
+
+    @Test(arguments: [
+        "Connection", "Keep-Alive", "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade", "Set-Cookie",
+        "Age",
+        "Date", "Content-Length", "Content-Range", "Accept-Ranges", "ETag", "Last-Modified", "Content-Type", "Via",
+        "Cache-Status", "set-cookie", "Larder-Asset-Id", "Strict-Transport-Security", "X-Request-Id", "bad name", "",
+    ])
+    func dropsWhatIsNotTheContents(name: String) {
+        #expect(StoredHeaders.of(HeaderList([.init(name, "x"), .init("X-Kept", "1")])) == ["X-Kept": "1"])
+    }
+
+    @Test func dropsWhatTheConnectionNames() {
+        #expect(StoredHeaders.of(["X-Hop": "1", "Connection": "close, x-hop", "X-Kept": "1"]) == ["X-Kept": "1"])
+    }
+
+    @Test(arguments: ["a\r\nX-Injected: 1", "a\u{0}", "a\u{7F}"])
+    func dropsValuesThatWouldBreakAHead(value: String) {
+        #expect(StoredHeaders.of(["X-A": value]) == [:])
+    }
+
+    @Test func keepsNoMoreThanTheLimits() {
+        let many = HeaderList((0..<100).map { .init("X-\($0)", "1") })
+        #expect(StoredHeaders.of(many).fields == Array(many.fields.prefix(StoredHeaders.maxFields)))
+
+        let large = HeaderList([
+            .init("X-Large", String(repeating: "a", count: StoredHeaders.maxBytes)), .init("X-Small", "1"),
+        ])
+        #expect(StoredHeaders.of(large) == ["X-Small": "1"])
+    }
+}
