@@ -1,0 +1,67 @@
+package import CacheCore
+
+/// Everything about the counter that an administrator chooses.
+package struct APISettings: Sendable {
+    /// Certificate chain and key as PEM files; read again when they change.
+    package struct TLS: Hashable, Sendable {
+        package var certificateFile: String
+        package var keyFile: String
+        /// How often the files are looked at.
+        package var checkInterval: Duration
+
+        package init(certificateFile: String, keyFile: String, checkInterval: Duration = .seconds(10)) {
+            self.certificateFile = certificateFile
+            self.keyFile = keyFile
+            self.checkInterval = checkInterval
+        }
+    }
+
+    package struct Limits: Hashable, Sendable {
+        package var bodyBytes: Int
+        package var urlBytes: Int
+        /// One header field, and all of them together.
+        package var headerBytes: Int
+        package var headerFields: Int
+        /// From a connection's beginning to its first request's head; then 408.
+        package var headerTimeout: Duration
+        /// Without a request in progress, and while one's body is awaited; running responses are never cut.
+        package var idleTimeout: Duration
+
+        package init(
+            bodyBytes: Int = 1 << 20, urlBytes: Int = 8 << 10, headerBytes: Int = 32 << 10, headerFields: Int = 100,
+            headerTimeout: Duration = .seconds(15), idleTimeout: Duration = .seconds(75)
+        ) {
+            self.bodyBytes = bodyBytes
+            self.urlBytes = urlBytes
+            self.headerBytes = headerBytes
+            self.headerFields = headerFields
+            self.headerTimeout = headerTimeout
+            self.idleTimeout = idleTimeout
+        }
+    }
+
+    package var host: String
+    /// 0: one that is free.
+    package var port: Int
+    package var tls: TLS?
+    package var access: AccessRules
+    package var cors: CORSRules
+    package var limits: Limits
+    package var version: String
+    /// The text of `openapi.yaml`.
+    package var openAPI: String
+
+    package init(
+        host: String = "127.0.0.1", port: Int = 8080, tls: TLS? = nil, access: AccessRules = AccessRules(),
+        cors: CORSRules = CORSRules(), limits: Limits = Limits(), version: String, openAPI: String
+    ) {
+        self.host = host
+        self.port = port
+        self.tls = tls
+        self.access = access
+        self.cors = cors
+        self.limits = limits
+        self.version = version
+        self.openAPI = openAPI
+    }
+}

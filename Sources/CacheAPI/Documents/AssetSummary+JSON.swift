@@ -1,0 +1,38 @@
+import CacheCore
+package import CacheEngine
+
+extension AssetSummary {
+    /// The `Asset` schema.
+    package var json: JSON {
+        let generation = record.generation
+        return [
+            "assetId": .string(record.id.description), "key": .string(record.key), "origin": .string(record.origin),
+            "url": .string(Self.withoutQuery(record.url)), "generation": .integer(generation.number),
+            "contentLength": .bytes(generation.length), "contentType": .text(generation.contentType),
+            "etag": .text(generation.validators.entityTag?.description),
+            "lastModified": .text(generation.validators.lastModified),
+            "acceptsRanges": .optional(generation.acceptsRanges, JSON.bool),
+            "cachedBytes": .integer(cachedBytes), "diskBytes": .integer(diskBytes), "complete": .bool(isComplete),
+            "filePath": .text(filePath), "hits": .integer(record.hits), "createdAt": .instant(record.createdAt),
+            "lastAccessAt": .instant(record.lastAccessAt), "freshUntilAt": .instant(generation.freshUntil),
+            "pinned": .bool(record.isPinned), "tags": .array(record.tags.map(JSON.string)),
+            "ttlSeconds": .seconds(record.ttl), "activeReaders": .count(activeReaders),
+            "activeFills": .count(activeFills),
+        ]
+    }
+
+    /// The query may be a signature.
+    private static func withoutQuery(_ url: String) -> String {
+        url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first.map(String.init) ?? url
+    }
+}
+
+extension MapBucket {
+    /// The `MapBucket` schema.
+    package var json: JSON {
+        [
+            "offset": .integer(range.lowerBound), "length": .integer(range.length), "cached": .number(cached),
+            "heat": .integer(heat),
+        ]
+    }
+}

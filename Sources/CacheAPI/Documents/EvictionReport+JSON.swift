@@ -1,0 +1,61 @@
+package import CacheCore
+package import CacheEngine
+
+extension EvictionReport {
+    /// The `EvictionReport` schema.
+    package var json: JSON {
+        [
+            "dryRun": .bool(isDryRun), "freedBytes": .integer(freedBytes), "assets": .count(assets),
+            "entries": .array(entries.map(\.json)),
+        ]
+    }
+}
+
+extension EvictionReport.Entry {
+    var json: JSON {
+        [
+            "assetId": .string(assetID.description), "key": .string(key), "ranges": .array(ranges.map(JSON.run)),
+            "bytes": .integer(bytes),
+        ]
+    }
+}
+
+/// The body of `POST /v1/evictions`.
+package struct EvictionOrder: Sendable {
+    package static let keys = ["freeBytes", "targetBytes", "dryRun"]
+
+    package var goal: EvictionGoal
+    package var isDryRun: Bool
+
+    package init(_ json: JSON) throws(CacheError) {
+        let fields = try JSONFields(json, accepting: Self.keys)
+        switch (try fields.integer("freeBytes"), try fields.integer("targetBytes")) {
+        case (let bytes?, nil): goal = .free(bytes: bytes)
+        case (nil, let bytes?): goal = .target(bytes: bytes)
+        case (nil, nil): throw fields.invalid("freeBytes", "freeBytes or targetBytes is expected here.")
+        default: throw fields.invalid("targetBytes", "Either freeBytes or targetBytes, not both.")
+        }
+        isDryRun = try fields.bool("dryRun") ?? false
+    }
+}
+
+/// The body of `POST /v1/purges`.
+package struct PurgeOrder: Sendable {
+    package static let keys = ["origin", "prefix", "tag", "urls", "soft", "dryRun"]
+
+    package var selection: PurgeSelection
+    package var isSoft: Bool
+    package var isDryRun: Bool
+
+    package init(_ json: JSON) throws(CacheError) {
+        let fields = try JSONFields(json, accepting: Self.keys)
+        guard ["origin", "prefix", "tag", "urls"].contains(where: { fields.json($0) != nil }) else {
+            throw fields.invalid("origin", "At least one of origin, prefix, tag and urls is expected here.")
+        }
+        selection = PurgeSelection(
+            origin: try fields.string("origin"), prefix: try fields.string("prefix"), tag: try fields.string("tag"),
+            urls: try fields.strings("urls"))
+        isSoft = try fields.bool("soft") ?? false
+        isDryRun = try fields.bool("dryRun") ?? false
+    }
+}

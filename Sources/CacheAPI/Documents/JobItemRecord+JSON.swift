@@ -1,0 +1,19 @@
+package import CacheCore
+
+extension JobItemRecord {
+    /// The `JobItem` schema.
+    package var json: JSON {
+        .object(
+            [.init("index", .count(index))] + reference.members + [
+                .init("assetId", .text(assetID?.description ?? known?.description)),
+                .init("ranges", .array(ranges.map(JSON.string))), .init("state", .string(state.rawValue)),
+                .init("attempts", .count(attempts)), .init("bytesTotal", .bytes(bytesTotal)),
+                .init("bytesDone", .integer(bytesDone)), .init("bytesFromCache", .integer(bytesFromCache)),
+                .init("bytesFromUpstream", .integer(bytesFromUpstream)), .init("error", .optional(error, \.json)),
+            ])
+    }
+
+    private var known: AssetID? {
+        if case .known(let id) = reference { id } else { nil }
+    }
+}

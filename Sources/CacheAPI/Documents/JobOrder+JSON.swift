@@ -1,0 +1,41 @@
+package import CacheCore
+package import CacheEngine
+
+extension JobOrder {
+    package static let keys = ["items", "priority", "label", "maxBytesPerSecond", "timeoutSeconds", "deadlineAt"]
+    package static let itemKeys = AssetReference.keys + ["assetId", "ranges"]
+    /// What one job may name.
+    package static let itemLimit = 10_000
+
+    /// Reads the `JobOrder` schema.
+    package init(_ json: JSON, fingerprint: String) throws(CacheError) {
+        let fields = try JSONFields(json, accepting: Self.keys)
+        guard let entries = try fields.array("items", atMost: Self.itemLimit), !entries.isEmpty else {
+            throw fields.invalid("items", "At least one item is expected here.")
+        }
+        var items: [(reference: AssetReference, ranges: [String])] = []
+        for (index, entry) in entries.enumerated() {
+            let inner = try JSONFields(entry, at: "items[\(index)]", accepting: Self.itemKeys)
+            items.append((try AssetReference(inner), try Self.ranges(inner)))
+        }
+        if let label = try fields.string("label"), label.utf8.count > 256 {
+            throw fields.invalid("label", "A label has at most 256 bytes.")
+        }
+        self.init(
+            items: items, priority: try fields.choice("priority") ?? .normal, label: try fields.string("label"),
+            maxBytesPerSecond: try fields.integer("maxBytesPerSecond", in: 1...Int64.max),
+            timeout: try fields.seconds("timeoutSeconds", from: 0.001), deadlineAt: try fields.instant("deadlineAt"),
+            fingerprint: fingerprint)
+    }
+
+    private static func ranges(_ fields: JSONFields) throws(CacheError) -> [String] {
+        let ranges = try fields.strings("ranges", atMost: 256) ?? []
+        for (index, range) in ranges.enumerated() {
+            guard case .ranges = RangeHeader.parse(range) else {
+                throw fields.invalid(
+                    "ranges[\(index)]", "A range like bytes=0-1048575 or bytes=-65536 is expected here.")
+            }
+        }
+        return ranges
+    }
+}

@@ -1,0 +1,47 @@
+package import CacheCore
+
+extension Origin {
+    /// What is read back in place of a header's value.
+    package static let secret = "•••"
+
+    /// The `Origin` schema; header values are not told.
+    package var json: JSON {
+        let headers = settings.headers.fields.map { JSON.Member($0.name, .string(Self.secret)) }
+        return [
+            "name": .string(name), "baseURL": .string(settings.baseURL), "headers": .object(headers),
+            "freshness": settings.freshness.json, "keyQuery": settings.keyQuery.json,
+            "timeouts": [
+                "connectSeconds": .seconds(settings.timeouts.connect),
+                "firstByteSeconds": .seconds(settings.timeouts.firstByte),
+                "idleSeconds": .seconds(settings.timeouts.idle), "totalSeconds": .seconds(settings.timeouts.total),
+                "readSeconds": .seconds(settings.readTimeout),
+            ],
+            "retries": .count(settings.retries), "maxTransfers": .count(settings.maxTransfers),
+            "maxBytesPerSecond": .bytes(settings.maxBytesPerSecond),
+            "readAheadBytes": .integer(settings.readAheadBytes),
+            "allowPrivateAddresses": .bool(settings.allowPrivateAddresses),
+            "tls": ["caFile": .text(settings.tls.caFile), "verify": .bool(settings.tls.verify)],
+            "access": .string(settings.effectiveAccess.rawValue),
+        ]
+    }
+}
+
+extension OriginSettings.Freshness {
+    var json: JSON {
+        switch self {
+        case .respect: "respect"
+        case .ttl(let ttl): ["ttlSeconds": .seconds(ttl)]
+        }
+    }
+}
+
+extension OriginSettings.KeyQuery {
+    var json: JSON {
+        switch self {
+        case .all: "all"
+        case .none: "none"
+        case .include(let names): ["include": .array(names.map(JSON.string))]
+        case .exclude(let names): ["exclude": .array(names.map(JSON.string))]
+        }
+    }
+}

@@ -1,0 +1,116 @@
+package import CacheCore
+
+extension OriginSettings {
+    package static let keys = [
+        "name", "baseURL", "headers", "freshness", "keyQuery", "timeouts", "retries", "maxTransfers",
+        "maxBytesPerSecond", "readAheadBytes", "allowPrivateAddresses", "tls", "access",
+    ]
+    package static let timeoutKeys = [
+        "connectSeconds", "firstByteSeconds", "idleSeconds", "totalSeconds", "readSeconds",
+    ]
+    package static let tlsKeys = ["caFile", "verify"]
+
+    /// Reads the `Origin` schema; fields left out take their defaults. A header whose value is ``Origin/secret`` keeps
+    /// the value that `present` has.
+    package init(_ json: JSON, name: String, present: OriginSettings?) throws(CacheError) {
+        let fields = try JSONFields(json, accepting: Self.keys)
+        if let given = try fields.string("name"), given != name {
+            throw fields.invalid("name", "The name in the path is \(name).")
+        }
+        guard let baseURL = try fields.string("baseURL") else {
+            throw fields.invalid("baseURL", "The upstream's URL is missing.")
+        }
+        self.init(baseURL: baseURL)
+        headers = try Self.headers(fields, present: present)
+        if let value = fields.json("freshness") { freshness = try Freshness(value) }
+        if let value = fields.json("keyQuery") { keyQuery = try KeyQuery(value) }
+        try readTimeouts(fields)
+        if let count = try fields.integer("retries", in: 0...1000) { retries = Int(count) }
+        if let count = try fields.integer("maxTransfers", in: 0...100_000) { maxTransfers = Int(count) }
+        maxBytesPerSecond = try fields.integer("maxBytesPerSecond")
+        if let bytes = try fields.integer("readAheadBytes") { readAheadBytes = bytes }
+        if let isAllowed = try fields.bool("allowPrivateAddresses") { allowPrivateAddresses = isAllowed }
+        if let value = fields.json("tls") {
+            let inner = try JSONFields(value, at: "tls", accepting: Self.tlsKeys)
+            tls = TLSSettings(caFile: try inner.string("caFile"), verify: try inner.bool("verify") ?? true)
+        }
+        access = try fields.choice("access")
+        try validate()
+    }
+
+    private mutating func readTimeouts(_ fields: JSONFields) throws(CacheError) {
+        guard let value = fields.json("timeouts") else { return }
+        let inner = try JSONFields(value, at: "timeouts", accepting: Self.timeoutKeys)
+        if inner.has("connectSeconds") { timeouts.connect = try inner.seconds("connectSeconds") }
+        if inner.has("firstByteSeconds") { timeouts.firstByte = try inner.seconds("firstByteSeconds") }
+        if inner.has("idleSeconds") { timeouts.idle = try inner.seconds("idleSeconds") }
+        if inner.has("totalSeconds") { timeouts.total = try inner.seconds("totalSeconds") }
+        if inner.has("readSeconds") {
+            guard let limit = try inner.seconds("readSeconds") else {
+                throw inner.invalid("readSeconds", "null is not for this field.")
+            }
+            readTimeout = limit
+        }
+    }
+
+    private static func headers(_ fields: JSONFields, present: OriginSettings?) throws(CacheError) -> HeaderList {
+        guard let value = fields.json("headers") else { return [:] }
+        guard case .object(let members) = value else { throw fields.invalid("headers", "An object is expected here.") }
+        var headers: HeaderList = [:]
+        for member in members {
+            let name = "headers.\(member.key)"
+            guard case .string(let text) = member.value else {
+                throw fields.invalid(name, "A string is expected here.")
+            }
+            if text != Origin.secret {
+                headers.append(member.key, text)
+            } else if let kept = present?.headers[member.key] {
+                headers.append(member.key, kept)
+            } else {
+                throw fields.invalid(name, "There is no value yet that could be kept.")
+            }
+        }
+        return headers
+    }
+}
+
+extension OriginSettings.Freshness {
+    package static let keys = ["ttlSeconds"]
+
+    init(_ json: JSON) throws(CacheError) {
+        if json == "respect" {
+            self = .respect
+            return
+        }
+        guard case .object = json else {
+            throw CacheError(.invalidField("freshness"), "\"respect\" or {\"ttlSeconds\": …} is expected here.")
+        }
+        let fields = try JSONFields(json, at: "freshness", accepting: Self.keys)
+        guard let ttl = try fields.seconds("ttlSeconds") else {
+            throw fields.invalid("ttlSeconds", "The number of seconds is missing.")
+        }
+        self = .ttl(ttl)
+    }
+}
+
+extension OriginSettings.KeyQuery {
+    package static let keys = ["include", "exclude"]
+
+    init(_ json: JSON) throws(CacheError) {
+        switch json {
+        case "all": self = .all
+        case "none": self = .none
+        case .object:
+            let fields = try JSONFields(json, at: "keyQuery", accepting: Self.keys)
+            switch (try fields.strings("include", atMost: 256), try fields.strings("exclude", atMost: 256)) {
+            case (let names?, nil): self = .include(names)
+            case (nil, let names?): self = .exclude(names)
+            default: throw fields.invalid("include", "Either include or exclude is expected here.")
+            }
+        default:
+            throw CacheError(
+                .invalidField("keyQuery"),
+                "\"all\", \"none\", {\"include\": […]} or {\"exclude\": […]} is expected here.")
+        }
+    }
+}

@@ -1,0 +1,37 @@
+package import CacheCore
+
+extension PolicySettings {
+    package static let keys = [
+        "capacityBytes", "highWatermark", "lowWatermark", "minFreeDiskBytes", "algorithm", "maxIdleSeconds",
+        "maxAgeSeconds", "graceSeconds",
+    ]
+
+    /// The `Policy` schema.
+    package var json: JSON {
+        [
+            "capacityBytes": .bytes(capacityBytes), "highWatermark": .number(highWatermark),
+            "lowWatermark": .number(lowWatermark), "minFreeDiskBytes": .integer(minFreeDiskBytes),
+            "algorithm": .string(algorithm.rawValue), "maxIdleSeconds": .seconds(maxIdle),
+            "maxAgeSeconds": .seconds(maxAge), "graceSeconds": .seconds(grace),
+        ]
+    }
+
+    /// These settings with the fields of `json` put over them: an RFC 7396 merge patch in which null means no limit.
+    /// Throws `.invalidField` where the result would be no policy.
+    package func merging(_ json: JSON) throws(CacheError) -> PolicySettings {
+        let fields = try JSONFields(json, accepting: Self.keys)
+        for key in ["highWatermark", "lowWatermark", "minFreeDiskBytes", "algorithm", "graceSeconds"]
+        where fields.isNull(key) { throw fields.invalid(key, "null is not for this field.") }
+        var merged = self
+        if fields.has("capacityBytes") { merged.capacityBytes = try fields.integer("capacityBytes") }
+        if let mark = try fields.number("highWatermark", in: 0...1) { merged.highWatermark = mark }
+        if let mark = try fields.number("lowWatermark", in: 0...1) { merged.lowWatermark = mark }
+        if let bytes = try fields.integer("minFreeDiskBytes") { merged.minFreeDiskBytes = bytes }
+        if let algorithm = try fields.choice("algorithm", Algorithm.self) { merged.algorithm = algorithm }
+        if fields.has("maxIdleSeconds") { merged.maxIdle = try fields.seconds("maxIdleSeconds") }
+        if fields.has("maxAgeSeconds") { merged.maxAge = try fields.seconds("maxAgeSeconds") }
+        if let grace = try fields.seconds("graceSeconds") { merged.grace = grace }
+        try merged.validate()
+        return merged
+    }
+}

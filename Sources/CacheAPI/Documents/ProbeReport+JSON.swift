@@ -1,0 +1,101 @@
+package import CacheCore
+package import CacheEngine
+
+extension ProbeReport {
+    /// The `ProbeReport` schema.
+    package var json: JSON {
+        [
+            "outcome": "succeeded", "assetId": .string(assetID.description), "key": .string(key), "url": .string(url),
+            "finalUrl": .string(finalURL), "contentLength": .bytes(generation.length),
+            "contentType": .text(generation.contentType),
+            "contentTypeFrom": .string(generation.contentTypeFrom.rawValue), "uti": .text(uti),
+            "acceptsRanges": .optional(generation.acceptsRanges, JSON.bool),
+            "etag": .text(generation.validators.entityTag?.description),
+            "lastModified": .text(generation.validators.lastModified),
+            "freshUntilAt": .instant(generation.freshUntil), "cachedBytes": .integer(cachedBytes),
+            "method": .string(method.rawValue), "upstreamStatus": .optional(upstreamStatus, JSON.count),
+            "redirects": .count(redirects), "timings": timings.json,
+        ]
+    }
+}
+
+extension TransferTimings {
+    /// The `Timings` schema.
+    package var json: JSON {
+        [
+            "nameLookupSeconds": .seconds(nameLookup), "connectSeconds": .seconds(connect), "tlsSeconds": .seconds(tls),
+            "firstByteSeconds": .seconds(firstByte), "totalSeconds": .seconds(total),
+        ]
+    }
+}
+
+extension ProbeFailure {
+    /// What a failed probe adds to its problem document.
+    package var members: [JSON.Member] {
+        var (outcome, status, timeout) = ("failed", JSON.null, JSON.null)
+        switch error.code {
+        case .upstreamRefused(let code): status = .count(code)
+        case .upstreamTimedOut(let which):
+            outcome = "timedOut"
+            timeout = .string(which.rawValue)
+        case .cancelled: outcome = "cancelled"
+        default: break
+        }
+        return [
+            .init("outcome", .string(outcome)), .init("upstreamStatus", status), .init("timeout", timeout),
+            .init("timings", timings.json),
+        ]
+    }
+}
+
+/// The body of `POST /v1/probe`: one asset, or many.
+package struct ProbeOrder: Sendable {
+    package static let keys = AssetReference.keys + ["timeoutSeconds", "refresh", "items"]
+    package static let itemKeys = AssetReference.keys + ["timeoutSeconds", "refresh"]
+    /// What one request may ask for.
+    package static let itemLimit = 100
+
+    package struct Item: Sendable {
+        package var reference: AssetReference
+        package var timeout: Duration
+        package var refresh: Bool
+    }
+
+    package var items: [Item]
+    /// Whether the answer is a list.
+    package var isMany: Bool
+
+    package init(_ json: JSON) throws(CacheError) {
+        let fields = try JSONFields(json, accepting: Self.keys)
+        guard fields.has("items") else {
+            items = [try Self.item(fields)]
+            isMany = false
+            return
+        }
+        for key in AssetReference.keys where fields.has(key) {
+            throw fields.invalid(key, "Beside items this field has no meaning.")
+        }
+        let timeout = try Self.timeout(fields)
+        let refresh = try fields.bool("refresh")
+        items = []
+        isMany = true
+        for (index, entry) in (try fields.array("items", atMost: Self.itemLimit) ?? []).enumerated() {
+            let inner = try JSONFields(entry, at: "items[\(index)]", accepting: Self.itemKeys)
+            var item = try Self.item(inner)
+            if !inner.has("timeoutSeconds"), let timeout { item.timeout = timeout }
+            if !inner.has("refresh"), let refresh { item.refresh = refresh }
+            items.append(item)
+        }
+        guard !items.isEmpty else { throw fields.invalid("items", "At least one item is expected here.") }
+    }
+
+    private static func item(_ fields: JSONFields) throws(CacheError) -> Item {
+        Item(
+            reference: try AssetReference(fields), timeout: try timeout(fields) ?? .seconds(5),
+            refresh: try fields.bool("refresh") ?? false)
+    }
+
+    private static func timeout(_ fields: JSONFields) throws(CacheError) -> Duration? {
+        try fields.number("timeoutSeconds", in: 0.001...300).map { .seconds($0) }
+    }
+}

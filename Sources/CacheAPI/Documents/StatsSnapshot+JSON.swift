@@ -1,0 +1,79 @@
+import CacheCore
+package import CacheEngine
+
+extension TrafficFigures {
+    /// The members that the whole and each origin have in common.
+    var members: [JSON.Member] {
+        let requests: [JSON.Member] =
+            [.init("total", .integer(requestsTotal))]
+            + ReadOutcome.Class.allCases.map { .init($0.rawValue, .integer(count($0))) }
+        let bytes: JSON = [
+            "served": .integer(servedBytes), "servedFromCache": .integer(servedFromCacheBytes),
+            "servedAfterFill": .integer(servedAfterFillBytes), "upstream": .integer(upstreamBytes),
+            "upstreamPrefetch": .integer(upstreamPrefetchBytes), "refetched": .integer(refetchedBytes),
+        ]
+        return [
+            .init("requests", .object(requests)), .init("clientAborted", .integer(clientAborted)),
+            .init("bytes", bytes), .init("requestHitRatio", .number(requestHitRatio)),
+            .init("byteHitRatio", .number(byteHitRatio)), .init("upstreamRatio", .number(upstreamRatio)),
+        ]
+    }
+
+    /// How fills have ended.
+    var fills: [JSON.Member] {
+        [
+            .init("succeeded", .integer(fillsSucceeded)), .init("failed", .integer(fillsFailed)),
+            .init("timedOut", .integer(fillsTimedOut)), .init("cancelled", .integer(fillsCancelled)),
+            .init("retried", .integer(fillsRetried)),
+        ]
+    }
+}
+
+extension StatsSnapshot {
+    /// The `Stats` schema.
+    package var json: JSON {
+        let running: [JSON.Member] = [
+            .init("active", .count(fillsActive)), .init("queued", .count(fillsQueued)),
+            .init("paused", 0),  // windows are bounded: no transfer is ever paused
+        ]
+        let jobs = JobState.allCases.map { JSON.Member($0.rawValue, .integer(self.jobs[$0] ?? 0)) }
+        let origins = self.origins.map { name, figures in
+            JSON.object(
+                [.init("origin", .string(name))] + figures.members + [.init("fills", .object(figures.fills))])
+        }
+        return .object(
+            [.init("startedAt", .instant(startedAt)), .init("uptimeSeconds", .seconds(uptime))] + all.members + [
+                .init("store", store.json), .init("fills", .object(running + all.fills)), .init("jobs", .object(jobs)),
+                .init("evictions", ["count": .integer(evictions), "bytes": .integer(evictedBytes)]),
+                .init("origins", .array(origins)),
+            ])
+    }
+}
+
+extension StatsSnapshot.StoreFigures {
+    var json: JSON {
+        [
+            "assets": .integer(assets), "extents": .integer(extents), "cachedBytes": .integer(cachedBytes),
+            "diskBytes": .integer(diskBytes), "capacityBytes": .bytes(capacityBytes),
+            "freeDiskBytes": .integer(freeDiskBytes),
+        ]
+    }
+}
+
+extension HistoryStep {
+    /// The `HistoryStep` schema.
+    package var json: JSON {
+        .object(
+            [.init("at", .instant(at))] + figures.members + [.init("fills", .object(figures.fills))])
+    }
+}
+
+extension TopAsset {
+    /// The `TopAsset` schema.
+    package var json: JSON {
+        [
+            "assetId": .string(assetID.description), "key": .string(key), "servedBytes": .integer(servedBytes),
+            "servedFromCacheBytes": .integer(servedFromCacheBytes), "requests": .integer(requests),
+        ]
+    }
+}

@@ -1,0 +1,102 @@
+import CacheCore
+package import CacheEngine
+
+extension StatsSnapshot {
+    /// As many origins as have labels of their own; the rest are counted together under `(other)`.
+    package static let labelledOrigins = 100
+
+    /// Everything `/metrics` tells.
+    package func prometheus(version: String) -> String {
+        var text = PrometheusText()
+        text.add("build_info", .gauge, "The version that runs.", [([("version", version)], 1)])
+        text.add("uptime_seconds", .gauge, "Time since the start.", uptime.inSeconds)
+        addTraffic(to: &text)
+        addFills(to: &text)
+        addStore(to: &text)
+        text.add(
+            "jobs", .gauge, "Prefetch jobs kept, by state.",
+            JobState.allCases.map { ([("state", $0.rawValue)], Double(jobs[$0] ?? 0)) })
+        text.add("evictions_total", .counter, "Evictions.", Double(evictions))
+        text.add("evicted_bytes_total", .counter, "Bytes evicted.", Double(evictedBytes))
+        return text.text
+    }
+
+    private func addTraffic(to text: inout PrometheusText) {
+        text.add(
+            "requests_total", .counter, "Content requests, each in one class.",
+            rows.flatMap { name, figures in
+                ReadOutcome.Class.allCases.map {
+                    ([("origin", name), ("class", $0.rawValue)], Double(figures.count($0)))
+                }
+            })
+        text.add(
+            "served_bytes_total", .counter, "Body bytes handed to clients, by where they came from.",
+            rows.flatMap { name, figures in
+                [
+                    ([("origin", name), ("from", "cache")], Double(figures.servedFromCacheBytes)),
+                    ([("origin", name), ("from", "fill")], Double(figures.servedAfterFillBytes)),
+                ]
+            })
+        add("client_aborted_total", "Responses that clients gave up.", \.clientAborted, to: &text)
+        add("upstream_bytes_total", "Body bytes that upstreams sent.", \.upstreamBytes, to: &text)
+        add("upstream_prefetch_bytes_total", "The part of them for jobs.", \.upstreamPrefetchBytes, to: &text)
+        add("refetched_bytes_total", "The part of them not needed.", \.refetchedBytes, to: &text)
+    }
+
+    private func addFills(to text: inout PrometheusText) {
+        text.add(
+            "fills_total", .counter, "Fills that ended, by outcome.",
+            rows.flatMap { name, figures in
+                [
+                    ("succeeded", figures.fillsSucceeded), ("failed", figures.fillsFailed),
+                    ("timedOut", figures.fillsTimedOut), ("cancelled", figures.fillsCancelled),
+                ].map { ([("origin", name), ("outcome", $0.0)], Double($0.1)) }
+            })
+        add("fill_retries_total", "Transfers begun again.", \.fillsRetried, to: &text)
+        text.add("fills_active", .gauge, "Transfers under way.", Double(fillsActive))
+        text.add("fills_queued", .gauge, "Transfers that wait for their turn.", Double(fillsQueued))
+    }
+
+    private func addStore(to text: inout PrometheusText) {
+        text.add("store_assets", .gauge, "Assets kept.", Double(store.assets))
+        text.add("store_extents", .gauge, "Runs of bytes on disk.", Double(store.extents))
+        text.add("store_cached_bytes", .gauge, "Bytes of assets on disk.", Double(store.cachedBytes))
+        text.add("store_disk_bytes", .gauge, "Disk blocks in use, in bytes.", Double(store.diskBytes))
+        text.add(
+            "store_capacity_bytes", .gauge, "What the policy allows; +Inf without a limit.",
+            store.capacityBytes.map(Double.init) ?? .infinity)
+        text.add("store_free_disk_bytes", .gauge, "Bytes free on the disk.", Double(store.freeDiskBytes))
+    }
+
+    private func add(
+        _ name: String, _ help: String, _ figure: KeyPath<TrafficFigures, Int64>, to text: inout PrometheusText
+    ) {
+        text.add(name, .counter, help, rows.map { ([("origin", $0.0)], Double($0.1[keyPath: figure])) })
+    }
+
+    /// The origins as labels: a bounded set.
+    private var rows: [(String, TrafficFigures)] {
+        let own = origins.prefix(Self.labelledOrigins).map { ($0.name, $0.figures) }
+        let rest = origins.dropFirst(Self.labelledOrigins)
+        guard !rest.isEmpty else { return own }
+        return own + [("(other)", rest.reduce(into: TrafficFigures()) { $0.add($1.figures) })]
+    }
+}
+
+extension TrafficFigures {
+    /// Adds every figure of `other`.
+    mutating func add(_ other: TrafficFigures) {
+        requests.merge(other.requests, uniquingKeysWith: +)
+        clientAborted += other.clientAborted
+        servedFromCacheBytes += other.servedFromCacheBytes
+        servedAfterFillBytes += other.servedAfterFillBytes
+        upstreamBytes += other.upstreamBytes
+        upstreamPrefetchBytes += other.upstreamPrefetchBytes
+        refetchedBytes += other.refetchedBytes
+        fillsSucceeded += other.fillsSucceeded
+        fillsFailed += other.fillsFailed
+        fillsTimedOut += other.fillsTimedOut
+        fillsCancelled += other.fillsCancelled
+        fillsRetried += other.fillsRetried
+    }
+}

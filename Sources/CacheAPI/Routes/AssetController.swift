@@ -1,0 +1,75 @@
+import CacheCore
+import CacheEngine
+import Hummingbird
+
+/// What is in the cache.
+struct AssetController: Controller {
+    let cache: AssetCache
+    let limits: APISettings.Limits
+
+    static let routes: [Route<Self>] = [
+        Route(.get, "/v1/assets", .scope(.read)) { controller, request, _ in try await controller.list(request) },
+        Route(.get, "/v1/assets/{assetId}", .scope(.read)) { .json(try await $0.cache.asset($2.assetID()).json) },
+        Route(.patch, "/v1/assets/{assetId}", .scope(.admin)) { try await $0.patch($1, $2) },
+        Route(.delete, "/v1/assets/{assetId}", .scope(.admin)) { try await $0.delete($1, $2) },
+        Route(.get, "/v1/assets/{assetId}/extents", .scope(.read)) { try await $0.extents($1, $2) },
+        Route(.delete, "/v1/assets/{assetId}/extents", .scope(.admin)) { try await $0.dropExtents($1, $2) },
+        Route(.get, "/v1/assets/{assetId}/map", .scope(.read)) { try await $0.map($1, $2) },
+        Route(.post, "/v1/assets/{assetId}/cancel", .scope(.admin)) { controller, _, context in
+            .json(["cancelled": .count(try await controller.cache.cancelFills(of: context.assetID()))])
+        },
+    ]
+
+    private static let listKeys = [
+        "key", "url", "origin", "prefix", "state", "pinned", "tag", "sort", "order", "limit", "cursor",
+    ]
+
+    private enum Order: String, CaseIterable { case asc, desc }
+
+    private func list(_ request: Request) async throws -> Response {
+        let query = try request.query(accepting: Self.listKeys)
+        let page = try await cache.assets(
+            AssetQuery(
+                key: query.string("key"), url: query.string("url"), origin: query.string("origin"),
+                prefix: query.string("prefix"), state: try query.choice("state"), isPinned: try query.bool("pinned"),
+                tag: query.string("tag"), sort: try query.choice("sort") ?? .lastAccess,
+                isDescending: try query.choice("order", Order.self) != .asc, limit: try query.limit(),
+                cursor: query.string("cursor")))
+        return .page(page.items.map(\.json), next: page.nextCursor)
+    }
+
+    private func patch(_ request: Request, _ context: APIContext) async throws -> Response {
+        let id = try context.assetID()
+        let types = ["application/json", "application/merge-patch+json"]
+        let patch = try AssetPatch(await request.json(upTo: limits.bodyBytes, types: types).json)
+        return .json(try await cache.patchAsset(id, patch).json)
+    }
+
+    private func delete(_ request: Request, _ context: APIContext) async throws -> Response {
+        let isSoft = try request.query(accepting: ["soft"]).bool("soft") ?? false
+        try await cache.deleteAsset(context.assetID(), isSoft: isSoft)
+        return Response(status: .noContent)
+    }
+
+    private func extents(_ request: Request, _ context: APIContext) async throws -> Response {
+        _ = try request.query(accepting: [])
+        let extents = try await cache.extents(of: context.assetID())
+        return .json(["items": .array(extents.map(JSON.run))])
+    }
+
+    private func dropExtents(_ request: Request, _ context: APIContext) async throws -> Response {
+        let query = try request.query(accepting: ["offset", "length"])
+        let offset = try query.integer("offset", in: 0...Int64.max)
+        let length = try query.integer("length", in: 1...Int64.max)
+        guard let length else { throw CacheError(.invalidField("length"), "The run's length is missing.") }
+        let dropped = try await cache.dropExtents(
+            of: context.assetID(), in: ByteRange(offset: offset ?? 0, length: length))
+        return .json(["droppedBytes": .integer(dropped)])
+    }
+
+    private func map(_ request: Request, _ context: APIContext) async throws -> Response {
+        let buckets = try request.query(accepting: ["buckets"]).integer("buckets", in: 1...10_000) ?? 200
+        let map = try await cache.map(of: context.assetID(), buckets: Int(buckets))
+        return .json(["buckets": .array(map.map(\.json))])
+    }
+}

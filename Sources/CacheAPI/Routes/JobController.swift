@@ -1,0 +1,118 @@
+import CacheCore
+import CacheEngine
+import Crypto
+import HTTPTypes
+import Hummingbird
+
+/// Prefetch jobs.
+struct JobController: Controller {
+    let cache: AssetCache
+    let limits: APISettings.Limits
+    let clock: any Clock<Duration>
+
+    static let routes: [Route<Self>] = [
+        Route(.post, "/v1/jobs", .scope(.admin)) { try await $0.submit($1, $2) },
+        Route(.get, "/v1/jobs", .scope(.read)) { controller, request, _ in try await controller.list(request) },
+        Route(.get, "/v1/jobs/{jobId}", .scope(.read)) { .json(try await $0.cache.job($2.parameter("jobId")).json) },
+        Route(.delete, "/v1/jobs/{jobId}", .scope(.admin)) { controller, _, context in
+            .json(try await controller.cache.cancelJob(context.parameter("jobId")).json)
+        },
+        Route(.get, "/v1/jobs/{jobId}/items", .scope(.read)) { try await $0.items($1, $2) },
+        Route(.post, "/v1/jobs/{jobId}/retry", .scope(.admin)) { controller, _, context in
+            controller.accepted(try await controller.cache.retryJob(context.parameter("jobId")))
+        },
+        Route(.get, "/v1/jobs/{jobId}/events", .scope(.read)) { try await $0.events($1, $2) },
+    ]
+
+    private func submit(_ request: Request, _ context: APIContext) async throws -> Response {
+        let key = try Self.idempotencyKey(request.headers[.idempotencyKey])
+        let wait = try Self.wait(request.headers[values: .prefer])
+        let (json, bytes) = try await request.json(upTo: limits.bodyBytes)
+        let digest = SHA256.hash(data: bytes).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        var job = try await cache.submit(JobOrder(json, fingerprint: digest), idempotencyKey: key)
+        guard let wait else { return accepted(job) }
+        if !job.record.state.isFinished, let finished = try await finished(job.record.id, within: wait, context) {
+            job = finished
+        }
+        var response = job.record.state.isFinished ? .json(job.json) : accepted(job)
+        response.headers[.location] = "/v1/jobs/\(job.record.id)"
+        response.headers[.preferenceApplied] = "wait=\(wait.components.seconds)"
+        return response
+    }
+
+    private func accepted(_ job: JobSnapshot) -> Response {
+        .json(
+            job.json, status: .accepted, headers: [.location: "/v1/jobs/\(job.record.id)", .retryAfter: "1"])
+    }
+
+    /// The job as it ended; nil where it goes on after the wait.
+    private func finished(
+        _ id: String, within wait: Duration, _ context: APIContext
+    ) async throws -> JobSnapshot? {
+        let events = try await cache.jobEvents(id)
+        return try await whileClientStays(context.presence) { [clock] in
+            try await withThrowingTaskGroup(of: JobSnapshot?.self) { group in
+                group.addTask { await events.first { $0.record.state.isFinished } }
+                group.addTask {
+                    try await clock.sleep(for: wait)
+                    return nil
+                }
+                defer { group.cancelAll() }
+                return try await group.next() ?? nil
+            }
+        }
+    }
+
+    private func list(_ request: Request) async throws -> Response {
+        let query = try request.query(accepting: ["state", "label", "limit", "cursor"])
+        let page = try await cache.jobs(
+            state: try query.choice("state"), label: query.string("label"), limit: try query.limit(),
+            cursor: query.string("cursor"))
+        return .page(page.items.map(\.json), next: page.nextCursor)
+    }
+
+    private func items(_ request: Request, _ context: APIContext) async throws -> Response {
+        let query = try request.query(accepting: ["limit", "cursor"])
+        let page = try await cache.jobItems(
+            context.parameter("jobId"), limit: try query.limit(), cursor: query.string("cursor"))
+        return .page(page.items.map(\.json), next: page.nextCursor)
+    }
+
+    private func events(_ request: Request, _ context: APIContext) async throws -> Response {
+        let seen = request.headers[.lastEventID].flatMap { Int64($0) }
+        let id = try context.parameter("jobId")
+        let present = try await cache.job(id)
+        if let seen, present.record.state.isFinished, present.version <= seen {
+            return Response(status: .noContent)  // tells an EventSource that there is nothing to come back for
+        }
+        let body = JobEventBody(
+            events: try await cache.jobEvents(id), seen: seen, presence: context.presence, clock: clock)
+        return Response(
+            status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
+            body: ResponseBody { writer in
+                try await body.send(to: &writer)
+                try await writer.finish(nil)
+            })
+    }
+
+    private static func idempotencyKey(_ text: String?) throws(CacheError) -> String? {
+        guard let text else { return nil }
+        guard (1...255).contains(text.utf8.count), text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw CacheError(.malformedRequest, "An Idempotency-Key has 1 to 255 visible ASCII characters.")
+        }
+        return text
+    }
+
+    /// RFC 7240 §4.3: `wait=n`, cut to a minute; other preferences are not looked at.
+    static func wait(_ values: [String]) throws(CacheError) -> Duration? {
+        for preference in values.flatMap({ $0.split(separator: ",") }) {
+            let halves = preference.split(separator: "=", maxSplits: 1).map { $0.filter { !$0.isWhitespace } }
+            guard halves.first?.lowercased() == "wait", halves.count == 2 else { continue }
+            guard let seconds = Int64(halves[1]), seconds >= 0 else {
+                throw CacheError(.malformedRequest, "Prefer: wait= wants a whole number of seconds.")
+            }
+            return .seconds(min(60, seconds))
+        }
+        return nil
+    }
+}

@@ -1,0 +1,47 @@
+import CacheCore
+import CacheEngine
+import Hummingbird
+
+/// The eviction policy in force.
+struct PolicyController: Controller {
+    let cache: AssetCache
+    let limits: APISettings.Limits
+
+    static let routes: [Route<Self>] = [
+        Route(.get, "/v1/policy", .scope(.read)) { controller, _, _ in
+            let policy = controller.cache.policy()
+            return .json(policy.settings.json, headers: Response.entityTag(policy.revision))
+        },
+        Route(.put, "/v1/policy", .scope(.admin)) { controller, request, _ in
+            try await controller.change(request, types: ["application/json"]) { _ in PolicySettings() }
+        },
+        Route(.patch, "/v1/policy", .scope(.admin)) { controller, request, _ in
+            let types = ["application/json", "application/merge-patch+json"]
+            return try await controller.change(request, types: types) { $0 }
+        },
+    ]
+
+    private func change(
+        _ request: Request, types: [String], base: @Sendable (PolicySettings) -> PolicySettings
+    ) async throws -> Response {
+        let json = try await request.json(upTo: limits.bodyBytes, types: types).json
+        let expected = try request.expectedRevision { cache.policy().revision }
+        return try await change(json, expected: expected, base: base)
+    }
+
+    /// Puts the body's fields over `base` of the present policy. Without `If-Match` a change made in between is not
+    /// lost: the revision read must still be the one in force, else our fields go over the newer one.
+    private func change(
+        _ json: JSON, expected: Int64?, base: @Sendable (PolicySettings) -> PolicySettings
+    ) async throws -> Response {
+        let present = cache.policy()
+        let settings = try base(present.settings).merging(json)
+        do {
+            let changed = try await cache.setPolicy(settings, expectedRevision: expected ?? present.revision)
+            return .json(changed.settings.json, headers: Response.entityTag(changed.revision))
+        } catch {
+            guard error.code == .preconditionFailed, expected == nil else { throw error }
+        }
+        return try await change(json, expected: nil, base: base)
+    }
+}

@@ -1,0 +1,81 @@
+import CacheCore
+import CacheEngine
+import Hummingbird
+
+/// Asking upstreams what an asset is.
+struct ProbeController: Controller {
+    let cache: AssetCache
+    let limits: APISettings.Limits
+
+    /// As many probes of one request as run at once.
+    private static let width = 8
+
+    static let routes: [Route<Self>] = [
+        Route(.get, "/v1/probe", .scope(.read)) { try await $0.probe(query: $1, $2) },
+        Route(.post, "/v1/probe", .scope(.admin)) { try await $0.probe(body: $1, $2) },
+    ]
+
+    private func probe(query request: Request, _ context: APIContext) async throws -> Response {
+        let query = try request.query(accepting: ["url", "key", "origin", "path", "timeoutSeconds", "refresh"])
+        var members = ["url", "key", "origin", "path"].compactMap { name in
+            query.string(name).map { JSON.Member(name, .string($0)) }
+        }
+        if let timeout = try query.seconds("timeoutSeconds", in: 0.001...300) {
+            members.append(.init("timeoutSeconds", .number(timeout.inSeconds)))
+        }
+        if let refresh = try query.bool("refresh") { members.append(.init("refresh", .bool(refresh))) }
+        return try await probe(ProbeOrder(.object(members)), request, context)
+    }
+
+    private func probe(body request: Request, _ context: APIContext) async throws -> Response {
+        try await probe(ProbeOrder(request.json(upTo: limits.bodyBytes).json), request, context)
+    }
+
+    private func probe(_ order: ProbeOrder, _ request: Request, _ context: APIContext) async throws -> Response {
+        guard order.isMany else {
+            let outcome = try await whileClientStays(context.presence) { await self.outcome(order.items[0]) }
+            switch outcome {
+            case .success(let report): return .json(report.json)
+            case .failure(let failure): return problem(failure, request, context).response
+            }
+        }
+        let documents = try await whileClientStays(context.presence) {
+            await self.documents(order.items, request, context)
+        }
+        return .json(["items": .array(documents)])
+    }
+
+    /// One document per item, in the items' order.
+    private func documents(
+        _ items: [ProbeOrder.Item], _ request: Request, _ context: APIContext
+    ) async -> [JSON] {
+        await withTaskGroup(of: (Int, JSON).self) { group in
+            var documents = [JSON](repeating: .null, count: items.count)
+            for (index, item) in items.enumerated() {
+                if index >= Self.width, let (place, document) = await group.next() { documents[place] = document }
+                group.addTask {
+                    switch await outcome(item) {
+                    case .success(let report): (index, report.json)
+                    case .failure(let failure): (index, problem(failure, request, context).json)
+                    }
+                }
+            }
+            for await (place, document) in group { documents[place] = document }
+            return documents
+        }
+    }
+
+    private func outcome(_ item: ProbeOrder.Item) async -> Result<ProbeReport, ProbeFailure> {
+        do {
+            return .success(try await cache.probe(item.reference, timeout: item.timeout, refresh: item.refresh))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func problem(_ failure: ProbeFailure, _ request: Request, _ context: APIContext) -> Problem {
+        context.note.update { $0.outcome = failure.error.code.name }
+        return Problem(
+            failure.error, instance: request.uri.path, requestID: context.requestID, extra: failure.members)
+    }
+}

@@ -1,0 +1,73 @@
+import CacheCore
+
+/// A query's parameters, percent-decoded, each at most once; unknown ones are an error, as in bodies.
+struct QueryFields {
+    private var values: [String: String] = [:]
+
+    init(_ query: String?, accepting keys: [String]) throws(CacheError) {
+        for pair in (query ?? "").split(separator: "&") {
+            let halves = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let name = String(decoding: PercentEncoding.decoded(halves[0]), as: UTF8.self)
+            guard keys.contains(name) else { throw CacheError(.invalidField(name), "There is no such parameter.") }
+            guard
+                let value = String(
+                    validating: PercentEncoding.decoded(halves.count > 1 ? halves[1] : ""), as: UTF8.self)
+            else { throw CacheError(.invalidField(name), "The value is not UTF-8 text.") }
+            guard values.updateValue(value, forKey: name) == nil else {
+                throw CacheError(.invalidField(name), "The parameter is there twice.")
+            }
+        }
+    }
+
+    func string(_ key: String) -> String? { values[key] }
+
+    func required(_ key: String) throws(CacheError) -> String {
+        guard let value = values[key], !value.isEmpty else {
+            throw CacheError(.invalidField(key), "The parameter is missing.")
+        }
+        return value
+    }
+
+    func bool(_ key: String) throws(CacheError) -> Bool? {
+        switch values[key] {
+        case nil: return nil
+        case "true", "": return true
+        case "false": return false
+        default: throw CacheError(.invalidField(key), "true or false is expected here.")
+        }
+    }
+
+    func integer(_ key: String, in range: ClosedRange<Int64>) throws(CacheError) -> Int64? {
+        guard let text = values[key] else { return nil }
+        guard let number = Int64(text), range.contains(number) else {
+            throw CacheError(
+                .invalidField(key),
+                "A whole number between \(range.lowerBound) and \(range.upperBound) is expected here.")
+        }
+        return number
+    }
+
+    func seconds(_ key: String, in range: ClosedRange<Double>) throws(CacheError) -> Duration? {
+        guard let text = values[key] else { return nil }
+        guard let number = Double(text), range.contains(number) else {
+            throw CacheError(
+                .invalidField(key), "A number between \(range.lowerBound) and \(range.upperBound) is expected here.")
+        }
+        return .seconds(number)
+    }
+
+    func choice<Choice: RawRepresentable<String> & CaseIterable>(
+        _ key: String, _ type: Choice.Type = Choice.self
+    ) throws(CacheError) -> Choice? {
+        guard let text = values[key] else { return nil }
+        guard let choice = Choice(rawValue: text) else {
+            throw CacheError(
+                .invalidField(key),
+                "One of \(Choice.allCases.map(\.rawValue).joined(separator: ", ")) is expected here.")
+        }
+        return choice
+    }
+
+    /// A list's `limit`: 1–1000, 100 where nothing is said.
+    func limit() throws(CacheError) -> Int { Int(try integer("limit", in: 1...1000) ?? 100) }
+}

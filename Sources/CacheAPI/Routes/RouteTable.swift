@@ -1,0 +1,22 @@
+import HTTPTypes
+
+/// Every call there is; the router is built from the same lists.
+package struct RouteTable: Sendable {
+    package static let lines: [RouteLine] =
+        ContentController.routes.map(\.line) + ProbeController.routes.map(\.line) + AssetController.routes.map(\.line)
+        + JobController.routes.map(\.line) + StatsController.routes.map(\.line) + PolicyController.routes.map(\.line)
+        + EvictionController.routes.map(\.line) + OriginController.routes.map(\.line)
+        + ServiceController.routes.map(\.line)
+
+    package init() {}
+
+    /// The methods of a path as an `Allow` field names them; nil where nothing is there.
+    package func methods(of path: String) -> String? {
+        let segments = path.split(separator: "/")
+        var methods = Set(Self.lines.filter { $0.matches(segments) }.map(\.method))
+        guard !methods.isEmpty else { return nil }
+        if methods.contains(.get) { methods.insert(.head) }
+        methods.insert(.options)
+        return methods.map(\.rawValue).sorted().joined(separator: ", ")
+    }
+}

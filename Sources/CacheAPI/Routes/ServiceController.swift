@@ -1,0 +1,32 @@
+import CacheCore
+import CacheEngine
+import Hummingbird
+
+/// The service itself: whether it is well, and what it is.
+struct ServiceController: Controller {
+    let cache: AssetCache
+    let settings: APISettings
+
+    static let routes: [Route<Self>] = [
+        Route(.get, "/health/live", .nothing) { _, _, _ in .json(["status": "live"]) },
+        Route(.get, "/health/ready", .nothing) { controller, _, _ in
+            switch controller.cache.readiness {
+            case .ready: .json(["status": "ready"])
+            case .starting: throw CacheError(.overloaded, "The service is starting.")
+            case .draining: throw CacheError(.shuttingDown, "The service is shutting down.")
+            }
+        },
+        Route(.get, "/health/startup", .nothing) { controller, _, _ in
+            guard controller.cache.readiness != .starting else {
+                throw CacheError(.overloaded, "The service is starting.")
+            }
+            return .json(["status": "started"])
+        },
+        Route(.get, "/version", .scope(.read)) { controller, _, _ in
+            .json(["name": "larder", "version": .string(controller.settings.version)])
+        },
+        Route(.get, "/openapi.yaml", .scope(.read)) { controller, _, _ in
+            .text(controller.settings.openAPI, type: "application/yaml")
+        },
+    ]
+}

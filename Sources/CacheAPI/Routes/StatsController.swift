@@ -1,0 +1,37 @@
+import CacheCore
+import CacheEngine
+import Hummingbird
+
+/// What the cache has done, in figures.
+struct StatsController: Controller {
+    let cache: AssetCache
+    let version: String
+
+    static let routes: [Route<Self>] = [
+        Route(.get, "/v1/stats", .scope(.read)) { controller, _, _ in .json(try await controller.cache.stats().json) },
+        Route(.get, "/v1/stats/history", .scope(.read)) { try await $0.history($1, $2) },
+        Route(.get, "/v1/stats/top", .scope(.read)) { try $0.top($1, $2) },
+        Route(.get, "/metrics", .scope(.read)) { controller, _, _ in
+            let text = try await controller.cache.stats().prometheus(version: controller.version)
+            return .text(text, type: PrometheusText.mediaType)
+        },
+    ]
+
+    private func history(_ request: Request, _ context: APIContext) async throws -> Response {
+        let query = try request.query(accepting: ["windowSeconds", "stepSeconds"])
+        let window = try query.seconds("windowSeconds", in: 60...86_400) ?? .seconds(3600)
+        let step = try query.seconds("stepSeconds", in: 60...86_400) ?? .seconds(60)
+        guard step.components.seconds % 60 == 0, step.components.attoseconds == 0 else {
+            throw CacheError(.invalidField("stepSeconds"), "A step is a whole number of minutes.")
+        }
+        let steps = try await cache.history(window: window, step: step)
+        return .json(["items": .array(steps.map(\.json))])
+    }
+
+    private func top(_ request: Request, _ context: APIContext) throws -> Response {
+        let query = try request.query(accepting: ["by", "limit"])
+        let limit = try query.integer("limit", in: 1...1000) ?? 20
+        let rows = cache.top(by: try query.choice("by") ?? .served, limit: Int(limit))
+        return .json(["items": .array(rows.map(\.json))])
+    }
+}

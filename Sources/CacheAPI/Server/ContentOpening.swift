@@ -1,0 +1,42 @@
+import CacheCore
+import CacheEngine
+import NIOCore
+
+/// A read with its first bytes at hand: whatever goes wrong before them is still told by a status.
+struct ContentOpening: Sendable {
+    let read: ContentRead
+    let body: ContentBody
+    let first: ByteBuffer?
+
+    init(_ read: ContentRead, _ context: APIContext) async throws(CacheError) {
+        self.read = read
+        let note = context.note
+        body = ContentBody(length: read.plan.contentLength, presence: context.presence, next: read.next) { ending in
+            let tally = read.finish(ending)
+            note.update { content in
+                content.bytesFromCache = tally.bytesFromCache
+                content.bytesFromUpstream = tally.bytesAfterFill
+            }
+        }
+        first = read.plan.body.isEmpty ? nil : try await body.first()
+    }
+}
+
+/// Does `work` as long as the client is there; then cancels it and throws `.cancelled`.
+func whileClientStays<Value: Sendable>(
+    _ presence: ClientPresence?, _ work: @escaping @Sendable () async throws -> Value
+) async throws -> Value {
+    guard let presence else { return try await work() }
+    return try await withThrowingTaskGroup(of: Value?.self) { group in
+        group.addTask {
+            await presence.gone()
+            return nil
+        }
+        group.addTask { try await work() }
+        defer { group.cancelAll() }
+        guard case .some(.some(let value)) = try await group.next() else {
+            throw CacheError(.cancelled, "The client has gone.")
+        }
+        return value
+    }
+}

@@ -1,0 +1,73 @@
+package import CacheCore
+import HTTPTypes
+package import Hummingbird
+import NIOCore
+
+/// An error as clients see it: an RFC 9457 problem document with its status and header fields.
+package struct Problem: Sendable {
+    package var error: CacheError
+    package var status: Int
+    /// The request's path, without its query.
+    package var instance: String
+    package var requestID: String
+    /// Members that one kind of problem adds (§3.2).
+    package var extra: [JSON.Member]
+
+    package init(
+        _ error: CacheError, status: Int? = nil, instance: String, requestID: String, extra: [JSON.Member] = []
+    ) {
+        self.error = error
+        self.status = status ?? error.code.status
+        self.instance = instance
+        self.requestID = requestID
+        self.extra = extra
+    }
+
+    package var json: JSON {
+        var members: [JSON.Member] = [
+            .init("type", .string("urn:larder:problem:" + error.code.name)),
+            .init("title", .string(Self.title(of: error.code.name))),
+            .init("status", .integer(Int64(status))),
+            .init("detail", .string(error.message)),
+            .init("instance", .string(instance)),
+            .init("code", .string(error.code.name)),
+            .init("requestId", .string(requestID)),
+        ]
+        switch error.code {
+        case .invalidField(let name): members.append(.init("field", .string(name)))
+        case .upstreamRefused(let status): members.append(.init("upstreamStatus", .integer(Int64(status))))
+        case .upstreamTimedOut(let timeout): members.append(.init("timeout", .string(timeout.rawValue)))
+        default: break
+        }
+        return .object(members + extra.filter { member in !members.contains { $0.key == member.key } })
+    }
+
+    package var response: Response {
+        var headers = error.code.headers
+        headers[.contentType] = "application/problem+json"
+        headers[.cacheControl] = "no-store"
+        return Response(
+            status: .init(code: status), headers: headers,
+            body: .init(byteBuffer: ByteBuffer(string: json.text + "\n")))
+    }
+
+    /// `upstreamTimedOut` → `Upstream timed out`.
+    private static func title(of code: String) -> String {
+        let words = code.reduce(into: "") { text, character in
+            text += character.isUppercase ? " " + character.lowercased() : String(character)
+        }
+        return words.prefix(1).uppercased() + words.dropFirst()
+    }
+}
+
+extension CacheError {
+    /// Any error that reaches the counter's edge, in our words.
+    package init(foreign error: any Error) {
+        switch error {
+        case let error as CacheError: self = error
+        case is NIOTooManyBytesError: self.init(.payloadTooLarge, "The request's body is too large.")
+        case is CancellationError: self.init(.cancelled, "The request was given up.", cause: error)
+        default: self.init(.internal, "Something went wrong inside; the log says more.", cause: error)
+        }
+    }
+}
