@@ -139,8 +139,9 @@ extension LarderSettings {
         if listen.keyFile != nil, listen.certificateFile == nil {
             throw SettingsError("listen.tls.certificateFile", "is missing beside listen.tls.keyFile")
         }
-        if let capacity = policy.capacityBytes, capacity < 1 << 20 {
-            throw SettingsError("policy.capacity", "\(capacity) bytes hold nothing (1MiB is the least)")
+        if let capacity = policy.capacityBytes, capacity < PolicySettings.minCapacityBytes {
+            let least = ByteSize.format(PolicySettings.minCapacityBytes)
+            throw SettingsError("policy.capacity", "\(capacity) bytes hold too little (\(least) is the least)")
         }
         if let token = access.token, token == access.readToken {
             throw SettingsError("access.readToken", "is the same as access.token")

@@ -64,11 +64,11 @@ struct CORSSettings: Hashable, Sendable {
 struct LimitSettings: Hashable, Sendable {
     var bodyBytes = 1 << 20
     var headerBytes = 32 << 10
-    var urlBytes = 16 << 10
+    var urlBytes = 8 << 10
     /// Between two requests on a connection, and between two bytes sent to a client that reads.
     var idleTimeout: Duration = .seconds(75)
     /// From the connection, or a request's first byte, to the end of its head.
-    var headerTimeout: Duration = .seconds(10)
+    var headerTimeout: Duration = .seconds(15)
     /// For the requests in progress when the service is told to stop.
     var drainTimeout: Duration = .seconds(30)
 }

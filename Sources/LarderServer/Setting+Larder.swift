@@ -64,9 +64,9 @@ extension Setting<LarderSettings> {
             Setting(
                 "limits.bodyBytes", \.limits.bodyBytes, .memory(1024...(64 << 20), example: "1MiB"), "request body"),
             Setting("limits.headerBytes", \.limits.headerBytes, .memory(1024...(1 << 20), example: "32KiB"), "head"),
-            Setting("limits.urlBytes", \.limits.urlBytes, .memory(256...(1 << 20), example: "16KiB"), "request target"),
+            Setting("limits.urlBytes", \.limits.urlBytes, .memory(256...(1 << 20), example: "8KiB"), "request target"),
             Setting("limits.idleTimeout", \.limits.idleTimeout, .duration(example: "75s"), "a connection may rest"),
-            Setting("limits.headerTimeout", \.limits.headerTimeout, .duration(example: "10s"), "a head may take"),
+            Setting("limits.headerTimeout", \.limits.headerTimeout, .duration(example: "15s"), "a head may take"),
             Setting(
                 "limits.drainTimeout", \.limits.drainTimeout, .duration(example: "30s"), "the end of service may take"),
         ]

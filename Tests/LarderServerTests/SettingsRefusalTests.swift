@@ -11,7 +11,7 @@ import Testing
         ("policy.maxAge", "0s", "policy.maxAge: \"0s\" is not a duration or none (try 90d)"),
         ("policy.highWatermark", "95", "policy.highWatermark: \"95\" is not a fraction above 0 and up to 1 (try 0.9)"),
         ("policy.lowWatermark", "0.96", "policy.lowWatermark: 0.96 is not below policy.highWatermark (0.95)"),
-        ("policy.capacity", "5", "policy.capacity: 5 bytes hold nothing (1MiB is the least)"),
+        ("policy.capacity", "5", "policy.capacity: 5 bytes hold too little (16MiB is the least)"),
         ("upstream.workers", "0", "upstream.workers: \"0\" is not a whole number from 1 to 256 or none (try 4)"),
         ("upstream.retries", "many", "upstream.retries: \"many\" is not a whole number from 0 to 20 (try 3)"),
         ("upstream.readAhead", "1KiB", "upstream.readAhead: \"1KiB\" is not a byte size of 64KiB or more (try 8MiB)"),
