@@ -46,8 +46,8 @@ package struct AssetKey: Hashable, Sendable {
         return false
     }
 
-    /// A key the caller gave, for an asset of `originName`: 1–512 bytes, no control characters, and nothing that could be
-    /// taken for one of the other two kinds. Throws `.invalidField("key")`.
+    /// A key the caller gave, for an asset of `originName`: 1–512 bytes, no control characters, and nothing that could
+    /// be taken for one of the other two kinds. Throws `.invalidField("key")`.
     package static func named(
         _ text: String, originName: String = Origin.absoluteName
     ) throws(CacheError) -> AssetKey {
@@ -64,7 +64,7 @@ package struct AssetKey: Hashable, Sendable {
         return AssetKey(text: text, originName: originName)
     }
 
-    /// Where a mounted origin's asset is fetched: the base URL, the path in normal form, and all of the query as received.
+    /// Where a mounted origin's asset is fetched: the base URL, the path in normal form, all of the query as received.
     ///
     /// Throws `.malformedRequest` as `mounted` does.
     package static func upstreamURL(

@@ -10,6 +10,9 @@ struct CivilDate: Hashable {
     /// 0–60; the leap second is the one after 59.
     var second: Int
 
+    /// The first and the last second of the years 0–9999, from 1970.
+    static let span: ClosedRange<Int64> = -62_167_219_200...253_402_300_799
+
     /// Whether the day exists and the time of day too.
     var isValid: Bool {
         (0...9999).contains(year) && (1...12).contains(month) && (1...Self.days(in: month, of: year)).contains(day)
@@ -40,7 +43,7 @@ struct CivilDate: Hashable {
 
     /// The date of a moment; moments outside the years 0–9999 are moved to the nearest one inside.
     init(secondsSince1970 seconds: Int64) {
-        let clamped = min(max(seconds, -62_167_219_200), 253_402_300_799)
+        let clamped = min(max(seconds, Self.span.lowerBound), Self.span.upperBound)
         let days = (clamped >= 0 ? clamped : clamped - 86_399) / 86_400
         let rest = Int(clamped - days * 86_400)
         let shifted = Int(days) + 719_468

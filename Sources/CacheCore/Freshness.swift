@@ -18,8 +18,8 @@ package struct Freshness: Hashable, Sendable {
     /// Judges a response that came at `now`.
     ///
     /// A missing or garbled `Date` counts as `now` (RFC 9110 §6.6.1). An administrator's `ttl` stands over everything
-    /// the response says, prohibitions of storing too. `Vary` other than `*` is no hindrance: all requests upstream carry
-    /// the same fields. So is `Authorization` (§3.5): an origin's credentials are the cache's own, not a client's.
+    /// the response says, prohibitions of storing too. `Vary` other than `*` is no hindrance, since all requests
+    /// upstream carry the same fields; nor is `Authorization` (§3.5), since an origin's credentials are the cache's.
     package static func of(_ head: UpstreamHead, now: Timestamp, settings: OriginSettings.Freshness) -> Freshness {
         let date = head.headers["Date"].flatMap { HTTPDate.parse($0, now: now) } ?? now
         let age = initialAge(head, date: date, now: now)

@@ -16,9 +16,9 @@ extension Generation {
 
     /// Whether bytes of both may stand in one file (RFC 9111 §3.4).
     ///
-    /// Both must have the same strong validator, tag before date; lengths, where both are known, must not differ. Without
-    /// strong ones, equal weak ones and equal known lengths are enough only where the administrator vouches for the asset by a
-    /// lifetime of his own, and nothing contradicts.
+    /// Both must have the same strong validator, tag before date; lengths, where both are known, must not differ.
+    /// Without strong ones, equal weak ones and equal known lengths are enough only where the administrator vouches for
+    /// the asset by a lifetime of his own, and nothing contradicts.
     package func isSameRepresentation(as known: Generation, freshness: OriginSettings.Freshness) -> Bool {
         if let length, let knownLength = known.length, length != knownLength { return false }
         let (new, old) = (validators, known.validators)
@@ -83,8 +83,8 @@ extension Generation {
 }
 
 extension Validators {
-    /// The validators of a response: garbled ones are absent, and a date is strong where it is at least a minute older than
-    /// the `Date` beside it (RFC 9110 §8.8.2.2).
+    /// The validators of a response: garbled ones are absent, and a date is strong where it is at least a minute older
+    /// than the `Date` beside it (RFC 9110 §8.8.2.2).
     package static func of(_ headers: HeaderList, now: Timestamp) -> Validators {
         let modified = headers["Last-Modified"].flatMap { HTTPDate.parse($0, now: now) }
         let date = headers["Date"].flatMap { HTTPDate.parse($0, now: now) }

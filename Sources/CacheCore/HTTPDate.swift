@@ -31,7 +31,9 @@ package enum HTTPDate {
         } else {
             date = nil
         }
-        guard let date, date.isValid, scanner.isAtEnd else { return nil }
+        guard let date, date.isValid, scanner.isAtEnd, CivilDate.span.contains(date.secondsSince1970) else {
+            return nil
+        }
         return Timestamp(seconds: date.secondsSince1970)
     }
 

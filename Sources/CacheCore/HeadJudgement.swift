@@ -52,8 +52,8 @@ package enum HeadJudgement: Sendable {
         }
     }
 
-    /// The generation of an asset found empty by a 416 that said `bytes */0`; its fields describe an error, so that only
-    /// validators and freshness are taken.
+    /// The generation of an asset found empty by a 416 that said `bytes */0`; its fields describe an error, so that
+    /// only validators and freshness are taken.
     package static func emptyAsset(_ head: UpstreamHead, expecting: WindowExpectation) -> Generation {
         var bare = head
         bare.headers.remove("Content-Type")

@@ -13,8 +13,8 @@ package enum MediaType {
         return (header, .header)
     }
 
-    /// The uniform type identifier (`public.mp3`, `com.apple.m4a-audio`, …) of an asset served as `type`; nil where there
-    /// is none that players know.
+    /// The uniform type identifier (`public.mp3`, `com.apple.m4a-audio`, …) of an asset served as `type`; nil where
+    /// there is none that players know.
     ///
     /// The extension decides between the identifiers of one type; without a type it decides alone.
     package static func uniformTypeIdentifier(type: String?, path: String) -> String? {

@@ -2,8 +2,8 @@
 enum MountedPath {
     /// `path` without dot segments, percent-encoding normalised; empty segments stay.
     ///
-    /// Throws `.malformedRequest` for broken encoding and for a path that climbs out of the mount, or could be made to by
-    /// an upstream that takes an encoded slash, or a backslash, for a slash.
+    /// Throws `.malformedRequest` for broken encoding and for a path that climbs out of the mount, or could be made to
+    /// by an upstream that takes an encoded slash, or a backslash, for a slash.
     static func normalized(_ path: String) throws(CacheError) -> String {
         guard let encoded = PercentEncoding.normalized(path: path) else {
             throw CacheError(.malformedRequest, "The path holds a % without two hexadecimal digits behind it.")

@@ -12,7 +12,10 @@ package enum RFC3339 {
             + CivilDate.padded(fraction, 3) + "Z"
     }
 
-    /// Reads a `date-time` (§5.6) with any offset; nil where the text is none. Finer fractions than milliseconds are cut.
+    /// Reads a `date-time` (§5.6) with any offset; nil where the text is none, or the year in UTC
+    /// is not one of 0–9999.
+    ///
+    /// Fractions finer than milliseconds are cut off.
     package static func parse(_ text: String) -> Timestamp? {
         guard text.utf8.count <= 64 else { return nil }
         var scanner = TextScanner(text)
@@ -24,7 +27,9 @@ package enum RFC3339 {
         let date = CivilDate(year: year, month: month, day: day, hour: hour, minute: minute, second: second)
         guard date.isValid, let fraction = milliseconds(&scanner), let offset = offset(&scanner), scanner.isAtEnd
         else { return nil }
-        return Timestamp(milliseconds: (date.secondsSince1970 - offset) * 1000 + fraction)
+        let seconds = date.secondsSince1970 - offset
+        guard CivilDate.span.contains(seconds) else { return nil }
+        return Timestamp(milliseconds: seconds * 1000 + fraction)
     }
 
     private static func milliseconds(_ scanner: inout TextScanner) -> Int64? {

@@ -6,8 +6,8 @@ package struct SegmentGrid: Hashable, Sendable {
     /// The grid of a cache of that capacity.
     package init(capacity: Int64?) { segmentBytes = Self.size(capacity: capacity) }
 
-    /// The power of two nearest to a 4096th of the capacity (the larger of two as near), at least 1 MiB, at most 16 MiB;
-    /// 16 MiB without a limit.
+    /// The power of two nearest to a 4096th of the capacity (the larger of two as near), at least 1 MiB and at most
+    /// 16 MiB; 16 MiB without a limit.
     package static func size(capacity: Int64?) -> Int64 {
         let bounds: ClosedRange<Int64> = (1 << 20)...(16 << 20)
         guard let capacity else { return bounds.upperBound }

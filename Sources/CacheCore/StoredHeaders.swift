@@ -5,8 +5,8 @@ package enum StoredHeaders {
     /// …and no more bytes of names and values together.
     package static let maxBytes = 16 << 10
 
-    /// Not kept: fields of the connection (RFC 9110 §7.6.1) and of the proxy, what is known in another form or made anew for
-    /// every response, cookies, and what would speak for the host that serves rather than for the asset.
+    /// Not kept: fields of the connection (RFC 9110 §7.6.1) and of the proxy, what is known in another form or made
+    /// anew for every response, cookies, and what would speak for the host that serves rather than for the asset.
     private static let dropped: Set<String> = [
         "accept-ranges", "age", "alt-svc", "cache-status", "clear-site-data", "connection", "content-encoding",
         "content-length", "content-range", "content-type", "date", "etag", "keep-alive", "last-modified",
@@ -15,8 +15,8 @@ package enum StoredHeaders {
         "www-authenticate", "x-request-id",
     ]
 
-    /// The fields to keep, in order; those that `Connection` names, those of this service's own (`Larder-…`), illegal ones
-    /// and those beyond the limits are left out.
+    /// The fields to keep, in order: not those that `Connection` names, nor this service's own (`Larder-…`), illegal
+    /// ones and those beyond the limits.
     package static func of(_ headers: HeaderList) -> HeaderList {
         let named = headers.values("Connection").flatMap { FieldText.members(of: $0) }.map { FieldText.lowered($0) }
         let dropped = dropped.union(named)
