@@ -47,4 +47,5 @@ def main():
     print(f"ratio {asked / different:.4f}" if different else "ratio 0")
 
 
-main()
+if __name__ == "__main__":
+    main()

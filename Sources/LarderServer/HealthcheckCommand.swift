@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 
 /// `larder healthcheck`: asks a running service whether it is ready; for container engines, which have no HTTP client.
 struct HealthcheckCommand: ParsableCommand {
@@ -21,7 +20,7 @@ struct HealthcheckCommand: ParsableCommand {
             let status = try question.ask(within: .seconds(4))
             guard status == 200 else { throw HealthQuestion.Refusal("answered \(status)") }
         } catch let refusal as HealthQuestion.Refusal {
-            FileHandle.standardError.write(Data("larder: \(question.address) \(refusal.reason)\n".utf8))
+            StandardError.write("larder: \(question.address) \(refusal.reason)\n")
             throw ExitCode(1)
         }
     }

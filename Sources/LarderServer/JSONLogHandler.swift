@@ -16,7 +16,7 @@ struct JSONLogHandler: LogHandler {
     /// `write` takes whole lines, newline included, from any thread.
     init(
         label: String, logLevel: Logger.Level, now: @escaping @Sendable () -> Timestamp = Self.wallClock,
-        write: @escaping @Sendable (String) -> Void = Self.writeToStandardError
+        write: @escaping @Sendable (String) -> Void = StandardError.write
     ) {
         self.label = label
         self.logLevel = logLevel
@@ -83,9 +83,5 @@ struct JSONLogHandler: LogHandler {
 
     private static func wallClock() -> Timestamp {
         Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
-    }
-
-    private static func writeToStandardError(_ line: String) {
-        FileHandle.standardError.write(Data(line.utf8))
     }
 }

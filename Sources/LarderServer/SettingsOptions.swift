@@ -61,6 +61,9 @@ struct SettingsOptions: ParsableArguments {
 
     /// The settings, or the end of the program with one line that names the key (`EX_CONFIG` of sysexits.h).
     func settingsOrExit() throws -> LarderSettings {
+        for sentence in SettingsSchema.strangers(in: ProcessInfo.processInfo.environment.keys) {
+            StandardError.write("larder: \(sentence)\n")
+        }
         do {
             return try settings()
         } catch {
@@ -70,7 +73,7 @@ struct SettingsOptions: ParsableArguments {
 
     /// Says what is wrong and answers the exit that goes with it.
     static func refusal(_ error: SettingsError) -> ExitCode {
-        FileHandle.standardError.write(Data("larder: \(error)\n".utf8))
+        StandardError.write("larder: \(error)\n")
         return ExitCode(78)
     }
 }

@@ -35,6 +35,33 @@ enum SettingsSchema {
         return path.dotted == "access.token" || path.dotted == "access.readToken"
     }
 
+    /// A sentence for each `LARDER_…` variable that means nothing, unless it is one of those that Kubernetes sets for a
+    /// service of that name. They do not stop the start: the environment is not this program's alone.
+    static func strangers(in variables: some Sequence<String>) -> [String] {
+        let known = Setting<LarderSettings>.all.map { SettingsPath(dotted: $0.key).variable } + shortVariables
+        return variables.sorted().compactMap { variable in
+            guard variable.hasPrefix("LARDER_"), !variable.hasPrefix("LARDER_ORIGINS_"), !known.contains(variable),
+                !isServiceLink(variable)
+            else { return nil }
+            let near = nearest(to: variable, among: known).map { " (did you mean \($0)?)" } ?? ""
+            return "\(variable) is no setting and is ignored\(near)"
+        }
+    }
+
+    /// `LARDER_TOKEN` for `LARDER_ACCESS_TOKEN`, and so on.
+    static let shortVariables = [
+        "LARDER_CONFIG", "LARDER_TOKEN", "LARDER_TOKEN_FILE", "LARDER_READ_TOKEN", "LARDER_READ_TOKEN_FILE",
+    ]
+
+    private static func isServiceLink(_ variable: String) -> Bool {
+        let words = variable.split(separator: "_")
+        if variable.hasSuffix("_SERVICE_HOST") || variable.hasSuffix("_PORT") { return true }
+        return words.indices.contains { index in
+            words[index] == "PORT" && index + 1 < words.count && (words[index + 1].allSatisfy(\.isNumber))
+                || words[index] == "SERVICE" && index + 1 < words.count && words[index + 1] == "PORT"
+        }
+    }
+
     private static func originPlace(of components: [String]) throws(SettingsError) -> Place {
         guard components.count > 1 else { return .group }
         guard Origin.isValid(name: components[1]) else {
@@ -70,9 +97,14 @@ enum SettingsSchema {
     {
         let written = components.joined(separator: ".")
         let inner = components.dropFirst(parents.count).joined(separator: ".")
-        let near = keys.map { ($0, distance(inner.lowercased(), $0.lowercased())) }.min { $0.1 < $1.1 }
-        guard let near, near.1 <= 3 else { return SettingsError(written, "is no setting") }
-        return SettingsError(written, "is no setting (did you mean \((parents + [near.0]).joined(separator: "."))?)")
+        guard let near = nearest(to: inner, among: keys) else { return SettingsError(written, "is no setting") }
+        return SettingsError(written, "is no setting (did you mean \((parents + [near]).joined(separator: "."))?)")
+    }
+
+    /// The name that is three letters away at most, and the nearest of them.
+    private static func nearest(to name: String, among names: [String]) -> String? {
+        let all = names.map { (name: $0, distance: distance(name.lowercased(), $0.lowercased())) }
+        return all.min { $0.distance < $1.distance }.flatMap { $0.distance <= 3 ? $0.name : nil }
     }
 
     /// The number of letters to insert, delete or replace (Levenshtein 1966).

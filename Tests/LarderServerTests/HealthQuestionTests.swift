@@ -46,4 +46,25 @@ import Testing
         #expect(ListenAddress("[::]:80")?.dialable.description == "[::1]:80")
         #expect(ListenAddress("10.0.0.1:80")?.dialable.description == "10.0.0.1:80")
     }
+
+    @Test(arguments: [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200), ("HTTP/1.1 503 Service Unavailable\r\n\r\n", 503),
+    ])
+    func aServiceIsAskedOverASocket(answer: String, status: Int) throws {
+        let listener = try AnsweringOnce(with: answer)
+
+        let question = try #require(HealthQuestion(url: "http://127.0.0.1:\(listener.port)/health/ready"))
+
+        #expect(try question.ask(within: .seconds(5)) == status)
+        #expect(listener.question().hasPrefix("GET /health/ready HTTP/1.1\r\nHost: 127.0.0.1:\(listener.port)\r\n"))
+    }
+
+    @Test func aServiceThatHangsUpGivesNoAnswer() throws {
+        let listener = try AnsweringOnce(with: "")
+
+        let question = try #require(HealthQuestion(url: "http://127.0.0.1:\(listener.port)/health/ready"))
+        let refusal = #expect(throws: HealthQuestion.Refusal.self) { try question.ask(within: .seconds(5)) }
+
+        #expect(refusal?.reason == "gave no answer")
+    }
 }

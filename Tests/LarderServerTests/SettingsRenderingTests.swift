@@ -59,4 +59,18 @@ import Testing
             #expect(error?.key == setting.key)
         }
     }
+
+    @Test func variablesThatMeanNothingAreNamedAndThoseOfKubernetesAreNot() {
+        let sentences = SettingsSchema.strangers(in: [
+            "PATH", "LARDER_POLICY_CAPACITY", "LARDER_TOKEN", "LARDER_CONFIG", "LARDER_ORIGINS_M_BASE_URL",
+            "LARDER_PORT", "LARDER_SERVICE_HOST", "LARDER_SERVICE_PORT", "LARDER_SERVICE_PORT_HTTP",
+            "LARDER_PORT_8080_TCP_ADDR", "LARDER_API_SERVICE_HOST", "LARDER_POLICY_CAPACITTY", "LARDER_COLOUR",
+        ])
+
+        #expect(
+            sentences == [
+                "LARDER_COLOUR is no setting and is ignored",
+                "LARDER_POLICY_CAPACITTY is no setting and is ignored (did you mean LARDER_POLICY_CAPACITY?)",
+            ])
+    }
 }

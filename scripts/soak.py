@@ -1,0 +1,399 @@
+"""The soak: 200 readers of one cold file, and rounds of kill -9 under readers; every byte is compared with the original.
+
+    soak.py LARDER
+
+Environment: ROUNDS (50), ONLY (kill or readers), SEED, MEGABYTES (256), TMPDIR. Exits 0 where every round held.
+"""
+
+import atexit
+import http.client
+import json
+import mmap
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import ranges
+
+LARDER = sys.argv[1]
+ROUNDS = int(os.environ.get("ROUNDS", "50"))
+ONLY = os.environ.get("ONLY", "")
+SEED = int(os.environ.get("SEED", str(int(time.time()))))
+LENGTH = int(os.environ.get("MEGABYTES", "256")) << 20
+CHUNK = 256 << 10
+RESIDENT_LIMIT = 150 << 20
+RATIO_LIMIT = 1.01
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Original:
+    """A file of bytes that a seed decides, and nginx in front of it."""
+
+    def __init__(self, directory, chance):
+        self.directory = directory
+        self.log = directory / "upstream.log"
+        self.port = free_port()
+        media = directory / "media"
+        media.mkdir()
+        with open(media / "big.bin", "wb") as file:
+            for _ in range(LENGTH >> 20):
+                file.write(chance.randbytes(1 << 20))
+        with open(media / "big.bin", "rb") as file:
+            self.bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        configuration = directory / "nginx.conf"
+        configuration.write_text(self.configuration(media))
+        program = shutil.which("nginx") or "/usr/sbin/nginx"
+        self.process = subprocess.Popen([program, "-p", directory, "-c", configuration, "-e", directory / "nginx.log"])
+        atexit.register(self.process.kill)
+        wait_for_port(self.port, self.process)
+
+    def configuration(self, media):
+        user = "user root;" if os.geteuid() == 0 else ""
+        places = " ".join(
+            f"{name}_temp_path {self.directory};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        return f"""
+            {user} daemon off; worker_processes 1; pid {self.directory}/nginx.pid; error_log {self.directory}/nginx.log;
+            events {{ worker_connections 4096; }}
+            http {{
+                {places}
+                log_format ranges '$request_method $uri $http_range $status $body_bytes_sent';
+                sendfile on;
+                server {{
+                    listen 127.0.0.1:{self.port}; root {media};
+                    access_log {self.log} ranges; add_header Cache-Control max-age=86400;
+                }}
+            }}
+        """
+
+    def requested(self):
+        """The runs asked for so far."""
+        lines = (line.split() for line in self.log.read_text().splitlines())
+        return [
+            ranges.run_of(header, LENGTH)
+            for method, _, header, status, _ in lines
+            if method == "GET" and status in ("200", "206")
+        ]
+
+    def forget_requests(self):
+        with open(self.log, "w"):
+            pass
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def wait_for_port(port, process):
+    for _ in range(200):
+        if process.poll() is not None:
+            raise SystemExit(f"soak: {process.args[0]} ended with {process.returncode}")
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise SystemExit(f"soak: nothing listens on {port}")
+
+
+class Service:
+    """A larder process and what it takes up."""
+
+    def __init__(self, directory, upstream_port, capacity):
+        self.directory, self.upstream_port, self.capacity = directory, upstream_port, capacity
+        self.port = free_port()
+        self.process = None
+        self.peak = 0
+        self.dying = threading.Event()
+
+    def start(self):
+        """Answers how long it took to be ready; None where it did not come up."""
+        self.dying.clear()
+        began = time.monotonic()
+        with open(self.directory / "larder.log", "ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    LARDER, "serve", "--listen", f"127.0.0.1:{self.port}", "--data-directory", self.directory / "store",
+                    "--capacity", self.capacity, "--log-level", "warning",
+                    "--set", f"origins.media.baseURL=http://127.0.0.1:{self.upstream_port}",
+                    "--set", "origins.media.allowPrivateAddresses=true",
+                ],
+                stdout=log, stderr=log,
+            )  # fmt: skip
+        atexit.register(self.process.kill)
+        while time.monotonic() - began < 30:
+            if self.process.poll() is not None:
+                return None
+            try:
+                if self.get("/health/ready")[0] == 200:
+                    threading.Thread(target=self.sample, args=(self.process,), daemon=True).start()
+                    return time.monotonic() - began
+            except OSError:
+                pass
+            time.sleep(0.02)
+        return None
+
+    def get(self, path):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    def kill(self):
+        self.dying.set()
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        """The exit code after SIGTERM."""
+        self.dying.set()
+        self.process.terminate()
+        try:
+            return self.process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return "none within 60 s"
+
+    def sample(self, process):
+        """Keeps the most memory that was ever resident, as the kernel counted it."""
+        while process.poll() is None:
+            try:
+                status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+            except OSError:
+                return
+            for line in status.splitlines():
+                if line.startswith("VmHWM:"):
+                    self.peak = max(self.peak, int(line.split()[1]) << 10)
+            time.sleep(0.05)
+
+
+class Tally:
+    """What readers found, from many threads."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.reads = self.bytes = 0
+        self.runs = []
+        self.faults = []
+
+    def add(self, run, count, fault):
+        with self.lock:
+            self.reads += 1
+            self.bytes += count
+            self.runs.append((run[0], run[0] + count))
+            if fault:
+                self.faults.append(fault)
+
+
+def read(service, original, target, run, tally, may_be_gone=False):
+    """Reads one run and compares it; a connection that breaks because the service was killed is no fault."""
+    first, last = run
+    offset, fault = first, None
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+    try:
+        connection.request("GET", target, headers={"Range": f"bytes={first}-{last - 1}"})
+        response = connection.getresponse()
+        if may_be_gone and response.status == 404:
+            return
+        if (response.status, response.getheader("Content-Range")) != (206, f"bytes {first}-{last - 1}/{LENGTH}"):
+            fault = f"{target} {first}-{last - 1}: {response.status} {response.getheader('Content-Range')}"
+        while not fault and offset < last:
+            chunk = response.read1(CHUNK)
+            if not chunk:
+                raise http.client.IncompleteRead(b"", last - offset)
+            if original.bytes[offset : offset + len(chunk)] != chunk:
+                fault = f"{target}: WRONG BYTES in {offset}-{offset + len(chunk) - 1}"
+            offset += len(chunk)
+    except (OSError, http.client.HTTPException) as error:
+        if not service.dying.is_set():
+            fault = f"{target} {first}-{last - 1} at {offset}: {type(error).__name__} {error}"
+    finally:
+        connection.close()
+    tally.add(run, offset - first, fault)
+
+
+def random_run(chance, longest):
+    length = min(LENGTH, chance.randint(1, longest))
+    first = chance.randint(0, LENGTH - length)
+    return first, first + length
+
+
+def together(tasks):
+    threads = [threading.Thread(target=task) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def show_faults(faults):
+    for fault in faults[:10]:
+        print(f"    fault: {fault}")
+    if len(faults) > 10:
+        print(f"    … and {len(faults) - 10} more")
+
+
+def readers_scenario(directory, original, chance):
+    """200 readers at random offsets of one cold file, all at once."""
+    original.forget_requests()
+    service = Service(directory, original.port, "none")
+    if service.start() is None:
+        print("readers: the service did not start")
+        return False
+    tally, gate = Tally(), threading.Barrier(200)
+    runs = [random_run(chance, 8 << 20) for _ in range(200)]
+
+    def reader(run):
+        gate.wait()
+        read(service, original, "/o/media/big.bin", run, tally)
+
+    began = time.monotonic()
+    together([lambda run=run: reader(run) for run in runs])
+    seconds = time.monotonic() - began
+    code = service.stop()
+    asked = sum(last - first for first, last in original.requested())
+    wanted = ranges.union(tally.runs)
+    ratio = asked / max(1, wanted)
+    table(
+        ["readers", "read", "different", "asked upstream", "ratio", "peak memory", "seconds", "faults", "exit"],
+        [[200, mebi(tally.bytes), mebi(wanted), mebi(asked), f"{ratio:.4f}", mebi(service.peak), f"{seconds:.1f}",
+          len(tally.faults), code]],
+    )  # fmt: skip
+    show_faults(tally.faults)
+    held = not tally.faults and code == 0 and ratio <= RATIO_LIMIT and service.peak < RESIDENT_LIMIT
+    print(f"readers: {'held' if held else 'FAILED'} (ratio ≤ {RATIO_LIMIT}, memory < {mebi(RESIDENT_LIMIT)})\n")
+    return held
+
+
+def kill_scenario(directory, original, chance):
+    """Rounds of kill -9 at random instants under 32 readers; what is on disk is compared after each start."""
+    service = Service(directory, original.port, "1GiB")
+    print(row(KILL_COLUMNS))
+    faults, held = [], True
+    for number in range(1, ROUNDS + 1):
+        ready = service.start()
+        if ready is None:
+            print(f"kill: round {number}: the service did not start; its last words:")
+            print((directory / "larder.log").read_text()[-2000:])
+            return False
+        checked, verified = verify_extents(service, original)
+        tally = under_fire(service, original, number, chance)
+        faults += verified + tally.faults
+        print(row([number, f"{ready:.2f} s", mebi(checked), f"{tally.lived:.2f} s", tally.reads, mebi(tally.bytes),
+                   len(verified) + len(tally.faults)]), flush=True)  # fmt: skip
+        show_faults(verified + tally.faults)
+    held = verify_at_last(service, original) and not faults
+    print(f"kill: {'held' if held else 'FAILED'} ({ROUNDS} rounds, peak memory {mebi(service.peak)})\n")
+    return held
+
+
+def target_of(number):
+    """The same file under a name that lives for three rounds, so that there is always something cold."""
+    return f"/o/media/big.bin?round={(number - 1) // 3}"
+
+
+def under_fire(service, original, number, chance):
+    tally = Tally()
+    seeds = [chance.random() for _ in range(32)]
+    life = chance.choice([0.05, 0.3, 1, 3]) * (0.5 + chance.random())
+
+    def reader(seed):
+        own = random.Random(seed)
+        while not service.dying.is_set():
+            older = own.randint(1, number) if own.random() < 0.2 else number
+            read(service, original, target_of(older), random_run(own, 4 << 20), tally)
+
+    killer = threading.Timer(life, service.kill)
+    killer.start()
+    together([lambda seed=seed: reader(seed) for seed in seeds])
+    killer.join()
+    tally.lived = life
+    return tally
+
+
+def verify_extents(service, original):
+    """Reads every extent that the service says it holds, but for assets evicted meanwhile; the bytes read, the faults."""
+    tally = Tally()
+    _, text = service.get("/v1/assets?limit=1000")
+    for asset in json.loads(text)["items"]:
+        _, text = service.get(f"/v1/assets/{asset['assetId']}/extents")
+        extents = json.loads(text)
+        for extent in extents["items"] if isinstance(extents, dict) else extents:
+            run = (extent["offset"], extent["offset"] + extent["length"])
+            read(service, original, f"/v1/assets/{asset['assetId']}/content", run, tally, may_be_gone=True)
+    return tally.bytes, tally.faults
+
+
+def verify_at_last(service, original):
+    """The whole file once more under each of the last names, then a clean end."""
+    if service.start() is None:
+        print("kill: the service did not start after the last round")
+        return False
+    tally = Tally()
+    for number in range(max(1, ROUNDS - 2), ROUNDS + 1):
+        read(service, original, target_of(number), (0, LENGTH), tally)
+    show_faults(tally.faults)
+    code = service.stop()
+    print(f"kill: the whole file read {tally.reads} times, {len(tally.faults)} faults, exit code {code}")
+    return not tally.faults and code == 0
+
+
+KILL_COLUMNS = ["round", "ready", "verified", "lived", "reads", "read", "faults"]
+
+
+def mebi(count):
+    return f"{count / (1 << 20):.1f} MiB"
+
+
+def row(cells):
+    return "  " + "".join(f"{str(cell):>16}" for cell in cells)
+
+
+def table(columns, rows):
+    print(row(columns))
+    for cells in rows:
+        print(row(cells))
+
+
+def main():
+    if ONLY not in ("", "kill", "readers"):
+        raise SystemExit("soak: ONLY is kill or readers")
+    print(f"soak: seed {SEED}, a file of {mebi(LENGTH)}")
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-soak."))
+    chance = random.Random(SEED)
+    original = Original(directory, chance)
+    held = True
+    try:
+        for name, scenario in [("readers", readers_scenario), ("kill", kill_scenario)]:
+            if ONLY in ("", name):
+                place = directory / name
+                place.mkdir()
+                held = scenario(place, original, chance) and held
+    finally:
+        original.stop()
+    if held:
+        shutil.rmtree(directory)
+        print("soak: passed")
+        return 0
+    print(f"soak: FAILED (files and logs are kept in {directory})")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
