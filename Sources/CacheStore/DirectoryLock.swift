@@ -1,9 +1,11 @@
 import CacheCore
 import Glibc
+import Synchronization
 
-/// The right to be the only process that uses a store's directory; it ends with this object, or with the process.
+/// The right to be the only user of a store's directory, until it is released or the process ends.
 final class DirectoryLock: Sendable {
-    private let descriptor: Descriptor
+    /// Nil once it is released.
+    private let descriptor: Mutex<Descriptor?>
     private let disk: any Disk
 
     /// Takes the lock and writes this process's number into the file; throws `conflict`, naming the holder, where
@@ -23,11 +25,19 @@ final class DirectoryLock: Sendable {
             disk.close(descriptor)
             throw error
         }
-        self.descriptor = descriptor
+        self.descriptor = Mutex(descriptor)
         self.disk = disk
     }
 
-    deinit { disk.close(descriptor) }
+    deinit { release() }
+
+    func release() {
+        let held = descriptor.withLock { descriptor in
+            defer { descriptor = nil }
+            return descriptor
+        }
+        if let held { disk.close(held) }
+    }
 
     private static func holder(_ descriptor: Descriptor, _ disk: any Disk) -> String {
         // A holder that cannot be read is still a holder.

@@ -106,8 +106,11 @@ package final class Store: Sendable {
     /// What may still be written to the store's file system.
     package func freeDiskBytes() throws(CacheError) -> Int64 { try disk.freeBytes(at: layout.directory) }
 
-    /// Ends the use of the catalog; whatever is not committed by now is lost. The lock goes with the last reference.
-    package func close() throws(CacheError) { try catalog.close() }
+    /// Ends the use of the catalog and gives the directory free; whatever is not committed by now is lost.
+    package func close() throws(CacheError) {
+        try catalog.close()
+        lock.release()
+    }
 
     /// Does blocking work on files away from the caller's thread.
     func onDiskQueue<Value: Sendable>(

@@ -90,19 +90,60 @@ private final class Witness: Sendable {
     }
 
     @Test func anAssetThatBeginsAgainDuringItsRemovalLives() async throws {
-        let shelf = try Shelf()
+        let duringSync = Mutex<(@Sendable () -> Void)?>(nil)
+        let shelf = try Shelf(
+            disk: FaultyDisk { event in
+                guard event.call == .sync else { return }
+                duringSync.withLock { action in
+                    defer { action = nil }
+                    return action
+                }?()
+            })
         let old = try shelf.fill(1, 0..<100)
         try await shelf.commits.flush()
+        try shelf.fill(2, 0..<100)
+        duringSync.withLock { $0 = { _ = try? shelf.fill(1, 0..<50) } }
 
-        async let removal: Void = shelf.commits.remove([Shelf.id(1)])
-        try await removal
-        let new = try shelf.fill(1, 0..<50)
+        try await shelf.commits.remove([Shelf.id(1)])
+        #expect(try await shelf.store.load(Shelf.id(1)) == nil)
         try await shelf.commits.flush()
 
         let loaded = try #require(try await shelf.store.load(Shelf.id(1)))
-        #expect(loaded.file === new)
         #expect(loaded.extents.runs == [0..<50])
-        #expect(old.path != new.path)
+        #expect(loaded.file?.path != old.path)
+        #expect(try loaded.file?.bytes(0..<50) == Shelf.content(0..<50))
+    }
+
+    @Test func workOfAFailedCommitGoesUnderWhatCameSince() throws {
+        let shelf = try Shelf()
+        let file = try shelf.store.createFile(asset: Shelf.id(1), generation: 1)
+        let serial = try #require(file.name).serial
+        var earlier = PendingWork()
+        earlier.begin(Shelf.record(1), file: file)
+        earlier.grow(file, serial, 0..<100)
+        earlier.use(Shelf.id(1), at: Timestamp(seconds: 5), hits: 2)
+        earlier.remove(Shelf.id(2))
+
+        var later = PendingWork()
+        later.cut(file, serial, [20..<50])
+        later.grow(file, serial, 40..<45)
+        later.use(Shelf.id(1), at: Timestamp(seconds: 3), hits: 1)
+        later.restore(earlier)
+
+        #expect(later.growth[serial]?.ranges.runs == [0..<20, 40..<45, 50..<100])
+        #expect(later.byteCount == 75)
+        #expect(later.cuts[serial]?.ranges.runs == [20..<50])
+        #expect(later.uses[Shelf.id(1)]?.hits == 3)
+        #expect(later.uses[Shelf.id(1)]?.at == Timestamp(seconds: 5))
+        #expect(later.removals == [Shelf.id(2)])
+
+        var latest = PendingWork()
+        latest.remove(Shelf.id(1))
+        latest.restore(later.take())
+        #expect(latest.begun.isEmpty && latest.growth.isEmpty && latest.cuts.isEmpty && latest.uses.isEmpty)
+        #expect(latest.byteCount == 0)
+        #expect(latest.abandoned == [try #require(file.name)])
+        #expect(latest.removals == [Shelf.id(1), Shelf.id(2)])
     }
 
     @Test func punchingFreesBlocksAndSparesWhatIsWrittenMeanwhile() async throws {

@@ -1,0 +1,191 @@
+import CacheCore
+import CacheTestKit
+import Crypto
+import Foundation
+import GRDB
+import Testing
+
+@testable import CacheStore
+
+@Suite struct CatalogTests {
+    @Test func migrationsAreFrozen() {
+        let digests = Migrations.all.map { migration in
+            (
+                migration.name,
+                SHA256.hash(data: Data(migration.sql.utf8)).prefix(8).map { String($0, radix: 16) }.joined()
+            )
+        }
+        #expect(digests.map(\.0) == ["v1"])
+        #expect(digests.map(\.1) == ["5fdcea324a72e59"])
+    }
+
+    @Test func aCatalogOfANewerVersionIsRefused() async throws {
+        let directory = try TemporaryDirectory()
+        try await {
+            let shelf = try Shelf(in: directory)
+            try await shelf.store.catalog.write { db in
+                try db.execute(sql: "INSERT INTO grdb_migrations (identifier) VALUES ('v999')")
+            }
+            try shelf.store.close()
+        }()
+
+        let error = #expect(throws: CacheError.self) { try Shelf(in: directory) }
+
+        #expect(error?.code == .conflict)
+        #expect(error?.message.contains("newer version") == true)
+    }
+
+    @Test func aDamagedCatalogIsStorageCorrupt() throws {
+        let directory = try TemporaryDirectory()
+        try Shelf(in: directory).store.close()
+        let catalog = directory.path("data/catalog.sqlite")
+        try Data(repeating: 0x55, count: 8192).write(to: URL(fileURLWithPath: catalog))
+        try SystemDisk().unlink(catalog + "-wal")
+
+        let error = #expect(throws: CacheError.self) { try Shelf(in: directory) }
+
+        #expect(error?.code == .storageCorrupt)
+    }
+
+    @Test(arguments: AssetQuery.Sort.allCases, [true, false])
+    func pagesShowEveryAssetOnceAlsoUnderEqualKeys(sort: AssetQuery.Sort, isDescending: Bool) async throws {
+        let shelf = try Shelf()
+        for number in UInt64(1)...25 {
+            var record = Shelf.record(number)
+            record.hits = Int64(number % 3)
+            record.createdAt = Timestamp(seconds: Int64(number % 2))
+            record.lastAccessAt = Timestamp(seconds: Int64(number % 4))
+            let file = try shelf.store.createFile(asset: record.id, generation: 1)
+            shelf.commits.began(record, file: file)
+            try shelf.grow(file, 0..<10 * Int64(1 + number % 5))
+        }
+        try await shelf.commits.flush()
+
+        var query = AssetQuery(sort: sort, isDescending: isDescending, limit: 4)
+        var items: [AssetPage.Item] = []
+        repeat {
+            let page = try await shelf.store.catalog.assetPage(query)
+            #expect(page.items.count <= 4)
+            items += page.items
+            query.cursor = page.nextCursor
+        } while query.cursor != nil
+
+        #expect(Set(items.map(\.record.id)).count == 25 && items.count == 25)
+        let values = items.map { item in
+            switch sort {
+            case .hits: item.record.hits
+            case .createdAt: item.record.createdAt.milliseconds
+            case .lastAccess: item.record.lastAccessAt.milliseconds
+            case .cachedBytes: item.cachedBytes
+            }
+        }
+        #expect(values == values.sorted(by: isDescending ? (>) : (<)))
+    }
+
+    @Test func aCursorOfAnotherListIsRefused() async throws {
+        let shelf = try Shelf()
+        try shelf.fill(1)
+        try shelf.fill(2)
+        try await shelf.commits.flush()
+        let catalog = shelf.store.catalog
+        let cursor = try #require(try await catalog.assetPage(AssetQuery(sort: .hits, limit: 1)).nextCursor)
+
+        for (text, sort) in [(cursor, AssetQuery.Sort.createdAt), ("", .hits), ("%%%", .hits), (cursor + "A", .hits)] {
+            let error = await #expect(throws: CacheError.self) {
+                try await catalog.assetPage(AssetQuery(sort: sort, cursor: text))
+            }
+            #expect(error?.code == .invalidField("cursor"), "\(text)")
+        }
+    }
+
+    @Test func listsAreFilteredByWhatIsAskedFor() async throws {
+        let shelf = try Shelf()
+        try shelf.fill(1, length: 100, 0..<100)
+        try shelf.fill(2, length: 100, 0..<50)
+        try shelf.fill(3, length: nil, 0..<50)
+        try shelf.fill(4, length: 100)
+        try shelf.fill(5, length: 0)
+        var other = Shelf.fullRecord(6)
+        other.origin = "other"
+        other.key = "/o/100%_x/6"
+        shelf.commits.began(other, file: nil)
+        try await shelf.commits.flush()
+
+        let expected: [(AssetQuery, Set<UInt64>)] = [
+            (AssetQuery(state: .complete), [1, 5]), (AssetQuery(state: .partial), [2, 3]),
+            (AssetQuery(state: .empty), [4, 6]), (AssetQuery(origin: "other"), [6]), (AssetQuery(isPinned: true), [6]),
+            (AssetQuery(tag: "film"), [6]), (AssetQuery(tag: "fil"), []), (AssetQuery(key: "/o/media/2.mp4"), [2]),
+            (AssetQuery(prefix: "/o/media/"), [1, 2, 3, 4, 5]), (AssetQuery(prefix: "/o/100%_"), [6]),
+            (AssetQuery(prefix: "/O/media/"), []), (AssetQuery(url: "https://up.test/3.mp4?sig=another"), [3]),
+            (AssetQuery(origin: "media", state: .partial, isPinned: false), [2, 3]),
+        ]
+        for (query, numbers) in expected {
+            let page = try await shelf.store.catalog.assetPage(query)
+            #expect(Set(page.items.map(\.record.id)) == Set(numbers.map(Shelf.id)), "\(query)")
+        }
+    }
+
+    @Test func aPurgeSelectsWhatFitsEverythingGiven() async throws {
+        let shelf = try Shelf()
+        for number in UInt64(1)...3 { try shelf.fill(number, 0..<Int64(number) * 10) }
+        try await shelf.commits.flush()
+        let catalog = shelf.store.catalog
+        _ = try await catalog.updateAsset(Shelf.id(2), AssetChange(tags: ["x"]))
+
+        #expect(try await catalog.assetIDs(matching: AssetSelection()).count == 3)
+        #expect(
+            try await catalog.assetIDs(matching: AssetSelection(origin: "media", tag: "x"))
+                == [SelectedAsset(id: Shelf.id(2), cachedBytes: 20)])
+        let urls = ["https://up.test/1.mp4", "https://up.test/3.mp4?sig=z", "https://up.test/9.mp4"]
+        #expect(
+            Set(try await catalog.assetIDs(matching: AssetSelection(urls: urls)).map(\.id))
+                == [Shelf.id(1), Shelf.id(3)])
+        #expect(try await catalog.assetIDs(matching: AssetSelection(prefix: "/o/other/", urls: urls)).isEmpty)
+    }
+
+    @Test func theEvictionPictureNamesEveryAssetOnce() async throws {
+        let shelf = try Shelf()
+        for number in UInt64(1)...11 { try shelf.fill(number, 0..<10, 50..<60) }
+        try await shelf.commits.flush()
+
+        var entries: [EvictionEntry] = []
+        while case let batch = try await shelf.store.catalog.evictionBatch(after: entries.last?.id, limit: 4),
+            !batch.isEmpty
+        {
+            entries += batch
+        }
+
+        #expect(entries.map(\.id) == (UInt64(1)...11).map(Shelf.id).sorted())
+        #expect(entries.allSatisfy { $0.extents.runs == [0..<10, 50..<60] && $0.length == 1 << 20 })
+    }
+
+    @Test func nothingSecretLiesInTheDirectoryInTheClear() async throws {
+        let shelf = try Shelf()
+        let secret = "s3cr3t-credential-4711"
+        var settings = OriginSettings(baseURL: "https://up.test/")
+        settings.headers = HeaderList([.init("Authorization", "Bearer \(secret)")])
+        var record = Shelf.record(1)
+        record.url += "&token=\(secret)"
+        let item = JobItemRecord(index: 0, reference: .url("https://up.test/a?token=\(secret)", key: nil))
+        let catalog = shelf.store.catalog
+
+        _ = try await catalog.saveOrigin(Origin(name: "media", settings: settings))
+        _ = try await catalog.insertJob(JobRecord(id: "j", createdAt: Timestamp(seconds: 1), items: [item]))
+        shelf.commits.began(record, file: nil)
+        try await shelf.commits.flush()
+
+        var searched = 0
+        let files = FileManager.default.enumerator(atPath: shelf.directory.path("data"))
+        while let name = files?.nextObject() as? String {
+            guard let bytes = FileManager.default.contents(atPath: shelf.directory.path("data/" + name)) else {
+                continue
+            }
+            searched += bytes.isEmpty ? 0 : 1
+            #expect(bytes.range(of: Data(secret.utf8)) == nil, "\(name)")
+        }
+        #expect(searched >= 3, "catalog, write-ahead log and key")
+        #expect(try await catalog.origin("media")?.value.settings == settings)
+        #expect(try await shelf.store.load(record.id)?.record == record)
+        #expect(try await catalog.job("j")?.items == [item])
+    }
+}

@@ -1,0 +1,163 @@
+import CacheCore
+import CacheTestKit
+import Testing
+
+@testable import CacheStore
+
+@Suite struct JobCatalogTests {
+    /// A job in which no field has its default, with an item of each kind.
+    private static func fullJob(_ id: String) -> JobRecord {
+        JobRecord(
+            id: id, state: .failed, label: "trailers", priority: .high, maxBytesPerSecond: 1000, timeout: .seconds(60),
+            deadlineAt: Timestamp(seconds: 50), createdAt: Timestamp(seconds: 1), startedAt: Timestamp(seconds: 2),
+            finishedAt: Timestamp(seconds: 3), error: RecordedError(code: "storageFull", message: "No space."),
+            items: [
+                JobItemRecord(
+                    index: 0, reference: .url("https://up.test/a?sig=1", key: "a"), ranges: ["bytes=0-9", "bytes=-5"],
+                    state: .succeeded, assetID: Shelf.id(1), attempts: 2, bytesTotal: 15, bytesFromCache: 5,
+                    bytesFromUpstream: 10),
+                JobItemRecord(
+                    index: 1, reference: .mounted(origin: "media", path: "b.mp4", key: nil), state: .timedOut,
+                    error: RecordedError(code: "upstreamTimedOut", message: "Too late.")),
+                JobItemRecord(index: 2, reference: .known(Shelf.id(3)), bytesTotal: 7),
+            ])
+    }
+
+    @Test func everyFieldOfAJobComesBack() async throws {
+        let catalog = try Shelf().store.catalog
+        let job = Self.fullJob("a")
+
+        #expect(try await catalog.insertJob(job) == .inserted)
+
+        #expect(try await catalog.job("a") == job)
+        #expect(try await catalog.job("b") == nil)
+        let summary = try #require(try await catalog.jobSummary("a"))
+        #expect(summary.items == [.succeeded: 1, .timedOut: 1, .queued: 1])
+        #expect(summary.bytesTotal == nil)
+        #expect(summary.bytesFromCache == 5 && summary.bytesFromUpstream == 10)
+    }
+
+    @Test func updatesChangeTheJobOrItsItemsAlone() async throws {
+        let catalog = try Shelf().store.catalog
+        var job = Self.fullJob("a")
+        _ = try await catalog.insertJob(job)
+        job.state = .running
+        job.error = nil
+        job.items[1].state = .running
+        job.items[1].bytesTotal = 70
+        job.items[1].error = nil
+
+        #expect(try await catalog.updateItem(job.items[1], ofJob: "a"))
+        #expect(try await catalog.job("a")?.state == .failed)
+        #expect(try await catalog.updateJob(job))
+
+        #expect(try await catalog.job("a") == job)
+        #expect(try await catalog.jobSummary("a")?.bytesTotal == 92)
+        #expect(try await !catalog.updateItem(job.items[1], ofJob: "b"))
+        job.id = "b"
+        #expect(try await !catalog.updateJob(job))
+    }
+
+    @Test func anIdempotencyKeyMakesOneJob() async throws {
+        let catalog = try Shelf().store.catalog
+        let key = IdempotencyKey(key: "k", bodyHash: "1")
+
+        #expect(try await catalog.idempotentJob(key) == nil)
+        #expect(try await catalog.insertJob(Self.fullJob("a"), idempotency: key) == .inserted)
+        #expect(
+            try await catalog.insertJob(Self.fullJob("b"), idempotency: key) == .repeated(jobID: "a", isSameBody: true))
+        #expect(
+            try await catalog.idempotentJob(IdempotencyKey(key: "k", bodyHash: "2"))
+                == .repeated(jobID: "a", isSameBody: false))
+        #expect(try await catalog.job("b") == nil)
+    }
+
+    @Test func aJobsNameIsTakenOnce() async throws {
+        let catalog = try Shelf().store.catalog
+        _ = try await catalog.insertJob(Self.fullJob("a"))
+
+        let error = await #expect(throws: CacheError.self) { try await catalog.insertJob(Self.fullJob("a")) }
+
+        #expect(error?.code == .conflict)
+        #expect(try await catalog.jobCounts() == [.failed: 1])
+    }
+
+    @Test func runningJobsAreQueuedAgainAfterARestart() async throws {
+        let directory = try TemporaryDirectory()
+        try await {
+            let shelf = try Shelf(in: directory)
+            let catalog = shelf.store.catalog
+            for state in JobState.allCases {
+                let item = JobItemRecord(index: 0, reference: .known(Shelf.id(1)), state: state)
+                let job = JobRecord(id: state.rawValue, state: state, createdAt: Timestamp(seconds: 1), items: [item])
+                _ = try await catalog.insertJob(job)
+            }
+            try shelf.store.close()
+        }()
+
+        let jobs = try await Shelf(in: directory).store.catalog.unfinishedJobs()
+
+        #expect(jobs.map(\.id) == ["queued", "running"])
+        #expect(jobs.map(\.state) == [.queued, .queued])
+        #expect(jobs.flatMap(\.items).map(\.state) == [.queued, .queued])
+    }
+
+    @Test func jobsAreListedNewestFirstInPages() async throws {
+        let catalog = try Shelf().store.catalog
+        for number in 0..<10 {
+            _ = try await catalog.insertJob(
+                JobRecord(
+                    id: "\(number)", state: number % 2 == 0 ? .queued : .failed, label: number < 5 ? "early" : nil,
+                    createdAt: Timestamp(seconds: 1)))
+        }
+
+        func ids(_ query: JobQuery) async throws -> [String] {
+            var query = query
+            var ids: [String] = []
+            repeat {
+                let page = try await catalog.jobPage(query)
+                ids += page.items.map(\.record.id)
+                query.cursor = page.nextCursor
+            } while query.cursor != nil
+            return ids
+        }
+
+        #expect(try await ids(JobQuery(limit: 3)) == (0..<10).reversed().map { "\($0)" })
+        #expect(try await ids(JobQuery(state: .failed, limit: 2)) == ["9", "7", "5", "3", "1"])
+        #expect(try await ids(JobQuery(state: .queued, label: "early", limit: 3)) == ["4", "2", "0"])
+        let error = await #expect(throws: CacheError.self) { try await catalog.jobPage(JobQuery(cursor: "x")) }
+        #expect(error?.code == .invalidField("cursor"))
+    }
+
+    @Test func itemsAreListedInTheirOrderInPages() async throws {
+        let catalog = try Shelf().store.catalog
+        let items = (0..<7).map { JobItemRecord(index: $0, reference: .known(Shelf.id(UInt64($0)))) }
+        _ = try await catalog.insertJob(JobRecord(id: "a", createdAt: Timestamp(seconds: 1), items: items))
+
+        var listed: [JobItemRecord] = []
+        var cursor: String?
+        repeat {
+            let page = try #require(try await catalog.jobItems("a", limit: 3, cursor: cursor))
+            listed += page.items
+            cursor = page.nextCursor
+        } while cursor != nil
+
+        #expect(listed == items)
+        #expect(try await catalog.jobItems("b") == nil)
+    }
+
+    @Test func oldFinishedJobsAndKeysAreForgotten() async throws {
+        let catalog = try Shelf().store.catalog
+        let key = IdempotencyKey(key: "k", bodyHash: "1")
+        _ = try await catalog.insertJob(Self.fullJob("old"), idempotency: key)
+        var recent = Self.fullJob("recent")
+        recent.finishedAt = Timestamp(seconds: 1000)
+        _ = try await catalog.insertJob(recent)
+        _ = try await catalog.insertJob(JobRecord(id: "queued", createdAt: Timestamp(seconds: 1)))
+
+        #expect(try await catalog.pruneJobs(before: Timestamp(seconds: 1000)) == 1)
+
+        #expect(try await catalog.jobPage(JobQuery()).items.map(\.record.id) == ["queued", "recent"])
+        #expect(try await catalog.idempotentJob(key) == nil)
+    }
+}

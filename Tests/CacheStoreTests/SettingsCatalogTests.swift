@@ -1,0 +1,114 @@
+import CacheCore
+import CacheTestKit
+import Testing
+
+@testable import CacheStore
+
+@Suite struct SettingsCatalogTests {
+    /// Settings in which no field has its default.
+    private static var fullSettings: OriginSettings {
+        var settings = OriginSettings(baseURL: "https://up.test/base")
+        settings.headers = HeaderList([.init("Authorization", "Bearer x"), .init("X-A", "1"), .init("X-A", "2")])
+        settings.freshness = .ttl(.milliseconds(1500))
+        settings.keyQuery = .exclude(["sig", "expires"])
+        settings.timeouts = TransferTimeouts(connect: .seconds(1), firstByte: nil, idle: .seconds(3), total: nil)
+        settings.readTimeout = .milliseconds(700)
+        settings.retries = 9
+        settings.maxTransfers = 2
+        settings.maxBytesPerSecond = 5000
+        settings.readAheadBytes = 77
+        settings.allowPrivateAddresses = true
+        settings.tls = TLSSettings(caFile: "/ca.pem", verify: false)
+        settings.access = .public
+        return settings
+    }
+
+    @Test func everyFieldOfAnOriginComesBack() async throws {
+        let catalog = try Shelf().store.catalog
+        for (name, value) in Mirror(reflecting: Self.fullSettings).children {
+            let usual = Mirror(reflecting: OriginSettings(baseURL: "")).children.first { $0.label == name }
+            #expect("\(value)" != usual.map { "\($0.value)" }, "\(name ?? "") must not have its default in this test")
+        }
+
+        let revision = try await catalog.saveOrigin(Origin(name: "b", settings: Self.fullSettings))
+        _ = try await catalog.saveOrigin(Origin(name: "a", settings: OriginSettings(baseURL: "http://plain.test")))
+
+        let origins = try await catalog.origins()
+        #expect(origins.map(\.value.name) == ["a", "b"])
+        #expect(origins.map(\.value.settings) == [OriginSettings(baseURL: "http://plain.test"), Self.fullSettings])
+        #expect(origins[1].revision == revision)
+        #expect(try await catalog.origin("c")?.revision == nil)
+    }
+
+    @Test(arguments: [
+        OriginSettings.KeyQuery.all, OriginSettings.KeyQuery.none, .include([]), .include(["v"]), .exclude(["s"]),
+    ])
+    func keyRulesComeBack(rule: OriginSettings.KeyQuery) async throws {
+        let catalog = try Shelf().store.catalog
+        var settings = OriginSettings(baseURL: "https://up.test")
+        settings.keyQuery = rule
+
+        _ = try await catalog.saveOrigin(Origin(name: "a", settings: settings))
+
+        #expect(try await catalog.origin("a")?.value.settings.keyQuery == rule)
+    }
+
+    @Test func aChangeNeedsThePreconditionItNames() async throws {
+        let catalog = try Shelf().store.catalog
+        let origin = Origin(name: "a", settings: OriginSettings(baseURL: "https://up.test"))
+
+        func refused(_ change: () async throws -> Void) async {
+            let error = await #expect(throws: CacheError.self) { try await change() }
+            #expect(error?.code == .preconditionFailed)
+        }
+
+        await refused { _ = try await catalog.saveOrigin(origin, if: .exists) }
+        await refused { _ = try await catalog.saveOrigin(origin, if: .revision(1)) }
+        let first = try await catalog.saveOrigin(origin, if: .absent)
+        await refused { _ = try await catalog.saveOrigin(origin, if: .absent) }
+        let second = try await catalog.saveOrigin(origin, if: .revision(first))
+        #expect(second > first)
+        await refused { _ = try await catalog.deleteOrigin("a", if: .revision(first)) }
+        #expect(try await catalog.deleteOrigin("a", if: .revision(second)))
+        #expect(try await !catalog.deleteOrigin("a"))
+        #expect(try await catalog.saveOrigin(origin) > second, "a revision is never given twice")
+    }
+
+    @Test func thePolicyComesBackAfterAReopening() async throws {
+        let directory = try TemporaryDirectory()
+        let policy = PolicySettings(
+            capacityBytes: nil, highWatermark: 0.7, lowWatermark: 0.6, minFreeDiskBytes: 5, algorithm: .lru,
+            maxIdle: .seconds(3), maxAge: .milliseconds(4500), grace: .seconds(1))
+        let revision = try await {
+            let shelf = try Shelf(in: directory)
+            let catalog = shelf.store.catalog
+            #expect(try await catalog.policy()?.revision == nil)
+            _ = try await catalog.savePolicy(PolicySettings(), if: .absent)
+            let revision = try await catalog.savePolicy(policy)
+            try shelf.store.close()
+            return revision
+        }()
+
+        let kept = try #require(try await Shelf(in: directory).store.catalog.policy())
+
+        #expect(kept.value == policy)
+        #expect(kept.revision == revision)
+    }
+
+    @Test func minutesAndTotalsAreKeptAndOldMinutesForgotten() async throws {
+        let catalog = try Shelf().store.catalog
+        let minutes = [(60, ""), (60, "media"), (120, ""), (180, "media")].map {
+            StatisticsMinute(at: Timestamp(seconds: $0.0), origin: $0.1, counters: "{\"n\":\($0.0)}")
+        }
+
+        try await catalog.saveStatistics(minutes: minutes, totals: ["": "a", "media": "b"])
+        try await catalog.saveCounterTotals(["": "c"])
+        try await catalog.appendMinute(at: Timestamp(seconds: 120), origin: "", counters: "again")
+
+        #expect(try await catalog.counterTotals() == ["": "c", "media": "b"])
+        #expect(try await catalog.minutes(since: Timestamp(seconds: 60), origin: "media") == [minutes[1], minutes[3]])
+        try await catalog.pruneMinutes(before: Timestamp(seconds: 120))
+        #expect(
+            try await catalog.minutes(since: Timestamp(seconds: 0)).map(\.counters) == ["again", minutes[3].counters])
+    }
+}
