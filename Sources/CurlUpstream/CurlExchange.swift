@@ -28,11 +28,14 @@ final class CurlExchange {
     private(set) var timers: TransferTimers
     /// The kind of address that was refused, if one was.
     private var forbidden: String?
+    /// Until when the rate limit lets nothing more in.
+    private(set) var rest: ContinuousClock.Instant?
     private(set) var connections = (opened: 0, reused: 0)
     private let buffers: BufferPool
     private let firstURL: UpstreamURL
     private var redirects = 0
     private var clock: ExchangeClock
+    private var meter = RateMeter()
     private var collector: HeadCollector
     private var body = Body.awaited
     private var outcome: Outcome?
@@ -65,9 +68,9 @@ final class CurlExchange {
     /// A connection stands, and the request is about to be sent.
     func connected() { timers.connected(at: .now) }
 
-    /// Why `address` may not be connected to; nil where it may.
+    /// Whether `address` may not be connected to.
     func refuses(_ address: [UInt8]) -> Bool {
-        guard !transfer.request.allowPrivateAddresses, let kind = AddressGuard.refusal(of: address) else {
+        guard !transfer.request.allowPrivateAddresses, let kind = settings.refusal(address) else {
             return false
         }
         forbidden = kind
@@ -99,7 +102,8 @@ final class CurlExchange {
 
     /// False where the transfer is to be cut.
     func receivedBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        timers.arrived(at: .now)
+        let now = ContinuousClock.now
+        timers.arrived(at: now)
         guard case .stored(var writer) = body else {
             dropped += Int64(bytes.count)
             drained += Int64(bytes.count)
@@ -112,7 +116,10 @@ final class CurlExchange {
         }
         do {
             let taken = try writer.take(bytes)
-            guard taken < bytes.count else { return true }
+            guard taken < bytes.count else {
+                throttle(bytes.count, now)
+                return true
+            }
             dropped += Int64(bytes.count - taken)
             outcome = .success
         } catch {
@@ -143,7 +150,14 @@ final class CurlExchange {
         outcome = .failure(.upstreamTimedOut(timeout, host: place, after: transfer.request.timeouts))
     }
 
-    func allowForRate(_ allowance: Duration) { timers.allowance = allowance }
+    func setRate(_ bytesPerSecond: Int64?) { meter.bytesPerSecond = bytesPerSecond }
+
+    /// Lets bytes in again once a rest is over; the code says whether libcurl could hand over what it had kept.
+    func resume(at now: ContinuousClock.Instant) -> CURLcode {
+        guard let rest, rest <= now else { return CURLE_OK }
+        self.rest = nil
+        return curl_easy_pause(easy, CURLPAUSE_CONT)
+    }
 
     /// Takes the end of the present hop; nil where a redirect leads on, and the handle is to be set up again.
     func finished(_ code: CURLcode) -> TransferEnd? {
@@ -179,6 +193,13 @@ extension CurlExchange {
 
     private var isTransportFailure: Bool {
         if case .failure(let error) = outcome, case .upstreamTimedOut = error.code { true } else { false }
+    }
+
+    private func throttle(_ bytes: Int, _ now: ContinuousClock.Instant) {
+        guard let until = meter.took(bytes, at: now) else { return }
+        rest = until
+        timers.arrived(at: until)
+        curl_easy_pause(easy, CURLPAUSE_RECV)
     }
 
     private var forbiddenError: CacheError {
@@ -248,6 +269,7 @@ extension CurlExchange {
         collector = HeadCollector(maxBytes: settings.maxHeaderBytes, maxLines: settings.maxHeaderLines)
         body = .awaited
         drained = 0
+        rest = nil
         forbidden = nil
     }
 

@@ -9,7 +9,7 @@ struct CurlOptions {
     private var failure: CURLcode = CURLE_OK
 
     /// Receive buffer in bytes; small where the rate is, so that a slow transfer comes in small steps.
-    static func receiveBytes(rate: Int64?) -> Int64 { min(max((rate ?? .max) / 4, 1024), 128 << 10) }
+    private static func receiveBytes(rate: Int64?) -> Int { Int(min(max((rate ?? .max) / 16, 1024), 128 << 10)) }
 
     /// Applies every option; `headers` must live as long as the hop. Throws `.internal` where libcurl refuses one.
     static func apply(
@@ -19,7 +19,7 @@ struct CurlOptions {
         options.setTarget(exchange.url.text, exchange.transfer.request, headers, exchange.settings)
         options.setSafety()
         options.setTLS(exchange.transfer.request.tls)
-        options.setRate(rate)
+        options.set(CURLOPT_BUFFERSIZE, receiveBytes(rate: rate))
         options.setCallbacks(Unmanaged.passUnretained(exchange).toOpaque())
         guard options.failure == CURLE_OK else {
             throw CacheError(
@@ -37,8 +37,11 @@ struct CurlOptions {
         set(CURLOPT_USERAGENT, settings.userAgent)
         keep(larder_easy_set_headers(easy, headers))
         if request.method == .head { set(CURLOPT_NOBODY, 1) } else { set(CURLOPT_HTTPGET, 1) }
-        set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS)
-        set(CURLOPT_PIPEWAIT, 1)
+        // Over TLS a second transfer waits to see whether the first one's connection turns out to carry both; without
+        // TLS that would hold it up until the first response.
+        let isSecure = url.hasPrefix("https:")
+        set(CURLOPT_HTTP_VERSION, isSecure ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
+        set(CURLOPT_PIPEWAIT, isSecure ? 1 : 0)
         set(CURLOPT_TCP_NODELAY, 1)
         set(CURLOPT_TCP_KEEPALIVE, 1)
         set(CURLOPT_HTTP_CONTENT_DECODING, 0)
@@ -65,11 +68,6 @@ struct CurlOptions {
         guard let file = tls.caFile else { return }
         set(CURLOPT_CAINFO, file)
         keep(larder_easy_set_pointer(easy, CURLOPT_CAPATH, nil))
-    }
-
-    private mutating func setRate(_ rate: Int64?) {
-        set(CURLOPT_BUFFERSIZE, Int(Self.receiveBytes(rate: rate)))
-        keep(larder_easy_set_offset(easy, CURLOPT_MAX_RECV_SPEED_LARGE, curl_off_t(rate ?? 0)))
     }
 
     private mutating func setCallbacks(_ context: UnsafeMutableRawPointer) {

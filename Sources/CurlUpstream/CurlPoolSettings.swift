@@ -1,5 +1,7 @@
+import CacheCore
+
 /// How a pool of curl workers is set up.
-package struct CurlPoolSettings: Hashable, Sendable {
+package struct CurlPoolSettings: Sendable {
     /// Worker threads.
     package var workers: Int
     /// Transfers at once, of all origins.
@@ -13,6 +15,8 @@ package struct CurlPoolSettings: Hashable, Sendable {
     package var maxHeaderLines: Int
     /// Transfers of one host that a worker carries before another worker takes some.
     package var transfersPerWorker: Int
+    /// Why an address is refused; tests put a rule of their own here.
+    var refusal: @Sendable (_ address: [UInt8]) -> String? = AddressGuard.refusal(of:)
 
     /// `workers`: nil is one for each core, two at least.
     package init(

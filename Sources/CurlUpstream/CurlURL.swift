@@ -1,5 +1,6 @@
 import CCurl
 import CacheCore
+import Glibc
 
 /// URLs taken apart and joined by `curl_url`, the parser that fetches them.
 enum CurlURL {
@@ -70,10 +71,10 @@ private struct ParsedURL: ~Copyable {
         guard get(CURLUPART_ZONEID) == nil else {
             throw CacheError(.malformedRequest, "The URL's address names a network zone, which is not allowed.")
         }
-        guard let named = get(CURLUPART_HOST, UInt32(CURLU_PUNYCODE))?.lowercased(), !named.isEmpty,
-            named.utf8.allSatisfy({ $0 < 128 })
-        else { throw CacheError(.malformedRequest, Self.sentence(for: CURLUE_BAD_HOSTNAME)) }
-        guard let port = get(CURLUPART_PORT, UInt32(CURLU_DEFAULT_PORT)).flatMap({ Int($0) }) else {
+        guard let named = asciiHost?.lowercased(), !named.isEmpty, named.utf8.allSatisfy({ $0 < 128 }) else {
+            throw CacheError(.malformedRequest, Self.sentence(for: CURLUE_BAD_HOSTNAME))
+        }
+        guard let port = get(CURLUPART_PORT, UInt32(CURLU_DEFAULT_PORT)).flatMap({ Int($0) }), port > 0 else {
             throw CacheError(.malformedRequest, Self.sentence(for: CURLUE_BAD_PORT_NUMBER))
         }
         let path = get(CURLUPART_PATH) ?? "/"
@@ -82,6 +83,20 @@ private struct ParsedURL: ~Copyable {
         let text = "\(scheme.rawValue)://\(place)\(path)" + (query.map { "?\($0)" } ?? "")
         let host = named.hasPrefix("[") ? String(named.dropFirst().dropLast()) : named
         return UpstreamURL(scheme: scheme, host: host, port: port, path: path, query: query, text: text)
+    }
+
+    /// The host in its ASCII form. The library behind it reads names in the locale's encoding, so the locale of this
+    /// thread is UTF-8 for the time of the call.
+    private var asciiHost: String? {
+        guard let plain = get(CURLUPART_HOST) else { return nil }
+        guard !plain.utf8.allSatisfy({ $0 < 128 }) else { return plain }
+        guard let locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", nil) else { return nil }
+        let before = uselocale(locale)
+        defer {
+            uselocale(before)
+            freelocale(locale)
+        }
+        return get(CURLUPART_HOST, UInt32(CURLU_PUNYCODE))
     }
 
     private func get(_ part: CURLUPart, _ flags: UInt32 = 0) -> String? {

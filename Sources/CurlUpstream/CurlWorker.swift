@@ -51,7 +51,9 @@ final class CurlWorker {
             guard let exchange = exchanges.values.first(where: { $0.transfer === transfer }) else { return }
             end(exchange, with: CacheError(.cancelled, "The transfer was cancelled."))
         case .ratesChanged(let origin):
-            for exchange in exchanges.values where exchange.transfer.request.originName == origin { setRate(exchange) }
+            for exchange in exchanges.values where exchange.transfer.request.originName == origin {
+                exchange.setRate(desk.rate(of: exchange.transfer))
+            }
         case .deliver(let transfer, let error): transfer.delegate.ended(TransferEnd(error: error))
         case .look: break
         case .stop: isStopping = true
@@ -95,7 +97,7 @@ final class CurlWorker {
         curl_easy_reset(exchange.easy)
         let rate = desk.rate(of: exchange.transfer)
         try CurlOptions.apply(to: exchange, headers: list, rate: rate)
-        exchange.allowForRate(Self.allowance(rate))
+        exchange.setRate(rate)
         guard curl_multi_add_handle(mailbox.multi, exchange.easy) == CURLM_OK else {
             throw CacheError(.internal, "The transfer could not be started.")
         }
@@ -103,6 +105,10 @@ final class CurlWorker {
     }
 
     private func turn() {
+        for exchange in Array(exchanges.values) {
+            let code = exchange.resume(at: .now)
+            if code != CURLE_OK { end(exchange, code) }
+        }
         var running: Int32 = 0
         curl_multi_perform(mailbox.multi, &running)
         for exchange in Array(exchanges.values) where !exchange.flush() { end(exchange, CURLE_WRITE_ERROR) }
@@ -150,21 +156,9 @@ final class CurlWorker {
         if idleHandles.count < Self.idleHandlesKept { idleHandles.append(easy) } else { curl_easy_cleanup(easy) }
     }
 
-    private func setRate(_ exchange: CurlExchange) {
-        let rate = desk.rate(of: exchange.transfer)
-        larder_easy_set_offset(exchange.easy, CURLOPT_MAX_RECV_SPEED_LARGE, curl_off_t(rate ?? 0))
-        exchange.allowForRate(Self.allowance(rate))
-    }
-
-    /// How long a rate alone may keep the next bytes back.
-    private static func allowance(_ rate: Int64?) -> Duration {
-        guard let rate, rate > 0 else { return .zero }
-        return .seconds(Double(2 * CurlOptions.receiveBytes(rate: rate)) / Double(rate))
-    }
-
     private func milliseconds(until due: Instant?) -> Int64 {
         let now = Instant.now
-        let next = (exchanges.values.compactMap { $0.timers.next?.at } + [due].compactMap(\.self)).min()
+        let next = (exchanges.values.flatMap { [$0.timers.next?.at, $0.rest] } + [due]).compactMap(\.self).min()
         let wait = next.map { now.duration(to: $0) } ?? Self.longestWait
         // Rounded up, so that the limit has run out when the wait has.
         return min(max(wait, .zero), Self.longestWait).wholeMilliseconds + (next == nil ? 0 : 1)

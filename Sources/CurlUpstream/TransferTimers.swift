@@ -20,8 +20,6 @@ struct TransferTimers {
     private var step = Step.connecting
     /// When the present step began, or its last bytes came.
     private var mark: Instant
-    /// Added to the idle limit where a rate limit spaces the arrivals out.
-    var allowance: Duration = .zero
 
     init(_ limits: TransferTimeouts, begun: Instant) {
         self.limits = limits
@@ -37,6 +35,7 @@ struct TransferTimers {
     mutating func responded(at now: Instant) { enter(.receiving, now) }
     mutating func drains(at now: Instant) { enter(.draining, now) }
 
+    /// Bytes have come; an instant ahead holds the idle limit back until then.
     mutating func arrived(at now: Instant) { if case .receiving = step { mark = now } }
 
     /// The limit that runs out first, and when; nil where nothing is limited.
@@ -45,7 +44,7 @@ struct TransferTimers {
             switch step {
             case .connecting: limits.connect.map { (.connect, mark + $0) }
             case .awaitingHead: limits.firstByte.map { (.firstByte, mark + $0) }
-            case .receiving: limits.idle.map { (.idle, mark + $0 + allowance) }
+            case .receiving: limits.idle.map { (.idle, mark + $0) }
             case .draining: (.idle, mark + Self.drainLimit)
             }
         let total: (CacheError.Timeout, Instant)? = limits.total.map { (.total, begun + $0) }

@@ -123,7 +123,8 @@ struct TransferTests {
 
     @Test func enoughOfAShortBodyKeepsTheConnection() async {
         for _ in 0..<3 {
-            let recorder = pool.fetch(upstream.request("/a", .closed(0..<1)), into: Recorder(judging: { _, _ in .enough }))
+            let recorder = pool.fetch(
+                upstream.request("/a", .closed(0..<1)), into: Recorder(judging: { _, _ in .enough }))
             #expect(await recorder.end().error == nil)
         }
         #expect(upstream.connectionCount == 1)

@@ -1,0 +1,113 @@
+import CCurl
+import CacheCore
+import CacheTestKit
+import Testing
+
+@testable import CurlUpstream
+
+@Suite(.timeLimit(.minutes(1)))
+struct BrokenTransferTests {
+    let upstream: LoopbackUpstream
+    let pool = CurlWorkerPool.forTest()
+    let asset = LoopbackAsset(size: 400_000)
+
+    init() throws {
+        upstream = try LoopbackUpstream()
+        upstream.serve("/a", asset)
+        upstream.serve("/chunked", LoopbackAsset(size: 400_000, framing: .chunked))
+    }
+
+    @Test(arguments: ["/a", "/chunked"])
+    func aResponseCutShortKeepsItsPrefix(_ path: String) async {
+        upstream.failNext(path, .cut(after: 123_456))
+        let recorder = pool.fetch(upstream.request(path))
+        let end = await recorder.end()
+        #expect(end.error?.code == .upstreamProtocol)
+        #expect(end.storedBytes == 123_456)
+        #expect(recorder.bytes == asset.bytes(0..<123_456))
+        #expect(recorder.progress.last == 123_456)
+    }
+
+    @Test(arguments: ["/a", "/chunked"])
+    func aResetConnectionKeepsWhatHadArrived(_ path: String) async {
+        upstream.failNext(path, .reset(after: 50_000))
+        let recorder = pool.fetch(upstream.request(path))
+        let end = await recorder.end()
+        #expect(end.error?.code == .upstreamProtocol)
+        #expect(end.storedBytes == Int64(recorder.bytes.count))
+        #expect(recorder.bytes == asset.bytes(0..<end.storedBytes))
+        #expect(end.storedBytes <= 50_000)
+    }
+
+    @Test func aTransferBegunAgainFromTheBreakCompletesTheBody() async {
+        upstream.failNext("/a", .cut(after: 1000))
+        let first = pool.fetch(upstream.request("/a", .closed(0..<5000)))
+        let stored = await first.end().storedBytes
+        var rest = upstream.request("/a", .closed(stored..<5000))
+        rest.headers = ["If-Range": "\"v1\""]
+        let second = pool.fetch(rest)
+        #expect(await second.end().error == nil)
+        #expect(first.bytes + second.bytes == asset.bytes(0..<5000))
+        #expect(upstream.requests.map(\.range) == [0..<5000, 1000..<5000])
+    }
+
+    @Test func aBreakBehindTheLastWantedByteIsNoFailure() async {
+        upstream.failNext("/a", .cut(after: 9000))
+        let recorder = pool.fetch(upstream.request("/a"), into: .limited(9000))
+        let end = await recorder.end()
+        #expect(end.error == nil)
+        #expect(recorder.bytes == asset.bytes(0..<9000))
+    }
+
+    @Test(arguments: [
+        ("hello", "an answer that is no HTTP"), ("HTTP/1.1 abc no\r\n\r\n", "a status that is no number"),
+        ("HTTP/1.1 200 OK\r\nno colon here\r\n\r\n", "a line that is no field"), ("", "no answer"),
+    ])
+    func whatIsNotHTTPIsAProtocolError(_ answer: String, _ kind: String) async {
+        upstream.serve("/raw") { _ in .raw(Array(answer.utf8)) }
+        let recorder = pool.fetch(upstream.request("/raw"))
+        #expect(await recorder.failure() == .upstreamProtocol, "\(kind)")
+        #expect(recorder.bytes == [])
+    }
+
+    @Test func anUpstreamThatHangsUpIsAProtocolError() async {
+        upstream.serve("/gone") { _ in .hangUp }
+        #expect(await pool.fetch(upstream.request("/gone")).failure() == .upstreamProtocol)
+    }
+
+    @Test func tooManyHeaderLinesAreRefused() async {
+        let lines = String(repeating: "X-A: b\r\n", count: 1001)
+        upstream.serve("/lines") { _ in .raw(Array("HTTP/1.1 200 OK\r\n\(lines)\r\n".utf8)) }
+        #expect(await pool.fetch(upstream.request("/lines")).failure() == .upstreamProtocol)
+    }
+
+    @Test func tooManyHeaderBytesAreRefused() async {
+        let lines = String(repeating: "X-A: \(String(repeating: "b", count: 30_000))\r\n", count: 9)
+        upstream.serve("/bytes") { _ in .raw(Array("HTTP/1.1 200 OK\r\n\(lines)\r\n".utf8)) }
+        let recorder = pool.fetch(upstream.request("/bytes"))
+        #expect(await recorder.failure() == .upstreamProtocol)
+        #expect(recorder.head == nil)
+    }
+
+    @Test func aRefusedConnectionSaysWhatToCheckAndNoSecret() async throws {
+        let gone = try LoopbackUpstream()
+        let request = gone.request("/a?sign=secret")
+        gone.stop()
+        let error = await pool.fetch(request).end().error
+        #expect(error?.code == .upstreamUnreachable)
+        #expect(error?.message.contains("127.0.0.1:\(gone.port) refused the connection") == true)
+        #expect(error?.message.contains("secret") == false)
+    }
+
+    @Test(arguments: [
+        (CURLE_COULDNT_RESOLVE_HOST, "upstreamUnreachable"), (CURLE_COULDNT_CONNECT, "upstreamUnreachable"),
+        (CURLE_PEER_FAILED_VERIFICATION, "upstreamUnreachable"), (CURLE_SSL_CONNECT_ERROR, "upstreamUnreachable"),
+        (CURLE_SSL_CACERT_BADFILE, "upstreamUnreachable"), (CURLE_GOT_NOTHING, "upstreamUnreachable"),
+        (CURLE_UNSUPPORTED_PROTOCOL, "upstreamProtocol"), (CURLE_OUT_OF_MEMORY, "internal"),
+    ])
+    func whatFailsBeforeTheConnectionNamesTheHost(_ code: CURLcode, _ name: String) {
+        let error = CurlError(code: code, systemError: 0).cacheError(host: "media.example:443", isConnected: false)
+        #expect(error.code.name == name)
+        #expect(error.message.contains("media.example:443") || name == "internal")
+    }
+}

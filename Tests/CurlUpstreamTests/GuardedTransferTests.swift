@@ -1,0 +1,79 @@
+import CacheCore
+import CacheTestKit
+import Glibc
+import Logging
+import Testing
+
+@testable import CurlUpstream
+
+@Suite(.timeLimit(.minutes(1)))
+struct GuardedTransferTests {
+    let upstream: LoopbackUpstream
+    let pool = CurlWorkerPool.forTest(workers: 1)
+
+    init() throws {
+        upstream = try LoopbackUpstream()
+        upstream.serve("/a", LoopbackAsset(size: 1000))
+    }
+
+    @Test(arguments: ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]"])
+    func loopbackIsRefusedInEveryForm(_ host: String) async {
+        let request = UpstreamRequest(url: "http://\(host):\(upstream.port)/a?sign=secret")
+        let error = await pool.fetch(request).end().error
+        #expect(error?.code == .upstreamForbidden)
+        #expect(error?.message.contains("secret") == false)
+        #expect(upstream.connectionCount == 0)
+    }
+
+    @Test func aConnectionMadeForATrustedOriginIsNotLentToAnother() async {
+        #expect(await pool.fetch(upstream.request("/a")).end().error == nil)
+        var untrusted = upstream.request("/a")
+        untrusted.allowPrivateAddresses = false
+        #expect(await pool.fetch(untrusted).failure() == .upstreamForbidden)
+        #expect(upstream.requests.count == 1)
+        #expect(upstream.connectionCount == 1)
+    }
+
+    @Test func everyHopOfARedirectIsGuarded() async {
+        var settings = CurlPoolSettings(workers: 1)
+        settings.refusal = { $0 == [127, 0, 0, 1] ? nil : "made-up" }
+        let pool = CurlWorkerPool(
+            settings: settings, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+        upstream.serve("/out") { [upstream] _ in .redirect(to: "http://127.0.0.2:\(upstream.port)/a") }
+        let recorder = pool.fetch(UpstreamRequest(url: upstream.url("/out")))
+        #expect(await recorder.failure() == .upstreamForbidden)
+        #expect(recorder.head == nil)
+        #expect(upstream.requests.map(\.path) == ["/out"])
+    }
+
+    @Test func aProxyInTheEnvironmentIsNotUsed() async {
+        await #expect(processExitsWith: .success) {
+            for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] { setenv(name, "http://127.0.0.1:9", 1) }
+            let upstream = try LoopbackUpstream()
+            upstream.serve("/a", LoopbackAsset(size: 1000))
+            let pool = CurlWorkerPool.forTest()
+            let end = await pool.fetch(upstream.request("/a")).end()
+            pool.shutdown()
+            guard end.error == nil, end.storedBytes == 1000 else { exit(1) }
+        }
+    }
+
+    @Test(arguments: [
+        HeaderList.Field("X-A", "b\r\nX-B: c"), .init("X-A", "b\nc"), .init("X-A", "b\0"), .init("X A", "b"),
+        .init("X:A", "b"),
+        .init("X-A\r\nX-B", "b"), .init("", "b"),
+    ])
+    func aFieldThatWouldSmuggleALineIsRefused(_ field: HeaderList.Field) async {
+        var request = upstream.request("/a")
+        request.originHeaders = HeaderList([field])
+        #expect(await pool.fetch(request).failure() == .malformedRequest)
+        #expect(upstream.connectionCount == 0)
+    }
+
+    @Test func aURLThatWouldSmuggleALineIsRefused() async {
+        var request = upstream.request("/a")
+        request.url += " HTTP/1.1\r\nX-B: c"
+        #expect(await pool.fetch(request).failure() == .malformedRequest)
+        #expect(upstream.connectionCount == 0)
+    }
+}

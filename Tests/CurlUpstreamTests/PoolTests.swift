@@ -1,0 +1,233 @@
+import CacheCore
+import CacheTestKit
+import Synchronization
+import Testing
+
+@testable import CurlUpstream
+
+@Suite(.timeLimit(.minutes(1)))
+struct PoolTests {
+    let upstream: LoopbackUpstream
+    let latch = LoopbackLatch()
+
+    init() throws {
+        upstream = try LoopbackUpstream()
+        upstream.serve("/a", LoopbackAsset(size: 100_000))
+        upstream.serve("/stuck", LoopbackAsset(size: 100_000, faults: [.stallBeforeHead(until: latch)]))
+    }
+
+    private func request(_ path: String, _ priority: TransferPriority, maxTransfers: Int = 16) -> UpstreamRequest {
+        var request = upstream.request(path)
+        request.priority = priority
+        request.maxTransfers = maxTransfers
+        return request
+    }
+
+    @Test func liveTransfersGoBeforePrefetch() async {
+        let pool = CurlWorkerPool.forTest(maxTransfers: 1)
+        let first = pool.fetch(request("/stuck", .live))
+        let queued = [
+            pool.fetch(request("/a?1", .prefetch)), pool.fetch(request("/a?2", .readAhead)),
+            pool.fetch(request("/a?3", .live)), pool.fetch(request("/a?4", .live)),
+        ]
+        await latch.reached()
+        #expect(pool.snapshot().queuedByOrigin == ["test": 4])
+        latch.release()
+        for recorder in [first] + queued { #expect(await recorder.end().error == nil) }
+        #expect(upstream.requests.map(\.target) == ["/stuck", "/a?3", "/a?4", "/a?2", "/a?1"])
+    }
+
+    @Test func whatADelegateStartsAtTheEndOfATransferGoesBeforePrefetch() async {
+        let pool = CurlWorkerPool.forTest(maxTransfers: 1)
+        let next = Recorder()
+        let live = request("/a?next", .live)
+        let first = Recorder(onEnd: { pool.fetch(live, into: next) })
+        pool.fetch(request("/stuck", .live), into: first)
+        let prefetch = pool.fetch(request("/a?prefetch", .prefetch))
+        latch.release()
+        for recorder in [first, next, prefetch] { #expect(await recorder.end().error == nil) }
+        #expect(upstream.requests.map(\.target) == ["/stuck", "/a?next", "/a?prefetch"])
+    }
+
+    @Test func aPromotedTransferLeavesTheQueueFirst() async {
+        let pool = CurlWorkerPool.forTest(maxTransfers: 1)
+        let first = pool.fetch(request("/stuck", .live))
+        let (one, two) = (Recorder(), Recorder())
+        pool.fetch(request("/a?1", .readAhead), into: one)
+        let transfer = pool.start(request("/a?2", .prefetch), delivering: two)
+        transfer.promote(to: .live)
+        latch.release()
+        for recorder in [first, one, two] { #expect(await recorder.end().error == nil) }
+        #expect(upstream.requests.map(\.target) == ["/stuck", "/a?2", "/a?1"])
+    }
+
+    @Test func anOriginHasNoMoreTransfersThanItMay() async {
+        let pool = CurlWorkerPool.forTest()
+        let recorders = (0..<5).map { _ in pool.fetch(request("/stuck", .live, maxTransfers: 2)) }
+        await latch.reached(2)
+        #expect(pool.snapshot().activeByOrigin == ["test": 2])
+        #expect(pool.snapshot().queued == 3)
+        #expect(upstream.requests.count == 2)
+        latch.release()
+        for recorder in recorders { #expect(await recorder.end().error == nil) }
+        #expect(upstream.connectionCount == 2)
+    }
+
+    @Test func aDelayedTransferDoesNotBeginEarly() async {
+        let pool = CurlWorkerPool.forTest()
+        var delayed = request("/a", .live)
+        delayed.delay = .milliseconds(150)
+        let taken = await ContinuousClock().measure { #expect(await pool.fetch(delayed).end().error == nil) }
+        #expect(taken >= .milliseconds(150))
+        #expect(taken < .seconds(10))
+    }
+
+    @Test func oneWorkerCarriesAnOriginUntilItIsSaturated() async {
+        let pool = CurlWorkerPool.forTest(workers: 3, transfersPerWorker: 2)
+        let recorders = (0..<5).map { _ in pool.fetch(request("/stuck", .live)) }
+        await latch.reached(5)
+        #expect(pool.snapshot().workers.map(\.active) == [2, 2, 1])
+        latch.release()
+        for recorder in recorders { #expect(await recorder.end().error == nil) }
+    }
+
+    @Test func cancellingEndsARunningTransfer() async {
+        let pool = CurlWorkerPool.forTest()
+        let recorder = Recorder()
+        let transfer = pool.start(request("/stuck", .live), delivering: recorder)
+        await latch.reached()
+        transfer.cancel()
+        transfer.cancel()
+        #expect(await recorder.failure() == .cancelled)
+        latch.release()
+        await upstream.waitForOpenConnections(atMost: 0)
+        transfer.cancel()
+        #expect(recorder.ends.count == 1)
+    }
+
+    @Test func cancellingEndsAQueuedTransferThatNeverBegan() async {
+        let pool = CurlWorkerPool.forTest(maxTransfers: 1)
+        let first = pool.fetch(request("/stuck", .live))
+        let second = Recorder()
+        let transfer = pool.start(request("/a", .live), delivering: second)
+        transfer.cancel()
+        #expect(await second.failure() == .cancelled)
+        latch.release()
+        #expect(await first.end().error == nil)
+        #expect(upstream.requests.count == 1)
+    }
+
+    @Test func cancellingMidwayKeepsWhatHadArrived() async {
+        let pool = CurlWorkerPool.forTest()
+        let asset = LoopbackAsset(size: 100_000, faults: [.stall(after: 30_000, until: latch)])
+        upstream.serve("/half", asset)
+        let recorder = Recorder()
+        let transfer = pool.start(request("/half", .live), delivering: recorder)
+        await recorder.wait { $0.progress.last == 30_000 }
+        transfer.cancel()
+        let end = await recorder.end()
+        #expect(end.error?.code == .cancelled)
+        #expect(end.storedBytes == 30_000)
+        #expect(recorder.bytes == asset.bytes(0..<30_000))
+        latch.release()
+    }
+
+    @Test func aTransferKeepsToItsRate() async {
+        let pool = CurlWorkerPool.forTest()
+        var slow = request("/a", .live)
+        slow.bytesPerSecond = 200_000
+        let taken = await ContinuousClock().measure { #expect(await pool.fetch(slow).end().error == nil) }
+        #expect(taken >= .milliseconds(400), "100 kB at 200 kB/s, but for the last step")
+    }
+
+    @Test func theTransfersOfAnOriginShareItsRate() async {
+        let pool = CurlWorkerPool.forTest()
+        var slow = request("/a", .live)
+        slow.originBytesPerSecond = 400_000
+        let taken = await ContinuousClock().measure { [slow] in
+            let recorders = (0..<3).map { _ in pool.fetch(slow) }
+            for recorder in recorders { #expect(await recorder.end().error == nil) }
+        }
+        #expect(taken >= .milliseconds(500), "300 kB at 400 kB/s, but for the last steps")
+    }
+
+    @Test func shuttingDownEndsEveryTransferOnce() async {
+        let pool = CurlWorkerPool.forTest(maxTransfers: 2)
+        let recorders = (0..<6).map { _ in pool.fetch(request("/stuck", .live)) }
+        await latch.reached(2)
+        pool.shutdown()
+        for recorder in recorders { #expect(recorder.ends.map(\.error?.code) == [.shuttingDown]) }
+        #expect(await pool.fetch(request("/a", .live)).failure() == .shuttingDown)
+        pool.shutdown()
+        latch.release()
+        await upstream.waitForOpenConnections(atMost: 0)
+        #expect(pool.snapshot().active == 0)
+    }
+
+    @Test func aPoolNobodyHoldsShutsDown() async {
+        let recorder = Recorder()
+        var pool: CurlWorkerPool? = CurlWorkerPool.forTest()
+        pool?.fetch(request("/stuck", .live), into: recorder)
+        await latch.reached()
+        pool = nil
+        #expect(await recorder.failure() == .shuttingDown)
+        latch.release()
+    }
+
+    @Test func everyTransferEndsExactlyOnceInAMixOfFailures() async {
+        let seed = UInt64.random(in: 0...UInt64.max)
+        let pool = CurlWorkerPool.forTest(maxTransfers: 12)
+        let mixed = Mutex(seed)
+        upstream.serve("/mix") { _ in
+            let dice = mixed.withLock { state -> UInt64 in
+                state = state &* 6_364_136_223_846_793_005 &+ 1
+                return state >> 60
+            }
+            switch dice {
+            case 0: return .hangUp
+            case 1: return .redirect(to: "/a")
+            case 2: return .asset(LoopbackAsset(size: 90_000, faults: [.cut(after: 40_000)]))
+            case 3: return .asset(LoopbackAsset(size: 90_000, faults: [.reset(after: 1)]))
+            case 4: return .raw(Array("nonsense".utf8))
+            default: return .asset(LoopbackAsset(size: 90_000))
+            }
+        }
+        var recorders: [Recorder] = []
+        for number in 0..<300 {
+            let recorder = Recorder()
+            let transfer = pool.start(request("/mix", number % 2 == 0 ? .live : .prefetch), delivering: recorder)
+            if number % 7 == 0 { transfer.cancel() }
+            recorders.append(recorder)
+        }
+        for recorder in recorders { _ = await recorder.end() }
+        pool.shutdown()
+        for recorder in recorders {
+            let stored = Int64(recorder.bytes.count)
+            #expect(recorder.ends.count == 1, "seed \(seed)")
+            #expect(recorder.ends.first?.storedBytes == stored, "seed \(seed)")
+            #expect(recorder.bytes == LoopbackUpstream.bytes(at: 0..<stored), "seed \(seed)")
+            #expect(recorder.calls.last == "ended", "seed \(seed)")
+        }
+        #expect(pool.snapshot().active == 0 && pool.snapshot().queued == 0, "seed \(seed)")
+    }
+}
+
+struct WorkerRosterTests {
+    @Test func aHostStaysWithItsWorkerAndSpillsToTheLeastLoaded() {
+        var roster = WorkerRoster(workers: 3, perWorker: 2)
+        #expect(["a", "b", "a", "a"].map { roster.assign($0) } == [0, 1, 0, 2])
+        #expect(roster.totals == [2, 1, 1])
+        roster.finished("a", on: 0)
+        #expect(["a", "a", "a"].map { roster.assign($0) } == [0, 2, 1])
+        roster.finished("a", on: 0)
+        roster.finished("a", on: 0)
+        let back = roster.assign("a")
+        #expect(back == 0, "an idle host goes back to where its connections are")
+    }
+
+    @Test func aSaturatedPoolSharesOutEvenly() {
+        var roster = WorkerRoster(workers: 2, perWorker: 1)
+        for _ in 0..<6 { _ = roster.assign("a") }
+        #expect(roster.totals == [3, 3])
+    }
+}

@@ -1,0 +1,121 @@
+import CacheCore
+import CacheTestKit
+import Testing
+
+@testable import CurlUpstream
+
+@Suite(.timeLimit(.minutes(1)))
+struct RedirectTests {
+    let upstream: LoopbackUpstream
+    let other: LoopbackUpstream
+    let pool = CurlWorkerPool.forTest()
+    let asset = LoopbackAsset(size: 10_000)
+
+    init() throws {
+        upstream = try LoopbackUpstream()
+        other = try LoopbackUpstream()
+        upstream.serve("/d/a", asset)
+        other.serve("/d/a", asset)
+    }
+
+    private func request(_ path: String, _ window: UpstreamRequest.Window = .whole) -> UpstreamRequest {
+        var request = upstream.request(path, window)
+        request.originHeaders = ["Authorization": "Bearer secret", "X-Key": "k"]
+        request.headers = ["X-Trace": "7"]
+        return request
+    }
+
+    @Test(arguments: [301, 302, 303, 307, 308])
+    func aRedirectIsFollowedWithItsWindow(_ status: Int) async {
+        upstream.serve("/old") { _ in .redirect(to: "/d/a?x=1", status: status) }
+        let recorder = pool.fetch(request("/old", .closed(10..<2000)))
+        #expect(await recorder.end().error == nil)
+        #expect(recorder.bytes == asset.bytes(10..<2000))
+        #expect(recorder.headCount == 1)
+        #expect(recorder.head?.finalURL == upstream.url("/d/a?x=1"))
+        #expect(recorder.head?.redirects == 1)
+        #expect(upstream.requests.map(\.target) == ["/old", "/d/a?x=1"])
+        #expect(Set(upstream.requests.map(\.connection)) == [0], "the redirect's connection is used again")
+    }
+
+    @Test(arguments: ["../d/a", "a", "/d/a", "//127.0.0.1:{port}/d/a", "http://127.0.0.1:{port}/d/./x/../a#part"])
+    func aLocationIsResolvedAgainstItsURL(_ location: String) async {
+        let target = location.replacing("{port}", with: "\(upstream.port)")
+        upstream.serve("/d/old") { _ in .redirect(to: target) }
+        let recorder = pool.fetch(request("/d/old"))
+        #expect(await recorder.end().error == nil)
+        #expect(recorder.head?.finalURL == upstream.url("/d/a"))
+    }
+
+    @Test func theOriginsHeadersStayWithItsHost() async {
+        upstream.serve("/out") { [other] _ in .redirect(to: other.url("/back")) }
+        other.serve("/back") { [upstream] _ in .redirect(to: upstream.url("/d/a")) }
+        #expect(await pool.fetch(request("/out")).end().error == nil)
+        #expect(upstream.requests.map { $0.headers["Authorization"] } == ["Bearer secret", "Bearer secret"])
+        #expect(other.requests.map { $0.headers["Authorization"] } == [nil])
+        #expect(other.requests.map { $0.headers["X-Key"] } == [nil])
+        #expect(other.requests.map { $0.headers["X-Trace"] } == ["7"])
+    }
+
+    @Test func aHeadRequestStaysOne() async {
+        upstream.serve("/old") { _ in .redirect(to: "/d/a", status: 303) }
+        var head = request("/old")
+        head.method = .head
+        #expect(await pool.fetch(head).end().error == nil)
+        #expect(upstream.requests.map(\.method) == ["HEAD", "HEAD"])
+    }
+
+    @Test func redirectsEndAtTheLimit() async {
+        upstream.serve("/loop") { _ in .redirect(to: "/loop") }
+        let recorder = pool.fetch(request("/loop"))
+        #expect(await recorder.failure() == .upstreamProtocol)
+        #expect(upstream.requests.count == 6)
+        #expect(recorder.head == nil)
+    }
+
+    @Test(arguments: [300, 304, 301])
+    func aResponseWithoutALocationIsFinal(_ status: Int) async {
+        upstream.serve("/final") { _ in .response(status: status) }
+        let recorder = pool.fetch(request("/final"), into: Recorder(judging: { _, _ in .enough }))
+        #expect(await recorder.end().error == nil)
+        #expect(recorder.head?.status == status)
+        #expect(recorder.head?.redirects == 0)
+    }
+
+    @Test(arguments: ["ftp://127.0.0.1/a", "file:///etc/passwd", "http://u:p@127.0.0.1/", "http://", "gopher://x/"])
+    func aRedirectToWhatIsNotFetchedIsAProtocolError(_ location: String) async {
+        upstream.serve("/bad") { _ in .redirect(to: location) }
+        #expect(await pool.fetch(request("/bad")).failure() == .upstreamProtocol)
+    }
+
+    @Test func aLongBodyOfARedirectIsNotReadToItsEnd() async {
+        let body = [UInt8](repeating: 65, count: 8 << 20)
+        upstream.serve("/old") { _ in .response(status: 302, headers: ["Location": "/d/a"], body: body) }
+        let recorder = pool.fetch(request("/old"))
+        let end = await recorder.end()
+        #expect(end.error == nil)
+        #expect(recorder.bytes == asset.bytes(0..<10_000))
+        #expect(end.droppedBytes < 1 << 20)
+    }
+
+    @Test func theTimingsCountFromTheFirstRequest() async {
+        upstream.serve("/old") { _ in .redirect(to: "/d/a") }
+        let latch = LoopbackLatch()
+        upstream.failNext("/old", .stallBeforeHead(until: latch))
+        let recorder = pool.fetch(request("/old"))
+        await latch.reached()
+        let clock = ContinuousClock()
+        let reached = clock.now
+        latch.release()
+        let end = await recorder.end()
+        #expect((end.timings.total ?? .zero) >= (recorder.head?.timings.firstByte ?? .seconds(99)))
+        #expect((end.timings.total ?? .seconds(99)) < reached.duration(to: clock.now) + .seconds(5))
+    }
+
+    @Test func aSecureURLDoesNotLeadToAnInsecureOne() throws {
+        let base = try CurlURL.parse("https://media.example/a")
+        let error = #expect(throws: CacheError.self) { try CurlURL.resolve("http://media.example/b", from: base) }
+        #expect(error?.code == .upstreamForbidden)
+        #expect(try CurlURL.resolve("/b c", from: base).text == "https://media.example/b%20c")
+    }
+}

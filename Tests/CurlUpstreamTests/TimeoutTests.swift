@@ -1,0 +1,137 @@
+import CacheCore
+import CacheTestKit
+import Testing
+
+@testable import CurlUpstream
+
+@Suite(.timeLimit(.minutes(1)))
+struct TimeoutTests {
+    enum Stall: CaseIterable {
+        case beforeHead, beforeBody, midway
+
+        func fault(_ latch: LoopbackLatch) -> LoopbackFault {
+            switch self {
+            case .beforeHead: .stallBeforeHead(until: latch)
+            case .beforeBody: .stallBeforeBody(until: latch)
+            case .midway: .stall(after: 5000, until: latch)
+            }
+        }
+    }
+
+    let upstream: LoopbackUpstream
+    let pool = CurlWorkerPool.forTest()
+    let asset = LoopbackAsset(size: 20_000)
+
+    init() throws {
+        upstream = try LoopbackUpstream()
+        upstream.serve("/a", asset)
+    }
+
+    @Test(arguments: [
+        (Stall.beforeHead, timeouts(firstByte: .milliseconds(80), idle: .seconds(30)), CacheError.Timeout.firstByte),
+        (.beforeBody, timeouts(firstByte: .seconds(30), idle: .milliseconds(80)), .idle),
+        (.midway, timeouts(firstByte: .seconds(30), idle: .milliseconds(80)), .idle),
+        (.beforeHead, timeouts(firstByte: .seconds(30), total: .milliseconds(80)), .total),
+        (.beforeBody, timeouts(idle: .seconds(30), total: .milliseconds(80)), .total),
+        (.midway, timeouts(idle: .seconds(30), total: .milliseconds(80)), .total),
+    ])
+    func aStallEndsWithTheLimitItBreaks(
+        _ stall: Stall, _ limits: TransferTimeouts, _ expected: CacheError.Timeout
+    ) async {
+        let latch = LoopbackLatch()
+        upstream.failNext("/a", stall.fault(latch))
+        var request = upstream.request("/a")
+        request.timeouts = limits
+        let clock = ContinuousClock()
+        let recorder = Recorder()
+        let taken = await clock.measure {
+            #expect(await pool.fetch(request, into: recorder).failure() == .upstreamTimedOut(expected))
+        }
+        #expect(taken >= .milliseconds(80))
+        #expect(taken < .seconds(10), "far below the limit that was not to break")
+        #expect(recorder.bytes == asset.bytes(0..<(stall == .midway ? 5000 : 0)))
+        latch.release()
+    }
+
+    @Test func aHandshakeThatNeverEndsIsAConnectTimeout() async {
+        var request = upstream.request("/a")
+        request.url = "https://127.0.0.1:\(upstream.port)/a"
+        request.timeouts = timeouts(connect: .milliseconds(80), firstByte: .seconds(30), total: .seconds(30))
+        #expect(await pool.fetch(request).failure() == .upstreamTimedOut(.connect))
+    }
+
+    @Test func aSlowButSteadyBodyIsNotIdle() async {
+        upstream.serve("/slow", LoopbackAsset(size: 20_000, faults: [.pace(bytesPerSecond: 50_000)]))
+        var request = upstream.request("/slow")
+        request.timeouts = timeouts(idle: .milliseconds(200))
+        #expect(await pool.fetch(request).end().error == nil)
+    }
+
+    @Test func aRateLimitDoesNotCountAsIdleness() async {
+        var request = upstream.request("/a")
+        request.bytesPerSecond = 50_000
+        request.timeouts = timeouts(idle: .milliseconds(30))
+        #expect(await pool.fetch(request).end().error == nil)
+    }
+
+    @Test func aTimedOutTransferFreesItsPlace() async {
+        let latch = LoopbackLatch()
+        upstream.failNext("/a", .stallBeforeHead(until: latch))
+        let narrow = CurlWorkerPool.forTest(maxTransfers: 1)
+        var request = upstream.request("/a")
+        request.timeouts = timeouts(firstByte: .milliseconds(50))
+        let first = narrow.fetch(request)
+        let second = narrow.fetch(upstream.request("/a"))
+        #expect(await first.failure() == .upstreamTimedOut(.firstByte))
+        #expect(await second.end().error == nil)
+        latch.release()
+    }
+}
+
+struct TransferTimersTests {
+    let begun = ContinuousClock.now
+
+    @Test func eachStepHasItsOwnLimit() {
+        var timers = TransferTimers(
+            timeouts(connect: .seconds(1), firstByte: .seconds(2), idle: .seconds(3), total: .seconds(100)),
+            begun: begun)
+        #expect(timers.expired(at: begun + .milliseconds(999)) == nil)
+        #expect(timers.expired(at: begun + .seconds(1)) == .connect)
+        timers.connected(at: begun + .seconds(1))
+        #expect(timers.expired(at: begun + .milliseconds(2999)) == nil)
+        #expect(timers.expired(at: begun + .seconds(3)) == .firstByte)
+        timers.responded(at: begun + .seconds(3))
+        timers.arrived(at: begun + .seconds(5))
+        #expect(timers.expired(at: begun + .milliseconds(7999)) == nil)
+        #expect(timers.expired(at: begun + .seconds(8)) == .idle)
+    }
+
+    @Test func theTotalGoesOnOverRedirects() {
+        var timers = TransferTimers(timeouts(connect: .seconds(5), total: .seconds(8)), begun: begun)
+        timers.connected(at: begun + .seconds(4))
+        timers.hopBegan(at: begun + .seconds(5))
+        #expect(timers.expired(at: begun + .milliseconds(7999)) == nil)
+        #expect(timers.expired(at: begun + .seconds(8)) == .total)
+    }
+
+    @Test func bytesOfAnInterimResponseDoNotMoveTheFirstByteLimit() {
+        var timers = TransferTimers(timeouts(firstByte: .seconds(2)), begun: begun)
+        timers.connected(at: begun)
+        timers.arrived(at: begun + .seconds(1))
+        #expect(timers.expired(at: begun + .seconds(2)) == .firstByte)
+    }
+
+    @Test func aRateSpacesArrivalsOut() {
+        var meter = RateMeter(bytesPerSecond: 1000)
+        #expect([500, 1, 1].map { meter.took($0, at: begun) } == [500, 501, 502].map { begun + .milliseconds($0) })
+        #expect([1, 1].map { meter.took($0, at: begun + .seconds(9)) } == [nil, begun + .milliseconds(9002)])
+        meter.bytesPerSecond = nil
+        #expect([1 << 20].map { meter.took($0, at: begun + .seconds(10)) } == [nil])
+    }
+
+    @Test func noLimitNeverRunsOut() {
+        let timers = TransferTimers(timeouts(), begun: begun)
+        #expect(timers.next == nil)
+        #expect(timers.expired(at: begun + .seconds(86_400)) == nil)
+    }
+}
