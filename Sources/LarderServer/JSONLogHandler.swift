@@ -1,5 +1,4 @@
 import CacheCore
-import Foundation
 import Logging
 
 /// One JSON object a line: `time`, `level`, `logger`, `message`, then the metadata under their own names.
@@ -15,7 +14,7 @@ struct JSONLogHandler: LogHandler {
 
     /// `write` takes whole lines, newline included, from any thread.
     init(
-        label: String, logLevel: Logger.Level, now: @escaping @Sendable () -> Timestamp = Self.wallClock,
+        label: String, logLevel: Logger.Level, now: @escaping @Sendable () -> Timestamp = { SystemWallClock().now() },
         write: @escaping @Sendable (String) -> Void = StandardError.write
     ) {
         self.label = label
@@ -79,9 +78,5 @@ struct JSONLogHandler: LogHandler {
             }
         }
         return quoted + "\""
-    }
-
-    private static func wallClock() -> Timestamp {
-        Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
     }
 }
