@@ -1,4 +1,4 @@
-package import CacheCore
+import CacheCore
 
 /// Everything about the counter that an administrator chooses.
 package struct APISettings: Sendable {

@@ -57,8 +57,7 @@ struct ContentController: Controller {
             throw CacheError(.loop, "The request has been through Larder before (CDN-Loop).")
         }
         let asked = ContentRequest(isHead: request.method == .head, headers: Self.significant(request.headers))
-        let options = ReadOptions(
-            timeout: try Self.timeout(request.headers[.larderTimeout]), requestID: context.requestID)
+        let options = ReadOptions(timeout: try Self.timeout(request.headers[.larderTimeout]))
         let opening = try await whileClientStays(context.presence) { [cache] in
             try await ContentOpening(cache.read(reference, request: asked, options: options), context)
         }

@@ -10,7 +10,7 @@ struct OriginController: Controller {
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/origins", .scope(.read)) { controller, _, _ in
-            .page(controller.cache.origins().map(\.origin.json), next: nil)
+            .page(controller.cache.mountedOrigins().map(\.origin.json), next: nil)
         },
         Route(.get, "/v1/origins/{name}", .scope(.read)) { controller, _, context in
             let found = try controller.cache.origin(context.parameter("name"))
@@ -28,7 +28,7 @@ struct OriginController: Controller {
                 "A name has 1 to 64 of a–z, 0–9, ., _ and -, and begins with one of the first two.")
         }
         let json = try await request.json(upTo: limits.bodyBytes).json
-        let present = cache.origins().first { $0.origin.name == name }
+        let present = cache.mountedOrigins().first { $0.origin.name == name }
         let settings = try OriginSettings(json, name: name, present: present?.origin.settings)
         let expected = try request.expectedRevision { () throws(CacheError) in try cache.origin(name).revision }
         let put = try await cache.setOrigin(Origin(name: name, settings: settings), expectedRevision: expected)

@@ -18,24 +18,21 @@ package enum CacheStatus {
         var items: [Member]
     }
 
+    /// Strings that are tokens are written as tokens, as §2 wants them.
     private struct Member: Codable, Equatable {
         struct Parameters: Codable, Equatable {
             var hit: Bool?
-            var fwd: Token?
+            var fwd: String?
             var fwdStatus: Int?
             var ttl: Int?
             var stored: Bool?
             var collapsed: Bool?
-            var detail: Token?
+            var detail: String?
 
             enum CodingKeys: String, CodingKey {
                 case hit, fwd, ttl, stored, collapsed, detail
                 case fwdStatus = "fwd-status"
             }
-        }
-
-        struct Token: Codable, Equatable, RawRepresentable {
-            var rawValue: String
         }
 
         var item: String
@@ -46,17 +43,17 @@ package enum CacheStatus {
             parameters = Parameters()
             switch outcome.requestClass {
             case .hit: parameters.hit = true
-            case .partial: parameters.fwd = .init(rawValue: "partial")
-            case .miss: parameters.fwd = .init(rawValue: "miss")
-            case .revalidated: parameters.fwd = .init(rawValue: "stale")
+            case .partial: parameters.fwd = "partial"
+            case .miss: parameters.fwd = "miss"
+            case .revalidated: parameters.fwd = "stale"
             case .stale:
                 parameters.hit = true
-                parameters.detail = .init(rawValue: "stale")
+                parameters.detail = "stale"
             case .negative:
                 parameters.hit = true
-                parameters.detail = .init(rawValue: "negative")
-            case .bypass: parameters.fwd = .init(rawValue: "bypass")
-            case .error: parameters.detail = .init(rawValue: "error")
+                parameters.detail = "negative"
+            case .bypass: parameters.fwd = "bypass"
+            case .error: parameters.detail = "error"
             }
             parameters.fwdStatus = outcome.upstreamStatus
             parameters.ttl = outcome.timeToLive.map { Int($0.components.seconds) }

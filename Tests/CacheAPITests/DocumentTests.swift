@@ -1,0 +1,134 @@
+@testable import CacheAPI
+import CacheCore
+import CacheEngine
+import Testing
+
+@Suite struct DocumentTests {
+    private func field(_ body: () throws -> Void) -> String? {
+        do {
+            try body()
+            return nil
+        } catch {
+            if case .invalidField(let name)? = (error as? CacheError)?.code { return name }
+            return "\(error)"
+        }
+    }
+
+    @Test func aPolicyPatchLeavesOtherFieldsAndTakesNullForNoLimit() throws {
+        let present = PolicySettings(capacityBytes: 1 << 30, maxIdle: .seconds(60))
+        let merged = try present.merging(["capacityBytes": .null, "lowWatermark": .number(0.5)])
+        #expect(merged.capacityBytes == nil)
+        #expect(merged.lowWatermark == 0.5)
+        #expect(merged.highWatermark == present.highWatermark && merged.maxIdle == .seconds(60))
+        #expect(try present.merging(.object([])) == present)
+    }
+
+    @Test(
+        arguments: [
+            (["capacity": 1], "capacity"), (["capacityBytes": "1GiB"], "capacityBytes"),
+            (["capacityBytes": -1], "capacityBytes"),
+            (["highWatermark": .null], "highWatermark"), (["highWatermark": 2], "highWatermark"),
+            (["lowWatermark": .number(0.99)], "lowWatermark"), (["algorithm": "random"], "algorithm"),
+            (["admission": ["minUses": 2]], "admission"), (["graceSeconds": .bool(true)], "graceSeconds"),
+            (["maxIdleSeconds": 0], "maxIdleSeconds"),
+        ] as [(JSON, String)])
+    func aWrongPolicyIsRefusedByName(patch: JSON, name: String) {
+        #expect(field { _ = try PolicySettings().merging(patch) } == name)
+    }
+
+    @Test func anOriginIsReadAndToldWithoutItsSecrets() throws {
+        let body: JSON = [
+            "baseURL": "https://media.example.com/library", "headers": ["Authorization": "Bearer s3cret"],
+            "freshness": ["ttlSeconds": 60], "keyQuery": ["exclude": ["token"]],
+            "timeouts": ["connectSeconds": 1, "totalSeconds": .null, "readSeconds": .number(2.5)],
+            "maxBytesPerSecond": 1000, "tls": ["verify": .bool(false)], "allowPrivateAddresses": .bool(true),
+        ]
+        let settings = try OriginSettings(body, name: "demo", present: nil)
+        #expect(settings.headers["authorization"] == "Bearer s3cret")
+        #expect(settings.freshness == .ttl(.seconds(60)) && settings.keyQuery == .exclude(["token"]))
+        #expect(settings.timeouts.connect == .seconds(1) && settings.timeouts.total == nil)
+        #expect(settings.readTimeout == .milliseconds(2500) && !settings.tls.verify)
+
+        let told = Origin(name: "demo", settings: settings).json
+        #expect(!told.text.contains("s3cret"))
+        #expect(told["access"] == "token")
+        #expect(try OriginSettings(told, name: "demo", present: settings).headers == settings.headers)
+        #expect(field { _ = try OriginSettings(told, name: "demo", present: nil) } == "headers.Authorization")
+    }
+
+    @Test(
+        arguments: [
+            ([:], "baseURL"), (["baseURL": "ftp://x"], "baseURL"), (["baseURL": "http://x", "mirrors": []], "mirrors"),
+            (["baseURL": "http://x", "speculativeBytes": 0], "speculativeBytes"),
+            (["baseURL": "http://x", "headers": ["Host": "y"]], "headers.Host"),
+            (["baseURL": "http://x", "headers": ["A": 1]], "headers.A"),
+            (["baseURL": "http://x", "name": "other"], "name"),
+            (["baseURL": "http://x", "freshness": "never"], "freshness"),
+            (["baseURL": "http://x", "freshness": ["ttl": 1]], "freshness.ttl"),
+            (["baseURL": "http://x", "keyQuery": ["include": [1]]], "keyQuery.include[0]"),
+            (["baseURL": "http://x", "timeouts": ["readSeconds": .null]], "timeouts.readSeconds"),
+            (["baseURL": "http://x", "timeouts": ["connect": 1]], "timeouts.connect"),
+            (["baseURL": "http://x", "retries": -1], "retries"), (["baseURL": "http://x", "access": "open"], "access"),
+            (["baseURL": "http://x", "tls": ["insecure": .bool(true)]], "tls.insecure"),
+        ] as [(JSON, String)])
+    func aWrongOriginIsRefusedByName(body: JSON, name: String) {
+        #expect(field { _ = try OriginSettings(body, name: "demo", present: nil) } == name)
+    }
+
+    @Test(
+        arguments: [
+            ([:], "items"), (["items": []], "items"), (["items": [[:]]], "items[0].url"),
+            (["items": [["url": "http://x", "origin": "a", "path": "b"]]], "items[0].url"),
+            (["items": [["origin": "a"]]], "items[0].path"), (["items": [["path": "a"]]], "items[0].origin"),
+            (["items": [["assetId": "xyz"]]], "items[0].assetId"),
+            (["items": [["url": "http://x", "ranges": ["bytes=5-1"]]]], "items[0].ranges[0]"),
+            (["items": [["url": "http://x", "range": "bytes=0-1"]]], "items[0].range"),
+            (["items": [["url": "http://x"]], "priority": "urgent"], "priority"),
+            (["items": [["url": "http://x"]], "queue": "a"], "queue"),
+            (["items": [["url": "http://x"]], "supersede": .bool(true)], "supersede"),
+            (["items": [["url": "http://x"]], "timeoutSeconds": 0], "timeoutSeconds"),
+            (["items": [["url": "http://x"]], "deadlineAt": "soon"], "deadlineAt"),
+        ] as [(JSON, String)])
+    func aWrongJobIsRefusedByName(body: JSON, name: String) {
+        #expect(field { _ = try JobOrder(body, fingerprint: "") } == name)
+    }
+
+    @Test func aProbeOrdersManyWithCommonDefaults() throws {
+        let order = try ProbeOrder([
+            "timeoutSeconds": 2,
+            "items": [["url": "http://x"], ["origin": "demo", "path": "/a b", "timeoutSeconds": 9]],
+        ])
+        #expect(order.isMany && order.items.map(\.timeout) == [.seconds(2), .seconds(9)])
+        #expect(order.items[1].reference == .mounted(origin: "demo", path: "a b", key: nil))
+        #expect(field { _ = try ProbeOrder(["url": "http://x", "items": [["url": "http://y"]]]) } == "url")
+    }
+
+    @Test func aPurgeOfEverythingMustBeSaid() {
+        #expect(field { _ = try PurgeOrder(["dryRun": .bool(true)]) } == "origin")
+        #expect(field { _ = try EvictionOrder(["freeBytes": 1, "targetBytes": 1]) } == "targetBytes")
+        #expect(field { _ = try EvictionOrder(.object([])) } == "freeBytes")
+    }
+
+    @Test func anAssetPatchTellsNullFromAbsent() throws {
+        #expect(try AssetPatch(["ttlSeconds": .null]).ttl == .some(nil))
+        #expect(try AssetPatch(["pinned": .bool(true)]).ttl == nil)
+        #expect(field { _ = try AssetPatch(["pinned": .null]) } == "pinned")
+        #expect(field { _ = try AssetPatch(["tags": [""]]) } == "tags[0]")
+    }
+
+    @Test func anEventHoldsTheJobInOneLine() throws {
+        let text = JobEventBody.text(of: Samples.job, after: nil)
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines[0] == "event: state" && lines[1] == "id: 4")
+        #expect(lines[2].hasPrefix("data: {") && lines.dropFirst(3) == ["", ""])
+        #expect(try JSONParser.parse(lines[2].dropFirst(6).utf8).text == Samples.job.json.text)
+        #expect(JobEventBody.text(of: Samples.job, after: .running).hasPrefix("event: progress\n"))
+    }
+
+    @Test func aPreferenceToWaitIsCutToAMinute() throws {
+        #expect(try JobController.wait(["respond-async, wait=5"]) == .seconds(5))
+        #expect(try JobController.wait(["Wait = 600"]) == .seconds(60))
+        #expect(try JobController.wait(["return=minimal"]) == nil)
+        #expect(throws: CacheError.self) { try JobController.wait(["wait=soon"]) }
+    }
+}

@@ -1,0 +1,95 @@
+import CacheAPI
+import CacheCore
+import Testing
+
+@Suite struct JSONTests {
+    @Test(
+        arguments: [
+            ("null", JSON.null), (" true ", .bool(true)), ("0", .integer(0)), ("-7", .integer(-7)),
+            ("9223372036854775807", .integer(.max)), ("1.5", .number(1.5)), ("1e3", .integer(1000)),
+            ("-0.5e-1", .number(-0.05)),
+            (#""a\"\\\/\b\f\n\r\t\u00e9\ud83c\udfac""#, .string("a\"\\/\u{8}\u{c}\n\r\té🎬")),
+            ("[]", .array([])), ("[1,[2]]", [1, [2]]), ("{}", .object([])),
+            (#"{"b":1,"a":{"c":null}}"#, ["b": 1, "a": ["c": .null]]),
+        ] as [(String, JSON)])
+    func readsEveryKindOfValue(text: String, value: JSON) throws {
+        #expect(try JSONParser.parse(text.utf8) == value)
+    }
+
+    @Test(arguments: [
+        "", " ", "nul", "truex", "01", "1.", ".5", "+1", "1e", "-", "NaN", "\"", "\"\u{1}\"", #""\x""#, #""\u12""#,
+        #""\ud800""#, #""\ud800\u0041""#, "[1,]", "[1 2]", "[", "{\"a\":1,}", "{a:1}", "{\"a\" 1}", "{\"a\":1,\"a\":2}",
+        "1 2", "{\"a\":1e999}", "'a'", "// no",
+    ])
+    func refusesWhatIsNotJSON(text: String) {
+        #expect(throws: CacheError.self) { try JSONParser.parse(text.utf8) }
+    }
+
+    @Test func refusesBytesThatAreNotUTF8() {
+        #expect(throws: CacheError.self) { try JSONParser.parse([0x22, 0xFF, 0x22]) }
+    }
+
+    @Test func refusesEndlessNesting() {
+        let text = String(repeating: "[", count: 100_000)
+        #expect(throws: CacheError.self) { try JSONParser.parse(text.utf8) }
+    }
+
+    @Test func writesWhatItReads() throws {
+        let value: JSON = [
+            "text": "quote \" back \\ line \n bell \u{7} é 🎬", "numbers": [0, -1, .integer(.max), .number(0.25)],
+            "empty": .object([]), "none": .null, "yes": .bool(true),
+        ]
+        #expect(try JSONParser.parse(value.text.utf8) == value)
+    }
+
+    @Test func neverWritesAnInfinity() {
+        #expect(JSON.array([.number(.infinity), .number(.nan)]).text == "[null,null]")
+    }
+}
+
+@Suite struct JSONFieldsTests {
+    private func field(_ body: () throws -> Void) -> String? {
+        do {
+            try body()
+            return nil
+        } catch let error as CacheError {
+            if case .invalidField(let name) = error.code { return name }
+            return "code \(error.code.name)"
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    @Test func namesAnUnknownFieldWithItsPath() {
+        #expect(field { _ = try JSONFields(["a": ["b": 1]], accepting: ["c"]) } == "a")
+        #expect(field { _ = try JSONFields(["b": 1], at: "items[2]", accepting: ["c"]) } == "items[2].b")
+    }
+
+    @Test func namesAFieldOfTheWrongType() throws {
+        let fields = try JSONFields(
+            ["text": 1, "flag": "true", "count": .number(1.5), "many": "a", "at": "yesterday", "list": ["a", 1]],
+            accepting: ["text", "flag", "count", "many", "at", "list"])
+        #expect(field { _ = try fields.string("text") } == "text")
+        #expect(field { _ = try fields.bool("flag") } == "flag")
+        #expect(field { _ = try fields.integer("count") } == "count")
+        #expect(field { _ = try fields.array("many") } == "many")
+        #expect(field { _ = try fields.instant("at") } == "at")
+        #expect(field { _ = try fields.strings("list") } == "list[1]")
+    }
+
+    @Test func refusesNumbersOutsideTheirBounds() throws {
+        let fields = try JSONFields(["n": -1, "big": .number(1e18)], accepting: ["n", "big"])
+        #expect(field { _ = try fields.integer("n") } == "n")
+        #expect(field { _ = try fields.seconds("big") } == "big")
+    }
+
+    @Test func tellsNullFromAbsent() throws {
+        let fields = try JSONFields(["a": .null], accepting: ["a", "b"])
+        #expect(fields.has("a") && fields.isNull("a") && !fields.has("b"))
+        #expect(try fields.string("a") == nil)
+    }
+
+    @Test func refusesAnythingButAnObject() {
+        #expect(field { _ = try JSONFields([1], accepting: []) } == "(body)")
+    }
+}

@@ -1,0 +1,114 @@
+@testable import CacheAPI
+import CacheCore
+@testable import CacheEngine
+import Foundation
+import HTTPTypes
+import Testing
+
+/// `openapi.yaml` and the code say the same.
+@Suite struct OpenAPITests {
+    private let document: SchemaDocument
+
+    init() throws { document = try SchemaDocument.openAPI() }
+
+    @Test func everyRouteIsDescribedAndEveryDescriptionIsARoute() {
+        let routes = Set(RouteTable.lines.map { "\($0.method.rawValue) \($0.pattern)" })
+        let described = Set(document.operations.map { "\($0.method) \($0.path)" })
+        #expect(routes.subtracting(described) == [])
+        #expect(described.subtracting(routes) == [])
+        #expect(routes.count == RouteTable.lines.count)
+    }
+
+    @Test func callsThatNeedATokenSaySoAndOthersDoNot() {
+        for line in RouteTable.lines {
+            let operation = document.operations.first { $0.method == line.method.rawValue && $0.path == line.pattern }
+            #expect((operation?.statuses.contains("401") ?? false) == (line.need != .nothing), "\(line.pattern)")
+        }
+    }
+
+    @Test func everyErrorHasItsStatusAndItsCode() throws {
+        let codes = Self.codes
+        let described = try #require(document.schema("Problem")["properties"]?["code"]?["enum"])
+        #expect(Set(described.array.map(\.plain)) == Set(codes.map(\.name)))
+        let statuses = Set(codes.map(\.status) + codes.map(\.contentStatus))
+        #expect(Set(document.problemStatuses) == statuses)
+        for operation in document.operations {
+            for status in operation.statuses where Int(status).map({ $0 >= 400 }) ?? false {
+                #expect(document.problemStatuses.contains(Int(status) ?? 0), "\(operation.path) \(status)")
+            }
+        }
+    }
+
+    @Test func everyExampleFitsItsSchema() {
+        let (count, faults) = document.checkExamples()
+        #expect(faults == [])
+        #expect(count > 80)
+    }
+
+    @Test func everyDocumentFitsItsSchemaAndUsesAllOfIt() {
+        let documents: [(String, [JSON])] = [
+            ("Asset", [Samples.asset.json, Samples.bareAsset.json]), ("ProbeReport", [Samples.probe.json]),
+            ("Timings", [Samples.timings.json, TransferTimings().json]), ("Job", [Samples.job.json]),
+            ("JobItem", Samples.items.map(\.json)),
+            ("RecordedError", [RecordedError(code: "internal", message: "").json]),
+            ("Stats", [Samples.stats().json, Samples.stats(capacityBytes: nil).json]),
+            ("HistoryStep", [HistoryStep(at: Samples.time, figures: Samples.figures).json]),
+            (
+                "TopAsset",
+                [TopAsset(assetID: Samples.id, key: "k", servedBytes: 1, servedFromCacheBytes: 1, requests: 1).json]
+            ),
+            ("Policy", [PolicySettings().json, PolicySettings(capacityBytes: nil, maxIdle: .seconds(1)).json]),
+            ("EvictionReport", [Samples.eviction.json]), ("ByteRun", [JSON.run(0..<1)]),
+            ("MapBucket", [MapBucket(range: 0..<10, cached: 0.5, heat: 2).json]),
+            ("Origin", [Samples.origin.json, Origin(name: "o", settings: OriginSettings(baseURL: "http://x")).json]),
+            ("Problem", Self.problems),
+        ]
+        for (name, samples) in documents {
+            for sample in samples { #expect(document.faults(of: sample, in: name) == [], "\(name)") }
+            let shown = samples.reduce(into: Set<String>()) { $0.formUnion(SchemaDocument.keys(of: $1)) }
+            #expect(document.properties(of: name).subtracting(shown) == [], "\(name)")
+        }
+    }
+
+    @Test func everyFieldThatIsAcceptedIsDescribed() {
+        let bodies: [(String, [String])] = [
+            ("AssetPatch", AssetPatch.keys), ("ProbeOrder", ProbeOrder.keys), ("ProbeItem", ProbeOrder.itemKeys),
+            ("JobOrder", JobOrder.keys), ("JobOrderItem", JobOrder.itemKeys), ("PolicyChange", PolicySettings.keys),
+            ("EvictionOrder", EvictionOrder.keys), ("PurgeOrder", PurgeOrder.keys),
+            ("OriginChange", OriginSettings.keys),
+            ("OriginTimeouts", OriginSettings.timeoutKeys), ("OriginTLS", OriginSettings.tlsKeys),
+        ]
+        for (name, keys) in bodies { #expect(document.properties(of: name) == Set(keys), "\(name)") }
+    }
+
+    @Test func theExamplesOfRequestsAreAccepted() throws {
+        func example(_ name: String) throws -> JSON { try #require(document.schema(name)["examples"]?.array.first) }
+        _ = try AssetPatch(example("AssetPatch"))
+        _ = try ProbeOrder(example("ProbeOrder"))
+        _ = try JobOrder(example("JobOrder"), fingerprint: "")
+        _ = try PolicySettings().merging(example("PolicyChange"))
+        _ = try EvictionOrder(example("EvictionOrder"))
+        _ = try PurgeOrder(example("PurgeOrder"))
+        _ = try OriginSettings(example("OriginChange"), name: "demo", present: nil)
+    }
+
+    private static let codes: [CacheError.Code] = [
+        .malformedRequest, .unauthorized, .forbidden, .upstreamForbidden, .notFound, .methodNotAllowed(allow: "GET"),
+        .requestTimedOut, .conflict, .assetChanged, .preconditionFailed, .payloadTooLarge, .uriTooLong,
+        .headersTooLarge,
+        .unsupportedMediaType, .rangeNotSatisfiable(length: 1), .invalidField("f"), .rateLimited, .internal,
+        .upstreamUnreachable, .upstreamProtocol, .upstreamRefused(status: 500), .upstreamRefused(status: 410),
+        .upstreamRefused(status: 451), .overloaded, .shuttingDown, .storageCorrupt, .upstreamTimedOut(.read),
+        .storageFull, .loop, .cancelled,
+    ]
+
+    private static var problems: [JSON] {
+        codes.map { Problem(CacheError($0, "Why."), instance: "/v1", requestID: "r").json } + [
+            Problem(
+                CacheError(.upstreamTimedOut(.connect), "Late."), instance: "/v1/probe", requestID: "r",
+                extra: ProbeFailure(error: CacheError(.upstreamTimedOut(.connect), "Late."), timings: Samples.timings)
+                    .members
+            ).json
+        ]
+    }
+}

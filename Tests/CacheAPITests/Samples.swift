@@ -1,0 +1,83 @@
+import CacheCore
+@testable import CacheEngine
+
+/// One of each document, with every member set that can be.
+enum Samples {
+    static let time = Timestamp(milliseconds: 1_795_248_000_123)
+    static let id = AssetID(high: 0x9f86_d081_884c_7d65, low: 0x9a2f_eaa0_c55a_d015)
+
+    static let generation = Generation(
+        number: 3, length: 1000, contentType: "video/mp4",
+        validators: Validators(entityTag: EntityTag("\"v1\""), lastModified: "Wed, 01 Jan 2025 00:00:00 GMT"),
+        acceptsRanges: true, receivedAt: time, freshUntil: time)
+
+    static let asset = AssetSummary(
+        record: AssetRecord(
+            id: id, key: "/o/demo/a.mp4", origin: "demo", url: "https://media.example.com/a.mp4?signature=s3cret",
+            generation: generation, createdAt: time, lastAccessAt: time, hits: 2, isPinned: true, tags: ["one"],
+            ttl: .seconds(60)),
+        cachedBytes: 1000, diskBytes: 4096, filePath: "/data/a", activeReaders: 1, activeFills: 0)
+
+    static let bareAsset = AssetSummary(
+        record: AssetRecord(
+            id: id, key: "k", origin: "(url)", url: "https://media.example.com/b",
+            generation: Generation(receivedAt: time),
+            createdAt: time, lastAccessAt: time), cachedBytes: 0, diskBytes: 0)
+
+    static let timings = TransferTimings(
+        nameLookup: .milliseconds(1), connect: .milliseconds(2), tls: nil, firstByte: .milliseconds(9),
+        total: .milliseconds(10))
+
+    static let probe = ProbeReport(
+        assetID: id, key: "k", url: "https://media.example.com/a.mp4", finalURL: "https://media.example.com/a.mp4",
+        generation: generation, uti: "public.mpeg-4", cachedBytes: 0, method: .head, upstreamStatus: 200, redirects: 1,
+        timings: timings)
+
+    static let job = JobSnapshot(
+        record: JobRecord(
+            id: "5e884898da28047151d0e56f8dc62927", state: .running, label: "tonight", priority: .high,
+            maxBytesPerSecond: 1000, timeout: .seconds(60), deadlineAt: time, createdAt: time, startedAt: time,
+            finishedAt: time, error: RecordedError(code: "internal", message: "No.")),
+        itemsTotal: 5, itemsDone: 1, itemsFailed: 1, itemsTimedOut: 1, itemsCancelled: 1, bytesTotal: 100,
+        bytesFromCache: 20, bytesFromUpstream: 30, bytesPerSecond: 10.4, eta: .seconds(5), version: 4)
+
+    static let items: [JobItemRecord] = [
+        JobItemRecord(
+            index: 0, reference: .url("https://media.example.com/a.mp4?signature=s3cret", key: "k"),
+            ranges: ["bytes=0-1"], state: .failed, assetID: id, attempts: 2, bytesTotal: 2, bytesFromCache: 1,
+            bytesFromUpstream: 1, error: RecordedError(code: "upstreamTimedOut", message: "Late.")),
+        JobItemRecord(index: 1, reference: .mounted(origin: "demo", path: "a.mp4", key: nil)),
+        JobItemRecord(index: 2, reference: .known(id)),
+    ]
+
+    static var figures: TrafficFigures {
+        var figures = TrafficFigures()
+        figures.requests = ["hit": 6, "miss": 3, "error": 1]
+        figures.servedFromCacheBytes = 75
+        figures.servedAfterFillBytes = 25
+        figures.upstreamBytes = 25
+        figures.fillsSucceeded = 3
+        return figures
+    }
+
+    static func stats(origins: [String] = ["demo"], capacityBytes: Int64? = 1000) -> StatsSnapshot {
+        StatsSnapshot(
+            startedAt: time, uptime: .seconds(60), all: figures, origins: origins.map { ($0, figures) },
+            store: .init(
+                assets: 1, extents: 2, cachedBytes: 3, diskBytes: 4, capacityBytes: capacityBytes, freeDiskBytes: 5),
+            fillsActive: 1, fillsQueued: 2, jobs: [.running: 1], evictions: 1, evictedBytes: 10)
+    }
+
+    static let eviction = EvictionReport(
+        isDryRun: true, freedBytes: 10, entries: [.init(assetID: id, key: "k", ranges: [0..<10], bytes: 10)], assets: 1)
+
+    static var origin: Origin {
+        var settings = OriginSettings(baseURL: "https://media.example.com")
+        settings.headers = ["Authorization": "Bearer s3cret"]
+        settings.freshness = .ttl(.seconds(60))
+        settings.keyQuery = .include(["v"])
+        settings.maxBytesPerSecond = 1000
+        settings.tls = TLSSettings(caFile: "/ca.pem", verify: true)
+        return Origin(name: "demo", settings: settings)
+    }
+}
