@@ -10,6 +10,7 @@ let settings: [SwiftSetting] = [
 let collections: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
@@ -65,12 +66,13 @@ let package = Package(
         .executableTarget(
             name: "LarderServer",
             dependencies: [
-                "CacheCore", "CacheStore", "CurlUpstream", "CacheEngine", "CacheAPI", logging, lifecycle,
+                "CacheCore", "CacheStore", "CurlUpstream", "CacheEngine", "CacheAPI", logging, lifecycle, signals,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Yams", package: "Yams"),
             ],
-            swiftSettings: settings),
+            swiftSettings: settings, plugins: ["EmbedDocument"]),
+        .plugin(name: "EmbedDocument", capability: .buildTool()),
         .target(
             name: "CacheTestKit",
             dependencies: ["CacheCore", "CacheStore", "CacheEngine", "CurlUpstream", nio, nioPosix],

@@ -1,5 +1,86 @@
-/// The service as a whole.
+import CacheAPI
+import CacheCore
+import CacheEngine
+import CacheStore
+import CurlUpstream
+import Dispatch
+import Logging
+import ServiceLifecycle
+import UnixSignals
+
+/// The service as a whole: opens the store, starts the rooms, serves until told to stop.
 enum Larder {
-    /// Serves until the process is told to stop.
-    static func serve(settings: LarderSettings) async throws {}
+    /// Serves until SIGTERM or SIGINT; then requests in progress are finished, for as long as the drain time allows, and
+    /// everything is committed. Throws what keeps it from starting.
+    static func serve(settings: LarderSettings) async throws {
+        ProcessLimits.prepare()
+        let logger = Logger(label: "larder")
+        let store = try Store.open(directory: settings.dataDirectory, wallClock: SystemWallClock(), logger: logger)
+        let pool = CurlWorkerPool(settings: settings.pool, logger: logger)
+        let cache = AssetCache(
+            doors: AssetCache.Doors(
+                store: store, upstream: pool, clock: ContinuousClock(), wallClock: SystemWallClock(),
+                chance: SystemChance(), logger: logger),
+            settings: settings.cache)
+        try await cache.prepare()
+        let server = try makeApplication(
+            cache: cache, settings: settings.counter(openAPI: EmbeddedDocument.openAPI), chance: SystemChance(),
+            clock: ContinuousClock(), logger: logger
+        ) { port in
+            logger.notice(
+                "serving", metadata: ["address": "\(settings.listen.address.host):\(port ?? 0)"])
+        }
+        var configuration = ServiceGroupConfiguration(
+            services: [
+                .init(service: CacheService(cache: cache)),
+                .init(service: server),
+                .init(service: ReadinessService(cache: cache)),
+            ],
+            gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        configuration.maximumGracefulShutdownDuration = settings.limits.drainTimeout + .seconds(5)
+        let outcome = await Result.of { try await ServiceGroup(configuration: configuration).run() }
+        await close(pool, store, logger: logger)
+        try outcome.get()
+    }
+
+    /// Joins the upstream's threads, away from the shared pool, and closes the catalog.
+    private static func close(_ pool: CurlWorkerPool, _ store: Store, logger: Logger) async {
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                pool.shutdown()
+                continuation.resume()
+            }
+        }
+        do {
+            try store.close()
+            logger.notice("stopped")
+        } catch {
+            logger.error("the catalog was not closed in order", metadata: ["error": "\(error)"])
+        }
+    }
+}
+
+/// The cache's own work, as long as the service runs.
+private struct CacheService: Service {
+    let cache: AssetCache
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown { await cache.run() }
+    }
+}
+
+/// Listed last and so told first: readiness turns false before the server stops taking connections.
+private struct ReadinessService: Service {
+    let cache: AssetCache
+
+    func run() async throws {
+        try await gracefulShutdown()
+        cache.drain()
+    }
+}
+
+extension Result where Failure == any Error {
+    fileprivate static func of(_ body: () async throws -> Success) async -> Self {
+        do { return .success(try await body()) } catch { return .failure(error) }
+    }
 }

@@ -1,0 +1,43 @@
+import CacheAPI
+import CacheCore
+import CacheEngine
+import CurlUpstream
+
+extension LarderSettings {
+    /// What the upstream's worker pool is built from.
+    var pool: CurlPoolSettings {
+        var pool = CurlPoolSettings(maxTransfers: upstream.maxTransfers)
+        if let workers = upstream.workers { pool.workers = workers }
+        pool.userAgent = "larder/" + LarderCommand.version
+        return pool
+    }
+
+    /// What the cache is built from.
+    var cache: AssetCache.Settings {
+        AssetCache.Settings(
+            policy: policy, absolute: urlOrigin, allowedHosts: HostPatterns(upstream.allowedHosts), origins: origins,
+            jobConcurrency: jobConcurrency)
+    }
+
+    /// What the counter is built from.
+    func counter(openAPI: String) -> APISettings {
+        var tls: APISettings.TLS?
+        if let certificate = listen.certificateFile, let key = listen.keyFile {
+            tls = APISettings.TLS(certificateFile: certificate, keyFile: key)
+        }
+        let tokens: [(token: String, scope: AccessScope)] =
+            [access.token.map { ($0.exposed, .admin) }, access.readToken.map { ($0.exposed, .read) }].compactMap { $0 }
+        let origins: CORSRules.Origins =
+            if cors.allowedOrigins.contains("*") { .any } else if cors.allowedOrigins.isEmpty { .none } else {
+                .these(Set(cors.allowedOrigins))
+            }
+        return APISettings(
+            host: listen.address.host, port: listen.address.port, tls: tls,
+            access: AccessRules(tokens: tokens, allowUnauthenticated: access.allowUnauthenticated),
+            cors: CORSRules(origins: origins),
+            limits: APISettings.Limits(
+                bodyBytes: limits.bodyBytes, urlBytes: limits.urlBytes, headerBytes: limits.headerBytes,
+                headerTimeout: limits.headerTimeout, idleTimeout: limits.idleTimeout),
+            version: LarderCommand.version, openAPI: openAPI)
+    }
+}

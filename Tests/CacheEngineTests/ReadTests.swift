@@ -1,0 +1,197 @@
+import CacheCore
+import CacheEngine
+import CacheTestKit
+import Testing
+
+@Suite struct ReadTests {
+    let directory: TemporaryDirectory
+    let upstream: LoopbackUpstream
+    let asset = LoopbackAsset(size: 3 << 20)
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        upstream = try LoopbackUpstream()
+        upstream.serve("/a.mp4", asset)
+    }
+
+    func makeCache(_ change: (inout OriginSettings) -> Void = { _ in }) throws -> TestCache {
+        var origin = TestCache.origin(upstream)
+        change(&origin.settings)
+        return try TestCache(directory: directory.path, origins: [origin])
+    }
+
+    @Test func aColdRangeCostsOneRequestAndTheSecondReadNone() async throws {
+        try await makeCache().run { cache in
+            let cold = try await cache.body(of: "a.mp4", 1000..<5000)
+            let warm = try await cache.body(of: "a.mp4", 1000..<5000)
+
+            #expect(cold.status == 206)
+            #expect(cold.bytes == asset.bytes(1000..<5000))
+            #expect(cold.outcome.requestClass == .miss)
+            #expect(warm.bytes == cold.bytes)
+            #expect(warm.outcome.requestClass == .hit)
+            #expect(upstream.requests.map(\.range) == [1000..<5000])
+        }
+    }
+
+    @Test func aWholeAssetIsFetchedInBoundedWindowsNoneTwice() async throws {
+        try await makeCache().run { cache in
+            let whole = try await cache.body(of: "a.mp4")
+
+            #expect(whole.status == 200)
+            #expect(whole.bytes == asset.bytes(0..<asset.size))
+            #expect(upstream.requestedBytes("/a.mp4") == asset.size)
+            #expect(upstream.requests.first?.range == 0..<(512 << 10))
+        }
+    }
+
+    @Test func onlyTheGapsOfAPartlyCachedRangeAreFetched() async throws {
+        try await makeCache().run { cache in
+            _ = try await cache.body(of: "a.mp4", 2000..<3000)
+            let partial = try await cache.body(of: "a.mp4", 1000..<4000)
+
+            #expect(partial.bytes == asset.bytes(1000..<4000))
+            #expect(partial.outcome.requestClass == .partial)
+            #expect(upstream.requests.map(\.range) == [2000..<3000, 1000..<2000, 3000..<4000])
+        }
+    }
+
+    @Test func aSuffixAndARangeSetAreAnswered() async throws {
+        try await makeCache().run { cache in
+            let suffix = try await cache.body(of: "a.mp4", headers: ["Range": "bytes=-100"])
+            let set = try await cache.body(of: "a.mp4", headers: ["Range": "bytes=0-9,100-109"])
+
+            #expect(suffix.bytes == asset.bytes((asset.size - 100)..<asset.size))
+            #expect(set.status == 206)
+            #expect(String(decoding: set.bytes, as: UTF8.self).contains("Content-Range: bytes 100-109/\(asset.size)"))
+        }
+    }
+
+    @Test func concurrentReadersOfOneGapShareOneTransfer() async throws {
+        try await makeCache().run { cache in
+            let bodies = try await withThrowingTaskGroup(of: [UInt8].self) { group in
+                for _ in 0..<20 { group.addTask { try await cache.body(of: "a.mp4", 0..<400_000).bytes } }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+
+            #expect(bodies.allSatisfy { $0 == asset.bytes(0..<400_000) })
+            #expect(upstream.requestedBytes("/a.mp4") == 400_000)
+        }
+    }
+
+    @Test func aBrokenTransferResumesFromTheNextMissingByte() async throws {
+        upstream.failNext("/a.mp4", .cut(after: 100_000))
+        try await makeCache().run { cache in
+            let read = try await cache.body(of: "a.mp4", 0..<300_000)
+
+            #expect(read.bytes == asset.bytes(0..<300_000))
+            #expect(upstream.requests.map(\.range) == [0..<300_000, 100_000..<300_000])
+        }
+    }
+
+    @Test func whatWasReadBeforeARestartIsAHitAfterIt() async throws {
+        try await makeCache().run { cache in _ = try await cache.body(of: "a.mp4", 10..<2_000_000) }
+        try await makeCache().run { cache in
+            let again = try await cache.body(of: "a.mp4", 10..<2_000_000)
+
+            #expect(again.bytes == asset.bytes(10..<2_000_000))
+            #expect(again.outcome.requestClass == .hit)
+            #expect(upstream.requestedBytes("/a.mp4") == 1_999_990)
+        }
+    }
+
+    @Test func anUpstreamWithoutRangesServesEverybodyByOneTransfer() async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 3 << 20, acceptsRanges: false))
+        try await makeCache().run { cache in
+            let bytes = try await cache.body(of: "a.mp4", 2_000_000..<2_000_100).bytes
+
+            #expect(bytes == asset.bytes(2_000_000..<2_000_100))
+            #expect(upstream.requests.count == 1)
+        }
+    }
+
+    @Test(arguments: [LoopbackAsset.Framing.chunked, .untilClose])
+    func aBodyOfUnknownLengthIsServedAndItsLengthLearnt(_ framing: LoopbackAsset.Framing) async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 700_000, acceptsRanges: false, framing: framing))
+        try await makeCache().run { cache in
+            let whole = try await cache.body(of: "a.mp4")
+            let range = try await cache.body(of: "a.mp4", 699_000..<700_000)
+
+            #expect(whole.bytes == asset.bytes(0..<700_000))
+            #expect(range.status == 206)
+            #expect(range.outcome.requestClass == .hit)
+        }
+    }
+
+    @Test func anAssetWithoutValidatorsIsNeverPutTogetherFromTwoTransfers() async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 3 << 20, etag: nil, lastModified: nil))
+        try await makeCache().run { cache in
+            let whole = try await cache.body(of: "a.mp4")
+
+            #expect(whole.bytes == asset.bytes(0..<asset.size))
+            #expect(upstream.requests.map { $0.headers["Range"] } == ["bytes=0-524287", nil])
+        }
+    }
+
+    @Test func aChangedUpstreamOpensANewGenerationAndNeverMixesTwo() async throws {
+        try await makeCache().run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<1000)
+            let next = LoopbackAsset(size: 3 << 20, seed: 99, etag: "\"v2\"")
+            upstream.serve("/a.mp4", next)
+            let begunOnOldBytes = await #expect(throws: CacheError.self) {
+                try await cache.body(of: "a.mp4", 500..<2000)
+            }
+            let read = try await cache.body(of: "a.mp4", 500..<2000)
+
+            #expect(begunOnOldBytes?.code == .assetChanged)
+            #expect(read.bytes == next.bytes(500..<2000))
+        }
+    }
+
+    @Test func aReadWhoseFirstByteIsOfTheNewGenerationIsBegunAnew() async throws {
+        try await makeCache().run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<1000)
+            let next = LoopbackAsset(size: 3 << 20, seed: 99, etag: "\"v2\"")
+            upstream.serve("/a.mp4", next)
+            let read = try await cache.body(of: "a.mp4", 1000..<2000)
+
+            #expect(read.bytes == next.bytes(1000..<2000))
+        }
+    }
+
+    @Test func staleBytesAreConfirmedBeforeTheyAreServed() async throws {
+        let test = try makeCache()
+        try await test.run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<1000)
+            test.wallClock.advance(by: .seconds(4000))
+            let read = try await cache.body(of: "a.mp4", 0..<1000)
+
+            #expect(read.bytes == asset.bytes(0..<1000))
+            #expect(read.outcome.requestClass == .revalidated)
+            #expect(upstream.requests.map(\.status) == [206, 304])
+        }
+    }
+
+    @Test func aRangeBeyondTheEndIsRefusedWithTheLength() async throws {
+        try await makeCache().run { cache in
+            let unknown = await #expect(throws: CacheError.self) {
+                try await cache.body(of: "a.mp4", 9_000_000..<9_000_001)
+            }
+            _ = try await cache.body(of: "a.mp4", 0..<10)
+            let known = try await cache.body(of: "a.mp4", 9_000_000..<9_000_001)
+
+            #expect(unknown?.code == .rangeNotSatisfiable(length: asset.size))
+            #expect(known.status == 416)
+        }
+    }
+
+    @Test func aMissingAssetIsToldWithItsStatusAndNotKept() async throws {
+        try await makeCache().run { cache in
+            let error = await #expect(throws: CacheError.self) { try await cache.body(of: "none.mp4", 0..<10) }
+            let page = try await cache.assets(AssetQuery())
+
+            #expect(error?.code == .upstreamRefused(status: 404))
+            #expect(page.items.isEmpty)
+        }
+    }
+}

@@ -1,0 +1,80 @@
+package import CacheCore
+package import CacheEngine
+package import CacheStore
+package import CurlUpstream
+import Logging
+import NIOCore
+
+/// A whole cache over real parts: a store in a directory of its own, libcurl, and an upstream on the loopback.
+package final class TestCache: Sendable {
+    package let cache: AssetCache
+    package let store: Store
+    package let pool: CurlWorkerPool
+    package let wallClock: ManualWallClock
+
+    package init(
+        directory: String, origins: [Origin] = [], policy: PolicySettings = TestCache.policy,
+        wallClock: ManualWallClock = ManualWallClock()
+    ) throws {
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        self.wallClock = wallClock
+        store = try Store.open(directory: directory, wallClock: wallClock, logger: logger)
+        pool = CurlWorkerPool(logger: logger)
+        var absolute = OriginSettings(baseURL: "http://127.0.0.1")
+        absolute.allowPrivateAddresses = true
+        cache = AssetCache(
+            doors: AssetCache.Doors(
+                store: store, upstream: pool, clock: ContinuousClock(), wallClock: wallClock, chance: SeededChance(),
+                logger: logger),
+            settings: AssetCache.Settings(
+                policy: policy, absolute: absolute, allowedHosts: HostPatterns(["127.0.0.1:*"]), origins: origins))
+    }
+
+    /// A policy under which nothing is evicted by chance.
+    package static var policy: PolicySettings { PolicySettings(capacityBytes: nil, minFreeDiskBytes: 0) }
+
+    /// Runs the cache and its services for as long as `body` takes, then shuts everything down.
+    package func run<Value: Sendable>(_ body: @Sendable (AssetCache) async throws -> Value) async throws -> Value {
+        try await cache.prepare()
+        let outcome = await withTaskGroup { group in
+            group.addTask { await self.cache.run() }
+            let outcome: Result<Value, any Error>
+            do { outcome = .success(try await body(self.cache)) } catch { outcome = .failure(error) }
+            group.cancelAll()
+            return outcome
+        }
+        pool.shutdown()
+        try store.close()
+        return try outcome.get()
+    }
+
+    /// An origin at `upstream` whose answers are fresh for an hour.
+    package static func origin(_ upstream: LoopbackUpstream, name: String = "media") -> Origin {
+        var settings = OriginSettings(baseURL: upstream.url(""))
+        settings.allowPrivateAddresses = true
+        settings.freshness = .ttl(.seconds(3600))
+        return Origin(name: name, settings: settings)
+    }
+}
+
+extension AssetCache {
+    /// Reads a range of a mounted asset to its end; nil as the range: no `Range`.
+    package func body(
+        of path: String, _ range: ByteRange? = nil, origin: String = "media", headers: HeaderList = [:]
+    ) async throws -> (outcome: ReadOutcome, status: Int, bytes: [UInt8]) {
+        var headers = headers
+        if let range { headers.set("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)") }
+        let read = try await read(
+            .mounted(origin: origin, path: path, key: nil), request: ContentRequest(headers: headers))
+        var bytes: [UInt8] = []
+        do {
+            while let buffer = try await read.next() { bytes += buffer.readableBytesView }
+        } catch {
+            read.finish(.failed(error))
+            throw error
+        }
+        read.finish(.sent)
+        return (read.outcome, read.plan.status, bytes)
+    }
+}
