@@ -4,6 +4,7 @@ import GRDB
 
 /// A part of a list of assets.
 package struct AssetPage: Hashable, Sendable {
+    /// An asset without its extents.
     package struct Item: Hashable, Sendable {
         package var record: AssetRecord
         package var cachedBytes: Int64
@@ -33,13 +34,14 @@ package struct AssetSelection: Hashable, Sendable {
     }
 }
 
+/// An asset that a purge would take, and what that frees.
 package struct SelectedAsset: Hashable, Sendable {
     package var id: AssetID
     package var cachedBytes: Int64
 }
 
 extension Catalog {
-    /// Throws `invalidField("cursor")` where the cursor is not one of a list in this order.
+    /// The next assets of a list. Throws `invalidField("cursor")` where the cursor is not one of a list in this order.
     package func assetPage(_ query: AssetQuery) async throws(CacheError) -> AssetPage {
         let list = "assets.\(query.sort.rawValue).\(query.isDescending ? "desc" : "asc")"
         let cursor = try Self.assetCursor(query.cursor, list: list)

@@ -55,6 +55,7 @@ extension Catalog {
         }
     }
 
+    /// What all rows add up to; pending work is not among it.
     package func totals() async throws(CacheError) -> CatalogTotals {
         try await read { db in
             let row = try Row.fetchOne(
@@ -106,6 +107,7 @@ package struct EvictionEntry: Hashable, Sendable {
     package var isPinned: Bool
 }
 
+/// What all rows add up to.
 package struct CatalogTotals: Hashable, Sendable {
     package var assets: Int
     package var extents: Int

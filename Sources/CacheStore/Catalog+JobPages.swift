@@ -2,7 +2,7 @@ package import CacheCore
 import GRDB
 
 extension Catalog {
-    /// Throws `invalidField("cursor")` where the cursor is not one of this list.
+    /// The next jobs of a list. Throws `invalidField("cursor")` where the cursor is not one of this list.
     package func jobPage(_ query: JobQuery) async throws(CacheError) -> JobPage {
         let limit = min(max(query.limit, 1), 1000)
         let end = try query.cursor.map { text throws(CacheError) in try PageCursor(text, list: "jobs").value }

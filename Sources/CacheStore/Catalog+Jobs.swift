@@ -47,6 +47,7 @@ extension Catalog {
         }
     }
 
+    /// Writes one item of a job. Answers false where the job is not known.
     @discardableResult
     package func updateItem(_ item: JobItemRecord, ofJob id: String) async throws(CacheError) -> Bool {
         try await updateItems([item], ofJob: id)

@@ -34,6 +34,7 @@ extension Catalog {
         }
     }
 
+    /// Nil where there is no origin of that name.
     package func origin(_ name: String) async throws(CacheError) -> Revised<Origin>? {
         let secrets = secrets
         return try await read { db in

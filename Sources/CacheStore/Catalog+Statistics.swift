@@ -36,6 +36,7 @@ extension Catalog {
         }
     }
 
+    /// Keeps one minute.
     package func appendMinute(at time: Timestamp, origin: String, counters: String) async throws(CacheError) {
         try await saveStatistics(minutes: [StatisticsMinute(at: time, origin: origin, counters: counters)])
     }
@@ -71,6 +72,7 @@ extension Catalog {
         }
     }
 
+    /// Keeps running totals; names that are not given stay as they are.
     package func saveCounterTotals(_ totals: [String: String]) async throws(CacheError) {
         try await saveStatistics(minutes: [], totals: totals)
     }

@@ -85,8 +85,17 @@ package final class Catalog: Sendable {
     }
 
     /// Runs `body` in one transaction that is durable when this returns, off the caller's thread.
-    func write<Value: Sendable>(_ body: @Sendable (Database) throws -> Value) async throws(CacheError) -> Value {
-        do { return try await pool.write(body) } catch { throw CacheError(database: error) }
+    ///
+    /// Not cancelled with the task: what ends a piece of work must be able to write down how it ended.
+    func write<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws(CacheError) -> Value {
+        let outcome = await withCheckedContinuation { continuation in
+            pool.asyncWrite(body) { _, outcome in
+                continuation.resume(returning: outcome.mapError { CacheError(database: $0) })
+            }
+        }
+        return try outcome.get()
     }
 
     func close() throws(CacheError) {

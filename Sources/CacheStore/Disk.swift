@@ -4,7 +4,9 @@ package import CacheCore
 ///
 /// Every function may block. Errors are made by `CacheError(errno:doing:path:)`; an interrupted call is made again.
 package protocol Disk: Sendable {
+    /// Opens a file that is no symbolic link; not inherited by child processes.
     func open(_ path: String, _ access: FileAccess) throws(CacheError) -> Descriptor
+    /// Gives the number back; what was written is not thereby on the device.
     func close(_ descriptor: Descriptor)
     /// Answers how many bytes were read, 0 at the end of the file; may be fewer than asked for.
     func read(
@@ -18,9 +20,11 @@ package protocol Disk: Sendable {
     ) throws(CacheError) -> Int
     /// Gives the blocks of `range` back; its bytes read as zeros, the file's size stays.
     func punch(_ descriptor: Descriptor, _ range: ByteRange) throws(CacheError)
+    /// Sets the file's size; what lies behind it is gone.
     func truncate(_ descriptor: Descriptor, to size: Int64) throws(CacheError)
     /// Returns when the file's bytes, and what is needed to read them, are on the device (`fdatasync`).
     func sync(_ descriptor: Descriptor) throws(CacheError)
+    /// Size and space of an open file, also of one that has no name any more.
     func status(_ descriptor: Descriptor) throws(CacheError) -> FileStatus
     /// Nil where there is no such file.
     func status(of path: String) throws(CacheError) -> FileStatus?
@@ -30,6 +34,7 @@ package protocol Disk: Sendable {
     func createDirectory(_ path: String) throws(CacheError) -> Bool
     /// Returns when the directory's entries are on the device.
     func syncDirectory(_ path: String) throws(CacheError)
+    /// Gives a file another name at once, in place of what had it.
     func rename(_ path: String, to newPath: String) throws(CacheError)
     /// Does nothing where there is no such file.
     func unlink(_ path: String) throws(CacheError)
@@ -56,6 +61,7 @@ package enum FileAccess: Sendable {
     case openOrCreate
 }
 
+/// How large a file is, and what it costs.
 package struct FileStatus: Hashable, Sendable {
     /// The offset behind the last byte.
     package var size: Int64

@@ -6,6 +6,7 @@ package struct JobQuery: Hashable, Sendable {
     package var label: String?
     /// 1…1000.
     package var limit: Int
+    /// Where the last page ended, as that page said.
     package var cursor: String?
 
     package init(state: JobState? = nil, label: String? = nil, limit: Int = 100, cursor: String? = nil) {
@@ -28,11 +29,13 @@ package struct JobSummary: Hashable, Sendable {
     package var bytesFromUpstream: Int64
 }
 
+/// A part of the list of jobs.
 package struct JobPage: Hashable, Sendable {
     package var items: [JobSummary]
     package var nextCursor: String?
 }
 
+/// A part of a job's items.
 package struct JobItemPage: Hashable, Sendable {
     package var items: [JobItemRecord]
     package var nextCursor: String?

@@ -58,6 +58,21 @@ import Testing
         #expect(try await !catalog.updateJob(job))
     }
 
+    @Test func aCancelledTaskCanStillWriteDownHowItEnded() async throws {
+        let catalog = try Shelf().store.catalog
+        var job = Self.fullJob("a")
+        _ = try await catalog.insertJob(job)
+        job.state = .cancelled
+
+        let task = Task { [job] in
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await catalog.updateJob(job)
+        }
+
+        #expect(try await task.value)
+        #expect(try await catalog.job("a")?.state == .cancelled)
+    }
+
     @Test func anIdempotencyKeyMakesOneJob() async throws {
         let catalog = try Shelf().store.catalog
         let key = IdempotencyKey(key: "k", bodyHash: "1")

@@ -23,6 +23,17 @@ import Testing
         for _ in 0..<3 { try Shelf(in: directory).store.close() }
     }
 
+    @Test func aClosedStoreFailsInsteadOfPretending() async throws {
+        let shelf = try Shelf()
+        try shelf.fill(1, 0..<10)
+        try shelf.store.close()
+
+        await #expect(throws: CacheError.self) { try await shelf.commits.flush() }
+        await #expect(throws: CacheError.self) { try await shelf.store.load(Shelf.id(1)) }
+        await #expect(throws: CacheError.self) { try await shelf.store.catalog.savePolicy(PolicySettings()) }
+        #expect(shelf.commits.pendingBytes == 10)
+    }
+
     @Test func onlyTheOwnerMayReadTheDirectoryAndTheKey() throws {
         let shelf = try Shelf()
         for (name, mode) in [("data", 0o700), ("data/secret.key", 0o600), ("data/larder.lock", 0o600)] {
