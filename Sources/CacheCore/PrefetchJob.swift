@@ -1,0 +1,228 @@
+import DequeModule
+
+/// One job of the schedule: its record, which items wait and which run, and what they add up to.
+struct PrefetchJob: Sendable {
+    typealias Run = PrefetchSchedule.Run
+    typealias Moment = PrefetchSchedule.Moment
+
+    /// Where a job stands in the order; the smaller goes first.
+    struct Place: Comparable {
+        let priority: JobPriority
+        /// The number of the run it got last; jobs of equal priority take turns.
+        var turn: UInt64
+        let arrival: UInt64
+
+        static func < (left: Place, right: Place) -> Bool {
+            (left.priority.rank, left.turn, left.arrival) < (right.priority.rank, right.turn, right.arrival)
+        }
+    }
+
+    /// How often an item is begun again because its asset changed under it.
+    private static let maxChanges = 2
+
+    private(set) var record: JobRecord
+    private(set) var place: Place
+    /// Items that wait, in order.
+    private(set) var queued: Deque<Int> = []
+    /// The run of each item at work.
+    private(set) var running: [Int: UInt64] = [:]
+    private(set) var tally = JobTally()
+    private var meter = RateMeter()
+    private var changes: [Int: Int] = [:]
+    private var version: Int64 = 0
+    private var unsavedItems: Set<Int> = []
+    private var isRecordSaved: Bool
+    /// When its timeout runs out, on the running clock.
+    private var limitAt: Duration?
+
+    init(_ record: JobRecord, arrival: UInt64, turn: UInt64, isChanged: Bool, at now: Moment) {
+        self.record = record
+        place = Place(priority: record.priority, turn: turn, arrival: arrival)
+        isRecordSaved = !isChanged
+        if isChanged { unsavedItems = Set(record.items.indices) }
+        if record.state == .running { self.record.state = .queued }
+        for index in record.items.indices {
+            if record.items[index].state == .running { self.record.items[index].state = .queued }
+            if self.record.items[index].state == .queued { queued.append(index) }
+            tally.add(self.record.items[index])
+        }
+        if let startedAt = record.startedAt { limit(startedAt: startedAt, at: now) }
+        meter.note(tally.bytesFromUpstream, at: now.uptime)
+        version = now.wall.milliseconds
+        if !record.state.isFinished { concludeIfOver(at: now) }
+    }
+
+    /// How long until its timeout or its deadline; zero where that has passed, nil where it has none or is finished.
+    func timeLeft(at now: Moment) -> Duration? {
+        guard !record.state.isFinished else { return nil }
+        let untilDeadline = record.deadlineAt.map { $0.since(now.wall) }
+        let untilLimit = limitAt.map { $0 - now.uptime }
+        return [untilDeadline, untilLimit].compactMap { $0 }.min().map { max(.zero, $0) }
+    }
+
+    func standing(at now: Moment) -> JobStanding {
+        var bare = record
+        bare.items = []
+        return JobStanding(
+            record: bare, tally: tally, bytesPerSecond: meter.bytesPerSecond(at: now.uptime), version: version)
+    }
+
+    // MARK: Running
+
+    mutating func begin(number: UInt64, at now: Moment) -> Run? {
+        guard let index = queued.popFirst() else { return nil }
+        place.turn = number
+        running[index] = number
+        if record.startedAt == nil { limit(startedAt: now.wall, at: now) }
+        record.startedAt = record.startedAt ?? now.wall
+        record.state = .running
+        change(index, at: now) { item in
+            item.state = .running
+            item.attempts += 1
+            item.error = nil
+        }
+        return Run(job: record.id, item: index, number: number)
+    }
+
+    mutating func progressed(_ run: Run, _ progress: PrefetchSchedule.Progress, at now: Moment) -> Bool {
+        guard running[run.item] == run.number else { return false }
+        change(run.item, at: now) { item in
+            item.assetID = progress.assetID ?? item.assetID
+            item.bytesTotal = progress.bytesTotal
+            item.bytesFromCache = progress.bytesFromCache
+            item.bytesFromUpstream = progress.bytesFromUpstream
+        }
+        return true
+    }
+
+    mutating func ended(_ run: Run, _ outcome: PrefetchSchedule.Outcome, at now: Moment) -> Bool {
+        guard running[run.item] == run.number else { return false }
+        running[run.item] = nil
+        switch outcome {
+        case .succeeded: finish(run.item, .succeeded, nil, at: now)
+        case .failed(let error): finish(run.item, .failed, error, at: now)
+        case .timedOut(let error): finish(run.item, .timedOut, error, at: now)
+        case .cancelled(let error): finish(run.item, .cancelled, error, at: now)
+        case .changed(let error) where changes[run.item, default: 0] >= Self.maxChanges:
+            finish(run.item, .failed, error, at: now)
+        case .changed:
+            changes[run.item, default: 0] += 1
+            putBack(run.item, at: now)
+            change(run.item, at: now) { item in
+                item.bytesTotal = nil
+                item.bytesFromCache = 0
+                item.bytesFromUpstream = 0
+            }
+        case .interrupted: putBack(run.item, at: now)
+        }
+        concludeIfOver(at: now)
+        return true
+    }
+
+    /// Puts what runs back into the queue; answers whether there was anything.
+    mutating func requeue(at now: Moment) -> Bool {
+        guard record.state == .running else { return false }
+        for index in running.keys.sorted(by: >) { putBack(index, at: now) }
+        running = [:]
+        record.state = .queued
+        touch(at: now)
+        return true
+    }
+
+    /// Ends it early; answers the runs to be stopped, nil where it is finished.
+    mutating func end(as state: JobState, because error: RecordedError?, at now: Moment) -> [Run]? {
+        guard !record.state.isFinished else { return nil }
+        let runs = running.map { Run(job: record.id, item: $0.key, number: $0.value) }
+        for index in Array(running.keys) + Array(queued) { finish(index, state, error, at: now) }
+        running = [:]
+        queued = []
+        conclude(as: state, because: error, at: now)
+        return runs
+    }
+
+    // MARK: Writing down
+
+    var isSaved: Bool { isRecordSaved && unsavedItems.isEmpty }
+
+    mutating func takeChange() -> PrefetchSchedule.Change? {
+        guard !isSaved else { return nil }
+        let items = unsavedItems.sorted().map { record.items[$0] }
+        unsavedItems = []
+        isRecordSaved = true
+        var bare = record
+        bare.items = []
+        return PrefetchSchedule.Change(job: bare, items: items)
+    }
+
+    mutating func restore(_ change: PrefetchSchedule.Change) {
+        isRecordSaved = false
+        unsavedItems.formUnion(change.items.map(\.index))
+    }
+
+    // MARK: Parts
+
+    private mutating func limit(startedAt: Timestamp, at now: Moment) {
+        limitAt = record.timeout.map { now.uptime + $0 - max(.zero, now.wall.since(startedAt)) }
+    }
+
+    private mutating func putBack(_ index: Int, at now: Moment) {
+        queued.prepend(index)
+        change(index, at: now) { $0.state = .queued }
+    }
+
+    private mutating func finish(_ index: Int, _ state: JobState, _ error: RecordedError?, at now: Moment) {
+        change(index, at: now) { item in
+            item.state = state
+            item.error = error
+        }
+    }
+
+    private mutating func change(_ index: Int, at now: Moment, _ body: (inout JobItemRecord) -> Void) {
+        tally.remove(record.items[index])
+        body(&record.items[index])
+        tally.add(record.items[index])
+        unsavedItems.insert(index)
+        meter.note(tally.bytesFromUpstream, at: now.uptime)
+        touch(at: now)
+    }
+
+    /// Versions go by the wall clock where they can, so that they also grow across a restart.
+    private mutating func touch(at now: Moment) {
+        isRecordSaved = false
+        version = max(version + 1, now.wall.milliseconds)
+    }
+
+    private mutating func concludeIfOver(at now: Moment) {
+        guard queued.isEmpty, running.isEmpty else { return }
+        let outcome: JobState =
+            tally[.failed] > 0
+            ? .failed : tally[.timedOut] > 0 ? .timedOut : tally[.cancelled] > 0 ? .cancelled : .succeeded
+        conclude(as: outcome, because: firstError(of: outcome), at: now)
+    }
+
+    private mutating func conclude(as state: JobState, because error: RecordedError?, at now: Moment) {
+        record.state = state
+        record.error = error
+        record.finishedAt = now.wall
+        touch(at: now)
+    }
+
+    private func firstError(of state: JobState) -> RecordedError? {
+        guard state != .succeeded else { return nil }
+        guard let first = record.items.first(where: { $0.state == state })?.error else { return nil }
+        guard tally[state] > 1 else { return first }
+        return RecordedError(
+            code: first.code, message: "\(tally[state]) of \(record.items.count) items; the first: \(first.message)")
+    }
+}
+
+extension JobPriority {
+    /// The smaller goes first.
+    fileprivate var rank: Int {
+        switch self {
+        case .high: 0
+        case .normal: 1
+        case .low: 2
+        }
+    }
+}

@@ -1,0 +1,319 @@
+import CacheCore
+import Testing
+
+@Suite struct PrefetchScheduleTests {
+    typealias Moment = PrefetchSchedule.Moment
+    typealias Run = PrefetchSchedule.Run
+
+    private static let error = RecordedError(code: "upstreamRefused", message: "The upstream answered 404.")
+
+    private static func moment(_ seconds: Int64 = 0) -> Moment {
+        Moment(wall: Timestamp(seconds: 1_000_000 + seconds), uptime: .seconds(seconds))
+    }
+
+    private static func job(
+        _ id: String, items: Int = 1, priority: JobPriority = .normal, timeout: Duration? = nil,
+        deadlineAt: Timestamp? = nil
+    ) -> JobRecord {
+        JobRecord(
+            id: id, priority: priority, timeout: timeout, deadlineAt: deadlineAt, createdAt: moment().wall,
+            items: (0..<items).map { JobItemRecord(index: $0, reference: .url("http://up.test/\($0)", key: nil)) })
+    }
+
+    private static func opened(_ concurrency: Int, _ jobs: JobRecord...) -> (PrefetchSchedule, [Run]) {
+        var schedule = PrefetchSchedule(concurrency: concurrency)
+        for job in jobs { _ = schedule.add(job, at: moment()) }
+        let runs = schedule.open(at: moment()).starts
+        return (schedule, runs)
+    }
+
+    /// Runs everything to its end, one at a time; answers the order in which items began.
+    private static func order(_ schedule: inout PrefetchSchedule, _ first: [Run]) -> [String] {
+        var waiting = first
+        var order: [String] = []
+        while !waiting.isEmpty {
+            let run = waiting.removeFirst()
+            order.append("\(run.job)\(run.item)")
+            waiting += schedule.ended(run, .succeeded, at: moment()).starts
+        }
+        return order
+    }
+
+    @Test func nothingStartsBeforeTheScheduleIsOpen() {
+        var schedule = PrefetchSchedule(concurrency: 2)
+
+        let actions = schedule.add(Self.job("a"), at: Self.moment())
+
+        #expect(actions == [.changed(job: "a")])
+        #expect(schedule.open(at: Self.moment()).starts.map(\.job) == ["a"])
+    }
+
+    @Test func urgentJobsGoFirst() {
+        var (schedule, first) = Self.opened(
+            1, Self.job("l", priority: .low), Self.job("n"), Self.job("h", priority: .high))
+
+        #expect(Self.order(&schedule, first) == ["h0", "n0", "l0"])
+    }
+
+    @Test func jobsOfEqualPriorityTakeTurnsTheOldestFirst() {
+        var (schedule, first) = Self.opened(1, Self.job("a", items: 3), Self.job("b", items: 2), Self.job("c"))
+
+        #expect(Self.order(&schedule, first) == ["a0", "b0", "c0", "a1", "b1", "a2"])
+    }
+
+    @Test func aJobThatComesLateWaitsForItsTurn() {
+        var (schedule, first) = Self.opened(1, Self.job("a", items: 2), Self.job("b", items: 2))
+        let second = schedule.ended(first[0], .succeeded, at: Self.moment()).starts
+
+        _ = schedule.add(Self.job("c"), at: Self.moment())
+
+        #expect(Self.order(&schedule, second) == ["b0", "a1", "b1", "c0"])
+    }
+
+    @Test func noMoreItemsRunThanTheLimitAllows() {
+        var (schedule, first) = Self.opened(3, Self.job("a", items: 5))
+        #expect(first.map(\.item) == [0, 1, 2])
+
+        let next = schedule.ended(first[1], .succeeded, at: Self.moment()).starts
+
+        #expect(next.map(\.item) == [3])
+        #expect(schedule.activeCount == 3)
+    }
+
+    @Test(arguments: [
+        ([PrefetchSchedule.Outcome.succeeded, .succeeded], JobState.succeeded),
+        ([.succeeded, .failed(error)], .failed),
+        ([.timedOut(error), .failed(error)], .failed),
+        ([.succeeded, .timedOut(error)], .timedOut),
+        ([.cancelled(error), .succeeded], .cancelled),
+        ([.cancelled(error), .timedOut(error)], .timedOut),
+    ])
+    func theJobsOutcomeFollowsFromItsItems(_ outcomes: [PrefetchSchedule.Outcome], _ state: JobState) {
+        var (schedule, runs) = Self.opened(2, Self.job("a", items: 2))
+
+        for (run, outcome) in zip(runs, outcomes) { _ = schedule.ended(run, outcome, at: Self.moment(7)) }
+
+        let job = schedule.standing(of: "a", at: Self.moment(7))?.record
+        #expect(job?.state == state)
+        #expect(job?.finishedAt == Self.moment(7).wall)
+        #expect((job?.error == nil) == (state == .succeeded))
+    }
+
+    @Test func anItemThatFailsHoldsUpNoOther() {
+        var (schedule, first) = Self.opened(1, Self.job("a", items: 2))
+
+        let next = schedule.ended(first[0], .failed(Self.error), at: Self.moment()).starts
+
+        #expect(next.map(\.item) == [1])
+        #expect(schedule.state(of: "a") == .running)
+    }
+
+    @Test func aChangedAssetIsBegunAgainTwiceThenTheItemFails() {
+        var (schedule, runs) = Self.opened(1, Self.job("a"))
+        var attempts: [Int?] = []
+        for _ in 0..<3 {
+            attempts.append(schedule.item(of: runs[0])?.attempts)
+            runs = schedule.ended(runs[0], .changed(Self.error), at: Self.moment()).starts + runs
+        }
+
+        #expect(attempts == [1, 2, 3])
+        #expect(schedule.state(of: "a") == .failed)
+        #expect(schedule.activeCount == 0)
+    }
+
+    @Test func cancellingStopsWhatRunsAndNeverStartsTheRest() {
+        var (schedule, first) = Self.opened(1, Self.job("a", items: 3), Self.job("b"))
+
+        let actions = schedule.cancel("a", at: Self.moment(2))
+
+        #expect(actions == [.stop(first[0]), .changed(job: "a")])
+        #expect(schedule.standing(of: "a", at: Self.moment(2))?.tally[.cancelled] == 3)
+        #expect(schedule.state(of: "a") == .cancelled)
+        let next = schedule.ended(first[0], .interrupted, at: Self.moment(3))
+        #expect(next.starts.map(\.job) == ["b"])
+        #expect(schedule.state(of: "a") == .cancelled)
+    }
+
+    @Test func aTimeoutRunsFromTheFirstItemsStart() {
+        var schedule = PrefetchSchedule(concurrency: 1)
+        _ = schedule.add(Self.job("a", items: 2, timeout: .seconds(10)), at: Self.moment())
+        #expect(schedule.nextLimit(at: Self.moment(50)) == nil)
+
+        let first = schedule.open(at: Self.moment(50)).starts
+
+        #expect(schedule.nextLimit(at: Self.moment(53)) == .seconds(7))
+        #expect(schedule.expire(at: Self.moment(59)).isEmpty)
+        #expect(schedule.expire(at: Self.moment(60)) == [.stop(first[0]), .changed(job: "a")])
+        let standing = schedule.standing(of: "a", at: Self.moment(60))
+        #expect(standing?.record.state == .timedOut)
+        #expect(standing?.record.error?.code == "upstreamTimedOut")
+        #expect(standing?.tally[.timedOut] == 2)
+    }
+
+    @Test func aDeadlineEndsEvenAJobThatNeverBegan() {
+        var schedule = PrefetchSchedule(concurrency: 1)
+        _ = schedule.add(Self.job("a", deadlineAt: Self.moment(5).wall), at: Self.moment())
+
+        _ = schedule.expire(at: Self.moment(5))
+
+        #expect(schedule.state(of: "a") == .timedOut)
+    }
+
+    @Test func aJobTakenUpAgainHasOnlyTheTimeThatIsLeft() {
+        var record = Self.job("a", timeout: .seconds(10))
+        record.state = .running
+        record.items[0].state = .running
+        record.startedAt = Self.moment(0).wall
+        var schedule = PrefetchSchedule(concurrency: 1)
+
+        _ = schedule.add(record, at: Self.moment(4))
+        let runs = schedule.open(at: Self.moment(4)).starts
+
+        #expect(runs.count == 1)
+        #expect(schedule.nextLimit(at: Self.moment(4)) == .seconds(6))
+    }
+
+    @Test func closingPutsWhatRunsBackIntoTheQueue() {
+        var (schedule, runs) = Self.opened(2, Self.job("a", items: 3))
+        _ = schedule.takeChanges()
+
+        let actions = schedule.close(at: Self.moment(1))
+
+        #expect(Set(actions) == Set(runs.map { .stop($0) } + [.changed(job: "a")]))
+        let change = schedule.takeChanges().first
+        #expect(change?.job.state == .queued)
+        #expect(change?.items.map(\.state) == [.queued, .queued])
+        #expect(schedule.ended(runs[0], .interrupted, at: Self.moment(2)).isEmpty)
+    }
+
+    @Test func whatARunTellsAfterItsItemEndedCountsForNothing() {
+        var (schedule, runs) = Self.opened(1, Self.job("a"))
+        _ = schedule.cancel("a", at: Self.moment())
+
+        let actions = schedule.progressed(runs[0], .init(bytesFromUpstream: 5), at: Self.moment())
+
+        #expect(actions.isEmpty)
+        #expect(schedule.standing(of: "a", at: Self.moment())?.tally.bytesFromUpstream == 0)
+    }
+
+    @Test func progressAddsUpAndTellsTheRate() {
+        var (schedule, runs) = Self.opened(2, Self.job("a", items: 2))
+        _ = schedule.progressed(
+            runs[0], .init(bytesTotal: 100, bytesFromCache: 10, bytesFromUpstream: 20), at: Self.moment(2))
+        #expect(schedule.standing(of: "a", at: Self.moment(2))?.tally.bytesTotal == nil)
+
+        _ = schedule.progressed(runs[1], .init(bytesTotal: 50, bytesFromUpstream: 20), at: Self.moment(4))
+
+        let standing = schedule.standing(of: "a", at: Self.moment(4))
+        #expect(standing?.tally.bytesTotal == 150)
+        #expect(standing?.tally.bytesFromCache == 10)
+        #expect(standing?.tally.bytesFromUpstream == 40)
+        #expect(standing?.bytesPerSecond == 10)
+    }
+
+    @Test func everyChangeHasALaterVersion() {
+        var (schedule, runs) = Self.opened(1, Self.job("a"))
+        var versions: [Int64] = []
+        for bytes in 1...5 as ClosedRange<Int64> {
+            _ = schedule.progressed(runs[0], .init(bytesFromUpstream: bytes), at: Self.moment())
+            versions += [schedule.standing(of: "a", at: Self.moment())?.version].compactMap { $0 }
+        }
+
+        #expect(versions.count == 5)
+        #expect(zip(versions, versions.dropFirst()).allSatisfy { $0 < $1 })
+    }
+
+    @Test func onlyWhatChangedIsWrittenDownAndWhatFailedToBeIsTakenAgain() {
+        var (schedule, runs) = Self.opened(1, Self.job("a", items: 3))
+
+        let changes = schedule.takeChanges()
+
+        #expect(changes.map { $0.items.map(\.index) } == [[runs[0].item]])
+        #expect(schedule.takeChanges().isEmpty)
+        schedule.restore(changes)
+        #expect(schedule.takeChanges() == changes)
+    }
+
+    @Test func aFinishedJobIsForgottenOnceItIsWrittenDown() {
+        var (schedule, runs) = Self.opened(1, Self.job("a"))
+        _ = schedule.ended(runs[0], .succeeded, at: Self.moment())
+
+        schedule.forgetFinished()
+        #expect(schedule.contains("a"))
+        _ = schedule.takeChanges()
+        schedule.forgetFinished()
+
+        #expect(!schedule.contains("a"))
+    }
+
+    @Test func aJobWhoseItemsAreAllFinishedIsConcludedWhenItIsTakenUp() {
+        var record = Self.job("a", items: 2)
+        record.state = .running
+        record.items[0].state = .succeeded
+        record.items[1].state = .succeeded
+        var schedule = PrefetchSchedule(concurrency: 1)
+
+        _ = schedule.add(record, at: Self.moment())
+
+        #expect(schedule.state(of: "a") == .succeeded)
+    }
+
+    @Test func aJobCanBeTakenInOnlyOnce() {
+        var schedule = PrefetchSchedule(concurrency: 1)
+        _ = schedule.add(Self.job("a"), at: Self.moment())
+
+        #expect(schedule.add(Self.job("a", items: 9), at: Self.moment()) == nil)
+    }
+
+    /// Random commands; whatever happens, counts add up, no item runs twice at once, and in the end all jobs are over.
+    @Test(arguments: [1, 2, 3] as [UInt64])
+    func randomHistoriesKeepTheBooksRight(seed: UInt64) {
+        var random = SeededRandom(seed: seed)
+        var schedule = PrefetchSchedule(concurrency: 3)
+        var running: Set<Run> = []
+        var ids: [String] = []
+        func take(_ actions: [PrefetchSchedule.Action]) {
+            for run in actions.starts {
+                #expect(!running.contains { ($0.job, $0.item) == (run.job, run.item) }, "seed \(seed)")
+                running.insert(run)
+            }
+            #expect(running.count <= 3, "seed \(seed)")
+        }
+        take(schedule.open(at: Self.moment()))
+        for step in 0..<2000 as Range<Int64> {
+            let now = Self.moment(step)
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0 where ids.count < 60:
+                ids.append("j\(ids.count)")
+                let priority = JobPriority.allCases.randomElement(using: &random) ?? .normal
+                let job = Self.job(ids[ids.count - 1], items: Int.random(in: 1...9, using: &random), priority: priority)
+                take(schedule.add(job, at: now) ?? [])
+            case 1: if let id = ids.randomElement(using: &random), step % 7 == 0 { take(schedule.cancel(id, at: now)) }
+            default:
+                guard let run = running.sorted(by: { $0.number < $1.number }).randomElement(using: &random) else {
+                    break
+                }
+                running.remove(run)
+                let outcomes: [PrefetchSchedule.Outcome] = [
+                    .succeeded, .succeeded, .failed(Self.error), .changed(Self.error), .interrupted,
+                ]
+                take(schedule.ended(run, outcomes.randomElement(using: &random) ?? .succeeded, at: now))
+            }
+        }
+        while let run = running.popFirst() { take(schedule.ended(run, .succeeded, at: Self.moment(3000))) }
+
+        for id in ids {
+            let standing = schedule.standing(of: id, at: Self.moment(3000))
+            #expect(standing?.record.state.isFinished == true, "seed \(seed) \(id)")
+            #expect(standing.map { $0.tally[.queued] + $0.tally[.running] } == 0, "seed \(seed) \(id)")
+        }
+    }
+}
+
+extension [PrefetchSchedule.Action] {
+    fileprivate var starts: [PrefetchSchedule.Run] {
+        compactMap { action in
+            if case .start(let run) = action { run } else { nil }
+        }
+    }
+}
