@@ -155,7 +155,7 @@ package final class CommitQueue: Sendable {
             for shard in Set(work.begun.values.compactMap { $0.file?.name?.shard }) {
                 try store.disk.syncDirectory(store.layout.shard(shard))
             }
-            let orphans = try store.catalog.commit(work)
+            let orphans = try commitWithReserve(work)
             failure = clear(work, orphans) ?? failure
         } catch {
             let earlier = work
@@ -164,6 +164,16 @@ package final class CommitQueue: Sendable {
             failure = error
         }
         return failure.map { .failure($0) } ?? .success(())
+    }
+
+    /// On a full disk the reserve makes room: what frees space must be committed first.
+    private func commitWithReserve(_ work: PendingWork) throws(CacheError) -> [FileName] {
+        do throws(CacheError) {
+            return try store.catalog.commit(work)
+        } catch {
+            guard error.code == .storageFull, try store.reserve.release() else { throw error }
+            return try store.catalog.commit(work)
+        }
     }
 
     /// Syncs every file that has grown.
@@ -198,6 +208,7 @@ package final class CommitQueue: Sendable {
         for cut in work.cuts.values {
             do throws(CacheError) { try cut.file.punchDoomed() } catch { failure = failure ?? error }
         }
+        do throws(CacheError) { try store.reserve.keep() } catch { failure = failure ?? error }
         return failure
     }
 }

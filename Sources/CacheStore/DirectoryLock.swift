@@ -10,7 +10,7 @@ final class DirectoryLock: Sendable {
 
     /// Takes the lock and writes this process's number into the file; throws `conflict`, naming the holder, where
     /// another process has it.
-    init(_ layout: StoreLayout, disk: any Disk) throws(CacheError) {
+    init(_ layout: StoreLayout, disk: any Disk, now: Timestamp) throws(CacheError) {
         let descriptor = try disk.open(layout.lock, .openOrCreate)
         do throws(CacheError) {
             guard try disk.lock(descriptor) else {
@@ -19,8 +19,10 @@ final class DirectoryLock: Sendable {
                     "The data directory \(layout.directory) is in use by \(Self.holder(descriptor, disk)). Stop it,"
                         + " or choose another directory.")
             }
-            try disk.truncate(descriptor, to: 0)
-            try disk.writeAll(descriptor, Array("\(getpid())\n".utf8))
+            // In place, always as long: on a full disk too.
+            let holder = "process \(getpid()) since \(RFC3339.format(now))"
+            let padding = String(repeating: " ", count: max(0, Self.lineLength - 1 - holder.utf8.count))
+            try disk.writeAll(descriptor, Array((holder + padding + "\n").utf8))
         } catch {
             disk.close(descriptor)
             throw error
@@ -41,8 +43,10 @@ final class DirectoryLock: Sendable {
 
     private static func holder(_ descriptor: Descriptor, _ disk: any Disk) -> String {
         // A holder that cannot be read is still a holder.
-        let text = (try? disk.readAll(descriptor, limit: 32)) ?? []
-        let number = String(decoding: text.prefix { $0 != 10 }, as: UTF8.self)
-        return Int(number).map { "process \($0)" } ?? "another process"
+        let line = (try? disk.readAll(descriptor, limit: Self.lineLength)) ?? []
+        let words = String(decoding: line, as: UTF8.self).split { $0 == " " || $0 == "\n" }
+        return words.first == "process" ? words.joined(separator: " ") : "another process"
     }
+
+    private static let lineLength = 64
 }

@@ -8,7 +8,7 @@ package final class Store: Sendable {
     package let layout: StoreLayout
     package let catalog: Catalog
     let disk: any Disk
-    let wallClock: any WallClock
+    let reserve: Reserve
     let logger: Logger
     /// Where slow work on files is done, so that no thread of the shared pool waits for the disk.
     let diskQueue = DispatchQueue(label: "larder.store.disk", qos: .utility, attributes: .concurrent)
@@ -17,15 +17,14 @@ package final class Store: Sendable {
     private let lastSerial: Atomic<Int64>
 
     private init(
-        layout: StoreLayout, disk: any Disk, wallClock: any WallClock, logger: Logger, lock: DirectoryLock,
-        catalog: Catalog
+        layout: StoreLayout, disk: any Disk, logger: Logger, lock: DirectoryLock, catalog: Catalog, reserve: Reserve
     ) {
         self.layout = layout
         self.disk = disk
-        self.wallClock = wallClock
         self.logger = logger
         self.lock = lock
         self.catalog = catalog
+        self.reserve = reserve
         lastSerial = Atomic(catalog.run << Self.serialBits)
     }
 
@@ -41,7 +40,7 @@ package final class Store: Sendable {
     ) throws(CacheError) -> Store {
         let layout = StoreLayout(directory: directory)
         _ = try disk.createDirectory(layout.directory)
-        let lock = try DirectoryLock(layout, disk: disk)
+        let lock = try DirectoryLock(layout, disk: disk, now: wallClock.now())
         try createShards(layout, disk)
         let isNew = try disk.status(of: layout.catalog) == nil
         let hasKey = try disk.status(of: layout.secretKey) != nil
@@ -49,10 +48,23 @@ package final class Store: Sendable {
             throw CacheError(
                 .storageCorrupt, "\(layout.secretKey) is missing, so the catalog beside it cannot be read.")
         }
-        let catalog = try Catalog(path: layout.catalog, secrets: SecretBox(layout, disk: disk))
+        let reserve = Reserve(layout, disk: disk)
+        let catalog = try openCatalog(layout, try SecretBox(layout, disk: disk), reserve)
+        try reserve.keep()
         try disk.syncDirectory(layout.directory)
         return Store(
-            layout: layout, disk: disk, wallClock: wallClock, logger: logger, lock: lock, catalog: catalog)
+            layout: layout, disk: disk, logger: logger, lock: lock, catalog: catalog, reserve: reserve)
+    }
+
+    private static func openCatalog(
+        _ layout: StoreLayout, _ secrets: SecretBox, _ reserve: Reserve
+    ) throws(CacheError) -> Catalog {
+        do throws(CacheError) {
+            return try Catalog(path: layout.catalog, secrets: secrets)
+        } catch {
+            guard error.code == .storageFull, try reserve.release() else { throw error }
+            return try Catalog(path: layout.catalog, secrets: secrets)
+        }
     }
 
     private static func createShards(_ layout: StoreLayout, _ disk: any Disk) throws(CacheError) {
