@@ -190,8 +190,7 @@ package struct FillLedger: Sendable {
         guard let index = fills.firstIndex(where: { $0.id == id }), position > fills[index].position else { return [] }
         let arrival = fills[index].position..<position
         fills[index].position = position
-        extents.insert(arrival)
-        failuresInARow = 0
+        if extents.insert(arrival) > 0 { failuresInARow = 0 }  // bytes that were there before are no progress
         return wakeWaiting { arrival.contains($0.lowerBound) }
     }
 
@@ -215,6 +214,11 @@ package struct FillLedger: Sendable {
         failuresInARow = 0
         let ledger = self
         return fail(code) { !ledger.isAwaited($0) }
+    }
+
+    /// An administrator stops the fills; whoever waits for one is told `code`.
+    package mutating func stopFills(because code: CacheError.Code) -> [Action] {
+        fail(code) { _ in true } + fills.map { .cut($0.id) }
     }
 
     // MARK: Eviction

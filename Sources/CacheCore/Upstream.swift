@@ -9,6 +9,20 @@ package protocol Upstream: Sendable {
     /// Takes an absolute URL apart, as the fetching parser does; throws `.malformedRequest` with what is wrong where it
     /// is no http or https URL, or holds user info.
     func parse(url: String) throws(CacheError) -> UpstreamURL
+
+    /// How many transfers are under way, and how many queue for a place.
+    var load: TransferLoad { get }
+}
+
+/// Transfers at one moment.
+package struct TransferLoad: Hashable, Sendable {
+    package var active: Int
+    package var queued: Int
+
+    package init(active: Int = 0, queued: Int = 0) {
+        self.active = active
+        self.queued = queued
+    }
 }
 
 /// A transfer under way.

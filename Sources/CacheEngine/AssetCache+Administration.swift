@@ -136,7 +136,7 @@ extension AssetCache {
     private static let deleted = CacheError(.assetChanged, "The asset was deleted by an administrator.")
 
     private func held(_ id: AssetID) async throws(CacheError) -> OpenAsset {
-        guard let asset = try await openKnown(id) else { throw Self.unknown(id) }
+        guard let asset = try await evictor.openKnown(id) else { throw Self.unknown(id) }
         guard asset.record != nil else {
             context.openAssets.release(asset)
             throw Self.unknown(id)

@@ -24,11 +24,4 @@ extension AssetCache {
         }
         return context.openAssets.acquire(orInsert: opened ?? OpenAsset(target: target, context: context))
     }
-
-    /// A known asset, held until it is released; nil where nobody knows it.
-    func openKnown(_ id: AssetID) async throws(CacheError) -> OpenAsset? {
-        if let asset = context.openAssets.acquire(id) { return asset }
-        guard let stored = try await context.store.catalog.asset(id) else { return nil }
-        return try await open(try resolver.target(of: stored.record))
-    }
 }

@@ -25,6 +25,7 @@ extension AssetCache {
     package func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.context.commits.run(clock: self.clock) }
+            group.addTask { await self.prefetch.run(in: self) }
             group.addTask { await self.logged("reconciliation failed", self.takeStock) }
             group.addTask {
                 for await _ in self.context.space.shortage {
@@ -37,6 +38,7 @@ extension AssetCache {
         }
         await logged("the last minute's figures were not kept", recordMinute)
         await logged("the last commit failed", context.commits.flush)
+        context.openAssets.close(context.openAssets.all)
         await context.diskThreads.shutdown()
     }
 

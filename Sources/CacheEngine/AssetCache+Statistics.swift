@@ -9,6 +9,7 @@ extension AssetCache {
         let (used, capacity) = context.space.with { ($0.usedBytes, $0.settings.capacityBytes) }
         let evictions = context.counters.evictions
         let now = context.wallClock.now()
+        let load = context.upstream.load
         return StatsSnapshot(
             startedAt: startedAt, uptime: now.since(startedAt),
             all: figures.reduce(into: TrafficFigures()) { $0.add($1.value) },
@@ -17,7 +18,7 @@ extension AssetCache {
                 assets: Int64(totals.assets), extents: Int64(totals.extents), cachedBytes: totals.cachedBytes,
                 diskBytes: used,
                 capacityBytes: capacity, freeDiskBytes: free),
-            fillsActive: context.openAssets.all.reduce(0) { $0 + $1.look { $0.ledger.fillCount } }, fillsQueued: 0,
+            fillsActive: load.active, fillsQueued: load.queued,
             jobs: try await context.store.catalog.jobCounts().mapValues { Int64($0) }, evictions: evictions.count,
             evictedBytes: evictions.bytes)
     }

@@ -56,6 +56,7 @@ package final class AssetCache: Sendable {
     let resolver: AssetResolver
     let origins: OriginTable
     let evictor: Evictor
+    let prefetch: PrefetchQueue
     let recorder = StatsRecorder()
     let clock: any Clock<Duration>
     let startedAt: Timestamp
@@ -76,6 +77,9 @@ package final class AssetCache: Sendable {
         origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)
         resolver = AssetResolver(origins: origins, upstream: doors.upstream, catalog: doors.store.catalog)
         evictor = Evictor(context: context, resolver: resolver)
+        prefetch = PrefetchQueue(
+            catalog: doors.store.catalog, concurrency: settings.jobConcurrency, clock: doors.clock,
+            wallClock: doors.wallClock, logger: doors.logger)
         clock = doors.clock
         startedAt = doors.wallClock.now()
         self.settings = settings
@@ -112,20 +116,25 @@ package final class AssetCache: Sendable {
 
     /// Begins anew where the asset turns out to be another one before its first byte was sent.
     private func begin(_ target: AssetTarget, _ request: ContentRequest) async throws(CacheError) -> ContentRead {
+        let began = context.wallClock.now()
         var tries = 3
         while true {
             let asset = try await open(target)
             do {
-                return try await begin(asset, request)
+                return try await begin(asset, request, since: began)
             } catch  where error.code == .assetChanged && tries > 1 {
                 tries -= 1
             }
         }
     }
 
-    private func begin(_ asset: OpenAsset, _ request: ContentRequest) async throws(CacheError) -> ContentRead {
+    /// `began`: when the request came; what the upstream said since then needs no confirmation.
+    private func begin(
+        _ asset: OpenAsset, _ request: ContentRequest, since began: Timestamp
+    ) async throws(CacheError) -> ContentRead {
         let before = asset.look { state in (isKnown: state.record != nil, isSettling: !state.fills.isEmpty) }
-        let isFresh = asset.record?.generation.isFresh(at: context.wallClock.now()) ?? true
+        let known = asset.record?.generation
+        let isFresh = known.map { $0.isFresh(at: began) || $0.receivedAt >= began } ?? true
         let reader: FillLedger.ReaderID
         do {
             reader = try asset.join(

@@ -27,6 +27,14 @@ struct AssetResolver: Sendable {
         )
     }
 
+    /// The target of a record for whoever fetches nothing: its origin need not be mounted any more.
+    func shelved(_ record: AssetRecord) -> AssetTarget {
+        let settings = origins[record.origin]?.origin.settings ?? origins.absolute
+        return AssetTarget(
+            id: record.id, key: record.key, originName: record.origin, settings: settings, url: record.url,
+            path: record.url.withoutQuery)
+    }
+
     private func absolute(_ text: String, key: String?) throws(CacheError) -> AssetTarget {
         let url = try upstream.parse(url: text)
         try origins.allow(url)

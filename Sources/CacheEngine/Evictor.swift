@@ -14,6 +14,15 @@ struct Evictor: Sendable {
 
     /// Frees what the policy in force wants freed, in batches, and grants what waited for room.
     func makeRoom() async throws(CacheError) {
+        do {
+            try await evict()
+        } catch {
+            space.overdraw()
+            throw error
+        }
+    }
+
+    private func evict() async throws(CacheError) {
         try measureDisk()
         var isStuck = false
         while !isStuck {
@@ -84,13 +93,15 @@ struct Evictor: Sendable {
             throw error
         }
         asset.gaveUp(runs, of: file)
+        let isUseless = asset.look { $0.ledger.extents.isEmpty && $0.record?.isPinned == false }
+        if isUseless, context.openAssets.detach(ifOnlyHeld: asset) { try await context.commits.remove([id]) }
         return runs.reduce(0) { $0 + $1.length }
     }
 
     /// Takes the whole asset away at once: its readers finish on what is on disk, late bytes are dropped.
     func remove(_ ids: [AssetID], because error: CacheError) async throws(CacheError) {
         for id in ids {
-            guard let asset = context.openAssets.acquire(id) else { continue }
+            guard let asset = try await openKnown(id) else { continue }
             context.openAssets.detach(asset)
             asset.retire(error)
             let runs = asset.look { $0.ledger.extents.runs }
@@ -106,11 +117,12 @@ struct Evictor: Sendable {
         space.with { $0.freeDiskBytes = free }
     }
 
-    private func openKnown(_ id: AssetID) async throws(CacheError) -> OpenAsset? {
+    /// The asset, held until it is released; also where its origin is mounted no more. Nil where nobody knows it.
+    func openKnown(_ id: AssetID) async throws(CacheError) -> OpenAsset? {
         if let asset = context.openAssets.acquire(id) { return asset }
         guard let loaded = try await context.store.load(id) else { return nil }
         let asset = OpenAsset(
-            target: try resolver.target(of: loaded.record), record: loaded.record, extents: loaded.extents,
+            target: resolver.shelved(loaded.record), record: loaded.record, extents: loaded.extents,
             file: loaded.file, context: context)
         return context.openAssets.acquire(orInsert: asset)
     }

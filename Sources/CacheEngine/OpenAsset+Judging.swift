@@ -63,17 +63,20 @@ extension OpenAsset {
     private func adopt(
         _ generation: Generation, window: ByteRange, by fill: FillLedger.FillID
     ) throws(CacheError) -> SparseFile {
-        let (present, promised) = look { ($0.file, $0.ledger.length) }
+        let (present, promised, number) = look { ($0.file, $0.ledger.length, $0.record?.generation.number ?? 0) }
+        var generation = generation
+        generation.number = max(generation.number, number)
         if let promised, let length = generation.length, promised != length {
             context.openAssets.forget(self)
             throw CacheError(.assetChanged, "The asset's length changed while it was being fetched.")
         }
         let file = if let present { present } else { try makeFile(for: generation) }
+        let described = generation
         let record = change { state in
-            let record = state.describe(generation, id: id, at: context.wallClock.now())
+            let record = state.describe(described, id: id, at: context.wallClock.now())
             state.file = file
             let actions = state.ledger.began(
-                fill, window: window, length: generation.length, acceptsRanges: generation.acceptsRanges)
+                fill, window: window, length: described.length, acceptsRanges: described.acceptsRanges)
             return (record, actions)
         }
         if file.name == nil {

@@ -163,9 +163,9 @@ final class OpenAsset: Sendable {
     /// Stops every fill; what arrived stays, and readers that still wait are told.
     func cancelFills() -> Int {
         change { state in
-            let fills = Array(state.fills.keys)
-            state.lastFailure = CacheError(.cancelled, "The fill was cancelled by an administrator.")
-            return (fills.count, fills.map { .cut($0) })
+            let error = CacheError(.conflict, "The fill was cancelled by an administrator.")
+            state.lastFailure = error
+            return (state.fills.count, state.ledger.stopFills(because: error.code))
         }
     }
 

@@ -69,26 +69,38 @@ final class OpenAssets: Sendable {
     /// Takes the asset out of the table; whoever holds it goes on with it.
     func detach(_ asset: OpenAsset) { replace(asset, by: nil) }
 
-    /// Takes the asset out of the table and of the catalog; its readers finish on what is on disk.
+    /// Takes the asset out of the table if its caller is the only one who holds it; answers whether it did.
+    func detach(ifOnlyHeld asset: OpenAsset) -> Bool {
+        state.withLock { state in
+            guard let entry = state.entries[asset.id], entry.asset === asset, entry.users == 1 else { return false }
+            state.entries[asset.id] = nil
+            state.detached[ObjectIdentifier(asset)] = (asset, 1)
+            return true
+        }
+    }
+
+    /// What is known of the asset has proved wrong: it begins anew without a byte, and the upstream is asked what it is.
     func forget(_ asset: OpenAsset) {
-        detach(asset)
-        asset.retire(CacheError(.assetChanged, "The asset is no longer what it was."))
+        guard var generation = asset.record?.generation else { return detach(asset) }
+        generation.number += 1
+        generation.freshUntil = nil
+        supersede(asset, by: generation)
     }
 
     /// The upstream's bytes have changed: `generation` opens, and the present one serves its readers to the end of what is
     /// on disk.
     func supersede(_ asset: OpenAsset, by generation: Generation) {
         let (target, known) = asset.look { ($0.target, $0.record) }
+        defer { asset.retire(CacheError(.assetChanged, "The upstream's bytes changed.")) }
         guard var record = known else { return }
         record.generation = generation
         record.url = target.url
         let successor = OpenAsset(
             target: target, record: record, extents: ByteRangeSet(), file: nil, context: asset.context)
-        replace(asset, by: successor)
+        guard replace(asset, by: successor) else { return }
         let runs = asset.look { $0.ledger.extents.runs }
         asset.context.space.with { space in for run in runs { space.gone(run, of: asset.id) } }
         if generation.isStorable { asset.context.commits.began(record, file: nil) }
-        asset.retire(CacheError(.assetChanged, "The upstream's bytes changed."))
     }
 
     /// Those that nobody holds and that exceed the limit, longest idle first. They stay in the table until `close`.
@@ -109,14 +121,17 @@ final class OpenAssets: Sendable {
 
     var all: [OpenAsset] { state.withLock { $0.entries.values.map(\.asset) } }
 
-    private func replace(_ asset: OpenAsset, by successor: OpenAsset?) {
-        let isUnused = state.withLock { state -> Bool in
-            guard let entry = state.entries[asset.id], entry.asset === asset else { return false }
+    /// Answers whether the asset was in the table.
+    @discardableResult
+    private func replace(_ asset: OpenAsset, by successor: OpenAsset?) -> Bool {
+        let isUnused = state.withLock { state -> Bool? in
+            guard let entry = state.entries[asset.id], entry.asset === asset else { return nil }
             state.entries[asset.id] = successor.map { Entry(asset: $0, users: 0, idleSince: state.turn) }
             if entry.users > 0 { state.detached[ObjectIdentifier(asset)] = (asset, entry.users) }
             return entry.users == 0
         }
-        if isUnused { giveBack(asset) }
+        if isUnused == true { giveBack(asset) }
+        return isUnused != nil
     }
 
     /// A detached file goes with its last user, and its blocks with it.

@@ -52,4 +52,9 @@ package final class CurlWorkerPool: Upstream {
 
     /// What the pool is doing now.
     package func snapshot() -> CurlPoolSnapshot { desk.snapshot() }
+
+    package var load: TransferLoad {
+        let now = snapshot()
+        return TransferLoad(active: now.active, queued: now.queued)
+    }
 }

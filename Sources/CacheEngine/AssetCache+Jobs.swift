@@ -1,0 +1,115 @@
+package import CacheCore
+import CacheStore
+
+extension AssetCache {
+    /// Takes a job on; it is durable when this returns. A key that was used before answers that job, and is `.conflict`
+    /// with another order.
+    ///
+    /// Throws `.invalidField` with the field's place, as `items[3].ranges[0]`, and `.upstreamForbidden` for hosts that
+    /// must not be read.
+    package func submit(_ order: JobOrder, idempotencyKey: String? = nil) async throws(CacheError) -> JobSnapshot {
+        let record = try order.record(id: context.chance.identifier(), at: context.wallClock.now())
+        for item in record.items { try await check(item) }
+        let key = idempotencyKey.map { IdempotencyKey(key: $0, bodyHash: order.fingerprint) }
+        switch try await context.store.catalog.insertJob(record, idempotency: key) {
+        case .inserted:
+            _ = prefetch.add(record)
+            return try await prefetch.job(record.id)
+        case .repeated(let id, isSameBody: true):
+            return try await prefetch.job(id)
+        case .repeated(_, isSameBody: false):
+            throw CacheError(.conflict, "The Idempotency-Key was used for another job.")
+        }
+    }
+
+    /// A page of jobs, newest first.
+    package func jobs(
+        state: JobState? = nil, label: String? = nil, limit: Int = 100, cursor: String? = nil
+    ) async throws(CacheError) -> (items: [JobSnapshot], nextCursor: String?) {
+        await prefetch.saveLogged()
+        let page = try await context.store.catalog.jobPage(
+            JobQuery(state: state, label: label, limit: limit, cursor: cursor))
+        return (page.items.map { prefetch.scheduled($0.record.id) ?? JobSnapshot($0) }, page.nextCursor)
+    }
+
+    package func job(_ id: String) async throws(CacheError) -> JobSnapshot { try await prefetch.job(id) }
+
+    /// A page of a job's items, in their order.
+    package func jobItems(
+        _ id: String, limit: Int = 100, cursor: String? = nil
+    ) async throws(CacheError) -> (items: [JobItemRecord], nextCursor: String?) {
+        await prefetch.saveLogged()
+        guard let page = try await context.store.catalog.jobItems(id, limit: limit, cursor: cursor) else {
+            throw PrefetchQueue.unknown(id)
+        }
+        return (page.items, page.nextCursor)
+    }
+
+    /// Ends a job; what was fetched stays. A job that is finished stays as it is.
+    package func cancelJob(_ id: String) async throws(CacheError) -> JobSnapshot {
+        if prefetch.look({ !$0.contains(id) }) {
+            guard let record = try await context.store.catalog.job(id) else { throw PrefetchQueue.unknown(id) }
+            if !record.state.isFinished { _ = prefetch.add(record) }
+        }
+        prefetch.change { $0.cancel(id, at: $1) }
+        try await prefetch.save()
+        return try await prefetch.job(id)
+    }
+
+    /// Queues again what failed, timed out or was cancelled; `.conflict` while the job is not finished. A deadline that
+    /// has passed no longer holds.
+    package func retryJob(_ id: String) async throws(CacheError) -> JobSnapshot {
+        let isBusy = CacheError(.conflict, "The job is not finished.")
+        if let state = prefetch.look({ $0.state(of: id) }), !state.isFinished { throw isBusy }
+        try await prefetch.save()
+        guard let record = try await context.store.catalog.job(id) else { throw PrefetchQueue.unknown(id) }
+        guard record.state.isFinished else { throw isBusy }
+        if let again = record.begunAgain(at: context.wallClock.now()) {
+            guard prefetch.add(again, isChanged: true) else { throw isBusy }
+            try await prefetch.save()
+        }
+        return try await prefetch.job(id)
+    }
+
+    /// The job now, and whenever it has changed; steps may be left out, but not the last. Ends after the finished job.
+    package func jobEvents(_ id: String) async throws(CacheError) -> AsyncStream<JobSnapshot> {
+        let watch = JobWatch(id, in: prefetch)
+        _ = try await prefetch.job(id)
+        return AsyncStream { await watch.next() }
+    }
+
+    /// Refuses what cannot be fetched whatever happens; whether a known asset exists is seen when it is its turn.
+    private func check(_ item: JobItemRecord) async throws(CacheError) {
+        let field: (String) -> CacheError.Code = { .invalidField("items[\(item.index)].\($0)") }
+        do throws(CacheError) {
+            if case .known = item.reference { return }
+            _ = try await resolver.resolve(item.reference)
+        } catch {
+            switch (error.code, item.reference) {
+            case (.invalidField(let name), _): throw CacheError(field(name), error.message)
+            case (.notFound, .mounted): throw CacheError(field("origin"), error.message)
+            case (.malformedRequest, .mounted): throw CacheError(field("path"), error.message)
+            case (.malformedRequest, .url): throw CacheError(field("url"), error.message)
+            default: throw error
+            }
+        }
+    }
+}
+
+extension JobRecord {
+    /// The job with what did not succeed queued again; nil where all of it did.
+    fileprivate func begunAgain(at now: Timestamp) -> JobRecord? {
+        var again = self
+        for index in items.indices where items[index].state != .succeeded {
+            again.items[index].state = .queued
+            again.items[index].error = nil
+        }
+        guard again.items != items else { return nil }
+        again.state = .queued
+        again.startedAt = nil
+        again.finishedAt = nil
+        again.error = nil
+        if let deadlineAt, deadlineAt <= now { again.deadlineAt = nil }
+        return again
+    }
+}

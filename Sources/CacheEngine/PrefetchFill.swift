@@ -1,0 +1,177 @@
+import CacheCore
+import CacheStore
+import Synchronization
+
+/// The fetching of one item: a reader that waits for bytes to be on disk, and never looks at them.
+struct PrefetchFill {
+    let cache: AssetCache
+    let item: JobItemRecord
+    let pace: PrefetchPace?
+    let report: (PrefetchSchedule.Progress) -> Void
+    private var tally: PrefetchTally
+
+    private var context: EngineContext { cache.context }
+    /// How often bytes that were evicted before the end are fetched again.
+    private static let rounds = 2
+
+    init(
+        cache: AssetCache, item: JobItemRecord, pace: PrefetchPace?,
+        report: @escaping (PrefetchSchedule.Progress) -> Void
+    ) {
+        self.cache = cache
+        self.item = item
+        self.pace = pace
+        self.report = report
+        tally = PrefetchTally(item)
+    }
+
+    /// Returns when every byte the item names is on disk and in the catalog.
+    ///
+    /// Throws `.assetChanged` where the asset became another one on the way, `.rangeNotSatisfiable` where it has none of
+    /// the ranges, `.conflict` where it must not be kept, `.storageFull` where it does not fit.
+    mutating func run() async throws(CacheError) {
+        defer { report(tally.progress) }
+        let target = try await cache.resolve(item.reference)
+        let asset = try await cache.open(target)
+        defer { context.openAssets.release(asset) }
+        let (isKnown, before) = asset.look { ($0.ledger.isDescribed, $0.ledger.extents) }
+        tally.begin(target.id, before: before)
+        report(tally.progress)
+        if let pace, !isKnown { try await pace.take(pace.pieceBytes) }
+        let isFresh = asset.record?.generation.isFresh(at: context.wallClock.now()) ?? true
+        let reader = try asset.join(opening: opening, priority: .prefetch, mustConfirm: !isFresh)
+        defer { asset.leave(reader) }
+        _ = try await asset.settle(reader)
+        try checkKept(asset)
+        try await fetchAll(of: asset, reader)
+    }
+
+    private mutating func fetchAll(of asset: OpenAsset, _ reader: FillLedger.ReaderID) async throws(CacheError) {
+        var runs = try item.runs(length: asset.look { $0.ledger.length })
+        try measure(runs)
+        report(tally.progress)
+        for round in 1...Self.rounds {
+            for run in runs { try await fetch(run, of: asset, reader, isCounted: round == 1) }
+            runs = try item.runs(length: asset.look { $0.ledger.length })
+            try measure(runs)
+            try checkKept(asset)
+            try await context.commits.flush()
+            runs = asset.look { state in runs.flatMap { state.ledger.extents.gaps(in: $0) } }
+            guard !runs.isEmpty else { return try checkPresent(asset) }
+        }
+        throw CacheError(.storageFull, "Bytes were evicted before all of the item was on disk.")
+    }
+
+    /// Fetches the run; bytes that are there already cost nothing.
+    private mutating func fetch(
+        _ run: ByteRange, of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool
+    ) async throws(CacheError) {
+        guard let pace, asset.look({ $0.ledger.acceptsRanges }) != false else {
+            return try await follow(run, of: asset, reader, isCounted: isCounted)
+        }
+        var position = run.lowerBound
+        while position < run.upperBound {
+            let (isPresent, next) = asset.look { $0.ledger.piece(from: position, limit: pace.pieceBytes) }
+            let piece = position..<min(next, run.upperBound)
+            guard !piece.isEmpty else { return }
+            if !isPresent { try await pace.take(piece.length) }
+            try await follow(piece, of: asset, reader, isCounted: isCounted)
+            position = piece.upperBound
+        }
+    }
+
+    /// Wants the run, and waits until all of it is on disk, or the asset's end is found.
+    private mutating func follow(
+        _ run: ByteRange, of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool
+    ) async throws(CacheError) {
+        asset.want(run, by: reader)
+        while case .bytes(let present) = try await asset.settle(reader) {
+            if isCounted {
+                tally.passed(present)
+                if tally.isDue(at: cache.prefetch.uptime()) { report(tally.progress) }
+            }
+            asset.advance(reader, to: present.upperBound)
+        }
+    }
+
+    /// The size of what is wanted, which must fit into the cache.
+    private mutating func measure(_ runs: [ByteRange]) throws(CacheError) {
+        guard runs.last?.upperBound != .max else { return }
+        let bytes = runs.reduce(0) { $0 + $1.length }
+        tally.measured(bytes)
+        if let capacity = cache.policyState.withLock({ $0.settings.capacityBytes }), bytes > capacity {
+            throw CacheError(.storageFull, "The item has \(bytes) bytes, more than the cache may hold.")
+        }
+    }
+
+    private func checkKept(_ asset: OpenAsset) throws(CacheError) {
+        let isKept = asset.look { state in
+            state.record?.generation.isStorable ?? true && state.file.map { $0.name != nil } ?? true
+        }
+        guard isKept else {
+            throw CacheError(.conflict, "The upstream does not allow the asset to be kept.")
+        }
+    }
+
+    /// Whether what was filled is what a reader is answered from now.
+    private func checkPresent(_ asset: OpenAsset) throws(CacheError) {
+        let present = context.openAssets.acquire(asset.id)
+        defer { if let present { context.openAssets.release(present) } }
+        guard present === asset else {
+            throw CacheError(.assetChanged, "The asset became another one while it was being fetched.")
+        }
+    }
+
+    /// What the first request for an unknown asset asks for: the beginning of the range nearest to its start, since that
+    /// one exists if any does.
+    private var opening: UpstreamRequest.Window {
+        let nearest = item.specs.min { $0.start < $1.start } ?? .from(first: 0)
+        let limit = min(FillLedger.Settings().firstWindowBytes, pace?.pieceBytes ?? .max)
+        switch nearest {
+        case .closed(let first, let last):
+            return .closed(ByteRange(offset: first, length: min(last - first, limit - 1) + 1))
+        case .from(let first): return .closed(ByteRange(offset: first, length: limit))
+        case .suffix(let count): return count > 0 ? .suffix(min(count, limit)) : .closed(0..<1)
+        }
+    }
+}
+
+extension FillLedger {
+    /// From `position` to where what is on disk there ends, or to where the next extent begins, at most `limit` on.
+    fileprivate func piece(from position: Int64, limit: Int64) -> (isPresent: Bool, end: Int64) {
+        if let run = extents.run(containing: position) { return (true, run.upperBound) }
+        let end = min(ByteRange(offset: position, length: limit).upperBound, length ?? .max)
+        return (false, max(position, min(end, extents.run(startingFrom: position)?.lowerBound ?? .max)))
+    }
+}
+
+extension JobItemRecord {
+    var specs: [RangeHeader.Spec] {
+        ranges.flatMap { text -> [RangeHeader.Spec] in
+            if case .ranges(let specs) = RangeHeader.parse(text) { specs } else { [] }
+        }
+    }
+
+    /// The bytes the item names; all of them while the length is not known. Throws `.rangeNotSatisfiable` where the asset
+    /// has none of the ranges.
+    func runs(length: Int64?) throws(CacheError) -> [ByteRange] {
+        guard let length else { return [0..<Int64.max] }
+        guard !ranges.isEmpty else { return [0..<length] }
+        let named = specs.compactMap { $0.run(length: length) }
+        guard !named.isEmpty else {
+            throw CacheError(
+                .rangeNotSatisfiable(length: length), "The asset has \(length) bytes, and none of the item's ranges.")
+        }
+        return ByteRangeSet(named).runs
+    }
+}
+
+extension RangeHeader.Spec {
+    /// Where it begins; suffixes come after everything else.
+    fileprivate var start: Int64 {
+        switch self {
+        case .closed(let first, _), .from(let first): first
+        case .suffix: .max
+        }
+    }
+}

@@ -1,0 +1,127 @@
+import CacheCore
+import CacheStore
+import Logging
+
+extension PrefetchQueue {
+    /// How long finished jobs and idempotency keys are kept.
+    static let retention = Duration.seconds(7 * 24 * 3600)
+    /// How often progress is written down.
+    private static let saveInterval = Duration.seconds(1)
+    /// How often limits are looked at, when none runs out sooner.
+    private static let tickInterval = Duration.milliseconds(250)
+
+    /// Takes up what the last process left and works through the jobs, until it is cancelled; what runs then is queued
+    /// again. To be called once.
+    func run(in cache: AssetCache) async {
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.watchLimits() }
+            group.addTask { await self.pruneHourly() }
+            group.addTask { await self.takeUp() }
+            for await start in starts {
+                group.addTask { await self.carryOut(start, in: cache) }
+            }
+        }
+        change { $0.close(at: $1) }
+        await saveLogged()
+    }
+
+    /// Loads unfinished jobs and opens the schedule. A catalog that cannot be read now is asked again.
+    private func takeUp() async {
+        repeat {
+            let isLoaded = await logged("prefetch jobs could not be loaded") { () async throws(CacheError) in
+                for job in try await self.catalog.unfinishedJobs() { _ = self.add(job) }
+            }
+            if isLoaded {
+                change { $0.open(at: $1) }
+                return
+            }
+        } while await isPast(Self.saveInterval)
+    }
+
+    private func carryOut(_ start: Start, in cache: AssetCache) async {
+        let outcome = await withTaskGroup(of: PrefetchSchedule.Outcome?.self) { race in
+            race.addTask { await self.fill(start.run, in: cache) }
+            race.addTask {
+                for await _ in start.stop {}
+                return .interrupted
+            }
+            var outcome: PrefetchSchedule.Outcome?
+            while outcome == nil, let next = await race.next() { outcome = next }
+            race.cancelAll()
+            return outcome ?? .interrupted
+        }
+        ended(start.run, outcome)
+        await saveLogged()
+    }
+
+    /// Fetches what the run's item names; nil where that came to no end and the run waits to be stopped.
+    private func fill(_ run: Run, in cache: AssetCache) async -> PrefetchSchedule.Outcome? {
+        guard let item = look({ $0.item(of: run) }) else { return .interrupted }
+        var fill = PrefetchFill(cache: cache, item: item, pace: pace(of: run.job)) { progress in
+            self.change { $0.progressed(run, progress, at: $1) }
+        }
+        do throws(CacheError) {
+            try await fill.run()
+            return .succeeded
+        } catch {
+            let recorded = RecordedError(error)
+            switch error.code {
+            case .assetChanged: return .changed(recorded)
+            case .upstreamTimedOut: return .timedOut(recorded)
+            case .cancelled: return Task.isCancelled ? .interrupted : .cancelled(recorded)
+            case .shuttingDown: return nil
+            default: return .failed(recorded)
+            }
+        }
+    }
+
+    /// Ends jobs whose time has run out, and writes progress down now and then.
+    private func watchLimits() async {
+        var savedAt = uptime()
+        while true {
+            let now = moment
+            let wait = min(look { $0.nextLimit(at: now) } ?? Self.tickInterval, Self.tickInterval)
+            guard await isPast(max(wait, .milliseconds(1))) else { return }
+            let hasExpired = change { $0.expire(at: $1) }
+            if hasExpired || uptime() - savedAt >= Self.saveInterval {
+                await saveLogged()
+                savedAt = uptime()
+            }
+        }
+    }
+
+    private func pruneHourly() async {
+        repeat {
+            let limit = wallClock.now() - Self.retention
+            await logged("old jobs could not be removed") { () async throws(CacheError) in
+                try await self.catalog.pruneJobs(before: limit)
+            }
+        } while await isPast(.seconds(3600))
+    }
+
+    /// Saves; a failure is logged, and what could not be saved is tried again with the next.
+    func saveLogged() async {
+        await logged("the progress of jobs could not be saved") { () async throws(CacheError) in try await self.save() }
+    }
+
+    /// False where the task was cancelled before the time had passed.
+    private func isPast(_ wait: Duration) async -> Bool {
+        do {
+            try await clock.sleep(for: wait)
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    @discardableResult
+    private func logged(_ message: Logger.Message, _ body: () async throws(CacheError) -> Void) async -> Bool {
+        do throws(CacheError) {
+            try await body()
+            return true
+        } catch {
+            if error.code != .cancelled { logger.error(message, metadata: ["error": "\(error)"]) }
+            return false
+        }
+    }
+}

@@ -1,0 +1,182 @@
+import CacheCore
+import CacheStore
+import Logging
+import Synchronization
+
+/// The only owner of the order of prefetch: puts what happens into the schedule, and carries out what it answers.
+final class PrefetchQueue: Sendable {
+    typealias Run = PrefetchSchedule.Run
+    typealias Moment = PrefetchSchedule.Moment
+
+    /// A run to be begun, and the stream whose end stops it.
+    struct Start: Sendable {
+        let run: Run
+        let stop: AsyncStream<Never>
+    }
+
+    fileprivate struct State {
+        var schedule: PrefetchSchedule
+        var stops: [Run: AsyncStream<Never>.Continuation] = [:]
+        var paces: [String: PrefetchPace] = [:]
+        var bells: [String: [UInt64: AsyncStream<Void>.Continuation]] = [:]
+        var lastToken: UInt64 = 0
+    }
+
+    /// What is left to do outside the lock.
+    fileprivate enum Step: Sendable {
+        case start(Start)
+        case stop(AsyncStream<Never>.Continuation)
+        case ring(AsyncStream<Void>.Continuation)
+    }
+
+    let catalog: Catalog
+    let clock: any Clock<Duration>
+    let wallClock: any WallClock
+    let logger: Logger
+    let uptime: @Sendable () -> Duration
+    /// Runs to be begun; `run` takes them.
+    let starts: AsyncStream<Start>
+    private let begin: AsyncStream<Start>.Continuation
+    private let state: Mutex<State>
+    private let saving = PrefetchTurn()
+
+    init(
+        catalog: Catalog, concurrency: Int, clock: any Clock<Duration>, wallClock: any WallClock, logger: Logger
+    ) {
+        self.catalog = catalog
+        self.clock = clock
+        self.wallClock = wallClock
+        self.logger = logger
+        uptime = Self.uptime(of: clock)
+        (starts, begin) = AsyncStream.makeStream()
+        state = Mutex(State(schedule: PrefetchSchedule(concurrency: concurrency)))
+    }
+
+    private static func uptime(of clock: some Clock<Duration>) -> @Sendable () -> Duration {
+        let start = clock.now
+        return { start.duration(to: clock.now) }
+    }
+
+    var moment: Moment { Moment(wall: wallClock.now(), uptime: uptime()) }
+
+    // MARK: The schedule
+
+    func look<Value: Sendable>(_ body: (borrowing PrefetchSchedule) -> Value) -> Value {
+        state.withLock { body($0.schedule) }
+    }
+
+    /// Changes the schedule, and carries out what it answers; answers whether that was anything.
+    @discardableResult
+    func change(_ body: (inout PrefetchSchedule, Moment) -> [PrefetchSchedule.Action]) -> Bool {
+        let now = moment
+        let (steps, hasChanged) = state.withLock { state in
+            let actions = body(&state.schedule, now)
+            return (actions.flatMap { state.steps(for: $0) }, !actions.isEmpty)
+        }
+        for step in steps {
+            switch step {
+            case .start(let start): begin.yield(start)
+            case .stop(let stop): stop.finish()
+            case .ring(let bell): bell.yield()
+            }
+        }
+        return hasChanged
+    }
+
+    /// Takes a job in; false where it is there already.
+    func add(_ record: JobRecord, isChanged: Bool = false) -> Bool {
+        change { $0.add(record, isChanged: isChanged, at: $1) ?? [] }
+    }
+
+    /// The run is over.
+    func ended(_ run: Run, _ outcome: PrefetchSchedule.Outcome) {
+        change { $0.ended(run, outcome, at: $1) }
+        state.withLock { $0.stops[run] = nil }
+    }
+
+    /// The pace that all items of a job keep; nil where it has no limit.
+    func pace(of job: String) -> PrefetchPace? {
+        let (clock, uptime, now) = (clock, uptime, moment)
+        return state.withLock { state in
+            if let pace = state.paces[job] { return pace }
+            guard let limit = state.schedule.standing(of: job, at: now)?.record.maxBytesPerSecond else { return nil }
+            let pace = PrefetchPace(bytesPerSecond: limit, clock: clock, uptime: uptime)
+            state.paces[job] = pace
+            return pace
+        }
+    }
+
+    /// The job as it is now: from the schedule while it is not finished, else from the catalog. Throws `.notFound`.
+    func job(_ id: String) async throws(CacheError) -> JobSnapshot {
+        if let present = scheduled(id) { return present }
+        guard let summary = try await catalog.jobSummary(id) else { throw Self.unknown(id) }
+        return JobSnapshot(summary)
+    }
+
+    func scheduled(_ id: String) -> JobSnapshot? {
+        let now = moment
+        return look { $0.standing(of: id, at: now) }.map { JobSnapshot($0) }
+    }
+
+    static func unknown(_ id: String) -> CacheError { CacheError(.notFound, "There is no job \(id).") }
+
+    // MARK: Writing down
+
+    /// Writes down all that has changed up to now; afterwards it is durable, and finished jobs are the catalog's alone.
+    ///
+    /// One at a time: an older state of a job must not be written over a newer one.
+    func save() async throws(CacheError) {
+        try await saving.pass { () async throws(CacheError) in
+            var changes = state.withLock { $0.schedule.takeChanges() }[...]
+            do throws(CacheError) {
+                while let change = changes.first {
+                    // Items first: a job that says it is finished has no unfinished items, whenever the power goes.
+                    if !change.items.isEmpty { try await catalog.updateItems(change.items, ofJob: change.job.id) }
+                    try await catalog.updateJob(change.job)
+                    changes.removeFirst()
+                }
+            } catch {
+                let unsaved = Array(changes)
+                state.withLock { $0.schedule.restore(unsaved) }
+                throw error
+            }
+            state.withLock { state in
+                state.schedule.forgetFinished()
+                for job in state.paces.keys where !state.schedule.contains(job) { state.paces[job] = nil }
+            }
+        }
+    }
+
+    // MARK: Watching
+
+    /// A bell that rings when there is something new to tell of the job, and the token to give it back with.
+    func watch(_ job: String) -> (bell: AsyncStream<Void>, token: UInt64) {
+        let (bell, ring) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let token = state.withLock { state in
+            state.lastToken += 1
+            state.bells[job, default: [:]][state.lastToken] = ring
+            return state.lastToken
+        }
+        return (bell, token)
+    }
+
+    func unwatch(_ job: String, _ token: UInt64) {
+        state.withLock { state in
+            state.bells[job]?[token] = nil
+            if state.bells[job]?.isEmpty == true { state.bells[job] = nil }
+        }
+    }
+}
+
+extension PrefetchQueue.State {
+    fileprivate mutating func steps(for action: PrefetchSchedule.Action) -> [PrefetchQueue.Step] {
+        switch action {
+        case .start(let run):
+            let (stream, stop) = AsyncStream<Never>.makeStream()
+            stops[run] = stop
+            return [.start(PrefetchQueue.Start(run: run, stop: stream))]
+        case .stop(let run): return stops[run].map { [.stop($0)] } ?? []
+        case .changed(let job): return bells[job]?.values.map { .ring($0) } ?? []
+        }
+    }
+}
