@@ -69,6 +69,8 @@ struct PrefetchJob: Sendable {
 
     // MARK: Running
 
+    var canBegin: Bool { !queued.isEmpty && (record.maxBytesPerSecond == nil || running.isEmpty) }
+
     mutating func begin(number: UInt64, at now: Moment) -> Run? {
         guard let index = queued.popFirst() else { return nil }
         place.turn = number

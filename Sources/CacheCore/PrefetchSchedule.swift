@@ -1,6 +1,7 @@
 /// Which item of which prefetch job runs next, and how the jobs stand: a value that only decides.
 ///
-/// Jobs go by priority; those of equal priority take turns, the oldest first, and each gives its items in their order.
+/// Jobs go by priority; those of equal priority take turns, the oldest first, and each gives its items in their order. A
+/// job that keeps to a rate has one item at work: more would only hold places that others could use.
 /// Whoever owns the schedule tells it the time, and carries out the actions it answers with.
 package struct PrefetchSchedule: Sendable {
     /// One item at work. An item that is begun again is another run.
@@ -173,7 +174,7 @@ package struct PrefetchSchedule: Sendable {
     }
 
     private func nextJob() -> String? {
-        jobs.values.filter { !$0.queued.isEmpty }.min { $0.place < $1.place }?.record.id
+        jobs.values.filter(\.canBegin).min { $0.place < $1.place }?.record.id
     }
 
     // MARK: Writing down

@@ -80,6 +80,15 @@ import Testing
         #expect(schedule.activeCount == 3)
     }
 
+    @Test func aJobThatKeepsToARateHasOneItemAtWork() {
+        var slow = Self.job("a", items: 3)
+        slow.maxBytesPerSecond = 1000
+        var (schedule, first) = Self.opened(3, slow, Self.job("b", items: 1))
+
+        #expect(first.map(\.job) == ["a", "b"])
+        #expect(schedule.ended(first[0], .succeeded, at: Self.moment()).starts.map(\.item) == [1])
+    }
+
     @Test(arguments: [
         ([PrefetchSchedule.Outcome.succeeded, .succeeded], JobState.succeeded),
         ([.succeeded, .failed(error)], .failed),

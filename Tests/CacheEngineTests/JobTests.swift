@@ -1,0 +1,226 @@
+import CacheCore
+import CacheEngine
+import CacheStore
+import CacheTestKit
+import CurlUpstream
+import Testing
+
+/// How jobs are taken on, kept, listed and followed.
+@Suite struct JobTests {
+    private let upstream: LoopbackUpstream
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        upstream = try LoopbackUpstream()
+        directory = try TemporaryDirectory()
+    }
+
+    private func cache(wallClock: ManualWallClock = ManualWallClock()) throws -> TestCache {
+        try TestCache(
+            directory: directory.path("data"), origins: [TestCache.origin(upstream)], wallClock: wallClock)
+    }
+
+    @Test func aJobGoesOnAfterARestartWithoutFetchingAnythingTwice() async throws {
+        let latch = LoopbackLatch()
+        upstream.serve("/a.mp4", LoopbackAsset(size: 20_000_000))
+        upstream.failNext("/a.mp4", [], [.stall(after: 0, until: latch)])
+        let id = try await cache().run { cache in
+            let job = try await cache.submit(.of("a.mp4"))
+            await latch.reached()
+            return job.record.id
+        }
+        latch.release()
+        let stalled = try #require(upstream.requests(for: "/a.mp4").last?.range)
+        #expect(stalled.lowerBound > 0)
+
+        try await cache().run { cache in
+            let job = try await cache.finished(try await cache.job(id))
+
+            #expect(job.record.state == .succeeded)
+            #expect(job.bytesFromUpstream == 20_000_000)
+            #expect(job.bytesFromCache == 0)
+            #expect(try await cache.body(of: "a.mp4").bytes == LoopbackUpstream.bytes(at: 0..<20_000_000))
+        }
+
+        #expect(upstream.requestedBytes("/a.mp4") - stalled.length == 20_000_000)
+    }
+
+    @Test func whatRunsWhenTheServiceStopsIsQueuedInTheCatalog() async throws {
+        let latch = LoopbackLatch()
+        upstream.serve("/a.mp4", LoopbackAsset(size: 4_000_000, faults: [.stallBeforeHead(until: latch)]))
+        let test = try cache()
+        let id = try await test.cache.prepared { cache in
+            let job = try await cache.submit(.of("a.mp4"))
+            await latch.reached()
+            #expect(try await cache.jobs(state: .running).items.map(\.record.id) == [job.record.id])
+            return job.record.id
+        }
+
+        let kept = try await test.store.catalog.job(id)
+
+        #expect(kept?.state == .queued)
+        #expect(kept?.items.map(\.state) == [.queued])
+        latch.release()
+        test.pool.shutdown()
+    }
+
+    @Test func aRepeatedOrderWithTheSameKeyIsTheSameJob() async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 1000))
+        try await cache().run { cache in
+            var order = JobOrder.of("a.mp4")
+            order.fingerprint = "one"
+            let first = try await cache.submit(order, idempotencyKey: "k")
+            _ = try await cache.finished(first)
+            let second = try await cache.submit(order, idempotencyKey: "k")
+            let third = try await cache.submit(order, idempotencyKey: "l")
+
+            #expect(second.record.id == first.record.id)
+            #expect(third.record.id != first.record.id)
+            order.fingerprint = "two"
+            await #expect(throws: CacheError.self) { try await cache.submit(order, idempotencyKey: "k") }
+        }
+    }
+
+    @Test func anOrderThatCannotBeCarriedOutIsRefusedByTheNameOfItsField() async throws {
+        let orders: [(order: JobOrder, field: String)] = [
+            (JobOrder(items: []), "items"),
+            (JobOrder(items: Array(repeating: (.media("a"), []), count: 10_001)), "items"),
+            (JobOrder(items: [(.media("a"), []), (.media("b"), ["bytes=0-1", "bytes=9-1"])]), "items[1].ranges[1]"),
+            (JobOrder(items: [(.url("nonsense", key: nil), [])]), "items[0].url"),
+            (JobOrder(items: [(.mounted(origin: "media", path: "a", key: ""), [])]), "items[0].key"),
+            (JobOrder(items: [(.mounted(origin: "nobody", path: "a", key: nil), [])]), "items[0].origin"),
+            (JobOrder(items: [(.media("../a"), [])]), "items[0].path"),
+            (JobOrder(items: [(.media("a"), [])], maxBytesPerSecond: 0), "maxBytesPerSecond"),
+            (JobOrder(items: [(.media("a"), [])], timeout: .zero), "timeoutSeconds"),
+        ]
+        try await cache().run { cache in
+            for (order, field) in orders {
+                let error = await #expect(throws: CacheError.self) { try await cache.submit(order) }
+                #expect(error?.code == .invalidField(field))
+            }
+            let kept = try await cache.jobs().items
+            #expect(kept.isEmpty)
+        }
+    }
+
+    @Test func aHostThatMustNotBeReadIsRefusedAtOnce() async throws {
+        try await cache().run { cache in
+            let order = JobOrder(items: [(.url("http://elsewhere.test/a", key: nil), [])])
+            let error = await #expect(throws: CacheError.self) { try await cache.submit(order) }
+
+            #expect(error?.code == .upstreamForbidden)
+        }
+    }
+
+    @Test func jobsAreListedByStateAndLabelTheNewestFirst() async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 1000))
+        try await cache().run { cache in
+            var ids: [String] = []
+            for (label, path) in [("x", "a.mp4"), ("y", "missing.mp4"), ("x", "a.mp4")] {
+                var order = JobOrder.of(path)
+                order.label = label
+                ids.append(try await cache.finished(try await cache.submit(order)).record.id)
+            }
+
+            #expect(try await cache.jobs().items.map(\.record.id) == ids.reversed())
+            #expect(try await cache.jobs(label: "x").items.map(\.record.id) == [ids[2], ids[0]])
+            #expect(try await cache.jobs(state: .failed).items.map(\.record.id) == [ids[1]])
+            let page = try await cache.jobs(limit: 2)
+            let rest = try await cache.jobs(limit: 2, cursor: page.nextCursor)
+            #expect((page.items + rest.items).map(\.record.id) == ids.reversed())
+            #expect(rest.nextCursor == nil)
+        }
+    }
+
+    @Test func eventsBeginAtOnceGrowInVersionAndEndWithTheFinishedJob() async throws {
+        let latch = LoopbackLatch()
+        upstream.serve("/a.mp4", LoopbackAsset(size: 3_000_000, faults: [.stallBeforeHead(until: latch)]))
+        try await cache().run { cache in
+            let job = try await cache.submit(.of("a.mp4"))
+            await latch.reached()
+            var seen: [JobSnapshot] = []
+            for await snapshot in try await cache.jobEvents(job.record.id) {
+                if seen.isEmpty { latch.release() }
+                seen.append(snapshot)
+            }
+
+            #expect(seen.first?.record.state == .running)
+            #expect(seen.last?.record.state == .succeeded)
+            #expect(seen.dropLast().allSatisfy { !$0.record.state.isFinished })
+            #expect(zip(seen, seen.dropFirst()).allSatisfy { $0.version < $1.version })
+            let late = try await cache.jobEvents(job.record.id)
+            var states: [JobState] = []
+            for await snapshot in late { states.append(snapshot.record.state) }
+            #expect(states == [.succeeded])
+        }
+    }
+
+    @Test func aFollowerThatIsCancelledIsLetGo() async throws {
+        let latch = LoopbackLatch()
+        upstream.serve("/a.mp4", LoopbackAsset(size: 3_000, faults: [.stallBeforeHead(until: latch)]))
+        try await cache().run { cache in
+            let job = try await cache.submit(.of("a.mp4"))
+            await latch.reached()
+            let events = try await cache.jobEvents(job.record.id)
+            let count = await withTaskGroup(of: Int.self) { group in
+                group.addTask {
+                    var count = 0
+                    for await _ in events { count += 1 }
+                    return count
+                }
+                group.cancelAll()
+                return await group.next() ?? -1
+            }
+
+            #expect((0...1).contains(count))
+            latch.release()
+            #expect(try await cache.finished(job).record.state == .succeeded)
+        }
+    }
+
+    @Test func finishedJobsAreForgottenAfterAWeek() async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 1000))
+        let clock = ManualWallClock()
+        let id = try await cache(wallClock: clock).run { cache in
+            try await cache.finished(try await cache.submit(.of("a.mp4"))).record.id
+        }
+
+        clock.advance(by: .seconds(7 * 24 * 3600 + 1))
+        try await cache(wallClock: clock).run { cache in
+            // The first job of the new run ends after what an hourly round does at its beginning.
+            let limit = ContinuousClock.now + .seconds(5)
+            while (try? await cache.job(id)) != nil, ContinuousClock.now < limit { await Task.yield() }
+
+            let error = await #expect(throws: CacheError.self) { try await cache.job(id) }
+            #expect(error?.code == .notFound)
+        }
+    }
+
+    @Test func anUnknownJobIsNotFound() async throws {
+        try await cache().run { cache in
+            let errors = [
+                await #expect(throws: CacheError.self) { _ = try await cache.job("none") },
+                await #expect(throws: CacheError.self) { _ = try await cache.cancelJob("none") },
+                await #expect(throws: CacheError.self) { _ = try await cache.retryJob("none") },
+                await #expect(throws: CacheError.self) { _ = try await cache.jobItems("none") },
+                await #expect(throws: CacheError.self) { _ = try await cache.jobEvents("none") },
+            ]
+            #expect(errors.map { $0?.code } == Array(repeating: .notFound, count: 5))
+        }
+    }
+}
+
+extension AssetCache {
+    /// Runs the cache for as long as `body` takes; the store stays open.
+    fileprivate func prepared<Value: Sendable>(
+        _ body: @Sendable (AssetCache) async throws -> Value
+    ) async throws -> Value {
+        try await prepare()
+        let outcome: Result<Value, any Error> = await withTaskGroup { group in
+            group.addTask { await self.run() }
+            defer { group.cancelAll() }
+            do { return .success(try await body(self)) } catch { return .failure(error) }
+        }
+        return try outcome.get()
+    }
+}

@@ -1,0 +1,320 @@
+import CacheCore
+import CacheEngine
+import CacheTestKit
+import Testing
+
+/// Jobs over a real store, libcurl and an upstream on the loopback.
+@Suite struct PrefetchTests {
+    private let upstream: LoopbackUpstream
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        upstream = try LoopbackUpstream()
+        directory = try TemporaryDirectory()
+    }
+
+    private func cache(
+        policy: PolicySettings = TestCache.policy, _ settings: (inout OriginSettings) -> Void = { _ in }
+    ) throws -> TestCache {
+        var origin = TestCache.origin(upstream)
+        settings(&origin.settings)
+        return try TestCache(directory: directory.path("data"), origins: [origin], policy: policy)
+    }
+
+    @Test func aJobFetchesWholeAssets() async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 20_000_000))
+        upstream.serve("/b.mp3", LoopbackAsset(size: 3_000, seed: 2))
+        let test = try cache()
+
+        try await test.run { cache in
+            let job = try await cache.finished(try await cache.submit(.of("a.mp4", "b.mp3")))
+
+            #expect(job.record.state == .succeeded)
+            #expect(job.record.error == nil)
+            #expect([job.itemsTotal, job.itemsDone, job.itemsFailed] == [2, 2, 0])
+            #expect(job.bytesTotal == 20_003_000)
+            #expect(job.bytesFromUpstream == 20_003_000)
+            #expect(job.bytesFromCache == 0)
+            let read = try await cache.body(of: "a.mp4")
+            #expect(read.outcome.requestClass == .hit)
+            #expect(read.bytes == LoopbackUpstream.bytes(at: 0..<20_000_000))
+        }
+
+        #expect(upstream.requestedBytes("/a.mp4") == 20_000_000)
+    }
+
+    @Test func aJobFetchesTheRangesItNamesAndNothingElse() async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 30_000_000))
+        let test = try cache()
+
+        try await test.run { cache in
+            let order = JobOrder(items: [
+                (.media("a.mp4"), ["bytes=0-1048575", "bytes=500000-1500000", "bytes=-65536"])
+            ])
+            let job = try await cache.finished(try await cache.submit(order))
+
+            #expect(job.record.state == .succeeded)
+            #expect(job.bytesTotal == 1_565_537)
+            #expect(job.bytesFromUpstream == 1_565_537)
+            let id = try #require(try await cache.jobItems(job.record.id).items.first?.assetID)
+            #expect(try await cache.extents(of: id) == [0..<1_500_001, 29_934_464..<30_000_000])
+        }
+
+        #expect(upstream.requestedRanges("/a.mp4").runs == [0..<1_500_001, 29_934_464..<30_000_000])
+        #expect(upstream.requestedBytes("/a.mp4") == 1_565_537)
+    }
+
+    @Test func whatIsOnDiskAlreadyIsNotFetchedAgainAndCountsAsCached() async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 4_000_000))
+        let test = try cache()
+
+        try await test.run { cache in
+            _ = try await cache.body(of: "a.mp4", 1_000_000..<2_000_000)
+            let job = try await cache.finished(try await cache.submit(.of("a.mp4")))
+
+            #expect(job.record.state == .succeeded)
+            #expect(job.bytesFromCache == 1_000_000)
+            #expect(job.bytesFromUpstream == 3_000_000)
+        }
+
+        #expect(upstream.requestedBytes("/a.mp4") == 4_000_000)
+    }
+
+    @Test func twoJobsForOneAssetFetchEachByteOnce() async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 25_000_000))
+        let test = try cache()
+
+        try await test.run { cache in
+            async let first = cache.finished(try await cache.submit(.of("a.mp4")))
+            async let second = cache.finished(try await cache.submit(.of("a.mp4")))
+            let jobs = try await [first, second]
+
+            #expect(jobs.map(\.record.state) == [.succeeded, .succeeded])
+            #expect(jobs.map(\.bytesDone) == [25_000_000, 25_000_000])
+        }
+
+        #expect(upstream.requestedBytes("/a.mp4") == 25_000_000)
+    }
+
+    @Test func cancellingKeepsWhatWasFetched() async throws {
+        let latch = LoopbackLatch()
+        upstream.serve("/a.mp4", LoopbackAsset(size: 4_000_000, faults: [.stall(after: 300_000, until: latch)]))
+        let test = try cache()
+
+        try await test.run { cache in
+            let submitted = try await cache.submit(.of("a.mp4", "later.mp4", "last.mp4", "c.mp4", "d.mp4", "e.mp4"))
+            await latch.reached()
+            let job = try await cache.cancelJob(submitted.record.id)
+
+            #expect(job.record.state == .cancelled)
+            #expect(job.record.finishedAt != nil)
+            #expect(job.itemsCancelled + job.itemsFailed == 6)
+            let again = try await cache.cancelJob(submitted.record.id)
+            #expect(again.record.state == .cancelled)
+            let id = try #require(try await cache.jobItems(job.record.id).items.first?.assetID)
+            #expect(try await cache.extents(of: id) == [0..<300_000])
+            latch.release()
+        }
+    }
+
+    @Test func aJobWhoseTimeRunsOutTimesOutAndNeverFails() async throws {
+        let latch = LoopbackLatch()
+        upstream.serve("/a.mp4", LoopbackAsset(size: 4_000_000, faults: [.stallBeforeHead(until: latch)]))
+        let test = try cache()
+
+        try await test.run { cache in
+            var order = JobOrder.of("a.mp4")
+            order.timeout = .milliseconds(300)
+            let job = try await cache.finished(try await cache.submit(order))
+
+            #expect(job.record.state == .timedOut)
+            #expect(job.record.error?.code == "upstreamTimedOut")
+            #expect([job.itemsTimedOut, job.itemsFailed] == [1, 0])
+            latch.release()
+        }
+    }
+
+    @Test func anUpstreamThatIsTooSlowTimesTheItemOut() async throws {
+        let latch = LoopbackLatch()
+        upstream.serve("/a.mp4", LoopbackAsset(size: 4_000_000, faults: [.stallBeforeHead(until: latch)]))
+        let test = try cache { settings in
+            settings.timeouts.firstByte = .milliseconds(200)
+            settings.retries = 0
+        }
+
+        try await test.run { cache in
+            let job = try await cache.finished(try await cache.submit(.of("a.mp4")))
+
+            #expect(job.record.state == .timedOut)
+            let item = try #require(try await cache.jobItems(job.record.id).items.first)
+            #expect(item.state == .timedOut)
+            #expect(item.error?.code == "upstreamTimedOut")
+            latch.release()
+        }
+    }
+
+    @Test func aRefusedItemFailsTheJobAndARetryAfterwardsSucceeds() async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 50_000))
+        let test = try cache()
+
+        try await test.run { cache in
+            let job = try await cache.finished(try await cache.submit(.of("a.mp4", "b.mp4")))
+            #expect(job.record.state == .failed)
+            #expect(job.record.error?.code == "upstreamRefused")
+            #expect([job.itemsDone, job.itemsFailed] == [1, 1])
+
+            upstream.serve("/b.mp4", LoopbackAsset(size: 60_000))
+            let again = try await cache.retryJob(job.record.id)
+            #expect(!again.record.state.isFinished || again.record.state == .succeeded)
+            let retried = try await cache.finished(again)
+
+            #expect(retried.record.state == .succeeded)
+            #expect(retried.itemsDone == 2)
+            let items = try await cache.jobItems(job.record.id).items
+            #expect(items.map(\.attempts) == [1, 2])
+            #expect(items.allSatisfy { $0.error == nil })
+        }
+
+        #expect(upstream.requestedBytes("/a.mp4") == 50_000)
+    }
+
+    @Test func aJobThatStillRunsCannotBeRetried() async throws {
+        let latch = LoopbackLatch()
+        upstream.serve("/a.mp4", LoopbackAsset(size: 40_000, faults: [.stallBeforeHead(until: latch)]))
+        let test = try cache()
+
+        try await test.run { cache in
+            let job = try await cache.submit(.of("a.mp4"))
+            await latch.reached()
+
+            await #expect(throws: CacheError.self) { try await cache.retryJob(job.record.id) }
+            latch.release()
+            #expect(try await cache.finished(job).record.state == .succeeded)
+        }
+    }
+
+    @Test func aChangedAssetIsFetchedAnew() async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 20_000_000))
+        let test = try cache { $0.freshness = .ttl(.seconds(3600)) }
+
+        try await test.run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<600_000)
+            upstream.serve("/a.mp4", LoopbackAsset(size: 20_000_000, seed: 9, etag: "\"v2\""))
+            let job = try await cache.finished(try await cache.submit(.of("a.mp4")))
+
+            #expect(job.record.state == .succeeded)
+            #expect(job.bytesFromUpstream == 20_000_000)
+            #expect(try await cache.jobItems(job.record.id).items.map(\.attempts) == [2])
+            let read = try await cache.body(of: "a.mp4", 500_000..<700_000)
+            #expect(read.outcome.requestClass == .hit)
+            #expect(read.bytes == LoopbackUpstream.bytes(at: 500_000..<700_000, seed: 9))
+        }
+    }
+
+    @Test func anUpstreamWithoutRangesOrLengthIsFetchedToItsEnd() async throws {
+        let asset = LoopbackAsset(size: 2_500_000, acceptsRanges: false, framing: .chunked)
+        upstream.serve("/live.mp3", asset)
+        let test = try cache()
+
+        try await test.run { cache in
+            let job = try await cache.finished(try await cache.submit(.of("live.mp3")))
+
+            #expect(job.record.state == .succeeded)
+            #expect(job.bytesTotal == 2_500_000)
+            #expect(job.bytesDone == 2_500_000)
+        }
+    }
+
+    @Test func anAssetThatMustNotBeKeptFailsItsItem() async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 100_000, cacheControl: "no-store"))
+        let test = try cache { $0.freshness = .respect }
+
+        try await test.run { cache in
+            let job = try await cache.finished(try await cache.submit(.of("a.mp4")))
+
+            #expect(job.record.state == .failed)
+            #expect(job.record.error?.code == "conflict")
+        }
+    }
+
+    @Test func rangesBeyondTheAssetFailTheirItem() async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 100))
+        let test = try cache()
+
+        try await test.run { cache in
+            let order = JobOrder(items: [(.media("a.mp4"), ["bytes=100-200"]), (.media("a.mp4"), ["bytes=50-200"])])
+            let job = try await cache.finished(try await cache.submit(order))
+
+            #expect(job.record.error?.code == "rangeNotSatisfiable")
+            #expect([job.itemsDone, job.itemsFailed] == [1, 1])
+        }
+    }
+
+    @Test func whatTheCacheMayNotHoldIsNotFetched() async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 30_000_000))
+        let test = try cache(policy: PolicySettings(capacityBytes: 20_000_000, minFreeDiskBytes: 0))
+
+        try await test.run { cache in
+            let job = try await cache.finished(try await cache.submit(.of("a.mp4")))
+
+            #expect(job.record.state == .failed)
+            #expect(job.record.error?.code == "storageFull")
+        }
+
+        #expect(upstream.requestedBytes("/a.mp4") < 1_000_000)
+    }
+
+    @Test func anAssetDeletedOnTheWayIsFetchedAnew() async throws {
+        let latch = LoopbackLatch()
+        upstream.serve("/a.mp4", LoopbackAsset(size: 3_000_000))
+        upstream.failNext("/a.mp4", [], [.stall(after: 0, until: latch)])
+        let test = try cache()
+
+        try await test.run { cache in
+            let job = try await cache.submit(.of("a.mp4"))
+            await latch.reached()
+            let id = try #require(try await cache.jobItems(job.record.id).items.first?.assetID)
+            try await cache.deleteAsset(id, isSoft: false)
+            latch.release()
+
+            #expect(try await cache.finished(job).record.state == .succeeded)
+            #expect(try await cache.asset(id).cachedBytes == 3_000_000)
+        }
+    }
+
+    @Test func aJobKeepsToItsRate() async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 900_000))
+        let test = try cache()
+
+        try await test.run { cache in
+            var order = JobOrder.of("a.mp4")
+            order.maxBytesPerSecond = 1_000_000
+            let start = ContinuousClock.now
+            let job = try await cache.finished(try await cache.submit(order))
+
+            // Of 900 kB at 1 MB/s the first half second's worth comes at once, and the last 400 kB after 500 ms.
+            #expect(job.record.state == .succeeded)
+            #expect(ContinuousClock.now - start >= .milliseconds(450))
+        }
+
+        #expect(upstream.requestedBytes("/a.mp4") == 900_000)
+    }
+}
+
+extension AssetReference {
+    static func media(_ path: String) -> AssetReference { .mounted(origin: "media", path: path, key: nil) }
+}
+
+extension JobOrder {
+    /// Whole assets of the origin `media`.
+    static func of(_ paths: String...) -> JobOrder { JobOrder(items: paths.map { (.media($0), []) }) }
+}
+
+extension AssetCache {
+    /// Follows the job to its end.
+    func finished(_ job: JobSnapshot) async throws -> JobSnapshot {
+        var last = job
+        for await snapshot in try await jobEvents(job.record.id) { last = snapshot }
+        return last
+    }
+}
