@@ -26,22 +26,25 @@ struct PolicyController: Controller {
     ) async throws -> Response {
         let json = try await request.json(upTo: limits.bodyBytes, types: types).json
         let expected = try request.expectedRevision { cache.policy().revision }
-        return try await change(json, expected: expected, base: base)
+        return try await change(json, expected: expected, tries: 5, base: base)
     }
 
     /// Puts the body's fields over `base` of the present policy. Without `If-Match` a change made in between is not
     /// lost: the revision read must still be the one in force, else our fields go over the newer one.
     private func change(
-        _ json: JSON, expected: Int64?, base: @Sendable (PolicySettings) -> PolicySettings
+        _ json: JSON, expected: Int64?, tries: Int, base: @Sendable (PolicySettings) -> PolicySettings
     ) async throws -> Response {
         let present = cache.policy()
         let settings = try base(present.settings).merging(json)
+        let revision = expected ?? present.revision
         do {
-            let changed = try await cache.setPolicy(settings, expectedRevision: expected ?? present.revision)
+            // Revision 0 is the policy nobody has stored yet: there is nothing to compare with.
+            let isFirst = revision == 0 && present.revision == 0
+            let changed = try await cache.setPolicy(settings, expectedRevision: isFirst ? nil : revision)
             return .json(changed.settings.json, headers: Response.entityTag(changed.revision))
         } catch {
-            guard error.code == .preconditionFailed, expected == nil else { throw error }
+            guard error.code == .preconditionFailed, expected == nil, tries > 1 else { throw error }
         }
-        return try await change(json, expected: nil, base: base)
+        return try await change(json, expected: nil, tries: tries - 1, base: base)
     }
 }
