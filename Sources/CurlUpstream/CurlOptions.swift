@@ -19,7 +19,8 @@ struct CurlOptions {
         options.setTarget(exchange.url.text, exchange.transfer.request, headers, exchange.settings)
         options.setSafety()
         options.setTLS(exchange.transfer.request.tls)
-        options.set(CURLOPT_BUFFERSIZE, receiveBytes(rate: rate))
+        // A wish: a handle that still has a buffer, as HTTP/2 may leave it, refuses another size and works all the same.
+        larder_easy_set_long(exchange.easy, CURLOPT_BUFFERSIZE, receiveBytes(rate: rate))
         options.setCallbacks(Unmanaged.passUnretained(exchange).toOpaque())
         guard options.failure == CURLE_OK else {
             throw CacheError(
