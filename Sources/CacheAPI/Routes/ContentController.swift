@@ -79,7 +79,7 @@ struct ContentController: Controller {
                 Problem(CacheError(code, reason), instance: request.uri.path, requestID: context.requestID).response
         } else {
             response = Response(status: .init(code: read.plan.status), body: sent(opening, request))
-            if read.plan.status == 304 { response.headers[.contentLength] = nil }
+            response.headers[.contentLength] = nil  // the plan says it where it is known, for HEAD too
         }
         let planned = HTTPFields(read.plan.headers)
         for name in Set(planned.map(\.name)) { response.headers[fields: name] = planned[fields: name] }

@@ -16,7 +16,10 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private let headerTimeout: Duration
     private let makeRequestID: @Sendable () -> String
     private var deadline: Scheduled<Void>?
-    private var isAnswering = false
+    /// The requests that are read and not answered yet: whether each is a HEAD.
+    private var unanswered: [Bool] = []
+    /// Whether the response under way is framed by chunks.
+    private var isChunked = false
     private var isOver = false
 
     init(presence: ClientPresence, headerTimeout: Duration, makeRequestID: @escaping @Sendable () -> String) {
@@ -36,15 +39,24 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     func handlerRemoved(context: ChannelHandlerContext) { deadline?.cancel() }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        if case .head = unwrapInboundIn(data) {
+        if case .head(let head) = unwrapInboundIn(data) {
             deadline?.cancel()
-            isAnswering = true
+            unanswered.append(head.method == .head)
         }
         context.fireChannelRead(data)
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        if case .end = unwrapOutboundIn(data) { isAnswering = false }
+        switch unwrapOutboundIn(data) {
+        case .head(let head):
+            isChunked = !head.headerFields.contains(.contentLength) && ![204, 304].contains(head.status.code)
+        case .body: break
+        case .end:
+            let isHead = unanswered.isEmpty ? false : unanswered.removeFirst()
+            // The encoder would end even the body that a HEAD does not have with a last chunk, in front of the next
+            // response.
+            if isHead, isChunked { return context.write(wrapOutboundOut(.body(ByteBuffer())), promise: promise) }
+        }
         context.write(data, promise: promise)
     }
 
@@ -71,7 +83,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private func refuse(_ error: CacheError, _ context: ChannelHandlerContext) {
         guard !isOver else { return }
         isOver = true
-        guard !isAnswering else { return context.close(promise: nil) }
+        guard unanswered.isEmpty else { return context.close(promise: nil) }
         let id = makeRequestID()
         let body = ByteBuffer(string: Problem(error, instance: "", requestID: id).json.text + "\n")
         let head = HTTPResponse(

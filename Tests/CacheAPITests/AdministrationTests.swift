@@ -1,0 +1,160 @@
+import CacheAPI
+import CacheCore
+import CacheEngine
+import CacheTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct AdministrationTests {
+    private func document() throws -> SchemaDocument { try SchemaDocument.openAPI() }
+
+    @Test func aJobIsSubmittedWatchedAndFoundAgain() async throws {
+        try await TestService.run { (service) async throws in
+            service.upstream.serve("/a.mp4", LoopbackAsset(size: 300_000))
+            let order: JSON = [
+                "items": [["origin": "media", "path": "a.mp4", "ranges": ["bytes=0-99999"]]], "label": "t",
+            ]
+            let first = try await service.send(
+                "POST", "/v1/jobs", ["Prefer": "wait=30", "Idempotency-Key": "k1"], order)
+            #expect(first.status == 200, "\(first.text)")
+            let job = try first.json()
+            #expect(job["state"] == "succeeded" && job["bytesDone"] == 100_000)
+            #expect(try document().faults(of: job, in: "Job") == [])
+            guard case .string(let id)? = job["jobId"] else { throw CacheError(.internal, "no id") }
+            #expect(first.headers["Location"] == "/v1/jobs/\(id)" && first.headers["Preference-Applied"] == "wait=30")
+
+            let again = try await service.send("POST", "/v1/jobs", ["Idempotency-Key": "k1"], order)
+            #expect(again.status == 202)
+            #expect(try again.json()["jobId"] == .string(id))
+            let other = try await service.send(
+                "POST", "/v1/jobs", ["Idempotency-Key": "k1"], ["items": [["origin": "media", "path": "b"]]])
+            #expect(other.status == 409)
+
+            let items = try await service.call("GET", "/v1/jobs/\(id)/items").json()
+            #expect(try document().faults(of: items["items"]?.array.first ?? .null, in: "JobItem") == [])
+            #expect(try await service.call("GET", "/v1/jobs?state=succeeded&label=t").json()["items"]?.array.count == 1)
+        }
+    }
+
+    @Test func eventsTellAJobToItsEnd() async throws {
+        try await TestService.run { (service) async throws in
+            let latch = LoopbackLatch()
+            service.upstream.serve("/a.mp4", LoopbackAsset(size: 300_000, faults: [.stall(after: 1000, until: latch)]))
+            let job = try await service.send("POST", "/v1/jobs", ["items": [["origin": "media", "path": "a.mp4"]]])
+            #expect(job.status == 202 && job.headers["Retry-After"] != nil)
+            let location = try #require(job.headers["Location"])
+            let connection = try await RawConnection(port: service.port)
+            try await connection.request("GET", location + "/events")
+            let head = try #require(await connection.head())
+            #expect(head.headers["Content-Type"] == "text/event-stream")
+            let first = try #require(await connection.text(through: "\n\n"))
+            #expect(first.contains("event: state\n") && first.contains("id: "))
+            latch.release()
+            let last = try #require(await connection.text(through: "\"state\":\"succeeded\""))
+            #expect(last.contains("event: state"))
+            #expect(await connection.text(through: "0\r\n\r\n") != nil)
+
+            let version = try #require(last.components(after: "id: ").last)
+            let back = try await service.call("GET", location + "/events", ["Last-Event-ID": version])
+            #expect(back.status == 204)
+        }
+    }
+
+    @Test func thePolicyIsChangedUnderItsRevision() async throws {
+        try await TestService.run { (service) async throws in
+            let before = try await service.call("GET", "/v1/policy")
+            let tag = try #require(before.headers["ETag"])
+            let patch = try await service.send(
+                "PATCH", "/v1/policy", ["If-Match": tag], ["capacityBytes": 1_073_741_824])
+            #expect(patch.status == 200, "\(patch.text)")
+            #expect(try patch.json()["capacityBytes"] == 1_073_741_824)
+            #expect(patch.headers["ETag"] != tag)
+            #expect(try await service.send("PATCH", "/v1/policy", ["If-Match": tag], .object([])).status == 412)
+            let free = try await service.send("PATCH", "/v1/policy", ["capacityBytes": .null])
+            #expect(try free.json()["capacityBytes"] == .null)
+            let put = try await service.send("PUT", "/v1/policy", ["highWatermark": .number(0.9)])
+            #expect(try put.json()["highWatermark"] == .number(0.9) && put.json()["capacityBytes"] == 21_474_836_480)
+            #expect(try document().faults(of: try put.json(), in: "Policy") == [])
+        }
+    }
+
+    @Test func originsAreMountedChangedAndUnmounted() async throws {
+        try await TestService.run { (service) async throws in
+            let body: JSON = ["baseURL": "http://127.0.0.1:1", "headers": ["Authorization": "Bearer s3cret"]]
+            let new = try await service.send("PUT", "/v1/origins/other", body)
+            #expect(new.status == 201 && new.headers["Location"] == "/v1/origins/other")
+            let read = try await service.call("GET", "/v1/origins/other")
+            #expect(!read.text.contains("s3cret") && read.headers["ETag"] == new.headers["ETag"])
+            #expect(try document().faults(of: try read.json(), in: "Origin") == [])
+            let same = try await service.send("PUT", "/v1/origins/other", try read.json())
+            #expect(same.status == 200, "\(same.text)")
+            #expect(try service.cache.origin("other").origin.settings.headers["Authorization"] == "Bearer s3cret")
+            #expect(try await service.call("DELETE", "/v1/origins/other", ["If-Match": "\"0\""]).status == 412)
+            #expect(try await service.call("DELETE", "/v1/origins/other").status == 204)
+            #expect(try await service.call("GET", "/v1/origins/other").status == 404)
+        }
+    }
+
+    @Test func assetsAreProbedListedPinnedMappedAndTakenOut() async throws {
+        try await TestService.run { (service) async throws in
+            service.upstream.serve("/a.mp4", LoopbackAsset(size: 10_000, contentType: "video/mp4"))
+            let probe = try await service.send("POST", "/v1/probe", ["origin": "media", "path": "a.mp4"])
+            #expect(probe.status == 200, "\(probe.text)")
+            #expect(try document().faults(of: try probe.json(), in: "ProbeReport") == [])
+            let many = try await service.send(
+                "POST", "/v1/probe",
+                ["items": [["origin": "media", "path": "a.mp4"], ["origin": "media", "path": "no"]]])
+            #expect(try many.json()["items"]?.array.map { $0["outcome"] } == ["succeeded", "failed"])
+            #expect(try document().faults(of: try many.json()["items"]?.array.last ?? .null, in: "Problem") == [])
+
+            let read = try await service.call("GET", "/o/media/a.mp4", ["Range": "bytes=0-999"])
+            let id = try #require(read.headers["Larder-Asset-Id"])
+            let list = try await service.call("GET", "/v1/assets?origin=media&state=partial").json()
+            #expect(try document().faults(of: list["items"]?.array.first ?? .null, in: "Asset") == [])
+            let patch = try await service.send("PATCH", "/v1/assets/\(id)", ["pinned": .bool(true), "tags": ["x"]])
+            #expect(try patch.json()["pinned"] == .bool(true))
+            let extents = try await service.call("GET", "/v1/assets/\(id)/extents").json()
+            #expect(extents["items"]?.array.first?["offset"] == 0)
+            let map = try await service.call("GET", "/v1/assets/\(id)/map?buckets=4").json()
+            #expect(map["buckets"]?.array.count == 4)
+            #expect(try await service.call("DELETE", "/v1/assets/\(id)/extents?length=100").status == 200)
+            #expect(try await service.call("POST", "/v1/assets/\(id)/cancel").json() == ["cancelled": 0])
+            #expect(try await service.call("DELETE", "/v1/assets/\(id)").status == 204)
+            #expect(try await service.call("GET", "/v1/assets/\(id)").status == 404)
+        }
+    }
+
+    @Test func figuresAreToldInEveryForm() async throws {
+        try await TestService.run { (service) async throws in
+            service.upstream.serve("/a.mp4", LoopbackAsset(size: 10_000))
+            _ = try await service.call("GET", "/o/media/a.mp4")
+            _ = try await service.call("GET", "/o/media/a.mp4")
+            let stats = try await service.call("GET", "/v1/stats").json()
+            #expect(try document().faults(of: stats, in: "Stats") == [])
+            #expect(stats["requests"]?["total"] == 2 && stats["bytes"]?["served"] == 20_000)
+            let metrics = try await service.call("GET", "/metrics")
+            #expect(metrics.text.contains("larder_requests_total{origin=\"media\",class=\"hit\"} 1\n"))
+            #expect(try await service.call("GET", "/v1/stats/history").status == 200)
+            let top = try await service.call("GET", "/v1/stats/top?by=requests").json()
+            #expect(top["items"]?.array.first?["requests"] == 2)
+        }
+    }
+
+    @Test func theServiceTellsHowItIs() async throws {
+        try await TestService.run { (service) async throws in
+            #expect(try await service.call("GET", "/health/ready").json() == ["status": "ready"])
+            #expect(try await service.call("GET", "/version").json()["version"] == "0.1.0-test")
+            #expect(try await service.call("GET", "/openapi.yaml").text.hasPrefix("openapi: 3.1"))
+            service.cache.drain()
+            let draining = try await service.call("GET", "/health/ready")
+            #expect(draining.status == 503 && draining.headers["Retry-After"] != nil)
+            #expect(try await service.call("GET", "/health/live").status == 200)
+        }
+    }
+}
+
+extension String {
+    /// The lines' rests behind `mark`.
+    fileprivate func components(after mark: String) -> [String] {
+        split(separator: "\n").filter { $0.hasPrefix(mark) }.map { String($0.dropFirst(mark.count)) }
+    }
+}

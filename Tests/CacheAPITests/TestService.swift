@@ -1,0 +1,133 @@
+@testable import CacheAPI
+import CacheCore
+import CacheEngine
+import CacheTestKit
+import Hummingbird
+import Logging
+import ServiceLifecycle
+import Synchronization
+import Testing
+
+/// The whole service on a loopback port: real sockets, real store, real upstream.
+struct TestService: Sendable {
+    let port: Int
+    let cache: AssetCache
+    let upstream: LoopbackUpstream
+    let log: LogRecord
+
+    /// Mounts `upstream` as the origin `media`, serves, runs `body`, and shuts down in good order.
+    static func run(
+        access: AccessRules = AccessRules(), limits: APISettings.Limits = .init(), origins: [Origin] = [],
+        change: @Sendable (inout OriginSettings) -> Void = { _ in },
+        _ body: @Sendable @escaping (TestService) async throws -> Void
+    ) async throws {
+        let directory = try TemporaryDirectory()
+        let upstream = try LoopbackUpstream()
+        defer { upstream.stop() }
+        var media = TestCache.origin(upstream)
+        change(&media.settings)
+        let log = LogRecord()
+        let settings = APISettings(
+            port: 0, access: access, limits: limits, version: "0.1.0-test", openAPI: "openapi: 3.1.0\n")
+        let test = try TestCache(directory: directory.path, origins: [media] + origins)
+        try await test.run { cache in
+            let (ports, port) = AsyncStream<Int>.makeStream()
+            let application = try makeApplication(
+                cache: cache, settings: settings, chance: SeededChance(), clock: ContinuousClock(), logger: log.logger
+            ) { port.yield($0 ?? 0) }
+            let group = ServiceGroup(configuration: .init(services: [application], logger: log.logger))
+            try await withThrowingTaskGroup(of: Void.self) { tasks in
+                tasks.addTask { try await group.run() }
+                let port = try #require(await ports.first { _ in true })
+                let service = TestService(port: port, cache: cache, upstream: upstream, log: log)
+                do {
+                    try await body(service)
+                } catch {
+                    await group.triggerGracefulShutdown()
+                    throw error
+                }
+                await group.triggerGracefulShutdown()
+                try await tasks.waitForAll()
+            }
+        }
+    }
+
+    /// One request on a connection of its own.
+    func call(
+        _ method: String, _ target: String, _ headers: HeaderList = [:], body: String? = nil
+    ) async throws -> RawResponse {
+        let connection = try await RawConnection(port: port)
+        try await connection.request(method, target, headers, body: body)
+        let response = try #require(try await connection.response(toHead: method == "HEAD"))
+        try await connection.hangUp()
+        return response
+    }
+
+    /// One request with a JSON body.
+    func send(_ method: String, _ target: String, _ json: JSON) async throws -> RawResponse {
+        try await send(method, target, [:], json)
+    }
+
+    /// One request with a JSON body and header fields of its own.
+    func send(
+        _ method: String, _ target: String, _ headers: HeaderList, _ json: JSON
+    ) async throws -> RawResponse {
+        var headers = headers
+        headers.set("Content-Type", "application/json")
+        return try await call(method, target, headers, body: json.text)
+    }
+}
+
+/// Keeps what is logged, and lets a test wait for it.
+final class LogRecord: Sendable {
+    private struct Handler: LogHandler {
+        let record: LogRecord
+        var logLevel = Logger.Level.info
+        var metadata: Logger.Metadata = [:]
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) {
+            let fields = (event.metadata ?? [:]).mapValues { "\($0)" }
+            record.add(fields.merging(["message": "\(event.message)"]) { $1 })
+        }
+    }
+
+    private struct State {
+        var lines: [[String: String]] = []
+        var waiters:
+            [(condition: @Sendable ([String: String]) -> Bool, continuation: CheckedContinuation<Void, Never>)] =
+                []
+    }
+
+    private let state = Mutex(State())
+
+    var logger: Logger { Logger(label: "test") { _ in Handler(record: self) } }
+    var requests: [[String: String]] { state.withLock { $0.lines.filter { $0["message"] == "request" } } }
+
+    /// Returns when a line that meets `condition` has been logged.
+    func line(_ condition: @escaping @Sendable ([String: String]) -> Bool) async -> [String: String]? {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                if state.lines.contains(where: condition) { return true }
+                state.waiters.append((condition, continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+        return state.withLock { $0.lines.first(where: condition) }
+    }
+
+    private func add(_ line: [String: String]) {
+        let met = state.withLock { state in
+            state.lines.append(line)
+            let met = state.waiters.filter { $0.condition(line) }
+            state.waiters.removeAll { $0.condition(line) }
+            return met
+        }
+        for waiter in met { waiter.continuation.resume() }
+    }
+}
