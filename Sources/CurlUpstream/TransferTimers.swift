@@ -13,7 +13,7 @@ struct TransferTimers {
     }
 
     /// How long an unwanted body may keep its connection waiting.
-    static let drainLimit = Duration.milliseconds(250)
+    static let drainLimit = Duration.seconds(1)
 
     private let limits: TransferTimeouts
     private let begun: Instant
