@@ -30,7 +30,7 @@ extension FillLedger {
 
     mutating func planForAll() -> [Action] {
         var actions: [Action] = []
-        for id in readers.keys.sorted(by: { $0.number < $1.number }) {
+        for id in readers.filter({ !$0.value.isTold }).keys.sorted(by: { $0.number < $1.number }) {
             actions += planOrDescribe(for: id)
         }
         return actions
@@ -72,12 +72,13 @@ extension FillLedger {
         }
     }
 
-    /// Whether a fill in flight still brings what the reader waits for.
+    /// Whether a fill in flight still brings what the reader waits for, or will be asked for once it has left the disk.
     func isAwaited(_ reader: Reader) -> Bool {
         guard let wanted = reader.wanted, !reader.needsConfirmation else {
             return fills.contains(where: \.isDescribing)
         }
-        return fills.contains { $0.remaining.contains(wanted.lowerBound) }
+        let position = wanted.lowerBound
+        return leaving.run(containing: position) != nil || fills.contains { $0.remaining.contains(position) }
     }
 
     func clampedToEnd(_ range: ByteRange) -> ByteRange {
@@ -86,7 +87,7 @@ extension FillLedger {
     }
 
     /// The first byte from `start` on that is neither on disk nor on the way.
-    private func walk(
+    private mutating func walk(
         from start: Int64, to end: Int64, priority: TransferPriority
     ) -> (frontier: Int64, promotions: [Action]) {
         var offset = start
@@ -113,8 +114,10 @@ extension FillLedger {
         return end
     }
 
-    private func promotion(of fill: Fill, to priority: TransferPriority) -> [Action] {
-        priority < fill.priority ? [.promote(fill.id, priority)] : []
+    private mutating func promotion(of fill: Fill, to priority: TransferPriority) -> [Action] {
+        guard priority < fill.priority, let index = fills.firstIndex(where: { $0.id == fill.id }) else { return [] }
+        fills[index].priority = priority
+        return [.promote(fill.id, priority)]
     }
 
     private mutating func start(_ wish: Wish, window: ByteRange, priority: TransferPriority) -> Action {
@@ -128,11 +131,16 @@ extension FillLedger {
             Fill(
                 id: id, wish: wish, priority: priority, window: window, position: window.lowerBound,
                 isDescribing: isDescribing))
-        return .start(id, wish, priority, attempt: attempt)
+        return .start(id, wish, priority, attempt: attempt(of: wish))
     }
 }
 
 extension FillLedger.Fill {
     /// The bytes it has yet to bring.
     var remaining: ByteRange { min(position, window.upperBound)..<window.upperBound }
+}
+
+extension FillLedger.Wish {
+    /// The byte it begins at; nil where only the upstream can say.
+    var place: Int64? { if case .window(let range) = self { range.lowerBound } else { nil } }
 }

@@ -66,6 +66,8 @@ package struct FillLedger: Sendable {
         /// The next byte it brings.
         var position: Int64
         var isDescribing: Bool
+        /// Whether it has brought a byte that was not there.
+        var hasProgressed = false
     }
 
     struct Reader {
@@ -75,8 +77,10 @@ package struct FillLedger: Sendable {
         var wanted: ByteRange?
         var needsConfirmation: Bool
         var isWaiting = false
+        /// It has been told of a failure, and nothing is fetched for it unless it asks again.
+        var isTold = false
         var nextWindowBytes: Int64
-        var lastWindowBytes: Int64 = 0
+        var lastWindowBytes: Int64
     }
 
     package let settings: Settings
@@ -90,7 +94,8 @@ package struct FillLedger: Sendable {
     var readers: [ReaderID: Reader] = [:]
     /// Bytes that are being taken off the disk: neither present nor to be fetched until that is done.
     var leaving = ByteRangeSet()
-    private var failuresInARow = 0
+    /// Failures in a row of what begins at a byte; under nil, of what begins where the upstream says.
+    private var failures: [Int64?: Int] = [:]
     private var lastNumber: UInt64 = 0
 
     /// A ledger for an asset that nobody has described yet.
@@ -123,7 +128,7 @@ package struct FillLedger: Sendable {
         let first = priority == .prefetch ? settings.largestWindowBytes : settings.firstWindowBytes
         readers[id] = Reader(
             priority: priority, opening: opening, needsConfirmation: needsConfirmation && isDescribed,
-            nextWindowBytes: first)
+            nextWindowBytes: first, lastWindowBytes: priority == .prefetch ? 0 : first)
         return (id, describe(for: id))
     }
 
@@ -151,12 +156,14 @@ package struct FillLedger: Sendable {
         guard let reader = readers[id] else { return (.end, []) }
         let presence = lookUp(reader)
         readers[id]?.isWaiting = presence == .pending
+        readers[id]?.isTold = false
         return (presence, presence == .pending ? planOrDescribe(for: id) : [])
     }
 
     /// The reader is gone; fills that nobody wants any more are cut.
     package mutating func leave(_ id: ReaderID) -> [Action] {
         guard readers.removeValue(forKey: id) != nil else { return [] }
+        if readers.isEmpty { failures = [:] }
         return fills.filter { !isWanted($0) }.map { .cut($0.id) }
     }
 
@@ -190,13 +197,14 @@ package struct FillLedger: Sendable {
         guard let index = fills.firstIndex(where: { $0.id == id }), position > fills[index].position else { return [] }
         let arrival = fills[index].position..<position
         fills[index].position = position
-        if extents.insert(arrival) > 0 { failuresInARow = 0 }  // bytes that were there before are no progress
+        if extents.insert(arrival) > 0 { fills[index].hasProgressed = true }  // bytes that were there are no progress
         return wakeWaiting { arrival.contains($0.lowerBound) }
     }
 
     /// The fill brought all it was to bring; one of unknown length has now found the end.
     package mutating func completed(_ id: FillID) -> [Action] {
         guard let fill = take(id) else { return [] }
+        failures[fill.wish.place] = nil
         if length == nil, fill.window.upperBound == .max { length = fill.position }
         return wakeWaiting { _ in true } + planForAll()
     }
@@ -209,9 +217,12 @@ package struct FillLedger: Sendable {
         if case .rangeNotSatisfiable = code, case .opening(let window) = fill.wish {
             return fail(code) { $0.opening == window && $0.wanted == nil } + planForAll()
         }
-        failuresInARow += 1
-        if isWorthRetrying, failuresInARow <= settings.retries { return planForAll() }
-        failuresInARow = 0
+        let earlier = failures.removeValue(forKey: fill.wish.place) ?? 0
+        let inARow = fill.hasProgressed ? 1 : earlier + 1
+        if isWorthRetrying, inARow <= settings.retries {
+            failures[fill.isDescribing || acceptsRanges == false ? nil : fill.position] = inARow
+            return planForAll()
+        }
         let ledger = self
         return fail(code) { !ledger.isAwaited($0) }
     }
@@ -256,7 +267,7 @@ package struct FillLedger: Sendable {
         return lastNumber
     }
 
-    var attempt: Int { failuresInARow }
+    func attempt(of wish: Wish) -> Int { failures[wish.place] ?? 0 }
 
     private mutating func take(_ id: FillID) -> Fill? {
         fills.firstIndex { $0.id == id }.map { fills.remove(at: $0) }
@@ -264,7 +275,10 @@ package struct FillLedger: Sendable {
 
     private mutating func fail(_ code: CacheError.Code, where concerns: (Reader) -> Bool) -> [Action] {
         let failed = readers.filter { $0.value.isWaiting && concerns($0.value) }.keys
-        for id in failed { readers[id]?.isWaiting = false }
+        for id in failed {
+            readers[id]?.isWaiting = false
+            readers[id]?.isTold = true
+        }
         return failed.map { .fail($0, code) }
     }
 

@@ -1,0 +1,194 @@
+import CacheCore
+import Testing
+
+/// Openings, upstreams that know no ranges, broken transfers and evictions.
+@Suite struct FillLedgerFailureTests {
+    // MARK: Openings
+
+    @Test func anUnknownAssetIsOpenedOnceForEverybody() {
+        let ledger = SharedLedger(FillLedger(settings: FillLedgerTests.settings))
+        let (first, opening) = ledger.join(opening: .closed(0..<100), priority: .live, needsConfirmation: false)
+        let (second, joining) = ledger.join(opening: .closed(500..<600), priority: .live, needsConfirmation: false)
+        _ = (ledger.presence(for: first), ledger.presence(for: second))
+        let woken = ledger.began(opening.starts[0].fill, window: 0..<100, length: 1000, acceptsRanges: true)
+
+        #expect(opening.starts.map(\.wish) == [.opening(.closed(0..<100))])
+        #expect(joining.isEmpty)
+        #expect(Set(woken) == [.wake(first), .wake(second)])
+        #expect(ledger.presence(for: first).0 == .described)
+        #expect(ledger.want(0..<100, by: first).isEmpty)
+        #expect(ledger.want(500..<600, by: second).starts.map(\.window) == [500..<600])
+    }
+
+    @Test func theWindowAfterTheOpeningIsAskedForBeforeTheOpeningEnds() {
+        let ledger = SharedLedger(FillLedger(settings: FillLedgerTests.settings))
+        let (reader, opening) = ledger.join(opening: .closed(0..<100), priority: .live, needsConfirmation: false)
+        let fill = opening.starts[0].fill
+        _ = ledger.began(fill, window: 0..<100, length: 1000, acceptsRanges: true)
+        _ = ledger.want(0..<1000, by: reader)
+        _ = ledger.arrived(fill, upTo: 80)
+
+        #expect(ledger.advance(reader, to: 60).starts.map(\.window.lowerBound) == [100])
+    }
+
+    @Test func aRangeBeyondTheEndFailsItsOwnReadersOnly() {
+        let ledger = SharedLedger(FillLedger(settings: FillLedgerTests.settings))
+        let beyond = ledger.join(opening: .closed(9000..<9100), priority: .live, needsConfirmation: false)
+        let within = ledger.join(opening: .closed(0..<100), priority: .live, needsConfirmation: false)
+        _ = (ledger.presence(for: beyond.0), ledger.presence(for: within.0))
+        let code = CacheError.Code.rangeNotSatisfiable(length: 1000)
+        let actions = ledger.broke(beyond.1.starts[0].fill, with: code, isWorthRetrying: false)
+
+        #expect(actions.first == .fail(beyond.0, code))
+        #expect(actions.failures.count == 1)
+        #expect(actions.starts.map(\.wish) == [.opening(.closed(0..<100))])
+    }
+
+    // MARK: Upstreams without ranges
+
+    @Test func oneTransferServesEverybodyWhereRangesAreIgnored() {
+        let ledger = SharedLedger(FillLedger(settings: FillLedgerTests.settings))
+        let (ahead, opening) = ledger.join(opening: .closed(500..<600), priority: .live, needsConfirmation: false)
+        let fill = opening.starts[0].fill
+        _ = ledger.began(fill, window: 0..<1000, length: 1000, acceptsRanges: false)
+        let early = ledger.reader()
+
+        #expect(ledger.want(500..<600, by: ahead).isEmpty)
+        #expect(ledger.want(0..<10, by: early).isEmpty)
+        _ = (ledger.presence(for: ahead), ledger.presence(for: early))
+        #expect(ledger.arrived(fill, upTo: 400) == [.wake(early)])
+        #expect(ledger.arrived(fill, upTo: 700) == [.wake(ahead)])
+    }
+
+    @Test func aBrokenSequentialTransferBeginsAgainFromTheFirstByte() {
+        let ledger = SharedLedger(FillLedgerTests.known(acceptsRanges: false))
+        let reader = ledger.reader()
+        let first = ledger.want(300..<400, by: reader).starts[0]
+        _ = ledger.presence(for: reader)
+        _ = ledger.arrived(first.fill, upTo: 200)
+        let again = ledger.broke(first.fill, with: .upstreamUnreachable, isWorthRetrying: true).starts
+
+        #expect(first.wish == .whole)
+        #expect(again.map(\.wish) == [.whole])
+        #expect(ledger.arrived(again[0].fill, upTo: 301) == [.wake(reader)])
+    }
+
+    @Test func theEndOfABodyOfUnknownLengthIsItsLength() {
+        let ledger = SharedLedger(FillLedger(settings: FillLedgerTests.settings))
+        let (reader, opening) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
+        let fill = opening.starts[0].fill
+        _ = ledger.began(fill, window: 0..<Int64.max, length: nil, acceptsRanges: false)
+        _ = ledger.want(0..<Int64.max, by: reader)
+        _ = ledger.arrived(fill, upTo: 700)
+        _ = ledger.advance(reader, to: 700)
+
+        #expect(ledger.presence(for: reader).0 == .pending)
+        #expect(ledger.completed(fill) == [.wake(reader)])
+        #expect(ledger.presence(for: reader).0 == .end)
+        #expect(ledger.length == 700)
+        #expect(ledger.isComplete)
+    }
+
+    // MARK: Broken transfers
+
+    @Test func aBrokenTransferGoesOnFromItsNextMissingByte() {
+        let ledger = SharedLedger(FillLedgerTests.known())
+        let reader = ledger.reader()
+        let fill = ledger.want(0..<100, by: reader).starts[0].fill
+        _ = ledger.arrived(fill, upTo: 40)
+        let again = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true).starts
+
+        #expect(again.map(\.window) == [40..<100])
+    }
+
+    @Test func theAttemptsGrowUntilAByteArrivesAndThenBeginAgain() {
+        let ledger = SharedLedger(FillLedgerTests.known())
+        let reader = ledger.reader()
+        var fill = ledger.want(0..<100, by: reader).starts[0].fill
+        var attempts: [Int] = []
+        for step in 0..<5 {
+            if step == 2 { _ = ledger.arrived(fill, upTo: 10) }
+            let again = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true).starts
+            guard let next = again.first else { break }
+            attempts.append(next.attempt)
+            fill = next.fill
+        }
+
+        #expect(attempts == [1, 2, 1, 2])
+    }
+
+    @Test func whenTheRetriesAreSpentEverybodyWhoDependedIsTold() {
+        let ledger = SharedLedger(FillLedgerTests.known())
+        let (first, second, other) = (ledger.reader(), ledger.reader(), ledger.reader())
+        var fill = ledger.want(0..<100, by: first).starts[0].fill
+        _ = (ledger.want(50..<60, by: second), ledger.want(5000..<5010, by: other))
+        for reader in [first, second, other] { _ = ledger.presence(for: reader) }
+        for _ in 0..<2 { fill = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true).starts[0].fill }
+        let actions = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true)
+
+        #expect(Set(actions) == [.fail(first, .upstreamUnreachable), .fail(second, .upstreamUnreachable)])
+    }
+
+    @Test func aFailureNotWorthRetryingIsToldAtOnce() {
+        let ledger = SharedLedger(FillLedgerTests.known())
+        let reader = ledger.reader()
+        let fill = ledger.want(0..<100, by: reader).starts[0].fill
+        _ = ledger.presence(for: reader)
+        let actions = ledger.broke(fill, with: .upstreamRefused(status: 404), isWorthRetrying: false)
+
+        #expect(actions == [.fail(reader, .upstreamRefused(status: 404))])
+    }
+
+    @Test func manyTransfersThatBreakAtOnceAreEachTriedAgain() {
+        let ledger = SharedLedger(FillLedgerTests.known())
+        var fills: [FillLedger.FillID] = []
+        for index in 0..<20 {
+            let reader = ledger.reader()
+            let start = Int64(index) * 200
+            fills += ledger.want(start..<(start + 50), by: reader).starts.map(\.fill)
+            _ = ledger.presence(for: reader)
+        }
+        let actions = fills.flatMap { ledger.broke($0, with: .upstreamUnreachable, isWorthRetrying: true) }
+
+        #expect(fills.count == 20)
+        #expect(actions.failures.isEmpty)
+        #expect(actions.starts.count == 20)
+    }
+
+    // MARK: Evictions
+
+    @Test func leasesAndRunningWindowsAreNotSurrendered() {
+        let ledger = SharedLedger(FillLedgerTests.known(onDisk: [0..<5000]))
+        let (sending, waiting) = (ledger.reader(), ledger.reader())
+        _ = ledger.want(1000..<5000, by: sending)
+        let window = ledger.want(6000..<6100, by: waiting).starts[0]
+        _ = ledger.arrived(window.fill, upTo: 6050)
+
+        #expect(ledger.surrender(0..<10_000) == [0..<1000, 1100..<5000])
+        #expect(ledger.extents.runs == [1000..<1100, 6000..<6050])
+    }
+
+    @Test func bytesThatAreLeavingAreFetchedOnlyWhenTheyAreGone() {
+        let ledger = SharedLedger(FillLedgerTests.known(onDisk: [0..<1000]))
+        let runs = ledger.surrender(200..<400)
+        let reader = ledger.reader()
+
+        #expect(runs == [200..<400])
+        #expect(ledger.want(300..<500, by: reader).isEmpty)
+        #expect(ledger.presence(for: reader).0 == .pending)
+        #expect(ledger.left(runs).starts.map(\.window) == [300..<400])
+    }
+
+    @Test func aReaderOfLeavingBytesDoesNotFailWithSomebodyElsesFill() {
+        let ledger = SharedLedger(FillLedgerTests.known(onDisk: [0..<1000]))
+        let runs = ledger.surrender(200..<400)
+        let (patient, other) = (ledger.reader(), ledger.reader())
+        _ = ledger.want(300..<400, by: patient)
+        let fill = ledger.want(5000..<5010, by: other).starts[0].fill
+        _ = (ledger.presence(for: patient), ledger.presence(for: other))
+        let actions = ledger.broke(fill, with: .upstreamRefused(status: 410), isWorthRetrying: false)
+
+        #expect(actions == [.fail(other, .upstreamRefused(status: 410))])
+        #expect(ledger.left(runs).starts.map(\.window) == [300..<400])
+    }
+}

@@ -1,0 +1,215 @@
+import CacheCore
+import Testing
+
+/// A driver of one `FillLedger` and a picture of it in plain arrays: an upstream, a disk of bytes, readers and fills.
+///
+/// After every step the ledger must agree with the picture, and nobody may wait for what nobody will bring.
+final class FillLedgerModel {
+    struct Reader {
+        var opening: UpstreamRequest.Window
+        var wanted: ByteRange?
+        /// It saw nothing and was not woken since.
+        var isWaiting = false
+    }
+
+    struct Fill {
+        var wish: FillLedger.Wish
+        /// Empty until an opening's head has come.
+        var window: ByteRange
+        var position: Int64
+        var isCut = false
+
+        var isDescribing: Bool { window.isEmpty }
+        var remaining: ByteRange { position..<max(position, window.upperBound) }
+    }
+
+    let length: Int64
+    let hasRanges: Bool
+    let tellsLength: Bool
+    var ledger = FillLedger(
+        settings: FillLedger.Settings(firstWindowBytes: 16, largestWindowBytes: 128, retries: 2))
+    var isOnDisk: [Bool]
+    var readers: [FillLedger.ReaderID: Reader] = [:]
+    var fills: [FillLedger.FillID: Fill] = [:]
+    var leaving: [[ByteRange]] = []
+    /// Woken, or new: they look at their presence when they come to it.
+    var awake: [FillLedger.ReaderID] = []
+    var told = 0, served = 0
+    var random: SeededRandom
+    var complaints: [String] = []
+
+    init(seed: UInt64) {
+        random = SeededRandom(seed: seed)
+        length = Int64.random(in: 1...900, using: &random)
+        hasRanges = Int.random(in: 0..<4, using: &random) > 0
+        tellsLength = hasRanges || Bool.random(using: &random)
+        isOnDisk = Array(repeating: false, count: Int(length))
+    }
+
+    func check(_ holds: Bool, _ complaint: @autoclosure () -> String) {
+        if !holds { complaints.append(complaint()) }
+    }
+
+    // MARK: What the ledger asks for
+
+    func perform(_ actions: [FillLedger.Action]) {
+        var failed: [FillLedger.ReaderID] = []
+        for action in actions {
+            switch action {
+            case .start(let id, let wish, _, _): start(id, wish)
+            case .cut(let id):
+                check(fills[id] != nil, "a cut of a fill that is not there")
+                fills[id]?.isCut = true
+            case .promote(let id, _): check(fills[id] != nil, "a promotion of a fill that is not there")
+            case .wake(let id):
+                check(readers[id] != nil, "a reader is woken that is gone")
+                readers[id]?.isWaiting = false
+                awake.append(id)
+            case .fail(let id, _):
+                check(readers[id]?.isWaiting == true, "a reader fails that does not wait")
+                told += 1
+                readers[id]?.isWaiting = false
+                failed.append(id)
+            }
+        }
+        for id in failed { leave(id) }
+    }
+
+    private func start(_ id: FillLedger.FillID, _ wish: FillLedger.Wish) {
+        switch wish {
+        case .opening, .confirmation:
+            check(!fills.values.contains { $0.isDescribing }, "two openings at once")
+            fills[id] = Fill(wish: wish, window: 0..<0, position: 0)
+        case .whole:
+            check(fills.isEmpty, "a sequential transfer beside another")
+            fills[id] = Fill(wish: wish, window: 0..<(ledger.length ?? .max), position: 0)
+        case .window(let window):
+            check(!window.isEmpty && window.upperBound <= length, "a window of \(window) in \(length)")
+            for byte in window where isOnDisk[Int(byte)] { check(false, "byte \(byte) is on disk already") }
+            for fill in fills.values { check(!fill.remaining.overlaps(window), "\(window) is on the way") }
+            for run in leaving.joined() { check(!run.overlaps(window), "\(window) has not left yet") }
+            check(
+                readers.values.contains { $0.wanted.map { $0.clamped(to: window) == window } ?? false },
+                "nobody wanted all of \(window)")
+            fills[id] = Fill(wish: wish, window: window, position: window.lowerBound)
+        }
+    }
+
+    // MARK: What readers do
+
+    func join() {
+        let from = Int64.random(in: 0..<(length + 20), using: &random)
+        let window = UpstreamRequest.Window.closed(from..<(from + 16))
+        let priority: TransferPriority = Bool.random(using: &random) ? .live : .prefetch
+        let (id, actions) = ledger.join(
+            opening: window, priority: priority, needsConfirmation: Int.random(in: 0..<8, using: &random) == 0)
+        readers[id] = Reader(opening: window)
+        awake.append(id)
+        perform(actions)
+    }
+
+    func leave(_ id: FillLedger.ReaderID) {
+        guard readers.removeValue(forKey: id) != nil else { return }
+        perform(ledger.leave(id))
+    }
+
+    /// A reader that is awake looks at what there is for it, and takes some.
+    func look(_ id: FillLedger.ReaderID) {
+        guard let reader = readers[id], !reader.isWaiting else { return }
+        let (presence, actions) = ledger.presence(for: id)
+        readers[id]?.isWaiting = presence == .pending
+        perform(actions)
+        switch presence {
+        case .described:
+            let from = Int64.random(in: 0..<length, using: &random)
+            let end = Bool.random(using: &random) ? from + Int64.random(in: 1...length, using: &random) : .max
+            readers[id]?.wanted = from..<end
+            perform(ledger.want(from..<end, by: id))
+            awake.append(id)
+        case .bytes(let run):
+            take(run, id, reader)
+        case .end:
+            served += 1
+            check((reader.wanted?.lowerBound ?? 0) >= min(reader.wanted?.upperBound ?? 0, length), "an early end")
+            leave(id)
+        case .pending: break
+        }
+    }
+
+    private func take(_ run: ByteRange, _ id: FillLedger.ReaderID, _ reader: Reader) {
+        guard let wanted = reader.wanted else { return check(false, "bytes for nobody") }
+        check(run.lowerBound == wanted.lowerBound && !run.isEmpty, "\(run) for a reader of \(wanted)")
+        for byte in run where !isOnDisk[Int(byte)] { check(false, "byte \(byte) is not on disk") }
+        let position = run.lowerBound + Int64.random(in: 1...run.length, using: &random)
+        readers[id]?.wanted = position..<wanted.upperBound
+        perform(ledger.advance(id, to: position))
+        awake.append(id)
+    }
+
+    // MARK: What the upstream does
+
+    /// A fill goes one step on: its head, some bytes, or its end.
+    func proceed(_ id: FillLedger.FillID, mayBreak: Bool) {
+        guard let fill = fills[id] else { return }
+        if fill.isCut || (mayBreak && Int.random(in: 0..<6, using: &random) == 0) { return end(id, breaks: true) }
+        if fill.isDescribing { return describe(id, fill) }
+        let end = min(fill.window.upperBound, length)
+        guard fill.position < end else { return self.end(id, breaks: false) }
+        let position = fill.position + Int64.random(in: 1...(end - fill.position), using: &random)
+        for byte in fill.position..<position { isOnDisk[Int(byte)] = true }
+        fills[id]?.position = position
+        perform(ledger.arrived(id, upTo: position))
+    }
+
+    private func describe(_ id: FillLedger.FillID, _ fill: Fill) {
+        let told = tellsLength ? length : nil
+        guard case .opening(.closed(let asked)) = fill.wish else {
+            perform(ledger.confirmed(length: told))
+            fills[id] = nil
+            return perform(ledger.completed(id))
+        }
+        guard !hasRanges || asked.lowerBound < length else {
+            fills[id] = nil
+            return perform(ledger.broke(id, with: .rangeNotSatisfiable(length: length), isWorthRetrying: false))
+        }
+        let window = hasRanges ? asked.clamped(to: 0..<length) : 0..<(told ?? .max)
+        fills[id]?.window = window
+        fills[id]?.position = window.lowerBound
+        perform(ledger.began(id, window: window, length: told, acceptsRanges: hasRanges))
+    }
+
+    private func end(_ id: FillLedger.FillID, breaks: Bool) {
+        guard let fill = fills.removeValue(forKey: id) else { return }
+        guard breaks else { return perform(ledger.completed(id)) }
+        let isRetryable = Int.random(in: 0..<8, using: &random) > 0
+        let code: CacheError.Code = fill.isCut ? .cancelled : .upstreamUnreachable
+        perform(ledger.broke(id, with: code, isWorthRetrying: isRetryable))
+    }
+
+    // MARK: What the evictor does
+
+    func surrender() {
+        let from = Int64.random(in: 0..<length, using: &random)
+        let range = from..<(from + Int64.random(in: 1...length, using: &random))
+        let runs = ledger.surrender(range)
+        for run in runs {
+            check(run.clamped(to: range) == run, "more is surrendered than was asked for")
+            for byte in run { check(isOnDisk[Int(byte)], "byte \(byte) is surrendered and was not there") }
+            for byte in run { isOnDisk[Int(byte)] = false }
+            for fill in fills.values where !fill.isDescribing {
+                check(!fill.window.overlaps(run), "\(run) of the running \(fill.window) is surrendered")
+            }
+            for reader in readers.values {
+                guard let wanted = reader.wanted, !wanted.isEmpty else { continue }
+                let lease = wanted.lowerBound..<min(wanted.upperBound, wanted.lowerBound + 16)
+                check(!lease.overlaps(run), "\(run) is surrendered under a reader at \(wanted.lowerBound)")
+            }
+        }
+        if !runs.isEmpty { leaving.append(runs) }
+    }
+
+    func left() {
+        guard let index = leaving.indices.randomElement(using: &random) else { return }
+        perform(ledger.left(leaving.remove(at: index)))
+    }
+}

@@ -1,0 +1,181 @@
+import CacheCore
+import Testing
+
+private typealias Action = FillLedger.Action
+
+/// The fill rules, verb by verb, on small numbers: windows of 100 bytes that grow to 800.
+@Suite struct FillLedgerTests {
+    static let settings = FillLedger.Settings(firstWindowBytes: 100, largestWindowBytes: 800, retries: 2)
+
+    static func known(
+        _ length: Int64? = 10_000, acceptsRanges: Bool? = true, onDisk: [ByteRange] = []
+    ) -> FillLedger {
+        FillLedger(settings: settings, length: length, acceptsRanges: acceptsRanges, extents: ByteRangeSet(onDisk))
+    }
+
+    // MARK: Windows
+
+    @Test func theFirstWindowIsHalfAMebibyteAndWindowsDoubleUpToEight() {
+        let ledger = SharedLedger(
+            FillLedger(
+                settings: FillLedger.Settings(), length: 1 << 30, acceptsRanges: true, extents: ByteRangeSet()))
+        let reader = ledger.reader()
+        var fills = ledger.want(0..<(1 << 30), by: reader).starts
+        var sizes: [Int64] = []
+        while sizes.count < 7, let next = fills.first {
+            let (fill, window) = (next.fill, next.window)
+            sizes.append(window.length)
+            _ = ledger.arrived(fill, upTo: window.upperBound)
+            fills = ledger.completed(fill).starts + ledger.advance(reader, to: window.upperBound).starts
+        }
+
+        #expect(sizes.map { $0 >> 10 } == [512, 1024, 2048, 4096, 8192, 8192, 8192])
+    }
+
+    @Test func theNextWindowIsAskedForWhenHalfOfThePresentOneIsRead() {
+        let ledger = SharedLedger(Self.known())
+        let reader = ledger.reader()
+        let first = ledger.want(0..<5000, by: reader).starts[0]
+        _ = ledger.arrived(first.fill, upTo: 60)
+
+        #expect(first.window == 0..<100)
+        #expect(ledger.advance(reader, to: 50).starts.isEmpty)
+        #expect(ledger.advance(reader, to: 51).starts.map(\.window) == [100..<300])
+        #expect(ledger.advance(reader, to: 60).starts.isEmpty)
+    }
+
+    @Test func aSeekStartsSmallAgainAndGoingOnDoesNot() {
+        let ledger = SharedLedger(Self.known())
+        let reader = ledger.reader()
+        _ = ledger.want(0..<5000, by: reader)
+        _ = ledger.advance(reader, to: 100)
+        let onward = ledger.want(100..<5000, by: reader).starts + ledger.advance(reader, to: 300).starts
+        let seek = ledger.want(7000..<9000, by: reader).starts
+
+        #expect(onward.map(\.window) == [300..<700])
+        #expect(seek.map(\.window) == [7000..<7100])
+    }
+
+    static let ends: [(String, onDisk: [ByteRange], wanted: ByteRange, window: ByteRange)] = [
+        ("what is wanted", [], 20..<50, 20..<50),
+        ("the asset's end", [], 9980..<20_000, 9980..<10_000),
+        ("the next extent", [60..<70], 0..<500, 0..<60),
+        ("its size, behind an extent", [0..<40], 0..<500, 40..<140),
+    ]
+
+    @Test(arguments: ends)
+    func aWindowEndsAt(_ what: String, onDisk: [ByteRange], wanted: ByteRange, window: ByteRange) {
+        let ledger = SharedLedger(Self.known(onDisk: onDisk))
+        let reader = ledger.reader()
+
+        #expect(ledger.want(wanted, by: reader).starts.map(\.window) == [window], "\(what)")
+    }
+
+    @Test func aWindowEndsWhereARunningOneBeginsAndWaitsForWhatItBrings() {
+        let ledger = SharedLedger(Self.known())
+        let (early, late) = (ledger.reader(), ledger.reader())
+        let running = ledger.want(50..<90, by: late).starts[0]
+        let before = ledger.want(0..<300, by: early).starts
+
+        #expect(running.window == 50..<90)
+        #expect(before.map(\.window) == [0..<50])
+        #expect(ledger.want(60..<80, by: ledger.reader()).starts.isEmpty)
+    }
+
+    @Test func whatIsOnDiskCostsNothing() {
+        let ledger = SharedLedger(Self.known(onDisk: [0..<10_000]))
+        let reader = ledger.reader()
+
+        #expect(ledger.want(0..<10_000, by: reader).isEmpty)
+        #expect(ledger.presence(for: reader).0 == .bytes(0..<10_000))
+        #expect(ledger.isComplete)
+    }
+
+    // MARK: Readers
+
+    @Test func theLastReaderOutCutsTheFillAndAnEarlierOneDoesNot() {
+        let ledger = SharedLedger(Self.known())
+        let (first, second) = (ledger.reader(), ledger.reader())
+        let fill = ledger.want(0..<80, by: first).starts[0].fill
+        _ = ledger.want(40..<60, by: second)
+
+        #expect(ledger.leave(first).isEmpty)
+        #expect(ledger.leave(second) == [.cut(fill)])
+        #expect(ledger.broke(fill, with: .cancelled, isWorthRetrying: false).isEmpty)
+        #expect(ledger.fillCount == 0)
+    }
+
+    @Test func aReaderWhoComesWhileItsFillIsBeingCutIsServedByTheNext() {
+        let ledger = SharedLedger(Self.known())
+        let first = ledger.reader()
+        let fill = ledger.want(0..<80, by: first).starts[0].fill
+        _ = ledger.leave(first)
+        let second = ledger.reader()
+        let whileCut = ledger.want(0..<80, by: second)
+        _ = ledger.presence(for: second)
+        _ = ledger.arrived(fill, upTo: 30)
+
+        #expect(whileCut.isEmpty)
+        #expect(ledger.broke(fill, with: .cancelled, isWorthRetrying: false).starts.map(\.window) == [30..<80])
+    }
+
+    @Test func aLiveReaderPromotesThePrefetchWindowItJoins() {
+        let ledger = SharedLedger(Self.known())
+        let prefetch = ledger.reader(.prefetch)
+        let window = ledger.want(0..<1000, by: prefetch).starts[0]
+        let live = ledger.reader()
+
+        #expect(window.window == 0..<800)
+        #expect(ledger.want(10..<20, by: live) == [.promote(window.fill, .live)])
+        #expect(ledger.advance(live, to: 12).isEmpty)
+    }
+
+    @Test func aReaderIsWokenByTheBytesItWaitsForAndNoOthers() {
+        let ledger = SharedLedger(Self.known())
+        let (near, far) = (ledger.reader(), ledger.reader())
+        let fill = ledger.want(0..<100, by: near).starts[0].fill
+        _ = ledger.want(50..<100, by: far)
+        _ = (ledger.presence(for: near), ledger.presence(for: far))
+
+        #expect(ledger.arrived(fill, upTo: 10) == [.wake(near)])
+        #expect(ledger.presence(for: near).0 == .bytes(0..<10))
+        #expect(ledger.arrived(fill, upTo: 60) == [.wake(far)])
+        #expect(ledger.presence(for: far).0 == .bytes(50..<60))
+    }
+
+    @Test func aReaderHasReachedTheEndWhenItHasReadWhatItWanted() {
+        let ledger = SharedLedger(Self.known(onDisk: [0..<100]))
+        let reader = ledger.reader()
+        _ = ledger.want(20..<40, by: reader)
+        _ = ledger.advance(reader, to: 40)
+
+        #expect(ledger.presence(for: reader).0 == .end)
+    }
+
+    @Test func aReaderWhoCannotBeTrustedToBeFreshWaitsForOneConfirmation() {
+        let ledger = SharedLedger(Self.known(onDisk: [0..<10_000]))
+        let (first, asking) = ledger.join(opening: .closed(0..<1), priority: .live, needsConfirmation: true)
+        let (second, joining) = ledger.join(opening: .closed(0..<1), priority: .live, needsConfirmation: true)
+        _ = (ledger.presence(for: first), ledger.presence(for: second))
+
+        #expect(asking.starts.map(\.wish) == [.confirmation])
+        #expect(joining.starts.isEmpty)
+        #expect(Set(ledger.confirmed(length: nil)) == [.wake(first), .wake(second)])
+        #expect(ledger.presence(for: second).0 == .described)
+    }
+}
+
+extension [FillLedger.Action] {
+    /// The fills to begin; the window of what asks for none exactly is empty.
+    var starts: [(fill: FillLedger.FillID, wish: FillLedger.Wish, window: ByteRange, attempt: Int)] {
+        compactMap { action in
+            guard case .start(let fill, let wish, _, let attempt) = action else { return nil }
+            guard case .window(let window) = wish else { return (fill, wish, 0..<0, attempt) }
+            return (fill, wish, window, attempt)
+        }
+    }
+
+    var failures: [CacheError.Code] {
+        compactMap { if case .fail(_, let code) = $0 { code } else { nil } }
+    }
+}

@@ -1,0 +1,48 @@
+import CacheCore
+
+/// A ledger behind a reference, so that expectations may call what changes it.
+final class SharedLedger {
+    typealias ReaderID = FillLedger.ReaderID
+    typealias FillID = FillLedger.FillID
+    typealias Action = FillLedger.Action
+
+    private var ledger: FillLedger
+
+    init(_ ledger: FillLedger) { self.ledger = ledger }
+
+    var extents: ByteRangeSet { ledger.extents }
+    var length: Int64? { ledger.length }
+    var fillCount: Int { ledger.fillCount }
+    var isComplete: Bool { ledger.isComplete }
+
+    /// A live reader, or one of another class, that needs no confirmation.
+    func reader(_ priority: TransferPriority = .live) -> ReaderID {
+        join(opening: .closed(0..<100), priority: priority, needsConfirmation: false).0
+    }
+
+    func join(
+        opening: UpstreamRequest.Window, priority: TransferPriority, needsConfirmation: Bool
+    ) -> (ReaderID, [Action]) {
+        ledger.join(opening: opening, priority: priority, needsConfirmation: needsConfirmation)
+    }
+
+    func want(_ range: ByteRange, by reader: ReaderID) -> [Action] { ledger.want(range, by: reader) }
+    func advance(_ reader: ReaderID, to position: Int64) -> [Action] { ledger.advance(reader, to: position) }
+    func presence(for reader: ReaderID) -> (FillLedger.Presence, [Action]) { ledger.presence(for: reader) }
+    func leave(_ reader: ReaderID) -> [Action] { ledger.leave(reader) }
+
+    func began(_ fill: FillID, window: ByteRange, length: Int64?, acceptsRanges: Bool?) -> [Action] {
+        ledger.began(fill, window: window, length: length, acceptsRanges: acceptsRanges)
+    }
+
+    func confirmed(length: Int64?) -> [Action] { ledger.confirmed(length: length) }
+    func arrived(_ fill: FillID, upTo position: Int64) -> [Action] { ledger.arrived(fill, upTo: position) }
+    func completed(_ fill: FillID) -> [Action] { ledger.completed(fill) }
+
+    func broke(_ fill: FillID, with code: CacheError.Code, isWorthRetrying: Bool) -> [Action] {
+        ledger.broke(fill, with: code, isWorthRetrying: isWorthRetrying)
+    }
+
+    func surrender(_ range: ByteRange) -> [ByteRange] { ledger.surrender(range) }
+    func left(_ runs: [ByteRange]) -> [Action] { ledger.left(runs) }
+}
