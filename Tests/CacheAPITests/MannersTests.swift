@@ -115,7 +115,8 @@ import Testing
     @Test func aConnectionThatAsksNothingIsClosed() async throws {
         try await TestService.run(limits: .init(headerTimeout: .milliseconds(50))) { (service) async throws in
             let connection = try await RawConnection(port: service.port)
-            try await connection.send("GET /health/live HTTP/1.1\r\nHost: loc")
+            // The head that never ends may come too late to be written at all.
+            try? await connection.send("GET /health/live HTTP/1.1\r\nHost: loc")
             let response = try #require(try await connection.response())
             #expect(response.status == 408)
             #expect(await connection.rest().isEmpty)
