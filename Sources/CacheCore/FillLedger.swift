@@ -185,11 +185,13 @@ package struct FillLedger: Sendable {
     /// The generation is the upstream's, and of this length where that is known. Where it `isSequential` its bytes come in
     /// one transfer only.
     package mutating func confirmed(length: Int64?, isSequential: Bool = false) -> [Action] {
+        // Who waits for bytes, and learns nothing new, sleeps on: woken, it would miss the failure that may come next.
+        let isNews = !isDescribed || (self.length == nil && length != nil)
         self.length = length ?? self.length
         if isSequential { acceptsRanges = false }
         isDescribed = true
         for id in readers.keys { readers[id]?.needsConfirmation = false }
-        return wakeWaiting { _ in true }
+        return wakeWaiting { _ in isNews }
     }
 
     /// The fill's bytes up to `position` are on disk.

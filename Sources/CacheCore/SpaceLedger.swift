@@ -102,12 +102,13 @@ package struct SpaceLedger: Sendable {
     }
 
     /// What to give up, first to go first, to free `bytes`; pinned assets never, segments younger than the grace only
-    /// where space is `isDesperate`, and none of those in `besides`.
+    /// where space is `isDesperate` or above the capacity, and none of those in `besides`.
     package mutating func victims(
         toFree bytes: Int64, at now: Timestamp, isDesperate: Bool, besides: Set<SegmentID> = []
     ) -> [Victim] {
         let young = now - settings.grace
         let (pinned, segments) = (pinned, segments)
+        let isDesperate = isDesperate || settings.capacityBytes.map { usedBytes > $0 } ?? false
         return policy.victims(toFree: bytes) { id in
             pinned.contains(id.asset) || besides.contains(id)
                 || (!isDesperate && segments[id].map { $0.arrivedAt > young } ?? false)

@@ -121,6 +121,7 @@ extension AssetCache {
                 EvictionReport.Entry(
                     assetID: asset.id, key: try await key(of: asset.id), ranges: [], bytes: asset.cachedBytes))
         }
+        if isSoft { report.freedBytes = 0 }
         guard !isDryRun else { return report }
         if isSoft {
             try await expireSoftly(chosen.map(\.id))
@@ -159,6 +160,7 @@ extension AssetCache {
     }
 
     private func expireSoftly(_ ids: [AssetID]) async throws(CacheError) {
+        try await context.commits.flush()  // what waits for its commit would make them fresh again
         for id in ids {
             _ = try await context.store.catalog.updateAsset(id, AssetChange(freshUntil: .some(nil)))
             guard let asset = context.openAssets.acquire(id) else { continue }

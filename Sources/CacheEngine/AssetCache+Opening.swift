@@ -13,15 +13,17 @@ extension AssetCache {
 
     /// The asset the target names, held until it is released: from the table, or the catalog, or new.
     func open(_ target: AssetTarget) async throws(CacheError) -> OpenAsset {
-        if let asset = context.openAssets.acquire(target.id) {
-            asset.retarget(target)
-            return asset
+        while true {
+            if let asset = context.openAssets.acquire(target.id) {
+                asset.retarget(target)
+                return asset
+            }
+            let moment = context.openAssets.moment(for: target.id)
+            let loaded = moment.isRemoving ? nil : try await context.store.load(target.id)
+            let asset =
+                loaded.map { OpenAsset(target: target, loaded: $0, context: context) }
+                ?? OpenAsset(target: target, context: context)
+            if let opened = context.openAssets.acquire(orInsert: asset, asOf: moment) { return opened }
         }
-        let loaded = try await context.store.load(target.id)
-        let opened = loaded.map { loaded in
-            OpenAsset(
-                target: target, record: loaded.record, extents: loaded.extents, file: loaded.file, context: context)
-        }
-        return context.openAssets.acquire(orInsert: opened ?? OpenAsset(target: target, context: context))
     }
 }

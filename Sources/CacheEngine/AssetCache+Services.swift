@@ -8,6 +8,9 @@ extension AssetCache {
     package func prepare() async throws(CacheError) {
         let catalog = context.store.catalog
         if let kept = try await catalog.policy() {
+            if kept.value != settings.policy {
+                context.logger.notice("the policy set over the API is in force, not the configured one")
+            }
             adopt(RevisedPolicy(settings: kept.value, revision: kept.revision))
         }
         for kept in try await catalog.origins() {
@@ -18,6 +21,8 @@ extension AssetCache {
             origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)
         }
         try evictor.measureDisk()
+        // Before anything is written: what is measured and what grows meanwhile could not be told apart.
+        await logged("reconciliation failed", takeStock)
         enter(.ready)
     }
 
@@ -26,7 +31,6 @@ extension AssetCache {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.context.commits.run(clock: self.clock) }
             group.addTask { await self.prefetch.run(in: self) }
-            group.addTask { await self.logged("reconciliation failed", self.takeStock) }
             group.addTask {
                 for await _ in self.context.space.shortage {
                     await self.logged("eviction failed", self.evictor.makeRoom)

@@ -40,6 +40,11 @@ extension AssetCache {
             guard steps.indices.contains(index), let figures = TrafficFigures(json: minute.counters) else { continue }
             steps[index].figures.add(figures)
         }
+        if !steps.isEmpty {
+            for (_, figures) in recorder.pending(of: context.counters.origins()) {
+                steps[count - 1].figures.add(figures)
+            }
+        }
         return steps
     }
 

@@ -67,8 +67,8 @@ package final class AssetCache: Sendable {
     package init(doors: Doors, settings: Settings) {
         let openAssets = OpenAssets()
         let space = Space(settings: settings.policy)
-        let commits = CommitQueue(store: doors.store) { file, lost in
-            openAssets.acquire(file.asset)?.lost(lost, of: file)
+        let commits = CommitQueue(store: doors.store) { file, _ in
+            openAssets.acquire(file.asset)?.lostBytes(of: file)
         }
         context = EngineContext(
             store: doors.store, commits: commits, upstream: doors.upstream, space: space, counters: CacheCounters(),

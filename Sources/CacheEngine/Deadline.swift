@@ -1,6 +1,7 @@
 import CacheCore
 
-/// Runs `body`; after `limit` it is cancelled and `.upstreamTimedOut(timeout)` is thrown.
+/// Runs `body`; after `limit` it is cancelled and `.upstreamTimedOut(timeout)` is thrown. Where the caller is cancelled
+/// first, what `body` makes of that is the outcome.
 func withDeadline<Value: Sendable>(
     _ limit: Duration, _ timeout: CacheError.Timeout, clock: any Clock<Duration>,
     body: @escaping @Sendable () async throws(CacheError) -> Value
@@ -10,8 +11,10 @@ func withDeadline<Value: Sendable>(
             do throws(CacheError) { return .success(try await body()) } catch { return .failure(error) }
         }
         group.addTask {
-            // A sleep that is cancelled has lost the race: nothing to tell.
-            try? await clock.sleep(for: limit)
+            // A sleep that is cancelled has lost the race: it is no time-out.
+            guard (try? await clock.sleep(for: limit)) != nil else {
+                return .failure(CacheError(.cancelled, "The reader gave up."))
+            }
             return nil
         }
         let first = await group.next() ?? nil

@@ -24,17 +24,24 @@ struct Evictor: Sendable {
 
     private func evict() async throws(CacheError) {
         try measureDisk()
-        var isStuck = false
-        while !isStuck {
+        var tried: Set<SegmentID> = []
+        while true {
             let (excess, isAwaited) = space.excess()
             guard excess > 0 else { break }
             let now = context.wallClock.now()
-            let victims = space.with { $0.victims(toFree: excess, at: now, isDesperate: isAwaited) }
-            isStuck = try await give(up: Array(victims.prefix(Self.batch))) == 0
+            let victims = space.with {
+                $0.victims(toFree: excess, at: now, isDesperate: isAwaited, besides: tried).prefix(Self.batch)
+            }
+            // Nothing more can go: readers come before the limit.
+            guard !victims.isEmpty else { return space.overdraw() }
+            tried.formUnion(victims.map(\.segment))  // what is leased, and stays, is not tried twice
+            let freed = try await give(up: Array(victims))
+            // Measured again only when the next round of evictions begins: a file system may take its time.
+            space.with { $0.freeDiskBytes = $0.freeDiskBytes.map { $0 + freed } }
             space.grantWaiting()
         }
-        // Nothing more can go: readers come before the limit.
-        if isStuck { space.overdraw() } else { space.grantWaiting() }
+        space.grantWaiting()
+        if space.isDeadlocked { space.overdraw() }
     }
 
     /// The segments that would go to free `bytes`, grouped by asset, first to go first.
@@ -81,10 +88,14 @@ struct Evictor: Sendable {
             return 0
         }
         defer { context.openAssets.release(asset) }
-        let (runs, file) = asset.change { state in
+        let (runs, bare, file) = asset.change { state in
             let runs = ranges.flatMap { state.ledger.surrender($0) }
-            return ((runs, state.file), [])
+            let known = 0..<(state.ledger.length ?? 0)
+            let bare = ranges.map { $0.clamped(to: known) }.filter { state.ledger.extents.runs(in: $0).isEmpty }
+            return ((runs, bare, state.file), [])
         }
+        // What has nothing on disk is no victim any more, whatever was counted of it.
+        space.with { ledger in for range in bare { ledger.gone(range, of: id) } }
         guard let file, !runs.isEmpty else { return 0 }
         do {
             try await context.commits.punch(file, runs)
@@ -93,22 +104,40 @@ struct Evictor: Sendable {
             throw error
         }
         asset.gaveUp(runs, of: file)
-        let isUseless = asset.look { $0.ledger.extents.isEmpty && $0.record?.isPinned == false }
-        if isUseless, context.openAssets.detach(ifOnlyHeld: asset) { try await context.commits.remove([id]) }
+        try await removeIfUseless(asset)
         return runs.reduce(0) { $0 + $1.length }
     }
 
-    /// Takes the whole asset away at once: its readers finish on what is on disk, late bytes are dropped.
+    /// Takes whole assets away: their readers finish on what is on disk, late bytes are dropped, and whoever asks from
+    /// now on begins with nothing.
     func remove(_ ids: [AssetID], because error: CacheError) async throws(CacheError) {
-        for id in ids {
-            guard let asset = try await openKnown(id) else { continue }
-            context.openAssets.detach(asset)
-            asset.retire(error)
-            let runs = asset.look { $0.ledger.extents.runs }
-            space.with { ledger in for run in runs { ledger.gone(run, of: id) } }
-            context.openAssets.release(asset)
+        var rest = ids[...]
+        while !rest.isEmpty {
+            let batch = Array(rest.prefix(Self.batch))
+            rest = rest.dropFirst(batch.count)
+            context.openAssets.beginRemoval(of: batch)
+            defer { context.openAssets.endRemoval(of: batch) }
+            var assets: [OpenAsset] = []
+            defer { for asset in assets { context.openAssets.release(asset) } }
+            for id in batch {
+                if let asset = try await openKnown(id) { assets.append(asset) }
+            }
+            for asset in assets {
+                context.openAssets.detach(asset)
+                asset.retire(error)
+                let runs = asset.look { $0.ledger.extents.runs }
+                space.with { ledger in for run in runs { ledger.gone(run, of: asset.id) } }
+            }
+            try await context.commits.remove(batch)
         }
-        try await context.commits.remove(ids)
+    }
+
+    /// Removes the record of an asset of which nothing is left, unless somebody else uses it.
+    private func removeIfUseless(_ asset: OpenAsset) async throws(CacheError) {
+        guard asset.look({ $0.ledger.extents.isEmpty && $0.record?.isPinned == false }) else { return }
+        context.openAssets.beginRemoval(of: [asset.id])
+        defer { context.openAssets.endRemoval(of: [asset.id]) }
+        if context.openAssets.detach(ifOnlyHeld: asset) { try await context.commits.remove([asset.id]) }
     }
 
     /// What others have left free of the disk.
@@ -119,12 +148,13 @@ struct Evictor: Sendable {
 
     /// The asset, held until it is released; also where its origin is mounted no more. Nil where nobody knows it.
     func openKnown(_ id: AssetID) async throws(CacheError) -> OpenAsset? {
-        if let asset = context.openAssets.acquire(id) { return asset }
-        guard let loaded = try await context.store.load(id) else { return nil }
-        let asset = OpenAsset(
-            target: resolver.shelved(loaded.record), record: loaded.record, extents: loaded.extents,
-            file: loaded.file, context: context)
-        return context.openAssets.acquire(orInsert: asset)
+        while true {
+            if let asset = context.openAssets.acquire(id) { return asset }
+            let moment = context.openAssets.moment(for: id)
+            guard let loaded = try await context.store.load(id) else { return nil }
+            let asset = OpenAsset(target: resolver.shelved(loaded.record), loaded: loaded, context: context)
+            if let opened = context.openAssets.acquire(orInsert: asset, asOf: moment) { return opened }
+        }
     }
 }
 

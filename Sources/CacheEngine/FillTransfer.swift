@@ -9,6 +9,8 @@ final class FillTransfer: TransferDelegate {
         var transfer: (any Transfer)?
         var isCancelled = false
         var reservation: Int64 = 0
+        /// What it is asked for with, should it be promoted while it waits for space.
+        var priority = TransferPriority.prefetch
         var isPrefetch = false
         /// What the body brings, once its head is judged good.
         var body: Body?
@@ -42,23 +44,26 @@ final class FillTransfer: TransferDelegate {
         let bytes = wish.knownLength
         state.withLock { state in
             state.reservation = bytes
+            state.priority = min(state.priority, priority)
             state.isPrefetch = priority == .prefetch
         }
         if attempt > 0 { context.counters.fillRetried(origin: asset.target.originName) }
-        context.space.reserve(bytes) { [self] in launch(priority: priority, attempt: attempt) }
+        context.space.reserve(bytes) { [self] in launch(attempt: attempt) }
     }
 
-    private func launch(priority: TransferPriority, attempt: Int) {
-        guard !state.withLock({ $0.isCancelled }) else {
+    private func launch(attempt: Int) {
+        let (priority, isCancelled) = state.withLock { ($0.priority, $0.isCancelled) }
+        guard !isCancelled else {
             ended(TransferEnd(error: CacheError(.cancelled, "Nobody wants these bytes any more.")))
             return
         }
         let request = asset.upstreamRequest(for: wish, priority: priority, attempt: attempt)
         let transfer = context.upstream.start(request, delivering: self)
-        let isLate = state.withLock { state in
+        let (isLate, wanted) = state.withLock { state in
             state.transfer = transfer
-            return state.isCancelled
+            return (state.isCancelled, state.priority)
         }
+        if wanted < priority { transfer.promote(to: wanted) }
         if isLate { transfer.cancel() }
     }
 
@@ -71,7 +76,11 @@ final class FillTransfer: TransferDelegate {
     }
 
     func promote(to priority: TransferPriority) {
-        state.withLock { $0.transfer }?.promote(to: priority)
+        let transfer = state.withLock { state in
+            state.priority = min(state.priority, priority)
+            return state.transfer
+        }
+        transfer?.promote(to: priority)
     }
 
     // MARK: TransferDelegate

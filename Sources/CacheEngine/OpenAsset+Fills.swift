@@ -48,14 +48,11 @@ extension OpenAsset {
         context.counters.refetched(repeated, origin: origin)
     }
 
-    /// The disk has lost bytes that were written: they are gaps again.
-    func lost(_ bytes: ByteRangeSet, of file: FileName) {
+    /// The disk has lost bytes that were written, and takes no more of them into that file: the asset begins anew.
+    func lostBytes(of file: FileName) {
         defer { context.openAssets.release(self) }
         guard look({ $0.file?.name == file }) else { return }
-        change { state in
-            let runs = bytes.runs.flatMap { state.ledger.surrender($0) }
-            return ((), state.ledger.left(runs))
-        }
+        context.openAssets.forget(self)
     }
 
     func ended(_ fill: FillLedger.FillID, error: CacheError?, upstreamStatus: Int?) {

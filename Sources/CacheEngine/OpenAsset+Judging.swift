@@ -70,18 +70,20 @@ extension OpenAsset {
             context.openAssets.forget(self)
             throw CacheError(.assetChanged, "The asset's length changed while it was being fetched.")
         }
-        let file = if let present { present } else { try makeFile(for: generation) }
+        let made = if let present { present } else { try makeFile(for: generation) }
         let described = generation
-        let record = change { state in
+        let (record, file) = change { state in
             let record = state.describe(described, id: id, at: context.wallClock.now())
+            // Two first windows may be judged on two threads at once: the bytes of both go into one file.
+            let file = state.file ?? made
             state.file = file
             let actions = state.ledger.began(
                 fill, window: window, length: described.length, acceptsRanges: described.acceptsRanges)
-            return (record, actions)
+            return ((record, file), actions)
         }
         if file.name == nil {
             context.openAssets.detach(self)
-        } else if present == nil {
+        } else if present == nil, file === made {
             context.commits.began(record, file: file)
         } else {
             context.commits.refreshed(record)

@@ -58,6 +58,11 @@ final class OpenAsset: Sendable {
         state = Mutex(opened)
     }
 
+    convenience init(target: AssetTarget, loaded: LoadedAsset, context: EngineContext) {
+        self.init(
+            target: target, record: loaded.record, extents: loaded.extents, file: loaded.file, context: context)
+    }
+
     /// A look at the state that changes nothing.
     func look<Value: Sendable>(_ body: (borrowing State) -> Value) -> Value {
         state.withLock { body($0) }

@@ -17,6 +17,17 @@ final class OpenAssets: Sendable {
         /// Those that another generation, or a purge, has taken out of the table while somebody still holds them.
         var detached: [ObjectIdentifier: (asset: OpenAsset, users: Int)] = [:]
         var turn: UInt64 = 0
+        /// Assets whose rows are just being removed, with how many removals each.
+        var removing: [AssetID: Int] = [:]
+        /// Grows with each beginning and end of a removal.
+        var removals: UInt64 = 0
+    }
+
+    /// What a look into the catalog must be compared with before it is believed.
+    struct Moment: Sendable {
+        fileprivate let removals: UInt64
+        /// The asset's row is being removed: whatever the catalog says of it is over.
+        let isRemoving: Bool
     }
 
     private let state = Mutex(State())
@@ -33,11 +44,35 @@ final class OpenAssets: Sendable {
         }
     }
 
-    /// Puts `asset` into the table, unless somebody else was faster; answers the one in the table, held.
-    func acquire(orInsert asset: OpenAsset) -> OpenAsset {
+    func moment(for id: AssetID) -> Moment {
+        state.withLock { Moment(removals: $0.removals, isRemoving: $0.removing[id] != nil) }
+    }
+
+    /// Puts `asset` into the table, unless somebody else was faster; answers the one in the table, held. Nil where a
+    /// removal has begun or ended since `moment`: what was read from the catalog may be over.
+    func acquire(orInsert asset: OpenAsset, asOf moment: Moment) -> OpenAsset? {
         state.withLock { state in
+            guard state.removals == moment.removals else { return nil }
             state.entries[asset.id, default: Entry(asset: asset, users: 0, idleSince: 0)].users += 1
             return state.entries[asset.id]?.asset ?? asset
+        }
+    }
+
+    /// From now until `endRemoval` the assets' rows are not believed.
+    func beginRemoval(of ids: [AssetID]) {
+        state.withLock { state in
+            state.removals += 1
+            for id in ids { state.removing[id, default: 0] += 1 }
+        }
+    }
+
+    func endRemoval(of ids: [AssetID]) {
+        state.withLock { state in
+            state.removals += 1
+            for id in ids {
+                let left = (state.removing[id] ?? 1) - 1
+                state.removing[id] = left > 0 ? left : nil
+            }
         }
     }
 

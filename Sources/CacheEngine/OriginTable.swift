@@ -39,7 +39,8 @@ final class OriginTable: Sendable {
     }
 }
 
-/// Which hosts absolute URLs may name: `host`, `host:port`, or `*.suffix` for every name below it.
+/// Which hosts absolute URLs may name: `host` on its scheme's own port, `host:port`, `host:*` on any port, or `*.suffix` for
+/// every name below it.
 package struct HostPatterns: Sendable, Hashable {
     private let patterns: [String]
 
@@ -50,7 +51,7 @@ package struct HostPatterns: Sendable, Hashable {
             if pattern.hasPrefix("*.") { return url.host.hasSuffix(pattern.dropFirst()) }
             let isPortDefault = url.port == url.scheme.defaultPort
             let host = url.host.contains(":") ? "[\(url.host)]" : url.host
-            return pattern == "\(host):\(url.port)" || (pattern == host && isPortDefault)
+            return pattern == "\(host):\(url.port)" || pattern == "\(host):*" || (pattern == host && isPortDefault)
         }
     }
 }

@@ -39,6 +39,7 @@ final class Space: Sendable {
     func release(_ bytes: Int64) {
         guard bytes > 0 else { return }
         grantWaiting { $0.ledger.release(bytes) }
+        if state.withLock({ !$0.waiting.isEmpty }) { ring() }
     }
 
     /// The real disk usage of a file has changed.
@@ -46,7 +47,7 @@ final class Space: Sendable {
         guard bytes != 0 else { return }
         let isShort = state.withLock { state in
             state.ledger.usedBytes = max(0, state.ledger.usedBytes + bytes)
-            return state.ledger.excess(waitingBytes: 0) > 0
+            return !state.waiting.isEmpty || state.ledger.excess(waitingBytes: 0) > 0
         }
         if isShort { ring() }
     }
@@ -73,6 +74,9 @@ final class Space: Sendable {
             return (state.ledger.excess(waitingBytes: waiting), !state.waiting.isEmpty)
         }
     }
+
+    /// Whether somebody waits for space, and nobody is left who could give any back.
+    var isDeadlocked: Bool { state.withLock { !$0.waiting.isEmpty && $0.ledger.reservedBytes == 0 } }
 
     /// Grants what fits by now.
     func grantWaiting() { grantWaiting { _ in } }

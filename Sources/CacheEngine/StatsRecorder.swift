@@ -8,10 +8,13 @@ final class StatsRecorder: Sendable {
 
     /// What was counted of each origin since the last call; origins without traffic are left out.
     func increase(to counted: [String: TrafficFigures]) -> [(origin: String, increase: TrafficFigures)] {
-        let before = written.withLock { written in
-            defer { written = counted }
-            return written
-        }
+        defer { written.withLock { $0 = counted } }
+        return pending(of: counted)
+    }
+
+    /// The same, without taking it as written.
+    func pending(of counted: [String: TrafficFigures]) -> [(origin: String, increase: TrafficFigures)] {
+        let before = written.withLock { $0 }
         return counted.compactMap { origin, figures in
             var increase = figures
             increase.subtract(before[origin] ?? TrafficFigures())

@@ -34,10 +34,11 @@ enum Larder {
             services: [
                 .init(service: CacheService(cache: cache)),
                 .init(service: server),
-                .init(service: ReadinessService(cache: cache)),
+                .init(service: ReadinessService(cache: cache, delay: settings.limits.shutdownDelay)),
             ],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
-        configuration.maximumGracefulShutdownDuration = settings.limits.drainTimeout + .seconds(5)
+        configuration.maximumGracefulShutdownDuration =
+            settings.limits.shutdownDelay + settings.limits.drainTimeout + .seconds(5)
         let outcome = await Result.of { try await ServiceGroup(configuration: configuration).run() }
         await close(pool, store, logger: logger)
         try outcome.get()
@@ -69,13 +70,16 @@ private struct CacheService: Service {
     }
 }
 
-/// Listed last and so told first: readiness turns false before the server stops taking connections.
+/// Listed last and so told first: readiness turns false, and stays so for a while, before the server stops taking
+/// connections.
 private struct ReadinessService: Service {
     let cache: AssetCache
+    let delay: Duration
 
     func run() async throws {
         try await gracefulShutdown()
         cache.drain()
+        try await ContinuousClock().sleep(for: delay)
     }
 }
 

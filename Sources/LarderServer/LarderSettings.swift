@@ -71,6 +71,8 @@ struct LimitSettings: Hashable, Sendable {
     var headerTimeout: Duration = .seconds(15)
     /// For the requests in progress when the service is told to stop.
     var drainTimeout: Duration = .seconds(30)
+    /// How long readiness is false before new connections are refused, so that load balancers notice in time.
+    var shutdownDelay: Duration = .seconds(1)
 }
 
 struct LogSettings: Hashable, Sendable {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CacheCore
 import Logging
 
 /// `larder serve`: runs the service until it is told to stop.
@@ -16,6 +17,11 @@ struct ServeCommand: AsyncParsableCommand {
             throw SettingsOptions.refusal(error)
         }
         settings.log.bootstrap()
-        try await Larder.serve(settings: settings)
+        do {
+            try await Larder.serve(settings: settings)
+        } catch let error as CacheError {
+            StandardError.write("larder: \(error.message)\n")
+            throw ExitCode.failure
+        }
     }
 }

@@ -69,6 +69,9 @@ extension Setting<LarderSettings> {
             Setting("limits.headerTimeout", \.limits.headerTimeout, .duration(example: "15s"), "a head may take"),
             Setting(
                 "limits.drainTimeout", \.limits.drainTimeout, .duration(example: "30s"), "the end of service may take"),
+            Setting(
+                "limits.shutdownDelay", \.limits.shutdownDelay, .duration(example: "5s"),
+                "readiness is false before connections are refused"),
         ]
     }
 }

@@ -21,14 +21,15 @@ struct SystemChance: Chance {
 
 /// What the process asks of the system before it serves.
 enum ProcessLimits {
-    /// Raises the number of open files to what is allowed, and has a full disk or a gone client answer with an error
-    /// instead of a signal that ends the process.
+    /// Raises the number of open files to what is allowed, keeps new files to this user, and has a full disk or a gone
+    /// client answer with an error instead of a signal that ends the process.
     static func prepare() {
         var limit = rlimit()
         if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max {
             limit.rlim_cur = limit.rlim_max
             setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         }
+        umask(0o077)  // the store is nobody else's
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)
     }

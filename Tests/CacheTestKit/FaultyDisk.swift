@@ -27,6 +27,7 @@ package final class FaultyDisk: Disk {
         var faults: [Fault] = []
         var paths: [Int32: String] = [:]
         var writeLimit = Int.max
+        var freeBytes: Int64?
     }
 
     private let base: any Disk
@@ -49,6 +50,9 @@ package final class FaultyDisk: Disk {
 
     /// Makes every write take at most this many bytes.
     package func limitWrites(to count: Int) { state.withLock { $0.writeLimit = count } }
+
+    /// Makes the disk say that so many bytes are free; nil: the truth.
+    package func pretendFree(_ bytes: Int64?) { state.withLock { $0.freeBytes = bytes } }
 
     package func heal() { state.withLock { $0.faults = [] } }
 
@@ -145,6 +149,7 @@ package final class FaultyDisk: Disk {
 
     package func freeBytes(at path: String) throws(CacheError) -> Int64 {
         try note(.freeBytes, path)
+        if let pretended = state.withLock({ $0.freeBytes }) { return pretended }
         return try base.freeBytes(at: path)
     }
 

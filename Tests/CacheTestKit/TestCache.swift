@@ -14,12 +14,12 @@ package final class TestCache: Sendable {
 
     package init(
         directory: String, origins: [Origin] = [], policy: PolicySettings = TestCache.policy,
-        wallClock: ManualWallClock = ManualWallClock()
+        wallClock: ManualWallClock = ManualWallClock(), disk: any Disk = SystemDisk()
     ) throws {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         self.wallClock = wallClock
-        store = try Store.open(directory: directory, wallClock: wallClock, logger: logger)
+        store = try Store.open(directory: directory, disk: disk, wallClock: wallClock, logger: logger)
         pool = CurlWorkerPool(logger: logger)
         var absolute = OriginSettings(baseURL: "http://127.0.0.1")
         absolute.allowPrivateAddresses = true

@@ -1,0 +1,102 @@
+import CacheCore
+import CacheTestKit
+import Testing
+
+@testable import CacheEngine
+
+@Suite struct AdministrationTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    @Test func listsComeInPagesThatMissNothing() async throws {
+        for index in 0..<25 { bench.upstream.serve("/\(index)", LoopbackAsset(size: 100)) }
+        try await bench.cache().run { cache in
+            for index in 0..<25 { _ = try await cache.body(of: "\(index)") }
+            var keys: [String] = []
+            var cursor: String?
+            var pages = 0
+            repeat {
+                let page = try await cache.assets(AssetQuery(limit: 10, cursor: cursor))
+                keys += page.items.map(\.record.key)
+                cursor = page.nextCursor
+                pages += 1
+            } while cursor != nil && pages < 10
+
+            #expect(pages == 3)
+            #expect(Set(keys) == Set((0..<25).map { "/o/media/\($0)" }))
+            #expect(keys.count == 25)
+        }
+    }
+
+    @Test func aMapShowsWhichPartsAreOnDisk() async throws {
+        bench.upstream.serve("/m", LoopbackAsset(size: 1000))
+        try await bench.cache().run { cache in
+            _ = try await cache.body(of: "m", 0..<250)
+            let id = try await cache.resolve(.mounted(origin: "media", path: "m", key: nil)).id
+            let map = try await cache.map(of: id, buckets: 4)
+
+            #expect(map.map(\.range) == [0..<250, 250..<500, 500..<750, 750..<1000])
+            #expect(map.map(\.cached) == [1, 0, 0, 0])
+            #expect(try await cache.map(of: id, buckets: 5000).count == 1000)
+        }
+    }
+
+    @Test func aPatchLastsOverARestart() async throws {
+        try await bench.cache().run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<10)
+            let patch = AssetPatch(isPinned: true, tags: ["x"], ttl: .some(.seconds(7)))
+            let patched = try await cache.patchAsset(try await bench.id(in: cache), patch)
+
+            #expect(patched.record.isPinned && patched.record.tags == ["x"] && patched.record.ttl == .seconds(7))
+        }
+        try await bench.cache().run { cache in
+            let id = try await bench.id(in: cache)
+            let record = try await cache.asset(id).record
+            let isKnown = try await eventually { cache.context.space.with { $0.pinned.contains(id) } }
+
+            #expect(record.isPinned && record.tags == ["x"] && record.ttl == .seconds(7))
+            #expect(isKnown)
+        }
+    }
+
+    @Test func anAssetsOwnLifetimeHoldsFromNowOn() async throws {
+        let test = try bench.cache()
+        try await test.run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<10)
+            _ = try await cache.patchAsset(try await bench.id(in: cache), AssetPatch(ttl: .some(.seconds(7))))
+            test.wallClock.advance(by: .seconds(6))
+            let fresh = try await cache.body(of: "a.mp4", 0..<10)
+            test.wallClock.advance(by: .seconds(2))
+            let stale = try await cache.body(of: "a.mp4", 0..<10)
+
+            #expect(fresh.outcome.requestClass == .hit)
+            #expect(stale.outcome.requestClass == .revalidated)
+        }
+    }
+
+    @Test func whatNobodyKnowsIsNotFound() async throws {
+        try await bench.cache().run { cache in
+            let id = AssetID(high: 1, low: 2)
+            let asked = await #expect(throws: CacheError.self) { try await cache.asset(id) }
+            let patched = await #expect(throws: CacheError.self) { try await cache.patchAsset(id, AssetPatch()) }
+            let deleted = await #expect(throws: CacheError.self) { try await cache.deleteAsset(id, isSoft: false) }
+
+            #expect([asked, patched, deleted].map { $0?.code } == [.notFound, .notFound, .notFound])
+        }
+    }
+
+    @Test func aPolicyIsChangedOnlyAtTheRevisionTheCallerSaw() async throws {
+        try await bench.cache().run { cache in
+            var settings = cache.policy().settings
+            settings.capacityBytes = 64 << 20
+            let first = try await cache.setPolicy(settings, expectedRevision: nil)
+            let error = await #expect(throws: CacheError.self) {
+                try await cache.setPolicy(settings, expectedRevision: first.revision + 5)
+            }
+
+            #expect(error?.code == .preconditionFailed)
+            #expect(cache.policy().settings.capacityBytes == 64 << 20)
+        }
+    }
+}

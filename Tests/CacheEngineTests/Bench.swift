@@ -1,0 +1,60 @@
+import CacheCore
+import CacheStore
+import CacheTestKit
+
+@testable import CacheEngine
+
+/// An upstream with one asset at `/a.mp4`, and caches before it in a directory of their own.
+struct Bench {
+    let directory: TemporaryDirectory
+    let upstream: LoopbackUpstream
+    let asset: LoopbackAsset
+    static let media = AssetReference.mounted(origin: "media", path: "a.mp4", key: nil)
+
+    init(_ asset: LoopbackAsset = LoopbackAsset(size: 3 << 20)) throws {
+        directory = try TemporaryDirectory()
+        upstream = try LoopbackUpstream()
+        upstream.serve("/a.mp4", asset)
+        self.asset = asset
+    }
+
+    func cache(
+        policy: PolicySettings = TestCache.policy, disk: any Disk = SystemDisk(),
+        _ change: (inout OriginSettings) -> Void = { _ in }
+    ) throws -> TestCache {
+        var origin = TestCache.origin(upstream)
+        change(&origin.settings)
+        return try TestCache(directory: directory.path, origins: [origin], policy: policy, disk: disk)
+    }
+
+    /// The asset's identifier once it is known.
+    func id(in cache: AssetCache) async throws -> AssetID { try await cache.resolve(Self.media).id }
+}
+
+extension AssetCache {
+    /// The only open asset of that path; nil where it is not open.
+    func openAsset(_ path: String = "a.mp4") async throws -> OpenAsset? {
+        let id = try await resolve(.mounted(origin: "media", path: path, key: nil)).id
+        defer { if let asset = context.openAssets.acquire(id) { release(asset, times: 2) } }
+        return context.openAssets.acquire(id)
+    }
+
+    private func release(_ asset: OpenAsset, times: Int) {
+        for _ in 0..<times { context.openAssets.release(asset) }
+    }
+
+    /// Whether nothing is under way, and nothing is promised to anybody.
+    func isAtRest() async throws -> Bool {
+        let isQuiet = context.openAssets.all.allSatisfy { asset in
+            asset.look {
+                $0.ledger.fillCount == 0 && $0.ledger.readerCount == 0 && $0.fills.isEmpty && $0.waiters.isEmpty
+            }
+        }
+        return isQuiet && context.space.with { $0.reservedBytes } == 0
+    }
+}
+
+extension [UInt8] {
+    /// Equality by another name: an expectation that fails shows no diff of millions of bytes.
+    func isSame(as other: [UInt8]) -> Bool { self == other }
+}

@@ -1,0 +1,91 @@
+import CacheCore
+@testable import CacheEngine
+import CacheTestKit
+import Testing
+
+@Suite struct CancellationTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    @Test func aCancelledReaderEndsItsFillAndWhatArrivedIsAHit() async throws {
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        bench.upstream.failNext("/a.mp4", .stall(after: 100_000, until: latch))
+        try await bench.cache().run { cache in
+            let reader = Task { try await cache.body(of: "a.mp4", 0..<400_000) }
+            await latch.reached()
+            let hasArrived = try await eventually {
+                try await cache.openAsset()?.look { $0.ledger.extents.byteCount } == 100_000
+            }
+            reader.cancel()
+            let error = await #expect(throws: CacheError.self) { try await reader.value }
+            let isAtRest = try await eventually { try await cache.isAtRest() }
+            let again = try await cache.body(of: "a.mp4", 0..<100_000)
+
+            #expect(hasArrived)
+            #expect(error?.code == .cancelled)
+            #expect(isAtRest)
+            #expect(again.outcome.requestClass == .hit)
+            #expect(again.bytes.isSame(as: bench.asset.bytes(0..<100_000)))
+            #expect(bench.upstream.requests.count == 1)
+        }
+    }
+
+    @Test func aReaderCancelledBeforeItsFirstByteHasNotTimedOut() async throws {
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        bench.upstream.failNext("/a.mp4", .stallBeforeHead(until: latch))
+        try await bench.cache().run { cache in
+            let reader = Task { try await cache.body(of: "a.mp4", 0..<1000) }
+            await latch.reached()
+            reader.cancel()
+            let error = await #expect(throws: CacheError.self) { try await reader.value }
+            let isAtRest = try await eventually { try await cache.isAtRest() }
+
+            #expect(error?.code == .cancelled)
+            #expect(isAtRest)
+            #expect(try await cache.stats().all.requestsTotal == 0)
+        }
+    }
+
+    @Test func oneReaderOfTwoMayGoAndTheOtherIsServedByTheSameFill() async throws {
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        bench.upstream.failNext("/a.mp4", .stall(after: 100_000, until: latch))
+        try await bench.cache().run { cache in
+            let leaving = Task { try await cache.body(of: "a.mp4", 0..<400_000) }
+            await latch.reached()
+            let staying = Task { try await cache.body(of: "a.mp4", 200_000..<400_000) }
+            _ = try await eventually { try await cache.openAsset()?.look { $0.ledger.readerCount } == 2 }
+            leaving.cancel()
+            _ = await leaving.result
+            latch.release()
+            let bytes = try await staying.value.bytes
+
+            #expect(bytes.isSame(as: bench.asset.bytes(200_000..<400_000)))
+            #expect(bench.upstream.requests.count == 1)
+        }
+    }
+
+    @Test func anAdministratorStopsAFillAndItsReaderIsTold() async throws {
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        bench.upstream.failNext("/a.mp4", .stall(after: 100_000, until: latch))
+        try await bench.cache().run { cache in
+            let reader = Task { try await cache.body(of: "a.mp4", 0..<400_000) }
+            await latch.reached()
+            let id = try await bench.id(in: cache)
+            _ = try await eventually { try await cache.extents(of: id) == [0..<100_000] }
+            _ = try await eventually { try await cache.openAsset()?.look { $0.waiters.count } == 1 }
+            let stopped = try await cache.cancelFills(of: id)
+            let error = await #expect(throws: CacheError.self) { try await reader.value }
+            let isAtRest = try await eventually { try await cache.isAtRest() }
+
+            #expect(stopped == 1)
+            #expect(error?.code == .conflict)
+            #expect(isAtRest)
+            #expect(try await cache.extents(of: id) == [0..<100_000])
+        }
+    }
+}

@@ -1,0 +1,118 @@
+import CacheCore
+import CacheTestKit
+import Testing
+
+@testable import CacheEngine
+
+@Suite struct ProbeTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    @Test func aProbeCostsAHeadAndTheNextOneNothing() async throws {
+        try await bench.cache().run { cache in
+            let asked = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: false)
+            let known = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: false)
+
+            #expect(asked.method == .head && known.method == .cached)
+            #expect(asked.generation.length == bench.asset.size)
+            #expect(asked.generation.acceptsRanges == true)
+            #expect(known.generation.validators.entityTag?.description == "\"v1\"")
+            #expect(known.uti == "public.mpeg-4")
+            #expect(bench.upstream.requests.map(\.method) == ["HEAD"])
+        }
+    }
+
+    @Test func anUpstreamThatRefusesHeadIsAskedForItsFirstByte() async throws {
+        bench.upstream.serve("/a.mp4") { [asset = bench.asset] request in
+            request.method == "HEAD" ? .response(status: 405) : .asset(asset)
+        }
+        try await bench.cache().run { cache in
+            let report = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: false)
+
+            #expect(report.method == .get && report.upstreamStatus == 206)
+            #expect(report.generation.length == bench.asset.size)
+            #expect(bench.upstream.requests.last?.range == 0..<1)
+        }
+    }
+
+    @Test func aRefreshThatFindsTheSameKeepsEveryExtent() async throws {
+        try await bench.cache().run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<5000)
+            let report = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: true)
+            let read = try await cache.body(of: "a.mp4", 0..<5000)
+
+            #expect(report.cachedBytes == 5000 && report.generation.number == 1)
+            #expect(read.outcome.requestClass == .hit)
+        }
+    }
+
+    @Test func aRefreshThatFindsAnotherValidatorOpensTheNextGeneration() async throws {
+        let next = LoopbackAsset(size: 2 << 20, seed: 9, etag: "\"v2\"")
+        try await bench.cache().run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<5000)
+            bench.upstream.serve("/a.mp4", next)
+            let report = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: true)
+            let read = try await cache.body(of: "a.mp4", 0..<5000)
+
+            #expect(report.generation.number == 2 && report.cachedBytes == 0)
+            #expect(read.bytes.isSame(as: next.bytes(0..<5000)))
+        }
+        try await bench.cache().run { cache in
+            let summary = try await cache.asset(try await bench.id(in: cache))
+
+            #expect(summary.record.generation.number == 2)
+            #expect(summary.cachedBytes == 5000)
+        }
+    }
+
+    @Test func aProbeThatTakesTooLongSaysThatItTimedOut() async throws {
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        bench.upstream.failNext("/a.mp4", .stallBeforeHead(until: latch))
+        bench.upstream.failNext("/a.mp4", .stallBeforeHead(until: latch))
+        try await bench.cache().run { cache in
+            let failure = await #expect(throws: ProbeFailure.self) {
+                try await cache.probe(Bench.media, timeout: .milliseconds(100), refresh: false)
+            }
+
+            #expect(failure?.error.code == .upstreamTimedOut(.total))
+        }
+    }
+
+    @Test func aProbeTellsWhichTimeOutOfTheOriginRanOut() async throws {
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        for _ in 0..<2 { bench.upstream.failNext("/a.mp4", .stallBeforeHead(until: latch)) }
+        try await bench.cache { $0.timeouts.firstByte = .milliseconds(60) }.run { cache in
+            let failure = await #expect(throws: ProbeFailure.self) {
+                try await cache.probe(Bench.media, timeout: .seconds(5), refresh: false)
+            }
+
+            #expect(failure?.error.code == .upstreamTimedOut(.firstByte))
+        }
+    }
+
+    @Test(arguments: [404, 403, 500])
+    func aProbeTellsTheUpstreamsStatus(_ status: Int) async throws {
+        bench.upstream.serve("/a.mp4") { _ in .response(status: status) }
+        try await bench.cache().run { cache in
+            let failure = await #expect(throws: ProbeFailure.self) {
+                try await cache.probe(Bench.media, timeout: .seconds(5), refresh: false)
+            }
+
+            #expect(failure?.error.code == .upstreamRefused(status: status))
+        }
+    }
+
+    @Test func aProbeOfAnUpstreamThatIsGoneSaysThatItCannotBeReached() async throws {
+        bench.upstream.stop()
+        try await bench.cache().run { cache in
+            let failure = await #expect(throws: ProbeFailure.self) {
+                try await cache.probe(Bench.media, timeout: .seconds(5), refresh: false)
+            }
+
+            #expect(failure?.error.code == .upstreamUnreachable)
+        }
+    }
+}

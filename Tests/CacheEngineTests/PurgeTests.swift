@@ -1,0 +1,105 @@
+import CacheCore
+import CacheStore
+import CacheTestKit
+import Testing
+
+@testable import CacheEngine
+
+@Suite struct PurgeTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    @Test func aReaderOfADeletedAssetFinishesOnWhatIsOnDisk() async throws {
+        let test = try bench.cache()
+        try await test.run { cache in
+            _ = try await cache.body(of: "a.mp4")
+            let read = try await cache.read(Bench.media, request: ContentRequest())
+            try await cache.deleteAsset(read.assetID, isSoft: false)
+            var bytes: [UInt8] = []
+            while let next = try await read.nextBytes() { bytes += next }
+            read.finish(.sent)
+            let used = try await test.store.usedDiskBytes()
+
+            #expect(bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size)))
+            #expect(used == 0)
+            #expect(cache.context.space.with { $0.usedBytes } == 0)
+            await #expect(throws: CacheError.self) { try await cache.asset(read.assetID) }
+        }
+    }
+
+    @Test func aReaderOfADeletedAssetIsAbortedWhereBytesAreMissing() async throws {
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        bench.upstream.failNext("/a.mp4", .stall(after: 200_000, until: latch))
+        try await bench.cache().run { cache in
+            let reader = Task { try await cache.body(of: "a.mp4", 0..<400_000) }
+            await latch.reached()
+            let id = try await bench.id(in: cache)
+            _ = try await eventually { try await cache.extents(of: id) == [0..<200_000] }
+            try await cache.deleteAsset(id, isSoft: false)
+            let error = await #expect(throws: CacheError.self) { try await reader.value }
+            let anew = try await cache.body(of: "a.mp4", 0..<1000)
+
+            #expect(error?.code == .assetChanged)
+            #expect(anew.outcome.requestClass == .miss)
+        }
+    }
+
+    @Test func purgedBytesAreNotServedAgainWhoeverReadsMeanwhile() async throws {
+        try await bench.cache().run { cache in
+            for round in 1...30 as ClosedRange<UInt64> {
+                _ = try await cache.body(of: "a.mp4", 0..<200_000)
+                let next = LoopbackAsset(size: 3 << 20, seed: round + 100)
+                let readers = (0..<8).map { _ in
+                    Task { for _ in 0..<20 { _ = try? await cache.body(of: "a.mp4", 0..<200_000) } }
+                }
+                bench.upstream.serve("/a.mp4", next)
+                _ = try await cache.purge(PurgeSelection(origin: "media"), isSoft: false, isDryRun: false)
+                let after = try await cache.body(of: "a.mp4", 0..<200_000)
+                for reader in readers { await reader.value }
+
+                #expect(after.bytes.isSame(as: next.bytes(0..<200_000)), "round \(round)")
+            }
+        }
+    }
+
+    @Test func aSoftPurgeKeepsTheBytesAndAsksFirst() async throws {
+        let test = try bench.cache()
+        try await test.run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<1000)
+            try await cache.deleteAsset(try await bench.id(in: cache), isSoft: true)
+            test.wallClock.advance(by: .seconds(1))
+            let read = try await cache.body(of: "a.mp4", 0..<1000)
+
+            #expect(read.outcome.requestClass == .revalidated)
+            #expect(bench.upstream.requests.map(\.status) == [206, 304])
+        }
+        try await bench.cache().run { cache in
+            try await cache.deleteAsset(try await bench.id(in: cache), isSoft: true)
+        }
+        let restarted = try bench.cache()
+        try await restarted.run { cache in
+            restarted.wallClock.advance(by: .seconds(2))
+            let read = try await cache.body(of: "a.mp4", 0..<1000)
+
+            #expect(read.outcome.requestClass == .revalidated)
+        }
+    }
+
+    @Test func aPurgeTakesWhatMeetsEveryConditionAndADryRunNothing() async throws {
+        for name in ["x/1", "x/2", "y/1"] { bench.upstream.serve("/\(name)", LoopbackAsset(size: 1000)) }
+        try await bench.cache().run { cache in
+            for name in ["x/1", "x/2", "y/1"] { _ = try await cache.body(of: name) }
+            let selection = PurgeSelection(origin: "media", prefix: "/o/media/x/")
+            let plan = try await cache.purge(selection, isSoft: false, isDryRun: true)
+            let listed = try await cache.assets(AssetQuery()).items.count
+            let done = try await cache.purge(selection, isSoft: false, isDryRun: false)
+            let left = try await cache.assets(AssetQuery()).items.map(\.record.key)
+
+            #expect(plan.assets == 2 && plan.freedBytes == 2000 && listed == 3)
+            #expect(done.assets == 2 && done.freedBytes == 2000)
+            #expect(left == ["/o/media/y/1"])
+        }
+    }
+}

@@ -1,0 +1,61 @@
+import CacheCore
+import CacheStore
+import CacheTestKit
+import Glibc
+import Testing
+
+@testable import CacheEngine
+
+@Suite struct SpaceTests {
+    @Test func aFullDiskFailsTheReadAndTheNextOneWorksWhenThereIsRoomAgain() async throws {
+        let bench = try Bench()
+        let disk = FaultyDisk()
+        try await bench.cache(disk: disk).run { cache in
+            disk.fail(.write, with: ENOSPC, isLasting: true)
+            let error = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 0..<200_000) }
+            disk.heal()
+            let again = try await cache.body(of: "a.mp4", 0..<200_000)
+            let isAtRest = try await eventually { try await cache.isAtRest() }
+
+            #expect(error?.code == .storageFull)
+            #expect(again.bytes.isSame(as: bench.asset.bytes(0..<200_000)))
+            #expect(isAtRest)
+        }
+    }
+
+    @Test func anAssetWhoseBytesTheDiskLostIsFetchedAnewAndRight() async throws {
+        let bench = try Bench()
+        let disk = FaultyDisk()
+        try await bench.cache(disk: disk).run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<200_000)
+            disk.fail(.sync, with: EIO)
+            _ = try? await cache.assets(AssetQuery())
+            let same = try await cache.body(of: "a.mp4", 0..<200_000)
+            let more = try await cache.body(of: "a.mp4", 1_000_000..<1_200_000)
+
+            #expect(same.bytes.isSame(as: bench.asset.bytes(0..<200_000)))
+            #expect(more.bytes.isSame(as: bench.asset.bytes(1_000_000..<1_200_000)))
+        }
+    }
+
+    @Test func whatIsCountedIsWhatTheDiskHolds() async throws {
+        let bench = try Bench()
+        let test = try bench.cache()
+        try await test.run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<1_000_000)
+            _ = try await cache.body(of: "a.mp4", 2_000_000..<2_000_001)
+            _ = try await cache.dropExtents(of: try await bench.id(in: cache), in: 0..<500_000)
+            let used = try await test.store.usedDiskBytes()
+
+            #expect(cache.context.space.with { $0.usedBytes } == used)
+            #expect(try await cache.asset(try await bench.id(in: cache)).diskBytes == used)
+            #expect(cache.context.space.with { $0.reservedBytes } == 0)
+        }
+        let again = try bench.cache()
+        try await again.run { cache in
+            let used = try await again.store.usedDiskBytes()
+            #expect(used > 500_000)
+            #expect(try await eventually { cache.context.space.with { $0.usedBytes } == used })
+        }
+    }
+}
