@@ -36,7 +36,7 @@ import Testing
             let reader = Task { try await cache.body(of: "a.mp4", 0..<400_000) }
             await latch.reached()
             let id = try await bench.id(in: cache)
-            _ = try await eventually { try await cache.extents(of: id) == [0..<200_000] }
+            _ = try await eventually { (try? await cache.extents(of: id)) == [0..<200_000] }
             try await cache.deleteAsset(id, isSoft: false)
             let error = await #expect(throws: CacheError.self) { try await reader.value }
             let anew = try await cache.body(of: "a.mp4", 0..<1000)

@@ -1,4 +1,5 @@
 import CacheCore
+import CacheStore
 import CacheTestKit
 import Testing
 
@@ -23,6 +24,7 @@ import Testing
             test.wallClock.advance(by: .seconds(4000))
             served += Int64(try await cache.body(of: "a.mp4", 0..<1000).bytes.count)
             _ = try await eventually { try await cache.isAtRest() }
+            try await cache.context.commits.flush()
             let stats = try await cache.stats()
             let all = stats.all
 
