@@ -12,6 +12,12 @@ package enum AddressGuard {
         }
     }
 
+    /// Whether addresses of the kind `refusal` named stay refused where private ones are allowed: link-local ones, where
+    /// clouds keep their machines' credentials, and those that no server has.
+    package static func isNeverAllowed(_ kind: String) -> Bool {
+        ["link-local", "multicast", "unspecified"].contains { kind.hasSuffix($0) }
+    }
+
     private struct Block {
         let prefix: [UInt8]
         let bits: Int

@@ -199,7 +199,8 @@ package struct FillLedger: Sendable {
         guard let index = fills.firstIndex(where: { $0.id == id }), position > fills[index].position else { return [] }
         let arrival = fills[index].position..<position
         fills[index].position = position
-        if extents.insert(arrival) > 0 { fills[index].hasProgressed = true }  // bytes that were there are no progress
+        // Bytes that were there are no progress; bytes that are leaving go with those before them.
+        for run in leaving.gaps(in: arrival) where extents.insert(run) > 0 { fills[index].hasProgressed = true }
         return wakeWaiting { arrival.contains($0.lowerBound) }
     }
 
@@ -240,7 +241,7 @@ package struct FillLedger: Sendable {
     package mutating func surrender(_ range: ByteRange) -> [ByteRange] {
         var spared = ByteRangeSet()
         for reader in readers.values { if let lease = lease(of: reader) { spared.insert(lease) } }
-        for fill in fills { spared.insert(fill.window.clamped(to: 0..<Int64.max)) }
+        for fill in fills { spared.insert(fill.window) }
         let runs = extents.runs(in: range).flatMap { spared.gaps(in: $0) }
         for run in runs {
             extents.remove(run)
@@ -248,6 +249,9 @@ package struct FillLedger: Sendable {
         }
         return runs
     }
+
+    /// The disk has lost these bytes, leases or not.
+    package mutating func lose(_ run: ByteRange) { extents.remove(run) }
 
     /// The surrendered runs are off the disk and out of the catalog.
     package mutating func left(_ runs: [ByteRange]) -> [Action] {
@@ -258,7 +262,7 @@ package struct FillLedger: Sendable {
     /// The bytes a reader is sending or will send next.
     private func lease(of reader: Reader) -> ByteRange? {
         reader.wanted.map { wanted in
-            wanted.lowerBound..<min(wanted.upperBound, wanted.lowerBound + reader.nextWindowBytes)
+            ByteRange(offset: wanted.lowerBound, length: min(wanted.length, reader.nextWindowBytes))
         }
     }
 

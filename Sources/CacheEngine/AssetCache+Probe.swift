@@ -27,7 +27,7 @@ extension AssetCache {
         var request = UpstreamRequest(target: target, priority: .live)
         request.method = .head
         if let head = try? await HeadTransfer.head(of: request, from: context.upstream),
-            case .whole(let generation) = judge(head, of: asset, window: .whole), generation.length != nil
+            case .whole(let generation) = judge(head, of: asset, window: .whole), isBelievable(generation, of: asset)
         {
             return try report(asset, generation, method: .head, head: head)
         }
@@ -54,6 +54,13 @@ extension AssetCache {
             throw CacheError(
                 error.code, error.message, cause: ProbeFailure(error: error, timings: head.timings))
         }
+    }
+
+    /// Whether an answer to `HEAD` may be taken at its word: handlers that never count a body announce none, and leave
+    /// validators out.
+    private func isBelievable(_ generation: Generation, of asset: OpenAsset) -> Bool {
+        let known = asset.record?.generation.validators
+        return generation.length ?? 0 > 0 && (known?.strong == nil || generation.validators.strong != nil)
     }
 
     /// Keeps what was found: the same generation confirmed, or the next one opened.

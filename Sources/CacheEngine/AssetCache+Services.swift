@@ -21,8 +21,6 @@ extension AssetCache {
             origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)
         }
         try evictor.measureDisk()
-        // Before anything is written: what is measured and what grows meanwhile could not be told apart.
-        await logged("reconciliation failed", takeStock)
         enter(.ready)
     }
 
@@ -30,6 +28,7 @@ extension AssetCache {
     package func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.context.commits.run(clock: self.clock) }
+            group.addTask { await self.logged("reconciliation failed", self.takeStock) }
             group.addTask { await self.prefetch.run(in: self) }
             group.addTask {
                 for await _ in self.context.space.shortage {
@@ -42,7 +41,7 @@ extension AssetCache {
         }
         await logged("the last minute's figures were not kept", recordMinute)
         await logged("the last commit failed", context.commits.flush)
-        context.openAssets.close(context.openAssets.all)
+        context.openAssets.closeAll()
         await context.diskThreads.shutdown()
     }
 
@@ -53,8 +52,10 @@ extension AssetCache {
 
     /// Puts the store in order after a restart, and learns what is on disk and how recently it was read.
     private func takeStock() async throws(CacheError) {
+        let before = context.space.with { $0.usedBytes }
         let found = try await context.store.reconcile()
-        context.space.with { $0.usedBytes = found.usedDiskBytes }
+        // What was added to old files during the walk may be counted twice: rather too much than too little.
+        context.space.with { $0.usedBytes = found.usedDiskBytes + max(0, $0.usedBytes - before) }
         var entries: [EvictionEntry] = []
         var last: AssetID?
         while true {

@@ -46,7 +46,11 @@ extension AssetCache {
                 "An origin's name is 1 to 64 of a-z, 0-9, '.', '_' and '-', and begins with a letter or digit.")
         }
         try origin.settings.validate()
-        _ = try context.upstream.parse(url: origin.settings.baseURL)
+        do {
+            _ = try context.upstream.parse(url: origin.settings.baseURL)
+        } catch {
+            throw CacheError(.invalidField("baseURL"), error.message, cause: error)
+        }
         let isNew = origins[origin.name] == nil
         let revision = try await context.store.catalog.saveOrigin(origin, if: Precondition(expectedRevision))
         origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)

@@ -52,9 +52,11 @@ extension AssetCache {
     func recordMinute() async throws(CacheError) {
         let now = context.wallClock.now()
         let counted = context.counters.origins()
-        for (origin, increase) in recorder.increase(to: counted) {
-            try await context.store.catalog.appendMinute(at: now, origin: origin, counters: increase.json)
+        let minutes = recorder.pending(of: counted).map { origin, increase in
+            StatisticsMinute(at: now, origin: origin, counters: increase.json)
         }
+        try await context.store.catalog.saveStatistics(minutes: minutes)
+        recorder.wrote(counted)
         try await context.store.catalog.pruneMinutes(before: now - .seconds(86_400))
     }
 }

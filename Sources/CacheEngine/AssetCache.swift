@@ -67,8 +67,8 @@ package final class AssetCache: Sendable {
     package init(doors: Doors, settings: Settings) {
         let openAssets = OpenAssets()
         let space = Space(settings: settings.policy)
-        let commits = CommitQueue(store: doors.store) { file, _ in
-            openAssets.acquire(file.asset)?.lostBytes(of: file)
+        let commits = CommitQueue(store: doors.store) { file, lost in
+            for asset in openAssets.acquireAll(file.asset) { asset.lost(lost, of: file) }
         }
         context = EngineContext(
             store: doors.store, commits: commits, upstream: doors.upstream, space: space, counters: CacheCounters(),
@@ -103,7 +103,8 @@ package final class AssetCache: Sendable {
                 [self] () async throws(CacheError) in try await begin(target, request)
             }
         } catch {
-            if error.code != .cancelled { context.counters.answered(.error, origin: target.originName) }
+            context.counters.answered(.error, origin: target.originName)
+            if error.code == .cancelled { context.counters.clientAborted(origin: target.originName) }
             throw error
         }
     }
@@ -218,12 +219,6 @@ extension ContentRequest {
         guard case .ranges(let specs) = RangeHeader.parse(headers.combined("Range")), let spec = specs.first else {
             return .closed(0..<first)
         }
-        switch spec {
-        case .closed(let start, let last):
-            let length = min(last - start, first - 1) + 1
-            return .closed(ByteRange(offset: start, length: length))
-        case .from(let start): return .closed(ByteRange(offset: start, length: first))
-        case .suffix(let count): return count > 0 ? .suffix(min(count, first)) : .closed(0..<1)
-        }
+        return spec.opening(limit: first)
     }
 }

@@ -96,11 +96,17 @@ package final class ContentRead: Sendable {
         let tally = state.withLock { $0.tally }
         guard letGo() else { return tally }
         let counters = asset.context.counters
-        counters.answered(outcome.requestClass, origin: originName)
+        // A failure before the first byte is answered with a problem.
+        let isProblem = if case .failed = ending { tally.bytesFromCache + tally.bytesAfterFill == 0 } else { false }
+        counters.answered(isProblem ? .error : outcome.requestClass, origin: originName)
         counters.served(
             fromCache: tally.bytesFromCache, afterFill: tally.bytesAfterFill, of: assetID, key: asset.target.key,
             origin: originName)
-        if case .clientGone = ending { counters.clientAborted(origin: originName) }
+        switch ending {
+        case .clientGone: counters.clientAborted(origin: originName)
+        case .failed(let error) where error.code == .cancelled: counters.clientAborted(origin: originName)
+        case .failed, .sent: break
+        }
         asset.context.commits.touched(
             assetID, at: asset.context.wallClock.now(), hits: outcome.requestClass == .hit ? 1 : 0)
         return tally
@@ -129,7 +135,7 @@ package final class ContentRead: Sendable {
             }
             return nil
         }
-        let chunk = present.lowerBound..<min(present.upperBound, present.lowerBound + Self.chunkBytes)
+        let chunk = ByteRange(offset: present.lowerBound, length: min(present.length, Self.chunkBytes))
         let buffer = try await asset.context.diskThreads.read(chunk, of: file)
         let fromCache = cachedBefore.byteCount(in: chunk)
         state.withLock { state in

@@ -100,7 +100,7 @@ struct Evictor: Sendable {
         do {
             try await context.commits.punch(file, runs)
         } catch {
-            asset.change { state in ((), state.ledger.left(runs)) }
+            asset.gaveUp(runs, of: file)
             throw error
         }
         asset.gaveUp(runs, of: file)
@@ -115,18 +115,21 @@ struct Evictor: Sendable {
         while !rest.isEmpty {
             let batch = Array(rest.prefix(Self.batch))
             rest = rest.dropFirst(batch.count)
-            context.openAssets.beginRemoval(of: batch)
-            defer { context.openAssets.endRemoval(of: batch) }
             var assets: [OpenAsset] = []
             defer { for asset in assets { context.openAssets.release(asset) } }
             for id in batch {
                 if let asset = try await openKnown(id) { assets.append(asset) }
             }
+            context.openAssets.beginRemoval(of: batch)
+            defer { context.openAssets.endRemoval(of: batch) }
             for asset in assets {
                 context.openAssets.detach(asset)
                 asset.retire(error)
                 let runs = asset.look { $0.ledger.extents.runs }
-                space.with { ledger in for run in runs { ledger.gone(run, of: asset.id) } }
+                space.with { ledger in
+                    ledger.pinned.remove(asset.id)
+                    for run in runs { ledger.gone(run, of: asset.id) }
+                }
             }
             try await context.commits.remove(batch)
         }
@@ -151,7 +154,7 @@ struct Evictor: Sendable {
         while true {
             if let asset = context.openAssets.acquire(id) { return asset }
             let moment = context.openAssets.moment(for: id)
-            guard let loaded = try await context.store.load(id) else { return nil }
+            guard !moment.isRemoving, let loaded = try await context.store.load(id) else { return nil }
             let asset = OpenAsset(target: resolver.shelved(loaded.record), loaded: loaded, context: context)
             if let opened = context.openAssets.acquire(orInsert: asset, asOf: moment) { return opened }
         }

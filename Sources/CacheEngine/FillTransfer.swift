@@ -8,6 +8,7 @@ final class FillTransfer: TransferDelegate {
     private struct State {
         var transfer: (any Transfer)?
         var isCancelled = false
+        var isOver = false
         var reservation: Int64 = 0
         /// What it is asked for with, should it be promoted while it waits for space.
         var priority = TransferPriority.prefetch
@@ -60,7 +61,7 @@ final class FillTransfer: TransferDelegate {
         let request = asset.upstreamRequest(for: wish, priority: priority, attempt: attempt)
         let transfer = context.upstream.start(request, delivering: self)
         let (isLate, wanted) = state.withLock { state in
-            state.transfer = transfer
+            if !state.isOver { state.transfer = transfer }
             return (state.isCancelled, state.priority)
         }
         if wanted < priority { transfer.promote(to: wanted) }
@@ -124,6 +125,7 @@ final class FillTransfer: TransferDelegate {
             let rest = state.reservation
             state.reservation = 0
             state.transfer = nil
+            state.isOver = true
             let isShort = state.body.map { $0.position < $0.end ?? 0 } ?? false
             return (rest, state.upstreamStatus, state.isPrefetch, isShort)
         }

@@ -48,11 +48,17 @@ extension OpenAsset {
         context.counters.refetched(repeated, origin: origin)
     }
 
-    /// The disk has lost bytes that were written, and takes no more of them into that file: the asset begins anew.
-    func lostBytes(of file: FileName) {
+    /// The disk has lost bytes that were written, and takes no more into that file: whoever reads them is cut off, and the
+    /// asset begins anew. Lets the asset go.
+    func lost(_ bytes: ByteRangeSet, of file: FileName) {
         defer { context.openAssets.release(self) }
         guard look({ $0.file?.name == file }) else { return }
+        change { state in
+            for run in bytes.runs { state.ledger.lose(run) }
+            return ((), [])
+        }
         context.openAssets.forget(self)
+        retire(CacheError(.storageCorrupt, "The disk has lost bytes of the asset."))
     }
 
     func ended(_ fill: FillLedger.FillID, error: CacheError?, upstreamStatus: Int?) {

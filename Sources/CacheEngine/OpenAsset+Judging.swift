@@ -24,17 +24,22 @@ extension OpenAsset {
         case (.window(let range, let generation), _):
             return .bytes(range, try adopt(generation, window: range, by: fill))
         case (.whole(let generation), _):
-            let range = 0..<(generation.length ?? .max)
+            let range = 0..<(generation.length ?? look { $0.ledger.length } ?? .max)
             return .bytes(range, try adopt(generation, window: range, by: fill))
-        case (.unchanged(let generation), _):
+        case (.unchanged(let generation), .confirmation):
             confirm(generation)
             return .nothing
+        case (.unchanged, _):
+            throw CacheError(.upstreamProtocol, "The upstream answered 304 to a request without a condition.")
         case (.changed(let generation), _):
             context.openAssets.supersede(self, by: generation)
             throw CacheError(.assetChanged, "The upstream's bytes changed while they were being fetched.")
         case (.unsatisfiable(length: 0), .opening):
             confirm(HeadJudgement.emptyAsset(head, expecting: expectation))
             return .nothing
+        case (.unsatisfiable(length: 0), _):
+            context.openAssets.supersede(self, by: HeadJudgement.emptyAsset(head, expecting: expectation))
+            throw CacheError(.assetChanged, "The asset has become empty.")
         case (.unsatisfiable(let length), .opening):
             throw CacheError(.rangeNotSatisfiable(length: length), "The range begins beyond the asset's end.")
         case (.unsatisfiable, _):
@@ -63,16 +68,18 @@ extension OpenAsset {
     private func adopt(
         _ generation: Generation, window: ByteRange, by fill: FillLedger.FillID
     ) throws(CacheError) -> SparseFile {
-        let (present, promised, number) = look { ($0.file, $0.ledger.length, $0.record?.generation.number ?? 0) }
+        let (present, known) = look { ($0.file, $0.record?.generation) }
         var generation = generation
-        generation.number = max(generation.number, number)
-        if let promised, let length = generation.length, promised != length {
-            context.openAssets.forget(self)
-            throw CacheError(.assetChanged, "The asset's length changed while it was being fetched.")
+        generation.number = max(generation.number, known?.number ?? 0)
+        generation.length = generation.length ?? known?.length
+        if let known, known.length ?? generation.length != generation.length || known.differs(from: generation) {
+            context.openAssets.supersede(self, by: generation.following(known))
+            throw CacheError(.assetChanged, "The asset changed between its description and its bytes.")
         }
         let made = if let present { present } else { try makeFile(for: generation) }
         let described = generation
-        let (record, file) = change { state in
+        let adopted = change { state -> ((AssetRecord, SparseFile)?, [FillLedger.Action]) in
+            guard state.ending == nil else { return (nil, []) }
             let record = state.describe(described, id: id, at: context.wallClock.now())
             // Two first windows may be judged on two threads at once: the bytes of both go into one file.
             let file = state.file ?? made
@@ -81,8 +88,12 @@ extension OpenAsset {
                 fill, window: window, length: described.length, acceptsRanges: described.acceptsRanges)
             return ((record, file), actions)
         }
+        guard let (record, file) = adopted else {
+            throw CacheError(.assetChanged, "The asset was superseded or removed before its bytes came.")
+        }
         if file.name == nil {
             context.openAssets.detach(self)
+            context.commits.discard(id)
         } else if present == nil, file === made {
             context.commits.began(record, file: file)
         } else {
@@ -97,15 +108,18 @@ extension OpenAsset {
             : try context.store.createTransient()
     }
 
-    /// The generation is what the upstream has now; no bytes of it came.
+    /// The generation is what the upstream has now; no bytes of it came. Without effect on an asset that was superseded or
+    /// removed meanwhile: what it says is over.
     func confirm(_ generation: Generation) {
         let isNew = record == nil
         let isSequential = !generation.isJoinable(freshness)
-        let record = change { state in
+        let confirmed = change { state -> (AssetRecord?, [FillLedger.Action]) in
+            guard state.ending == nil else { return (nil, []) }
             let record = state.describe(generation, id: id, at: context.wallClock.now())
             return (record, state.ledger.confirmed(length: generation.length, isSequential: isSequential))
         }
-        guard generation.isStorable else { return }
+        guard let record = confirmed else { return }
+        guard generation.isStorable else { return context.commits.discard(id) }
         if isNew { context.commits.began(record, file: nil) } else { context.commits.refreshed(record) }
     }
 }
@@ -128,6 +142,21 @@ extension OpenAsset.State {
 }
 
 extension Generation {
+    /// Whether both have validators, and not the same ones.
+    fileprivate func differs(from other: Generation) -> Bool {
+        let (old, new) = (validators, other.validators)
+        if let oldTag = old.entityTag, let newTag = new.entityTag { return oldTag != newTag }
+        if let oldDate = old.lastModified, let newDate = new.lastModified { return oldDate != newDate }
+        return false
+    }
+
+    /// The same, numbered behind `known`.
+    fileprivate func following(_ known: Generation) -> Generation {
+        var next = self
+        next.number = known.number + 1
+        return next
+    }
+
     /// Whether windows of it may be put together (RFC 9111 §3.4). Where not, its bytes come in one transfer from the first
     /// on, since nothing proves that two windows belong together.
     func isJoinable(_ freshness: OriginSettings.Freshness) -> Bool {

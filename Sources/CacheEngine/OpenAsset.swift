@@ -16,7 +16,7 @@ final class OpenAsset: Sendable {
         var fills: [FillLedger.FillID: FillTransfer] = [:]
         var waiters: [FillLedger.ReaderID: CheckedContinuation<Void, any Error>] = [:]
         /// Failures of readers that were between looking and waiting.
-        var missedFailures: [FillLedger.ReaderID: CacheError.Code] = [:]
+        var missedFailures: [FillLedger.ReaderID: CacheError] = [:]
         /// Why it serves only what is on disk already: purged, or superseded by another generation.
         var ending: CacheError?
         /// The failure behind the ledger's latest `fail`, for its sentence.
@@ -134,9 +134,10 @@ final class OpenAsset: Sendable {
             try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                     change { state in
-                        if let code = state.missedFailures.removeValue(forKey: reader) {
+                        if let error = state.missedFailures.removeValue(forKey: reader) {
                             state.waiters[reader] = continuation
-                            return ((), [.fail(reader, code)])
+                            state.lastFailure = error
+                            return ((), [.fail(reader, error.code)])
                         }
                         let (presence, actions) = state.ledger.presence(for: reader)
                         let isOver = presence != .pending || Task.isCancelled
@@ -201,7 +202,7 @@ final class OpenAsset: Sendable {
                 if let waiter = state.waiters.removeValue(forKey: reader) {
                     steps.append(.resume(waiter, error))
                 } else {
-                    state.missedFailures[reader] = code
+                    state.missedFailures[reader] = error
                 }
             }
         }

@@ -19,8 +19,8 @@ final class OpenAssets: Sendable {
         var turn: UInt64 = 0
         /// Assets whose rows are just being removed, with how many removals each.
         var removing: [AssetID: Int] = [:]
-        /// Grows with each beginning and end of a removal.
-        var removals: UInt64 = 0
+        /// Grow with each beginning and end of a removal, one for every so many identifiers.
+        var removals = [UInt64](repeating: 0, count: 1024)
     }
 
     /// What a look into the catalog must be compared with before it is believed.
@@ -28,6 +28,12 @@ final class OpenAssets: Sendable {
         fileprivate let removals: UInt64
         /// The asset's row is being removed: whatever the catalog says of it is over.
         let isRemoving: Bool
+    }
+
+    /// An asset that nobody held when it was looked at.
+    struct Idle: Sendable {
+        let asset: OpenAsset
+        fileprivate let since: UInt64
     }
 
     private let state = Mutex(State())
@@ -45,14 +51,14 @@ final class OpenAssets: Sendable {
     }
 
     func moment(for id: AssetID) -> Moment {
-        state.withLock { Moment(removals: $0.removals, isRemoving: $0.removing[id] != nil) }
+        state.withLock { Moment(removals: $0.removals[Self.place(of: id)], isRemoving: $0.removing[id] != nil) }
     }
 
     /// Puts `asset` into the table, unless somebody else was faster; answers the one in the table, held. Nil where a
     /// removal has begun or ended since `moment`: what was read from the catalog may be over.
     func acquire(orInsert asset: OpenAsset, asOf moment: Moment) -> OpenAsset? {
         state.withLock { state in
-            guard state.removals == moment.removals else { return nil }
+            guard state.removals[Self.place(of: asset.id)] == moment.removals else { return nil }
             state.entries[asset.id, default: Entry(asset: asset, users: 0, idleSince: 0)].users += 1
             return state.entries[asset.id]?.asset ?? asset
         }
@@ -61,18 +67,32 @@ final class OpenAssets: Sendable {
     /// From now until `endRemoval` the assets' rows are not believed.
     func beginRemoval(of ids: [AssetID]) {
         state.withLock { state in
-            state.removals += 1
-            for id in ids { state.removing[id, default: 0] += 1 }
+            for id in ids {
+                state.removals[Self.place(of: id)] += 1
+                state.removing[id, default: 0] += 1
+            }
         }
     }
 
     func endRemoval(of ids: [AssetID]) {
         state.withLock { state in
-            state.removals += 1
             for id in ids {
+                state.removals[Self.place(of: id)] += 1
                 let left = (state.removing[id] ?? 1) - 1
                 state.removing[id] = left > 0 ? left : nil
             }
+        }
+    }
+
+    private static func place(of id: AssetID) -> Int { Int(id.low % 1024) }
+
+    /// Every open asset of that name, the one in the table and those that were taken out of it, held.
+    func acquireAll(_ id: AssetID) -> [OpenAsset] {
+        state.withLock { state in
+            state.entries[id]?.users += 1
+            let detached = state.detached.filter { $0.value.asset.id == id }
+            for key in detached.keys { state.detached[key]?.users += 1 }
+            return detached.values.map(\.asset) + [state.entries[id]?.asset].compactMap { $0 }
         }
     }
 
@@ -135,23 +155,39 @@ final class OpenAssets: Sendable {
         guard replace(asset, by: successor) else { return }
         let runs = asset.look { $0.ledger.extents.runs }
         asset.context.space.with { space in for run in runs { space.gone(run, of: asset.id) } }
-        if generation.isStorable { asset.context.commits.began(record, file: nil) }
+        if generation.isStorable {
+            asset.context.commits.began(record, file: nil)
+        } else {
+            asset.context.commits.discard(asset.id)
+        }
     }
 
     /// Those that nobody holds and that exceed the limit, longest idle first. They stay in the table until `close`.
-    func idleSurplus() -> [OpenAsset] {
+    func idleSurplus() -> [Idle] {
         state.withLock { state in
             let idle = state.entries.values.filter { $0.users == 0 }
             guard idle.count > idleLimit else { return [] }
-            return idle.sorted { $0.idleSince < $1.idleSince }.prefix(idle.count - idleLimit).map(\.asset)
+            return idle.sorted { $0.idleSince < $1.idleSince }.prefix(idle.count - idleLimit).map {
+                Idle(asset: $0.asset, since: $0.idleSince)
+            }
         }
     }
 
-    /// Takes out those of `assets` that still nobody holds; all they know must be in the catalog.
-    func close(_ assets: [OpenAsset]) {
+    /// Takes out those that nobody has held since they were found idle; all they know must be in the catalog.
+    func close(_ surplus: [Idle]) {
         state.withLock { state in
-            for asset in assets where state.entries[asset.id]?.users == 0 { state.entries[asset.id] = nil }
+            for idle in surplus {
+                guard let entry = state.entries[idle.asset.id], entry.asset === idle.asset else { continue }
+                guard entry.users == 0, entry.idleSince == idle.since else { continue }
+                state.removals[Self.place(of: entry.asset.id)] += 1
+                state.entries[entry.asset.id] = nil
+            }
         }
+    }
+
+    /// Takes out all that nobody holds: the end of service.
+    func closeAll() {
+        state.withLock { state in state.entries = state.entries.filter { $0.value.users > 0 } }
     }
 
     var all: [OpenAsset] { state.withLock { $0.entries.values.map(\.asset) } }

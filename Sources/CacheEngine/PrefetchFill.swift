@@ -127,12 +127,7 @@ struct PrefetchFill {
     private var opening: UpstreamRequest.Window {
         let nearest = item.specs.min { $0.start < $1.start } ?? .from(first: 0)
         let limit = min(FillLedger.Settings().firstWindowBytes, pace?.pieceBytes ?? .max)
-        switch nearest {
-        case .closed(let first, let last):
-            return .closed(ByteRange(offset: first, length: min(last - first, limit - 1) + 1))
-        case .from(let first): return .closed(ByteRange(offset: first, length: limit))
-        case .suffix(let count): return count > 0 ? .suffix(min(count, limit)) : .closed(0..<1)
-        }
+        return nearest.opening(limit: limit)
     }
 }
 

@@ -6,13 +6,10 @@ import Synchronization
 final class StatsRecorder: Sendable {
     private let written = Mutex<[String: TrafficFigures]>([:])
 
-    /// What was counted of each origin since the last call; origins without traffic are left out.
-    func increase(to counted: [String: TrafficFigures]) -> [(origin: String, increase: TrafficFigures)] {
-        defer { written.withLock { $0 = counted } }
-        return pending(of: counted)
-    }
+    /// `counted` is in the history.
+    func wrote(_ counted: [String: TrafficFigures]) { written.withLock { $0 = counted } }
 
-    /// The same, without taking it as written.
+    /// What was counted of each origin since the last writing; origins without traffic are left out.
     func pending(of counted: [String: TrafficFigures]) -> [(origin: String, increase: TrafficFigures)] {
         let before = written.withLock { $0 }
         return counted.compactMap { origin, figures in

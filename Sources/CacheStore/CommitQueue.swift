@@ -72,6 +72,11 @@ package final class CommitQueue: Sendable {
         add { $0.forget(asset) }
     }
 
+    /// As `remove`, for one asset and without waiting: done with the next commit.
+    package func discard(_ asset: AssetID) {
+        add { $0.remove(asset) }
+    }
+
     /// Takes assets out: what is pending for them at once, then their rows, then, those being gone for good, their
     /// files. Bytes that old readers still hold open stay readable for them.
     package func remove(_ assets: [AssetID]) async throws(CacheError) {

@@ -9,7 +9,7 @@ package struct Reconciliation: Hashable, Sendable {
     package var emptiedRows = 0
     /// Rows that claimed bytes beyond their file's end.
     package var cutRows = 0
-    /// What all files of assets take on the device.
+    /// What files of earlier runs take on the device; whoever writes the others knows what they take.
     package var usedDiskBytes: Int64 = 0
 }
 
@@ -70,15 +70,17 @@ extension Store {
             // A row never comes back to an old file, so what had no row before the listing has none now.
             if let end = missing.removeValue(forKey: name) {
                 if end > status.size { doubtful.append(name) }
-            } else if name.serial >> Self.serialBits < catalog.run {
+            } else if isOfEarlierRun(name) {
                 try disk.unlink(path)
                 result.removedFiles += 1
                 continue
             }
-            result.usedDiskBytes += status.diskBytes
+            if isOfEarlierRun(name) { result.usedDiskBytes += status.diskBytes }
         }
         return (result, doubtful + missing.keys)
     }
+
+    private func isOfEarlierRun(_ name: FileName) -> Bool { name.serial >> Self.serialBits < catalog.run }
 
     private func repair(_ name: FileName, _ result: inout Reconciliation) async throws(CacheError) {
         let path = layout.path(of: name)

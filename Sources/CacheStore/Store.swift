@@ -83,6 +83,8 @@ package final class Store: Sendable {
         let serial = lastSerial.wrappingAdd(1, ordering: .relaxed).newValue
         let name = FileName(asset: asset, generation: generation, serial: serial)
         let path = layout.path(of: name)
+        // Serials repeat only after a catalog was lost: what is there then belongs to nobody.
+        if try disk.status(of: path) != nil { try disk.unlink(path) }
         return adopt(try disk.open(path, .create), name, path)
     }
 

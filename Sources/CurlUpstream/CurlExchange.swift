@@ -70,9 +70,8 @@ final class CurlExchange {
 
     /// Whether `address` may not be connected to.
     func refuses(_ address: [UInt8]) -> Bool {
-        guard !transfer.request.allowPrivateAddresses, let kind = settings.refusal(address) else {
-            return false
-        }
+        guard let kind = settings.refusal(address) else { return false }
+        if transfer.request.allowPrivateAddresses, !AddressGuard.isNeverAllowed(kind) { return false }
         forbidden = kind
         return true
     }
@@ -205,7 +204,7 @@ extension CurlExchange {
     private var forbiddenError: CacheError {
         CacheError(
             .upstreamForbidden,
-            "\(url.host) is at a \(forbidden ?? "refused") address, which the origin does not allow (allowPrivateAddresses)."
+            "\(url.host) is at a \(forbidden ?? "refused") address, which is not allowed (see allowPrivateAddresses)."
         )
     }
 

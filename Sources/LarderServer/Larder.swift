@@ -38,7 +38,7 @@ enum Larder {
             ],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         configuration.maximumGracefulShutdownDuration =
-            settings.limits.shutdownDelay + settings.limits.drainTimeout + .seconds(5)
+            settings.limits.shutdownDelay + settings.limits.drainTimeout
         let outcome = await Result.of { try await ServiceGroup(configuration: configuration).run() }
         await close(pool, store, logger: logger)
         try outcome.get()

@@ -22,6 +22,9 @@ struct ServeCommand: AsyncParsableCommand {
         } catch let error as CacheError {
             StandardError.write("larder: \(error.message)\n")
             throw ExitCode.failure
+        } catch {
+            StandardError.write("larder: serving on \(settings.listen.address) failed: \(error)\n")
+            throw ExitCode.failure
         }
     }
 }

@@ -156,7 +156,9 @@ final class FillLedgerModel {
         let end = min(fill.window.upperBound, length)
         guard fill.position < end else { return self.end(id, breaks: false) }
         let position = fill.position + Int64.random(in: 1...(end - fill.position), using: &random)
-        for byte in fill.position..<position { isOnDisk[Int(byte)] = true }
+        // What is written where bytes are just leaving goes with them.
+        let gone = ByteRangeSet(leaving.joined())
+        for byte in fill.position..<position where gone.run(containing: byte) == nil { isOnDisk[Int(byte)] = true }
         fills[id]?.position = position
         perform(ledger.arrived(id, upTo: position))
     }

@@ -45,7 +45,8 @@ import Testing
 
             #expect(error?.code == .cancelled)
             #expect(isAtRest)
-            #expect(try await cache.stats().all.requestsTotal == 0)
+            #expect(try await cache.stats().all.count(.error) == 1)
+            #expect(try await cache.stats().all.clientAborted == 1)
         }
     }
 

@@ -65,7 +65,7 @@ import Testing
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4")
             try await cache.deleteOrigin("media", expectedRevision: nil)
-            cache.context.openAssets.close(cache.context.openAssets.all)
+            cache.context.openAssets.closeAll()
             let other = try await cache.body(of: "b.mp4", origin: "other")
             let isSmall = try await eventually { try await test.store.usedDiskBytes() <= Self.capacity }
             let left = try await cache.assets(AssetQuery(origin: "media")).items.reduce(0) { $0 + $1.cachedBytes }

@@ -64,3 +64,14 @@ struct AddressGuardTests {
         #expect(AddressGuard.refusal(of: bytes("64:ff9b::169.254.169.254")) == "NAT64 of a link-local")
     }
 }
+
+@Suite struct NeverAllowedTests {
+    @Test(arguments: [
+        ([169, 254, 169, 254] as [UInt8], true), ([0, 0, 0, 0], true), ([224, 0, 0, 1], true),
+        ([127, 0, 0, 1], false), ([10, 1, 2, 3], false), ([192, 168, 0, 1], false),
+    ])
+    func linkLocalAddressesStayRefusedWherePrivateOnesAreAllowed(_ address: [UInt8], isNever: Bool) throws {
+        let kind = try #require(AddressGuard.refusal(of: address))
+        #expect(AddressGuard.isNeverAllowed(kind) == isNever)
+    }
+}
