@@ -84,7 +84,7 @@ package struct FillLedger: Sendable {
     }
 
     package let settings: Settings
-    package private(set) var extents: ByteRangeSet
+    package internal(set) var extents: ByteRangeSet
     /// Nil while the end is not known.
     package private(set) var length: Int64?
     /// False: ranges were ignored, or windows cannot be joined; one sequential transfer serves everybody.
@@ -129,7 +129,10 @@ package struct FillLedger: Sendable {
         readers[id] = Reader(
             priority: priority, opening: opening, needsConfirmation: needsConfirmation && isDescribed,
             nextWindowBytes: first, lastWindowBytes: priority == .prefetch ? 0 : first)
-        return (id, describe(for: id))
+        let actions = describe(for: id)
+        let isWaiting = readers[id].map { lookUp($0) == .pending } ?? false
+        readers[id]?.isWaiting = isWaiting
+        return (id, actions)
     }
 
     /// Says which bytes the reader wants next, in order; its asset must be described.
@@ -233,37 +236,6 @@ package struct FillLedger: Sendable {
     /// An administrator stops the fills; whoever waits for one is told `code`.
     package mutating func stopFills(because code: CacheError.Code) -> [Action] {
         fail(code) { _ in true } + fills.map { .cut($0.id) }
-    }
-
-    // MARK: Eviction
-
-    /// Gives up what is on disk of `range` and is not leased. Those runs count as leaving until `left` is called.
-    package mutating func surrender(_ range: ByteRange) -> [ByteRange] {
-        var spared = ByteRangeSet()
-        for reader in readers.values { if let lease = lease(of: reader) { spared.insert(lease) } }
-        for fill in fills { spared.insert(fill.window) }
-        let runs = extents.runs(in: range).flatMap { spared.gaps(in: $0) }
-        for run in runs {
-            extents.remove(run)
-            leaving.insert(run)
-        }
-        return runs
-    }
-
-    /// The disk has lost these bytes, leases or not.
-    package mutating func lose(_ run: ByteRange) { extents.remove(run) }
-
-    /// The surrendered runs are off the disk and out of the catalog.
-    package mutating func left(_ runs: [ByteRange]) -> [Action] {
-        for run in runs { leaving.remove(run) }
-        return planForAll()
-    }
-
-    /// The bytes a reader is sending or will send next.
-    private func lease(of reader: Reader) -> ByteRange? {
-        reader.wanted.map { wanted in
-            ByteRange(offset: wanted.lowerBound, length: min(wanted.length, reader.nextWindowBytes))
-        }
     }
 
     // MARK: Parts

@@ -110,14 +110,16 @@ final class OpenAsset: Sendable {
         }
     }
 
-    func presence(for reader: FillLedger.ReaderID) -> FillLedger.Presence {
-        change { $0.ledger.presence(for: reader) }
-    }
-
     /// Waits until there is something for the reader, or nothing more to hope for.
     func settle(_ reader: FillLedger.ReaderID) async throws(CacheError) -> FillLedger.Presence {
         while true {
-            let presence = presence(for: reader)
+            let (failure, presence) = change { state -> ((CacheError?, FillLedger.Presence), [FillLedger.Action]) in
+                let failure = state.missedFailures.removeValue(forKey: reader)
+                guard failure == nil else { return ((failure, .pending), []) }
+                let (presence, actions) = state.ledger.presence(for: reader)
+                return ((nil, presence), actions)
+            }
+            if let failure { throw failure }
             guard presence == .pending else { return presence }
             try await wait(reader)
         }

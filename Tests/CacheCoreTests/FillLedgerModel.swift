@@ -10,6 +10,7 @@ final class FillLedgerModel {
         var wanted: ByteRange?
         /// It saw nothing and was not woken since.
         var isWaiting = false
+        var hasLooked = false
     }
 
     struct Fill {
@@ -66,7 +67,8 @@ final class FillLedgerModel {
                 readers[id]?.isWaiting = false
                 awake.append(id)
             case .fail(let id, _):
-                check(readers[id]?.isWaiting == true, "a reader fails that does not wait")
+                let reader = readers[id]
+                check(reader?.isWaiting == true || reader?.hasLooked == false, "a reader fails that does not wait")
                 told += 1
                 readers[id]?.isWaiting = false
                 failed.append(id)
@@ -116,6 +118,7 @@ final class FillLedgerModel {
     /// A reader that is awake looks at what there is for it, and takes some.
     func look(_ id: FillLedger.ReaderID) {
         guard let reader = readers[id], !reader.isWaiting else { return }
+        readers[id]?.hasLooked = true
         let (presence, actions) = ledger.presence(for: id)
         readers[id]?.isWaiting = presence == .pending
         perform(actions)

@@ -19,7 +19,7 @@ import Testing
             if !model.complaints.isEmpty { break }
         }
         #expect(served > 300)
-        #expect(told > 30)
+        #expect(told > 10)
     }
 }
 

@@ -111,13 +111,15 @@ import Testing
             _ = try await cache.body(of: "a.mp4")
             let before = try await test.store.usedDiskBytes()
             let plan = try await cache.evict(.free(bytes: 10 << 20), isDryRun: true)
-            #expect(try await test.store.usedDiskBytes() == before)
+            let planned = try await test.store.usedDiskBytes()
             let done = try await cache.evict(.free(bytes: 10 << 20), isDryRun: false)
             let after = try await test.store.usedDiskBytes()
 
             #expect(plan.freedBytes == 16 << 20)
             #expect(done.freedBytes == plan.freedBytes)
-            #expect(before - after == done.freedBytes)
+            // Blocks of the file system's own come and go by a few.
+            #expect(abs(before - planned) < 64 << 10)
+            #expect(abs(before - after - done.freedBytes) < 64 << 10)
         }
     }
 
