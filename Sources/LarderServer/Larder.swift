@@ -34,7 +34,9 @@ enum Larder {
             services: [
                 .init(service: CacheService(cache: cache)),
                 .init(service: server),
-                .init(service: ReadinessService(cache: cache, delay: settings.limits.shutdownDelay)),
+                .init(
+                    service: ReadinessService(
+                        cache: cache, delay: settings.limits.shutdownDelay, clock: ContinuousClock())),
             ],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         configuration.maximumGracefulShutdownDuration =
@@ -75,11 +77,12 @@ private struct CacheService: Service {
 private struct ReadinessService: Service {
     let cache: AssetCache
     let delay: Duration
+    let clock: any Clock<Duration>
 
     func run() async throws {
         try await gracefulShutdown()
         cache.drain()
-        try await ContinuousClock().sleep(for: delay)
+        try await clock.sleep(for: delay)
     }
 }
 

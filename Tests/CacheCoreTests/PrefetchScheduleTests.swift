@@ -5,13 +5,13 @@ import Testing
     typealias Moment = PrefetchSchedule.Moment
     typealias Run = PrefetchSchedule.Run
 
-    private static let error = RecordedError(code: "upstreamRefused", message: "The upstream answered 404.")
+    static let error = RecordedError(code: "upstreamRefused", message: "The upstream answered 404.")
 
-    private static func moment(_ seconds: Int64 = 0) -> Moment {
+    static func moment(_ seconds: Int64 = 0) -> Moment {
         Moment(wall: Timestamp(seconds: 1_000_000 + seconds), uptime: .seconds(seconds))
     }
 
-    private static func job(
+    static func job(
         _ id: String, items: Int = 1, priority: JobPriority = .normal, timeout: Duration? = nil,
         deadlineAt: Timestamp? = nil
     ) -> JobRecord {
@@ -273,54 +273,10 @@ import Testing
 
         #expect(schedule.add(Self.job("a", items: 9), at: Self.moment()) == nil)
     }
-
-    /// Random commands; whatever happens, counts add up, no item runs twice at once, and in the end all jobs are over.
-    @Test(arguments: [1, 2, 3] as [UInt64])
-    func randomHistoriesKeepTheBooksRight(seed: UInt64) {
-        var random = SeededRandom(seed: seed)
-        var schedule = PrefetchSchedule(concurrency: 3)
-        var running: Set<Run> = []
-        var ids: [String] = []
-        func take(_ actions: [PrefetchSchedule.Action]) {
-            for run in actions.starts {
-                #expect(!running.contains { ($0.job, $0.item) == (run.job, run.item) }, "seed \(seed)")
-                running.insert(run)
-            }
-            #expect(running.count <= 3, "seed \(seed)")
-        }
-        take(schedule.open(at: Self.moment()))
-        for step in 0..<2000 as Range<Int64> {
-            let now = Self.moment(step)
-            switch Int.random(in: 0..<10, using: &random) {
-            case 0 where ids.count < 60:
-                ids.append("j\(ids.count)")
-                let priority = JobPriority.allCases.randomElement(using: &random) ?? .normal
-                let job = Self.job(ids[ids.count - 1], items: Int.random(in: 1...9, using: &random), priority: priority)
-                take(schedule.add(job, at: now) ?? [])
-            case 1: if let id = ids.randomElement(using: &random), step % 7 == 0 { take(schedule.cancel(id, at: now)) }
-            default:
-                guard let run = running.sorted(by: { $0.number < $1.number }).randomElement(using: &random) else {
-                    break
-                }
-                running.remove(run)
-                let outcomes: [PrefetchSchedule.Outcome] = [
-                    .succeeded, .succeeded, .failed(Self.error), .changed(Self.error), .interrupted,
-                ]
-                take(schedule.ended(run, outcomes.randomElement(using: &random) ?? .succeeded, at: now))
-            }
-        }
-        while let run = running.popFirst() { take(schedule.ended(run, .succeeded, at: Self.moment(3000))) }
-
-        for id in ids {
-            let standing = schedule.standing(of: id, at: Self.moment(3000))
-            #expect(standing?.record.state.isFinished == true, "seed \(seed) \(id)")
-            #expect(standing.map { $0.tally[.queued] + $0.tally[.running] } == 0, "seed \(seed) \(id)")
-        }
-    }
 }
 
 extension [PrefetchSchedule.Action] {
-    fileprivate var starts: [PrefetchSchedule.Run] {
+    var starts: [PrefetchSchedule.Run] {
         compactMap { action in
             if case .start(let run) = action { run } else { nil }
         }
