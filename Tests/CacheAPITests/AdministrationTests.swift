@@ -88,10 +88,25 @@ import Testing
             let same = try await service.send("PUT", "/v1/origins/other", try read.json())
             #expect(same.status == 200, "\(same.text)")
             #expect(try service.cache.origin("other").origin.settings.headers["Authorization"] == "Bearer s3cret")
+            try await secretStaysWithItsServer(service, try read.json())
             #expect(try await service.call("DELETE", "/v1/origins/other", ["If-Match": "\"0\""]).status == 412)
             #expect(try await service.call("DELETE", "/v1/origins/other").status == 204)
             #expect(try await service.call("GET", "/v1/origins/other").status == 404)
         }
+    }
+
+    private func secretStaysWithItsServer(_ service: TestService, _ told: JSON) async throws {
+        func put(_ baseURL: JSON) async throws -> RawResponse {
+            guard case .object(let members) = told else { throw CacheError(.internal, "no object") }
+            let changed = members.map { $0.key == "baseURL" ? JSON.Member("baseURL", baseURL) : $0 }
+            return try await service.send("PUT", "/v1/origins/other", .object(changed))
+        }
+        for server: JSON in ["https://127.0.0.1:1", "http://127.0.0.2:1", "http://127.0.0.1:2", "http://127.0.0.1"] {
+            let moved = try await put(server)
+            #expect(moved.status == 422 && moved.text.contains("headers.Authorization"), "\(server): \(moved.text)")
+        }
+        #expect(try service.cache.origin("other").origin.settings.baseURL == "http://127.0.0.1:1")
+        #expect(try await put("HTTP://127.0.0.1:1/films").status == 200)
     }
 
     @Test func assetsAreProbedListedPinnedMappedAndTakenOut() async throws {

@@ -11,7 +11,7 @@ extension OriginSettings {
     package static let tlsKeys = ["caFile", "verify"]
 
     /// Reads the `Origin` schema; fields left out take their defaults. A header whose value is ``Origin/secret`` keeps
-    /// the value that `present` has.
+    /// the value that `present` has, as long as it goes where it went: not to another scheme, host or port.
     package init(_ json: JSON, name: String, present: OriginSettings?) throws(CacheError) {
         let fields = try JSONFields(json, accepting: Self.keys)
         if let given = try fields.string("name"), given != name {
@@ -21,7 +21,7 @@ extension OriginSettings {
             throw fields.invalid("baseURL", "The upstream's URL is missing.")
         }
         self.init(baseURL: baseURL)
-        headers = try Self.headers(fields, present: present)
+        headers = try Self.headers(fields, baseURL: baseURL, present: present)
         if let value = fields.json("freshness") { freshness = try Freshness(value) }
         if let value = fields.json("keyQuery") { keyQuery = try KeyQuery(value) }
         try readTimeouts(fields)
@@ -53,7 +53,9 @@ extension OriginSettings {
         }
     }
 
-    private static func headers(_ fields: JSONFields, present: OriginSettings?) throws(CacheError) -> HeaderList {
+    private static func headers(
+        _ fields: JSONFields, baseURL: String, present: OriginSettings?
+    ) throws(CacheError) -> HeaderList {
         guard let value = fields.json("headers") else { return [:] }
         guard case .object(let members) = value else { throw fields.invalid("headers", "An object is expected here.") }
         var headers: HeaderList = [:]
@@ -64,13 +66,32 @@ extension OriginSettings {
             }
             if text != Origin.secret {
                 headers.append(member.key, text)
-            } else if let kept = present?.headers[member.key] {
+            } else if let present, let kept = present.headers[member.key] {
+                guard isSameServer(baseURL, present.baseURL) else {
+                    throw fields.invalid(name, "The base URL has another server now: give the value anew.")
+                }
                 headers.append(member.key, kept)
             } else {
                 throw fields.invalid(name, "There is no value yet that could be kept.")
             }
         }
         return headers
+    }
+
+    /// Whether both URLs name the same scheme, host and port in the same way; in doubt they do not.
+    private static func isSameServer(_ one: String, _ other: String) -> Bool {
+        guard one != other else { return true }
+        guard let left = server(one), let right = server(other) else { return false }
+        return left == right
+    }
+
+    /// What stands before the path, in lower case; nil where no host can be told.
+    private static func server(_ url: String) -> String? {
+        let parts = url.lowercased().split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        guard parts.count > 2, parts[0] == "http:" || parts[0] == "https:", parts[1].isEmpty, !parts[2].isEmpty,
+            !parts[2].contains(where: { "?#\\@".contains($0) })
+        else { return nil }
+        return parts[0] + "//" + parts[2]
     }
 }
 
