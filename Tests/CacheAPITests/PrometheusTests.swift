@@ -5,31 +5,32 @@ import Testing
 @Suite struct PrometheusTests {
     /// Reads the exposition format; nil where a line is none of it.
     private func read(_ text: String) -> [String: Double]? {
-        var (samples, types): ([String: Double], [String: String]) = ([:], [:])
+        var (samples, types): ([String: Double], Set<Substring>) = ([:], [])
         guard text.hasSuffix("\n") else { return nil }
-        for line in text.split(separator: "\n") {
-            if line.hasPrefix("# HELP ") { continue }
+        for line in text.split(separator: "\n") where !line.hasPrefix("# HELP ") {
             if line.hasPrefix("# TYPE ") {
-                let words = line.split(separator: " ")
-                guard words.count == 4, ["counter", "gauge"].contains(words[3]), types[String(words[2])] == nil else {
-                    return nil
-                }
-                types[String(words[2])] = String(words[3])
-                continue
+                guard let name = declared(line), types.insert(name).inserted else { return nil }
+            } else {
+                guard let (series, value) = sample(line), types.contains(series.prefix { $0 != "{" }),
+                    samples.updateValue(value, forKey: series) == nil
+                else { return nil }
             }
-            guard let space = line.lastIndex(of: " "), let value = Double(line[line.index(after: space)...]) else {
-                return nil
-            }
-            let series = String(line[..<space])
-            let name = series.prefix { $0 != "{" }
-            guard name.wholeMatch(of: /larder_[a-z_]+/) != nil, types[String(name)] != nil, samples[series] == nil
-            else { return nil }
-            if series.contains("{") {
-                guard series.wholeMatch(of: /[a-z_]+\{([a-z]+="(\\.|[^"\\\n])*",?)+\}/) != nil else { return nil }
-            }
-            samples[series] = value
         }
         return samples
+    }
+
+    /// The name that a `TYPE` line declares.
+    private func declared(_ line: Substring) -> Substring? {
+        let words = line.split(separator: " ")
+        guard words.count == 4, ["counter", "gauge"].contains(words[3]) else { return nil }
+        return words[2]
+    }
+
+    private func sample(_ line: Substring) -> (series: String, value: Double)? {
+        guard let space = line.lastIndex(of: " "), let value = Double(line[line.index(after: space)...]),
+            line[..<space].wholeMatch(of: /larder_[a-z_]+(\{([a-z]+="(\\.|[^"\\\n])*",?)+\})?/) != nil
+        else { return nil }
+        return (String(line[..<space]), value)
     }
 
     @Test func everyLineIsWellFormedAndAddsUp() throws {
