@@ -53,9 +53,10 @@ extension Router<APIContext> {
     fileprivate func mount<Calls: Controller>(_ controller: Calls, _ gate: Gate) {
         let methods = Set(Calls.routes.filter { $0.line.method == .head }.map(\.line.pattern))
         for route in Calls.routes {
-            let (line, respond) = (route.line, route.respond)
+            let (line, readsQuery, respond) = (route.line, route.readsQuery, route.respond)
             let answer: @Sendable (Request, APIContext) async throws -> Response = { request, context in
                 try gate.admit(request, line.need)
+                if !readsQuery { _ = try request.query(accepting: []) }
                 return try await respond(controller, request, context)
             }
             on(line.routerPath, method: line.method, use: answer)

@@ -68,6 +68,12 @@ import Testing
         Bad("DELETE", "/v1/origins/nobody", 404, "notFound"),
         Bad("POST", "/v1/probe", json, #"{"url":"http://10.0.0.1/"}"#, 403, "upstreamForbidden"),
         Bad("POST", "/v1/purges", json, "{}", 422, "invalidField"),
+        Bad("POST", "/v1/purges", json, #"{"prefix":""}"#, 422, "invalidField"),
+        Bad("POST", "/v1/purges", json, #"{"origin":"media","tag":""}"#, 422, "invalidField"),
+        Bad("POST", "/v1/purges", json, #"{"urls":[""]}"#, 422, "invalidField"),
+        Bad("GET", "/v1/stats?x=1", 422, "invalidField"), Bad("GET", "/v1/policy?x=1", 422, "invalidField"),
+        Bad("GET", "/v1/origins?x=1", 422, "invalidField"),
+        Bad("GET", "/v1/assets/\(Samples.id)/content?x=1", 422, "invalidField"),
         Bad("POST", "/v1/evictions", json, "{}", 422, "invalidField"),
         Bad("GET", "/v1/stats?x=" + String(repeating: "y", count: 9000), 414, "uriTooLong"),
     ]
@@ -134,9 +140,13 @@ import Testing
             service.upstream.serve("/a", LoopbackAsset(size: 10))
             let reader: HeaderList = ["Authorization": "Bearer reader"]
             let boss: HeaderList = ["Authorization": "Bearer boss"]
-            #expect(try await service.call("GET", "/health/live").status == 200)
+            #expect(try await service.call("GET", "/health/live?x=1").status == 200)
             #expect(try await service.call("GET", "/o/media/a").status == 200)
             #expect(try await service.call("GET", "/o/locked/a").status == 401)
+            #expect(try await service.call("GET", "/v1/content").status == 401)
+            #expect(try await service.call("GET", "/v1/content", reader).status == 422)
+            #expect(try await service.call("GET", "/v1/assets/none/content").status == 401)
+            #expect(try await service.call("GET", "/v1/stats?x=1").status == 401)
             #expect(try await service.call("GET", "/o/locked/a", reader).status == 502)
             let anonymous = try await service.call("GET", "/v1/stats")
             #expect(anonymous.status == 401 && anonymous.headers["WWW-Authenticate"] == "Bearer")

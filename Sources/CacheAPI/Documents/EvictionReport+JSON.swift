@@ -53,9 +53,19 @@ package struct PurgeOrder: Sendable {
             throw fields.invalid("origin", "At least one of origin, prefix, tag and urls is expected here.")
         }
         selection = PurgeSelection(
-            origin: try fields.string("origin"), prefix: try fields.string("prefix"), tag: try fields.string("tag"),
-            urls: try fields.strings("urls"))
+            origin: try Self.condition("origin", fields), prefix: try Self.condition("prefix", fields),
+            tag: try Self.condition("tag", fields), urls: try fields.strings("urls"))
+        if let index = selection.urls?.firstIndex(of: "") {
+            throw fields.invalid("urls[\(index)]", "An empty string selects nothing.")
+        }
         isSoft = try fields.bool("soft") ?? false
         isDryRun = try fields.bool("dryRun") ?? false
+    }
+
+    /// An empty prefix would be every asset's.
+    private static func condition(_ key: String, _ fields: JSONFields) throws(CacheError) -> String? {
+        let text = try fields.string(key)
+        guard text != "" else { throw fields.invalid(key, "An empty string selects nothing.") }
+        return text
     }
 }

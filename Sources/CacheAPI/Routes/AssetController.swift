@@ -8,13 +8,17 @@ struct AssetController: Controller {
     let limits: APISettings.Limits
 
     static let routes: [Route<Self>] = [
-        Route(.get, "/v1/assets", .scope(.read)) { controller, request, _ in try await controller.list(request) },
+        Route(.get, "/v1/assets", .scope(.read), readsQuery: true) { controller, request, _ in
+            try await controller.list(request)
+        },
         Route(.get, "/v1/assets/{assetId}", .scope(.read)) { .json(try await $0.cache.asset($2.assetID()).json) },
         Route(.patch, "/v1/assets/{assetId}", .scope(.admin)) { try await $0.patch($1, $2) },
-        Route(.delete, "/v1/assets/{assetId}", .scope(.admin)) { try await $0.delete($1, $2) },
-        Route(.get, "/v1/assets/{assetId}/extents", .scope(.read)) { try await $0.extents($1, $2) },
-        Route(.delete, "/v1/assets/{assetId}/extents", .scope(.admin)) { try await $0.dropExtents($1, $2) },
-        Route(.get, "/v1/assets/{assetId}/map", .scope(.read)) { try await $0.map($1, $2) },
+        Route(.delete, "/v1/assets/{assetId}", .scope(.admin), readsQuery: true) { try await $0.delete($1, $2) },
+        Route(.get, "/v1/assets/{assetId}/extents", .scope(.read), readsQuery: true) { try await $0.extents($1, $2) },
+        Route(.delete, "/v1/assets/{assetId}/extents", .scope(.admin), readsQuery: true) {
+            try await $0.dropExtents($1, $2)
+        },
+        Route(.get, "/v1/assets/{assetId}/map", .scope(.read), readsQuery: true) { try await $0.map($1, $2) },
         Route(.post, "/v1/assets/{assetId}/cancel", .scope(.admin)) { controller, _, context in
             .json(["cancelled": .count(try await controller.cache.cancelFills(of: context.assetID()))])
         },

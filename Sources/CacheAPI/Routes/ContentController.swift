@@ -15,15 +15,33 @@ struct ContentController: Controller {
                 let reference = try Self.mounted(request, context)
                 return await controller.answer(reference, request, context)
             },
-            Route(method, "/v1/content", .content) { controller, request, context in
-                let query = try request.query(accepting: ["url", "key"])
-                let reference = AssetReference.url(try query.required("url"), key: query.string("key"))
+            Route(method, "/v1/content", .content, readsQuery: true) { controller, request, context in
+                let reference = try controller.reference(request) { () throws(CacheError) in
+                    let query = try request.query(accepting: ["url", "key"])
+                    return .url(try query.required("url"), key: query.string("key"))
+                }
                 return await controller.answer(reference, request, context)
             },
-            Route(method, "/v1/assets/{assetId}/content", .content) { controller, request, context in
-                await controller.answer(.known(try context.assetID()), request, context)
+            Route(method, "/v1/assets/{assetId}/content", .content, readsQuery: true) { controller, request, context in
+                let reference = try controller.reference(request) { () throws(CacheError) in
+                    _ = try request.query(accepting: [])
+                    return .known(try context.assetID())
+                }
+                return await controller.answer(reference, request, context)
             },
         ]
+    }
+
+    /// What the request asks for; who may not read at all is not told what is wrong with it.
+    private func reference(
+        _ request: Request, _ read: () throws(CacheError) -> AssetReference
+    ) throws(CacheError) -> AssetReference {
+        do {
+            return try read()
+        } catch {
+            try gate.admitContent(request, access: .token)
+            throw error
+        }
     }
 
     /// The path below the mount as it came, percent-encoding, empty segments and query included.

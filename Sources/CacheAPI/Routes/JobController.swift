@@ -12,12 +12,14 @@ struct JobController: Controller {
 
     static let routes: [Route<Self>] = [
         Route(.post, "/v1/jobs", .scope(.admin)) { try await $0.submit($1, $2) },
-        Route(.get, "/v1/jobs", .scope(.read)) { controller, request, _ in try await controller.list(request) },
+        Route(.get, "/v1/jobs", .scope(.read), readsQuery: true) { controller, request, _ in
+            try await controller.list(request)
+        },
         Route(.get, "/v1/jobs/{jobId}", .scope(.read)) { .json(try await $0.cache.job($2.parameter("jobId")).json) },
         Route(.delete, "/v1/jobs/{jobId}", .scope(.admin)) { controller, _, context in
             .json(try await controller.cache.cancelJob(context.parameter("jobId")).json)
         },
-        Route(.get, "/v1/jobs/{jobId}/items", .scope(.read)) { try await $0.items($1, $2) },
+        Route(.get, "/v1/jobs/{jobId}/items", .scope(.read), readsQuery: true) { try await $0.items($1, $2) },
         Route(.post, "/v1/jobs/{jobId}/retry", .scope(.admin)) { controller, _, context in
             controller.accepted(try await controller.cache.retryJob(context.parameter("jobId")))
         },

@@ -11,7 +11,7 @@ struct ProbeController: Controller {
     private static let width = 8
 
     static let routes: [Route<Self>] = [
-        Route(.get, "/v1/probe", .scope(.read)) { try await $0.probe(query: $1, $2) },
+        Route(.get, "/v1/probe", .scope(.read), readsQuery: true) { try await $0.probe(query: $1, $2) },
         Route(.post, "/v1/probe", .scope(.admin)) { try await $0.probe(body: $1, $2) },
     ]
 

@@ -34,12 +34,16 @@ struct Route<Controller: Sendable>: Sendable {
     typealias Respond = @Sendable (Controller, Request, APIContext) async throws -> Response
 
     let line: RouteLine
+    /// Whether the call looks at its query's parameters itself; else none are taken.
+    let readsQuery: Bool
     let respond: Respond
 
     init(
-        _ method: HTTPRequest.Method, _ pattern: String, _ need: AccessRules.Need, _ respond: @escaping Respond
+        _ method: HTTPRequest.Method, _ pattern: String, _ need: AccessRules.Need, readsQuery: Bool = false,
+        _ respond: @escaping Respond
     ) {
         line = RouteLine(method: method, pattern: pattern, need: need)
+        self.readsQuery = readsQuery || !pattern.hasPrefix("/v1/")
         self.respond = respond
     }
 }

@@ -9,8 +9,8 @@ struct StatsController: Controller {
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/stats", .scope(.read)) { controller, _, _ in .json(try await controller.cache.stats().json) },
-        Route(.get, "/v1/stats/history", .scope(.read)) { try await $0.history($1, $2) },
-        Route(.get, "/v1/stats/top", .scope(.read)) { try $0.top($1, $2) },
+        Route(.get, "/v1/stats/history", .scope(.read), readsQuery: true) { try await $0.history($1, $2) },
+        Route(.get, "/v1/stats/top", .scope(.read), readsQuery: true) { try $0.top($1, $2) },
         Route(.get, "/metrics", .scope(.read)) { controller, _, _ in
             let text = try await controller.cache.stats().prometheus(version: controller.version)
             return .text(text, type: PrometheusText.mediaType)
