@@ -102,8 +102,16 @@ import Testing
         }
     }
 
+    private static let post =
+        "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
     @Test(arguments: [
         ("nonsense\r\n\r\n", 400, "malformedRequest"), ("GET / HTTP/9.9\r\n\r\n", 400, "malformedRequest"),
+        ("GET /health/live HTTP/1.1\r\n\r\n", 400, "malformedRequest"),
+        ("GET /health/live HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", 400, "malformedRequest"),
+        (post + "Transfer-Encoding: xchunked\r\n\r\n2\r\n{}\r\n", 400, "malformedRequest"),
+        (post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n", 400, "malformedRequest"),
+        (post + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n", 400, "malformedRequest"),
         ("GET /health/live HTTP/1.1\r\nBad Header: x\r\n\r\n", 400, "malformedRequest"),
         ("GET /health/live HTTP/1.1\r\nA: \(String(repeating: "a", count: 70_000))\r\n\r\n", 431, "headersTooLarge"),
     ])
@@ -115,6 +123,34 @@ import Testing
             #expect(response.status == status)
             #expect(try response.json()["code"] == .string(code))
             #expect(await connection.rest().isEmpty)
+        }
+    }
+
+    @Test func whatIsAskedInFrontOfNonsenseIsAnswered() async throws {
+        try await TestService.run { (service) async throws in
+            let connection = try await RawConnection(port: service.port)
+            let good = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            try await connection.send(good + good + "nonsense\r\n\r\n")
+            for status in [200, 200, 400] { #expect(try await connection.response()?.status == status) }
+            #expect(await connection.rest().isEmpty)
+        }
+    }
+
+    @Test func aBodyThatStaysAwayIsNotAwaitedForEver() async throws {
+        try await TestService.run(limits: .init(headerTimeout: .milliseconds(50))) { (service) async throws in
+            let connection = try await RawConnection(port: service.port)
+            // On a slow machine the connection may be given up before anything is asked: 408 as well.
+            try? await connection.send(Self.post + "Content-Length: 1000\r\n\r\n{")
+            let response = try #require(try await connection.response())
+            #expect(response.status == 408)
+            #expect(await connection.rest().isEmpty)
+        }
+    }
+
+    @Test func anAbsoluteTargetNamesTheHost() async throws {
+        try await TestService.run { (service) async throws in
+            #expect(try await service.call("GET", "http://evil.example/v1/stats").status == 403)
+            #expect(try await service.call("GET", "http://localhost/v1/stats", ["Host": "evil.example"]).status == 200)
         }
     }
 

@@ -5,7 +5,7 @@ import NIOHTTP1
 import NIOHTTPTypes
 
 /// Stands behind the HTTP decoder of one connection: tells ``ClientPresence`` when the client leaves, answers what
-/// cannot be parsed with a problem document, and gives up on clients that never send a request.
+/// cannot be parsed with a problem document, and gives up on clients that never send a request, or not all of it.
 final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
@@ -20,7 +20,14 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private var unanswered: [Bool] = []
     /// Whether the response under way is framed by chunks.
     private var isChunked = false
+    /// Whether the last unanswered request is still coming, and whether the first has its response's head.
+    private var isReading = false
+    private var isAnswering = false
     private var isOver = false
+    /// Whether the last word is said: nothing is written after it.
+    private var isRefused = false
+    /// What is refused once `owed` more answers are written.
+    private var pending: (error: CacheError, owed: Int)?
 
     init(presence: ClientPresence, headerTimeout: Duration, makeRequestID: @escaping @Sendable () -> String) {
         self.presence = presence
@@ -28,36 +35,58 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         self.makeRequestID = makeRequestID
     }
 
-    func handlerAdded(context: ChannelHandlerContext) {
+    func handlerAdded(context: ChannelHandlerContext) { expect(context, "No request came in time.") }
+
+    /// Gives the client until the deadline to go on.
+    private func expect(_ context: ChannelHandlerContext, _ reason: String) {
+        deadline?.cancel()
         let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         deadline = context.eventLoop.scheduleTask(in: TimeAmount(headerTimeout)) {
             let (watch, context) = here.value
-            watch.refuse(CacheError(.requestTimedOut, "No request came in time."), context)
+            // A body that nobody reads does not come; its running response is not cut for that.
+            guard !watch.isReading || !watch.isAnswering else { return }
+            watch.refuse(CacheError(.requestTimedOut, reason), context)
         }
     }
 
     func handlerRemoved(context: ChannelHandlerContext) { deadline?.cancel() }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        if case .head(let head) = unwrapInboundIn(data) {
-            deadline?.cancel()
+        guard !isOver else { return }
+        switch unwrapInboundIn(data) {
+        case .head(let head):
+            isReading = true
             unanswered.append(head.method == .head)
+            expect(context, "The request's body did not come in time.")
+        case .body: expect(context, "The request's body did not come in time.")
+        case .end:
+            isReading = false
+            deadline?.cancel()
         }
         context.fireChannelRead(data)
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        guard !isRefused else {
+            promise?.fail(ChannelError.ioOnClosedChannel)
+            return
+        }
         switch unwrapOutboundIn(data) {
         case .head(let head):
+            isAnswering = true
             isChunked = !head.headerFields.contains(.contentLength) && ![204, 304].contains(head.status.code)
-        case .body: break
+            context.write(data, promise: promise)
+        case .body: context.write(data, promise: promise)
         case .end:
             let isHead = unanswered.isEmpty ? false : unanswered.removeFirst()
+            isAnswering = false
             // The encoder would end even the body that a HEAD does not have with a last chunk, in front of the next
             // response.
-            if isHead, isChunked { return context.write(wrapOutboundOut(.body(ByteBuffer())), promise: promise) }
+            let end = isHead && isChunked ? wrapOutboundOut(.body(ByteBuffer())) : data
+            context.write(end, promise: promise)
+            guard let (error, owed) = pending else { return }
+            if owed > 1 { pending = (error, owed - 1) } else { answer(error, context) }
         }
-        context.write(data, promise: promise)
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -72,6 +101,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if let error = error as? CacheError { return refuse(error, context) }
         guard let error = error as? HTTPParserError else { return context.fireErrorCaught(error) }
         switch error {
         case .headerOverflow: refuse(CacheError(.headersTooLarge, "The request's header is too large."), context)
@@ -79,11 +109,24 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Answers in place of the router, then closes; a response under way is cut, since nothing can follow it.
+    /// Answers in place of the router, then closes. Requests that came whole get their answers before; where the
+    /// refused one's own is under way, it is cut, since nothing can follow it.
     private func refuse(_ error: CacheError, _ context: ChannelHandlerContext) {
         guard !isOver else { return }
         isOver = true
-        guard unanswered.isEmpty else { return context.close(promise: nil) }
+        deadline?.cancel()
+        let owed = unanswered.count - (isReading ? 1 : 0)
+        if owed > 0 {
+            pending = (error, owed)
+        } else if isAnswering {
+            context.close(promise: nil)
+        } else {
+            answer(error, context)
+        }
+    }
+
+    private func answer(_ error: CacheError, _ context: ChannelHandlerContext) {
+        isRefused = true
         let id = makeRequestID()
         let body = ByteBuffer(string: Problem(error, instance: "", requestID: id).json.text + "\n")
         let head = HTTPResponse(
@@ -94,8 +137,9 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
             ])
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.write(wrapOutboundOut(.body(body)), promise: nil)
-        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
-        context.close(promise: nil)
+        let here = NIOLoopBound(context, eventLoop: context.eventLoop)
+        // Closing drops what is not flushed yet.
+        context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in here.value.close(promise: nil) }
     }
 }
 

@@ -3,6 +3,7 @@ import HTTPTypes
 import HummingbirdCore
 import Logging
 import NIOCore
+import NIOHTTP1
 import NIOHTTPTypes
 import NIOSSL
 
@@ -28,7 +29,12 @@ struct CounterChannel: ServerChildChannel {
             try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: certificates.context))
         }.flatMap {
             http.setup(channel: channel, logger: logger)
-        }.map { Value(stream: $0, presence: presence) }
+        }.flatMapThrowing { stream in
+            let pipeline = channel.pipeline.syncOperations
+            let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+            try pipeline.addHandler(HostRules(), position: .after(decoder))
+            return Value(stream: stream, presence: presence)
+        }
     }
 
     func handle(value: Value, logger: Logger) async {
