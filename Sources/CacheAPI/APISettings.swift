@@ -22,7 +22,8 @@ package struct APISettings: Sendable {
         /// One header field, and all of them together.
         package var headerBytes: Int
         package var headerFields: Int
-        /// From a connection's beginning to its first request's head, and between parts of a body; then 408.
+        /// From a connection's beginning to its first request's head, from the first byte of another to its end, and
+        /// between parts of a body; then 408.
         package var headerTimeout: Duration
         /// Without a request in progress, and while one's body is awaited; running responses are never cut.
         package var idleTimeout: Duration

@@ -147,6 +147,17 @@ import Testing
         }
     }
 
+    @Test func aSecondHeadThatNeverEndsIsNotAwaitedForEver() async throws {
+        try await TestService.run(limits: .init(headerTimeout: .milliseconds(500))) { (service) async throws in
+            let connection = try await RawConnection(port: service.port)
+            try await connection.request("GET", "/health/live")
+            #expect(try await connection.response()?.status == 200)
+            try await connection.send("GET /health/live HTTP/1.1\r\nHost: loc")
+            #expect(try await connection.response()?.status == 408)
+            #expect(await connection.rest().isEmpty)
+        }
+    }
+
     @Test func anAbsoluteTargetNamesTheHost() async throws {
         try await TestService.run { (service) async throws in
             #expect(try await service.call("GET", "http://evil.example/v1/stats").status == 403)

@@ -43,6 +43,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         deadline = context.eventLoop.scheduleTask(in: TimeAmount(headerTimeout)) {
             let (watch, context) = here.value
+            watch.deadline = nil
             // A body that nobody reads does not come; its running response is not cut for that.
             guard !watch.isReading || !watch.isAnswering else { return }
             watch.refuse(CacheError(.requestTimedOut, reason), context)
@@ -62,6 +63,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         case .end:
             isReading = false
             deadline?.cancel()
+            deadline = nil
         }
         context.fireChannelRead(data)
     }
@@ -90,6 +92,11 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if event is ByteWatch.Arrival {
+            // The beginning of another request's head; the first one's time runs from the connection's beginning.
+            if !isOver, unanswered.isEmpty, deadline == nil { expect(context, "No request came in time.") }
+            return
+        }
         if case .inputClosed? = event as? ChannelEvent { presence.left() }
         context.fireUserInboundEventTriggered(event)
     }

@@ -32,6 +32,7 @@ struct CounterChannel: ServerChildChannel {
         }.flatMapThrowing { stream in
             let pipeline = channel.pipeline.syncOperations
             let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+            try pipeline.addHandler(ByteWatch(), position: .before(decoder))
             try pipeline.addHandler(HostRules(), position: .after(decoder))
             return Value(stream: stream, presence: presence)
         }
