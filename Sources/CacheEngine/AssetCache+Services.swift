@@ -126,7 +126,7 @@ extension AssetCache {
     private func logged(_ message: Logger.Message, _ body: () async throws(CacheError) -> Void) async {
         do {
             try await body()
-        } catch where error.code == .cancelled {
+        } catch  where error.code == .cancelled {
             // The service ends: what was left undone is done after the next start.
         } catch {
             context.logger.error(message, metadata: ["error": "\(error)"])
