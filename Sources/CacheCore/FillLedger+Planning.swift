@@ -72,6 +72,13 @@ extension FillLedger {
         }
     }
 
+    /// Whether a window that nobody wants is finished all the same: a player's, of bounded size, with little missing. It
+    /// was asked for already; cut, it would be asked for again, and take the connection with it.
+    func isWorthFinishing(_ fill: Fill) -> Bool {
+        guard fill.priority != .prefetch, !fill.isDescribing, acceptsRanges != false else { return false }
+        return fill.remaining.length <= settings.finishIfRemainingBytes
+    }
+
     /// Whether a fill in flight still brings what the reader waits for, or will be asked for once it has left the disk.
     func isAwaited(_ reader: Reader) -> Bool {
         guard let wanted = reader.wanted, !reader.needsConfirmation else {

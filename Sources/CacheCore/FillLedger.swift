@@ -50,7 +50,14 @@ package struct FillLedger: Sendable {
         /// Failures in a row, without a byte in between, that are tried again.
         package var retries: Int
 
-        package init(firstWindowBytes: Int64 = 512 << 10, largestWindowBytes: Int64 = 8 << 20, retries: Int = 3) {
+        /// A window whose last reader has gone is brought to its end where no more than this is missing.
+        package var finishIfRemainingBytes: Int64
+
+        package init(
+            firstWindowBytes: Int64 = 512 << 10, largestWindowBytes: Int64 = 8 << 20, retries: Int = 3,
+            finishIfRemainingBytes: Int64 = 0
+        ) {
+            self.finishIfRemainingBytes = finishIfRemainingBytes
             self.firstWindowBytes = firstWindowBytes
             self.largestWindowBytes = max(firstWindowBytes, largestWindowBytes)
             self.retries = retries
@@ -163,11 +170,11 @@ package struct FillLedger: Sendable {
         return (presence, presence == .pending ? planOrDescribe(for: id) : [])
     }
 
-    /// The reader is gone; fills that nobody wants any more are cut.
+    /// The reader is gone; fills that nobody wants any more are cut, but for those that are worth their end.
     package mutating func leave(_ id: ReaderID) -> [Action] {
         guard readers.removeValue(forKey: id) != nil else { return [] }
         if readers.isEmpty { failures = [:] }
-        return fills.filter { !isWanted($0) }.map { .cut($0.id) }
+        return fills.filter { !isWanted($0) && !isWorthFinishing($0) }.map { .cut($0.id) }
     }
 
     // MARK: Fills

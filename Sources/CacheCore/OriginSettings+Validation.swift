@@ -26,6 +26,7 @@ extension OriginSettings {
         try require(
             (0...(1 << 30)).contains(readAheadBytes), "readAheadBytes", "The read-ahead is at most 1 GiB, not negative."
         )
+        try require(finishIfRemainingBytes >= 0, "finishIfRemainingBytes", "What is finished is not negative.")
         try require(
             tls.caFile.map { !$0.isEmpty && !$0.utf8.contains(0) } ?? true, "tls.caFile", "The CA file is a path.")
     }

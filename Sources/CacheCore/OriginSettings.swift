@@ -52,6 +52,8 @@ package struct OriginSettings: Hashable, Sendable {
     package var maxBytesPerSecond: Int64?
     /// How far windows may grow ahead of a sequential reader.
     package var readAheadBytes: Int64
+    /// A window that its last reader left is finished where no more than this is missing; else it is cut.
+    package var finishIfRemainingBytes: Int64
     package var allowPrivateAddresses: Bool
     package var tls: TLSSettings
     /// Nil: `token` where the origin has headers of its own, else `public`.
@@ -68,6 +70,7 @@ package struct OriginSettings: Hashable, Sendable {
         maxTransfers = 16
         maxBytesPerSecond = nil
         readAheadBytes = 8 << 20
+        finishIfRemainingBytes = 8 << 20
         allowPrivateAddresses = false
         tls = TLSSettings()
         access = nil

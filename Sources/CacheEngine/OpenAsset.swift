@@ -224,6 +224,7 @@ final class OpenAsset: Sendable {
 
 extension OriginSettings {
     var fillSettings: FillLedger.Settings {
-        FillLedger.Settings(largestWindowBytes: readAheadBytes, retries: retries)
+        FillLedger.Settings(
+            largestWindowBytes: readAheadBytes, retries: retries, finishIfRemainingBytes: finishIfRemainingBytes)
     }
 }

@@ -24,6 +24,7 @@ struct OriginText: Codable {
     private var maxTransfers: Int
     private var maxBytesPerSecond: Int64?
     private var readAheadBytes: Int64
+    private var finishIfRemainingBytes: Int64
     private var allowPrivateAddresses: Bool
     private var caFile: String?
     private var verify: Bool
@@ -49,6 +50,7 @@ struct OriginText: Codable {
         maxTransfers = settings.maxTransfers
         maxBytesPerSecond = settings.maxBytesPerSecond
         readAheadBytes = settings.readAheadBytes
+        finishIfRemainingBytes = settings.finishIfRemainingBytes
         allowPrivateAddresses = settings.allowPrivateAddresses
         caFile = settings.tls.caFile
         verify = settings.tls.verify
@@ -70,6 +72,7 @@ struct OriginText: Codable {
         settings.maxTransfers = maxTransfers
         settings.maxBytesPerSecond = maxBytesPerSecond
         settings.readAheadBytes = readAheadBytes
+        settings.finishIfRemainingBytes = finishIfRemainingBytes
         settings.allowPrivateAddresses = allowPrivateAddresses
         settings.tls = TLSSettings(caFile: caFile, verify: verify)
         if let access { settings.access = try RowCoding.choice(access, "an origin's access") }

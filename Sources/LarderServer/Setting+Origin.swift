@@ -10,6 +10,9 @@ extension Setting<OriginSettings> {
             Setting("retries", \.retries, .count(0...20, example: 3), "a broken transfer is begun again so often"),
             Setting("readAhead", \.readAheadBytes, .size(atLeast: 64 << 10, example: "8MiB"), "the largest window"),
             Setting(
+                "finishIfRemaining", \.finishIfRemainingBytes, .size(atLeast: 0, example: "8MiB"),
+                "of a window its last reader left is finished"),
+            Setting(
                 "timeouts.connect", orNone: \.timeouts.connect, .duration(example: "5s"), "name look-up, TCP and TLS"),
             Setting(
                 "timeouts.firstByte", orNone: \.timeouts.firstByte, .duration(example: "15s"), "to the response's head"),

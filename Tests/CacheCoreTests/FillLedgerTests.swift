@@ -32,6 +32,19 @@ private typealias Action = FillLedger.Action
         #expect(sizes.map { $0 >> 10 } == [512, 1024, 2048, 4096, 8192, 8192, 8192])
     }
 
+    @Test(arguments: [(TransferPriority.live, true), (.prefetch, false)])
+    func aPlayersWindowWithLittleMissingIsFinishedThoughItsReaderLeft(_ priority: TransferPriority, isFinished: Bool) {
+        var ledger = FillLedger(
+            settings: FillLedger.Settings(firstWindowBytes: 100, largestWindowBytes: 100, finishIfRemainingBytes: 80),
+            length: 10_000, acceptsRanges: true, extents: ByteRangeSet())
+        let (reader, _) = ledger.join(opening: .whole, priority: priority, needsConfirmation: false)
+        let started = ledger.want(0..<100, by: reader)
+        guard case .start(let fill, _, _, _)? = started.first else { Issue.record("nothing was asked for"); return }
+        _ = ledger.arrived(fill, upTo: 20)
+
+        #expect(ledger.leave(reader) == (isFinished ? [] : [.cut(fill)]))
+    }
+
     @Test func theNextWindowIsAskedForWhenHalfOfThePresentOneIsRead() {
         let ledger = SharedLedger(Self.known())
         let reader = ledger.reader()

@@ -53,6 +53,7 @@ import Testing
         ("timeouts.totalSeconds", { $0.timeouts.total = .zero }), ("timeouts.readSeconds", { $0.readTimeout = .zero }),
         ("retries", { $0.retries = -1 }), ("retries", { $0.retries = 21 }), ("maxTransfers", { $0.maxTransfers = 0 }),
         ("maxBytesPerSecond", { $0.maxBytesPerSecond = 0 }), ("readAheadBytes", { $0.readAheadBytes = -1 }),
+        ("finishIfRemainingBytes", { $0.finishIfRemainingBytes = -1 }),
         ("tls.caFile", { $0.tls.caFile = "" }),
     ]
 

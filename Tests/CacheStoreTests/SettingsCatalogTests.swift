@@ -17,6 +17,7 @@ import Testing
         settings.maxTransfers = 2
         settings.maxBytesPerSecond = 5000
         settings.readAheadBytes = 77
+        settings.finishIfRemainingBytes = 78
         settings.allowPrivateAddresses = true
         settings.tls = TLSSettings(caFile: "/ca.pem", verify: false)
         settings.access = .public

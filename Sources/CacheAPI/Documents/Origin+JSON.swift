@@ -19,6 +19,7 @@ extension Origin {
             "retries": .count(settings.retries), "maxTransfers": .count(settings.maxTransfers),
             "maxBytesPerSecond": .bytes(settings.maxBytesPerSecond),
             "readAheadBytes": .integer(settings.readAheadBytes),
+            "finishIfRemainingBytes": .integer(settings.finishIfRemainingBytes),
             "allowPrivateAddresses": .bool(settings.allowPrivateAddresses),
             "tls": ["caFile": .text(settings.tls.caFile), "verify": .bool(settings.tls.verify)],
             "access": .string(settings.effectiveAccess.rawValue),

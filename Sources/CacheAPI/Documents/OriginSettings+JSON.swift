@@ -3,7 +3,7 @@ package import CacheCore
 extension OriginSettings {
     package static let keys = [
         "name", "baseURL", "headers", "freshness", "keyQuery", "timeouts", "retries", "maxTransfers",
-        "maxBytesPerSecond", "readAheadBytes", "allowPrivateAddresses", "tls", "access",
+        "maxBytesPerSecond", "readAheadBytes", "finishIfRemainingBytes", "allowPrivateAddresses", "tls", "access",
     ]
     package static let timeoutKeys = [
         "connectSeconds", "firstByteSeconds", "idleSeconds", "totalSeconds", "readSeconds",
@@ -29,6 +29,7 @@ extension OriginSettings {
         if let count = try fields.integer("maxTransfers", in: 0...100_000) { maxTransfers = Int(count) }
         maxBytesPerSecond = try fields.integer("maxBytesPerSecond")
         if let bytes = try fields.integer("readAheadBytes") { readAheadBytes = bytes }
+        if let bytes = try fields.integer("finishIfRemainingBytes") { finishIfRemainingBytes = bytes }
         if let isAllowed = try fields.bool("allowPrivateAddresses") { allowPrivateAddresses = isAllowed }
         if let value = fields.json("tls") {
             let inner = try JSONFields(value, at: "tls", accepting: Self.tlsKeys)
