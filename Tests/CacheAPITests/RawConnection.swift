@@ -80,7 +80,17 @@ final class RawConnection: Sendable {
         inbox = Inbox(stream)
     }
 
-    func send(_ text: String) async throws { try await channel.writeAndFlush(ByteBuffer(string: text)) }
+    func send(_ text: String) async throws {
+        try await unlessClosed { try await self.channel.writeAndFlush(ByteBuffer(string: text)) }
+    }
+
+    /// The server may have answered and closed before all was written, or before we hang up; what it answered is what
+    /// counts.
+    private func unlessClosed(_ work: () async throws -> Void) async throws {
+        do {
+            try await work()
+        } catch let error as ChannelError where error == .ioOnClosedChannel || error == .alreadyClosed {}
+    }
 
     func request(_ method: String, _ target: String, _ headers: HeaderList = [:], body: String? = nil) async throws {
         var head = "\(method) \(target) HTTP/1.1\r\n"
@@ -130,6 +140,6 @@ final class RawConnection: Sendable {
     /// All that comes until the connection ends.
     func rest() async -> [UInt8] { await inbox.rest() }
     func hangUp() async throws {
-        do { try await channel.close() } catch ChannelError.alreadyClosed {}
+        try await unlessClosed { try await self.channel.close() }
     }
 }
