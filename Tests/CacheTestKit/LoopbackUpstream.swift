@@ -17,6 +17,7 @@ package final class LoopbackUpstream: Sendable {
     package let port: Int
     private let desk: LoopbackDesk
     private let listener: Int32
+    private let isStopped = Atomic(false)
 
     /// Listens on an ephemeral port of the loopback interface; throws the system's error where it cannot.
     package init() throws {
@@ -38,6 +39,8 @@ package final class LoopbackUpstream: Sendable {
 
     /// Ends every connection and stops listening; may be called again.
     package func stop() {
+        // Once only: the listener's number may be another socket's by now.
+        guard !isStopped.exchange(true, ordering: .relaxed) else { return }
         shutdown(listener, Int32(SHUT_RDWR))
         desk.stop()
     }
