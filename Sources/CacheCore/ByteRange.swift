@@ -10,7 +10,4 @@ extension Range where Bound == Int64 {
         let (end, overflow) = offset.addingReportingOverflow(Swift.max(0, length))
         self = offset..<(overflow ? Int64.max : end)
     }
-
-    /// The common part of both runs; empty, at a bound of `self`, where there is none.
-    package func intersection(_ other: ByteRange) -> ByteRange { clamped(to: other) }
 }

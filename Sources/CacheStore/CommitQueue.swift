@@ -95,12 +95,6 @@ package final class CommitQueue: Sendable {
         try await flush()
     }
 
-    /// As `punch` of a file, for an asset that may not be in use; without effect where nothing is stored of it.
-    package func punch(_ asset: AssetID, _ ranges: [ByteRange]) async throws(CacheError) {
-        guard let file = try await store.load(asset)?.file else { return }
-        try await punch(file, ranges)
-    }
-
     /// Returns when everything that was reported before the call is durable. An error says that some of it is not yet;
     /// that stays pending, except bytes the disk failed to sync.
     package func flush() async throws(CacheError) {
