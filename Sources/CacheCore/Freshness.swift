@@ -29,7 +29,9 @@ package struct Freshness: Hashable, Sendable {
         let control = CacheControl.parse(head.headers.values("Cache-Control"))
         let variesOnAll = head.headers.values("Vary").contains { $0.utf8.contains(UInt8(ascii: "*")) }
         let isStorable = !control.noStore && !control.isPrivate && !variesOnAll
-        guard isStorable, !control.noCache, let lifetime = lifetime(head.headers, control, date: date, now: now) else {
+        guard isStorable, !control.noCache,
+            let lifetime = lifetime(head.headers, control, date: date, now: now, isGuessing: settings == .respect)
+        else {
             return Freshness(freshUntil: nil, initialAge: age, isStorable: isStorable)
         }
         return Freshness(freshUntil: now + (lifetime - age), initialAge: age, isStorable: true)
@@ -44,14 +46,15 @@ package struct Freshness: Hashable, Sendable {
 
     /// §4.2.1 in its order; nil where nothing is said and nothing can be guessed.
     private static func lifetime(
-        _ headers: HeaderList, _ control: CacheControl, date: Timestamp, now: Timestamp
+        _ headers: HeaderList, _ control: CacheControl, date: Timestamp, now: Timestamp, isGuessing: Bool
     ) -> Duration? {
         if let shared = control.sharedMaxAge ?? control.maxAge { return shared }
         if let expires = headers["Expires"] {
             guard let time = HTTPDate.parse(expires, now: now) else { return .zero }  // garbled is expired (§5.3)
             return max(.zero, time.since(date))
         }
-        guard let modified = headers["Last-Modified"].flatMap({ HTTPDate.parse($0, now: now) }), modified < date
+        guard isGuessing, let modified = headers["Last-Modified"].flatMap({ HTTPDate.parse($0, now: now) }),
+            modified < date
         else { return nil }
         return min(date.since(modified) / 10, maxHeuristicLifetime)
     }

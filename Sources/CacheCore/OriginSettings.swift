@@ -22,8 +22,11 @@ package struct Origin: Hashable, Sendable {
 package struct OriginSettings: Hashable, Sendable {
     /// How long what the upstream sent may be used without asking again.
     package enum Freshness: Hashable, Sendable {
-        /// As the response's own headers say (RFC 9111 §4.2).
+        /// As the response's own headers say; where they say nothing, a tenth of the time since `Last-Modified`, at most a
+        /// day (RFC 9111 §4.2).
         case respect
+        /// As the response's own headers say; where they say nothing, it is confirmed before each use.
+        case explicit
         /// This long, whatever they say.
         case ttl(Duration)
     }
@@ -34,6 +37,32 @@ package struct OriginSettings: Hashable, Sendable {
         case none
         case include([String])
         case exclude([String])
+    }
+
+    /// What proves that two answers are of one representation, so that their bytes may stand in one file.
+    package enum TrustedValidators: String, Hashable, Sendable, CaseIterable {
+        /// A strong entity tag, or a strong date (RFC 9110 §8.8).
+        case strong
+        /// Also the same length and `Last-Modified`, whatever the tags say: servers of one network that tag alike bytes
+        /// differently.
+        case lengthAndLastModified
+        /// The administrator vouches that what is at a URL never changes: only a different length contradicts.
+        case immutable
+    }
+
+    /// How a range of an asset whose length is not known is answered.
+    package enum UnknownLength: String, Hashable, Sendable, CaseIterable {
+        /// 200 and everything: players stumble over a `Content-Range` without a length.
+        case whole
+        /// 206 with `Content-Range: bytes first-last/*`.
+        case partial
+    }
+
+    /// What a read answers that fails, or times out, before its head.
+    package enum Fallback: Hashable, Sendable {
+        case asset(AssetID)
+        /// A path below the configured directory of fallbacks.
+        case file(String)
     }
 
     package enum Access: String, Hashable, Sendable, CaseIterable { case `public`, token }
@@ -56,8 +85,23 @@ package struct OriginSettings: Hashable, Sendable {
     package var finishIfRemainingBytes: Int64
     package var allowPrivateAddresses: Bool
     package var tls: TLSSettings
-    /// Nil: `token` where the origin has headers of its own, else `public`.
+    /// Nil: `token` where the origin has headers or credentials of its own, else `public`.
     package var access: Access?
+    /// A file of header fields, `Name: value` on each line, below the configured directory of credentials; sent as
+    /// `headers` are, over those of the same name.
+    package var credentialsFile: String?
+    package var trustValidators: TrustedValidators
+    /// How long after its freshness ended a response may be used where the upstream fails, whatever it says itself, but
+    /// for what forbids stale use (RFC 9111 §4.2.4); nil: as the response says (RFC 5861 §4).
+    package var staleIfError: Duration?
+    /// The longest that a refusal of the upstream with a lifetime of its own is repeated unasked; nil: none is.
+    package var negativeCaching: Duration?
+    /// Whether a reader's `Cache-Control` and `Pragma` are obeyed (RFC 9111 §5.2.1).
+    package var requestDirectives: Bool
+    /// Fields that do not tell variants apart, whatever `Vary` says.
+    package var ignoreVary: [String]
+    package var unknownLength: UnknownLength
+    package var fallback: Fallback?
 
     package init(baseURL: String) {
         self.baseURL = baseURL
@@ -74,8 +118,18 @@ package struct OriginSettings: Hashable, Sendable {
         allowPrivateAddresses = false
         tls = TLSSettings()
         access = nil
+        credentialsFile = nil
+        trustValidators = .strong
+        staleIfError = nil
+        negativeCaching = .seconds(300)
+        requestDirectives = false
+        ignoreVary = []
+        unknownLength = .whole
+        fallback = nil
     }
 
     /// Whether content needs a token.
-    package var effectiveAccess: Access { access ?? (headers.fields.isEmpty ? .public : .token) }
+    package var effectiveAccess: Access {
+        access ?? (headers.fields.isEmpty && credentialsFile == nil ? .public : .token)
+    }
 }

@@ -56,11 +56,18 @@ extension SettingsForm<OriginSettings.Freshness> {
     static var freshness: SettingsForm {
         let duration = SettingsForm<Duration>.duration(example: "1h")
         return SettingsForm(
-            name: "respect or a duration", example: "1h",
-            parse: { text in text == "respect" ? .respect : duration.parse(text).map { .ttl($0) } },
+            name: "respect, explicit or a duration", example: "1h",
+            parse: { text in
+                switch text {
+                case "respect": .respect
+                case "explicit": .explicit
+                default: duration.parse(text).map { .ttl($0) }
+                }
+            },
             write: { freshness in
                 switch freshness {
                 case .respect: "respect"
+                case .explicit: "explicit"
                 case .ttl(let length): duration.write(length)
                 }
             })

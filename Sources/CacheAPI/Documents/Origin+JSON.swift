@@ -31,6 +31,7 @@ extension OriginSettings.Freshness {
     var json: JSON {
         switch self {
         case .respect: "respect"
+        case .explicit: "explicit"
         case .ttl(let ttl): ["ttlSeconds": .seconds(ttl)]
         }
     }
