@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint demo soak image
+.PHONY: help setup run test lint demo soak conformance image
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -10,10 +10,11 @@ ARGS ?=
 LARDER := .build/release/larder
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make run LISTEN=127.0.0.1:9000 DATA=/tmp/store ARGS='--log-level debug'"
 	@echo "  make soak ROUNDS=5 ONLY=kill     ONLY=readers"
+	@echo "  make conformance PEER=nginx     PEER=varnish     ONLY=13     ONLY=if-range"
 	@echo "  make image IMAGE=larder:dev BUILD_IMAGE=swift:6.2-bookworm RUN_IMAGE=debian:bookworm-slim"
 
 setup: ## install what a build needs (apt), or say what to install
@@ -39,6 +40,16 @@ demo: setup ## the main job on real media, each step checked
 soak: setup ## kill -9 rounds and 200 readers, every byte compared (ROUNDS=50, ONLY=kill|readers)
 	swift build -c release --product larder
 	scripts/soak $(LARDER)
+
+conformance: setup ## every rule of HTTP it keeps, over real sockets (ONLY=section or text, PEER=nginx|varnish)
+ifdef PEER
+	@scripts/apt python3 $(PEER) $(if $(filter varnish,$(PEER)),gcc libc6-dev)
+	@Tests/Conformance/run.py --peer $(PEER) --only '$(ONLY)'
+else
+	@scripts/apt python3
+	swift build -c release --product larder
+	@Tests/Conformance/run.py --larder $(LARDER) --only '$(ONLY)'
+endif
 
 image: ## build the container image with docker, podman or buildah
 	@scripts/image

@@ -1,0 +1,9 @@
+"""What the section files are written with; `case.Trial` is the `t` that every check is given."""
+
+from .case import check, table
+from .client import Response, parse_list
+from .upstream import LAST_MODIFIED, Answer, asset, http_date, pattern
+
+__all__ = [
+    "LAST_MODIFIED", "Answer", "Response", "asset", "check", "http_date", "parse_list", "pattern", "table",
+]  # fmt: skip

@@ -1,0 +1,384 @@
+"""Checks: how section files name them, and the `t` they are run with."""
+
+import json
+import re
+import sys
+import threading
+import time
+import traceback
+from dataclasses import dataclass, field
+
+from . import upstream as scripted
+from .client import Connection, Failure, parse_list
+
+REGISTRY = []
+LIMIT = 30
+
+
+@dataclass
+class Check:
+    """A named check; it is run once for each of its states."""
+
+    name: str
+    rfc: str
+    module: str
+    function: object
+    arguments: tuple
+    origin: dict
+    larder_only: bool
+    origin_for_peers_ok: bool
+    warm: bool
+    #: Not beside others: for checks that measure time.
+    alone: bool
+
+    @property
+    def section(self):
+        return sys.modules[self.module].SECTION
+
+    @property
+    def is_for_larder(self):
+        return self.larder_only or (self.origin is not None and not self.origin_for_peers_ok)
+
+
+def check(
+    name, rfc, origin=None, larder_only=False, origin_for_peers_ok=False, states=("cold",), alone=False, arguments=(),
+):  # fmt: skip
+    """Makes a function a named check.
+
+    `origin`: settings of the check's own origin, merged into the defaults. `larder_only`: says nothing of a plain proxy.
+    `states`: "cold" (nothing cached) and "warm" (the whole asset was read before the check begins).
+    """
+
+    def register(function):
+        for state in states:
+            if state not in ("cold", "warm"):
+                raise ValueError(f"{name}: a state is cold or warm, not {state}")
+            label = name if len(states) == 1 else f"{name} ({state})"
+            REGISTRY.append(
+                Check(
+                    label, rfc, function.__module__, function, tuple(arguments), origin, larder_only,
+                    origin_for_peers_ok, state == "warm", alone,
+                )
+            )  # fmt: skip
+        return function
+
+    return register
+
+
+def table(name, rfc, rows, **options):
+    """One named check for each row: "name: row". A tuple's first element names it; all are given to the function."""
+
+    def register(function):
+        for row in rows:
+            arguments = row if isinstance(row, tuple) else (row,)
+            check(f"{name}: {arguments[0]}", rfc, arguments=arguments, **options)(function)
+        return function
+
+    return register
+
+
+@dataclass
+class Result:
+    check: Check
+    #: "passed", "failed" or "skipped".
+    outcome: str
+    reason: str = ""
+    seconds: float = 0
+
+
+@dataclass
+class Trial:
+    """One run of one check: its upstream, its client and what it expects."""
+
+    check: Check
+    peer: object
+    label: str
+    slot: int
+    upstreams: list = field(default_factory=list)
+    secrets: list = field(default_factory=list)
+
+    def __post_init__(self):
+        port, prefix = self.peer.upstream_place(self.slot, self.label)
+        self.own = scripted.Upstream(port=port, prefix=prefix)
+        self.upstreams.append(self.own)
+        self.settings = dict(self.check.origin or {})
+        self.mounted = None
+        self.warmed = False
+
+    # What the upstream does
+
+    @property
+    def warm(self):
+        """Whether the whole asset was read before."""
+        return self.check.warm
+
+    @property
+    def is_larder(self):
+        return self.peer.is_larder
+
+    def upstream(self, handler, tls=None):
+        """Says what the upstream does from now on: a handler, or a list of them, one after the other.
+
+        In the warm state the first one is read whole first; the requests of that do not count.
+        """
+        self.own.tls = tls
+        self.own.serve(handler)
+        if self.warm and not self.warmed:
+            self.warmed = True
+            response = self.get()
+            if response.status != 200 or not response.complete:
+                raise Failure(f"warming: {response}")
+            self.own.requests.clear()
+            self.own.serve(handler)
+
+    def other_upstream(self, handler, host="127.0.0.2", tls=None):
+        """A second server, on another address; it has `.url`, `.port` and `.requests`."""
+        other = scripted.Upstream(host=host, tls=tls)
+        other.serve(handler)
+        self.upstreams.append(other)
+        return other
+
+    def stop_upstream(self):
+        """From now on connections to the upstream are refused."""
+        self.own.close()
+
+    @property
+    def upstream_url(self):
+        """The URL below which the cache finds the check's own path."""
+        return self.own.url + self.own.prefix
+
+    @property
+    def requests(self):
+        """What the upstream was asked, in order."""
+        return list(self.own.requests)
+
+    @staticmethod
+    def bytes(first, end, seed=0):
+        """The asset's bytes `first ..< end`."""
+        return scripted.pattern(first, end, seed)
+
+    # What the client does
+
+    @property
+    def mount(self):
+        """Where the check's own path begins at the cache."""
+        if self.mounted is None:
+            self.mounted = self.peer.mount(self.label, self.own, self.settings)
+        return self.mounted
+
+    def origin(self, **settings):
+        """Changes settings of the check's origin (Larder only); `{port}` in a baseURL is the upstream's."""
+        self.settings.update(settings)
+        self.mounted = self.peer.mount(self.label, self.own, self.settings)
+
+    def target(self, path="", query=""):
+        """A request target below the mount; without a path it is /media.mp4."""
+        path = path or "/media.mp4"
+        return self.mount + (path if path.startswith("/") else "/" + path) + (f"?{query}" if query else "")
+
+    def get(self, range=None, headers=(), method="GET", path="", query="", http="1.1", timeout=10):
+        """Asks on a connection of its own and reads the whole answer."""
+        target = self.target(path, query)
+        fields = list(headers.items()) if isinstance(headers, dict) else list(headers)
+        if range is not None:
+            fields.insert(0, ("Range", range))
+        with self.connect(timeout) as connection:
+            connection.request(method, target, fields, http)
+            shown = "; ".join(f"{name}: {value[:60]}" for name, value in fields)
+            response = connection.response(method, f"{method} {target.removeprefix(self.mount)} {shown}".strip())
+            connection.finish(response)
+            return response
+
+    def head(self, **options):
+        """As `get`, with HEAD."""
+        return self.get(method="HEAD", **options)
+
+    def connect(self, timeout=10):
+        """A connection, for pipelining, half reads and hanging up."""
+        return Connection(self.peer.address, timeout)
+
+    def raw(self, data, method="GET", timeout=10):
+        """Sends bytes as they are and reads one answer; `b"{mount}"` is put in."""
+        with self.connect(timeout) as connection:
+            connection.send(data.replace(b"{mount}", self.mount.encode()))
+            return connection.response(method, asked=repr(data[:60]))
+
+    def together(self, *functions):
+        """Runs them at the same time and answers their results in order; the first failure is the check's."""
+        handles = [self.spawn(function) for function in functions]
+        return [handle() for handle in handles]
+
+    def spawn(self, function):
+        """Begins it beside the check; calling what this answers waits for its result."""
+        outcome = {}
+
+        def run():
+            try:
+                outcome["result"] = function()
+            except BaseException as error:
+                outcome["error"] = error
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+
+        def result(limit=20):
+            thread.join(limit)
+            if thread.is_alive():
+                raise Failure(f"something begun beside the check did not end within {limit} s")
+            if "error" in outcome:
+                raise outcome["error"]
+            return outcome["result"]
+
+        return result
+
+    @staticmethod
+    def event():
+        """Something a handler may wait for with `connection.wait(event)`."""
+        return threading.Event()
+
+    def await_requests(self, count, limit=5):
+        """Waits until the upstream was asked so often."""
+        if not self.own.await_requests(count, limit):
+            raise Failure(f"{len(self.requests)} upstream requests within {limit} s, {count} were awaited")
+
+    @staticmethod
+    def eventually(condition, what, limit=5):
+        """Waits for what becomes true behind an answer; its value."""
+        deadline = time.monotonic() + limit
+        while not (value := condition()):
+            if time.monotonic() > deadline:
+                raise Failure(f"not within {limit} s: {what}")
+            threading.Event().wait(0.02)
+        return value
+
+    # What it expects
+
+    def fail(self, text):
+        raise Failure(text)
+
+    def expect(self, response, status=None, body=None, headers=(), complete=True):
+        """Compares an answer: `status` one or several, `headers` {name: value, pattern (re.compile) or None: absent}."""
+        statuses = status if isinstance(status, tuple) else (status,)
+        if status is not None and response.status not in statuses:
+            raise Failure(f"{response}: expected {' or '.join(map(str, statuses))}")
+        for name, wanted in dict(headers).items():
+            self.expect_header(response, name, wanted)
+        if complete and not response.complete:
+            raise Failure(f"{response}: the body was cut short")
+        if not complete and response.complete:
+            raise Failure(f"{response}: ended as if it were complete")
+        if body is not None:
+            self.expect_body(response, body)
+
+    def expect_header(self, response, name, wanted):
+        value = response.get(name)
+        if wanted is None:
+            if value is not None:
+                raise Failure(f"{response}: there should be no {name}")
+        elif isinstance(wanted, re.Pattern):
+            if value is None or not wanted.fullmatch(value):
+                raise Failure(f"{response}: {name} should match {wanted.pattern}")
+        elif value != str(wanted):
+            raise Failure(f"{response}: {name} should be {wanted}")
+
+    def expect_body(self, response, body):
+        if response.body == body:
+            return
+        if len(response.body) != len(body):
+            same = response.body[: len(body)] == body[: len(response.body)]
+            raise Failure(
+                f"{response}: {len(response.body)} bytes, expected {len(body)}{'' if same else ', and WRONG BYTES'}"
+            )
+        at = next(at for at, (one, other) in enumerate(zip(response.body, body)) if one != other)
+        raise Failure(f"{response}: WRONG BYTES from {at} on: {response.body[at:at + 16].hex()}")
+
+    def expect_requests(self, count):
+        """So many requests reached the upstream."""
+        if len(self.requests) != count:
+            asked = ", ".join(f"{request.method} {request.range or 'whole'}" for request in self.requests)
+            raise Failure(f"{len(self.requests)} upstream requests ({asked}), expected {count}")
+
+    def expect_cache_status(self, response, hit=None, fwd=None, **parameters):
+        """Compares Larder's member of Cache-Status (RFC 9211); underscores stand for hyphens, None for absent.
+
+        `hit=False` says that `hit` is absent; a peer's is not looked at.
+        """
+        if not self.is_larder:
+            return
+        members = [found for name, found in parse_list(response.get("Cache-Status") or "") if name == "Larder"]
+        if len(members) != 1:
+            raise Failure(f"{response}: Cache-Status should have one member Larder")
+        wanted = {name.replace("_", "-"): value for name, value in parameters.items()}
+        if hit is not None:
+            wanted["hit"] = True if hit else None
+        if fwd is not None:
+            wanted["fwd"] = fwd
+        for name, value in wanted.items():
+            found = members[0].get(name)
+            matches = value(found) if callable(value) else found == value
+            if not matches:
+                shown = "something else" if callable(value) else "absent" if value is None else value
+                raise Failure(f"{response}: {name} in Cache-Status should be {shown}")
+
+    # Larder's own
+
+    def api(self, method, path, json_body=None, headers=()):
+        """Asks Larder's API; the response has `.document` where it is JSON."""
+        body = None if json_body is None else json.dumps(json_body).encode()
+        response = self.peer.api(method, path, body, headers)
+        kind = response.get("Content-Type") or ""
+        response.document = json.loads(response.body) if "json" in kind and response.body else None
+        return response
+
+    def credentials(self, text):
+        """Writes a file below credentialsDirectory; its name for `credentialsFile`. Its values must not be logged."""
+        if not self.peer.has_credentials:
+            raise Failure("the service has no credentialsDirectory")
+        self.secret(*(line.partition(":")[2].strip() for line in text.splitlines() if not line.startswith("#")))
+        (self.peer.credentials / self.label).write_text(text)
+        return self.label
+
+    def fallback_file(self, data):
+        """Writes a file below fallbackDirectory; its name for `fallback`."""
+        if not self.peer.has_fallbacks:
+            raise Failure("the service has no fallbackDirectory")
+        (self.peer.fallbacks / self.label).write_bytes(data)
+        return self.label
+
+    def secret(self, *texts):
+        """These must be found in no log."""
+        self.secrets += texts
+
+    # Its life
+
+    def run(self):
+        """Runs the check within its limit; the reason of its failure, or None."""
+        reason = [f"no end within {LIMIT} s"]
+
+        def body():
+            reason[0] = self.attempt()
+
+        thread = threading.Thread(target=body, daemon=True)
+        thread.start()
+        thread.join(LIMIT)
+        self.end()
+        return reason[0]
+
+    def attempt(self):
+        try:
+            self.check.function(self, *self.check.arguments)
+        except Failure as failure:
+            return str(failure)
+        except Exception:
+            return traceback.format_exc(limit=-3).strip().replace("\n", " ")
+        faults = [fault for upstream in self.upstreams for fault in upstream.faults]
+        return faults[0] if faults else None
+
+    def end(self):
+        for upstream in self.upstreams:
+            upstream.close()
+        if self.mounted is not None:
+            try:
+                self.peer.unmount(self.label)
+            except (OSError, Failure):
+                pass  # a cache that is gone is noticed when it is stopped

@@ -1,0 +1,252 @@
+"""The caches under test: Larder, and nginx and Varnish as Debian packages them. Each is started on a free port with a
+temporary directory; `mount` says where a check's own upstream is to be found behind it."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+from .client import Connection, Failure
+
+#: The waits of every test origin; the peers are given the like.
+ORIGIN = {
+    "allowPrivateAddresses": True,
+    "freshness": "respect",
+    "retries": 1,
+    "timeouts": {
+        "connectSeconds": 2, "firstByteSeconds": 1, "idleSeconds": 1, "totalSeconds": 8, "readSeconds": 6,
+    },
+}  # fmt: skip
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Peer:
+    """A cache in a process of its own."""
+
+    name = "peer"
+    is_larder = False
+
+    def __init__(self, jobs):
+        self.jobs = jobs
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix=f"conformance-{self.name}."))
+        self.log = self.directory / "log"
+        self.port = free_port()
+        self.process = None
+
+    @property
+    def address(self):
+        return ("127.0.0.1", self.port)
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self.command(), stdout=log, stderr=log, env=self.environment())
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and self.process.poll() is None:
+            if self.is_ready():
+                return
+            time.sleep(0.05)
+        self.stop()
+        raise SystemExit(f"{self.name} did not start; its last words:\n{self.log.read_text(errors='replace')[-2000:]}")
+
+    def environment(self):
+        return {name: value for name, value in os.environ.items() if not name.startswith("LARDER_")}
+
+    def is_ready(self):
+        try:
+            socket.create_connection(self.address, timeout=1).close()
+            return True
+        except OSError:
+            return False
+
+    def stop(self):
+        """Ends the process in order and answers what was wrong with it."""
+        faults = []
+        if self.process.poll() is not None:
+            faults.append(f"{self.name} ended by itself with {self.process.returncode}")
+        else:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                code = self.process.wait(timeout=60)
+                if code != 0:
+                    faults.append(f"{self.name} answered SIGTERM with exit code {code}")
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+                faults.append(f"{self.name} did not end within 60 s of SIGTERM")
+        return faults
+
+    def remove(self):
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def upstream_place(self, slot, label):
+        """The port (0: any) and the path before the check's own that its upstream is to have."""
+        return 0, ""
+
+    def mount(self, label, upstream, settings):
+        """Where the check's own path begins at the cache."""
+        raise NotImplementedError
+
+    def unmount(self, label):
+        pass
+
+
+class Larder(Peer):
+    name = "larder"
+    is_larder = True
+
+    def __init__(self, jobs, program, settings=()):
+        super().__init__(jobs)
+        self.program = str(pathlib.Path(program).resolve())
+        self.settings = list(settings)
+        self.credentials = self.directory / "credentials"
+        self.fallbacks = self.directory / "fallbacks"
+        self.credentials.mkdir(mode=0o700)
+        self.fallbacks.mkdir()
+        known = subprocess.run(
+            [self.program, "config"], capture_output=True, text=True, check=True, env=self.environment(),
+            cwd=self.directory,
+        ).stdout  # fmt: skip
+        self.has_credentials = "credentialsDirectory" in known
+        self.has_fallbacks = "fallbackDirectory" in known
+
+    def command(self):
+        settings = ["upstream.maxTransfers=1024", "log.level=debug", f"dataDirectory={self.directory / 'store'}"]
+        if self.has_credentials:
+            settings.append(f"credentialsDirectory={self.credentials}")
+        if self.has_fallbacks:
+            settings.append(f"fallbackDirectory={self.fallbacks}")
+        flags = [part for setting in settings + self.settings for part in ("--set", setting)]
+        return [self.program, "serve", "--listen", f"127.0.0.1:{self.port}", *flags]
+
+    def is_ready(self):
+        try:
+            return self.api("GET", "/health/ready").status == 200
+        except (OSError, Failure):
+            return False
+
+    def api(self, method, path, body=None, headers=()):
+        """Asks Larder's own API; `body` is bytes."""
+        fields = list(headers)
+        if body is not None:
+            fields += [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+        with Connection(self.address) as connection:
+            lines = "".join(f"{name}: {value}\r\n" for name, value in [("Host", connection.host), *fields])
+            connection.send(f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + (body or b""))
+            return connection.response(method, asked=f"{method} {path}")
+
+    def upstream_place(self, slot, label):
+        return 0, "/base"
+
+    def mount(self, label, upstream, settings):
+        import json
+
+        merged = dict(ORIGIN, baseURL=upstream.url + upstream.prefix, maxTransfers=64)
+        for key, value in settings.items():
+            nested = isinstance(value, dict) and isinstance(merged.get(key), dict)
+            merged[key] = dict(merged[key], **value) if nested else value
+        if isinstance(merged["baseURL"], str):
+            merged["baseURL"] = merged["baseURL"].replace("{port}", str(upstream.port))
+        response = self.api("PUT", f"/v1/origins/{label}", json.dumps(merged).encode())
+        if response.status not in (200, 201):
+            raise Failure(f"the origin was refused: {response.status} {response.body.decode(errors='replace')[:300]}")
+        return f"/o/{label}"
+
+    def unmount(self, label):
+        self.api("DELETE", f"/v1/origins/{label}")
+
+
+class Nginx(Peer):
+    """`slice` and `proxy_cache`, kept to what the upstream says."""
+
+    name = "nginx"
+
+    def command(self):
+        configuration = self.directory / "nginx.conf"
+        configuration.write_text(self.configuration())
+        program = shutil.which("nginx") or "/usr/sbin/nginx"
+        return [program, "-p", self.directory, "-c", configuration, "-e", self.directory / "error.log"]
+
+    def configuration(self):
+        user = "user root;" if os.geteuid() == 0 else ""
+        places = " ".join(
+            f"{name}_temp_path {self.directory}/temp;" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        return f"""
+            {user} daemon off; worker_processes 1; pid {self.directory}/pid;
+            events {{ worker_connections 4096; }}
+            http {{
+                {places} access_log off;
+                proxy_cache_path {self.directory}/cache keys_zone=cache:16m;
+                server {{
+                    listen 127.0.0.1:{self.port};
+                    location ~ "^/u(?<upstream_port>[0-9]+)/" {{
+                        proxy_pass http://127.0.0.1:$upstream_port$request_uri;
+                        proxy_http_version 1.1; proxy_set_header Connection "";
+                        slice 1m; proxy_set_header Range $slice_range;
+                        proxy_cache cache; proxy_cache_key $uri$is_args$args$slice_range;
+                        proxy_cache_revalidate on; proxy_cache_lock on; proxy_cache_use_stale off;
+                        proxy_connect_timeout 2s; proxy_read_timeout 1s; proxy_next_upstream off;
+                    }}
+                }}
+            }}
+        """
+
+    def upstream_place(self, slot, label):
+        port = free_port()
+        return port, f"/u{port}/{label}"
+
+    def mount(self, label, upstream, settings):
+        return upstream.prefix
+
+
+class Varnish(Peer):
+    """The built-in VCL; one backend for each check that runs at a time."""
+
+    name = "varnish"
+
+    def __init__(self, jobs):
+        super().__init__(jobs)
+        self.backends = [free_port() for _ in range(jobs)]
+
+    def command(self):
+        vcl = self.directory / "default.vcl"
+        vcl.write_text(self.configuration())
+        program = shutil.which("varnishd") or "/usr/sbin/varnishd"
+        waits = ["connect_timeout=2", "first_byte_timeout=1", "between_bytes_timeout=1", "default_grace=0"]
+        flags = [part for wait in waits for part in ("-p", wait)]
+        return [
+            program, "-F", "-j", "none", "-n", self.directory / "work", "-f", vcl, "-a", f"127.0.0.1:{self.port}",
+            "-s", "malloc,512m", *flags,
+        ]  # fmt: skip
+
+    def configuration(self):
+        backends = "".join(
+            f'backend s{slot} {{ .host = "127.0.0.1"; .port = "{port}"; }}\n'
+            for slot, port in enumerate(self.backends)
+        )
+        choice = "".join(
+            f'if (req.url ~ "^/s{slot}/") {{ set req.backend_hint = s{slot}; }}\n' for slot in range(len(self.backends))
+        )
+        return f"vcl 4.1;\n{backends}sub vcl_recv {{\n{choice}}}\n"
+
+    def upstream_place(self, slot, label):
+        return self.backends[slot], f"/s{slot}/{label}"
+
+    def mount(self, label, upstream, settings):
+        return upstream.prefix
+
+
+def secrets_in_log(path, secrets):
+    """The secrets that a log tells."""
+    text = path.read_text(errors="replace")
+    return [secret for secret in secrets if secret and re.search(re.escape(secret), text)]

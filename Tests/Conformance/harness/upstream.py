@@ -1,0 +1,423 @@
+"""The scripted upstream: a threaded TCP server that speaks HTTP as well or as badly as a check wants.
+
+A handler is called as `handler(request, connection)` for every request and writes to the connection what it likes:
+`asset(…)` behaves, an `Answer` says one thing to everybody, a list is one handler after the other (the last repeats).
+"""
+
+import random
+import re
+import socket
+import struct
+import threading
+import time
+import traceback
+from dataclasses import dataclass, field
+from email.utils import formatdate, parsedate_to_datetime
+
+#: Long ago, so that a heuristic would find anything fresh and the date is a strong validator (RFC 9110 §8.8.2.2).
+LAST_MODIFIED = "Wed, 01 Jan 2020 10:00:00 GMT"
+PERIOD = 1_000_003  # a prime: no two aligned blocks are alike
+PATTERNS = {}
+NO_BODY = (204, 304)
+REASONS = {
+    200: "OK", 204: "No Content", 205: "Reset Content", 206: "Partial Content", 301: "Moved Permanently", 302: "Found",
+    304: "Not Modified", 307: "Temporary Redirect", 308: "Permanent Redirect", 401: "Unauthorized", 403: "Forbidden",
+    404: "Not Found", 410: "Gone", 412: "Precondition Failed", 416: "Range Not Satisfiable", 429: "Too Many Requests",
+    500: "Internal Server Error", 502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout",
+}  # fmt: skip
+
+
+def pattern(first, end, seed=0):
+    """The bytes `first ..< end` of the endless asset of that seed; other seeds are other generations."""
+    block = PATTERNS.get(seed)
+    if block is None:
+        block = PATTERNS[seed] = random.Random(seed).randbytes(PERIOD)
+    parts = []
+    while first < end:
+        offset = first % PERIOD
+        run = min(end - first, PERIOD - offset)
+        parts.append(block[offset : offset + run])
+        first += run
+    return b"".join(parts)
+
+
+def http_date(offset_seconds=0):
+    """An IMF-fixdate that many seconds from now (RFC 9110 §5.6.7)."""
+    return formatdate(time.time() + offset_seconds, usegmt=True)
+
+
+def field_list(headers):
+    return list(headers.items()) if isinstance(headers, dict) else list(headers)
+
+
+@dataclass
+class Request:
+    """What the cache asked the upstream."""
+
+    method: str
+    #: As it came, but for the part before the check's own path.
+    target: str
+    version: str
+    headers: list
+    body: bytes
+    time: float
+    #: Which connection, counted from 1.
+    connection: int
+    #: Which request of this check, counted from 1.
+    number: int
+
+    def all(self, name):
+        return [value for key, value in self.headers if key.lower() == name.lower()]
+
+    def get(self, name):
+        """The field's lines joined by commas, or None."""
+        values = self.all(name)
+        return ", ".join(values) if values else None
+
+    @property
+    def range(self):
+        return self.get("Range")
+
+
+@dataclass
+class Answer:
+    """One response. Content-Length and Date are added unless they are given or switched off."""
+
+    status: int = 200
+    headers: list = ()
+    body: bytes = b""
+    reason: str = None
+    http: str = "1.1"
+    date: bool = True
+    #: False: the end of the connection is the end of the body.
+    length: bool = True
+    chunked: bool = False
+    #: Fields after the last chunk.
+    trailers: list = ()
+    #: 1xx responses before this one: (status, headers).
+    interim: list = ()
+    #: Closes the connection after the response.
+    close: bool = False
+    #: Closes the connection after so many bytes of the body.
+    cut: int = None
+
+    def fields(self):
+        fields = field_list(self.headers)
+        given = {name.lower() for name, _ in fields}
+        if self.date and "date" not in given:
+            fields.insert(0, ("Date", http_date()))
+        if self.chunked:
+            fields.append(("Transfer-Encoding", "chunked"))
+        elif self.length and self.status not in NO_BODY and not given & {"content-length", "transfer-encoding"}:
+            fields.append(("Content-Length", str(len(self.body))))
+        return fields
+
+    def head(self):
+        text = "".join(f"HTTP/1.1 {status} Interim\r\n{lines(field_list(more))}\r\n" for status, more in self.interim)
+        reason = REASONS.get(self.status, "Other") if self.reason is None else self.reason
+        text += f"HTTP/{self.http} {self.status} {reason}\r\n{lines(self.fields())}\r\n"
+        return text.encode("latin-1")
+
+    def encoded_body(self):
+        if not self.chunked:
+            return self.body
+        pieces = [self.body[at : at + 10_000] for at in range(0, len(self.body), 10_000)]
+        data = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+        return data + b"0\r\n" + lines(field_list(self.trailers)).encode("latin-1") + b"\r\n"
+
+    def __call__(self, request, connection):
+        connection.answer(self)
+
+
+def lines(fields):
+    return "".join(f"{name}: {value}\r\n" for name, value in fields)
+
+
+class Asset:
+    """A well-behaved server of one asset (RFC 9110 §13, §14); change an attribute and it changes."""
+
+    def __init__(self, size, etag, last_modified, cache_control, content_type, ranges, chunked, length, headers, seed):
+        self.size, self.etag, self.last_modified = size, etag, last_modified
+        self.cache_control, self.content_type, self.ranges = cache_control, content_type, ranges
+        self.chunked, self.length, self.headers, self.seed = chunked, length, field_list(headers), seed
+
+    def __call__(self, request, connection):
+        connection.answer(self.answer(request))
+
+    def answer(self, request):
+        """What a well-behaved server says; a handler may change it before it sends it."""
+        if request.method not in ("GET", "HEAD"):
+            return Answer(405, [("Allow", "GET, HEAD")])
+        if self.precondition_fails(request):
+            return Answer(412, self.validators())
+        if self.is_known(request):
+            return Answer(304, self.validators() + self.lifetime() + self.headers)
+        run = self.run(request)
+        if run == "unsatisfiable":
+            return Answer(416, [("Content-Range", f"bytes */{self.size}")] + self.validators())
+        if run:
+            place = ("Content-Range", f"bytes {run[0]}-{run[1] - 1}/{self.size}")
+            return self.with_body(206, [place], *run)
+        return self.with_body(200, [], 0, self.size)
+
+    def with_body(self, status, fields, first, end):
+        ranges = [("Accept-Ranges", "bytes" if self.ranges else "none")]
+        kind = [("Content-Type", self.content_type)] if self.content_type else []
+        fields = fields + kind + ranges + self.validators() + self.lifetime() + self.headers
+        body = pattern(first, end, self.seed)
+        return Answer(status, fields, body, chunked=self.chunked, length=self.length, close=not self.length)
+
+    def validators(self):
+        fields = [("ETag", self.etag), ("Last-Modified", self.last_modified)]
+        return [(name, value) for name, value in fields if value]
+
+    def lifetime(self):
+        return [("Cache-Control", self.cache_control)] if self.cache_control else []
+
+    def precondition_fails(self, request):
+        wanted = request.get("If-Match")
+        if wanted is not None:
+            tags = [tag.strip() for tag in wanted.split(",")]
+            return "*" not in tags and (self.etag is None or self.etag.startswith("W/") or self.etag not in tags)
+        before = request.get("If-Unmodified-Since")
+        return bool(before and self.last_modified and instant(self.last_modified) > instant(before))
+
+    def is_known(self, request):
+        known = request.get("If-None-Match")
+        if known is not None:
+            tags = [tag.strip().removeprefix("W/") for tag in known.split(",")]
+            return "*" in tags or (self.etag is not None and self.etag.removeprefix("W/") in tags)
+        since = request.get("If-Modified-Since")
+        return bool(since and self.last_modified and instant(self.last_modified) <= instant(since))
+
+    def run(self, request):
+        """The run of bytes to send, None for the whole, or "unsatisfiable"."""
+        match = re.fullmatch(r"bytes=(\d*)-(\d*)", request.range or "")
+        condition = request.get("If-Range")
+        strong = [value for value in (self.etag, self.last_modified) if value and not value.startswith("W/")]
+        if not self.ranges or request.method != "GET" or not match or match.group(0) == "bytes=-":
+            return None
+        if condition is not None and condition not in strong:
+            return None
+        first, last = match.groups()
+        if not first:
+            run = (max(0, self.size - int(last)), self.size)
+        else:
+            if last and int(last) < int(first):
+                return None
+            run = (int(first), min(self.size, int(last) + 1) if last else self.size)
+        return run if run[0] < run[1] else "unsatisfiable"
+
+
+def asset(
+    size, etag='"v1"', last_modified=LAST_MODIFIED, cache_control="max-age=3600", content_type="video/mp4",
+    ranges=True, chunked=False, length=True, headers=(), seed=0,
+):  # fmt: skip
+    """A handler that serves `pattern(0, size, seed)` as it should; None leaves a field out."""
+    return Asset(size, etag, last_modified, cache_control, content_type, ranges, chunked, length, headers, seed)
+
+
+def instant(text):
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (TypeError, ValueError):
+        return 0
+
+
+class Connection:
+    """One connection of the cache to the upstream, for a handler to write to."""
+
+    def __init__(self, upstream, peer, number):
+        self.upstream, self.socket, self.number = upstream, peer, number
+        self.is_open = True
+        self.buffer = b""
+        self.request = None
+
+    def send(self, data):
+        """Sends bytes as they are."""
+        self.socket.sendall(data)
+
+    def answer(self, answer):
+        """Sends a whole `Answer` to the request at hand; without its body where the request is a HEAD."""
+        self.send(answer.head())
+        body = answer.encoded_body() if answer.status not in NO_BODY and self.request.method != "HEAD" else b""
+        self.send(body if answer.cut is None else body[: answer.cut])
+        if answer.close or not answer.length or answer.cut is not None:
+            self.close()
+
+    def close(self):
+        """Ends the connection in order (FIN)."""
+        if self.is_open:
+            self.is_open = False
+            try:
+                self.socket.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            self.socket.close()
+
+    def reset(self):
+        """Breaks the connection (RST)."""
+        if self.is_open:
+            self.is_open = False
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.socket.close()
+
+    def stall(self):
+        """Says nothing more until the check ends."""
+        self.upstream.ended.wait()
+        self.close()
+
+    def wait(self, event, limit=15):
+        """Waits until the check sets the event; the connection ends where it does not."""
+        deadline = time.monotonic() + limit
+        while not event.wait(0.05):
+            if self.upstream.ended.is_set() or time.monotonic() > deadline:
+                raise OSError("the check did not go on")
+
+    def next_request(self):
+        """The next request's head and body as text lines; None at the end of the connection."""
+        while b"\r\n\r\n" not in self.buffer:
+            data = self.socket.recv(65536)
+            if not data:
+                return None
+            self.buffer += data
+        head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
+        first, *rest = head.decode("latin-1").split("\r\n")
+        method, target, version = first.split(" ")
+        headers = [(name, value.strip(" \t")) for name, value in (line.split(":", 1) for line in rest)]
+        length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
+        while len(self.buffer) < length:
+            data = self.socket.recv(65536)
+            if not data:
+                return None
+            self.buffer += data
+        body, self.buffer = self.buffer[:length], self.buffer[length:]
+        return method, target, version, headers, body
+
+
+@dataclass
+class Upstream:
+    """A listener and what it was asked; every check has its own."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    #: What the cache puts before a check's own path.
+    prefix: str = ""
+    #: An `ssl.SSLContext` of a server, where TLS is wanted.
+    tls: object = None
+    handler: object = None
+    requests: list = field(default_factory=list)
+    #: What a test must not pass over in silence: malformed requests, errors of handlers.
+    faults: list = field(default_factory=list)
+    #: How many connections were accepted.
+    connections: int = 0
+
+    def __post_init__(self):
+        self.ended = threading.Event()
+        self.lock = threading.Condition()
+        self.open = set()
+        self.taken = 0
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind((self.host, self.port))
+        self.listener.listen(128)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}"
+
+    def serve(self, handler):
+        """From now on this is what the upstream does."""
+        with self.lock:
+            self.handler, self.taken = handler, 0
+
+    def close(self):
+        """Stops listening and ends every connection."""
+        self.ended.set()
+        try:
+            self.listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.listener.close()
+        with self.lock:
+            connections = list(self.open)
+        for connection in connections:
+            try:
+                connection.socket.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def accept(self):
+        while True:
+            try:
+                peer, _ = self.listener.accept()
+            except OSError:
+                return
+            with self.lock:
+                self.connections += 1
+                number = self.connections
+            threading.Thread(target=self.talk, args=(peer, number), daemon=True).start()
+
+    def talk(self, peer, number):
+        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.tls:
+            try:
+                peer = self.tls.wrap_socket(peer, server_side=True)
+            except OSError:
+                peer.close()
+                return
+        connection = Connection(self, peer, number)
+        with self.lock:
+            self.open.add(connection)
+        try:
+            while connection.is_open and self.turn(connection):
+                pass
+        except OSError:
+            pass  # the cache hung up, or the check ended
+        finally:
+            connection.close()
+            with self.lock:
+                self.open.discard(connection)
+
+    def turn(self, connection):
+        """One request and its answer; whether another may follow."""
+        try:
+            parts = connection.next_request()
+        except (ValueError, IndexError):
+            self.faults.append(f"the cache sent a malformed request: {connection.buffer[:80]!r}")
+            return False
+        if parts is None:
+            return False
+        connection.request = request = self.note(connection, *parts)
+        try:
+            self.next_handler()(request, connection)
+        except OSError:
+            raise
+        except Exception:
+            self.faults.append("the scripted upstream failed: " + traceback.format_exc(limit=-2).replace("\n", " "))
+            return False
+        return request.version == "HTTP/1.1" and (request.get("Connection") or "").lower() != "close"
+
+    def note(self, connection, method, target, version, headers, body):
+        target = target.removeprefix(self.prefix) if self.prefix else target
+        with self.lock:
+            number = len(self.requests) + 1
+            request = Request(method, target, version, headers, body, time.time(), connection.number, number)
+            self.requests.append(request)
+            self.lock.notify_all()
+        return request
+
+    def next_handler(self):
+        with self.lock:
+            handler = self.handler
+            if isinstance(handler, (list, tuple)):
+                handler = handler[min(self.taken, len(handler) - 1)]
+                self.taken += 1
+        return handler if handler is not None else Answer(599)
+
+    def await_requests(self, count, limit):
+        """Whether so many requests came within the limit."""
+        with self.lock:
+            return self.lock.wait_for(lambda: len(self.requests) >= count, timeout=limit)
