@@ -40,8 +40,8 @@ package struct CacheError: Error, Sendable {
         case `internal`
         case upstreamUnreachable
         case upstreamProtocol
-        /// The upstream's own status.
-        case upstreamRefused(status: Int)
+        /// The upstream's own status, and how long it wants to be left alone, where it said so.
+        case upstreamRefused(status: Int, retryAfter: Duration? = nil)
         case overloaded
         case shuttingDown
         case storageCorrupt

@@ -47,7 +47,10 @@ package enum HeadJudgement: Sendable {
         case 416 where expecting.window != .whole: .unsatisfiable(length: unsatisfiedLength(head.headers))
         case 400...:
             .refused(
-                CacheError(.upstreamRefused(status: head.status), "The upstream answered with status \(head.status)."))
+                CacheError(
+                    .upstreamRefused(
+                        status: head.status, retryAfter: RetryAfter.wait(in: head.headers, now: expecting.now)),
+                    "The upstream answered with status \(head.status)."))
         default: garbled("a status of \(head.status), which no window can come with")
         }
     }

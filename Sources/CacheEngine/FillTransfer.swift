@@ -29,14 +29,17 @@ final class FillTransfer: TransferDelegate {
     let asset: OpenAsset
     let fill: FillLedger.FillID
     let wish: FillLedger.Wish
+    /// What it goes on from.
+    private let retry: FillRetry
     private let state = Mutex(State())
 
     private var context: EngineContext { asset.context }
 
-    init(asset: OpenAsset, fill: FillLedger.FillID, wish: FillLedger.Wish) {
+    init(asset: OpenAsset, fill: FillLedger.FillID, wish: FillLedger.Wish, retry: FillRetry = FillRetry()) {
         self.asset = asset
         self.fill = fill
         self.wish = wish
+        self.retry = retry
     }
 
     /// Reserves the space the window needs, then asks the upstream.
@@ -58,7 +61,7 @@ final class FillTransfer: TransferDelegate {
             ended(TransferEnd(error: CacheError(.cancelled, "Nobody wants these bytes any more.")))
             return
         }
-        let request = asset.upstreamRequest(for: wish, priority: priority, attempt: attempt)
+        let request = asset.upstreamRequest(for: wish, priority: priority, delay: delay(beforeAttempt: attempt))
         let transfer = context.upstream.start(request, delivering: self)
         let (isLate, wanted) = state.withLock { state in
             if !state.isOver { state.transfer = transfer }
@@ -66,6 +69,11 @@ final class FillTransfer: TransferDelegate {
         }
         if wanted < priority { transfer.promote(to: wanted) }
         if isLate { transfer.cancel() }
+    }
+
+    private func delay(beforeAttempt attempt: Int) -> Duration {
+        if let delay = retry.delay { return delay }
+        return attempt == 0 ? .zero : Backoff().delay(beforeRetry: attempt - 1, chance: context.chance.uniform())
     }
 
     func cancel() {
@@ -136,7 +144,7 @@ final class FillTransfer: TransferDelegate {
         }
         context.counters.fillEnded(
             origin: asset.target.originName, isPrefetch: isPrefetch, end: end, error: error)
-        asset.ended(fill, error: error, upstreamStatus: status)
+        asset.ended(fill, error: error, upstreamStatus: status, after: retry)
         context.openAssets.release(asset)
     }
 }

@@ -15,12 +15,11 @@ extension OpenAsset {
 
     /// The request that a wish makes to the upstream.
     func upstreamRequest(
-        for wish: FillLedger.Wish, priority: TransferPriority, attempt: Int
+        for wish: FillLedger.Wish, priority: TransferPriority, delay: Duration
     ) -> UpstreamRequest {
         let (target, validators) = look { ($0.target, $0.record?.generation.validators) }
         var request = UpstreamRequest(target: target, priority: priority)
-        request.delay =
-            attempt == 0 ? .zero : Backoff().delay(beforeRetry: attempt - 1, chance: context.chance.uniform())
+        request.delay = delay
         request.window = wish.window
         switch wish {
         case .opening, .whole: break
@@ -61,7 +60,8 @@ extension OpenAsset {
         retire(CacheError(.storageCorrupt, "The disk has lost bytes of the asset."))
     }
 
-    func ended(_ fill: FillLedger.FillID, error: CacheError?, upstreamStatus: Int?) {
+    /// The fill is over; where it broke, what is begun in its place goes on from `retry`, what it went on from itself.
+    func ended(_ fill: FillLedger.FillID, error: CacheError?, upstreamStatus: Int?, after retry: FillRetry) {
         let isOpen = change { state -> (Bool, [FillLedger.Action]) in
             state.fills[fill] = nil
             state.upstreamStatus = upstreamStatus ?? state.upstreamStatus
@@ -71,9 +71,9 @@ extension OpenAsset {
                 return (wasOpen && state.ledger.length != nil, actions)
             }
             if error.code != .cancelled { state.lastFailure = error }
-            return (
-                false, state.ledger.broke(fill, with: error.code, isWorthRetrying: error.code.isWorthRetrying)
-            )
+            let next = error.code.retry(after: retry, within: state.target.settings.readTimeout)
+            state.retry = next ?? FillRetry()
+            return (false, state.ledger.broke(fill, with: error.code, isWorthRetrying: next != nil))
         }
         if isOpen { recordLength() }
     }
@@ -97,16 +97,5 @@ extension UpstreamRequest {
             originName: target.originName, timeouts: settings.timeouts, maxTransfers: settings.maxTransfers,
             originBytesPerSecond: settings.maxBytesPerSecond, priority: priority,
             allowPrivateAddresses: settings.allowPrivateAddresses, tls: settings.tls)
-    }
-}
-
-extension CacheError.Code {
-    /// Whether the same request may well succeed a moment later.
-    var isWorthRetrying: Bool {
-        switch self {
-        case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut: true
-        case .upstreamRefused(let status): [408, 429, 500, 502, 503, 504].contains(status)
-        default: false
-        }
     }
 }

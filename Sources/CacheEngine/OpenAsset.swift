@@ -21,6 +21,8 @@ final class OpenAsset: Sendable {
         var ending: CacheError?
         /// The failure behind the ledger's latest `fail`, for its sentence.
         var lastFailure: CacheError?
+        /// How fills begin that the present change starts.
+        var retry = FillRetry()
         var upstreamStatus: Int?
         var diskBytes: Int64 = 0
     }
@@ -180,13 +182,14 @@ final class OpenAsset: Sendable {
     // MARK: Steps
 
     private func steps(for actions: [FillLedger.Action], in state: inout State) -> [Step] {
+        defer { state.retry = FillRetry() }
         var steps: [Step] = []
         var queue = actions[...]
         while let action = queue.popFirst() {
             switch action {
             case .start(let fill, let wish, let priority, let attempt):
                 guard let ending = state.ending else {
-                    let transfer = FillTransfer(asset: self, fill: fill, wish: wish)
+                    let transfer = FillTransfer(asset: self, fill: fill, wish: wish, retry: state.retry)
                     state.fills[fill] = transfer
                     steps.append(.begin(transfer, priority, attempt: attempt))
                     continue

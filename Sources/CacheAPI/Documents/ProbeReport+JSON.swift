@@ -34,7 +34,7 @@ extension ProbeFailure {
     package var members: [JSON.Member] {
         var (outcome, status, timeout) = ("failed", JSON.null, JSON.null)
         switch error.code {
-        case .upstreamRefused(let code): status = .count(code)
+        case .upstreamRefused(let code, _): status = .count(code)
         case .upstreamTimedOut(let which):
             outcome = "timedOut"
             timeout = .string(which.rawValue)

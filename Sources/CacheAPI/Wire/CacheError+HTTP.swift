@@ -32,7 +32,7 @@ extension CacheError.Code {
     /// The status of a content read: where the upstream said that the asset is not to be had, the reader hears just that;
     /// a refusal of Larder's own credentials stays a 502.
     package var contentStatus: Int {
-        guard case .upstreamRefused(let status) = self, [403, 404, 410, 429, 451].contains(status) else {
+        guard case .upstreamRefused(let status, _) = self, [403, 404, 410, 429, 451].contains(status) else {
             return self.status
         }
         return status

@@ -35,7 +35,7 @@ package struct Problem: Sendable {
         ]
         switch error.code {
         case .invalidField(let name): members.append(.init("field", .string(name)))
-        case .upstreamRefused(let status): members.append(.init("upstreamStatus", .integer(Int64(status))))
+        case .upstreamRefused(let status, _): members.append(.init("upstreamStatus", .integer(Int64(status))))
         case .upstreamTimedOut(let timeout): members.append(.init("timeout", .string(timeout.rawValue)))
         default: break
         }
