@@ -46,6 +46,8 @@ package struct CacheError: Error, Sendable {
         case shuttingDown
         case storageCorrupt
         case upstreamTimedOut(Timeout)
+        /// The reader wants what is cached or nothing, and it is not (RFC 9111 §5.2.1.7).
+        case notCached
         case storageFull
         case loop
         /// The caller gave up; nobody is left to read it.
@@ -98,6 +100,7 @@ extension CacheError.Code {
         case .shuttingDown: "shuttingDown"
         case .storageCorrupt: "storageCorrupt"
         case .upstreamTimedOut: "upstreamTimedOut"
+        case .notCached: "notCached"
         case .storageFull: "storageFull"
         case .loop: "loop"
         case .cancelled: "cancelled"

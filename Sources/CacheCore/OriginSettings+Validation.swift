@@ -3,6 +3,8 @@ extension OriginSettings {
     package static let maxWait = Duration.seconds(86_400)
     /// The longest lifetime an administrator may give.
     package static let maxLifetime = Duration.seconds(CacheControl.maxSeconds)
+    /// The most fields that `ignoreVary` may name.
+    package static let maxIgnoredFields = 32
 
     /// Fields an origin may not set: they belong to the transfer, or would make answers that cannot be cached.
     package static let forbiddenHeaders = [
@@ -29,6 +31,17 @@ extension OriginSettings {
         try require(finishIfRemainingBytes >= 0, "finishIfRemainingBytes", "What is finished is not negative.")
         try require(
             tls.caFile.map { !$0.isEmpty && !$0.utf8.contains(0) } ?? true, "tls.caFile", "The CA file is a path.")
+        try validateRules()
+        try validateFiles()
+    }
+
+    /// Whether `path` leads to something below the directory it is taken from: it is relative, and none of its components
+    /// is empty, `.` or `..`.
+    package static func isInside(path: String) -> Bool {
+        path.utf8.count <= 1024 && !path.utf8.contains(0)
+            && path.split(separator: "/", omittingEmptySubsequences: false).allSatisfy {
+                !["", ".", ".."].contains($0)
+            }
     }
 
     private func validateBaseURL() throws(CacheError) {
@@ -90,6 +103,33 @@ extension OriginSettings {
                 duration > .zero && duration <= Self.maxWait, "timeouts.\(wait.name)",
                 "A wait is above 0 seconds and at most a day.")
         }
+    }
+
+    private func validateRules() throws(CacheError) {
+        try require(
+            staleIfError.map { $0 >= .zero && $0 <= Self.maxLifetime } ?? true, "staleIfErrorSeconds",
+            "Stale use lasts at most 2^31 seconds and is not negative.")
+        try require(
+            negativeCaching.map { $0 > .zero && $0 <= Self.maxLifetime } ?? true, "negativeCaching.maxSeconds",
+            "A refusal is repeated for more than 0 and at most 2^31 seconds.")
+        try require(
+            ignoreVary.count <= Self.maxIgnoredFields, "ignoreVary",
+            "At most \(Self.maxIgnoredFields) header fields are ignored.")
+        for (index, name) in ignoreVary.enumerated() {
+            try require(
+                FieldText.isToken(name) && name.utf8.count <= 256 && name != "*", "ignoreVary[\(index)]",
+                "That is no name of a header field.")
+        }
+    }
+
+    private func validateFiles() throws(CacheError) {
+        try require(
+            credentialsFile.map(Self.isInside(path:)) ?? true, "credentialsFile",
+            "The file of credentials is a relative path that does not leave its directory.")
+        guard case .file(let path) = fallback else { return }
+        try require(
+            Self.isInside(path: path), "fallback.file",
+            "The fallback is a relative path that does not leave its directory.")
     }
 
     private func require(_ holds: Bool, _ field: String, _ message: String) throws(CacheError) {

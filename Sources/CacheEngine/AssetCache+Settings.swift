@@ -46,6 +46,7 @@ extension AssetCache {
                 "An origin's name is 1 to 64 of a-z, 0-9, '.', '_' and '-', and begins with a letter or digit.")
         }
         try origin.settings.validate()
+        try requireDirectories(for: origin.settings)
         do {
             _ = try context.upstream.parse(url: origin.settings.baseURL)
         } catch {
@@ -55,6 +56,18 @@ extension AssetCache {
         let revision = try await context.store.catalog.saveOrigin(origin, if: Precondition(expectedRevision))
         origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)
         return (origin, revision, isNew)
+    }
+
+    /// Files are named by origins only where the configuration says which directory they lie in.
+    private func requireDirectories(for origin: OriginSettings) throws(CacheError) {
+        if origin.credentialsFile != nil, settings.credentialsDirectory == nil {
+            throw CacheError(
+                .invalidField("credentialsFile"), "The configuration has no credentialsDirectory to find it in.")
+        }
+        if case .file = origin.fallback, settings.fallbackDirectory == nil {
+            throw CacheError(
+                .invalidField("fallback.file"), "The configuration has no fallbackDirectory to find it in.")
+        }
     }
 
     /// Takes the mount away; what is cached stays until it is evicted, and is found again if the origin comes back.

@@ -38,10 +38,15 @@ package final class AssetCache: Sendable {
         package var origins: [Origin]
         package var diskThreads: Int
         package var jobConcurrency: Int
+        /// Where the origins' files of credentials lie; nil: no origin may name one.
+        package var credentialsDirectory: String?
+        /// Where the files lie that are answered in place of failures; nil: no origin may name one.
+        package var fallbackDirectory: String?
 
         package init(
             policy: PolicySettings, absolute: OriginSettings, allowedHosts: HostPatterns, origins: [Origin],
-            diskThreads: Int = 4, jobConcurrency: Int = 4
+            diskThreads: Int = 4, jobConcurrency: Int = 4, credentialsDirectory: String? = nil,
+            fallbackDirectory: String? = nil
         ) {
             self.policy = policy
             self.absolute = absolute
@@ -49,6 +54,8 @@ package final class AssetCache: Sendable {
             self.origins = origins
             self.diskThreads = diskThreads
             self.jobConcurrency = jobConcurrency
+            self.credentialsDirectory = credentialsDirectory
+            self.fallbackDirectory = fallbackDirectory
         }
     }
 

@@ -14,6 +14,11 @@ struct OriginText: Codable {
         var names: [String]
     }
 
+    private struct NegativeCaching: Codable {
+        /// Nil: off.
+        var longest: Int64?
+    }
+
     private var baseURL: String
     private var headers: [[String]]
     private var freshnessTTL: Int64?
@@ -30,10 +35,26 @@ struct OriginText: Codable {
     private var verify: Bool
     private var access: String?
 
+    // Rows that are older than these have none of them.
+    private var freshness: String?
+    private var credentialsFile: String?
+    private var trustValidators: String?
+    private var staleIfError: Int64?
+    private var negativeCaching: NegativeCaching?
+    private var requestDirectives: Bool?
+    private var ignoreVary: [String]?
+    private var unknownLength: String?
+    private var fallbackAsset: String?
+    private var fallbackFile: String?
+
     init(_ settings: OriginSettings) {
         baseURL = settings.baseURL
         headers = settings.headers.fields.map { [$0.name, $0.value] }
-        if case .ttl(let duration) = settings.freshness { freshnessTTL = duration.wholeMilliseconds }
+        switch settings.freshness {
+        case .respect: break
+        case .explicit: freshness = "explicit"
+        case .ttl(let duration): freshnessTTL = duration.wholeMilliseconds
+        }
         keyQuery =
             switch settings.keyQuery {
             case .all: KeyQuery(kind: "all", names: [])
@@ -55,13 +76,29 @@ struct OriginText: Codable {
         caFile = settings.tls.caFile
         verify = settings.tls.verify
         access = settings.access?.rawValue
+        keepRules(of: settings)
+    }
+
+    private mutating func keepRules(of settings: OriginSettings) {
+        credentialsFile = settings.credentialsFile
+        trustValidators = settings.trustValidators.rawValue
+        staleIfError = settings.staleIfError?.wholeMilliseconds
+        negativeCaching = NegativeCaching(longest: settings.negativeCaching?.wholeMilliseconds)
+        requestDirectives = settings.requestDirectives
+        ignoreVary = settings.ignoreVary
+        unknownLength = settings.unknownLength.rawValue
+        switch settings.fallback {
+        case .asset(let id): fallbackAsset = id.description
+        case .file(let path): fallbackFile = path
+        case nil: break
+        }
     }
 
     func settings() throws(CacheError) -> OriginSettings {
         var settings = OriginSettings(baseURL: baseURL)
         guard headers.allSatisfy({ $0.count == 2 }) else { throw RowCoding.corrupt("an origin's header") }
         settings.headers = HeaderList(headers.map { HeaderList.Field($0[0], $0[1]) })
-        settings.freshness = freshnessTTL.map { .ttl(.milliseconds($0)) } ?? .respect
+        settings.freshness = try parsedFreshness()
         settings.keyQuery = try parsedKeyQuery()
         settings.timeouts = TransferTimeouts(
             connect: timeouts.connect.map { .milliseconds($0) },
@@ -76,7 +113,36 @@ struct OriginText: Codable {
         settings.allowPrivateAddresses = allowPrivateAddresses
         settings.tls = TLSSettings(caFile: caFile, verify: verify)
         if let access { settings.access = try RowCoding.choice(access, "an origin's access") }
+        try giveRules(to: &settings)
         return settings
+    }
+
+    private func giveRules(to settings: inout OriginSettings) throws(CacheError) {
+        settings.credentialsFile = credentialsFile
+        if let trustValidators {
+            settings.trustValidators = try RowCoding.choice(trustValidators, "what an origin trusts")
+        }
+        settings.staleIfError = staleIfError.map { .milliseconds($0) }
+        if let negativeCaching { settings.negativeCaching = negativeCaching.longest.map { .milliseconds($0) } }
+        if let requestDirectives { settings.requestDirectives = requestDirectives }
+        if let ignoreVary { settings.ignoreVary = ignoreVary }
+        if let unknownLength {
+            settings.unknownLength = try RowCoding.choice(unknownLength, "an origin's answer to unknown lengths")
+        }
+        if let fallbackAsset {
+            guard let id = AssetID(fallbackAsset) else { throw RowCoding.corrupt("an origin's fallback") }
+            settings.fallback = .asset(id)
+        } else if let fallbackFile {
+            settings.fallback = .file(fallbackFile)
+        }
+    }
+
+    private func parsedFreshness() throws(CacheError) -> OriginSettings.Freshness {
+        switch freshness {
+        case nil: freshnessTTL.map { .ttl(.milliseconds($0)) } ?? .respect
+        case "explicit": .explicit
+        default: throw RowCoding.corrupt("an origin's freshness")
+        }
     }
 
     private func parsedKeyQuery() throws(CacheError) -> OriginSettings.KeyQuery {

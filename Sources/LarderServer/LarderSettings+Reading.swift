@@ -83,6 +83,10 @@ extension LarderSettings {
             guard !settings.baseURL.isEmpty else {
                 throw SettingsError("origins.\(name).baseURL", "is missing (where are the originals?)")
             }
+            guard settings.ignoreVary.count <= OriginSettings.maxIgnoredFields else {
+                throw SettingsError(
+                    "origins.\(name).ignoreVary", "names more than \(OriginSettings.maxIgnoredFields) header fields")
+            }
             origins.append(Origin(name: name, settings: settings))
         }
         return origins
@@ -145,6 +149,19 @@ extension LarderSettings {
         }
         if let token = access.token, token == access.readToken {
             throw SettingsError("access.readToken", "is the same as access.token")
+        }
+        try checkDirectories()
+    }
+
+    /// Files are named by origins only where their directory is.
+    private func checkDirectories() throws(SettingsError) {
+        for origin in origins {
+            if origin.settings.credentialsFile != nil, credentialsDirectory == nil {
+                throw SettingsError("origins.\(origin.name).credentialsFile", "is set without credentialsDirectory")
+            }
+            if case .file = origin.settings.fallback, fallbackDirectory == nil {
+                throw SettingsError("origins.\(origin.name).fallback.file", "is set without fallbackDirectory")
+            }
         }
     }
 }

@@ -16,7 +16,8 @@ extension LarderSettings {
     var cache: AssetCache.Settings {
         AssetCache.Settings(
             policy: policy, absolute: urlOrigin, allowedHosts: HostPatterns(upstream.allowedHosts), origins: origins,
-            jobConcurrency: jobConcurrency)
+            jobConcurrency: jobConcurrency, credentialsDirectory: credentialsDirectory,
+            fallbackDirectory: fallbackDirectory)
     }
 
     /// What the counter is built from.

@@ -6,6 +6,10 @@ struct LarderSettings: Hashable, Sendable {
     var listen = ListenSettings()
     /// Where files and catalog lie; relative paths count from the working directory.
     var dataDirectory = "./larder-data"
+    /// Where the origins' files of credentials lie, if any may be named.
+    var credentialsDirectory: String?
+    /// Where the files lie that origins answer in place of failures, if any may be named.
+    var fallbackDirectory: String?
     var policy = PolicySettings()
     var upstream = UpstreamSettings()
     /// How reads of absolute URLs are made; each mounted origin starts from the same waits, retries and limits.

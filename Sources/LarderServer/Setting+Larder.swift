@@ -13,6 +13,9 @@ extension Setting<LarderSettings> {
             Setting("listen.tls.certificateFile", optional: \.listen.certificateFile, .path, "PEM certificate chain"),
             Setting("listen.tls.keyFile", optional: \.listen.keyFile, .path, "PEM private key"),
             Setting("dataDirectory", \.dataDirectory, .path, "where files and catalog lie"),
+            Setting(
+                "credentialsDirectory", optional: \.credentialsDirectory, .path, "where origins' credentials files lie"),
+            Setting("fallbackDirectory", optional: \.fallbackDirectory, .path, "where origins' fallback files lie"),
             Setting("log.level", \.log.level, .choice, "the least severe events that are logged"),
             Setting("log.format", \.log.format, .choice, "lines for people (text) or machines (json)"),
             Setting("jobs.concurrency", \.jobConcurrency, .count(1...256, example: 4), "prefetch items at once"),

@@ -2,7 +2,7 @@ import CacheCore
 
 extension Setting<OriginSettings> {
     /// Every setting of one origin but its headers.
-    static var all: [Setting] { own + shared }
+    static var all: [Setting] { own + rules + shared }
 
     /// Those that `upstream` gives to all origins at once, too.
     static var shared: [Setting] {
@@ -27,7 +27,7 @@ extension Setting<OriginSettings> {
     private static var own: [Setting] {
         [
             Setting("baseURL", \.baseURL, .baseURL, "where the originals are"),
-            Setting("freshness", \.freshness, .freshness, "respect, or how long bytes are used unasked"),
+            Setting("freshness", \.freshness, .freshness, "respect, explicit, or how long bytes are used unasked"),
             keyQuery,
             queryNames("keyQuery.include", "only these query parameters name the asset") { .include($0) },
             queryNames("keyQuery.exclude", "all query parameters but these name the asset") { .exclude($0) },
@@ -38,7 +38,46 @@ extension Setting<OriginSettings> {
             Setting("tls.caFile", optional: \.tls.caFile, .path, "PEM authorities instead of the system's"),
             Setting("tls.verify", \.tls.verify, .flag, "whether the certificate is checked"),
             Setting("access", optional: \.access, .choice, "public, or token: readers need one"),
+            Setting(
+                "credentialsFile", optional: \.credentialsFile, .insidePath, "header lines, below credentialsDirectory"),
         ]
+    }
+
+    /// What is kept, trusted and answered beyond what the upstream's headers say.
+    private static var rules: [Setting] {
+        [
+            Setting("trustValidators", \.trustValidators, .choice, "what proves that bytes are of one file"),
+            Setting("staleIfError", \.staleIfError, .staleness, "respect, or how long stale bytes replace failures"),
+            Setting(
+                "negativeCaching", orNone: \.negativeCaching, .lifetime(example: "5m"),
+                "the longest that a refusal is remembered"),
+            Setting("requestDirectives", \.requestDirectives, .flag, "readers' Cache-Control is obeyed"),
+            Setting("ignoreVary", list: \.ignoreVary, .fieldName, "fields that tell no variants apart"),
+            Setting("unknownLength", \.unknownLength, .choice, "a range of an unknown length: whole or partial"),
+            fallback("fallback.asset", .assetID, "the asset answered in place of a failure", of: \.assetID) {
+                .asset($0)
+            },
+            fallback("fallback.file", .insidePath, "the same as a file, below fallbackDirectory", of: \.filePath) {
+                .file($0)
+            },
+        ]
+    }
+
+    private static func fallback<Value>(
+        _ key: String, _ form: SettingsForm<Value>, _ meaning: String,
+        of part: @escaping (OriginSettings.Fallback) -> Value?,
+        as fallback: @escaping (Value) -> OriginSettings.Fallback
+    ) -> Setting {
+        Setting(
+            key, meaning,
+            read: { lookup, path, settings throws(SettingsError) in
+                guard let value = try lookup.value(path, as: form.orNone, or: nil) else { return }
+                guard settings.fallback == nil else {
+                    throw SettingsError(path.dotted, "is set together with fallback.asset; keep one")
+                }
+                settings.fallback = fallback(value)
+            },
+            written: { settings in settings.fallback.flatMap(part).map { .scalar(form.write($0)) } })
     }
 
     private static var keyQuery: Setting {
@@ -72,5 +111,15 @@ extension Setting<OriginSettings> {
                 case .all, .none: nil
                 }
             })
+    }
+}
+
+extension OriginSettings.Fallback {
+    fileprivate var assetID: AssetID? {
+        if case .asset(let id) = self { id } else { nil }
+    }
+
+    fileprivate var filePath: String? {
+        if case .file(let path) = self { path } else { nil }
     }
 }

@@ -4,6 +4,19 @@ import Logging
 extension SettingsForm<String> {
     static var path: SettingsForm { .text("a path", example: "/var/lib/larder") }
 
+    /// A path below a directory that is configured elsewhere.
+    static var insidePath: SettingsForm {
+        text("a relative path without . and ..", example: "media.txt").limited(
+            name: "a relative path without . and ..", example: "media.txt", where: OriginSettings.isInside(path:))
+    }
+
+    /// A header field's name (RFC 9110 §5.1).
+    static var fieldName: SettingsForm {
+        text("a header field's name", example: "User-Agent").limited(
+            name: "a header field's name", example: "User-Agent"
+        ) { FieldText.isToken($0) && $0 != "*" }
+    }
+
     /// `name`, `*.suffix`, either with `:port`; written in lower case.
     static var host: SettingsForm {
         SettingsForm(
@@ -49,6 +62,37 @@ extension SettingsForm<ListenAddress> {
         SettingsForm(
             name: "a host and a port", example: "127.0.0.1:8080", parse: { ListenAddress($0) },
             write: \.description)
+    }
+}
+
+extension SettingsForm<AssetID> {
+    static var assetID: SettingsForm {
+        SettingsForm(
+            name: "an asset's id", example: "9f86d081884c7d659a2feaa0c55ad015", parse: { AssetID($0) },
+            write: \.description)
+    }
+}
+
+extension SettingsForm<Duration> {
+    /// A duration longer than nothing that HTTP can say (RFC 9111 §1.2.2).
+    static func lifetime(example: String) -> SettingsForm {
+        duration(example: example).limited(name: "a duration up to 2^31 seconds", example: example) {
+            $0 <= OriginSettings.maxLifetime
+        }
+    }
+}
+
+extension SettingsForm<Duration?> {
+    /// Nil where the response says it itself.
+    static var staleness: SettingsForm {
+        SettingsForm(
+            name: "respect or a duration up to 2^31 seconds", example: "1h",
+            parse: { text in
+                if text == "respect" { return .some(nil) }
+                guard let duration = try? DurationText.parse(text) else { return nil }  // nil is the whole answer
+                return duration <= OriginSettings.maxLifetime ? duration : nil
+            },
+            write: { duration in duration.map { DurationText.format($0) } ?? "respect" })
     }
 }
 

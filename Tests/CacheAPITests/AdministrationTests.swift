@@ -95,6 +95,30 @@ import Testing
         }
     }
 
+    @Test func filesAreNamedByOriginsOnlyWhereTheirDirectoryIsConfigured() async throws {
+        let credentials: JSON = ["baseURL": "http://127.0.0.1:1", "credentialsFile": "media.txt"]
+        let fallback: JSON = ["baseURL": "http://127.0.0.1:1", "fallback": ["file": "offline.mp4"]]
+        try await TestService.run { (service) async throws in
+            for (body, field) in [(credentials, "credentialsFile"), (fallback, "fallback.file")] {
+                let refused = try await service.send("PUT", "/v1/origins/other", body)
+                #expect(refused.status == 422)
+                #expect(try refused.json()["field"] == .string(field))
+            }
+            #expect(try await service.call("GET", "/v1/origins/other").status == 404)
+        }
+        try await TestService.run(credentialsDirectory: "/etc/larder", fallbackDirectory: "/srv") {
+            (service) async throws in
+            for body in [credentials, fallback] {
+                let put = try await service.send("PUT", "/v1/origins/other", body)
+                #expect([200, 201].contains(put.status), "\(put.text)")
+                let read = try await service.call("GET", "/v1/origins/other").json()
+                #expect(read["credentialsFile"] == body["credentialsFile"] ?? .null)
+                #expect(read["fallback"] == body["fallback"] ?? .null)
+                #expect(read["access"] == (body["fallback"] == nil ? "token" : "public"))
+            }
+        }
+    }
+
     private func secretStaysWithItsServer(_ service: TestService, _ told: JSON) async throws {
         func put(_ baseURL: JSON) async throws -> RawResponse {
             guard case .object(let members) = told else { throw CacheError(.internal, "no object") }

@@ -56,6 +56,50 @@ import Testing
         #expect(field { _ = try OriginSettings(told, name: "demo", present: nil) } == "headers.Authorization")
     }
 
+    @Test(arguments: Samples.origins)
+    func anOriginThatIsToldReadsBackAsItWas(origin: Origin) throws {
+        let again = try OriginSettings(origin.json, name: origin.name, present: origin.settings)
+        var expected = origin.settings
+        expected.access = expected.effectiveAccess
+        #expect(again == expected)
+    }
+
+    @Test func whatAnOriginLeavesOutTakesItsDefault() throws {
+        let bare = OriginSettings(baseURL: "http://x")
+        #expect(try OriginSettings(["baseURL": "http://x"], name: "demo", present: nil) == bare)
+        let nulls: JSON = [
+            "baseURL": "http://x", "credentialsFile": .null, "trustValidators": .null, "staleIfErrorSeconds": .null,
+            "negativeCaching": .null, "requestDirectives": .null, "ignoreVary": .null, "unknownLength": .null,
+            "fallback": .null,
+        ]
+        #expect(try OriginSettings(nulls, name: "demo", present: nil) == bare)
+    }
+
+    @Test(
+        arguments: [
+            (["credentialsFile": "/etc/passwd"], "credentialsFile"),
+            (["credentialsFile": "a/../../b"], "credentialsFile"),
+            (["credentialsFile": 1], "credentialsFile"), (["trustValidators": "weak"], "trustValidators"),
+            (["staleIfErrorSeconds": -1], "staleIfErrorSeconds"),
+            (["staleIfErrorSeconds": "1h"], "staleIfErrorSeconds"),
+            (["negativeCaching": .bool(true)], "negativeCaching"), (["negativeCaching": 300], "negativeCaching"),
+            (["negativeCaching": .object([])], "negativeCaching.maxSeconds"),
+            (["negativeCaching": ["maxSeconds": 0]], "negativeCaching.maxSeconds"),
+            (["negativeCaching": ["seconds": 5]], "negativeCaching.seconds"),
+            (["requestDirectives": "yes"], "requestDirectives"), (["ignoreVary": "User-Agent"], "ignoreVary"),
+            (["ignoreVary": ["A", "B C"]], "ignoreVary[1]"), (["ignoreVary": [1]], "ignoreVary[0]"),
+            (["ignoreVary": .array((0..<33).map { .string("X-\($0)") })], "ignoreVary"),
+            (["unknownLength": "206"], "unknownLength"), (["fallback": "a.mp4"], "fallback"),
+            (["fallback": .object([])], "fallback.assetId"), (["fallback": ["assetId": "xyz"]], "fallback.assetId"),
+            (["fallback": ["assetId": "9f86d081884c7d659a2feaa0c55ad015", "file": "a"]], "fallback.assetId"),
+            (["fallback": ["file": "../a"]], "fallback.file"), (["fallback": ["url": "http://x"]], "fallback.url"),
+            (["freshness": "heuristic"], "freshness"),
+        ] as [(JSON, String)])
+    func aWrongRuleOfAnOriginIsRefusedByName(rule: JSON, name: String) {
+        let body = JSON.object(rule.members + [JSON.Member("baseURL", "http://x")])
+        #expect(field { _ = try OriginSettings(body, name: "demo", present: nil) } == name)
+    }
+
     @Test(
         arguments: [
             ([:], "baseURL"), (["baseURL": "ftp://x"], "baseURL"), (["baseURL": "http://x", "mirrors": []], "mirrors"),

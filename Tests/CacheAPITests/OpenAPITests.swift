@@ -60,7 +60,7 @@ import Testing
             ("Policy", [PolicySettings().json, PolicySettings(capacityBytes: nil, maxIdle: .seconds(1)).json]),
             ("EvictionReport", [Samples.eviction.json]), ("ByteRun", [JSON.run(0..<1)]),
             ("MapBucket", [MapBucket(range: 0..<10, cached: 0.5, heat: 2).json]),
-            ("Origin", [Samples.origin.json, Origin(name: "o", settings: OriginSettings(baseURL: "http://x")).json]),
+            ("Origin", Samples.origins.map(\.json)),
             ("Problem", Self.problems),
         ]
         for (name, samples) in documents {
@@ -79,6 +79,14 @@ import Testing
             ("OriginTimeouts", OriginSettings.timeoutKeys), ("OriginTLS", OriginSettings.tlsKeys),
         ]
         for (name, keys) in bodies { #expect(document.properties(of: name) == Set(keys), "\(name)") }
+        let choices: [(String, [String])] = [
+            ("Freshness", OriginSettings.Freshness.keys), ("KeyQuery", OriginSettings.KeyQuery.keys),
+            ("NegativeCaching", OriginSettings.negativeCachingKeys), ("Fallback", OriginSettings.Fallback.keys),
+        ]
+        for (name, keys) in choices {
+            let described = document.schema(name)["oneOf"]?.array.flatMap { $0["properties"]?.members.map(\.key) ?? [] }
+            #expect(described.map(Set.init) == Set(keys), "\(name)")
+        }
     }
 
     @Test func theExamplesOfRequestsAreAccepted() throws {
@@ -89,7 +97,9 @@ import Testing
         _ = try PolicySettings().merging(example("PolicyChange"))
         _ = try EvictionOrder(example("EvictionOrder"))
         _ = try PurgeOrder(example("PurgeOrder"))
-        _ = try OriginSettings(example("OriginChange"), name: "demo", present: nil)
+        for change in try #require(document.schema("OriginChange")["examples"]).array {
+            _ = try OriginSettings(change, name: "demo", present: nil)
+        }
     }
 
     private static let codes: [CacheError.Code] = [
@@ -99,7 +109,7 @@ import Testing
         .unsupportedMediaType, .rangeNotSatisfiable(length: 1), .invalidField("f"), .rateLimited, .internal,
         .upstreamUnreachable, .upstreamProtocol, .upstreamRefused(status: 500), .upstreamRefused(status: 410),
         .upstreamRefused(status: 451), .overloaded, .shuttingDown, .storageCorrupt, .upstreamTimedOut(.read),
-        .storageFull, .loop, .cancelled,
+        .notCached, .storageFull, .loop, .cancelled,
     ]
 
     private static var problems: [JSON] {

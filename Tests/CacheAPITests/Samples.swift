@@ -78,6 +78,28 @@ enum Samples {
         settings.keyQuery = .include(["v"])
         settings.maxBytesPerSecond = 1000
         settings.tls = TLSSettings(caFile: "/ca.pem", verify: true)
+        settings.credentialsFile = "media.txt"
+        settings.trustValidators = .lengthAndLastModified
+        settings.staleIfError = .seconds(3600)
+        settings.negativeCaching = nil
+        settings.requestDirectives = true
+        settings.ignoreVary = ["User-Agent"]
+        settings.unknownLength = .partial
+        settings.fallback = .file("offline/film.mp4")
         return Origin(name: "demo", settings: settings)
+    }
+
+    /// Origins in every shape their settings have.
+    static var origins: [Origin] {
+        var explicit = OriginSettings(baseURL: "https://media.example.com")
+        explicit.freshness = .explicit
+        explicit.trustValidators = .immutable
+        explicit.staleIfError = .zero
+        explicit.negativeCaching = .milliseconds(1500)
+        explicit.fallback = .asset(id)
+        return [
+            origin, Origin(name: "explicit", settings: explicit),
+            Origin(name: "plain", settings: OriginSettings(baseURL: "http://x")),
+        ]
     }
 }

@@ -18,6 +18,7 @@ struct TestService: Sendable {
     /// Mounts `upstream` as the origin `media`, serves, runs `body`, and shuts down in good order.
     static func run(
         access: AccessRules = AccessRules(), limits: APISettings.Limits = .init(), origins: [Origin] = [],
+        credentialsDirectory: String? = nil, fallbackDirectory: String? = nil,
         change: @Sendable (inout OriginSettings) -> Void = { _ in },
         _ body: @Sendable @escaping (TestService) async throws -> Void
     ) async throws {
@@ -29,7 +30,9 @@ struct TestService: Sendable {
         let log = LogRecord()
         let settings = APISettings(
             port: 0, access: access, limits: limits, version: "0.1.0-test", openAPI: "openapi: 3.1.0\n")
-        let test = try TestCache(directory: directory.path, origins: [media] + origins)
+        let test = try TestCache(
+            directory: directory.path, origins: [media] + origins, credentialsDirectory: credentialsDirectory,
+            fallbackDirectory: fallbackDirectory)
         try await test.run { cache in
             let (ports, port) = AsyncStream<Int>.makeStream()
             let application = try makeApplication(

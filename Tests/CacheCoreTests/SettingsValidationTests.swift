@@ -55,6 +55,19 @@ import Testing
         ("maxBytesPerSecond", { $0.maxBytesPerSecond = 0 }), ("readAheadBytes", { $0.readAheadBytes = -1 }),
         ("finishIfRemainingBytes", { $0.finishIfRemainingBytes = -1 }),
         ("tls.caFile", { $0.tls.caFile = "" }),
+        ("credentialsFile", { $0.credentialsFile = "" }), ("credentialsFile", { $0.credentialsFile = "/a" }),
+        ("credentialsFile", { $0.credentialsFile = "a/../../b" }), ("credentialsFile", { $0.credentialsFile = ".." }),
+        ("credentialsFile", { $0.credentialsFile = "a//b" }), ("credentialsFile", { $0.credentialsFile = "./a" }),
+        ("credentialsFile", { $0.credentialsFile = "a\0b" }), ("credentialsFile", { $0.credentialsFile = "a/" }),
+        ("credentialsFile", { $0.credentialsFile = String(repeating: "a", count: 1025) }),
+        ("staleIfErrorSeconds", { $0.staleIfError = .seconds(-1) }),
+        ("staleIfErrorSeconds", { $0.staleIfError = .seconds(1 << 32) }),
+        ("negativeCaching.maxSeconds", { $0.negativeCaching = .zero }),
+        ("negativeCaching.maxSeconds", { $0.negativeCaching = .seconds(1 << 32) }),
+        ("ignoreVary", { $0.ignoreVary = (0..<33).map { "X-\($0)" } }),
+        ("ignoreVary[1]", { $0.ignoreVary = ["Origin", "User Agent"] }), ("ignoreVary[0]", { $0.ignoreVary = ["*"] }),
+        ("ignoreVary[0]", { $0.ignoreVary = [""] }), ("fallback.file", { $0.fallback = .file("../a") }),
+        ("fallback.file", { $0.fallback = .file("/srv/a") }),
     ]
 
     @Test(arguments: origins.indices)
@@ -71,6 +84,11 @@ import Testing
         settings.timeouts = TransferTimeouts(connect: nil, firstByte: nil, idle: nil, total: nil)
         settings.freshness = .ttl(.zero)
         settings.keyQuery = .exclude(["sig"])
+        settings.credentialsFile = "a..b/.hidden/c d"
+        settings.staleIfError = .zero
+        settings.negativeCaching = nil
+        settings.ignoreVary = (0..<32).map { "X-\($0)" }
+        settings.fallback = .file("…/film.mp4")
         try settings.validate()
     }
 }

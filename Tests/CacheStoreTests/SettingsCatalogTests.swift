@@ -21,7 +21,66 @@ import Testing
         settings.allowPrivateAddresses = true
         settings.tls = TLSSettings(caFile: "/ca.pem", verify: false)
         settings.access = .public
+        settings.credentialsFile = "media.txt"
+        settings.trustValidators = .immutable
+        settings.staleIfError = .milliseconds(2500)
+        settings.negativeCaching = nil
+        settings.requestDirectives = true
+        settings.ignoreVary = ["User-Agent", "Origin"]
+        settings.unknownLength = .partial
+        settings.fallback = .asset(AssetID(high: 1, low: 2))
         return settings
+    }
+
+    /// What the first release wrote.
+    private static let firstText = """
+        {"access":"public","allowPrivateAddresses":true,"baseURL":"https://up.test/base","caFile":"/ca.pem",\
+        "finishIfRemainingBytes":78,"freshnessTTL":1500,"headers":[["X-A","1"]],\
+        "keyQuery":{"kind":"exclude","names":["sig"]},"maxBytesPerSecond":5000,"maxTransfers":2,"readAheadBytes":77,\
+        "readTimeout":700,"retries":9,"timeouts":{"connect":1000,"idle":3000},"verify":false}
+        """
+
+    @Test func originsThatTheFirstReleaseKeptOpenWithDefaultsForTheRest() throws {
+        let settings = try RowCoding.value(OriginText.self, json: Self.firstText).settings()
+
+        var expected = OriginSettings(baseURL: "https://up.test/base")
+        expected.headers = ["X-A": "1"]
+        expected.freshness = .ttl(.milliseconds(1500))
+        expected.keyQuery = .exclude(["sig"])
+        expected.timeouts = TransferTimeouts(connect: .seconds(1), firstByte: nil, idle: .seconds(3), total: nil)
+        expected.readTimeout = .milliseconds(700)
+        expected.retries = 9
+        expected.maxTransfers = 2
+        expected.maxBytesPerSecond = 5000
+        expected.readAheadBytes = 77
+        expected.finishIfRemainingBytes = 78
+        expected.allowPrivateAddresses = true
+        expected.tls = TLSSettings(caFile: "/ca.pem", verify: false)
+        expected.access = .public
+        #expect(settings == expected)
+    }
+
+    @Test(arguments: [
+        #""freshness":"never""#, #""trustValidators":"weak""#, #""unknownLength":"206""#, #""fallbackAsset":"xyz""#,
+    ])
+    func aTextThatSaysWhatNobodyWroteIsCorrupt(member: String) throws {
+        let text = Self.firstText.dropLast() + "," + member + "}"
+        let error = #expect(throws: CacheError.self) {
+            try RowCoding.value(OriginText.self, json: String(text)).settings()
+        }
+        #expect(error?.code == .storageCorrupt)
+    }
+
+    @Test(arguments: [OriginSettings.Freshness.respect, .explicit, .ttl(.zero), .ttl(.seconds(5))])
+    func freshnessComesBack(freshness: OriginSettings.Freshness) async throws {
+        let catalog = try Shelf().store.catalog
+        var settings = OriginSettings(baseURL: "https://up.test")
+        settings.freshness = freshness
+        settings.fallback = .file("a/b.mp4")
+
+        _ = try await catalog.saveOrigin(Origin(name: "a", settings: settings))
+
+        #expect(try await catalog.origin("a")?.value.settings == settings)
     }
 
     @Test func everyFieldOfAnOriginComesBack() async throws {

@@ -14,7 +14,8 @@ package final class TestCache: Sendable {
 
     package init(
         directory: String, origins: [Origin] = [], policy: PolicySettings = TestCache.policy,
-        wallClock: ManualWallClock = ManualWallClock(), disk: any Disk = SystemDisk()
+        wallClock: ManualWallClock = ManualWallClock(), disk: any Disk = SystemDisk(),
+        credentialsDirectory: String? = nil, fallbackDirectory: String? = nil
     ) throws {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
@@ -28,7 +29,8 @@ package final class TestCache: Sendable {
                 store: store, upstream: pool, clock: ContinuousClock(), wallClock: wallClock, chance: SeededChance(),
                 logger: logger),
             settings: AssetCache.Settings(
-                policy: policy, absolute: absolute, allowedHosts: HostPatterns(["127.0.0.1:*"]), origins: origins))
+                policy: policy, absolute: absolute, allowedHosts: HostPatterns(["127.0.0.1:*"]), origins: origins,
+                credentialsDirectory: credentialsDirectory, fallbackDirectory: fallbackDirectory))
     }
 
     /// A policy under which nothing is evicted by chance.

@@ -1,4 +1,5 @@
 import CacheCore
+import CacheEngine
 import Foundation
 import Logging
 import Testing
@@ -73,6 +74,47 @@ import Testing
         #expect(origins[1].settings.timeouts.idle == nil)
         #expect(!origins[1].settings.allowPrivateAddresses)
         #expect(origins[1].settings.effectiveAccess == .token)
+    }
+
+    @Test func originsSayWhatIsTrustedKeptAndAnsweredInPlaceOfFailures() throws {
+        let file = try ConfigurationFile(
+            text: """
+                credentialsDirectory: /etc/larder/credentials
+                origins:
+                  a:
+                    baseURL: http://a.example
+                    freshness: explicit
+                    credentialsFile: a/media.txt
+                    trustValidators: lengthAndLastModified
+                    staleIfError: 1h
+                    negativeCaching: none
+                    requestDirectives: yes
+                    ignoreVary: [User-Agent, Origin]
+                    unknownLength: partial
+                    fallback: {file: offline.mp4}
+                  b: {baseURL: "http://b.example", fallback: {asset: 9f86d081884c7d659a2feaa0c55ad015}}
+                """, name: "test.yaml")
+
+        let settings = try LarderSettings(
+            environment: ["LARDER_ORIGINS_B_NEGATIVE_CACHING": "10s", "LARDER_FALLBACK_DIRECTORY": "/srv/other"],
+            file: file)
+
+        var first = OriginSettings(baseURL: "http://a.example")
+        first.freshness = .explicit
+        first.credentialsFile = "a/media.txt"
+        first.trustValidators = .lengthAndLastModified
+        first.staleIfError = .seconds(3600)
+        first.negativeCaching = nil
+        first.requestDirectives = true
+        first.ignoreVary = ["User-Agent", "Origin"]
+        first.unknownLength = .partial
+        first.fallback = .file("offline.mp4")
+        var second = OriginSettings(baseURL: "http://b.example")
+        second.negativeCaching = .seconds(10)
+        second.fallback = .asset(AssetID(high: 0x9f86_d081_884c_7d65, low: 0x9a2f_eaa0_c55a_d015))
+        #expect(settings.origins.map(\.settings) == [first, second])
+        #expect(settings.cache.credentialsDirectory == "/etc/larder/credentials")
+        #expect(settings.cache.fallbackDirectory == "/srv/other")
     }
 
     @Test func originsCanBeNamedByFlagsAndChangedByVariables() throws {

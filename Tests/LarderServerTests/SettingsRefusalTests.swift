@@ -59,6 +59,31 @@ import Testing
             "origins.m.keyQuery", "some",
             "origins.m.keyQuery: \"some\" is not all, none, or a mapping with include or exclude (try none)"
         ),
+        (
+            "origins.m.credentialsFile", "../a",
+            "origins.m.credentialsFile: \"../a\" is not a relative path without . and .. or none (try media.txt)"
+        ),
+        (
+            "origins.m.fallback.file", "/a",
+            "origins.m.fallback.file: \"/a\" is not a relative path without . and .. or none (try media.txt)"
+        ),
+        (
+            "origins.m.staleIfError", "none",
+            "origins.m.staleIfError: \"none\" is not respect or a duration up to 2^31 seconds (try 1h)"
+        ),
+        (
+            "origins.m.negativeCaching", "30000d",
+            "origins.m.negativeCaching: \"30000d\" is not a duration up to 2^31 seconds or none (try 5m)"
+        ),
+        (
+            "origins.m.ignoreVary", "Origin,*",
+            "origins.m.ignoreVary: \"*\" is not a header field's name (try User-Agent)"
+        ),
+        (
+            "origins.m.trustValidators", "weak",
+            "origins.m.trustValidators: \"weak\" is not one of strong, lengthAndLastModified, immutable"
+        ),
+        ("origins.m.unknownLength", "206", "origins.m.unknownLength: \"206\" is not one of whole, partial"),
         ("policy.capacitty", "1", "policy.capacitty: is no setting (did you mean policy.capacity?)"),
         ("origins.m.baseUrl", "x", "origins.m.baseUrl: is no setting (did you mean origins.m.baseURL?)"),
         ("colour", "red", "colour: is no setting"),
@@ -74,6 +99,23 @@ import Testing
         ("polcy: {capacity: 1GiB}", "polcy: is no setting"),
         ("policy: {capacitty: 1GiB}", "policy.capacitty: is no setting (did you mean policy.capacity?)"),
         ("policy: 3", "policy: is one value, not a group of settings"),
+        (
+            "origins: {m: {baseURL: http://a.example, credentialsFile: a.txt}}",
+            "origins.m.credentialsFile: is set without credentialsDirectory"
+        ),
+        (
+            "origins: {m: {baseURL: http://a.example, fallback: {file: a.mp4}}}",
+            "origins.m.fallback.file: is set without fallbackDirectory"
+        ),
+        (
+            "origins: {m: {baseURL: http://a.example, fallback: {asset: a.mp4}}}",
+            "origins.m.fallback.asset: \"a.mp4\" is not an asset's id or none (try 9f86d081884c7d659a2feaa0c55ad015)"
+        ),
+        (
+            "origins: {m: {baseURL: http://a.example, fallback: "
+                + "{asset: 9f86d081884c7d659a2feaa0c55ad015, file: a.mp4}}}",
+            "origins.m.fallback.file: is set together with fallback.asset; keep one"
+        ),
         ("policy: {capacity: [1, 2]}", "policy.capacity: is a list, not one value"),
         ("policy: {capacity: }", "policy.capacity: is empty, not one value"),
         ("policy: {capacity: {bytes: 3}}", "policy.capacity: is a mapping, not one value"),

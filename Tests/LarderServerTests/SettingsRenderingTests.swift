@@ -33,7 +33,14 @@ import Testing
             ("limits.drainTimeout", "90s"), ("origins.a.b.baseURL", "https://a.example/x"),
             ("origins.a.b.keyQuery.include", "v,w"), ("origins.a.b.freshness", "10m"), ("origins.a.b.tls.verify", "no"),
             ("origins.c.baseURL", "http://c.example:81"), ("origins.c.keyQuery", "none"), ("origins.c.access", "token"),
-            ("origins.c.maxBytesPerSecond", "5MB"),
+            ("origins.c.maxBytesPerSecond", "5MB"), ("credentialsDirectory", "/etc/a b"),
+            ("fallbackDirectory", "fallback"), ("origins.c.credentialsFile", "c.txt"),
+            ("origins.c.trustValidators", "immutable"), ("origins.c.staleIfError", "0s"),
+            ("origins.c.negativeCaching", "none"), ("origins.c.requestDirectives", "yes"),
+            ("origins.c.ignoreVary", "Origin,User-Agent"), ("origins.c.unknownLength", "partial"),
+            ("origins.c.fallback.file", "a b/c.mp4"), ("origins.a.b.staleIfError", "respect"),
+            ("origins.a.b.negativeCaching", "5s"),
+            ("origins.a.b.fallback.asset", "9f86d081884c7d659a2feaa0c55ad015"),
         ])
 
         let again = try LarderSettings(file: ConfigurationFile(text: settings.rendered, name: "printed"))
@@ -53,7 +60,7 @@ import Testing
 
     @Test func everyVariableIsRead() throws {
         let scalars = Setting<LarderSettings>.all.filter { !$0.isList && !$0.key.hasPrefix("access.") }
-        for setting in scalars where !setting.key.hasSuffix("File") && setting.key != "dataDirectory" {
+        for setting in scalars where !setting.key.hasSuffix("File") && !setting.key.hasSuffix("Directory") {
             let variable = SettingsPath(dotted: setting.key).variable
             let error = #expect(throws: SettingsError.self) { try LarderSettings(environment: [variable: "?!"]) }
             #expect(error?.key == setting.key)

@@ -22,8 +22,24 @@ extension Origin {
             "finishIfRemainingBytes": .integer(settings.finishIfRemainingBytes),
             "allowPrivateAddresses": .bool(settings.allowPrivateAddresses),
             "tls": ["caFile": .text(settings.tls.caFile), "verify": .bool(settings.tls.verify)],
-            "access": .string(settings.effectiveAccess.rawValue),
+            "access": .string(settings.effectiveAccess.rawValue), "credentialsFile": .text(settings.credentialsFile),
+            "trustValidators": .string(settings.trustValidators.rawValue),
+            "staleIfErrorSeconds": .seconds(settings.staleIfError),
+            "negativeCaching": settings.negativeCaching.map { ["maxSeconds": .seconds($0)] } ?? .bool(false),
+            "requestDirectives": .bool(settings.requestDirectives),
+            "ignoreVary": .array(settings.ignoreVary.map(JSON.string)),
+            "unknownLength": .string(settings.unknownLength.rawValue),
+            "fallback": .optional(settings.fallback, \.json),
         ]
+    }
+}
+
+extension OriginSettings.Fallback {
+    var json: JSON {
+        switch self {
+        case .asset(let id): ["assetId": .string(id.description)]
+        case .file(let path): ["file": .string(path)]
+        }
     }
 }
 

@@ -4,11 +4,14 @@ extension OriginSettings {
     package static let keys = [
         "name", "baseURL", "headers", "freshness", "keyQuery", "timeouts", "retries", "maxTransfers",
         "maxBytesPerSecond", "readAheadBytes", "finishIfRemainingBytes", "allowPrivateAddresses", "tls", "access",
+        "credentialsFile", "trustValidators", "staleIfErrorSeconds", "negativeCaching", "requestDirectives",
+        "ignoreVary", "unknownLength", "fallback",
     ]
     package static let timeoutKeys = [
         "connectSeconds", "firstByteSeconds", "idleSeconds", "totalSeconds", "readSeconds",
     ]
     package static let tlsKeys = ["caFile", "verify"]
+    package static let negativeCachingKeys = ["maxSeconds"]
 
     /// Reads the `Origin` schema; fields left out take their defaults. A header whose value is ``Origin/secret`` keeps
     /// the value that `present` has, as long as it goes where it went: not to another scheme, host or port.
@@ -36,7 +39,31 @@ extension OriginSettings {
             tls = TLSSettings(caFile: try inner.string("caFile"), verify: try inner.bool("verify") ?? true)
         }
         access = try fields.choice("access")
+        credentialsFile = try fields.string("credentialsFile")
+        if let value = fields.json("fallback") { fallback = try Fallback(value) }
+        try readRules(fields)
         try validate()
+    }
+
+    private mutating func readRules(_ fields: JSONFields) throws(CacheError) {
+        if let trusted = try fields.choice("trustValidators", TrustedValidators.self) { trustValidators = trusted }
+        staleIfError = try fields.seconds("staleIfErrorSeconds")
+        if let value = fields.json("negativeCaching") { negativeCaching = try Self.negativeCaching(value) }
+        if let isObeyed = try fields.bool("requestDirectives") { requestDirectives = isObeyed }
+        if let names = try fields.strings("ignoreVary", atMost: Self.maxIgnoredFields) { ignoreVary = names }
+        if let answer = try fields.choice("unknownLength", UnknownLength.self) { unknownLength = answer }
+    }
+
+    private static func negativeCaching(_ json: JSON) throws(CacheError) -> Duration? {
+        if json == .bool(false) { return nil }
+        guard case .object = json else {
+            throw CacheError(.invalidField("negativeCaching"), "false or {\"maxSeconds\": …} is expected here.")
+        }
+        let fields = try JSONFields(json, at: "negativeCaching", accepting: negativeCachingKeys)
+        guard let longest = try fields.seconds("maxSeconds") else {
+            throw fields.invalid("maxSeconds", "The number of seconds is missing.")
+        }
+        return longest
     }
 
     private mutating func readTimeouts(_ fields: JSONFields) throws(CacheError) {
@@ -100,18 +127,34 @@ extension OriginSettings.Freshness {
     package static let keys = ["ttlSeconds"]
 
     init(_ json: JSON) throws(CacheError) {
-        if json == "respect" {
-            self = .respect
-            return
+        switch json {
+        case "respect": self = .respect
+        case "explicit": self = .explicit
+        case .object:
+            let fields = try JSONFields(json, at: "freshness", accepting: Self.keys)
+            guard let ttl = try fields.seconds("ttlSeconds") else {
+                throw fields.invalid("ttlSeconds", "The number of seconds is missing.")
+            }
+            self = .ttl(ttl)
+        default:
+            throw CacheError(
+                .invalidField("freshness"), "\"respect\", \"explicit\" or {\"ttlSeconds\": …} is expected here.")
         }
-        guard case .object = json else {
-            throw CacheError(.invalidField("freshness"), "\"respect\" or {\"ttlSeconds\": …} is expected here.")
+    }
+}
+
+extension OriginSettings.Fallback {
+    package static let keys = ["assetId", "file"]
+
+    init(_ json: JSON) throws(CacheError) {
+        let fields = try JSONFields(json, at: "fallback", accepting: Self.keys)
+        switch (try fields.string("assetId"), try fields.string("file")) {
+        case (let text?, nil):
+            guard let id = AssetID(text) else { throw fields.invalid("assetId", "That is no asset's id.") }
+            self = .asset(id)
+        case (nil, let path?): self = .file(path)
+        default: throw fields.invalid("assetId", "Either assetId or file is expected here.")
         }
-        let fields = try JSONFields(json, at: "freshness", accepting: Self.keys)
-        guard let ttl = try fields.seconds("ttlSeconds") else {
-            throw fields.invalid("ttlSeconds", "The number of seconds is missing.")
-        }
-        self = .ttl(ttl)
     }
 }
 

@@ -23,7 +23,7 @@ extension CacheError.Code {
         case .internal: 500
         case .upstreamUnreachable, .upstreamProtocol, .upstreamRefused: 502
         case .overloaded, .shuttingDown, .storageCorrupt, .cancelled: 503
-        case .upstreamTimedOut: 504
+        case .upstreamTimedOut, .notCached: 504
         case .storageFull: 507
         case .loop: 508
         }
