@@ -126,6 +126,7 @@ def main():
     faults += [f"the log tells a secret: {secret}" for secret in peers.secrets_in_log(peer.log, run.secrets)]
     print(f"conformance of {peer.name}, {time.monotonic() - began:.0f} s")
     report.print_table(run.results, titles)
+    (report.print_failures if options.larder or options.verbose else report.print_families)(run.results)
     for fault in faults:
         print(f"\n✗ {fault}")
     if options.json:

@@ -30,6 +30,8 @@ class Check:
     warm: bool
     #: Not beside others: for checks that measure time.
     alone: bool
+    #: The name that all rows and states share.
+    family: str
 
     @property
     def section(self):
@@ -42,6 +44,7 @@ class Check:
 
 def check(
     name, rfc, origin=None, larder_only=False, origin_for_peers_ok=False, states=("cold",), alone=False, arguments=(),
+    family=None,
 ):  # fmt: skip
     """Makes a function a named check.
 
@@ -57,7 +60,7 @@ def check(
             REGISTRY.append(
                 Check(
                     label, rfc, function.__module__, function, tuple(arguments), origin, larder_only,
-                    origin_for_peers_ok, state == "warm", alone,
+                    origin_for_peers_ok, state == "warm", alone, family or name,
                 )
             )  # fmt: skip
         return function
@@ -71,7 +74,7 @@ def table(name, rfc, rows, **options):
     def register(function):
         for row in rows:
             arguments = row if isinstance(row, tuple) else (row,)
-            check(f"{name}: {arguments[0]}", rfc, arguments=arguments, **options)(function)
+            check(f"{name}: {arguments[0]}", rfc, arguments=arguments, family=name, **options)(function)
         return function
 
     return register

@@ -10,6 +10,11 @@ from dataclasses import dataclass, field
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 STATUS_LINE = re.compile(r"HTTP/1\.[01] ([1-5][0-9][0-9]) ([\t \x21-\x7e\x80-\xff]*)")
 HEAD_LIMIT = 4 << 20
+#: What a failure's reason tells of a response.
+TOLD = {
+    "age", "allow", "cache-control", "cache-status", "content-length", "content-range", "content-type", "etag",
+    "last-modified", "location", "retry-after", "warning",
+}  # fmt: skip
 
 
 class Failure(Exception):
@@ -71,7 +76,7 @@ class Response:
         return parse_multipart(self.get("Content-Type") or "", self.body)
 
     def __str__(self):
-        shown = [f"{name}: {value}" for name, value in self.headers]
+        shown = [f"{name}: {value}" for name, value in self.headers if name.lower() in TOLD]
         return f"{self.asked} → {self.status} {self.reason} [{'; '.join(shown)}] {len(self.body)} bytes"
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 
 def print_table(results, titles):
-    """Section, checks, passed, failed, skipped; then each failure with its reason."""
+    """Section, checks, passed, failed, skipped."""
     counts = {section: Counter() for section in sorted(titles)}
     for result in results:
         counts[result.check.section[0]][result.outcome] += 1
@@ -13,10 +13,26 @@ def print_table(results, titles):
     for section, count in counts.items():
         print_row(f"{section:>2}  {titles[section]}", count)
     print_row("    all", sum(counts.values(), Counter()))
-    failures = [result for result in results if result.outcome == "failed"]
-    for result in failures:
-        print(f"\n✗ {result.check.section[0]}. {result.check.name} (RFC {result.check.rfc})")
-        print(f"    {result.reason[:600]}")
+
+
+def print_failures(results):
+    """Each failure with its reason."""
+    for result in results:
+        if result.outcome == "failed":
+            print(f"\n✗ {result.check.section[0]}. {result.check.name} (RFC {result.check.rfc})")
+            print(f"    {result.reason[:400]}")
+
+
+def print_families(results):
+    """A line for each check, table or not, of which something failed, and the first reason."""
+    families = {}
+    for result in results:
+        families.setdefault((result.check.section[0], result.check.family), []).append(result)
+    for (section, family), members in families.items():
+        failed = [result for result in members if result.outcome == "failed"]
+        if failed:
+            print(f"\n✗ {section}. {family} ({len(failed)} of {len(members)})")
+            print(f"    {failed[0].reason[:200]}")
 
 
 def print_row(title, count):

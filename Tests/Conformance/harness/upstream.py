@@ -57,6 +57,8 @@ class Request:
     method: str
     #: As it came, but for the part before the check's own path.
     target: str
+    #: As it came.
+    raw_target: str
     version: str
     headers: list
     body: bytes
@@ -136,10 +138,13 @@ def lines(fields):
 class Asset:
     """A well-behaved server of one asset (RFC 9110 §13, §14); change an attribute and it changes."""
 
-    def __init__(self, size, etag, last_modified, cache_control, content_type, ranges, chunked, length, headers, seed):
+    def __init__(
+        self, size, etag, last_modified, cache_control, content_type, ranges, chunked, length, headers, seed, data,
+    ):  # fmt: skip
         self.size, self.etag, self.last_modified = size, etag, last_modified
         self.cache_control, self.content_type, self.ranges = cache_control, content_type, ranges
         self.chunked, self.length, self.headers, self.seed = chunked, length, field_list(headers), seed
+        self.data = data
 
     def __call__(self, request, connection):
         connection.answer(self.answer(request))
@@ -164,7 +169,7 @@ class Asset:
         ranges = [("Accept-Ranges", "bytes" if self.ranges else "none")]
         kind = [("Content-Type", self.content_type)] if self.content_type else []
         fields = fields + kind + ranges + self.validators() + self.lifetime() + self.headers
-        body = pattern(first, end, self.seed)
+        body = pattern(first, end, self.seed) if self.data is None else self.data[first:end]
         return Answer(status, fields, body, chunked=self.chunked, length=self.length, close=not self.length)
 
     def validators(self):
@@ -210,11 +215,12 @@ class Asset:
 
 
 def asset(
-    size, etag='"v1"', last_modified=LAST_MODIFIED, cache_control="max-age=3600", content_type="video/mp4",
-    ranges=True, chunked=False, length=True, headers=(), seed=0,
+    size=None, etag='"v1"', last_modified=LAST_MODIFIED, cache_control="max-age=3600", content_type="video/mp4",
+    ranges=True, chunked=False, length=True, headers=(), seed=0, data=None,
 ):  # fmt: skip
-    """A handler that serves `pattern(0, size, seed)` as it should; None leaves a field out."""
-    return Asset(size, etag, last_modified, cache_control, content_type, ranges, chunked, length, headers, seed)
+    """A handler that serves `pattern(0, size, seed)`, or `data`, as it should; None leaves a field out."""
+    size = size if data is None else len(data)
+    return Asset(size, etag, last_modified, cache_control, content_type, ranges, chunked, length, headers, seed, data)
 
 
 def instant(text):
@@ -401,10 +407,10 @@ class Upstream:
         return request.version == "HTTP/1.1" and (request.get("Connection") or "").lower() != "close"
 
     def note(self, connection, method, target, version, headers, body):
-        target = target.removeprefix(self.prefix) if self.prefix else target
+        own = target.removeprefix(self.prefix) if self.prefix else target
         with self.lock:
             number = len(self.requests) + 1
-            request = Request(method, target, version, headers, body, time.time(), connection.number, number)
+            request = Request(method, own, target, version, headers, body, time.time(), connection.number, number)
             self.requests.append(request)
             self.lock.notify_all()
         return request

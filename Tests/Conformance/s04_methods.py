@@ -1,0 +1,261 @@
+"""Methods and messages: RFC 9110 §9 (methods), §10.2.1 (Allow), §15.5.6 (405); RFC 9112 §3 and §9; empty assets."""
+
+from harness import LAST_MODIFIED, Answer, asset, check, table
+
+SECTION = (4, "HEAD, OPTIONS, other methods, the empty asset")
+BOTH = ("cold", "warm")
+SIZE = 1000
+
+
+def expect_whole(t, response):
+    t.expect(response, 200, body=t.bytes(0, SIZE), headers={"Content-Length": SIZE, "Content-Range": None})
+
+
+@check("HEAD has GET's headers and no body", rfc="9110 §9.3.2", states=BOTH)
+def head(t):
+    t.upstream(asset(SIZE, headers={"Content-Language": "mi", "X-Kept": "yes"}))
+    response = t.head()
+    t.expect(response, 200, body=b"", headers={
+        "Content-Length": SIZE, "ETag": '"v1"', "Last-Modified": LAST_MODIFIED, "Content-Type": "video/mp4",
+        "Cache-Control": "max-age=3600", "Accept-Ranges": "bytes", "Content-Language": "mi", "X-Kept": "yes",
+    })  # fmt: skip
+
+
+@table(
+    "HEAD ignores Range", rfc="9110 §14.2", states=BOTH,
+    rows=["bytes=0-9", "bytes=-5", "bytes=5000-", "bytes=0-9,20-29", "bytes=5-2"],
+)  # fmt: skip
+def head_with_range(t, value):
+    t.upstream(asset(SIZE))
+    t.expect(t.head(range=value), 200, body=b"", headers={"Content-Length": SIZE, "Content-Range": None})
+
+
+@check("HEAD with If-Range ignores both", rfc="9110 §14.2, §13.1.5", states=BOTH)
+def head_with_if_range(t):
+    t.upstream(asset(SIZE))
+    t.expect(t.head(range="bytes=0-9", headers={"If-Range": '"v1"'}), 200, body=b"", headers={"Content-Range": None})
+
+
+@check("a HEAD before a GET never makes it empty", rfc="9110 §9.3.2, 9111 §4", states=BOTH)
+def head_then_get(t):
+    t.upstream(asset(SIZE))
+    for _ in range(2):
+        t.expect(t.head(), 200, body=b"")
+        t.expect(t.get(range="bytes=5-9"), 206, body=t.bytes(5, 10))
+        expect_whole(t, t.get())
+
+
+@check("HEAD, then GET on one connection", rfc="9112 §6.3, §9.3", states=BOTH)
+def head_then_get_on_one_connection(t):
+    t.upstream(asset(SIZE))
+    with t.connect() as connection:
+        for method in ("HEAD", "GET", "HEAD", "HEAD", "GET"):
+            connection.request(method, t.target())
+            response = connection.response(method, asked=f"{method} on one connection")
+            t.expect(response, 200, body=t.bytes(0, SIZE) if method == "GET" else b"", headers={"Content-Length": SIZE})
+
+
+@check("an upstream whose HEAD says 0 bytes does not make the GET empty", rfc="9110 §9.3.2")
+def wrong_head(t):
+    def handler(request, connection):
+        if request.method == "HEAD":
+            connection.send(b'HTTP/1.1 200 OK\r\nETag: "v1"\r\nCache-Control: max-age=3600\r\nContent-Length: 0\r\n\r\n')
+        else:
+            asset(SIZE)(request, connection)
+
+    t.upstream(handler)
+    t.expect(t.head(), 200, body=b"")
+    expect_whole(t, t.get())
+    t.expect(t.get(range="bytes=5-9"), 206, body=t.bytes(5, 10))
+
+
+@table("an upstream that refuses HEAD does not spoil the GET", rfc="9110 §9.3.2", rows=["403", "404", "405", "500", "501"])
+def refused_head(t, status):
+    def handler(request, connection):
+        if request.method == "HEAD":
+            connection.answer(Answer(int(status), [("Allow", "GET")], b"no"))
+        else:
+            asset(SIZE)(request, connection)
+
+    t.upstream(handler)
+    t.expect(t.head(), body=b"")
+    expect_whole(t, t.get())
+
+
+@check("HEAD of an asset whose length is not known says none", rfc="9110 §8.6")
+def head_without_length(t):
+    t.upstream(asset(SIZE, chunked=True, ranges=False))
+    response = t.head()
+    t.expect(response, 200, body=b"")
+    if response.get("Content-Length") not in (None, str(SIZE)):
+        t.fail(f"{response}: Content-Length")
+    t.expect(t.get(), 200, body=t.bytes(0, SIZE))
+    t.expect(t.head(), 200, body=b"")
+
+
+@check("HEAD of what is not there is a 404 without a body", rfc="9110 §9.3.2")
+def head_of_nothing(t):
+    t.upstream(Answer(404, body=b"no such film"))
+    t.expect(t.head(), 404, body=b"")
+    t.expect(t.get(), 404)
+
+
+@check("OPTIONS names the methods and asks the upstream nothing", rfc="9110 §9.3.7, §10.2.1", larder_only=True, states=BOTH)
+def options(t):
+    t.upstream(asset(SIZE))
+    response = t.get(method="OPTIONS")
+    t.expect(response, (200, 204))
+    expect_allow(t, response)
+    t.expect_requests(0)
+
+
+def expect_allow(t, response):
+    methods = {method.strip() for method in (response.get("Allow") or "").split(",")}
+    if not {"GET", "HEAD", "OPTIONS"} <= methods or methods & {"POST", "PUT", "PATCH", "DELETE", "TRACE"}:
+        t.fail(f"{response}: Allow")
+
+
+@table(
+    "another method is a 405 with Allow and reaches no upstream", rfc="9110 §15.5.6, §10.2.1", larder_only=True,
+    states=BOTH, rows=["POST", "PUT", "DELETE", "PATCH", "TRACE", "PROPFIND", "PURGE", "MOVE", "QUERY"],
+)  # fmt: skip
+def other_methods(t, method):
+    t.upstream(asset(SIZE))
+    response = t.get(method=method, headers={"Content-Length": "0"} if method in ("POST", "PUT", "PATCH") else {})
+    t.expect(response, 405)
+    expect_allow(t, response)
+    t.expect_requests(0)
+    expect_whole(t, t.get())
+
+
+@table(
+    "a method that does not exist is refused and reaches no upstream", rfc="9110 §9.1", larder_only=True,
+    rows=["BREW", "get", "GETX", "X-Y"],
+)  # fmt: skip
+def unknown_methods(t, method):
+    t.upstream(asset(SIZE))
+    t.expect(t.get(method=method), (400, 405, 501))
+    t.expect_requests(0)
+
+
+@check("the body of a refused POST is not taken for a request", rfc="9112 §9.3, §11.2", larder_only=True)
+def smuggled(t):
+    t.upstream(asset(SIZE))
+    inner = f"GET {t.target()} HTTP/1.1\r\nHost: inner\r\n\r\n".encode()
+    with t.connect(timeout=3) as connection:
+        head = f"POST {t.target()} HTTP/1.1\r\nHost: {connection.host}\r\nContent-Length: {len(inner)}\r\n\r\n"
+        connection.send(head.encode() + inner)
+        response = connection.response(asked="POST with a body")
+        t.expect(response, 405)
+        connection.finish(response)
+    t.expect_requests(0)
+
+
+@check("a refused method changes nothing that is cached", rfc="9111 §4.4", larder_only=True, states=("warm",))
+def nothing_invalidated(t):
+    t.upstream(asset(SIZE))
+    for method in ("POST", "PUT", "DELETE"):
+        t.get(method=method, headers={"Content-Length": "0"})
+    response = t.get()
+    expect_whole(t, response)
+    t.expect_cache_status(response, hit=True)
+    t.expect_requests(0)
+
+
+@table("an empty asset", rfc="9110 §8.6, §15.3.1", states=BOTH, rows=["GET", "HEAD"])
+def empty(t, method):
+    t.upstream(asset(0))
+    for _ in range(2):
+        t.expect(t.get(method=method), 200, body=b"", headers={"Content-Length": 0, "ETag": '"v1"', "Content-Range": None})
+
+
+@table(
+    "a range of an empty asset", rfc="9110 §14.1.2, §15.5.17", states=BOTH,
+    rows=[
+        ("bytes=0-", (416,)),
+        ("bytes=0-0", (416,)),
+        ("bytes=0-9", (416,)),
+        ("bytes=5-9", (416,)),
+        ("bytes=-0", (416,)),
+        ("bytes=0-0,5-9", (416,)),
+        # A suffix is satisfiable, yet no Content-Range can name no bytes: RFC 9110 leaves it open.
+        ("bytes=-5", (200, 416)),
+        ("bytes=-99999999999999999999", (200, 416)),
+        ("bytes=5-2", (200,)),
+    ],
+)  # fmt: skip
+def empty_range(t, value, statuses):
+    t.upstream(asset(0))
+    for _ in range(2):
+        response = t.get(range=value)
+        t.expect(response, statuses if t.is_larder else statuses + (200, 416))
+        t.expect(response, headers={"Content-Range": "bytes */0" if response.status == 416 else None})
+        if response.status == 200:
+            t.expect(response, body=b"")
+    t.expect(t.get(), 200, body=b"", headers={"Content-Length": 0})
+
+
+@table("an empty asset of an upstream without ranges", rfc="9110 §15.5.17", states=BOTH, rows=["with length", "chunked"])
+def empty_without_ranges(t, kind):
+    t.upstream(asset(0, ranges=False, chunked=kind == "chunked"))
+    t.expect(t.get(), 200, body=b"")
+    response = t.get(range="bytes=0-9")
+    t.expect(response, (200, 416))
+    if response.status == 200:
+        t.expect(response, body=b"", headers={"Content-Range": None})
+    t.expect(t.get(), 200, body=b"")
+
+
+@table(
+    "conditions on an empty asset", rfc="9110 §13.2.2", states=BOTH,
+    rows=[
+        ("If-None-Match same", {"If-None-Match": '"v1"'}, 304),
+        ("If-None-Match other", {"If-None-Match": '"v2"'}, 200),
+        ("If-Range other", {"If-Range": '"v2"', "Range": "bytes=0-9"}, 200),
+    ],
+)  # fmt: skip
+def empty_conditions(t, _, headers, status):
+    t.upstream(asset(0))
+    t.expect(t.get(headers=headers), status, body=b"")
+
+
+@table("a request of HTTP/1.0 is answered without chunks", rfc="9112 §6.1, §9.3", states=BOTH, rows=["known length", "unknown length"])
+def http_1_0(t, kind):
+    t.upstream(asset(SIZE, chunked=kind == "unknown length", ranges=kind == "known length"))
+    response = t.get(http="1.0")
+    t.expect(response, 200, body=t.bytes(0, SIZE), headers={"Transfer-Encoding": None})
+
+
+@check("a request without Host is a 400", rfc="9112 §3.2", larder_only=True)
+def no_host(t):
+    t.upstream(asset(SIZE))
+    t.expect(t.raw(b"GET {mount}/media.mp4 HTTP/1.1\r\n\r\n"), 400)
+    t.expect_requests(0)
+
+
+@check("a request with two Hosts is a 400", rfc="9112 §3.2", larder_only=True)
+def two_hosts(t):
+    t.upstream(asset(SIZE))
+    t.expect(t.raw(b"GET {mount}/media.mp4 HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: 127.0.0.2\r\n\r\n"), 400)
+    t.expect_requests(0)
+
+
+@check("an absolute target is accepted", rfc="9112 §3.2.2", states=BOTH)
+def absolute_form(t):
+    t.upstream(asset(SIZE))
+    with t.connect() as connection:
+        connection.request("GET", f"http://{connection.host}{t.target()}", {"Range": "bytes=5-9"})
+        t.expect(connection.response(asked="absolute target"), 206, body=t.bytes(5, 10))
+
+
+@check("pipelined requests are answered in their order", rfc="9112 §9.3.2", states=BOTH)
+def pipelined(t):
+    t.upstream(asset(SIZE))
+    with t.connect() as connection:
+        requests = [
+            f"GET {t.target()} HTTP/1.1\r\nHost: {connection.host}\r\nRange: bytes={first}-{first + 9}\r\n\r\n"
+            for first in range(0, 100, 10)
+        ]
+        connection.send("".join(requests).encode())
+        for first in range(0, 100, 10):
+            t.expect(connection.response(asked=f"pipelined {first}"), 206, body=t.bytes(first, first + 10))
