@@ -1,7 +1,8 @@
 """Range syntax: RFC 9110 §14.1.1 (grammar), §14.2 (Range), §14.4 (Content-Range), §15.3.7 (206), §15.5.17 (416).
 
-A range-spec that is syntactically valid is satisfiable or not (206 or 416). A Range field that is invalid may be ignored
-or refused (§14.2); Larder ignores it. An unknown unit must be ignored. Units compare without regard to case (§14.1).
+A range-spec that is syntactically valid is satisfiable or not (206 or 416). A Range field that is invalid may be
+ignored or refused (§14.2); Larder ignores it. An unknown unit must be ignored. Units compare without regard to case
+(§14.1).
 """
 
 import random
@@ -264,7 +265,11 @@ def recovers_from_unsatisfiable(t):
 
 @check("a 206 has the headers that a 200 would have", rfc="9110 §15.3.7", states=BOTH)
 def headers_of_partial(t):
-    kept = {"Content-Location": "/other", "Content-Disposition": 'inline; filename="a"', "Expires": "Thu, 01 Jan 2060 00:00:00 GMT"}
+    kept = {
+        "Content-Location": "/other",
+        "Content-Disposition": 'inline; filename="a"',
+        "Expires": "Thu, 01 Jan 2060 00:00:00 GMT",
+    }
     t.upstream(asset(SIZE, headers=kept))
     expected = dict(kept, **{
         "ETag": '"v1"', "Last-Modified": LAST_MODIFIED, "Cache-Control": "max-age=3600", "Content-Type": "video/mp4",
@@ -275,8 +280,8 @@ def headers_of_partial(t):
 
 @table(
     "a 416 has nothing left over from the 200", rfc="9110 §15.5.17, §8.3", states=BOTH,
-    rows=["Content-Type", "Content-Disposition", "Content-Language", "Content-Location", "Last-Modified", "ETag", "Cache-Control",
-          "Expires", "Content-Length"],
+    rows=["Content-Type", "Content-Disposition", "Content-Language", "Content-Location", "Last-Modified", "ETag",
+          "Cache-Control", "Expires", "Content-Length"],
 )  # fmt: skip
 def nothing_left_over(t, name):
     left = [("Content-Disposition", "inline"), ("Content-Language", "mi"), ("Content-Location", "/other"),

@@ -13,7 +13,7 @@ UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~
 
 
 def normal(target):
-    """The normal form of RFC 3986 §6.2.2.1–3: unreserved characters decoded, hexadecimal digits in upper case, no dots."""
+    """The normal form of RFC 3986 §6.2.2.1–3: unreserved characters decoded, hex digits in upper case, no dots."""
 
     def one(match):
         character = chr(int(match.group(1), 16))
@@ -178,8 +178,8 @@ def sent_all_the_same(t):
 
 @table(
     "the upstream is asked for what was asked", rfc="3986 §6.2.2, 9110 §7.1",
-    rows=["/a%2Fb", "/a%20b", "/a%3Fb?c=%26&d", "/%E6%98%A0%E7%94%BB.mp4", "/a//b", "/a;v=1,2", "/!$&'()*+,;=:@", "/a?x=/?:@!$'()*+,;",
-          "/a%25b", "/a%00b", "/%FF%FE", "/a?", "/%5B%5D", "/a%7Cb", "/a%5Cb", "/a%22b"],
+    rows=["/a%2Fb", "/a%20b", "/a%3Fb?c=%26&d", "/%E6%98%A0%E7%94%BB.mp4", "/a//b", "/a;v=1,2", "/!$&'()*+,;=:@",
+          "/a?x=/?:@!$'()*+,;", "/a%25b", "/a%00b", "/%FF%FE", "/a?", "/%5B%5D", "/a%7Cb", "/a%5Cb", "/a%22b"],
 )  # fmt: skip
 def asked_for(t, target):
     t.upstream(teller)
@@ -194,7 +194,8 @@ def asked_for(t, target):
 
 @table(
     "a malformed target is refused or passed on, never a 5xx", rfc="3986 §2.1, 9112 §3",
-    rows=["/a%", "/a%4", "/a%zz", "/a%u0041", "/a|b", "/a\\b", "/a\"b", "/a^b", "/a`b", "/{a}", "/a[b]", "/\xc3\xa9", "/a%%41", "/a?%zz"],
+    rows=["/a%", "/a%4", "/a%zz", "/a%u0041", "/a|b", "/a\\b", "/a\"b", "/a^b", "/a`b", "/{a}",
+          "/a[b]", "/\xc3\xa9", "/a%%41", "/a?%zz"],
 )  # fmt: skip
 def malformed(t, target):
     t.upstream(teller)
@@ -210,7 +211,7 @@ def malformed(t, target):
 
 
 @table(
-    "dot segments cannot climb out of the mount", rfc="3986 §5.2.4, §6.2.2.3",
+    "dot segments cannot climb out of the mount", rfc="3986 §5.2.4, §6.2.2.3", larder_only=True,
     rows=[
         "/../secret",
         "/../../secret",

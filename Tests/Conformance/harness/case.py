@@ -48,7 +48,7 @@ def check(
 ):  # fmt: skip
     """Makes a function a named check.
 
-    `origin`: settings of the check's own origin, merged into the defaults. `larder_only`: says nothing of a plain proxy.
+    `origin`: settings of the check's own origin, merged into the defaults. `larder_only`: not for a plain proxy.
     `states`: "cold" (nothing cached) and "warm" (the whole asset was read before the check begins).
     """
 
@@ -260,7 +260,7 @@ class Trial:
         raise Failure(text)
 
     def expect(self, response, status=None, body=None, headers=(), complete=True):
-        """Compares an answer: `status` one or several, `headers` {name: value, pattern (re.compile) or None: absent}."""
+        """Compares an answer: `status` one or several, `headers` {name: value, re.compile(…) or None: absent}."""
         statuses = status if isinstance(status, tuple) else (status,)
         if status is not None and response.status not in statuses:
             raise Failure(f"{response}: expected {' or '.join(map(str, statuses))}")

@@ -150,7 +150,8 @@ class Connection:
             else:
                 response.complete = True
         except TimeoutError:
-            raise Failure(f"{response.asked}: the body did not end within {self.timeout} s ({response.status})") from None
+            text = f"{response.asked}: the body did not end within {self.timeout} s ({response.status})"
+            raise Failure(text) from None
         response.cut = not response.complete
         response.seconds = time.monotonic() - self.began
 
@@ -313,7 +314,11 @@ def parse_multipart(content_type, body):
 
 # Structured fields (RFC 8941), as much as Cache-Status needs
 
-ITEM = re.compile(r'\s*(?:"((?:[^"\\]|\\["\\])*)"|([A-Za-z*][!#$%&\'*+.^_`|~0-9A-Za-z:/-]*)|(-?[0-9]+(?:\.[0-9]+)?)|\?([01]))')
+ITEM = re.compile(
+    r'\s*(?:"((?:[^"\\]|\\["\\])*)"'
+    r"|([A-Za-z*][!#$%&'*+.^_`|~0-9A-Za-z:/-]*)"
+    r"|(-?[0-9]+(?:\.[0-9]+)?)|\?([01]))"
+)
 KEY = re.compile(r"\s*;\s*([a-z*][a-z0-9_.*-]*)(=)?")
 
 

@@ -192,6 +192,7 @@ class Nginx(Peer):
                     location ~ "^/u(?<upstream_port>[0-9]+)/" {{
                         proxy_pass http://127.0.0.1:$upstream_port$request_uri;
                         proxy_http_version 1.1; proxy_set_header Connection "";
+                        if_modified_since before;
                         slice 1m; proxy_set_header Range $slice_range;
                         proxy_cache cache; proxy_cache_key $uri$is_args$args$slice_range;
                         proxy_cache_revalidate on; proxy_cache_lock on; proxy_cache_use_stale off;

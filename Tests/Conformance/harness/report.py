@@ -16,23 +16,31 @@ def print_table(results, titles):
 
 
 def print_failures(results):
-    """Each failure with its reason."""
-    for result in results:
-        if result.outcome == "failed":
-            print(f"\n✗ {result.check.section[0]}. {result.check.name} (RFC {result.check.rfc})")
-            print(f"    {result.reason[:400]}")
+    """Each failed check with its reason; one that ran several times once, with the number of its failures."""
+    for members in grouped(results, lambda check: check.name):
+        failed = [result for result in members if result.outcome == "failed"]
+        if failed:
+            check, count = failed[0].check, f" {len(failed)} of {len(members)} times" if len(members) > 1 else ""
+            print(f"\n✗ {check.section[0]}. {check.name} (RFC {check.rfc}){count}")
+            print(f"    {failed[0].reason[:400]}")
 
 
 def print_families(results):
     """A line for each check, table or not, of which something failed, and the first reason."""
-    families = {}
-    for result in results:
-        families.setdefault((result.check.section[0], result.check.family), []).append(result)
-    for (section, family), members in families.items():
+    for members in grouped(results, lambda check: check.family):
         failed = [result for result in members if result.outcome == "failed"]
         if failed:
-            print(f"\n✗ {section}. {family} ({len(failed)} of {len(members)})")
+            check = failed[0].check
+            print(f"\n✗ {check.section[0]}. {check.family} ({len(failed)} of {len(members)})")
             print(f"    {failed[0].reason[:200]}")
+
+
+def grouped(results, name):
+    """The results of checks of one section that have the same name, in the order in which they first occur."""
+    groups = {}
+    for result in results:
+        groups.setdefault((result.check.section[0], name(result.check)), []).append(result)
+    return groups.values()
 
 
 def print_row(title, count):
