@@ -337,7 +337,8 @@ class Trial:
         """Writes a file below credentialsDirectory; its name for `credentialsFile`. Its values must not be logged."""
         if not self.peer.has_credentials:
             raise Failure("the service has no credentialsDirectory")
-        self.secret(*(line.partition(":")[2].strip() for line in text.splitlines() if not line.startswith("#")))
+        values = [line.partition(":")[2].strip() for line in text.splitlines() if not line.startswith("#")]
+        self.secret(*values, *(word for value in values for word in value.split() if len(word) > 7))
         (self.peer.credentials / self.label).write_text(text)
         return self.label
 

@@ -112,12 +112,13 @@ class Larder(Peer):
         self.fallbacks = self.directory / "fallbacks"
         self.credentials.mkdir(mode=0o700)
         self.fallbacks.mkdir()
-        known = subprocess.run(
-            [self.program, "config"], capture_output=True, text=True, check=True, env=self.environment(),
-            cwd=self.directory,
-        ).stdout  # fmt: skip
-        self.has_credentials = "credentialsDirectory" in known
-        self.has_fallbacks = "fallbackDirectory" in known
+        self.has_credentials = self.knows(f"credentialsDirectory={self.credentials}")
+        self.has_fallbacks = self.knows(f"fallbackDirectory={self.fallbacks}")
+
+    def knows(self, setting):
+        """Whether the program has such a setting."""
+        command = [self.program, "config", "--set", setting]
+        return subprocess.run(command, capture_output=True, env=self.environment(), cwd=self.directory).returncode == 0
 
     def command(self):
         settings = ["upstream.maxTransfers=1024", "log.level=debug", f"dataDirectory={self.directory / 'store'}"]
