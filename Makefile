@@ -41,7 +41,7 @@ soak: setup ## kill -9 rounds and 200 readers, every byte compared (ROUNDS=50, O
 	swift build -c release --product larder
 	scripts/soak $(LARDER)
 
-conformance: setup ## every rule of HTTP it keeps, over real sockets (ONLY=section or text, PEER=nginx|varnish)
+conformance: $(if $(PEER),,setup) ## every rule of HTTP it keeps, over real sockets (ONLY=section or text, PEER=nginx|varnish)
 ifdef PEER
 	@scripts/apt python3 $(PEER) $(if $(filter varnish,$(PEER)),gcc libc6-dev)
 	@Tests/Conformance/run.py --peer $(PEER) --only '$(ONLY)'
