@@ -103,8 +103,9 @@ package final class AssetCache: Sendable {
     /// `options.timeout`, or the origin's own limit.
     package func read(
         _ reference: AssetReference, request: ContentRequest, options: ReadOptions = ReadOptions()
-    ) async throws(CacheError) -> ContentRead {
-        let target = try await resolve(reference)
+    ) async throws(ReadFailure) -> ContentRead {
+        let target: AssetTarget
+        do { target = try await resolve(reference) } catch { throw ReadFailure(error) }
         do {
             return try await withDeadline(options.timeout ?? target.settings.readTimeout, .read, clock: clock) {
                 [self] () async throws(CacheError) in try await begin(target, request)
@@ -112,7 +113,7 @@ package final class AssetCache: Sendable {
         } catch {
             context.counters.answered(.error, origin: target.originName)
             if error.code == .cancelled { context.counters.clientAborted(origin: target.originName) }
-            throw error
+            throw ReadFailure(error)
         }
     }
 
@@ -190,6 +191,14 @@ package final class AssetCache: Sendable {
         } else if cached.byteCount > 0 {
             outcome.requestClass = .partial
         }
+        outcome.forwarding =
+            switch outcome.requestClass {
+            case .bypass: .bypass
+            case .miss: .miss
+            case .partial: .partial
+            case .revalidated: .stale
+            case .hit, .stale, .negative, .error: nil
+            }
         outcome.isStored = generation.isStorable && ![.hit, .revalidated].contains(outcome.requestClass)
         outcome.isCollapsed = joined || (wasKnown && found.isJoining && cached.byteCount < wanted)
         outcome.upstreamStatus = outcome.requestClass == .hit ? nil : status

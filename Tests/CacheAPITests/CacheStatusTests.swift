@@ -7,13 +7,16 @@ import Testing
     @Test(arguments: [
         (ReadOutcome(requestClass: .hit, timeToLive: .seconds(60)), "Larder;hit;ttl=60"),
         (
-            ReadOutcome(requestClass: .miss, isStored: true, upstreamStatus: 206),
+            ReadOutcome(requestClass: .miss, forwarding: .miss, isStored: true, upstreamStatus: 206),
             "Larder;fwd=miss;fwd-status=206;stored"
         ),
-        (ReadOutcome(requestClass: .partial, isCollapsed: true), "Larder;fwd=partial;collapsed"),
-        (ReadOutcome(requestClass: .revalidated, upstreamStatus: 304), "Larder;fwd=stale;fwd-status=304"),
-        (ReadOutcome(requestClass: .bypass), "Larder;fwd=bypass"),
-        (ReadOutcome(requestClass: .stale, timeToLive: .seconds(-5)), "Larder;hit;ttl=-5;detail=stale"),
+        (ReadOutcome(requestClass: .partial, forwarding: .partial, isCollapsed: true), "Larder;fwd=partial;collapsed"),
+        (
+            ReadOutcome(requestClass: .revalidated, forwarding: .stale, upstreamStatus: 304),
+            "Larder;fwd=stale;fwd-status=304"
+        ),
+        (ReadOutcome(requestClass: .bypass, forwarding: .bypass), "Larder;fwd=bypass"),
+        (ReadOutcome(requestClass: .stale, timeToLive: .seconds(-5), detail: "stale"), "Larder;hit;ttl=-5;detail=stale"),
     ])
     func tellsHowAReadWasAnswered(outcome: ReadOutcome, field: String) {
         let parameters = Set(CacheStatus.field(outcome).replacing(" ", with: "").split(separator: ";"))

@@ -67,8 +67,13 @@ extension AssetCache {
     ) async throws -> (outcome: ReadOutcome, status: Int, bytes: [UInt8]) {
         var headers = headers
         if let range { headers.set("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)") }
-        let read = try await read(
-            .mounted(origin: origin, path: path, key: nil), request: ContentRequest(headers: headers))
+        let read: ContentRead
+        do {
+            read = try await self.read(
+                .mounted(origin: origin, path: path, key: nil), request: ContentRequest(headers: headers))
+        } catch {
+            throw error.error
+        }
         var bytes: [UInt8] = []
         do {
             while let buffer = try await read.next() { bytes += buffer.readableBytesView }

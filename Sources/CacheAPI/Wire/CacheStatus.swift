@@ -41,24 +41,16 @@ package enum CacheStatus {
         init(_ outcome: ReadOutcome) {
             item = "Larder"
             parameters = Parameters()
-            switch outcome.requestClass {
-            case .hit: parameters.hit = true
-            case .partial: parameters.fwd = "partial"
-            case .miss: parameters.fwd = "miss"
-            case .revalidated: parameters.fwd = "stale"
-            case .stale:
+            if let forwarding = outcome.forwarding {
+                parameters.fwd = forwarding.rawValue
+            } else if outcome.requestClass != .error {
                 parameters.hit = true
-                parameters.detail = "stale"
-            case .negative:
-                parameters.hit = true
-                parameters.detail = "negative"
-            case .bypass: parameters.fwd = "bypass"
-            case .error: parameters.detail = "error"
             }
             parameters.fwdStatus = outcome.upstreamStatus
             parameters.ttl = outcome.timeToLive.map { Int($0.components.seconds) }
             parameters.stored = outcome.isStored ? true : nil
             parameters.collapsed = outcome.isCollapsed ? true : nil
+            parameters.detail = outcome.detail
         }
     }
 }

@@ -1,4 +1,5 @@
 package import CacheCore
+import CacheEngine
 import HTTPTypes
 package import Hummingbird
 import NIOCore
@@ -65,6 +66,7 @@ extension CacheError {
     package init(foreign error: any Error) {
         switch error {
         case let error as CacheError: self = error
+        case let failure as ReadFailure: self = failure.error
         case is NIOTooManyBytesError: self.init(.payloadTooLarge, "The request's body is too large.")
         case is CancellationError: self.init(.cancelled, "The request was given up.", cause: error)
         default: self.init(.internal, "Something went wrong inside; the log says more.", cause: error)
