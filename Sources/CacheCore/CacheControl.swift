@@ -1,10 +1,11 @@
 /// A response's `Cache-Control`: the directives a shared cache obeys (RFC 9111 §5.2.2).
 package struct CacheControl: Hashable, Sendable {
     package var noStore = false
-    /// Also in its qualified form, which a cache may treat as the plain one (§5.2.2.4).
     package var noCache = false
-    /// Also in its qualified form (§5.2.2.7).
     package var isPrivate = false
+    /// The fields that a qualified `no-cache` or `private` names, in lower case: the response may be kept, they may not
+    /// (§5.2.2.4, §5.2.2.7).
+    package var withheldFields: Set<String> = []
     package var isPublic = false
     package var mustRevalidate = false
     package var proxyRevalidate = false
@@ -42,8 +43,8 @@ package struct CacheControl: Hashable, Sendable {
         let argument = equals.map { directive[directive.utf8.index(after: $0)...] }
         switch name {
         case "no-store": noStore = true
-        case "no-cache": noCache = true
-        case "private": isPrivate = true
+        case "no-cache": if !withholds(argument) { noCache = true }
+        case "private": if !withholds(argument) { isPrivate = true }
         case "public": isPublic = true
         case "must-revalidate": mustRevalidate = true
         case "proxy-revalidate": proxyRevalidate = true
@@ -58,11 +59,26 @@ package struct CacheControl: Hashable, Sendable {
         }
     }
 
-    private static func duration(_ argument: Substring?) -> Duration {
-        guard var digits = argument.map(FieldText.trimmed) else { return .zero }
-        if digits.utf8.count >= 2, digits.utf8.first == UInt8(ascii: "\""), digits.utf8.last == UInt8(ascii: "\"") {
-            digits = digits.dropFirst().dropLast()
-        }
+    /// Whether the directive concerns the fields its argument names only; an argument that names none, or garbled ones,
+    /// leaves the directive a plain one.
+    private mutating func withholds(_ argument: Substring?) -> Bool {
+        guard let argument else { return false }
+        let names = FieldText.members(of: Self.unquoted(argument)).map { FieldText.lowered($0) }
+        guard !names.isEmpty, names.allSatisfy({ FieldText.isToken($0) }) else { return false }
+        withheldFields.formUnion(names)
+        return true
+    }
+
+    static func unquoted(_ argument: Substring) -> String {
+        let text = FieldText.trimmed(argument)
+        guard text.utf8.count >= 2, text.utf8.first == UInt8(ascii: "\""), text.utf8.last == UInt8(ascii: "\"")
+        else { return String(text) }
+        return String(text.dropFirst().dropLast())
+    }
+
+    /// The seconds an argument says; zero where it is missing or no number.
+    static func duration(_ argument: Substring?) -> Duration {
+        guard let digits = argument.map(unquoted) else { return .zero }
         return .seconds(min(FieldText.clampedNumber(digits.utf8) ?? 0, maxSeconds))
     }
 }

@@ -39,9 +39,11 @@ package struct ContentPlan: Hashable, Sendable {
 
     /// Plans the answer from what is known of the generation. `boundary` is asked for multipart answers only.
     ///
-    /// While the length is not known every range is answered by the whole (§14.2 lets a server ignore `Range`).
+    /// While the length is not known every range is answered by the whole (§14.2 lets a server ignore `Range`), unless
+    /// `unknownLength` says that a range with both its ends is answered as such.
     package static func make(
-        _ request: ContentRequest, generation: Generation, now: Timestamp, boundary: @autoclosure () -> String
+        _ request: ContentRequest, generation: Generation, now: Timestamp,
+        unknownLength: OriginSettings.UnknownLength = .whole, boundary: @autoclosure () -> String
     ) -> ContentPlan {
         switch ConditionalRequest.evaluate(request.headers, validators: generation.validators, now: now) {
         case .failed: return ContentPlan(status: 412, headers: [:], body: [], contentLength: 0)
@@ -49,10 +51,15 @@ package struct ContentPlan: Hashable, Sendable {
         case .proceedWithoutRanges: return whole(generation, isHead: request.isHead)
         case .proceed: break
         }
-        guard !request.isHead, let length = generation.length else {  // §14.2: Range is defined for GET alone
-            return whole(generation, isHead: request.isHead)
+        guard !request.isHead else { return whole(generation, isHead: true) }  // §14.2: Range is defined for GET alone
+        let range = RangeHeader.parse(request.headers.combined("Range"))
+        guard let length = generation.length else {
+            guard unknownLength == .partial, case .ranges(let specs) = range, specs.count == 1,
+                case .closed(let first, let last) = specs[0], last < Int64.max
+            else { return whole(generation, isHead: false) }
+            return partial(generation, first..<last + 1, of: nil)
         }
-        switch RangeHeader.parse(request.headers.combined("Range")).resolve(length: length) {
+        switch range.resolve(length: length) {
         case .whole: return whole(generation, isHead: false)
         case .unsatisfiable: return unsatisfiable(length)
         case .runs(let runs):
@@ -70,7 +77,7 @@ package struct ContentPlan: Hashable, Sendable {
         return ContentPlan(status: 200, headers: headers, body: body, contentLength: generation.length)
     }
 
-    private static func partial(_ generation: Generation, _ run: ByteRange, of length: Int64) -> ContentPlan {
+    private static func partial(_ generation: Generation, _ run: ByteRange, of length: Int64?) -> ContentPlan {
         var headers = representation(generation)
         if let type = generation.contentType { headers.append("Content-Type", type) }
         headers.append("Content-Range", ContentRange.run(run, of: length).description)

@@ -75,6 +75,7 @@ extension FillLedger {
     /// Whether a window that nobody wants is finished all the same: a player's, of bounded size, with little missing. It
     /// was asked for already; cut, it would be asked for again, and take the connection with it.
     func isWorthFinishing(_ fill: Fill) -> Bool {
+        if fill.isBehind { return true }
         guard fill.priority != .prefetch, !fill.isDescribing, acceptsRanges != false else { return false }
         return fill.remaining.length <= settings.finishIfRemainingBytes
     }
@@ -127,7 +128,9 @@ extension FillLedger {
         return [.promote(fill.id, priority)]
     }
 
-    private mutating func start(_ wish: Wish, window: ByteRange, priority: TransferPriority) -> Action {
+    mutating func start(
+        _ wish: Wish, window: ByteRange, priority: TransferPriority, isBehind: Bool = false
+    ) -> Action {
         let id = FillID(number: nextNumber())
         let isDescribing =
             switch wish {
@@ -137,7 +140,7 @@ extension FillLedger {
         fills.append(
             Fill(
                 id: id, wish: wish, priority: priority, window: window, position: window.lowerBound,
-                isDescribing: isDescribing))
+                isDescribing: isDescribing, isBehind: isBehind))
         return .start(id, wish, priority, attempt: attempt(of: wish))
     }
 }
@@ -149,5 +152,5 @@ extension FillLedger.Fill {
 
 extension FillLedger.Wish {
     /// The byte it begins at; nil where only the upstream can say.
-    var place: Int64? { if case .window(let range) = self { range.lowerBound } else { nil } }
+    package var place: Int64? { if case .window(let range) = self { range.lowerBound } else { nil } }
 }

@@ -73,6 +73,8 @@ package struct FillLedger: Sendable {
         /// The next byte it brings.
         var position: Int64
         var isDescribing: Bool
+        /// Whether it was begun for nobody in particular, and is not cut when nobody waits.
+        var isBehind = false
         /// Whether it has brought a byte that was not there.
         var hasProgressed = false
     }
@@ -202,6 +204,19 @@ package struct FillLedger: Sendable {
         isDescribed = true
         for id in readers.keys { readers[id]?.needsConfirmation = false }
         return wakeWaiting { _ in isNews }
+    }
+
+    /// Begins to confirm the generation for nobody in particular, if that is not under way (RFC 5861 §3).
+    package mutating func confirmBehind() -> [Action] {
+        guard isDescribed, !fills.contains(where: { $0.wish == .confirmation }) else { return [] }
+        return [start(.confirmation, window: 0..<0, priority: .readAhead, isBehind: true)]
+    }
+
+    /// The upstream has no byte from `end` on: the length, where none had been said.
+    package mutating func foundEnd(at end: Int64) -> [Action] {
+        guard isDescribed, length == nil else { return [] }
+        length = end
+        return wakeWaiting { _ in true }
     }
 
     /// The fill's bytes up to `position` are on disk.

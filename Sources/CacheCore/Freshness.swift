@@ -18,8 +18,7 @@ package struct Freshness: Hashable, Sendable {
     /// Judges a response that came at `now`.
     ///
     /// A missing or garbled `Date` counts as `now` (RFC 9110 §6.6.1). An administrator's `ttl` stands over everything
-    /// the response says, prohibitions of storing too. `Vary` other than `*` is no hindrance, since all requests
-    /// upstream carry the same fields; nor is `Authorization` (§3.5), since an origin's credentials are the cache's.
+    /// the response says, prohibitions of storing too.
     package static func of(_ head: UpstreamHead, now: Timestamp, settings: OriginSettings.Freshness) -> Freshness {
         let date = head.headers["Date"].flatMap { HTTPDate.parse($0, now: now) } ?? now
         let age = initialAge(head, date: date, now: now)
@@ -27,8 +26,7 @@ package struct Freshness: Hashable, Sendable {
             return Freshness(freshUntil: now + duration, initialAge: age, isStorable: true)
         }
         let control = CacheControl.parse(head.headers.values("Cache-Control"))
-        let variesOnAll = head.headers.values("Vary").contains { $0.utf8.contains(UInt8(ascii: "*")) }
-        let isStorable = !control.noStore && !control.isPrivate && !variesOnAll
+        let isStorable = StorePolicy.allows(head.headers, control)
         guard isStorable, !control.noCache,
             let lifetime = lifetime(head.headers, control, date: date, now: now, isGuessing: settings == .respect)
         else {
@@ -40,7 +38,9 @@ package struct Freshness: Hashable, Sendable {
     /// §4.2.3: the larger of what the `Date` shows and what the `Age` says plus the time the response took.
     private static func initialAge(_ head: UpstreamHead, date: Timestamp, now: Timestamp) -> Duration {
         let apparent = max(.zero, now.since(date))
-        let seconds = head.headers["Age"].flatMap { FieldText.clampedNumber(FieldText.trimmed($0[...]).utf8) } ?? 0
+        // Of several values the first counts, and one that is no number for nothing (§5.1).
+        let value = head.headers["Age"].flatMap { FieldText.members(of: $0).first }
+        let seconds = value.flatMap { FieldText.clampedNumber($0.utf8) } ?? 0
         return max(apparent, .seconds(min(seconds, CacheControl.maxSeconds)) + (head.timings.firstByte ?? .zero))
     }
 

@@ -10,28 +10,36 @@ extension Generation {
         return Generation(
             length: length, contentType: media.type, contentTypeFrom: media.from,
             validators: Validators.of(head.headers, now: now), acceptsRanges: acceptsRanges,
-            headers: StoredHeaders.of(head.headers), receivedAt: now, initialAge: freshness.initialAge,
+            headers: StoredHeaders.dated(head.headers, at: now), receivedAt: now, initialAge: freshness.initialAge,
             freshUntil: freshness.freshUntil, isStorable: freshness.isStorable)
     }
 
     /// Whether bytes of both may stand in one file (RFC 9111 §3.4).
     ///
-    /// Both must have the same strong validator, tag before date; lengths, where both are known, must not differ.
-    /// Without strong ones, equal weak ones and equal known lengths are enough only where the administrator vouches for
-    /// the asset by a lifetime of his own, and nothing contradicts.
-    package func isSameRepresentation(as known: Generation, freshness: OriginSettings.Freshness) -> Bool {
+    /// Lengths, where both are known, must not differ, whatever is trusted. Beyond that: the same strong validator, tag
+    /// before date; or what the administrator trusts instead.
+    package func isSameRepresentation(
+        as known: Generation, trusting trust: OriginSettings.TrustedValidators
+    ) -> Bool {
         if let length, let knownLength = known.length, length != knownLength { return false }
         let (new, old) = (validators, known.validators)
         let hasEqualDates = new.lastModified != nil && new.lastModified == old.lastModified
+        switch trust {
+        case .immutable: return true
+        case .lengthAndLastModified where hasEqualDates && length != nil && length == known.length: return true
+        case .lengthAndLastModified, .strong: break
+        }
         if let newTag = new.entityTag, let oldTag = old.entityTag {
             if newTag.matchesStrongly(oldTag) { return true }
             guard newTag.isWeak && oldTag.isWeak, newTag.matchesWeakly(oldTag) else { return false }
         }
-        if hasEqualDates && new.lastModifiedIsStrong && old.lastModifiedIsStrong { return true }
-        guard case .ttl = freshness else { return false }
-        let hasEqualTags = new.entityTag != nil && old.entityTag != nil
-        let hasOtherDates = new.lastModified != old.lastModified
-        return length != nil && length == known.length && !hasOtherDates && (hasEqualTags || hasEqualDates)
+        return hasEqualDates && new.lastModifiedIsStrong && old.lastModifiedIsStrong
+    }
+
+    /// Whether windows of it may be put together. Where not, its bytes come in one transfer from the first on, since
+    /// nothing proves that two windows belong together.
+    package func isJoinable(trusting trust: OriginSettings.TrustedValidators) -> Bool {
+        isSameRepresentation(as: self, trusting: trust)
     }
 
     /// This description, of a whole response, in the place of `known`, the same representation.
@@ -62,18 +70,17 @@ extension Generation {
     /// from what then stands (§4.3.4).
     func confirmed(by head: UpstreamHead, expecting: WindowExpectation) -> Generation {
         var stored = headers
-        let fresh = StoredHeaders.of(head.headers)
+        let fresh = StoredHeaders.dated(head.headers, at: expecting.now)
         for name in Set(fresh.fields.map { FieldText.lowered($0.name) }) { stored.remove(name) }
         for field in fresh.fields { stored.append(field.name, field.value) }
+        stored = StoredHeaders.of(stored)
         var asIfWhole = head
         asIfWhole.headers = stored
-        for name in ["Date", "Age"] {
-            if let value = head.headers[name] { asIfWhole.headers.append(name, value) }
-        }
+        if let age = head.headers["Age"] { asIfWhole.headers.append("Age", age) }
         if let modified = validators.lastModified { asIfWhole.headers.append("Last-Modified", modified) }
         let freshness = Freshness.of(asIfWhole, now: expecting.now, settings: expecting.freshness)
         var confirmed = self
-        confirmed.headers = StoredHeaders.of(stored)
+        confirmed.headers = stored
         confirmed.receivedAt = expecting.now
         confirmed.initialAge = freshness.initialAge
         confirmed.freshUntil = freshness.freshUntil

@@ -63,10 +63,14 @@ package struct AssetRecord: Hashable, Sendable {
     package var tags: [String]
     /// The administrator's own lifetime for it, over what the origin says.
     package var ttl: Duration?
+    /// The reader's fields by which this representation was chosen, where the upstream has several (RFC 9111 §4.1); sent
+    /// with every request for it.
+    package var variant: HeaderList
 
     package init(
         id: AssetID, key: String, origin: String, url: String, generation: Generation, createdAt: Timestamp,
-        lastAccessAt: Timestamp, hits: Int64 = 0, isPinned: Bool = false, tags: [String] = [], ttl: Duration? = nil
+        lastAccessAt: Timestamp, hits: Int64 = 0, isPinned: Bool = false, tags: [String] = [], ttl: Duration? = nil,
+        variant: HeaderList = [:]
     ) {
         self.id = id
         self.key = key
@@ -79,5 +83,6 @@ package struct AssetRecord: Hashable, Sendable {
         self.isPinned = isPinned
         self.tags = tags
         self.ttl = ttl
+        self.variant = variant
     }
 }

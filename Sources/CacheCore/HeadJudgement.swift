@@ -5,17 +5,19 @@ package struct WindowExpectation: Sendable {
     package var known: Generation?
     package var now: Timestamp
     package var freshness: OriginSettings.Freshness
+    package var trust: OriginSettings.TrustedValidators
     /// The asset's path or URL, for its extension.
     package var path: String
 
     package init(
         window: UpstreamRequest.Window, known: Generation?, now: Timestamp, freshness: OriginSettings.Freshness,
-        path: String
+        trust: OriginSettings.TrustedValidators = .strong, path: String
     ) {
         self.window = window
         self.known = known
         self.now = now
         self.freshness = freshness
+        self.trust = trust
         self.path = path
     }
 }
@@ -77,7 +79,7 @@ package enum HeadJudgement: Sendable {
         var found = Generation.described(
             by: head, expecting: expecting, length: length, acceptsRanges: rangeHint(head.headers))
         if let known = expecting.known {
-            guard found.isSameRepresentation(as: known, freshness: expecting.freshness) else {
+            guard found.isSameRepresentation(as: known, trusting: expecting.trust) else {
                 found.number = known.number + 1
                 return .changed(found)
             }
@@ -111,7 +113,7 @@ package enum HeadJudgement: Sendable {
         }
         var found = Generation.described(by: head, expecting: expecting, length: length, acceptsRanges: true)
         if let known = expecting.known {
-            guard found.isSameRepresentation(as: known, freshness: expecting.freshness) else {
+            guard found.isSameRepresentation(as: known, trusting: expecting.trust) else {
                 found.number = known.number + 1
                 return .changed(found)
             }
@@ -130,7 +132,9 @@ package enum HeadJudgement: Sendable {
         case .whole: return false
         case .closed(let asked):
             guard run.lowerBound == asked.lowerBound else { return false }
-            return run.upperBound == asked.upperBound || (run.upperBound < asked.upperBound && run.upperBound == length)
+            if run.upperBound == asked.upperBound { return true }
+            // Without a length, what is short of the window may be all there is yet.
+            return run.upperBound < asked.upperBound && (length == nil || run.upperBound == length)
         case .suffix(let count):
             return run.upperBound == length && run.length == min(count, run.upperBound)
         }

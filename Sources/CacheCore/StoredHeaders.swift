@@ -1,36 +1,51 @@
 /// Which header fields of a response are kept and passed on with the content.
 package enum StoredHeaders {
     /// No more fields are kept than this…
-    package static let maxFields = 64
+    package static let maxFields = 256
     /// …and no more bytes of names and values together.
-    package static let maxBytes = 16 << 10
+    package static let maxBytes = 64 << 10
 
-    /// Not kept: fields of the connection (RFC 9110 §7.6.1) and of the proxy, what is known in another form or made
-    /// anew for every response, cookies, and what would speak for the host that serves rather than for the asset.
+    /// Not kept (RFC 9111 §3.1): fields of the connection (RFC 9110 §7.6.1) and of the proxy, what is known in another
+    /// form or made anew for every response, cookies, and what would speak for the host that serves rather than for the
+    /// asset.
     private static let dropped: Set<String> = [
-        "accept-ranges", "age", "alt-svc", "cache-status", "clear-site-data", "connection", "content-encoding",
-        "content-length", "content-range", "content-type", "date", "etag", "keep-alive", "last-modified",
-        "proxy-authenticate", "proxy-authentication-info", "proxy-authorization", "proxy-connection", "set-cookie",
-        "set-cookie2", "strict-transport-security", "te", "trailer", "transfer-encoding", "upgrade", "via",
-        "www-authenticate", "x-request-id",
+        "accept-ranges", "age", "alt-svc", "clear-site-data", "connection", "content-encoding", "content-length",
+        "content-range", "content-type", "etag", "keep-alive", "last-modified", "proxy-authenticate",
+        "proxy-authentication-info", "proxy-authorization", "proxy-connection", "set-cookie", "set-cookie2",
+        "strict-transport-security", "te", "trailer", "transfer-encoding", "upgrade", "www-authenticate",
+        "x-request-id",
     ]
 
-    /// The fields to keep, in order: not those that `Connection` names, nor this service's own (`Larder-…`), illegal
-    /// ones and those beyond the limits.
+    /// The fields to keep, in order and number: not those that `Connection` names, or a qualified `no-cache` or
+    /// `private`; nor this service's own (`Larder-…`), those of its CORS rules, illegal ones, and what exceeds the limits.
     package static func of(_ headers: HeaderList) -> HeaderList {
         let named = headers.values("Connection").flatMap { FieldText.members(of: $0) }.map { FieldText.lowered($0) }
-        let dropped = dropped.union(named)
+        let withheld = CacheControl.parse(headers.values("Cache-Control")).withheldFields
+        let dropped = dropped.union(named).union(withheld)
         var kept: [HeaderList.Field] = []
         var room = maxBytes
         for field in headers.fields where kept.count < maxFields {
             let name = FieldText.lowered(field.name)
             let size = field.name.utf8.count + field.value.utf8.count
-            guard !dropped.contains(name), !name.hasPrefix("larder-"), FieldText.isToken(name),
+            guard !dropped.contains(name), !isReplaced(name), FieldText.isToken(name),
                 FieldText.isValue(field.value), size <= room
             else { continue }
             kept.append(field)
             room -= size
         }
         return HeaderList(kept)
+    }
+
+    /// As `of`, and with the time of receipt where the response has not one usable `Date` (RFC 9110 §6.6.1).
+    static func dated(_ headers: HeaderList, at now: Timestamp) -> HeaderList {
+        var kept = of(headers)
+        let dates = kept.values("Date")
+        let isUsable = dates.count == 1 && HTTPDate.parse(dates[0], now: now) != nil
+        if !isUsable { kept.set("Date", HTTPDate.format(now)) }
+        return kept
+    }
+
+    private static func isReplaced(_ name: String) -> Bool {
+        name.hasPrefix("larder-") || name.hasPrefix("access-control-")
     }
 }

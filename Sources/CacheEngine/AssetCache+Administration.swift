@@ -44,6 +44,7 @@ extension AssetCache {
 
     /// Takes the asset away at once; soft: it must only be confirmed by the upstream before it is used again.
     package func deleteAsset(_ id: AssetID, isSoft: Bool) async throws(CacheError) {
+        context.refusals.forget(id)
         let asset = try await held(id)
         context.openAssets.release(asset)
         if isSoft {
@@ -123,6 +124,7 @@ extension AssetCache {
         }
         if isSoft { report.freedBytes = 0 }
         guard !isDryRun else { return report }
+        context.refusals.forgetAll()
         if isSoft {
             try await expireSoftly(chosen.map(\.id))
         } else {

@@ -68,7 +68,8 @@ extension AssetCache {
         _ asset: OpenAsset, _ generation: Generation, method: ProbeReport.Method, head: UpstreamHead
     ) throws(CacheError) -> ProbeReport {
         let known = asset.record
-        if let known, !generation.isSameRepresentation(as: known.generation, freshness: asset.freshness) {
+        let trust = asset.target.settings.trustValidators
+        if let known, !generation.isSameRepresentation(as: known.generation, trusting: trust) {
             var next = known
             next.generation = generation
             next.generation.number = known.generation.number + 1
@@ -90,7 +91,7 @@ extension AssetCache {
     private func expectation(of asset: OpenAsset, window: UpstreamRequest.Window) -> WindowExpectation {
         WindowExpectation(
             window: window, known: nil, now: context.wallClock.now(), freshness: asset.freshness,
-            path: asset.target.path)
+            trust: asset.target.settings.trustValidators, path: asset.target.path)
     }
 
     private func report(

@@ -23,8 +23,8 @@ struct AssetResolver: Sendable {
         let url = try upstream.parse(url: record.url)
         if record.origin == Origin.absoluteName { try origins.allow(url) }
         return AssetTarget(
-            id: record.id, key: record.key, originName: record.origin, settings: settings, url: url.text, path: url.path
-        )
+            id: record.id, key: record.key, originName: record.origin, settings: settings, url: url.text,
+            path: url.path, variant: record.variant)
     }
 
     /// The target of a record for whoever fetches nothing: its origin need not be mounted any more.
@@ -32,7 +32,7 @@ struct AssetResolver: Sendable {
         let settings = origins[record.origin]?.origin.settings ?? origins.absolute
         return AssetTarget(
             id: record.id, key: record.key, originName: record.origin, settings: settings, url: record.url,
-            path: record.url.withoutQuery)
+            path: record.url.withoutQuery, variant: record.variant)
     }
 
     private func absolute(_ text: String, key: String?) throws(CacheError) -> AssetTarget {

@@ -10,4 +10,31 @@ struct AssetTarget: Sendable {
     let url: String
     /// The path, for the type that its extension tells.
     let path: String
+    /// The reader's fields that choose this representation; sent upstream.
+    var variant: HeaderList = [:]
+    /// Whether nothing of what is fetched for it may be kept.
+    var keepsNothing = false
+}
+
+extension AssetTarget {
+    /// The representation that `fields` choose: an asset of its own, whose key is this one's with a digest behind it. No
+    /// fields: the one that is found at first.
+    func variant(_ fields: HeaderList) -> AssetTarget {
+        let base = variant.fields.isEmpty ? key : String(key.dropLast(Self.variantMarkBytes))
+        let text = fields.fields.map { "\($0.name):\($0.value)" }.joined(separator: "\n")
+        let key = fields.fields.isEmpty ? base : base + " " + AssetID(naming: text).description.prefix(16)
+        return AssetTarget(
+            id: AssetID(naming: key), key: key, originName: originName, settings: settings, url: url, path: path,
+            variant: fields)
+    }
+
+    /// A blank and 64 bits of SHA-256.
+    private static let variantMarkBytes = 17
+
+    /// The same, for a read that leaves no trace.
+    var unkept: AssetTarget {
+        var target = self
+        target.keepsNothing = true
+        return target
+    }
 }

@@ -11,6 +11,7 @@ struct EngineContext: Sendable {
     let counters: CacheCounters
     let diskThreads: DiskThreads
     let openAssets: OpenAssets
+    let refusals: RefusalShelf
     let wallClock: any WallClock
     let chance: any Chance
     let logger: Logger

@@ -15,7 +15,6 @@ final class FillTransfer: TransferDelegate {
         var isPrefetch = false
         /// What the body brings, once its head is judged good.
         var body: Body?
-        var upstreamStatus: Int?
     }
 
     private struct Body {
@@ -95,7 +94,6 @@ final class FillTransfer: TransferDelegate {
     // MARK: TransferDelegate
 
     func began(_ head: UpstreamHead) -> HeadVerdict {
-        state.withLock { $0.upstreamStatus = head.status }
         do {
             switch try asset.judge(head, for: wish, of: fill) {
             case .bytes(let range, let file):
@@ -129,13 +127,13 @@ final class FillTransfer: TransferDelegate {
     }
 
     func ended(_ end: TransferEnd) {
-        let (rest, status, isPrefetch, isShort) = state.withLock { state in
+        let (rest, isPrefetch, isShort) = state.withLock { state in
             let rest = state.reservation
             state.reservation = 0
             state.transfer = nil
             state.isOver = true
             let isShort = state.body.map { $0.position < $0.end ?? 0 } ?? false
-            return (rest, state.upstreamStatus, state.isPrefetch, isShort)
+            return (rest, state.isPrefetch, isShort)
         }
         context.space.release(rest)
         var error = end.error
@@ -144,7 +142,7 @@ final class FillTransfer: TransferDelegate {
         }
         context.counters.fillEnded(
             origin: asset.target.originName, isPrefetch: isPrefetch, end: end, error: error)
-        asset.ended(fill, error: error, upstreamStatus: status, after: retry)
+        asset.ended(fill, error: error, after: retry)
         context.openAssets.release(asset)
     }
 }

@@ -24,7 +24,10 @@ extension OpenAsset {
         switch wish {
         case .opening, .whole: break
         case .window:
-            if let strong = validators?.strong { request.headers.set("If-Range", strong) }
+            // Where other proofs are trusted, the answer is judged by them: its server may tag the same bytes differently.
+            if target.settings.trustValidators == .strong, let strong = validators?.strong {
+                request.headers.set("If-Range", strong)
+            }
         case .confirmation:
             if let tag = validators?.entityTag { request.headers.set("If-None-Match", tag.description) }
             if let date = validators?.lastModified { request.headers.set("If-Modified-Since", date) }
@@ -61,10 +64,9 @@ extension OpenAsset {
     }
 
     /// The fill is over; where it broke, what is begun in its place goes on from `retry`, what it went on from itself.
-    func ended(_ fill: FillLedger.FillID, error: CacheError?, upstreamStatus: Int?, after retry: FillRetry) {
+    func ended(_ fill: FillLedger.FillID, error: CacheError?, after retry: FillRetry) {
         let isOpen = change { state -> (Bool, [FillLedger.Action]) in
             state.fills[fill] = nil
-            state.upstreamStatus = upstreamStatus ?? state.upstreamStatus
             let wasOpen = state.ledger.length == nil
             guard let error else {
                 let actions = state.ledger.completed(fill)
@@ -79,7 +81,7 @@ extension OpenAsset {
     }
 
     /// The end of a body of unknown length was found.
-    private func recordLength() {
+    func recordLength() {
         let record = change { state -> (AssetRecord?, [FillLedger.Action]) in
             state.record?.generation.length = state.ledger.length
             return (state.file?.name == nil ? nil : state.record, [])
@@ -97,5 +99,16 @@ extension UpstreamRequest {
             originName: target.originName, timeouts: settings.timeouts, maxTransfers: settings.maxTransfers,
             originBytesPerSecond: settings.maxBytesPerSecond, priority: priority,
             allowPrivateAddresses: settings.allowPrivateAddresses, tls: settings.tls)
+        for field in target.variant.fields { headers.append(field.name, field.value) }
+    }
+}
+
+extension CacheError.Code {
+    /// Whether it tells of the upstream, and not of the request or the store.
+    var isOfUpstream: Bool {
+        switch self {
+        case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut, .upstreamRefused, .upstreamForbidden: true
+        default: false
+        }
     }
 }

@@ -13,12 +13,16 @@ extension OpenAsset {
         _ head: UpstreamHead, for wish: FillLedger.Wish, of fill: FillLedger.FillID
     ) throws(CacheError) -> Ruling {
         let expectation = expectation(for: wish)
+        change { state in
+            state.upstreamStatus = head.status
+            return ((), [])
+        }
         switch (HeadJudgement.judge(head, expecting: expectation), wish) {
         case (.window(_, let generation), .confirmation), (.whole(let generation), .confirmation):
             confirm(generation)
             return .nothing
         case (.window(let range, let generation), .opening)
-        where range != 0..<(generation.length ?? .max) && !generation.isJoinable(expectation.freshness):
+        where range != 0..<(generation.length ?? .max) && !generation.isJoinable(trusting: expectation.trust):
             confirm(generation)
             return .nothing
         case (.window(let range, let generation), _):
@@ -42,12 +46,36 @@ extension OpenAsset {
             throw CacheError(.assetChanged, "The asset has become empty.")
         case (.unsatisfiable(let length), .opening):
             throw CacheError(.rangeNotSatisfiable(length: length), "The range begins beyond the asset's end.")
+        case (.unsatisfiable(let length), .window(let range)) where foundEnd(length ?? range.lowerBound, by: range):
+            return .nothing
         case (.unsatisfiable, _):
             context.openAssets.forget(self)
             throw CacheError(.assetChanged, "The upstream no longer has the bytes it announced.")
         case (.refused(let error), _):
+            keepRefusal(head, of: wish, at: expectation.now)
             throw error
         }
+    }
+
+    /// Whether a refused window shows where an asset of unknown length ends: right behind the bytes on disk.
+    private func foundEnd(_ end: Int64, by range: ByteRange) -> Bool {
+        let isEnd = change { state -> (Bool, [FillLedger.Action]) in
+            let last = state.ledger.extents.run(containing: max(0, range.lowerBound - 1))?.upperBound
+            guard state.ledger.length == nil, end == range.lowerBound, last == end else { return (false, []) }
+            return (true, state.ledger.foundEnd(at: end))
+        }
+        if isEnd { recordLength() }
+        return isEnd
+    }
+
+    /// A refusal with a lifetime of its own is repeated unasked; what a window meets says nothing of the asset as a whole.
+    private func keepRefusal(_ head: UpstreamHead, of wish: FillLedger.Wish, at now: Timestamp) {
+        let target = target
+        guard wish.place == nil, !target.keepsNothing,
+            let freshness = StorePolicy.refusal(head, now: now, atMost: target.settings.negativeCaching)
+        else { return }
+        context.refusals.keep(
+            RefusalShelf.Refusal(status: head.status, receivedAt: now, freshness: freshness), of: id)
     }
 
     /// What is known already that the answer must agree with. While no byte is on disk there is nothing that bytes of
@@ -56,7 +84,8 @@ extension OpenAsset {
         let (target, record, isEmpty) = look { ($0.target, $0.record, $0.ledger.extents.isEmpty && $0.file == nil) }
         let known = wish == .whole && isEmpty ? nil : record?.generation
         return WindowExpectation(
-            window: wish.window, known: known, now: context.wallClock.now(), freshness: freshness, path: target.path)
+            window: wish.window, known: known, now: context.wallClock.now(), freshness: freshness,
+            trust: target.settings.trustValidators, path: target.path)
     }
 
     /// How long answers are used: the administrator's word on the asset, on the origin, or the upstream's.
@@ -91,9 +120,9 @@ extension OpenAsset {
         guard let (record, file) = adopted else {
             throw CacheError(.assetChanged, "The asset was superseded or removed before its bytes came.")
         }
+        context.refusals.forget(id)
         if file.name == nil {
-            context.openAssets.detach(self)
-            context.commits.discard(id)
+            dropTraces()
         } else if present == nil, file === made {
             context.commits.began(record, file: file)
         } else {
@@ -103,7 +132,7 @@ extension OpenAsset {
     }
 
     private func makeFile(for generation: Generation) throws(CacheError) -> SparseFile {
-        generation.isStorable
+        generation.isStorable && !target.keepsNothing
             ? try context.store.createFile(asset: id, generation: generation.number)
             : try context.store.createTransient()
     }
@@ -112,15 +141,25 @@ extension OpenAsset {
     /// removed meanwhile: what it says is over.
     func confirm(_ generation: Generation) {
         let isNew = record == nil
-        let isSequential = !generation.isJoinable(freshness)
+        let isSequential = !generation.isJoinable(trusting: target.settings.trustValidators)
         let confirmed = change { state -> (AssetRecord?, [FillLedger.Action]) in
             guard state.ending == nil else { return (nil, []) }
             let record = state.describe(generation, id: id, at: context.wallClock.now())
             return (record, state.ledger.confirmed(length: generation.length, isSequential: isSequential))
         }
-        guard let record = confirmed else { return }
+        guard let record = confirmed, !target.keepsNothing else { return }
+        context.refusals.forget(id)
         guard generation.isStorable else { return context.commits.discard(id) }
         if isNew { context.commits.began(record, file: nil) } else { context.commits.refreshed(record) }
+    }
+}
+
+extension OpenAsset {
+    /// What must not be kept goes with its readers. A read that leaves no trace leaves what was kept before as it is.
+    private func dropTraces() {
+        guard !target.keepsNothing else { return }
+        context.openAssets.detach(self)
+        context.commits.discard(id)
     }
 }
 
@@ -131,7 +170,7 @@ extension OpenAsset.State {
             record
             ?? AssetRecord(
                 id: id, key: target.key, origin: target.originName, url: target.url, generation: generation,
-                createdAt: now, lastAccessAt: now)
+                createdAt: now, lastAccessAt: now, variant: target.variant)
         let number = max(next.generation.number, generation.number)
         next.generation = generation
         next.generation.number = number
@@ -155,12 +194,6 @@ extension Generation {
         var next = self
         next.number = known.number + 1
         return next
-    }
-
-    /// Whether windows of it may be put together (RFC 9111 §3.4). Where not, its bytes come in one transfer from the first
-    /// on, since nothing proves that two windows belong together.
-    func isJoinable(_ freshness: OriginSettings.Freshness) -> Bool {
-        isSameRepresentation(as: self, freshness: freshness)
     }
 }
 

@@ -23,6 +23,7 @@ final class OpenAsset: Sendable {
         var lastFailure: CacheError?
         /// How fills begin that the present change starts.
         var retry = FillRetry()
+        /// The status of the upstream's latest answer.
         var upstreamStatus: Int?
         var diskBytes: Int64 = 0
     }
@@ -50,8 +51,7 @@ final class OpenAsset: Sendable {
     init(target: AssetTarget, record: AssetRecord, extents: ByteRangeSet, file: SparseFile?, context: EngineContext) {
         id = target.id
         self.context = context
-        let freshness = record.ttl.map { .ttl($0) } ?? target.settings.freshness
-        let isJoinable = record.generation.isJoinable(freshness)
+        let isJoinable = record.generation.isJoinable(trusting: target.settings.trustValidators)
         let ledger = FillLedger(
             settings: target.settings.fillSettings, length: record.generation.length,
             acceptsRanges: isJoinable ? record.generation.acceptsRanges : false, extents: extents)
@@ -158,6 +158,11 @@ final class OpenAsset: Sendable {
             throw CacheError(.internal, "A wait ended in an unexpected way.", cause: error)
         }
         if Task.isCancelled { throw CacheError(.cancelled, "The reader gave up.") }
+    }
+
+    /// Begins to confirm the generation for nobody in particular, if that is not under way.
+    func confirmBehind() {
+        change { ((), $0.ledger.confirmBehind()) }
     }
 
     // MARK: Ending

@@ -17,7 +17,8 @@ struct AssetRow {
             createdAt: Timestamp(milliseconds: row["created_at"]),
             lastAccessAt: Timestamp(milliseconds: row["last_access_at"]), hits: row["hits"],
             isPinned: row["is_pinned"], tags: try RowCoding.value(json: row["tags"]),
-            ttl: (row["ttl"] as Int64?).map { .milliseconds($0) })
+            ttl: (row["ttl"] as Int64?).map { .milliseconds($0) },
+            variant: try (row["sealed_variant"] as Data?).map { try RowCoding.headers(json: secrets.open($0)) } ?? [:])
         file = (row["file_serial"] as Int64?).map {
             FileName(asset: id, generation: generation.number, serial: $0)
         }
@@ -49,6 +50,7 @@ struct AssetRow {
             "file_serial": serial, "created_at": record.createdAt.milliseconds,
             "last_access_at": record.lastAccessAt.milliseconds, "hits": record.hits, "is_pinned": record.isPinned,
             "tags": try RowCoding.json(record.tags), "ttl": record.ttl?.wholeMilliseconds,
+            "sealed_variant": record.variant.fields.isEmpty ? nil : try secrets.seal(RowCoding.json(record.variant)),
         ]
         return asset &+ [
             "generation": generation.number, "length": generation.length, "content_type": generation.contentType,
@@ -67,12 +69,13 @@ struct AssetRow {
         INSERT INTO assets (
             id, key, origin, sealed_url, clear_url, generation, file_serial, length, content_type,
             content_type_from, entity_tag, last_modified, last_modified_is_strong, accepts_ranges, headers, received_at,
-            initial_age, fresh_until, is_storable, created_at, last_access_at, hits, is_pinned, tags, ttl
+            initial_age, fresh_until, is_storable, created_at, last_access_at, hits, is_pinned, tags, ttl,
+            sealed_variant
         ) VALUES (
             :id, :key, :origin, :sealed_url, :clear_url, :generation, :file_serial, :length,
             :content_type, :content_type_from, :entity_tag, :last_modified, :last_modified_is_strong, :accepts_ranges,
             :headers, :received_at, :initial_age, :fresh_until, :is_storable, :created_at, :last_access_at, :hits,
-            :is_pinned, :tags, :ttl
+            :is_pinned, :tags, :ttl, :sealed_variant
         )
         """
 

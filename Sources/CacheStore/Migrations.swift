@@ -3,7 +3,7 @@ import GRDB
 /// How a catalog of any earlier version becomes one of this version: SQL text that is never changed once released.
 enum Migrations {
     /// Name and text, in the order of use.
-    static let all: [(name: String, sql: String)] = [("v1", v1)]
+    static let all: [(name: String, sql: String)] = [("v1", v1), ("v2", v2)]
 
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
@@ -127,5 +127,10 @@ enum Migrations {
             name TEXT PRIMARY KEY NOT NULL,
             counters TEXT NOT NULL
         ) STRICT, WITHOUT ROWID;
+        """
+
+    /// Variants of an asset: the readers' fields they were chosen by, a sealed list.
+    private static let v2 = """
+        ALTER TABLE assets ADD COLUMN sealed_variant BLOB;
         """
 }

@@ -44,10 +44,18 @@ import Testing
         #expect(CacheControl.parse([text]) == CacheControl())
     }
 
-    @Test func takesQualifiedFormsForPlainOnes() {
-        let control = CacheControl.parse(["private=\"x-a, x-b\", no-cache=\"set-cookie\""])
+    @Test func aQualifiedFormWithholdsTheFieldsItNames() {
+        let control = CacheControl.parse(["private=\"X-A, x-b\", no-cache=set-cookie"])
 
-        #expect(control.isPrivate)
-        #expect(control.noCache)
+        #expect(!control.isPrivate && !control.noCache)
+        #expect(control.withheldFields == ["x-a", "x-b", "set-cookie"])
+    }
+
+    @Test(arguments: ["private=\"\", no-cache=", "private=\" \", no-cache=\"a b\"", "private=\"@\", no-cache=\";\""])
+    func aQualifiedFormThatNamesNothingIsAPlainOne(text: String) {
+        let control = CacheControl.parse([text])
+
+        #expect(control.isPrivate && control.noCache)
+        #expect(control.withheldFields.isEmpty)
     }
 }

@@ -15,33 +15,40 @@ import Testing
             receivedAt: now)
     }
 
-    /// What is new, what is known, whether they are joined on their own word, and whether under the administrator's.
-    private static let pairs: [(Generation, Generation, respect: Bool, vouched: Bool)] = [
-        (generation("\"a\""), generation("\"a\""), true, true),
-        (generation("\"a\""), generation("\"b\""), false, false),
-        (generation("\"a\"", length: nil), generation("\"a\""), true, true),
-        (generation("\"a\"", length: 999), generation("\"a\""), false, false),
-        (generation("\"a\"", date: date, strong: true), generation("\"b\"", date: date, strong: true), false, false),
-        (generation(date: date, strong: true), generation("\"a\"", date: date, strong: true), true, true),
-        (generation(date: date, strong: true), generation(date: date, strong: true), true, true),
-        (generation(date: date, strong: true), generation(date: date), false, true),
-        (generation(date: date), generation(date: date), false, true),
-        (generation(date: date, length: nil), generation(date: date), false, false),
-        (generation("W/\"a\""), generation("W/\"a\""), false, true),
-        (generation("W/\"a\""), generation("W/\"b\""), false, false),
-        (generation("W/\"a\""), generation("\"a\""), false, false),
-        (generation("W/\"a\"", date: date, strong: true), generation("W/\"a\"", date: date, strong: true), true, true),
-        (generation("W/\"a\"", date: date), generation("W/\"a\""), false, false),
-        (generation(), generation(), false, false),
-        (generation("\"a\""), generation(), false, false),
+    /// What is new, what is known, and whether they are joined as each kind of trust says.
+    private static let pairs: [(Generation, Generation, strong: Bool, length: Bool, immutable: Bool)] = [
+        (generation("\"a\""), generation("\"a\""), true, true, true),
+        (generation("\"a\""), generation("\"b\""), false, false, true),
+        (generation("\"a\"", length: nil), generation("\"a\""), true, true, true),
+        (generation("\"a\"", length: 999), generation("\"a\""), false, false, false),
+        (
+            generation("\"a\"", date: date, strong: true), generation("\"b\"", date: date, strong: true), false, true,
+            true
+        ),
+        (generation(date: date, strong: true), generation("\"a\"", date: date, strong: true), true, true, true),
+        (generation(date: date, strong: true), generation(date: date, strong: true), true, true, true),
+        (generation(date: date, strong: true), generation(date: date), false, true, true),
+        (generation(date: date), generation(date: date), false, true, true),
+        (generation(date: date, length: nil), generation(date: date), false, false, true),
+        (generation("\"a\"", date: date), generation("\"b\"", date: date, length: 999), false, false, false),
+        (generation("W/\"a\""), generation("W/\"a\""), false, false, true),
+        (generation("W/\"a\""), generation("\"a\""), false, false, true),
+        (
+            generation("W/\"a\"", date: date, strong: true), generation("W/\"a\"", date: date, strong: true), true,
+            true, true
+        ),
+        (generation("W/\"a\"", date: date), generation("W/\"a\""), false, false, true),
+        (generation(), generation(), false, false, true),
+        (generation("\"a\""), generation(), false, false, true),
     ]
 
     @Test(arguments: pairs.indices)
-    func joinsOnlyWhatIsProvedOrVouchedFor(index: Int) {
-        let (new, known, respect, vouched) = Self.pairs[index]
+    func joinsOnlyWhatIsProvedOrTrusted(index: Int) {
+        let (new, known, strong, length, immutable) = Self.pairs[index]
 
-        #expect(new.isSameRepresentation(as: known, freshness: .respect) == respect)
-        #expect(new.isSameRepresentation(as: known, freshness: .ttl(.seconds(60))) == vouched)
+        #expect(new.isSameRepresentation(as: known, trusting: .strong) == strong)
+        #expect(new.isSameRepresentation(as: known, trusting: .lengthAndLastModified) == length)
+        #expect(new.isSameRepresentation(as: known, trusting: .immutable) == immutable)
     }
 
     @Test(

@@ -5,6 +5,7 @@ import Testing
     @Test func keepsEndToEndFieldsInOrder() {
         let headers: HeaderList = [
             "X-B": "1", "Content-Disposition": "inline", "X-A": "2", "x-b": "3", "Cache-Control": "max-age=1",
+            "Date": "Sun, 06 Nov 1994 08:49:37 GMT", "Via": "1.1 edge", "Cache-Status": "edge;hit",
         ]
 
         #expect(StoredHeaders.of(headers) == headers)
@@ -12,9 +13,9 @@ import Testing
 
     @Test(arguments: [
         "Connection", "Keep-Alive", "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade", "Set-Cookie",
-        "Age",
-        "Date", "Content-Length", "Content-Range", "Accept-Ranges", "ETag", "Last-Modified", "Content-Type", "Via",
-        "Cache-Status", "set-cookie", "Larder-Asset-Id", "Strict-Transport-Security", "X-Request-Id", "bad name", "",
+        "Age", "Content-Length", "Content-Range", "Accept-Ranges", "ETag", "Last-Modified", "Content-Type",
+        "Access-Control-Allow-Origin", "set-cookie", "Larder-Asset-Id", "Strict-Transport-Security", "X-Request-Id",
+        "bad name", "",
     ])
     func dropsWhatIsNotTheContents(name: String) {
         #expect(StoredHeaders.of(HeaderList([.init(name, "x"), .init("X-Kept", "1")])) == ["X-Kept": "1"])
@@ -24,13 +25,20 @@ import Testing
         #expect(StoredHeaders.of(["X-Hop": "1", "Connection": "close, x-hop", "X-Kept": "1"]) == ["X-Kept": "1"])
     }
 
+    @Test func dropsWhatAQualifiedDirectiveNames() {
+        let headers: HeaderList = [
+            "Cache-Control": "no-cache=\"X-User, x-seen\", private=X-Own", "X-Own": "1", "X-User": "1",
+        ]
+        #expect(StoredHeaders.of(headers).fields.map(\.name) == ["Cache-Control"])
+    }
+
     @Test(arguments: ["a\r\nX-Injected: 1", "a\u{0}", "a\u{7F}"])
     func dropsValuesThatWouldBreakAHead(value: String) {
         #expect(StoredHeaders.of(["X-A": value]) == [:])
     }
 
     @Test func keepsNoMoreThanTheLimits() {
-        let many = HeaderList((0..<100).map { .init("X-\($0)", "1") })
+        let many = HeaderList((0..<300).map { .init("X-\($0)", "1") })
         #expect(StoredHeaders.of(many).fields == Array(many.fields.prefix(StoredHeaders.maxFields)))
 
         let large = HeaderList([

@@ -1,0 +1,287 @@
+package import CacheCore
+import CacheStore
+
+/// What one read goes by, from its first try to its last.
+private struct ReadAttempt: Sendable {
+    let request: ContentRequest
+    let directives: RequestDirectives
+    /// When the request came: what the upstream has said since then needs no confirmation.
+    let began: Timestamp
+    let limit: Duration
+    /// Why the upstream is asked, where that shows before the bytes are looked for.
+    var forwarding: ReadOutcome.Forwarding?
+}
+
+/// What opening an asset for a reader comes to.
+private enum Opening {
+    case read(ContentRead)
+    /// The reader's fields choose this one instead.
+    case variant(AssetTarget)
+}
+
+/// How an asset stood when a reader came.
+private struct Standing: Sendable {
+    let isKnown: Bool
+    let isSettling: Bool
+    /// Nil where it is not known.
+    let use: StoredUse?
+    let rules: UseRules
+
+    var mustConfirm: Bool { use == .confirm || use == .confirmOnRequest }
+}
+
+extension AssetCache {
+    /// Reads content: the plan of the answer, with its first byte at hand.
+    ///
+    /// Throws what the answer's status must tell; `.upstreamTimedOut(.read)` where the first byte took longer than
+    /// `options.timeout`, or the origin's own limit.
+    package func read(
+        _ reference: AssetReference, request: ContentRequest, options: ReadOptions = ReadOptions()
+    ) async throws(ReadFailure) -> ContentRead {
+        let target: AssetTarget
+        do { target = try await resolve(reference) } catch { throw ReadFailure(error) }
+        let attempt = ReadAttempt(
+            request: request,
+            directives: target.settings.requestDirectives ? RequestDirectives(request.headers) : RequestDirectives(),
+            began: context.wallClock.now(), limit: options.timeout ?? target.settings.readTimeout)
+        if let refusal = keptRefusal(of: target, attempt) { throw refusal }
+        do {
+            return try await withDeadline(attempt.limit, .read, clock: clock) {
+                [self] () async throws(CacheError) in try await begin(target, attempt)
+            }
+        } catch {
+            context.counters.answered(.error, origin: target.originName)
+            if error.code == .cancelled { context.counters.clientAborted(origin: target.originName) }
+            throw failure(error, of: target)
+        }
+    }
+
+    /// Begins anew where the asset turns out to be another one before its first byte was sent, or the reader's fields
+    /// choose another representation of it.
+    private func begin(_ target: AssetTarget, _ attempt: ReadAttempt) async throws(CacheError) -> ContentRead {
+        var (target, attempt) = (target, attempt)
+        for _ in 0..<4 {
+            let asset = try await openToServe(target, attempt)
+            do {
+                switch try await begin(asset, attempt) {
+                case .read(let read): return read
+                case .variant(let variant):
+                    target = variant
+                    attempt.forwarding = .varyMiss
+                }
+            } catch {
+                guard error.code == .assetChanged else { throw error }
+                attempt.forwarding = attempt.forwarding ?? .stale
+            }
+        }
+        throw CacheError(.assetChanged, "The upstream gave the asset another face with every request.")
+    }
+
+    /// The asset, held; one that leaves no trace where the reader forbids to keep what must be fetched for it.
+    private func openToServe(
+        _ target: AssetTarget, _ attempt: ReadAttempt
+    ) async throws(CacheError) -> OpenAsset {
+        let asset = try await open(target)
+        guard attempt.directives.noStore || attempt.directives.onlyIfCached, !isServedUnasked(asset, attempt) else {
+            return asset
+        }
+        context.openAssets.release(asset)
+        guard !attempt.directives.onlyIfCached else {
+            throw CacheError(
+                .notCached, "Not all of it is here and fresh, and the request forbids to ask the upstream.")
+        }
+        let unkept = OpenAsset(target: target.unkept, context: context)
+        context.openAssets.retain(unkept)
+        return unkept
+    }
+
+    /// Whether the answer can be given from what is on disk, without a word to the upstream.
+    private func isServedUnasked(_ asset: OpenAsset, _ attempt: ReadAttempt) -> Bool {
+        guard let generation = asset.record?.generation, !standing(of: asset, attempt).mustConfirm else { return false }
+        let needed = plan(attempt.request, generation, of: asset).neededRanges
+        let cached = asset.look { $0.ledger.lookUp(needed) }.cached
+        return cached.byteCount == needed.reduce(0) { $0 + $1.length }
+    }
+
+    /// The asset that the reader's fields choose instead of this one (RFC 9111 §4.1); nil where it is the right one, or
+    /// not known yet.
+    private func chosenVariant(of asset: OpenAsset, _ attempt: ReadAttempt) -> AssetTarget? {
+        guard let generation = asset.record?.generation else { return nil }
+        let target = asset.target
+        let fields = Variation.fields(
+            of: attempt.request.headers, chosenBy: generation.headers, ignoring: target.settings.ignoreVary)
+        return fields == target.variant ? nil : target.variant(fields)
+    }
+
+    private func standing(of asset: OpenAsset, _ attempt: ReadAttempt) -> Standing {
+        let (record, isSettling) = asset.look { ($0.record, !$0.fills.isEmpty) }
+        let rules = UseRules(
+            freshness: asset.freshness, staleIfError: asset.target.settings.staleIfError,
+            directives: attempt.directives)
+        let use = record.map { record in
+            record.generation.receivedAt >= attempt.began
+                ? StoredUse.fresh : record.generation.use(at: attempt.began, under: rules)
+        }
+        return Standing(isKnown: record != nil, isSettling: isSettling, use: use, rules: rules)
+    }
+
+    /// Takes over the hold on `asset`.
+    private func begin(_ asset: OpenAsset, _ attempt: ReadAttempt) async throws(CacheError) -> Opening {
+        var standing = standing(of: asset, attempt)
+        var reader: FillLedger.ReaderID?
+        do {
+            if let variant = chosenVariant(of: asset, attempt) {
+                context.openAssets.release(asset)
+                return .variant(variant)
+            }
+            if standing.use == .staleWhileRevalidate { asset.confirmBehind() }
+            let joined = try await joinOrServeStale(asset, attempt, &standing)
+            reader = joined
+            if let variant = chosenVariant(of: asset, attempt) {
+                asset.leave(joined)
+                context.openAssets.release(asset)
+                return .variant(variant)
+            }
+            return .read(try await answer(attempt, from: asset, to: joined, standing))
+        } catch {
+            if let reader { asset.leave(reader) }
+            context.openAssets.release(asset)
+            throw error
+        }
+    }
+
+    /// Where the upstream fails to confirm, a stale answer stands in if it may (RFC 5861 §4).
+    private func joinOrServeStale(
+        _ asset: OpenAsset, _ attempt: ReadAttempt, _ standing: inout Standing
+    ) async throws(CacheError) -> FillLedger.ReaderID {
+        do {
+            return try await described(asset, attempt, standing)
+        } catch {
+            guard standing.mustConfirm, error.code.isUpstreamFailure, let generation = asset.record?.generation,
+                generation.servesErrors(at: attempt.began, under: standing.rules)
+            else { throw error }
+            standing = Standing(isKnown: true, isSettling: false, use: .stale, rules: standing.rules)
+            return try await described(asset, attempt, standing)
+        }
+    }
+
+    /// Joins, and waits until the asset is described, and confirmed where it must be. Where a stale answer may stand in,
+    /// the confirmation has half of the read's time.
+    private func described(
+        _ asset: OpenAsset, _ attempt: ReadAttempt, _ standing: Standing
+    ) async throws(CacheError) -> FillLedger.ReaderID {
+        let reader = try asset.join(
+            opening: attempt.request.openingWindow, priority: .live, mustConfirm: standing.mustConfirm)
+        do {
+            let generation = asset.record?.generation
+            if standing.mustConfirm, generation?.servesErrors(at: attempt.began, under: standing.rules) == true {
+                _ = try await withDeadline(attempt.limit / 2, .read, clock: clock) {
+                    () async throws(CacheError) in try await asset.settle(reader)
+                }
+            } else {
+                _ = try await asset.settle(reader)
+            }
+            return reader
+        } catch {
+            asset.leave(reader)
+            throw error
+        }
+    }
+
+    /// Plans the answer and waits for its first byte, so that failures before it are still told by the status. Where the
+    /// asset's end is found meanwhile the plan is made anew.
+    private func answer(
+        _ attempt: ReadAttempt, from asset: OpenAsset, to reader: FillLedger.ReaderID, _ standing: Standing
+    ) async throws(CacheError) -> ContentRead {
+        while true {
+            let now = context.wallClock.now()
+            let generation = asset.record?.generation ?? Generation(receivedAt: now)
+            let plan = plan(attempt.request, generation, of: asset)
+            let found = asset.look { $0.ledger.lookUp(plan.neededRanges) }
+            if let first = plan.neededRanges.first {
+                asset.want(first, by: reader)
+                _ = try await asset.settle(reader)
+                guard asset.look({ $0.ledger.length }) == generation.length else {
+                    asset.recordLength()
+                    continue
+                }
+            }
+            let cached = standing.isKnown ? found.cached : ByteRangeSet()
+            var outcome = outcome(attempt, plan, generation, cached: cached, standing, keeps: asset.target)
+            let isMissing = cached.byteCount < plan.neededRanges.reduce(0) { $0 + $1.length }
+            outcome.isCollapsed = isMissing && (standing.isKnown ? found.isJoining : standing.isSettling)
+            if outcome.forwarding != nil { outcome.upstreamStatus = asset.look { $0.upstreamStatus } }
+            outcome.timeToLive = generation.freshUntil.map { $0.since(now) }
+            let age = standing.isKnown ? generation.age(at: now) : generation.initialAge
+            let hasAge = standing.isKnown || age >= .seconds(1)
+            return ContentRead(
+                asset: asset, reader: reader, plan: plan, outcome: outcome, age: hasAge ? age : nil,
+                cachedBefore: cached)
+        }
+    }
+
+    private func plan(_ request: ContentRequest, _ generation: Generation, of asset: OpenAsset) -> ContentPlan {
+        ContentPlan.make(
+            request, generation: generation, now: context.wallClock.now(),
+            unknownLength: asset.target.settings.unknownLength, boundary: context.chance.identifier())
+    }
+
+    private func outcome(
+        _ attempt: ReadAttempt, _ plan: ContentPlan, _ generation: Generation, cached: ByteRangeSet,
+        _ standing: Standing, keeps target: AssetTarget
+    ) -> ReadOutcome {
+        guard generation.isStorable, !target.keepsNothing else {
+            return ReadOutcome(requestClass: .bypass, forwarding: .bypass)
+        }
+        let wanted = plan.neededRanges.reduce(0) { $0 + $1.length }
+        guard standing.isKnown, cached.byteCount == wanted || wanted == 0 else {
+            let isPartial = cached.byteCount > 0
+            return ReadOutcome(
+                requestClass: isPartial ? .partial : .miss,
+                forwarding: isPartial ? .partial : attempt.forwarding ?? .miss, isStored: true)
+        }
+        switch standing.use {
+        case .confirm: return ReadOutcome(requestClass: .revalidated, forwarding: .stale)
+        case .confirmOnRequest: return ReadOutcome(requestClass: .revalidated, forwarding: .request)
+        case .stale, .staleWhileRevalidate: return ReadOutcome(requestClass: .stale, detail: "stale")
+        case .fresh, nil: return ReadOutcome(requestClass: .hit)
+        }
+    }
+
+    // MARK: Failures
+
+    /// The refusal that is repeated unasked, if there is one, counted.
+    private func keptRefusal(of target: AssetTarget, _ attempt: ReadAttempt) -> ReadFailure? {
+        let asked = attempt.directives
+        guard let refusal = context.refusals[target.id], let left = refusal.timeToLive(at: attempt.began),
+            !asked.noCache, asked.maxAge.map({ refusal.age(at: attempt.began) <= $0 }) ?? true
+        else { return nil }
+        context.counters.answered(.negative, origin: target.originName)
+        let error = CacheError(
+            .upstreamRefused(status: refusal.status), "The upstream answered with status \(refusal.status).")
+        let outcome = ReadOutcome(requestClass: .negative, timeToLive: left, detail: "negative")
+        return ReadFailure(error, outcome: outcome, age: refusal.age(at: attempt.began))
+    }
+
+    private func failure(_ error: CacheError, of target: AssetTarget) -> ReadFailure {
+        var failure = ReadFailure(error)
+        guard error.code.isOfUpstream else { return failure }
+        let asset = context.openAssets.acquire(target.id)
+        defer { if let asset { context.openAssets.release(asset) } }
+        failure.outcome.forwarding = asset?.record == nil ? .miss : .stale
+        if case .upstreamRefused(let status) = error.code { failure.outcome.upstreamStatus = status }
+        return failure
+    }
+}
+
+extension ContentRequest {
+    /// What the first upstream request for an unknown asset asks for: the beginning of the first range wanted.
+    var openingWindow: UpstreamRequest.Window {
+        let first = FillLedger.Settings().firstWindowBytes
+        if isHead { return .closed(0..<1) }
+        guard case .ranges(let specs) = RangeHeader.parse(headers.combined("Range")), let spec = specs.first else {
+            return .closed(0..<first)
+        }
+        return spec.opening(limit: first)
+    }
+}
