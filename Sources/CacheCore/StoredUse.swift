@@ -92,7 +92,7 @@ extension CacheError.Code {
     package var isUpstreamFailure: Bool {
         switch self {
         case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut: true
-        case .upstreamRefused(let status): [500, 502, 503, 504].contains(status)
+        case .upstreamRefused(let status, _): [500, 502, 503, 504].contains(status)
         default: false
         }
     }

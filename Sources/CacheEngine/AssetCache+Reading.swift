@@ -269,7 +269,7 @@ extension AssetCache {
         let asset = context.openAssets.acquire(target.id)
         defer { if let asset { context.openAssets.release(asset) } }
         failure.outcome.forwarding = asset?.record == nil ? .miss : .stale
-        if case .upstreamRefused(let status) = error.code { failure.outcome.upstreamStatus = status }
+        if case .upstreamRefused(let status, _) = error.code { failure.outcome.upstreamStatus = status }
         return failure
     }
 }
