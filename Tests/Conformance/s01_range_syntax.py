@@ -8,7 +8,7 @@ ignored or refused (§14.2); Larder ignores it. An unknown unit must be ignored.
 import random
 import re
 
-from harness import LAST_MODIFIED, asset, check, table
+from harness import LAST_MODIFIED, Answer, asset, check, table
 
 SECTION = (1, "Range syntax")
 BOTH = ("cold", "warm")
@@ -155,6 +155,12 @@ def invalid(t, value):
     expect_whole(t, t.get(range=value))
 
 
+@check("an empty Range is ignored", rfc="9110 §14.2", states=BOTH)
+def empty_field(t):
+    t.upstream(asset(SIZE))
+    expect_whole(t, t.get(range=""))
+
+
 @table(
     "an unknown unit is ignored", rfc="9110 §14.2", states=BOTH,
     rows=["items=0-9", "seconds=1-2", "byte=0-9", "bytess=0-9", "none=0-9", "x-bytes=0-9"],
@@ -242,6 +248,57 @@ def bigger(t, value, first, last):
 def beyond_bigger(t, value):
     t.upstream(asset(BIG))
     expect_unsatisfiable(t, t.get(range=value), size=BIG)
+
+
+@table(
+    "a range beyond what 32 bits count", rfc="9110 §14.1.2", larder_only=True,
+    rows=[
+        ("bytes=2147483640-2147483660", 2_147_483_640, 2_147_483_660),
+        ("bytes=4294967290-4294967310", 4_294_967_290, 4_294_967_310),
+        ("bytes=4294967296-4294967296", 4_294_967_296, 4_294_967_296),
+        ("bytes=6000000000000-", 6_000_000_000_000, 6_000_000_000_999),
+        ("bytes=-1000", 6_000_000_000_000, 6_000_000_000_999),
+        ("bytes=6000000000990-99999999999999999999", 6_000_000_000_990, 6_000_000_000_999),
+    ],
+)  # fmt: skip
+def huge(t, value, first, last):
+    size = 6_000_000_001_000
+    served = asset(size)
+
+    def handler(request, connection):
+        run = served.run(request) if request.method == "GET" else (0, 0)
+        if run is None or run[1] - run[0] > 16 << 20:
+            t.own.faults.append(f"the upstream was asked for {request.range or 'the whole'}")
+            connection.close()
+        elif request.method == "HEAD":
+            connection.answer(Answer(200, [("Content-Length", str(size)), ("ETag", '"v1"')]))
+        else:
+            served(request, connection)
+
+    t.upstream(handler)
+    for _ in range(2):
+        expect_partial(t, t.get(range=value), first, last, size=size)
+
+
+@table(
+    "a range of an upstream that knows none", rfc="9110 §14.2, §15.3.7", states=BOTH,
+    rows=[("bytes=0-0", 0, 0), ("bytes=0-", 0, 999), ("bytes=500-2000", 500, 999), ("bytes=-10", 990, 999),
+          ("bytes=999-", 999, 999)],
+)  # fmt: skip
+def upstream_without_ranges(t, value, first, last):
+    t.upstream(asset(SIZE, ranges=False))
+    expect_partial(t, t.get(range=value), first, last)
+    t.expect(t.get(), 200, body=t.bytes(0, SIZE))
+
+
+@table(
+    "an unsatisfiable range of an upstream that knows none", rfc="9110 §15.5.17", states=BOTH,
+    rows=["bytes=1000-", "bytes=-0", "bytes=99999999999999999999-"],
+)  # fmt: skip
+def unsatisfiable_without_ranges(t, value):
+    t.upstream(asset(SIZE, ranges=False))
+    expect_unsatisfiable(t, t.get(range=value))
+    t.expect(t.get(), 200, body=t.bytes(0, SIZE))
 
 
 @check("the same range is the same cold and warm", rfc="9110 §15.3.7")

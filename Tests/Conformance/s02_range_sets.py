@@ -259,6 +259,13 @@ def partly_cached(t):
     expect_whole(t, t.get())
 
 
+@check("a set of an upstream that knows no ranges", rfc="9110 §15.3.7.2", states=BOTH)
+def upstream_without_ranges(t):
+    t.upstream(asset(SIZE, ranges=False))
+    expect_parts(t, t.get(range="bytes=5000-5009,0-9,-5"), (5000, 5009), (0, 9), (9995, 9999))
+    expect_one(t, t.get(range="bytes=20000-,5-9"), 5, 9)
+
+
 @check("a set of a bigger asset", rfc="9110 §15.3.7.2", states=BOTH)
 def bigger(t):
     t.upstream(asset(3_000_000))

@@ -314,6 +314,55 @@ def order(t, _, headers, status):
     ask(t, status, headers)
 
 
+@table(
+    "conditions where nothing may be stored", rfc="9110 §13.2.2, 9111 §3",
+    rows=[
+        ("If-None-Match", {"If-None-Match": '"v1"'}, 304),
+        ("If-None-Match other", {"If-None-Match": '"v2"'}, 200),
+        ("If-Modified-Since", {"If-Modified-Since": LATER}, 304),
+        ("If-Match other", {"If-Match": '"v2"'}, 412),
+        ("Range", {"Range": "bytes=0-9"}, 206),
+        ("If-Range", {"Range": "bytes=0-9", "If-Range": '"v1"'}, 206),
+        ("If-Range other", {"Range": "bytes=0-9", "If-Range": '"v2"'}, 200),
+        ("Range beyond", {"Range": "bytes=5000-"}, 416),
+    ],
+)  # fmt: skip
+def no_store(t, _, headers, status):
+    t.upstream(asset(SIZE, cache_control="no-store"))
+    for _ in range(2):
+        ask(t, status, headers)
+
+
+@table(
+    "conditions where a part is cached", rfc="9110 §13.2.2",
+    rows=[
+        ("If-None-Match", {"If-None-Match": '"v1"'}, 304),
+        ("If-None-Match other", {"If-None-Match": '"v2"'}, 200),
+        ("If-Modified-Since", {"If-Modified-Since": LATER}, 304),
+        ("If-Modified-Since earlier", {"If-Modified-Since": EARLIER}, 200),
+        ("If-Match other", {"If-Match": '"v2"'}, 412),
+        ("If-Range", {"Range": "bytes=0-9", "If-Range": '"v1"'}, 206),
+        ("If-Range other", {"Range": "bytes=0-9", "If-Range": '"v2"'}, 200),
+        ("If-Range weak", {"Range": "bytes=0-9", "If-Range": 'W/"v1"'}, 200),
+        ("If-None-Match and a range beyond", {"If-None-Match": '"v1"', "Range": "bytes=5000-"}, 304),
+        ("If-Range other and a range beyond", {"If-Range": '"v2"', "Range": "bytes=5000-"}, 200),
+    ],
+)  # fmt: skip
+def partly_cached(t, _, headers, status):
+    t.upstream(asset(SIZE))
+    t.expect(t.get(range="bytes=500-599"), 206, body=t.bytes(500, 600))
+    ask(t, status, headers)
+
+
+@check("If-Range holds for a set of ranges", rfc="9110 §13.1.5", states=BOTH)
+def if_range_and_set(t):
+    t.upstream(asset(SIZE))
+    response = t.get(range="bytes=0-9,20-29", headers={"If-Range": '"v1"'})
+    t.expect(response, 206)
+    if [part.body for part in response.parts()] != [t.bytes(0, 10), t.bytes(20, 30)]:
+        t.fail(f"{response}: the parts")
+
+
 @check("a 304 has the fields that a 200 would have", rfc="9110 §15.4.5", states=BOTH)
 def headers_of_not_modified(t):
     kept = {"Content-Location": "/other", "Expires": "Thu, 01 Jan 2060 00:00:00 GMT", "Vary": "Accept-Encoding"}

@@ -270,6 +270,36 @@ def two_hosts(t):
     t.expect_requests(0)
 
 
+@check("a target of 8000 octets is read", rfc="9112 §3")
+def long_target(t):
+    t.upstream(asset(SIZE))
+    query = "x" * (8000 - len(t.target(query="x")) + 1)
+    t.expect(t.get(query=query, range="bytes=5-9"), 206, body=t.bytes(5, 10))
+
+
+@check("a target beyond the limit is a 414", rfc="9110 §15.5.15", larder_only=True)
+def too_long_target(t):
+    t.upstream(asset(SIZE))
+    t.expect(t.get(query="x" * 20_000), (414, 431))
+    t.expect_requests(0)
+
+
+@check("HEAD where nothing may be stored", rfc="9110 §9.3.2, 9111 §3")
+def head_no_store(t):
+    t.upstream(asset(SIZE, cache_control="no-store"))
+    for _ in range(2):
+        t.expect(t.head(), 200, body=b"", headers={"Content-Length": SIZE, "ETag": '"v1"'})
+        expect_whole(t, t.get())
+
+
+@check("HEAD where a part is cached", rfc="9110 §9.3.2")
+def head_partly_cached(t):
+    t.upstream(asset(SIZE))
+    t.expect(t.get(range="bytes=500-599"), 206, body=t.bytes(500, 600))
+    t.expect(t.head(), 200, body=b"", headers={"Content-Length": SIZE, "Content-Range": None})
+    expect_whole(t, t.get())
+
+
 @check("an absolute target is accepted", rfc="9112 §3.2.2", states=BOTH)
 def absolute_form(t):
     t.upstream(asset(SIZE))

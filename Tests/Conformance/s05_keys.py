@@ -195,15 +195,15 @@ def asked_for(t, target):
 @table(
     "a malformed target is refused or passed on, never a 5xx", rfc="3986 §2.1, 9112 §3",
     rows=["/a%", "/a%4", "/a%zz", "/a%u0041", "/a|b", "/a\\b", "/a\"b", "/a^b", "/a`b", "/{a}",
-          "/a[b]", "/\xc3\xa9", "/a%%41", "/a?%zz"],
+          "/a[b]", "/a#b", "/a?b#c", "/\xc3\xa9", "/a%%41", "/a?%zz"],
 )  # fmt: skip
 def malformed(t, target):
     t.upstream(teller)
     response = ask(t, target)
     if response.status == 200:
         given = response.body.rstrip(b".").decode("latin-1").removeprefix("this is ")
-        encoded = re.sub(r'[|\\"^`{}\[\]\x80-\xff]', lambda match: "%%%02X" % ord(match.group()), target)
-        forms = {normal(target), normal(encoded), normal(target.replace("%", "%25"))}
+        encoded = re.sub(r'[#|\\"^`{}\[\]\x80-\xff]', lambda match: "%%%02X" % ord(match.group()), target)
+        forms = {normal(target), normal(encoded), normal(target.replace("%", "%25")), normal(target.partition("#")[0])}
         if given not in forms:
             t.fail(f"GET {target} was answered with {given}")
     else:
