@@ -124,18 +124,19 @@ def main():
     finally:
         faults = peer.stop()
     faults += [f"the log tells a secret: {secret}" for secret in peers.secrets_in_log(peer.log, run.secrets)]
+    is_kept = options.keep or bool(faults and options.larder)
+    if not is_kept:
+        peer.remove()
+    if options.json:
+        report.write_json(options.json, run.results, peer.name)
     print(f"conformance of {peer.name}, {time.monotonic() - began:.0f} s")
     report.print_table(run.results, titles)
     (report.print_failures if options.larder or options.verbose else report.print_families)(run.results)
     for fault in faults:
         print(f"\n✗ {fault}")
-    if options.json:
-        report.write_json(options.json, run.results, peer.name)
-    failed = bool(faults) or any(result.outcome == "failed" for result in run.results)
-    if options.keep or (faults and options.larder):
+    if is_kept:
         print(f"\nlogs and files are kept in {peer.directory}")
-    else:
-        peer.remove()
+    failed = bool(faults) or any(result.outcome == "failed" for result in run.results)
     return 1 if failed and options.larder else 0
 
 
