@@ -8,7 +8,8 @@ import HummingbirdCore
 ///
 /// Throws `.invalidField` where the certificate files cannot be used.
 package func makeApplication(
-    cache: AssetCache, settings: APISettings, chance: any Chance, clock: any Clock<Duration>, logger: Logger,
+    cache: AssetCache, settings: APISettings, chance: any Chance, clock: any Clock<Duration>,
+    wallClock: any WallClock, logger: Logger,
     onRunning: @escaping @Sendable (_ port: Int?) async -> Void = { _ in }
 ) throws(CacheError) -> some ApplicationProtocol {
     let router = makeRouter(cache: cache, settings: settings, chance: chance, clock: clock, logger: logger)
@@ -19,7 +20,7 @@ package func makeApplication(
         router: router,
         server: HTTPServerBuilder { responder in
             CounterChannel(
-                responder: responder, limits: settings.limits, certificates: shelf,
+                responder: responder, limits: settings.limits, certificates: shelf, wallClock: wallClock,
                 makeRequestID: { chance.identifier() })
         },
         configuration: ApplicationConfiguration(address: .hostname(settings.host, port: settings.port), backlog: 1024),

@@ -26,7 +26,7 @@ package enum FieldText {
     /// The members of a comma-separated list, trimmed, empty ones left out (§5.6.1.2); commas in quotes do not divide.
     ///
     /// `escapes`: whether a backslash in quotes hides the next byte, as in a `quoted-string`; entity tags have none.
-    static func members(of list: String, escapes: Bool = true) -> [Substring] {
+    package static func members(of list: String, escapes: Bool = true) -> [Substring] {
         var members: [Substring] = []
         let bytes = list.utf8
         var start = bytes.startIndex
@@ -79,7 +79,7 @@ package enum FieldText {
     static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
     /// ASCII letters in lower case, every other byte as it is.
-    static func lowered(_ text: some StringProtocol) -> String {
+    package static func lowered(_ text: some StringProtocol) -> String {
         String(decoding: text.utf8.map { (65...90).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 

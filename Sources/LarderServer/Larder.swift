@@ -25,7 +25,7 @@ enum Larder {
         try await cache.prepare()
         let server = try makeApplication(
             cache: cache, settings: settings.counter(openAPI: EmbeddedDocument.openAPI), chance: SystemChance(),
-            clock: ContinuousClock(), logger: logger
+            clock: ContinuousClock(), wallClock: SystemWallClock(), logger: logger
         ) { port in
             logger.notice(
                 "serving", metadata: ["address": "\(settings.listen.address.host):\(port ?? 0)"])

@@ -65,6 +65,10 @@ import Testing
             let none = try await service.call("GET", "/o/media/a.mp4", ["Range": "bytes=600000-"])
             #expect(none.status == 416 && none.headers["Content-Range"] == "bytes */600000")
             #expect(try none.json()["code"] == "rangeNotSatisfiable")
+            #expect(none.headers["Content-Type"] == "application/problem+json")
+            #expect(none.headers["Content-Length"] == String(none.body.count))
+            for name in ["ETag", "Last-Modified", "Age", "Expires"] { #expect(none.headers[name] == nil, "\(name)") }
+            #expect(none.headers.values("Cache-Control") == ["no-store"])
             let other = try await service.call("GET", "/o/media/a.mp4", ["If-Match": "\"other\""])
             #expect(other.status == 412)
             #expect(try other.json()["code"] == "preconditionFailed")
@@ -80,6 +84,7 @@ import Testing
             let gone = try await service.call("GET", "/o/media/gone")
             #expect(gone.status == 410 && !gone.text.contains("secret page"))
             #expect(gone.headers["Content-Type"] == "application/problem+json")
+            #expect(gone.headers["Cache-Control"] == "no-store")
         }
     }
 

@@ -43,10 +43,23 @@ import Testing
     }
 
     @Test(arguments: [
-        (404, 404), (410, 410), (403, 403), (429, 429), (451, 451), (401, 502), (407, 502), (500, 502), (301, 502),
+        (400, 400), (401, 401), (403, 403), (404, 404), (405, 405), (410, 410), (429, 429), (451, 451), (499, 499),
+        (500, 500), (503, 503), (504, 504), (599, 599), (407, 502), (412, 502), (416, 502), (417, 502), (421, 502),
+        (426, 502), (431, 502), (511, 502), (301, 502), (304, 502), (204, 502), (600, 502),
     ])
     func contentReadsPassOnWhatTheUpstreamSaysOfTheAsset(upstream: Int, answered: Int) {
-        #expect(CacheError.Code.upstreamRefused(status: upstream).contentStatus == answered)
+        let code = CacheError.Code.upstreamRefused(status: upstream)
+        #expect(code.contentStatus == answered)
+        #expect(code.status == 502)
+    }
+
+    @Test func whatIsPassedOnHasTheFieldsOfItsStatus() {
+        #expect(CacheError.Code.upstreamRefused(status: 401).contentHeaders[.wwwAuthenticate] == "Upstream")
+        #expect(CacheError.Code.upstreamRefused(status: 405).contentHeaders[.allow] == "OPTIONS")
+        #expect(CacheError.Code.upstreamRefused(status: 407, retryAfter: .seconds(9)).contentHeaders.isEmpty)
+        let late = CacheError.Code.upstreamRefused(status: 503, retryAfter: .milliseconds(8001))
+        #expect(late.contentHeaders[.retryAfter] == "9")
+        #expect(CacheError.Code.unauthorized.contentHeaders[.wwwAuthenticate] == "Bearer")
     }
 
     @Test func foreignErrorsTellNothingOfTheInside() {

@@ -14,6 +14,8 @@ struct TestService: Sendable {
     let cache: AssetCache
     let upstream: LoopbackUpstream
     let log: LogRecord
+    /// The cache's; the sockets' own time goes on.
+    let wallClock: ManualWallClock
 
     /// Mounts `upstream` as the origin `media`, serves, runs `body`, and shuts down in good order.
     static func run(
@@ -36,13 +38,15 @@ struct TestService: Sendable {
         try await test.run { cache in
             let (ports, port) = AsyncStream<Int>.makeStream()
             let application = try makeApplication(
-                cache: cache, settings: settings, chance: SeededChance(), clock: ContinuousClock(), logger: log.logger
+                cache: cache, settings: settings, chance: SeededChance(), clock: ContinuousClock(),
+                wallClock: test.wallClock, logger: log.logger
             ) { port.yield($0 ?? 0) }
             let group = ServiceGroup(configuration: .init(services: [application], logger: log.logger))
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await group.run() }
                 let port = try #require(await ports.first { _ in true })
-                let service = TestService(port: port, cache: cache, upstream: upstream, log: log)
+                let service = TestService(
+                    port: port, cache: cache, upstream: upstream, log: log, wallClock: test.wallClock)
                 do {
                     try await body(service)
                 } catch {

@@ -16,10 +16,8 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private let headerTimeout: Duration
     private let makeRequestID: @Sendable () -> String
     private var deadline: Scheduled<Void>?
-    /// The requests that are read and not answered yet: whether each is a HEAD.
-    private var unanswered: [Bool] = []
-    /// Whether the response under way is framed by chunks.
-    private var isChunked = false
+    /// The requests whose heads are read and whose answers are not written yet.
+    private var unanswered = 0
     /// Whether the last unanswered request is still coming, and whether the first has its response's head.
     private var isReading = false
     private var isAnswering = false
@@ -55,9 +53,9 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isOver else { return }
         switch unwrapInboundIn(data) {
-        case .head(let head):
+        case .head:
             isReading = true
-            unanswered.append(head.method == .head)
+            unanswered += 1
             expect(context, "The request's body did not come in time.")
         case .body: expect(context, "The request's body did not come in time.")
         case .end:
@@ -73,19 +71,13 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
             promise?.fail(ChannelError.ioOnClosedChannel)
             return
         }
+        context.write(data, promise: promise)
         switch unwrapOutboundIn(data) {
-        case .head(let head):
-            isAnswering = true
-            isChunked = !head.headerFields.contains(.contentLength) && ![204, 304].contains(head.status.code)
-            context.write(data, promise: promise)
-        case .body: context.write(data, promise: promise)
+        case .head: isAnswering = true
+        case .body: break
         case .end:
-            let isHead = unanswered.isEmpty ? false : unanswered.removeFirst()
+            unanswered = max(0, unanswered - 1)
             isAnswering = false
-            // The encoder would end even the body that a HEAD does not have with a last chunk, in front of the next
-            // response.
-            let end = isHead && isChunked ? wrapOutboundOut(.body(ByteBuffer())) : data
-            context.write(end, promise: promise)
             guard let (error, owed) = pending else { return }
             if owed > 1 { pending = (error, owed - 1) } else { answer(error, context) }
         }
@@ -94,7 +86,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if event is ByteWatch.Arrival {
             // The beginning of another request's head; the first one's time runs from the connection's beginning.
-            if !isOver, unanswered.isEmpty, deadline == nil { expect(context, "No request came in time.") }
+            if !isOver, unanswered == 0, deadline == nil { expect(context, "No request came in time.") }
             return
         }
         if case .inputClosed? = event as? ChannelEvent { presence.left() }
@@ -122,7 +114,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         guard !isOver else { return }
         isOver = true
         deadline?.cancel()
-        let owed = unanswered.count - (isReading ? 1 : 0)
+        let owed = unanswered - (isReading ? 1 : 0)
         if owed > 0 {
             pending = (error, owed)
         } else if isAnswering {
@@ -136,12 +128,13 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         isRefused = true
         let id = makeRequestID()
         let body = ByteBuffer(string: Problem(error, instance: "", requestID: id).json.text + "\n")
-        let head = HTTPResponse(
-            status: .init(code: error.code.status),
-            headerFields: [
-                .contentType: "application/problem+json", .contentLength: "\(body.readableBytes)",
-                .connection: "close", .requestID: id,
-            ])
+        var fields = error.code.headers
+        fields[.contentType] = Problem.mediaType
+        fields[.contentLength] = "\(body.readableBytes)"
+        fields[.cacheControl] = "no-store"
+        fields[.connection] = "close"
+        fields[.requestID] = id
+        let head = HTTPResponse(status: .init(code: error.code.status), headerFields: fields)
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.write(wrapOutboundOut(.body(body)), promise: nil)
         let here = NIOLoopBound(context, eventLoop: context.eventLoop)

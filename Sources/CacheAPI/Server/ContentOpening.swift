@@ -8,7 +8,7 @@ struct ContentOpening: Sendable {
     let body: ContentBody
     let first: ByteBuffer?
 
-    init(_ read: ContentRead, _ context: APIContext) async throws(CacheError) {
+    init(_ read: ContentRead, _ context: APIContext) async throws(ReadFailure) {
         self.read = read
         let note = context.note
         body = ContentBody(length: read.plan.contentLength, presence: context.presence, next: read.next) { ending in
@@ -18,7 +18,14 @@ struct ContentOpening: Sendable {
                 content.bytesFromUpstream = tally.bytesAfterFill
             }
         }
-        first = read.plan.body.isEmpty ? nil : try await body.first()
+        do {
+            first = read.plan.body.isEmpty ? nil : try await body.first()
+        } catch {
+            var outcome = read.outcome
+            outcome.requestClass = .error
+            (outcome.isStored, outcome.timeToLive, outcome.detail) = (false, nil, error.code.name)
+            throw ReadFailure(error, outcome: outcome)
+        }
     }
 }
 

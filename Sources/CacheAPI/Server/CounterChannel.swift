@@ -19,6 +19,7 @@ struct CounterChannel: ServerChildChannel {
     let responder: HTTPChannelHandler.Responder
     let limits: APISettings.Limits
     let certificates: CertificateShelf?
+    let wallClock: any WallClock
     let makeRequestID: @Sendable () -> String
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
@@ -29,11 +30,12 @@ struct CounterChannel: ServerChildChannel {
             try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: certificates.context))
         }.flatMap {
             http.setup(channel: channel, logger: logger)
-        }.flatMapThrowing { stream in
+        }.flatMapThrowing { [wallClock] stream in
             let pipeline = channel.pipeline.syncOperations
             let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
             try pipeline.addHandler(ByteWatch(), position: .before(decoder))
             try pipeline.addHandler(HostRules(), position: .after(decoder))
+            try pipeline.addHandler(WireRules(wallClock: wallClock), position: .after(decoder))
             return Value(stream: stream, presence: presence)
         }
     }

@@ -29,13 +29,25 @@ extension CacheError.Code {
         }
     }
 
-    /// The status of a content read: where the upstream said that the asset is not to be had, the reader hears just that;
-    /// a refusal of Larder's own credentials stays a 502.
+    /// The status of a content read: a refusal of the upstream is passed on, but for what would say something untrue
+    /// of the reader's own request, or of its connection to Larder.
     package var contentStatus: Int {
-        guard case .upstreamRefused(let status, _) = self, [403, 404, 410, 429, 451].contains(status) else {
-            return self.status
-        }
+        guard case .upstreamRefused(let status, _) = self, (400...599).contains(status),
+            ![407, 412, 416, 417, 421, 426, 431, 511].contains(status)
+        else { return self.status }
         return status
+    }
+
+    /// The header fields that belong to the status of a content read.
+    package var contentHeaders: HTTPFields {
+        guard case .upstreamRefused(let status, let wait) = self, contentStatus == status else { return headers }
+        var fields: HTTPFields = [:]
+        if let wait { fields[.retryAfter] = String(max(0, Int64(wait.inSeconds.rounded(.up)))) }
+        // A challenge must come along (RFC 9110 §15.5.2), but the upstream's own is for Larder's credentials.
+        if status == 401 { fields[.wwwAuthenticate] = "Upstream" }
+        // GET and HEAD are what the upstream does not allow (§15.5.6).
+        if status == 405 { fields[.allow] = "OPTIONS" }
+        return fields
     }
 
     /// The header fields that belong to the status.

@@ -1,56 +1,45 @@
 import CacheCore
 package import CacheEngine
-import StructuredFieldValues
+import RawStructuredFieldValues
 
-/// Larder's member of `Cache-Status` (RFC 9211).
+/// The `Cache-Status` of an answer (RFC 9211).
 package enum CacheStatus {
-    /// The field's value: the upstream's own members first, ours last (§2).
-    package static func field(_ outcome: ReadOutcome, after upstream: String? = nil) -> String {
-        let member = Member(outcome)
-        // A list of one token with plain parameters can always be written.
-        let ours = (try? StructuredFieldValueEncoder().encode(List(items: [member])))
-            .map { String(decoding: $0, as: UTF8.self) }
-        return [upstream, ours ?? "Larder"].compactMap(\.self).joined(separator: ", ")
+    /// The field's value: the upstream's own members first, Larder's last (§2), serialized as RFC 9651 §4.1 says.
+    ///
+    /// What the upstream sent and is no such list is left out: nobody could read ours behind it.
+    package static func field(_ outcome: ReadOutcome, after upstream: [String] = []) -> String {
+        let ours = ItemOrInnerList.item(Item(bareItem: .token("Larder"), parameters: parameters(outcome)))
+        return text(members(upstream) + [ours]) ?? text([ours]) ?? "Larder"
     }
 
-    private struct List: StructuredFieldValue {
-        static let structuredFieldType = StructuredFieldType.list
-        var items: [Member]
+    private static func text(_ members: [ItemOrInnerList]) -> String? {
+        var serializer = StructuredFieldValueSerializer()
+        // Fails only for what the parser lets through and RFC 9651 has no text for.
+        return (try? serializer.writeListFieldValue(members)).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// Strings that are tokens are written as tokens, as §2 wants them.
-    private struct Member: Codable, Equatable {
-        struct Parameters: Codable, Equatable {
-            var hit: Bool?
-            var fwd: String?
-            var fwdStatus: Int?
-            var ttl: Int?
-            var stored: Bool?
-            var collapsed: Bool?
-            var detail: String?
+    private static func members(_ lines: [String]) -> [ItemOrInnerList] {
+        var parser = StructuredFieldValueParser(Array(lines.joined(separator: ", ").utf8))
+        // A field that cannot be parsed is ignored as a whole (RFC 9651 §4.2).
+        return lines.isEmpty ? [] : (try? parser.parseListFieldValue()) ?? []
+    }
 
-            enum CodingKeys: String, CodingKey {
-                case hit, fwd, ttl, stored, collapsed, detail
-                case fwdStatus = "fwd-status"
-            }
+    /// §2.1–2.8, in the order that reads best.
+    private static func parameters(_ outcome: ReadOutcome) -> OrderedMap<String, RFC9651BareItem> {
+        var parameters: OrderedMap<String, RFC9651BareItem> = [:]
+        if let forwarding = outcome.forwarding {
+            parameters["fwd"] = .token(forwarding.rawValue)
+        } else if outcome.requestClass != .error {
+            parameters["hit"] = true
         }
-
-        var item: String
-        var parameters: Parameters
-
-        init(_ outcome: ReadOutcome) {
-            item = "Larder"
-            parameters = Parameters()
-            if let forwarding = outcome.forwarding {
-                parameters.fwd = forwarding.rawValue
-            } else if outcome.requestClass != .error {
-                parameters.hit = true
-            }
-            parameters.fwdStatus = outcome.upstreamStatus
-            parameters.ttl = outcome.timeToLive.map { Int($0.components.seconds) }
-            parameters.stored = outcome.isStored ? true : nil
-            parameters.collapsed = outcome.isCollapsed ? true : nil
-            parameters.detail = outcome.detail
-        }
+        parameters["fwd-status"] = outcome.upstreamStatus.map { .integer(Int64($0)) }
+        parameters["ttl"] = outcome.timeToLive.map { .integer(min(max($0.components.seconds, -largest), largest)) }
+        if outcome.isStored { parameters["stored"] = true }
+        if outcome.isCollapsed { parameters["collapsed"] = true }
+        parameters["detail"] = outcome.detail.map { FieldText.isToken($0) ? .token($0) : .string($0) }
+        return parameters
     }
+
+    /// The largest integer of a structured field (RFC 9651 §3.3.1).
+    private static let largest: Int64 = 999_999_999_999_999
 }

@@ -8,6 +8,8 @@ extension HTTPField.Name {
     }
 
     package static let requestID = named("X-Request-Id")
+    /// Never sent: ``WireRules`` turns it into `Date`.
+    package static let contentDate = named(WireRules.contentDate)
     package static let cacheStatus = named("Cache-Status")
     package static let larderAssetID = named("Larder-Asset-Id")
     package static let larderTimeout = named("Larder-Timeout")

@@ -43,9 +43,11 @@ package struct Problem: Sendable {
         return .object(members + extra.filter { member in !members.contains { $0.key == member.key } })
     }
 
+    static let mediaType = "application/problem+json"
+
     package var response: Response {
         var headers = error.code.headers
-        headers[.contentType] = "application/problem+json"
+        headers[.contentType] = Self.mediaType
         headers[.cacheControl] = "no-store"
         return Response(
             status: .init(code: status), headers: headers,

@@ -1,0 +1,102 @@
+import CacheCore
+import CacheEngine
+import HTTPTypes
+import Hummingbird
+
+/// The response to one request for content.
+struct ContentAnswer {
+    let request: Request
+    let context: APIContext
+
+    /// What the read's plan says; a condition that does not hold, and a range that is nowhere, as problems.
+    func content(_ opening: ContentOpening) -> Response {
+        let read = opening.read
+        context.note.update { $0.outcome = read.outcome.requestClass.rawValue }
+        var response = [412, 416].contains(read.plan.status) ? unmet(opening) : planned(opening)
+        response.headers[.cacheStatus] = CacheStatus.field(
+            read.outcome, after: read.plan.headers.values("Cache-Status"))
+        response.headers[.larderAssetID] = read.assetID.description
+        response.headers.append(HTTPField(name: .via, value: Self.via))
+        return response
+    }
+
+    /// A problem, with what the upstream said of it that readers can use.
+    func refusal(_ failure: ReadFailure) -> Response {
+        let (code, outcome) = (failure.error.code, failure.outcome)
+        context.note.update {
+            $0.outcome = outcome.requestClass == .error ? code.name : outcome.requestClass.rawValue
+        }
+        var response = problem(failure.error, status: code.contentStatus)
+        response.headers = code.contentHeaders
+        response.headers[.contentType] = Problem.mediaType
+        response.headers[.cacheControl] = Self.reuse(failure)
+        response.headers[.cacheStatus] = CacheStatus.field(outcome)
+        response.headers[.age] = failure.age.map(Self.seconds)
+        if outcome.forwarding != nil || outcome.requestClass == .negative {
+            response.headers.append(HTTPField(name: .via, value: Self.via))
+        }
+        return response
+    }
+
+    private static let via = "1.1 larder"
+
+    private func planned(_ opening: ContentOpening) -> Response {
+        let read = opening.read
+        var response = Response(status: .init(code: read.plan.status), body: body(opening))
+        response.headers = HTTPFields(read.plan.headers)  // Content-Length too where it is known, for HEAD as well
+        response.headers[.contentDate] = read.plan.headers["Date"]
+        response.headers[.date] = nil
+        response.headers[.age] = read.age.map(Self.seconds)
+        return response
+    }
+
+    /// 412 and 416: made here and now, of nothing that the upstream said but the length (RFC 9110 §15.5.17).
+    private func unmet(_ opening: ContentOpening) -> Response {
+        opening.body.end(.sent)
+        let plan = opening.read.plan
+        guard plan.status == 416 else {
+            return problem(CacheError(.preconditionFailed, "A condition does not hold."))
+        }
+        let length = plan.headers["Content-Range"].flatMap { Int64($0.drop { !$0.isNumber }) }
+        var response = problem(
+            CacheError(.rangeNotSatisfiable(length: length), "No byte of the range is in the asset."))
+        response.headers[.acceptRanges] = "bytes"
+        return response
+    }
+
+    private func problem(_ error: CacheError, status: Int? = nil) -> Response {
+        Problem(error, status: status, instance: request.uri.path, requestID: context.requestID).response
+    }
+
+    /// The body; nothing where the plan has none, or for HEAD.
+    private func body(_ opening: ContentOpening) -> ResponseBody {
+        let (plan, body) = (opening.read.plan, opening.body)
+        guard !plan.body.isEmpty, request.method != .head else {
+            body.end(.sent)
+            return ResponseBody()
+        }
+        return ResponseBody(contentLength: plan.contentLength.flatMap { Int(exactly: $0) }) { writer in
+            try await body.send(first: opening.first, to: &writer)
+            try await writer.finish(nil)
+        }
+    }
+
+    /// Caches may give some statuses a lifetime of their own making (RFC 9110 §15.1): a refusal lives as long as the
+    /// upstream said, and without such a word not at all. Counted from the refusal's birth, as `Age` is.
+    private static func reuse(_ failure: ReadFailure) -> String {
+        guard let left = failure.outcome.timeToLive, left >= .seconds(1) else { return "no-store" }
+        return "max-age=" + seconds(left + (failure.age ?? .zero))
+    }
+
+    private static func seconds(_ duration: Duration) -> String { String(max(0, duration.components.seconds)) }
+}
+
+extension HTTPFields {
+    /// The fields that can be sent; a name or value that HTTP cannot carry is left out.
+    init(_ list: HeaderList) {
+        self.init(
+            list.fields.compactMap { field in
+                HTTPField.Name(field.name).map { HTTPField(name: $0, value: field.value) }
+            })
+    }
+}

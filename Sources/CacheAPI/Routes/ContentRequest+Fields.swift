@@ -1,0 +1,27 @@
+import CacheCore
+import HTTPTypes
+import Hummingbird
+
+extension ContentRequest {
+    /// A request for content with the fields an answer may depend on (RFC 9111 §4.1): the end-to-end ones, without what
+    /// proves who the reader is, what tells the way the request took, and what frames it.
+    init(_ request: Request) {
+        let named = request.headers[values: .connection].flatMap { FieldText.members(of: $0) }
+        let withheld = Self.withheld.union(named.map { FieldText.lowered($0) })
+        var fields = HeaderList()
+        for field in request.headers {
+            let name = field.name.canonicalName
+            guard !withheld.contains(name), !name.hasPrefix("x-forwarded-"), !name.hasPrefix("larder-") else {
+                continue
+            }
+            fields.append(field.name.rawName, field.value)
+        }
+        self.init(isHead: request.method == .head, headers: fields)
+    }
+
+    private static let withheld: Set<String> = [
+        "authorization", "cdn-loop", "connection", "content-length", "cookie", "cookie2", "expect", "forwarded", "host",
+        "http2-settings", "keep-alive", "max-forwards", "proxy-authenticate", "proxy-authorization",
+        "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "via", "x-real-ip", "x-request-id",
+    ]
+}
