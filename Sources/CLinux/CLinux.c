@@ -1,9 +1,12 @@
 #define _GNU_SOURCE
 #include "CLinux.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -16,6 +19,20 @@ int larder_open(const char *path, enum larder_open_mode mode) {
     case LARDER_OPEN_OR_CREATE: flags |= O_RDWR | O_CREAT; break;
     }
     return open(path, flags, 0600);
+}
+
+int larder_open_below(const char *directory, const char *path) {
+    int root = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0) return -1;
+    struct open_how how = {
+        .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+    };
+    int descriptor = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+    int number = errno;
+    close(root);
+    errno = number;
+    return descriptor;
 }
 
 int larder_punch_hole(int descriptor, int64_t offset, int64_t length) {

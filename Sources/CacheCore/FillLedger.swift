@@ -255,6 +255,11 @@ package struct FillLedger: Sendable {
         return fail(code) { !ledger.isAwaited($0) }
     }
 
+    /// The fill broke on what has been put right: what it was to bring is planned anew, and the failure does not count.
+    package mutating func renewed(_ id: FillID) -> [Action] {
+        take(id) == nil ? [] : planForAll()
+    }
+
     /// An administrator stops the fills; whoever waits for one is told `code`.
     package mutating func stopFills(because code: CacheError.Code) -> [Action] {
         fail(code) { _ in true } + fills.map { .cut($0.id) }

@@ -24,27 +24,25 @@ extension AssetCache {
     }
 
     private func ask(_ asset: OpenAsset, _ target: AssetTarget) async throws(CacheError) -> ProbeReport {
-        var request = UpstreamRequest(target: target, priority: .live)
-        request.method = .head
-        if let head = try? await HeadTransfer.head(of: request, from: context.upstream),
+        var question = HeadQuestion(target: target, context: context)
+        if let head = try? await question.ask(.head, for: .whole),
             case .whole(let generation) = judge(head, of: asset, window: .whole), isBelievable(generation, of: asset)
         {
             return try report(asset, generation, method: .head, head: head)
         }
         // The upstream refuses or garbles HEAD: the first byte tells the same.
-        request.method = .get
-        request.window = .closed(0..<1)
+        let window = UpstreamRequest.Window.closed(0..<1)
         let head: UpstreamHead
         do {
-            head = try await HeadTransfer.head(of: request, from: context.upstream)
+            head = try await question.ask(.get, for: window)
         } catch {
             throw CacheError(error.error.code, error.error.message, cause: error)
         }
-        switch judge(head, of: asset, window: request.window) {
+        switch judge(head, of: asset, window: window) {
         case .window(_, let generation), .whole(let generation), .unchanged(let generation), .changed(let generation):
             return try report(asset, generation, method: .get, head: head)
         case .unsatisfiable(let length):
-            let expectation = expectation(of: asset, window: request.window)
+            let expectation = expectation(of: asset, window: window)
             guard length == 0 else {
                 throw CacheError(.upstreamProtocol, "The upstream refused the first byte of an asset that has bytes.")
             }

@@ -20,6 +20,7 @@ extension AssetCache {
             let revision = try await catalog.saveOrigin(origin)
             origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)
         }
+        await logged("credentials could not be read", rereadCredentials)
         try evictor.measureDisk()
         enter(.ready)
     }
@@ -36,6 +37,7 @@ extension AssetCache {
                 }
             }
             group.addTask { await self.every(.seconds(1), self.tidy) }
+            group.addTask { await self.every(.seconds(2), self.rereadCredentials) }
             group.addTask { await self.every(.seconds(60), self.expire) }
             group.addTask { await self.every(.seconds(60), self.recordMinute) }
         }
@@ -72,6 +74,13 @@ extension AssetCache {
             }
         }
         context.space.ring()
+    }
+
+    /// Takes up what has changed in the files of credentials that origins name; what is wrong with one is logged.
+    private func rereadCredentials() async throws(CacheError) {
+        let files = (origins.all.map(\.origin.settings) + [settings.absolute]).compactMap(\.credentialsFile)
+        guard !files.isEmpty else { return }
+        try await context.credentials.reread(Set(files))
     }
 
     /// Closes assets that nobody has used for long, once all they know is in the catalog; looks after free space.

@@ -52,6 +52,7 @@ extension AssetCache {
         } catch {
             throw CacheError(.invalidField("baseURL"), error.message, cause: error)
         }
+        if let file = origin.settings.credentialsFile { try await context.credentials.load(file) }
         let isNew = origins[origin.name] == nil
         let revision = try await context.store.catalog.saveOrigin(origin, if: Precondition(expectedRevision))
         origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)

@@ -77,9 +77,13 @@ package final class AssetCache: Sendable {
         let commits = CommitQueue(store: doors.store) { file, lost in
             for asset in openAssets.acquireAll(file.asset) { asset.lost(lost, of: file) }
         }
+        let diskThreads = DiskThreads(threads: settings.diskThreads)
         context = EngineContext(
             store: doors.store, commits: commits, upstream: doors.upstream, space: space, counters: CacheCounters(),
-            diskThreads: DiskThreads(threads: settings.diskThreads), openAssets: openAssets, refusals: RefusalShelf(),
+            diskThreads: diskThreads,
+            credentials: CredentialShelf(
+                store: doors.store, threads: diskThreads, directory: settings.credentialsDirectory,
+                logger: doors.logger), openAssets: openAssets, refusals: RefusalShelf(),
             wallClock: doors.wallClock, chance: doors.chance, logger: doors.logger)
         origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)
         resolver = AssetResolver(origins: origins, upstream: doors.upstream, catalog: doors.store.catalog)

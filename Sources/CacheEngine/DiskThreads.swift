@@ -20,12 +20,30 @@ struct DiskThreads: Sendable {
     /// The bytes of `range`, all of which are in the file: from the page cache at once, else from these threads.
     func read(_ range: ByteRange, of file: SparseFile) async throws(CacheError) -> ByteBuffer {
         if let buffer = Self.readNow(range, of: file) { return buffer }
+        return try await run { try Self.readWaiting(range, of: file) }
+    }
+
+    /// Does work that waits for the disk, and passes its `CacheError` on. Throws `.shuttingDown` where the threads have
+    /// gone.
+    func run<Value: Sendable>(
+        _ work: @escaping @Sendable () throws -> Value
+    ) async throws(CacheError) -> Value {
         do {
-            return try await pool.runIfActive { try Self.readWaiting(range, of: file) }
+            return try await pool.runIfActive(work)
         } catch let error as CacheError {
             throw error
         } catch {
             throw CacheError(.shuttingDown, "The service is shutting down.", cause: error)
+        }
+    }
+
+    /// Does work that waits for the disk, and is told whether there is one still.
+    func submit(_ work: @escaping @Sendable (_ isOpen: Bool) -> Void) {
+        pool.submit { state in
+            switch state {
+            case .active: work(true)
+            case .cancelled: work(false)
+            }
         }
     }
 

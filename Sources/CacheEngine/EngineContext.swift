@@ -10,6 +10,7 @@ struct EngineContext: Sendable {
     let space: Space
     let counters: CacheCounters
     let diskThreads: DiskThreads
+    let credentials: CredentialShelf
     let openAssets: OpenAssets
     let refusals: RefusalShelf
     let wallClock: any WallClock

@@ -6,6 +6,11 @@ struct FillRetry: Hashable, Sendable {
     var delay: Duration?
     /// What the upstream has asked to wait in a row, `delay` included.
     var waited = Duration.zero
+    /// The origin's credentials were read again for it: it is one try more than the settings give.
+    var hasNewCredentials = false
+
+    /// How the transfer that was refused with a 401 is begun again once the credentials are read.
+    static let withNewCredentials = FillRetry(delay: .zero, hasNewCredentials: true)
 }
 
 extension CacheError.Code {

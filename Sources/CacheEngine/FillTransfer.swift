@@ -50,7 +50,7 @@ final class FillTransfer: TransferDelegate {
             state.priority = min(state.priority, priority)
             state.isPrefetch = priority == .prefetch
         }
-        if attempt > 0 { context.counters.fillRetried(origin: asset.target.originName) }
+        if attempt > 0 || retry.hasNewCredentials { context.counters.fillRetried(origin: asset.target.originName) }
         context.space.reserve(bytes) { [self] in launch(attempt: attempt) }
     }
 
@@ -142,7 +142,21 @@ final class FillTransfer: TransferDelegate {
         }
         context.counters.fillEnded(
             origin: asset.target.originName, isPrefetch: isPrefetch, end: end, error: error)
-        asset.ended(fill, error: error, after: retry)
+        tell(error)
+    }
+
+    /// Tells the asset how it ended; after a 401 only when the origin's credentials have been read again.
+    private func tell(_ error: CacheError?) {
+        let settings = asset.target.settings
+        let next = error?.code.retry(after: retry, within: settings.readTimeout)
+        guard case .upstreamRefused(401, _) = error?.code, !retry.hasNewCredentials,
+            let credentials = settings.credentialsFile
+        else { return finish(error, next) }
+        context.credentials.reread(credentials) { [self] in finish(error, .withNewCredentials) }
+    }
+
+    private func finish(_ error: CacheError?, _ next: FillRetry?) {
+        asset.ended(fill, error: error, retry: next)
         context.openAssets.release(asset)
     }
 }

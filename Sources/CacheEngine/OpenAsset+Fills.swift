@@ -18,7 +18,7 @@ extension OpenAsset {
         for wish: FillLedger.Wish, priority: TransferPriority, delay: Duration
     ) -> UpstreamRequest {
         let (target, validators) = look { ($0.target, $0.record?.generation.validators) }
-        var request = UpstreamRequest(target: target, priority: priority)
+        var request = context.request(to: target, priority: priority)
         request.delay = delay
         request.window = wish.window
         switch wish {
@@ -63,8 +63,8 @@ extension OpenAsset {
         retire(CacheError(.storageCorrupt, "The disk has lost bytes of the asset."))
     }
 
-    /// The fill is over; where it broke, what is begun in its place goes on from `retry`, what it went on from itself.
-    func ended(_ fill: FillLedger.FillID, error: CacheError?, after retry: FillRetry) {
+    /// The fill is over; where it broke, `retry` is how it is begun again, nil: not at all.
+    func ended(_ fill: FillLedger.FillID, error: CacheError?, retry: FillRetry?) {
         let isOpen = change { state -> (Bool, [FillLedger.Action]) in
             state.fills[fill] = nil
             let wasOpen = state.ledger.length == nil
@@ -73,9 +73,9 @@ extension OpenAsset {
                 return (wasOpen && state.ledger.length != nil, actions)
             }
             if error.code != .cancelled { state.lastFailure = error }
-            let next = error.code.retry(after: retry, within: state.target.settings.readTimeout)
-            state.retry = next ?? FillRetry()
-            return (false, state.ledger.broke(fill, with: error.code, isWorthRetrying: next != nil))
+            state.retry = retry ?? FillRetry()
+            if retry?.hasNewCredentials == true { return (false, state.ledger.renewed(fill)) }
+            return (false, state.ledger.broke(fill, with: error.code, isWorthRetrying: retry != nil))
         }
         if isOpen { recordLength() }
     }
@@ -87,19 +87,6 @@ extension OpenAsset {
             return (state.file?.name == nil ? nil : state.record, [])
         }
         if let record { context.commits.refreshed(record) }
-    }
-}
-
-extension UpstreamRequest {
-    /// A request to where `target` comes from, as its origin's settings say.
-    init(target: AssetTarget, priority: TransferPriority) {
-        let settings = target.settings
-        self.init(
-            url: target.url, headers: ["Via": "1.1 larder", "CDN-Loop": "larder"], originHeaders: settings.headers,
-            originName: target.originName, timeouts: settings.timeouts, maxTransfers: settings.maxTransfers,
-            originBytesPerSecond: settings.maxBytesPerSecond, priority: priority,
-            allowPrivateAddresses: settings.allowPrivateAddresses, tls: settings.tls)
-        for field in target.variant.fields { headers.append(field.name, field.value) }
     }
 }
 

@@ -6,6 +6,9 @@ package import CacheCore
 package protocol Disk: Sendable {
     /// Opens a file that is no symbolic link; not inherited by child processes.
     func open(_ path: String, _ access: FileAccess) throws(CacheError) -> Descriptor
+    /// Opens what is at `path` below `directory` to read; nothing leads out of there. Throws `.notFound` where there is
+    /// nothing, or the way leads out.
+    func openBelow(_ directory: String, _ path: String) throws(CacheError) -> Descriptor
     /// Gives the number back; what was written is not thereby on the device.
     func close(_ descriptor: Descriptor)
     /// Answers how many bytes were read, 0 at the end of the file; may be fewer than asked for.
@@ -67,9 +70,12 @@ package struct FileStatus: Hashable, Sendable {
     package var size: Int64
     /// What the file takes on the device.
     package var diskBytes: Int64
+    /// A file with bytes of its own: no directory, pipe or device.
+    package var isRegular: Bool
 
-    package init(size: Int64, diskBytes: Int64) {
+    package init(size: Int64, diskBytes: Int64, isRegular: Bool = true) {
         self.size = size
         self.diskBytes = diskBytes
+        self.isRegular = isRegular
     }
 }

@@ -18,6 +18,34 @@ package struct SystemDisk: Disk {
         return Descriptor(number: number)
     }
 
+    package func openBelow(_ directory: String, _ path: String) throws(CacheError) -> Descriptor {
+        do throws(CacheError) {
+            return Descriptor(number: try call("Opening", path) { larder_open_below(directory, path) })
+        } catch {
+            switch (error.cause as? SystemCallError)?.number {
+            case ENOENT, ENOTDIR, EXDEV, ELOOP: break
+            case ENOSYS: return try openResolved(directory, path)
+            default: throw error
+            }
+            throw CacheError(.notFound, "There is no file \(path) below \(directory).", cause: error)
+        }
+    }
+
+    /// As `openBelow`, for kernels (and those that imitate one) without openat2(2): links are resolved first.
+    private func openResolved(_ directory: String, _ path: String) throws(CacheError) -> Descriptor {
+        guard let root = resolved(directory), let file = resolved(directory + "/" + path), file.hasPrefix(root + "/")
+        else {
+            throw CacheError(.notFound, "There is no file \(path) below \(directory).")
+        }
+        return try open(file, .readOnly)
+    }
+
+    private func resolved(_ path: String) -> String? {
+        guard let found = realpath(path, nil) else { return nil }
+        defer { free(found) }
+        return String(cString: found)
+    }
+
     package func close(_ descriptor: Descriptor) {
         // Linux has given the number back whatever close answers; what matters was synced before.
         _ = Glibc.close(descriptor.number)
@@ -65,7 +93,7 @@ package struct SystemDisk: Disk {
     package func status(_ descriptor: Descriptor) throws(CacheError) -> FileStatus {
         var found = stat()
         try call("Looking at", path(of: descriptor)) { fstat(descriptor.number, &found) }
-        return FileStatus(size: Int64(found.st_size), diskBytes: Int64(found.st_blocks) * 512)
+        return FileStatus(found)
     }
 
     package func status(of path: String) throws(CacheError) -> FileStatus? {
@@ -75,7 +103,7 @@ package struct SystemDisk: Disk {
             if number == ENOENT || number == ENOTDIR { return nil }
             throw CacheError(errno: number, doing: "Looking at", path: path)
         }
-        return FileStatus(size: Int64(found.st_size), diskBytes: Int64(found.st_blocks) * 512)
+        return FileStatus(found)
     }
 
     package func freeBytes(at path: String) throws(CacheError) -> Int64 {
@@ -116,5 +144,13 @@ package struct SystemDisk: Disk {
             filled = max(0, count)
         }
         return bytes.isEmpty ? "file \(descriptor.number)" : String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+extension FileStatus {
+    fileprivate init(_ found: stat) {
+        self.init(
+            size: Int64(found.st_size), diskBytes: Int64(found.st_blocks) * 512,
+            isRegular: found.st_mode & S_IFMT == S_IFREG)
     }
 }

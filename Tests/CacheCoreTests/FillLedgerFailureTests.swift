@@ -139,6 +139,27 @@ import Testing
         #expect(actions == [.fail(reader, .upstreamRefused(status: 404))])
     }
 
+    @Test func whatIsRenewedIsAskedForAgainAndCountsNoFailure() {
+        let ledger = SharedLedger(FillLedgerTests.known())
+        let reader = ledger.reader()
+        let fill = ledger.want(0..<100, by: reader).starts[0].fill
+        _ = ledger.presence(for: reader)
+        let again = ledger.renewed(fill).starts
+
+        #expect(again.map(\.wish) == [.window(0..<100)])
+        #expect(again.map(\.attempt) == [0])
+        #expect(ledger.renewed(fill).isEmpty)
+    }
+
+    @Test func whatIsRenewedForNobodyIsNotAskedForAgain() {
+        let ledger = SharedLedger(FillLedgerTests.known())
+        let reader = ledger.reader()
+        let fill = ledger.want(0..<100, by: reader).starts[0].fill
+        _ = ledger.leave(reader)
+
+        #expect(ledger.renewed(fill).isEmpty)
+    }
+
     @Test func manyTransfersThatBreakAtOnceAreEachTriedAgain() {
         let ledger = SharedLedger(FillLedgerTests.known())
         var fills: [FillLedger.FillID] = []

@@ -43,6 +43,8 @@ final class SharedLedger {
         ledger.broke(fill, with: code, isWorthRetrying: isWorthRetrying)
     }
 
+    func renewed(_ fill: FillID) -> [Action] { ledger.renewed(fill) }
+
     func surrender(_ range: ByteRange) -> [ByteRange] { ledger.surrender(range) }
     func left(_ runs: [ByteRange]) -> [Action] { ledger.left(runs) }
 }

@@ -66,6 +66,13 @@ package final class FaultyDisk: Disk {
         return descriptor
     }
 
+    package func openBelow(_ directory: String, _ path: String) throws(CacheError) -> Descriptor {
+        try note(.open, directory + "/" + path)
+        let descriptor = try base.openBelow(directory, path)
+        state.withLock { $0.paths[descriptor.number] = directory + "/" + path }
+        return descriptor
+    }
+
     package func close(_ descriptor: Descriptor) {
         state.withLock { $0.paths[descriptor.number] = nil }
         base.close(descriptor)

@@ -20,6 +20,10 @@ enum larder_open_mode {
 /// openat(2) from the working directory, with mode 0600 for what is created.
 int larder_open(const char *_Nonnull path, enum larder_open_mode mode);
 
+/// openat2(2) with RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS below directory, to read: EXDEV where path leads out of it, by
+/// `..`, a link or a leading slash. Does not wait for a pipe's other end.
+int larder_open_below(const char *_Nonnull directory, const char *_Nonnull path);
+
 /// fallocate(2) with FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE: the bytes read as zeros, their blocks are free.
 int larder_punch_hole(int descriptor, int64_t offset, int64_t length);
 

@@ -1,0 +1,35 @@
+import CacheCore
+
+/// Asks an asset's upstream for heads; after a 401 the origin's credentials are read again and it is asked once more, the
+/// first time.
+struct HeadQuestion {
+    let target: AssetTarget
+    let context: EngineContext
+    private var hasNewCredentials = false
+
+    init(target: AssetTarget, context: EngineContext) {
+        self.target = target
+        self.context = context
+    }
+
+    mutating func ask(
+        _ method: UpstreamRequest.Method, for window: UpstreamRequest.Window
+    ) async throws(ProbeFailure) -> UpstreamHead {
+        let head = try await head(method, window)
+        guard head.status == 401, !hasNewCredentials, let file = target.settings.credentialsFile else { return head }
+        hasNewCredentials = true
+        await withCheckedContinuation { continuation in
+            context.credentials.reread(file) { continuation.resume() }
+        }
+        return try await self.head(method, window)
+    }
+
+    private func head(
+        _ method: UpstreamRequest.Method, _ window: UpstreamRequest.Window
+    ) async throws(ProbeFailure) -> UpstreamHead {
+        var request = context.request(to: target, priority: .live)
+        request.method = method
+        request.window = window
+        return try await HeadTransfer.head(of: request, from: context.upstream)
+    }
+}
