@@ -80,7 +80,7 @@ package struct AssetKey: Hashable, Sendable {
 extension OriginSettings.KeyQuery {
     /// The part of a query that names the asset, in normal form and in the order received; nil where none is left.
     package func significant(_ query: String?) -> String? {
-        guard let query, !query.isEmpty else { return nil }
+        guard let query else { return nil }  // an empty one is not none (RFC 3986 §6.2.3)
         switch self {
         case .all: return PercentEncoding.normalized(query: query)
         case .none: return nil

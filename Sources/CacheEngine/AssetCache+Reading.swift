@@ -1,35 +1,6 @@
 package import CacheCore
 import CacheStore
 
-/// What one read goes by, from its first try to its last.
-private struct ReadAttempt: Sendable {
-    let request: ContentRequest
-    let directives: RequestDirectives
-    /// When the request came: what the upstream has said since then needs no confirmation.
-    let began: Timestamp
-    let limit: Duration
-    /// Why the upstream is asked, where that shows before the bytes are looked for.
-    var forwarding: ReadOutcome.Forwarding?
-}
-
-/// What opening an asset for a reader comes to.
-private enum Opening {
-    case read(ContentRead)
-    /// The reader's fields choose this one instead.
-    case variant(AssetTarget)
-}
-
-/// How an asset stood when a reader came.
-private struct Standing: Sendable {
-    let isKnown: Bool
-    let isSettling: Bool
-    /// Nil where it is not known.
-    let use: StoredUse?
-    let rules: UseRules
-
-    var mustConfirm: Bool { use == .confirm || use == .confirmOnRequest }
-}
-
 extension AssetCache {
     /// Reads content: the plan of the answer, with its first byte at hand.
     ///
@@ -43,7 +14,8 @@ extension AssetCache {
         let attempt = ReadAttempt(
             request: request,
             directives: target.settings.requestDirectives ? RequestDirectives(request.headers) : RequestDirectives(),
-            began: context.wallClock.now(), limit: options.timeout ?? target.settings.readTimeout)
+            began: context.wallClock.now(), limit: options.timeout ?? target.settings.readTimeout,
+            opening: request.openingWindow)
         if let refusal = keptRefusal(of: target, attempt) { throw refusal }
         do {
             return try await withDeadline(attempt.limit, .read, clock: clock) {
@@ -70,8 +42,12 @@ extension AssetCache {
                     attempt.forwarding = .varyMiss
                 }
             } catch {
-                guard error.code == .assetChanged else { throw error }
-                attempt.forwarding = attempt.forwarding ?? .stale
+                switch error.code {
+                case .assetChanged: attempt.forwarding = attempt.forwarding ?? .stale
+                case .rangeNotSatisfiable where attempt.opening != .first && !attempt.request.asksForOneRangeOnly:
+                    attempt.opening = .first
+                default: throw error
+                }
             }
         }
         throw CacheError(.assetChanged, "The upstream gave the asset another face with every request.")
@@ -171,7 +147,7 @@ extension AssetCache {
         _ asset: OpenAsset, _ attempt: ReadAttempt, _ standing: Standing
     ) async throws(CacheError) -> FillLedger.ReaderID {
         let reader = try asset.join(
-            opening: attempt.request.openingWindow, priority: .live, mustConfirm: standing.mustConfirm)
+            opening: attempt.opening, priority: .live, mustConfirm: standing.mustConfirm)
         do {
             let generation = asset.record?.generation
             if standing.mustConfirm, generation?.servesErrors(at: attempt.began, under: standing.rules) == true {
@@ -271,17 +247,5 @@ extension AssetCache {
         failure.outcome.forwarding = asset?.record == nil ? .miss : .stale
         if case .upstreamRefused(let status, _) = error.code { failure.outcome.upstreamStatus = status }
         return failure
-    }
-}
-
-extension ContentRequest {
-    /// What the first upstream request for an unknown asset asks for: the beginning of the first range wanted.
-    var openingWindow: UpstreamRequest.Window {
-        let first = FillLedger.Settings().firstWindowBytes
-        if isHead { return .closed(0..<1) }
-        guard case .ranges(let specs) = RangeHeader.parse(headers.combined("Range")), let spec = specs.first else {
-            return .closed(0..<first)
-        }
-        return spec.opening(limit: first)
     }
 }

@@ -38,22 +38,30 @@ extension OpenAsset {
         case (.changed(let generation), _):
             context.openAssets.supersede(self, by: generation)
             throw CacheError(.assetChanged, "The upstream's bytes changed while they were being fetched.")
-        case (.unsatisfiable(length: 0), .opening):
-            confirm(HeadJudgement.emptyAsset(head, expecting: expectation))
+        case (.unsatisfiable(let length), _):
+            try accept(unsatisfiable: length, head, for: wish, expectation)
             return .nothing
-        case (.unsatisfiable(length: 0), _):
-            context.openAssets.supersede(self, by: HeadJudgement.emptyAsset(head, expecting: expectation))
-            throw CacheError(.assetChanged, "The asset has become empty.")
-        case (.unsatisfiable(let length), .opening):
-            throw CacheError(.rangeNotSatisfiable(length: length), "The range begins beyond the asset's end.")
-        case (.unsatisfiable(let length), .window(let range)) where foundEnd(length ?? range.lowerBound, by: range):
-            return .nothing
-        case (.unsatisfiable, _):
-            context.openAssets.forget(self)
-            throw CacheError(.assetChanged, "The upstream no longer has the bytes it announced.")
         case (.refused(let error), _):
             keepRefusal(head, of: wish, at: expectation.now)
             throw error
+        }
+    }
+
+    /// Takes a 416: it may show that the asset is empty, or where it ends; else what was known is over.
+    private func accept(
+        unsatisfiable length: Int64?, _ head: UpstreamHead, for wish: FillLedger.Wish, _ expectation: WindowExpectation
+    ) throws(CacheError) {
+        switch (length, wish) {
+        case (0, .opening): confirm(HeadJudgement.emptyAsset(head, expecting: expectation))
+        case (0, _):
+            context.openAssets.supersede(self, by: HeadJudgement.emptyAsset(head, expecting: expectation))
+            throw CacheError(.assetChanged, "The asset has become empty.")
+        case (_, .opening):
+            throw CacheError(.rangeNotSatisfiable(length: length), "The range begins beyond the asset's end.")
+        case (_, .window(let range)) where foundEnd(length ?? range.lowerBound, by: range): return
+        default:
+            context.openAssets.forget(self)
+            throw CacheError(.assetChanged, "The upstream no longer has the bytes it announced.")
         }
     }
 

@@ -35,7 +35,8 @@ import Testing
     }
 
     private static let queries: [(String?, OriginSettings.KeyQuery, String)] = [
-        (nil, .all, ""), ("", .all, ""), ("b=1&a=2", .all, "?<b=1&a=2>"), ("b=1&a=2", .none, ""),
+        (nil, .all, ""), ("", .all, "?<>"), ("", .none, ""), ("", .exclude(["a"]), ""), ("b=1&a=2", .all, "?<b=1&a=2>"),
+        ("b=1&a=2", .none, ""),
         ("b=1&a=2&b=3&c", .include(["b", "c"]), "?<b=1&b=3&c>"), ("sig=1&a=2&sig", .exclude(["sig"]), "?<a=2>"),
         ("sig=1", .exclude(["sig"]), ""), ("a=1", .include(["x"]), ""), ("%73ig=1&a", .exclude(["sig"]), "?<a>"),
         ("a=%7e%2f%zz", .all, "?<a=~%2F%25zz>"), ("&&a=1&", .include(["a"]), "?<a=1>"),

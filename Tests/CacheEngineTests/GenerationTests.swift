@@ -74,7 +74,7 @@ import Testing
         let latch = LoopbackLatch()
         defer { latch.release() }
         bench.upstream.failNext("/a.mp4", .stall(after: 100_000, until: latch))
-        try await bench.cache { $0.timeouts.idle = .milliseconds(100) }.run { cache in
+        try await bench.cache { $0.timeouts.idle = .milliseconds(500) }.run { cache in
             let read = try await cache.body(of: "a.mp4", 0..<300_000)
             let figures = try await cache.stats().all
 

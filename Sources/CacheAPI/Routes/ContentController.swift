@@ -47,7 +47,7 @@ struct ContentController: Controller {
     /// The path below the mount as it came, percent-encoding, empty segments and query included.
     private static func mounted(_ request: Request, _ context: APIContext) throws(CacheError) -> AssetReference {
         let origin = try context.parameter("origin")
-        let path = request.uri.path.dropFirst("/o/\(origin)/".count)
+        let path = request.uri.path.dropFirst("/o/\(origin)".count)
         let query = request.uri.query.map { "?" + $0 } ?? ""
         return .mounted(origin: origin, path: path + query, key: nil)
     }
