@@ -18,15 +18,15 @@ package enum HTTPDate {
     /// Reads any of the three forms; nil where the text is none of them or names no real day.
     ///
     /// The weekday must be a weekday but need not be the right one. A two-digit year is taken for the one that is at
-    /// most 50 years ahead of `now`.
+    /// most 50 years ahead of `now`. Letters may be small or capital (RFC 9111 §4.2).
     package static func parse(_ text: String, now: Timestamp) -> Timestamp? {
         guard text.utf8.count <= 40 else { return nil }
         var scanner = TextScanner(FieldText.trimmed(text[...]))
         let day = scanner.letters()
         let date: CivilDate?
-        if days.contains(day) {
+        if index(of: day, in: days) != nil {
             date = scanner.take(", ") ? fixed(&scanner) : asctime(&scanner)
-        } else if longDays.contains(day), scanner.take(", ") {
+        } else if index(of: day, in: longDays) != nil, scanner.take(", ") {
             date = rfc850(&scanner, now: now)
         } else {
             date = nil
@@ -40,7 +40,7 @@ package enum HTTPDate {
     /// `06 Nov 1994 08:49:37 GMT`
     private static func fixed(_ scanner: inout TextScanner) -> CivilDate? {
         guard let day = scanner.number(digits: 2), scanner.take(" "), let month = month(&scanner), scanner.take(" "),
-            let year = scanner.number(digits: 4), scanner.take(" "), let time = time(&scanner), scanner.take(" GMT")
+            let year = scanner.number(digits: 4), scanner.take(" "), let time = time(&scanner), zone(&scanner)
         else { return nil }
         return date(year, month, day, time)
     }
@@ -48,7 +48,7 @@ package enum HTTPDate {
     /// `06-Nov-94 08:49:37 GMT`
     private static func rfc850(_ scanner: inout TextScanner, now: Timestamp) -> CivilDate? {
         guard let day = scanner.number(digits: 2), scanner.take("-"), let month = month(&scanner), scanner.take("-"),
-            let short = scanner.number(digits: 2), scanner.take(" "), let time = time(&scanner), scanner.take(" GMT")
+            let short = scanner.number(digits: 2), scanner.take(" "), let time = time(&scanner), zone(&scanner)
         else { return nil }
         let thisYear = CivilDate(secondsSince1970: now.seconds).year
         var found = date(thisYear - thisYear % 100 + short, month, day, time)
@@ -70,7 +70,15 @@ package enum HTTPDate {
     }
 
     private static func month(_ scanner: inout TextScanner) -> Int? {
-        months.firstIndex(of: scanner.letters()).map { $0 + 1 }
+        index(of: scanner.letters(), in: months).map { $0 + 1 }
+    }
+
+    private static func zone(_ scanner: inout TextScanner) -> Bool {
+        scanner.take(" ") && index(of: scanner.letters(), in: ["GMT"]) != nil
+    }
+
+    private static func index(of word: String, in names: [String]) -> Int? {
+        names.firstIndex(of: word) ?? names.firstIndex { FieldText.lowered($0) == FieldText.lowered(word) }
     }
 
     private static func time(_ scanner: inout TextScanner) -> (hour: Int, minute: Int, second: Int)? {

@@ -6,6 +6,7 @@ import Testing
 
     @Test(arguments: [
         "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
+        "sun, 06 nov 1994 08:49:37 gmt", "SUNDAY, 06-NOV-94 08:49:37 GMT", "sun nov  6 08:49:37 1994",
     ])
     func readsAllThreeForms(text: String) {
         #expect(HTTPDate.parse(text, now: now) == Timestamp(seconds: 784_111_777))
