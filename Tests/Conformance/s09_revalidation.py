@@ -1,0 +1,603 @@
+"""Confirming what is stored: RFC 9111 §4.3 (validation), §3.2 (updating stored fields), §3.1 (stored fields), §4.2.4 (stale);
+RFC 9110 §7.6.1 (fields of the connection), §15.4.5 (304); RFC 5861 (stale-while-revalidate, stale-if-error).
+"""
+
+from harness import LAST_MODIFIED, Answer, asset, check, http_date, table
+
+SECTION = (9, "Revalidation, stale use, stored header fields")
+SIZE = 1000
+OLD = "max-age=600"
+STALE = [("Age", "1000")]
+
+
+def stale(t, control=OLD, **options):
+    """Has the whole asset stored, 400 s stale."""
+    t.upstream(asset(SIZE, cache_control=control, headers=STALE, **options))
+    t.expect(t.get(), 200, body=t.bytes(0, SIZE))
+    t.own.requests.clear()
+
+
+def expect_old(t, response, **parameters):
+    t.expect(response, 200, body=t.bytes(0, SIZE))
+    t.expect_cache_status(response, **parameters)
+
+
+def expect_new(t, response, **parameters):
+    t.expect(response, 200, body=t.bytes(0, SIZE, seed=1))
+    t.expect_cache_status(response, **parameters)
+
+
+# What is asked
+
+
+@table(
+    "the condition of", rfc="9111 §4.3.1, 9110 §13.1.2, §13.1.3",
+    rows=[
+        ("an ETag", '"v1"', None, '"v1"', None),
+        ("a weak ETag", 'W/"v1"', None, 'W/"v1"', None),
+        ("an unusual ETag", '"a,b;c=\\"', None, '"a,b;c=\\"', None),
+        ("Last-Modified", None, LAST_MODIFIED, None, LAST_MODIFIED),
+        ("both", '"v1"', LAST_MODIFIED, '"v1"', LAST_MODIFIED),
+    ],
+)  # fmt: skip
+def condition(t, _, etag, modified, match, since):
+    stale(t, etag=etag, last_modified=modified)
+    expect_old(t, t.get(), hit=False, fwd="stale", fwd_status=304)
+    t.expect_requests(1)
+    request = t.requests[0]
+    if request.get("If-None-Match") != match:
+        t.fail(f"If-None-Match: {request.get('If-None-Match')} instead of {match}")
+    if request.get("If-Modified-Since") not in ((since,) if match is None else (since, None)):
+        t.fail(f"If-Modified-Since: {request.get('If-Modified-Since')} instead of {since}")
+
+
+@check("nothing is confirmed without a validator", rfc="9111 §4.3.1")
+def no_validator(t):
+    stale(t, etag=None, last_modified=None)
+    t.upstream(asset(SIZE, etag=None, last_modified=None, seed=1))
+    expect_new(t, t.get())
+    for request in t.requests:
+        if request.get("If-None-Match") or request.get("If-Modified-Since"):
+            t.fail(f"a condition was made up: {request.headers}")
+
+
+@check("a reader's own condition does not take the place of the cache's", rfc="9111 §4.3.1, §4.3.2")
+def own_condition(t):
+    stale(t)
+    t.expect(t.get(headers={"If-None-Match": '"other"'}), 200, body=t.bytes(0, SIZE))
+    t.expect(t.get(headers={"If-None-Match": '"v1"'}), 304, body=b"")
+    t.expect(t.get(), 200, body=t.bytes(0, SIZE))
+
+
+@table("a stale answer is confirmed for", rfc="9111 §4.3", rows=["GET", "HEAD", "a range", "a condition"])
+def confirmed_for(t, kind):
+    stale(t)
+    if kind == "a range":
+        response = t.get(range="bytes=5-9")
+        t.expect(response, 206, body=t.bytes(5, 10))
+    elif kind == "a condition":
+        response = t.get(headers={"If-None-Match": '"v1"'})
+        t.expect(response, 304)
+    else:
+        response = t.get(method=kind)
+        t.expect(response, 200, body=t.bytes(0, SIZE) if kind == "GET" else b"")
+    t.expect_cache_status(response, hit=False, fwd="stale", fwd_status=304)
+    if t.is_larder:
+        t.expect_requests(1)
+
+
+# 304
+
+
+def confirming(*fields, etag='"v1"'):
+    """Says 304 to every condition, with these fields."""
+    return Answer(304, ([("ETag", etag)] if etag else []) + list(fields))
+
+
+@table(
+    "a 304 makes it fresh again", rfc="9111 §4.3.4, §3.2",
+    rows=[
+        ("max-age=3600", [("Cache-Control", "max-age=3600")], 3600),
+        ("nothing: the stored lifetime counts anew", [], 600),
+        ("max-age=3600, Age 1000", [("Cache-Control", "max-age=3600"), ("Age", "1000")], 2600),
+        ("s-maxage=100", [("Cache-Control", "s-maxage=100")], 100),
+        ("Age 100", [("Age", "100")], 500),
+    ],
+)  # fmt: skip
+def refreshed(t, _, fields, seconds):
+    stale(t)
+    t.upstream(confirming(*fields))
+    expect_old(t, t.get(), hit=False, fwd="stale", fwd_status=304)
+    t.own.requests.clear()
+    near = lambda ttl: ttl is not None and seconds - 5 <= ttl <= seconds  # noqa: E731
+    expect_old(t, t.get(), hit=True, ttl=near)
+    t.expect_requests(0)
+
+
+@check("a 304 counts Expires anew", rfc="9111 §4.3.4, §5.3")
+def refreshed_expires(t):
+    t.upstream(asset(SIZE, cache_control=None, headers={"Expires": http_date(-100)}))
+    expect_old(t, t.get())
+    t.upstream(confirming(("Expires", http_date(3600))))
+    expect_old(t, t.get(), hit=False)
+    t.own.requests.clear()
+    expect_old(t, t.get(), hit=True)
+    t.expect_requests(0)
+
+
+@table("a 304 that is stale at once is asked for again", rfc="9111 §4.3.4", rows=["max-age=0", "no-cache"])
+def still_stale(t, control):
+    stale(t)
+    t.upstream(confirming(("Cache-Control", control)))
+    expect_old(t, t.get())
+    t.upstream(asset(SIZE, etag='"v2"', seed=1))
+    expect_new(t, t.get())
+
+
+@check("a 304's fields replace the stored ones of their names", rfc="9111 §3.2")
+def replaced(t):
+    fields = [("X-Changed", "1"), ("X-Changed", "2"), ("X-Kept", "a"), ("X-Kept", "b"), ("Content-Language", "en")]
+    t.upstream(asset(SIZE, cache_control="max-age=0", headers=fields))
+    expect_old(t, t.get())
+    date = http_date(-5)
+    t.upstream(confirming(
+        ("Date", date), ("X-Changed", "3"), ("X-New", "n"), ("Content-Language", "de"), ("Cache-Control", "max-age=3600"),
+    ))  # fmt: skip
+    wanted = {
+        "X-Changed": "3", "X-Kept": "a, b", "X-New": "n", "Content-Language": "de", "Cache-Control": "max-age=3600",
+        "Date": date, "ETag": '"v1"', "Last-Modified": LAST_MODIFIED, "Content-Type": "video/mp4",
+    }  # fmt: skip
+    for _ in range(2):
+        t.expect(t.get(), 200, body=t.bytes(0, SIZE), headers=wanted)
+
+
+@table(
+    "what a 304 says of itself changes nothing stored", rfc="9111 §3.1, §3.2; 9110 §8.6",
+    rows=[
+        ("Content-Length: 0", [("Content-Length", "0")]),
+        ("Content-Length: 5", [("Content-Length", "5")]),
+        ("Connection: X-Kept", [("Connection", "X-Kept"), ("X-Kept", "no")]),
+        ("Keep-Alive", [("Keep-Alive", "timeout=5")]),
+        ("Set-Cookie", [("Set-Cookie", "a=b")]),
+        ("Content-Range", [("Content-Range", "bytes 0-4/5")]),
+        ("Content-Encoding", [("Content-Encoding", "gzip")]),
+        ("Accept-Ranges: none", [("Accept-Ranges", "none")]),
+    ],
+)  # fmt: skip
+def not_replaced(t, name, fields):
+    t.upstream(asset(SIZE, cache_control="max-age=0", headers={"X-Kept": "yes"}))
+    expect_old(t, t.get())
+    t.upstream(confirming(("Cache-Control", "max-age=3600"), *fields))
+    for _ in range(2):
+        headers = {"Content-Length": SIZE, "X-Kept": "yes", "Content-Range": None, "Keep-Alive": None}
+        if t.is_larder:
+            headers.update({"Content-Encoding": None, "Set-Cookie": None, "Accept-Ranges": "bytes"})
+        t.expect(t.get(), 200, body=t.bytes(0, SIZE), headers=headers)
+    t.expect(t.get(range="bytes=5-9"), 206, body=t.bytes(5, 10), headers={"Content-Range": f"bytes 5-9/{SIZE}"})
+
+
+@table(
+    "a 304 that confirms something else", rfc="9111 §4.3.4",
+    rows=[("another ETag", '"v2"'), ("another weak ETag", 'W/"v2"')],
+)  # fmt: skip
+def wrong_confirmation(t, _, etag):
+    stale(t)
+
+    def handler(request, connection):
+        if request.get("If-None-Match"):
+            connection.answer(Answer(304, [("ETag", etag), ("Cache-Control", "max-age=3600")]))
+        else:
+            asset(SIZE, etag=etag, seed=1)(request, connection)
+
+    t.upstream(handler)
+    for _ in range(2):
+        response = t.get()
+        if response.status == 200:
+            is_old = response.body == t.bytes(0, SIZE)
+            if not is_old and response.body != t.bytes(0, SIZE, seed=1):
+                t.fail(f"{response}: WRONG BYTES")
+            if (response.get("ETag") == etag) == is_old:
+                t.fail(f"{response}: one generation's bytes with the other's ETag")
+        else:
+            t.expect(response, 502)
+
+
+# 200 and other validators
+
+
+@table("another generation", rfc="9111 §4.3.3", rows=["whole", "range", "HEAD", "many ranges"])
+def changed(t, kind):
+    stale(t, content_type="video/mp4")
+    t.upstream(asset(SIZE, etag='"v2"', seed=1, content_type="video/webm", headers={"X-Seed": "1"}))
+    if kind == "range":
+        t.expect(t.get(range="bytes=5-9"), 206, body=t.bytes(5, 10, seed=1), headers={"ETag": '"v2"'})
+    elif kind == "HEAD":
+        t.expect(t.head(), 200, headers={"ETag": '"v2"', "X-Seed": "1"})
+    elif kind == "many ranges":
+        for first in (900, 0, 500):
+            response = t.get(range=f"bytes={first}-{first + 9}")
+            t.expect(response, 206, body=t.bytes(first, first + 10, seed=1))
+    response = t.get()
+    expect_new(t, response)
+    t.expect(response, headers={"ETag": '"v2"', "X-Seed": "1", "Content-Type": "video/webm"})
+
+
+@check("nothing of the old generation's fields stays", rfc="9111 §4.3.3")
+def old_fields_gone(t):
+    t.upstream(asset(SIZE, cache_control="max-age=0", headers={"X-Old": "yes", "Expires": http_date(-10)}))
+    expect_old(t, t.get())
+    t.upstream(asset(SIZE, etag='"v2"', seed=1, last_modified=None))
+    for _ in range(2):
+        response = t.get()
+        expect_new(t, response)
+        t.expect(response, headers={"X-Old": None, "Expires": None, "Last-Modified": None, "ETag": '"v2"'})
+
+
+@table(
+    "a generation that differs in", rfc="9111 §4.3.3, 9110 §8.8",
+    rows=[
+        ("ETag, size", {"etag": '"v2"'}, 2000),
+        ("ETag, smaller", {"etag": '"v2"'}, 500),
+        ("ETag, same size", {"etag": '"v2"'}, SIZE),
+        ("Last-Modified", {"etag": None, "last_modified": "Thu, 02 Jan 2020 10:00:00 GMT"}, SIZE),
+        ("Last-Modified, backwards", {"etag": None, "last_modified": "Tue, 01 Jan 2019 10:00:00 GMT"}, SIZE),
+    ],
+)  # fmt: skip
+def differs(t, _, changes, size):
+    kept = {"etag": None} if changes["etag"] is None else {}
+    stale(t, **kept)
+
+    def handler(request, connection):
+        # A server that compares dates for equality, as many do.
+        request.headers = [(n, v) for n, v in request.headers if n.lower() != "if-modified-since"]
+        asset(size, seed=1, **changes)(request, connection)
+
+    t.upstream(handler)
+    t.expect(t.get(), 200, body=t.bytes(0, size, seed=1), headers={"Content-Length": size})
+    t.expect(t.get(range="bytes=5-9"), 206, body=t.bytes(5, 10, seed=1), headers={"Content-Range": f"bytes 5-9/{size}"})
+
+
+@check("a 200 with the same validator makes it fresh again", rfc="9111 §4.3.3")
+def same_again(t):
+    stale(t)
+
+    def handler(request, connection):
+        request.headers = [(n, v) for n, v in request.headers if not n.lower().startswith("if-none")
+                           and not n.lower().startswith("if-modified")]  # fmt: skip
+        asset(SIZE)(request, connection)
+
+    t.upstream(handler)
+    expect_old(t, t.get(), hit=False)
+    t.own.requests.clear()
+    expect_old(t, t.get(), hit=True)
+    t.expect_requests(0)
+
+
+# When the upstream fails
+
+
+def reset(request, connection):
+    connection.reset()
+
+
+def stall(request, connection):
+    connection.stall()
+
+
+FAILURES = {
+    "500": Answer(500, body=b"out of order"),
+    "502": Answer(502, body=b"out of order"),
+    "503": Answer(503, body=b"out of order"),
+    "503 with Retry-After": Answer(503, [("Retry-After", "3600")], b"out of order"),
+    "504": Answer(504, body=b"out of order"),
+    "a reset connection": reset,
+    "no answer": stall,
+    "noise": lambda request, connection: (connection.send(b"\x00\x01\x02 noise\r\n\r\n"), connection.close()),
+    "a refused connection": None,
+}
+
+
+def fail(t, kind):
+    if FAILURES[kind] is None:
+        t.stop_upstream()
+    else:
+        t.upstream(FAILURES[kind])
+
+
+@table("stale within stale-if-error at", rfc="5861 §4, 9111 §4.2.4", larder_only=True, rows=list(FAILURES))
+def stale_if_error(t, kind):
+    stale(t, "max-age=600, stale-if-error=3600")
+    fail(t, kind)
+    response = t.get()
+    expect_old(t, response, hit=True, fwd=None, detail="stale", ttl=lambda ttl: ttl is not None and -420 <= ttl <= -400)
+    if not 1000 <= int(response.get("Age") or 0) <= 1020:
+        t.fail(f"{response}: Age")
+    t.expect(t.get(range="bytes=5-9"), 206, body=t.bytes(5, 10))
+
+
+STATUS = {"500": 500, "502": 502, "503": 503, "503 with Retry-After": 503, "504": 504, "no answer": 504}
+
+
+@table("no stale answer without stale-if-error at", rfc="9111 §4.2.4, §4.3.3", larder_only=True, rows=list(FAILURES))
+def no_stale(t, kind):
+    stale(t)
+    fail(t, kind)
+    t.expect(t.get(), STATUS.get(kind, 502))
+
+
+@table("no stale answer beyond stale-if-error at", rfc="5861 §4", larder_only=True, rows=["503", "a reset connection"])
+def beyond(t, kind):
+    stale(t, "max-age=600, stale-if-error=100")
+    fail(t, kind)
+    t.expect(t.get(), STATUS.get(kind, 502))
+
+
+@table("no stale answer for what the upstream decides", rfc="5861 §4", larder_only=True, rows=[403, 404, 410, 429, 501])
+def decided(t, status):
+    stale(t, "max-age=600, stale-if-error=3600")
+    t.upstream(Answer(status, body=b"no"))
+    t.expect(t.get(), status)
+
+
+@table(
+    "stale use is forbidden by", rfc="9111 §4.2.4, §5.2.2.2, §5.2.2.8, §5.2.2.10, §5.2.2.4",
+    rows=["must-revalidate", "proxy-revalidate", "s-maxage=600", "no-cache", "must-revalidate, stale-while-revalidate=9999"],
+)  # fmt: skip
+def forbidden(t, directive):
+    stale(t, f"max-age=600, stale-if-error=3600, {directive}")
+    t.upstream(Answer(503, body=b"out of order"))
+    t.expect(t.get(), (502, 503, 504))
+    t.expect(t.get(range="bytes=5-9"), (502, 503, 504))
+
+
+@check("a stale answer that must be confirmed is a 504 where the upstream cannot be reached", rfc="9111 §5.2.2.2")
+def must_revalidate_unreachable(t):
+    stale(t, "max-age=600, must-revalidate")
+    t.stop_upstream()
+    t.expect(t.get(), (502, 503, 504))
+
+
+@table(
+    "the origin's staleIfErrorSeconds", rfc="5861 §4", larder_only=True,
+    rows=[
+        ("3600", 3600, OLD, True),
+        ("3600 before the response's own 0", 3600, OLD + ", stale-if-error=0", True),
+        ("100, too short", 100, OLD, False),
+        ("0 before the response's own 3600", 0, OLD + ", stale-if-error=3600", False),
+        ("null: the response's own", None, OLD + ", stale-if-error=3600", True),
+        ("3600, must-revalidate", 3600, OLD + ", must-revalidate", False),
+        ("3600, proxy-revalidate", 3600, OLD + ", proxy-revalidate", False),
+        ("3600, s-maxage", 3600, "s-maxage=600", False),
+        ("3600, no-cache", 3600, OLD + ", no-cache", False),
+    ],
+)  # fmt: skip
+def own_limit(t, _, seconds, control, is_used):
+    t.origin(staleIfErrorSeconds=seconds)
+    stale(t, control)
+    t.upstream(Answer(503, body=b"out of order"))
+    if is_used:
+        expect_old(t, t.get(), hit=True, detail="stale")
+    else:
+        t.expect(t.get(), 503)
+
+
+@check("the first answer after a failure is confirmed again", rfc="9111 §4.3.3", larder_only=True)
+def recovery(t):
+    stale(t, "max-age=600, stale-if-error=3600")
+    t.upstream(Answer(503, body=b"out of order"))
+    expect_old(t, t.get(), hit=True)
+    t.upstream(asset(SIZE, etag='"v2"', seed=1))
+    expect_new(t, t.get())
+
+
+@check("a failure in place of a new generation's bytes is no answer of the old", rfc="9111 §4.3.3")
+def failing_body(t):
+    stale(t)
+
+    def handler(request, connection):
+        connection.send(b'HTTP/1.1 200 OK\r\nETag: "v2"\r\nContent-Length: 1000\r\n\r\n' + t.bytes(0, 10, seed=1))
+        connection.reset()
+
+    t.upstream(handler)
+    response = t.get()
+    if response.status == 200:
+        if response.complete:
+            t.fail(f"{response}: ended as if it were whole")
+        if response.body != t.bytes(0, len(response.body), seed=1):
+            t.fail(f"{response}: WRONG BYTES")
+
+
+# stale-while-revalidate
+
+BEHIND = "max-age=600, stale-while-revalidate=3600"
+
+
+@table("stale-while-revalidate answers at once", rfc="5861 §3", larder_only=True, rows=["whole", "range", "HEAD"])
+def at_once(t, kind):
+    stale(t, BEHIND)
+    release = t.event()
+
+    def handler(request, connection):
+        connection.wait(release)
+        asset(SIZE, etag='"v2"', seed=1)(request, connection)
+
+    t.upstream(handler)
+    if kind == "range":
+        response = t.get(range="bytes=5-9")
+        t.expect(response, 206, body=t.bytes(5, 10))
+    else:
+        response = t.get(method="HEAD" if kind == "HEAD" else "GET")
+        t.expect(response, 200, body=b"" if kind == "HEAD" else t.bytes(0, SIZE))
+    t.expect_cache_status(response, hit=True, detail="stale", ttl=lambda ttl: ttl is not None and -410 <= ttl <= -400)
+    t.await_requests(1)
+    release.set()
+    t.eventually(lambda: t.get().body == t.bytes(0, SIZE, seed=1), "the new generation")
+
+
+@check("behind many stale answers there is one confirmation", rfc="5861 §3", larder_only=True)
+def one_behind(t):
+    stale(t, BEHIND)
+    release = t.event()
+
+    def handler(request, connection):
+        connection.wait(release)
+        asset(SIZE, cache_control="max-age=3600")(request, connection)
+
+    t.upstream(handler)
+    for response in t.together(*[t.get] * 8):
+        expect_old(t, response, hit=True)
+    t.await_requests(1)
+    expect_old(t, t.get(), hit=True)
+    release.set()
+    t.eventually(lambda: "detail" not in t.get().cache_status()[-1][1], "an answer that is fresh")
+    t.expect_requests(1)
+    if t.requests[0].get("If-None-Match") != '"v1"':
+        t.fail(f"asked with {t.requests[0].headers}")
+
+
+@table("a failure behind a stale answer is told to nobody", rfc="5861 §3", larder_only=True,
+       rows=["503", "a reset connection", "a refused connection"])  # fmt: skip
+def failure_behind(t, kind):
+    stale(t, BEHIND)
+    fail(t, kind)
+    for _ in range(3):
+        expect_old(t, t.get(), hit=True)
+
+
+@check("beyond stale-while-revalidate the reader waits", rfc="5861 §3")
+def behind_too_late(t):
+    stale(t, "max-age=600, stale-while-revalidate=100")
+    t.upstream(asset(SIZE, etag='"v2"', seed=1))
+    expect_new(t, t.get(), hit=False)
+
+
+# Many at once
+
+
+@check("many confirmations at once are one request", rfc="9111 §4", states=("cold",), larder_only=True)
+def together(t):
+    stale(t)
+    release = t.event()
+
+    def handler(request, connection):
+        connection.wait(release)
+        asset(SIZE)(request, connection)
+
+    t.upstream(handler)
+    readers = [t.spawn(t.get if at % 2 else lambda: t.get(range="bytes=5-9")) for at in range(10)]
+    t.await_requests(1)
+    release.set()
+    for at, reader in enumerate(readers):
+        response = reader()
+        t.expect(response, 200 if at % 2 else 206, body=t.bytes(0, SIZE) if at % 2 else t.bytes(5, 10))
+    t.expect_requests(1)
+
+
+@check("many readers of a changed asset", rfc="9111 §4.3.3")
+def changed_together(t):
+    stale(t)
+    release = t.event()
+
+    def handler(request, connection):
+        connection.wait(release)
+        asset(SIZE, etag='"v2"', seed=1)(request, connection)
+
+    t.upstream(handler)
+    readers = [t.spawn(t.get) for _ in range(8)]
+    t.await_requests(1)
+    release.set()
+    for reader in readers:
+        expect_new(t, reader())
+    if t.is_larder and len([request for request in t.requests if request.get("If-None-Match")]) != 1:
+        t.fail(f"{len(t.requests)} requests: {[request.headers for request in t.requests]}")
+
+
+@check("one failed confirmation is the failure of all who waited for it", rfc="9111 §4", larder_only=True)
+def failed_together(t):
+    stale(t)
+    release = t.event()
+
+    def handler(request, connection):
+        connection.wait(release)
+        connection.answer(Answer(404, body=b"gone"))
+
+    t.upstream(handler)
+    readers = [t.spawn(t.get) for _ in range(6)]
+    t.await_requests(1)
+    release.set()
+    for reader in readers:
+        t.expect(reader(), 404)
+
+
+# Stored fields
+
+KEPT = [
+    ("X-Multi", "1"), ("Link", "</a>; rel=next"), ("X-Multi", "2, 3"), ("Content-Language", "mi, en"), ("X-Empty", ""),
+    ("Content-Disposition", 'attachment; filename="a;b.mp4"'), ("X-Multi", "1"), ("x-small-letters", "yes"),
+    ("X-Latin", "caf\xe9"), ("X-Long", "x" * 4000), ("Content-Location", "/films/1"), ("X-Quoted", '"a, b", "c"'),
+    ("Warning", '199 - "x"'), ("Link", "</b>; rel=prev"), ("Pragma", "foo"), ("Repr-Digest", "sha-256=:AAAA:"),
+    ("Content-Security-Policy", "default-src 'none'"), ("X-Powered-By", "a"), ("Timing-Allow-Origin", "*"),
+]  # fmt: skip
+
+
+@check("end-to-end fields are kept in order and number", rfc="9111 §3.1, 9110 §5.2, §5.3, §7.6.1", states=("cold", "warm"))
+def end_to_end(t):
+    t.upstream(asset(SIZE, headers=KEPT))
+    names = {name.lower() for name, _ in KEPT}
+    for _ in range(2):
+        response = t.get()
+        found = [(name.lower(), value) for name, value in response.headers if name.lower() in names]
+        for name in names:
+            wanted = [value for other, value in KEPT if other.lower() == name]
+            if [value for other, value in found if other == name] != wanted:
+                t.fail(f"{name}: {[value for other, value in found if other == name]} instead of {wanted}")
+        if t.is_larder and found != [(name.lower(), value) for name, value in KEPT]:
+            t.fail(f"another order: {[name for name, _ in found]}")
+
+
+@check("unknown directives of Cache-Control are passed on", rfc="9111 §5.2", states=("cold", "warm"))
+def unknown_directives(t):
+    value = 'max-age=3600, foo, bar="a, b", Stale-While-Revalidate=5, no-transform'
+    t.upstream(asset(SIZE, cache_control=value))
+    t.expect(t.get(), 200, headers={"Cache-Control": value})
+
+
+@table(
+    "a field of the connection is not kept", rfc="9110 §7.6.1, 9111 §3.1", states=("cold", "warm"),
+    rows=[
+        ("Keep-Alive", [("Connection", "keep-alive"), ("Keep-Alive", "timeout=17")], "Keep-Alive"),
+        ("Proxy-Connection", [("Proxy-Connection", "keep-alive")], "Proxy-Connection"),
+        ("TE", [("Connection", "TE"), ("TE", "trailers")], "TE"),
+        ("Upgrade", [("Connection", "upgrade"), ("Upgrade", "h2c")], "Upgrade"),
+        ("Proxy-Authenticate", [("Proxy-Authenticate", "Basic")], "Proxy-Authenticate"),
+        ("Proxy-Authentication-Info", [("Proxy-Authentication-Info", "a=b")], "Proxy-Authentication-Info"),
+        ("named in Connection", [("Connection", "X-Hop"), ("X-Hop", "yes")], "X-Hop"),
+        ("named in small letters", [("Connection", "x-hop"), ("X-Hop", "yes")], "X-Hop"),
+        ("named among others", [("Connection", "keep-alive, X-Hop ,, x-other"), ("X-Hop", "yes")], "X-Hop"),
+        ("named in the second Connection", [("Connection", "x-other"), ("Connection", "X-Hop"), ("X-Hop", "1")], "X-Hop"),
+        ("named behind the field", [("X-Hop", "yes"), ("Connection", "X-Hop")], "X-Hop"),
+        ("named twice in the head", [("X-Hop", "1"), ("Connection", "X-Hop"), ("X-Hop", "2")], "X-Hop"),
+    ],
+)  # fmt: skip
+def hop_by_hop(t, _, fields, name):
+    t.upstream(asset(SIZE, headers=fields + [("X-Kept", "yes")]))
+    for _ in range(2):
+        t.expect(t.get(), 200, body=t.bytes(0, SIZE), headers={name: None, "X-Kept": "yes"})
+
+
+@check("what Connection of a 304 names is not taken over", rfc="9110 §7.6.1", states=("cold",))
+def hop_by_hop_of_confirmation(t):
+    t.upstream(asset(SIZE, cache_control="max-age=0", headers={"X-Kept": "yes"}))
+    expect_old(t, t.get())
+    t.upstream(confirming(("Connection", "X-Hop"), ("X-Hop", "1"), ("Cache-Control", "max-age=60")))
+    for _ in range(2):
+        t.expect(t.get(), 200, body=t.bytes(0, SIZE), headers={"X-Hop": None, "X-Kept": "yes"})
+
+
+@check("trailers of a chunked answer are no fields of the stored one", rfc="9110 §6.5.1", states=("cold", "warm"))
+def trailers(t):
+    fields = [("ETag", '"v1"'), ("Cache-Control", "max-age=3600")]
+    trailer = [("X-Late", "1"), ("ETag", '"late"'), ("Content-Length", "3")]
+    t.upstream(Answer(200, fields, t.bytes(0, SIZE), chunked=True, trailers=trailer))
+    for _ in range(2):
+        t.expect(t.get(), 200, body=t.bytes(0, SIZE), headers={"X-Late": None, "ETag": '"v1"'})
