@@ -25,7 +25,10 @@ run: setup ## build for release and serve on LISTEN, the store in DATA
 	@scripts/welcome $(LISTEN)
 	@exec $(LARDER) serve --listen $(LISTEN) --data-directory $(DATA) $(ARGS)
 
-test: setup ## run all tests
+test: setup ## run all tests: the rules of HTTP over real sockets, then each room's own
+	@command -v python3 >/dev/null || scripts/apt python3
+	swift build --build-tests
+	@Tests/Conformance/run.py --larder .build/debug/larder --jobs 8
 	swift test
 
 lint: setup ## format, import rules, sizes and compiler warnings

@@ -16,7 +16,8 @@ extension AssetSummary {
             "filePath": .text(filePath), "hits": .integer(record.hits), "createdAt": .instant(record.createdAt),
             "lastAccessAt": .instant(record.lastAccessAt), "freshUntilAt": .instant(generation.freshUntil),
             "pinned": .bool(record.isPinned), "tags": .array(record.tags.map(JSON.string)),
-            "ttlSeconds": .seconds(record.ttl), "activeReaders": .count(activeReaders),
+            "ttlSeconds": .seconds(record.ttl), "variant": .array(record.variant.fields.map { .string($0.name) }),
+            "activeReaders": .count(activeReaders),
             "activeFills": .count(activeFills),
         ]
     }
