@@ -2,6 +2,7 @@ import CacheAPI
 import CacheCore
 import CacheEngine
 import CacheTestKit
+import Foundation
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct AdministrationTests {
@@ -106,7 +107,9 @@ import Testing
             }
             #expect(try await service.call("GET", "/v1/origins/other").status == 404)
         }
-        try await TestService.run(credentialsDirectory: "/etc/larder", fallbackDirectory: "/srv") {
+        let directory = try TemporaryDirectory()
+        try Data("X-Api-Key: s3cret\n".utf8).write(to: URL(filePath: directory.path("media.txt")))
+        try await TestService.run(credentialsDirectory: directory.path, fallbackDirectory: "/srv") {
             (service) async throws in
             for body in [credentials, fallback] {
                 let put = try await service.send("PUT", "/v1/origins/other", body)
