@@ -27,10 +27,14 @@ package struct APISettings: Sendable {
         package var headerTimeout: Duration
         /// Without a request in progress, and while one's body is awaited; running responses are never cut.
         package var idleTimeout: Duration
+        /// How long a client that closed its sending side, and can be sent nothing yet, is taken to be there: over TCP
+        /// it looks like one that has gone until something is written.
+        package var halfClosedTimeout: Duration
 
         package init(
             bodyBytes: Int = 1 << 20, urlBytes: Int = 8 << 10, headerBytes: Int = 32 << 10, headerFields: Int = 100,
-            headerTimeout: Duration = .seconds(15), idleTimeout: Duration = .seconds(75)
+            headerTimeout: Duration = .seconds(15), idleTimeout: Duration = .seconds(75),
+            halfClosedTimeout: Duration = .seconds(2)
         ) {
             self.bodyBytes = bodyBytes
             self.urlBytes = urlBytes
@@ -38,6 +42,7 @@ package struct APISettings: Sendable {
             self.headerFields = headerFields
             self.headerTimeout = headerTimeout
             self.idleTimeout = idleTimeout
+            self.halfClosedTimeout = halfClosedTimeout
         }
     }
 

@@ -1,7 +1,10 @@
-import CacheAPI
+@testable import CacheAPI
 import CacheCore
 import CacheEngine
 import CacheTestKit
+import HTTPTypes
+import HummingbirdCore
+import NIOCore
 import Testing
 
 /// What stands in the heads of content answers, and what of readers' heads goes on.
@@ -60,6 +63,68 @@ import Testing
             let busy = try await service.call("GET", "/o/media/busy")
             #expect(busy.status == 503 && busy.headers["Content-Type"] == "application/problem+json")
             #expect(busy.headers["Cache-Status"]?.hasSuffix(";detail=upstreamRefused") ?? false)
+        }
+    }
+
+    @Test func readersFieldsGoOnButNotWhoTheyAreOrHowTheyCame() {
+        var kept: HTTPFields = [
+            .range: "bytes=0-1", .ifRange: "\"a\"", .ifMatch: "*", .ifNoneMatch: "\"b\"", .ifModifiedSince: "x",
+            .ifUnmodifiedSince: "y", .cacheControl: "no-cache", .acceptLanguage: "mi",
+            .origin: "https://p.example", .userAgent: "player",
+        ]
+        if let pragma = HTTPField.Name("Pragma") { kept[pragma] = "no-cache" }
+        var fields = kept
+        for name in [
+            "Authorization", "Proxy-Authorization", "Cookie", "TE", "Trailer", "Keep-Alive", "Upgrade", "Host", "Via",
+            "CDN-Loop", "X-Forwarded-For", "X-Forwarded-Anything", "Forwarded", "Expect", "X-Named", "x-other",
+            "Larder-Timeout",
+        ] {
+            if let name = HTTPField.Name(name) { fields[name] = "1" }
+        }
+        fields.append(HTTPField(name: .connection, value: "close, x-named"))
+        fields.append(HTTPField(name: .connection, value: "X-Other"))
+        let head = HTTPRequest(method: .head, scheme: "http", authority: "a", path: "/", headerFields: fields)
+        let request = ContentRequest(Request(head: head, body: RequestBody(buffer: ByteBuffer())))
+
+        #expect(request.isHead)
+        #expect(request.headers.fields.map(\.name) == kept.map(\.name.rawName))
+    }
+
+    @Test func severalRangeFieldsAreOneListOrNone() async throws {
+        try await TestService.run { (service) async throws in
+            let asset = LoopbackAsset(size: 100)
+            service.upstream.serve("/a", asset)
+            let response = try await service.call(
+                "GET", "/o/media/a", HeaderList([.init("Range", "bytes=0-1"), .init("Range", "bytes=5-6")]))
+            #expect(response.status == 200 && response.body == asset.bytes(0..<100))
+            let set = try await service.call(
+                "GET", "/o/media/a", HeaderList([.init("Range", "bytes=0-1"), .init("Range", "2-6")]))
+            #expect(set.status == 206 && set.body == asset.bytes(0..<7))
+        }
+    }
+
+    @Test func aRefusalWithALifetimeSaysHowMuchOfItIsLeft() async throws {
+        try await TestService.run { (service) async throws in
+            service.upstream.serve("/gone") { _ in
+                .response(status: 410, headers: ["Cache-Control": "max-age=100", "Age": "10"])
+            }
+            _ = try await service.call("GET", "/o/media/gone")
+            service.wallClock.advance(by: .seconds(20))
+            let again = try await service.call("GET", "/o/media/gone")
+            #expect(again.status == 410 && service.upstream.requests.count == 1)
+            let status = try #require(again.headers["Cache-Status"])
+            // The answer took a moment, which is part of its age (RFC 9111 §4.2.3).
+            #expect((68...70).contains { status == "Larder;hit;ttl=\($0);detail=negative" }, "\(status)")
+            #expect(["30", "31"].contains(again.headers["Age"]) && again.headers["Cache-Control"] == "max-age=100")
+        }
+    }
+
+    @Test func theWaitThatTheUpstreamAsksForIsPassedOn() async throws {
+        try await TestService.run(change: { $0.retries = 0 }) { (service) async throws in
+            service.upstream.serve("/busy") { _ in .response(status: 429, headers: ["Retry-After": "120"]) }
+            let busy = try await service.call("GET", "/o/media/busy")
+            #expect(busy.status == 429 && busy.headers.values("Retry-After") == ["120"])
+            #expect(busy.headers["Cache-Control"] == "no-store")
         }
     }
 }

@@ -122,7 +122,7 @@ import Testing
     }
 
     @Test func aClientThatHangsUpBeforeTheHeadEndsTheRead() async throws {
-        try await TestService.run { (service) async throws in
+        try await TestService.run(limits: .init(halfClosedTimeout: .milliseconds(20))) { (service) async throws in
             let latch = LoopbackLatch()
             service.upstream.serve("/slow", asset([.stallBeforeHead(until: latch)]))
             let connection = try await RawConnection(port: service.port)
@@ -136,7 +136,7 @@ import Testing
     }
 
     @Test func aClientThatHangsUpInTheMiddleEndsTheRead() async throws {
-        try await TestService.run { (service) async throws in
+        try await TestService.run(limits: .init(halfClosedTimeout: .milliseconds(20))) { (service) async throws in
             let latch = LoopbackLatch()
             service.upstream.serve("/slow", asset([.stall(after: 300_000, until: latch)]))
             let connection = try await RawConnection(port: service.port)

@@ -2,6 +2,7 @@ import CacheAPI
 import CacheCore
 import NIOCore
 import NIOPosix
+import Synchronization
 
 /// A response as it came over the wire.
 struct RawResponse: Sendable {
@@ -19,15 +20,28 @@ final class RawConnection: Sendable {
         typealias InboundIn = ByteBuffer
         private let bytes: AsyncStream<ByteBuffer>.Continuation
 
-        init(_ bytes: AsyncStream<ByteBuffer>.Continuation) { self.bytes = bytes }
+        private let ending: Ending
+
+        init(_ bytes: AsyncStream<ByteBuffer>.Continuation, _ ending: Ending) {
+            self.bytes = bytes
+            self.ending = ending
+        }
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) { bytes.yield(unwrapInboundIn(data)) }
         func channelInactive(context: ChannelHandlerContext) { bytes.finish() }
-        func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+        func errorCaught(context: ChannelHandlerContext, error: any Error) {
+            ending.isBroken.store(true, ordering: .relaxed)
+            context.close(promise: nil)
+        }
+    }
+
+    private final class Ending: Sendable {
+        let isBroken = Atomic(false)
     }
 
     private let channel: any Channel
     private let inbox: Inbox
+    private let ending = Ending()
 
     /// What has come and was not taken yet; used by one test task.
     private actor Inbox {
@@ -71,9 +85,9 @@ final class RawConnection: Sendable {
     init(port: Int) async throws {
         let (stream, continuation) = AsyncStream<ByteBuffer>.makeStream()
         channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .channelInitializer { channel in
+            .channelInitializer { [ending] channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(Collector(continuation))
+                    try channel.pipeline.syncOperations.addHandler(Collector(continuation, ending))
                 }
             }
             .connect(host: "127.0.0.1", port: port).get()
@@ -139,6 +153,10 @@ final class RawConnection: Sendable {
     }
     /// All that comes until the connection ends.
     func rest() async -> [UInt8] { await inbox.rest() }
+    /// Whether the connection ended in a reset; after ``rest()``.
+    var isBroken: Bool { ending.isBroken.load(ordering: .relaxed) }
+    /// Sends no more, but goes on reading.
+    func endSending() async throws { try await channel.close(mode: .output) }
     func hangUp() async throws {
         try await unlessClosed { try await self.channel.close() }
     }

@@ -85,7 +85,8 @@ struct ContentAnswer {
     /// upstream said, and without such a word not at all. Counted from the refusal's birth, as `Age` is.
     private static func reuse(_ failure: ReadFailure) -> String {
         guard let left = failure.outcome.timeToLive, left >= .seconds(1) else { return "no-store" }
-        return "max-age=" + seconds(left + (failure.age ?? .zero))
+        // Both are a few milliseconds off a whole lifetime.
+        return "max-age=" + seconds(left + (failure.age ?? .zero) + .milliseconds(500))
     }
 
     private static func seconds(_ duration: Duration) -> String { String(max(0, duration.components.seconds)) }

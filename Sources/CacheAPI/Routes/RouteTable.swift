@@ -13,8 +13,15 @@ package struct RouteTable: Sendable {
     /// The methods of a path as an `Allow` field names them; nil where nothing is there.
     package func methods(of path: String) -> String? {
         let segments = path.split(separator: "/")
-        var methods = Set(Self.lines.filter { $0.matches(segments) }.map(\.method))
-        guard !methods.isEmpty else { return nil }
+        let methods = Set(Self.lines.filter { $0.matches(segments) }.map(\.method))
+        return methods.isEmpty ? nil : Self.list(methods)
+    }
+
+    /// The methods of all paths together.
+    package var allMethods: String { Self.list(Set(Self.lines.map(\.method))) }
+
+    private static func list(_ methods: Set<HTTPRequest.Method>) -> String {
+        var methods = methods
         if methods.contains(.get) { methods.insert(.head) }
         methods.insert(.options)
         return methods.map(\.rawValue).sorted().joined(separator: ", ")

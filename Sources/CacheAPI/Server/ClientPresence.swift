@@ -2,8 +2,8 @@ import Synchronization
 
 /// Whether the client of a connection is still there, for those who wait on its behalf.
 ///
-/// A client that closes its sending side counts as gone: over TCP that cannot be told from a closed connection until
-/// something is written, and a read that waits for its upstream has nothing to write.
+/// A client that closed its sending side may still wait for its answer, but over TCP that cannot be told from a closed
+/// connection until something is written: it counts as gone when there was nothing to write to it for a while.
 final class ClientPresence: Sendable {
     private struct State {
         var isGone = false
@@ -16,7 +16,7 @@ final class ClientPresence: Sendable {
 
     private let state = Mutex(State())
 
-    /// The connection's reading side has ended.
+    /// The connection has ended, or nobody seems to be at its other end.
     func left() {
         let waiters = state.withLock { state in
             state.isGone = true

@@ -14,8 +14,11 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
 
     private let presence: ClientPresence
     private let headerTimeout: Duration
+    private let halfClosedTimeout: Duration
     private let makeRequestID: @Sendable () -> String
     private var deadline: Scheduled<Void>?
+    /// Set once the client has closed its sending side: when it counts as gone.
+    private var leave: Scheduled<Void>?
     /// The requests whose heads are read and whose answers are not written yet.
     private var unanswered = 0
     /// Whether the last unanswered request is still coming, and whether the first has its response's head.
@@ -27,9 +30,13 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     /// What is refused once `owed` more answers are written.
     private var pending: (error: CacheError, owed: Int)?
 
-    init(presence: ClientPresence, headerTimeout: Duration, makeRequestID: @escaping @Sendable () -> String) {
+    init(
+        presence: ClientPresence, headerTimeout: Duration, halfClosedTimeout: Duration,
+        makeRequestID: @escaping @Sendable () -> String
+    ) {
         self.presence = presence
         self.headerTimeout = headerTimeout
+        self.halfClosedTimeout = halfClosedTimeout
         self.makeRequestID = makeRequestID
     }
 
@@ -48,7 +55,21 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) { deadline?.cancel() }
+    /// Gives a client that closed its sending side until the time-out to be sent something. Where it has gone for good
+    /// that is answered by a reset; with bytes under way there is nothing to decide yet.
+    private func awaitLeave(_ context: ChannelHandlerContext) {
+        leave?.cancel()
+        let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        leave = context.eventLoop.scheduleTask(in: TimeAmount(halfClosedTimeout)) {
+            let (watch, context) = here.value
+            if context.channel.isWritable { watch.presence.left() } else { watch.awaitLeave(context) }
+        }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        deadline?.cancel()
+        leave?.cancel()
+    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isOver else { return }
@@ -71,6 +92,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
             promise?.fail(ChannelError.ioOnClosedChannel)
             return
         }
+        if leave != nil { awaitLeave(context) }
         context.write(data, promise: promise)
         switch unwrapOutboundIn(data) {
         case .head: isAnswering = true
@@ -89,12 +111,15 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
             if !isOver, unanswered == 0, deadline == nil { expect(context, "No request came in time.") }
             return
         }
-        if case .inputClosed? = event as? ChannelEvent { presence.left() }
+        if case .inputClosed? = event as? ChannelEvent {
+            if unanswered > 0 { awaitLeave(context) } else { presence.left() }
+        }
         context.fireUserInboundEventTriggered(event)
     }
 
     func channelInactive(context: ChannelHandlerContext) {
         deadline?.cancel()
+        leave?.cancel()
         presence.left()
         context.fireChannelInactive()
     }

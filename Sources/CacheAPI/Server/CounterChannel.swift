@@ -52,7 +52,8 @@ struct CounterChannel: ServerChildChannel {
             configuration: .init(
                 additionalChannelHandlers: [
                     ConnectionWatch(
-                        presence: presence, headerTimeout: limits.headerTimeout, makeRequestID: makeRequestID)
+                        presence: presence, headerTimeout: limits.headerTimeout,
+                        halfClosedTimeout: limits.halfClosedTimeout, makeRequestID: makeRequestID)
                 ],
                 idleTimeout: TimeAmount(limits.idleTimeout),
                 httpDecoderConfiguration: .init(

@@ -39,18 +39,22 @@ package struct Envelope: RouterMiddleware {
         guard (request.head.path ?? "").utf8.count <= settings.limits.urlBytes else {
             throw CacheError(.uriTooLong, "The request's target is longer than \(settings.limits.urlBytes) bytes.")
         }
-        if request.method == .options, let methods = routes.methods(of: request.uri.path) {
-            return preflight(request, methods)
-        }
+        if request.method == .options, let methods = methods(of: request) { return preflight(request, methods) }
         do {
             return try await next(request, context)
         } catch let error as any HTTPResponseError where error.status == .notFound {
             // The framework tells an unknown path from a known one with another method as little as it writes bodies.
-            if let methods = routes.methods(of: request.uri.path) {
+            if let methods = methods(of: request) {
                 throw CacheError(.methodNotAllowed(allow: methods), "\(request.method) is not for this resource.")
             }
             throw CacheError(.notFound, "There is nothing at this path.")
         }
+    }
+
+    /// Those of the path, or, for `OPTIONS *`, all there are (RFC 9110 §9.3.7).
+    private func methods(of request: Request) -> String? {
+        guard request.head.path == "*" else { return routes.methods(of: request.uri.path) }
+        return request.method == .options ? routes.allMethods : nil
     }
 
     private func preflight(_ request: Request, _ methods: String) -> Response {
