@@ -22,7 +22,8 @@ package struct ContentPlan: Hashable, Sendable {
 
     /// 200, 206, 304, 412 or 416.
     package var status: Int
-    /// All fields but `Date`, `Age`, `Cache-Status` and those of the service; `Content-Length` where it is known.
+    /// All fields but `Age` and those of the service; `Via` and `Cache-Status` as the upstream gave them; `Content-Length`
+    /// where it is known.
     /// Those of 412 and 416 leave the body's type and length to whoever writes the problem.
     package var headers: HeaderList
     /// In order; empty for HEAD, 304, 412, 416 and an empty asset.
@@ -124,7 +125,9 @@ package struct ContentPlan: Hashable, Sendable {
         return ContentPlan(status: 416, headers: headers, body: [], contentLength: 0)
     }
 
-    private static let keptBy304 = ["Cache-Control", "Content-Location", "Expires", "Vary"]
+    private static let keptBy304 = [
+        "Cache-Control", "Cache-Status", "Content-Location", "Date", "Expires", "Vary", "Via",
+    ]
 
     private static func validators(_ generation: Generation) -> HeaderList {
         var headers: HeaderList = [:]

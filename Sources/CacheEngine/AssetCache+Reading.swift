@@ -245,7 +245,11 @@ extension AssetCache {
         let asset = context.openAssets.acquire(target.id)
         defer { if let asset { context.openAssets.release(asset) } }
         failure.outcome.forwarding = asset?.record == nil ? .miss : .stale
-        if case .upstreamRefused(let status, _) = error.code { failure.outcome.upstreamStatus = status }
+        switch error.code {
+        case .upstreamRefused(let status, _): failure.outcome.upstreamStatus = status
+        case .rangeNotSatisfiable: failure.outcome.upstreamStatus = 416
+        default: break
+        }
         return failure
     }
 }

@@ -94,7 +94,9 @@ extension CacheError.Code {
     /// Whether it tells of the upstream, and not of the request or the store.
     var isOfUpstream: Bool {
         switch self {
-        case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut, .upstreamRefused, .upstreamForbidden: true
+        case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut, .upstreamRefused, .upstreamForbidden,
+            .rangeNotSatisfiable:
+            true
         default: false
         }
     }

@@ -42,8 +42,7 @@ struct HeadCollector {
         guard let colon = text.firstIndex(of: 58), colon > text.startIndex else {
             return text.first == 32 || text.first == 9 ? fold(text) : .malformed
         }
-        let value = Self.trimmed(text[(colon + 1)...])
-        headers.append(String(decoding: text[..<colon], as: UTF8.self), String(decoding: value, as: UTF8.self))
+        headers.append(String(decoding: text[..<colon], as: UTF8.self), Self.value(text[(colon + 1)...]))
         return .more
     }
 
@@ -68,9 +67,16 @@ struct HeadCollector {
     /// An obsolete continuation line (RFC 9112 §5.2) goes on with the field before it.
     private mutating func fold(_ text: Slice<UnsafeRawBufferPointer>) -> Progress {
         guard let last = headers.fields.last else { return .malformed }
-        let more = String(decoding: Self.trimmed(text), as: UTF8.self)
-        headers = HeaderList(headers.fields.dropLast() + [.init(last.name, last.value + " " + more)])
+        headers = HeaderList(headers.fields.dropLast() + [.init(last.name, last.value + " " + Self.value(text))])
         return .more
+    }
+
+    /// What is not UTF-8 is taken for ISO 8859-1 (RFC 9110 §5.5), so that values that differ, tags above all, stay
+    /// different.
+    private static func value(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
+        let bytes = trimmed(bytes)
+        return String(validating: bytes, as: UTF8.self)
+            ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     }
 
     private static func trimmed(_ text: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {

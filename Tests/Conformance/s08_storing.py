@@ -1,8 +1,8 @@
 """What is stored: RFC 9111 §3 (which responses), §3.3 (parts), §3.5 (Authorization), §4.1 (Vary), §7.3 (cookies);
 RFC 9110 §12.5.5 (Vary).
 
-A stored response shows by what the next reader gets after the upstream has changed its mind. Storing is a choice (RFC 9111
-§2): Larder is held to it, a peer is not; what must not be stored must not be stored by anybody.
+A stored response shows by what the next reader gets after the upstream has changed its mind. Storing is a choice (RFC
+9111 §2): Larder is held to it, a peer is not; what must not be stored must not be stored by anybody.
 """
 
 from harness import LAST_MODIFIED, Answer, asset, check, http_date, table
@@ -75,8 +75,8 @@ def not_combined(t):
         t.fail(f"{response}: neither the one nor the other")
     if not response.complete and response.body != t.bytes(0, len(response.body)):
         t.fail(f"{response}: WRONG BYTES")
-    t.expect(t.get(range="bytes=500-599"), 206, body=t.bytes(500, 600, seed=1))
     if t.is_larder:
+        t.expect(t.get(range="bytes=500-599"), 206, body=t.bytes(500, 600, seed=1))
         expect_new(t, t.get())
 
 
@@ -221,8 +221,8 @@ def without_lifetime(t, _, status, fields):
 
 @table(
     "another refusal is never stored", rfc="9111 §3", larder_only=True,
-    rows=[400, 401, 402, 406, 407, 408, 409, 411, 413, 415, 418, 421, 422, 423, 424, 425, 426, 428, 429, 431, 500, 501, 502,
-          503, 504, 505, 507, 508, 511, 599],
+    rows=[400, 401, 402, 406, 407, 408, 409, 411, 413, 415, 418, 421, 422, 423, 424, 425, 426, 428, 429, 431, 500, 501,
+          502, 503, 504, 505, 507, 508, 511, 599],
 )  # fmt: skip
 def never_stored(t, status):
     t.upstream(Answer(status, FRESH, b"not now"))
@@ -233,7 +233,8 @@ def never_stored(t, status):
     expect_recovered(t)
 
 
-@check("a refusal is repeated no longer than the origin allows", rfc="9111 §4.2", origin={"negativeCaching": {"maxSeconds": 60}})
+@check("a refusal is repeated no longer than the origin allows", rfc="9111 §4.2",
+       origin={"negativeCaching": {"maxSeconds": 60}})  # fmt: skip
 def capped(t):
     refuse(t, 404, FRESH)
     expect_repeated(t, 404, ttl=lambda ttl: 50 <= ttl <= 60)
@@ -272,7 +273,7 @@ def other_path(t):
 def refused_then_back(t):
     t.upstream(asset(SIZE, cache_control="max-age=0"))
     expect_old(t, t.get())
-    t.upstream(Answer(404, body=b"gone for now"))
+    t.upstream(Answer(404, [("Cache-Control", "max-age=0")], b"gone for now"))
     t.expect(t.get(), 404)
     t.upstream(asset(SIZE, etag='"v2"', seed=1))
     expect_new(t, t.get())

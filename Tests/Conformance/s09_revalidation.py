@@ -1,8 +1,8 @@
-"""Confirming what is stored: RFC 9111 §4.3 (validation), §3.2 (updating stored fields), §3.1 (stored fields), §4.2.4 (stale);
-RFC 9110 §7.6.1 (fields of the connection), §15.4.5 (304); RFC 5861 (stale-while-revalidate, stale-if-error).
+"""Confirming what is stored: RFC 9111 §4.3 (validation), §3.2 (updating stored fields), §3.1 (stored fields), §4.2.4
+(stale); RFC 9110 §7.6.1 (fields of the connection), §15.4.5 (304); RFC 5861 (stale-while-revalidate, stale-if-error).
 """
 
-from harness import LAST_MODIFIED, Answer, asset, check, http_date, table
+from harness import LAST_MODIFIED, Answer, asset, check, confirming, http_date, table
 
 SECTION = (9, "Revalidation, stale use, stored header fields")
 SIZE = 1000
@@ -35,7 +35,7 @@ def expect_new(t, response, **parameters):
     rows=[
         ("an ETag", '"v1"', None, '"v1"', None),
         ("a weak ETag", 'W/"v1"', None, 'W/"v1"', None),
-        ("an unusual ETag", '"a,b;c=\\"', None, '"a,b;c=\\"', None),
+        ("an unusual ETag", '"a;b=\\"', None, '"a;b=\\"', None),
         ("Last-Modified", None, LAST_MODIFIED, None, LAST_MODIFIED),
         ("both", '"v1"', LAST_MODIFIED, '"v1"', LAST_MODIFIED),
     ],
@@ -45,6 +45,8 @@ def condition(t, _, etag, modified, match, since):
     expect_old(t, t.get(), hit=False, fwd="stale", fwd_status=304)
     t.expect_requests(1)
     request = t.requests[0]
+    if fetches_anew(t):
+        return
     if request.get("If-None-Match") != match:
         t.fail(f"If-None-Match: {request.get('If-None-Match')} instead of {match}")
     if request.get("If-Modified-Since") not in ((since,) if match is None else (since, None)):
@@ -86,12 +88,13 @@ def confirmed_for(t, kind):
         t.expect_requests(1)
 
 
+def fetches_anew(t):
+    """Whether a peer asked without a condition, as it may."""
+    conditions = ("If-None-Match", "If-Modified-Since")
+    return not t.is_larder and not any(request.get(name) for request in t.requests for name in conditions)
+
+
 # 304
-
-
-def confirming(*fields, etag='"v1"'):
-    """Says 304 to every condition, with these fields."""
-    return Answer(304, ([("ETag", etag)] if etag else []) + list(fields))
 
 
 @table(
@@ -106,29 +109,31 @@ def confirming(*fields, etag='"v1"'):
 )  # fmt: skip
 def refreshed(t, _, fields, seconds):
     stale(t)
-    t.upstream(confirming(*fields))
+    t.upstream(confirming(asset(SIZE), *fields))
     expect_old(t, t.get(), hit=False, fwd="stale", fwd_status=304)
     t.own.requests.clear()
     near = lambda ttl: ttl is not None and seconds - 5 <= ttl <= seconds  # noqa: E731
     expect_old(t, t.get(), hit=True, ttl=near)
-    t.expect_requests(0)
+    if t.is_larder:
+        t.expect_requests(0)
 
 
 @check("a 304 counts Expires anew", rfc="9111 §4.3.4, §5.3")
 def refreshed_expires(t):
     t.upstream(asset(SIZE, cache_control=None, headers={"Expires": http_date(-100)}))
     expect_old(t, t.get())
-    t.upstream(confirming(("Expires", http_date(3600))))
+    t.upstream(confirming(asset(SIZE), ("Expires", http_date(3600))))
     expect_old(t, t.get(), hit=False)
     t.own.requests.clear()
     expect_old(t, t.get(), hit=True)
-    t.expect_requests(0)
+    if t.is_larder:
+        t.expect_requests(0)
 
 
 @table("a 304 that is stale at once is asked for again", rfc="9111 §4.3.4", rows=["max-age=0", "no-cache"])
 def still_stale(t, control):
     stale(t)
-    t.upstream(confirming(("Cache-Control", control)))
+    t.upstream(confirming(asset(SIZE, cache_control=control), ("Cache-Control", control)))
     expect_old(t, t.get())
     t.upstream(asset(SIZE, etag='"v2"', seed=1))
     expect_new(t, t.get())
@@ -141,14 +146,18 @@ def replaced(t):
     expect_old(t, t.get())
     date = http_date(-5)
     t.upstream(confirming(
-        ("Date", date), ("X-Changed", "3"), ("X-New", "n"), ("Content-Language", "de"), ("Cache-Control", "max-age=3600"),
+        asset(SIZE), ("Date", date), ("X-Changed", "3"), ("X-New", "n"), ("Content-Language", "de"),
+        ("Cache-Control", "max-age=3600"),
     ))  # fmt: skip
     wanted = {
         "X-Changed": "3", "X-Kept": "a, b", "X-New": "n", "Content-Language": "de", "Cache-Control": "max-age=3600",
         "Date": date, "ETag": '"v1"', "Last-Modified": LAST_MODIFIED, "Content-Type": "video/mp4",
     }  # fmt: skip
     for _ in range(2):
-        t.expect(t.get(), 200, body=t.bytes(0, SIZE), headers=wanted)
+        response = t.get()
+        expect_old(t, response)
+        if not fetches_anew(t):
+            t.expect(response, headers=wanted)
 
 
 @table(
@@ -167,12 +176,17 @@ def replaced(t):
 def not_replaced(t, name, fields):
     t.upstream(asset(SIZE, cache_control="max-age=0", headers={"X-Kept": "yes"}))
     expect_old(t, t.get())
-    t.upstream(confirming(("Cache-Control", "max-age=3600"), *fields))
+    t.upstream(confirming(asset(SIZE), ("Cache-Control", "max-age=3600"), *fields))
     for _ in range(2):
         headers = {"Content-Length": SIZE, "X-Kept": "yes", "Content-Range": None, "Keep-Alive": None}
         if t.is_larder:
             headers.update({"Content-Encoding": None, "Set-Cookie": None, "Accept-Ranges": "bytes"})
-        t.expect(t.get(), 200, body=t.bytes(0, SIZE), headers=headers)
+        response = t.get()
+        expect_old(t, response)
+        if not fetches_anew(t):
+            t.expect(response, headers=headers)
+    if fetches_anew(t):
+        return
     t.expect(t.get(range="bytes=5-9"), 206, body=t.bytes(5, 10), headers={"Content-Range": f"bytes 5-9/{SIZE}"})
 
 
@@ -270,7 +284,8 @@ def same_again(t):
     expect_old(t, t.get(), hit=False)
     t.own.requests.clear()
     expect_old(t, t.get(), hit=True)
-    t.expect_requests(0)
+    if t.is_larder:
+        t.expect_requests(0)
 
 
 # When the upstream fails
@@ -341,7 +356,8 @@ def decided(t, status):
 
 @table(
     "stale use is forbidden by", rfc="9111 §4.2.4, §5.2.2.2, §5.2.2.8, §5.2.2.10, §5.2.2.4",
-    rows=["must-revalidate", "proxy-revalidate", "s-maxage=600", "no-cache", "must-revalidate, stale-while-revalidate=9999"],
+    rows=["must-revalidate", "proxy-revalidate", "s-maxage=600", "no-cache",
+          "must-revalidate, stale-while-revalidate=9999"],
 )  # fmt: skip
 def forbidden(t, directive):
     stale(t, f"max-age=600, stale-if-error=3600, {directive}")
@@ -350,7 +366,7 @@ def forbidden(t, directive):
     t.expect(t.get(range="bytes=5-9"), (502, 503, 504))
 
 
-@check("a stale answer that must be confirmed is a 504 where the upstream cannot be reached", rfc="9111 §5.2.2.2")
+@check("what must be confirmed is an error where the upstream cannot be reached", rfc="9111 §5.2.2.2")
 def must_revalidate_unreachable(t):
     stale(t, "max-age=600, must-revalidate")
     t.stop_upstream()
@@ -534,18 +550,19 @@ def failed_together(t):
 KEPT = [
     ("X-Multi", "1"), ("Link", "</a>; rel=next"), ("X-Multi", "2, 3"), ("Content-Language", "mi, en"), ("X-Empty", ""),
     ("Content-Disposition", 'attachment; filename="a;b.mp4"'), ("X-Multi", "1"), ("x-small-letters", "yes"),
-    ("X-Latin", "caf\xe9"), ("X-Long", "x" * 4000), ("Content-Location", "/films/1"), ("X-Quoted", '"a, b", "c"'),
+    ("X-UTF-8", "caf\xc3\xa9"), ("X-Long", "x" * 1000), ("Content-Location", "/films/1"), ("X-Quoted", '"a, b", "c"'),
     ("Warning", '199 - "x"'), ("Link", "</b>; rel=prev"), ("Pragma", "foo"), ("Repr-Digest", "sha-256=:AAAA:"),
     ("Content-Security-Policy", "default-src 'none'"), ("X-Powered-By", "a"), ("Timing-Allow-Origin", "*"),
 ]  # fmt: skip
 
 
-@check("end-to-end fields are kept in order and number", rfc="9111 §3.1, 9110 §5.2, §5.3, §7.6.1", states=("cold", "warm"))
+@check("end-to-end fields are kept in order and number", rfc="9111 §3.1, 9110 §5.3, §7.6.1", states=("cold", "warm"))
 def end_to_end(t):
     t.upstream(asset(SIZE, headers=KEPT))
     names = {name.lower() for name, _ in KEPT}
     for _ in range(2):
         response = t.get()
+        t.expect(response, 200)
         found = [(name.lower(), value) for name, value in response.headers if name.lower() in names]
         for name in names:
             wanted = [value for other, value in KEPT if other.lower() == name]
@@ -553,6 +570,21 @@ def end_to_end(t):
                 t.fail(f"{name}: {[value for other, value in found if other == name]} instead of {wanted}")
         if t.is_larder and found != [(name.lower(), value) for name, value in KEPT]:
             t.fail(f"another order: {[name for name, _ in found]}")
+
+
+@check("a field that is not UTF-8 keeps its text", rfc="9110 §5.5", states=("cold", "warm"))
+def obsolete_text(t):
+    t.upstream(asset(SIZE, headers={"X-Latin": "caf\xe9"}))
+    response = t.get()
+    if response.get("X-Latin") not in ("caf\xe9", "caf\xc3\xa9"):
+        t.fail(f"X-Latin: {response.get('X-Latin')!r}")
+
+
+@check("ETags that differ beyond ASCII differ", rfc="9110 §8.8.3")
+def obsolete_tags(t):
+    stale(t, etag='"\xe9"', last_modified=None)
+    t.upstream(asset(SIZE, etag='"\xe8"', last_modified=None, seed=1))
+    expect_new(t, t.get())
 
 
 @check("unknown directives of Cache-Control are passed on", rfc="9111 §5.2", states=("cold", "warm"))
@@ -574,7 +606,7 @@ def unknown_directives(t):
         ("named in Connection", [("Connection", "X-Hop"), ("X-Hop", "yes")], "X-Hop"),
         ("named in small letters", [("Connection", "x-hop"), ("X-Hop", "yes")], "X-Hop"),
         ("named among others", [("Connection", "keep-alive, X-Hop ,, x-other"), ("X-Hop", "yes")], "X-Hop"),
-        ("named in the second Connection", [("Connection", "x-other"), ("Connection", "X-Hop"), ("X-Hop", "1")], "X-Hop"),
+        ("named in the second", [("Connection", "x-other"), ("Connection", "X-Hop"), ("X-Hop", "1")], "X-Hop"),
         ("named behind the field", [("X-Hop", "yes"), ("Connection", "X-Hop")], "X-Hop"),
         ("named twice in the head", [("X-Hop", "1"), ("Connection", "X-Hop"), ("X-Hop", "2")], "X-Hop"),
     ],
@@ -589,9 +621,13 @@ def hop_by_hop(t, _, fields, name):
 def hop_by_hop_of_confirmation(t):
     t.upstream(asset(SIZE, cache_control="max-age=0", headers={"X-Kept": "yes"}))
     expect_old(t, t.get())
-    t.upstream(confirming(("Connection", "X-Hop"), ("X-Hop", "1"), ("Cache-Control", "max-age=60")))
+    hop = [("Connection", "X-Hop"), ("X-Hop", "1"), ("Cache-Control", "max-age=60")]
+    t.upstream(confirming(asset(SIZE), *hop))
     for _ in range(2):
-        t.expect(t.get(), 200, body=t.bytes(0, SIZE), headers={"X-Hop": None, "X-Kept": "yes"})
+        response = t.get()
+        t.expect(response, 200, body=t.bytes(0, SIZE), headers={"X-Hop": None})
+        if not fetches_anew(t):
+            t.expect(response, headers={"X-Kept": "yes"})
 
 
 @check("trailers of a chunked answer are no fields of the stored one", rfc="9110 §6.5.1", states=("cold", "warm"))

@@ -168,6 +168,15 @@ struct TransferTests {
         #expect(recorder.bytes == Array("hi".utf8))
     }
 
+    @Test func fieldsThatAreNotUTF8KeepTheirLetters() async {
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-UTF-8: é\r\nX-Latin: ".utf8
+        upstream.serve("/latin") { _ in .raw(Array(head) + [0x22, 0xE9, 0x22] + Array("\r\n\r\n".utf8)) }
+        let recorder = pool.fetch(upstream.request("/latin"))
+        #expect(await recorder.end().error == nil)
+        #expect(recorder.head?.headers["X-UTF-8"] == "é")
+        #expect(recorder.head?.headers["X-Latin"] == "\"é\"")
+    }
+
     @Test func bytesBehindThePromisedLengthAreNeverDelivered() async {
         upstream.serve("/long") { _ in .raw(Array("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi and more".utf8)) }
         let recorder = pool.fetch(upstream.request("/long"))

@@ -2,8 +2,8 @@
 
 from .case import check, table
 from .client import Response, parse_list
-from .upstream import LAST_MODIFIED, Answer, asset, http_date, pattern
+from .upstream import LAST_MODIFIED, Answer, asset, confirming, http_date, pattern
 
 __all__ = [
-    "LAST_MODIFIED", "Answer", "Response", "asset", "check", "http_date", "parse_list", "pattern", "table",
+    "LAST_MODIFIED", "Answer", "Response", "asset", "check", "confirming", "http_date", "parse_list", "pattern", "table",
 ]  # fmt: skip

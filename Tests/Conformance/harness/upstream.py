@@ -223,6 +223,18 @@ def asset(
     return Asset(size, etag, last_modified, cache_control, content_type, ranges, chunked, length, headers, seed, data)
 
 
+def confirming(whole, *fields):
+    """Says 304 with these fields to every condition, true or not; to others it is `whole`."""
+
+    def handler(request, connection):
+        if request.get("If-None-Match") or request.get("If-Modified-Since"):
+            connection.answer(Answer(304, whole.validators()[:1] + list(fields)))
+        else:
+            whole(request, connection)
+
+    return handler
+
+
 def instant(text):
     try:
         return parsedate_to_datetime(text).timestamp()
