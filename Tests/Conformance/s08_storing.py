@@ -8,6 +8,7 @@ A stored response shows by what the next reader gets after the upstream has chan
 from harness import LAST_MODIFIED, Answer, asset, check, http_date, table
 
 SECTION = (8, "What is stored: statuses, cookies, credentials, Vary")
+BOTH = ("cold", "warm")
 SIZE = 1000
 FRESH = [("Cache-Control", "max-age=3600")]
 
@@ -122,6 +123,32 @@ def unstorable_together(t):
     t.upstream(asset(200_000, cache_control="no-store"))
     for response in t.together(*[t.get] * 6):
         t.expect(response, 200, body=t.bytes(0, 200_000))
+
+
+@table("a long asset that is stale or unstorable at once comes whole", rfc="9111 §3, §4", states=BOTH,
+       rows=["no-store", "private", "no-cache", "max-age=0", "max-age=0, must-revalidate"])  # fmt: skip
+def long_unstorable(t, value):
+    size = 3_000_000
+    t.upstream(asset(size, cache_control=value))
+    t.expect(t.get(range="bytes=1000000-1999999"), 206, body=t.bytes(1_000_000, 2_000_000))
+    t.expect(t.get(), 200, body=t.bytes(0, size))
+    readers = [t.get, lambda: t.get(range="bytes=500000-"), t.get, lambda: t.get(range="bytes=-700000")]
+    for response, first in zip(t.together(*readers), (0, 500_000, 0, size - 700_000)):
+        t.expect(response, 206 if first else 200, body=t.bytes(first, size))
+
+
+@table("a part that may not be stored is not put to what is", rfc="9111 §3, §3.4", rows=["no-store", "private"])
+def unstorable_part(t, value):
+    size = 3_000_000
+    t.upstream(asset(size))
+    t.expect(t.get(range="bytes=0-9"), 206, body=t.bytes(0, 10))
+    t.upstream(asset(size, cache_control=value))
+    t.expect(t.get(range="bytes=2000000-2000009"), 206, body=t.bytes(2_000_000, 2_000_010))
+    if len(t.requests) < 2:
+        return  # a peer that read the whole at once
+    t.upstream(asset(size, etag='"v2"', seed=1))
+    response = t.get(range="bytes=2000000-2000009")
+    t.expect(response, 206, body=t.bytes(2_000_000, 2_000_010, seed=1))
 
 
 @check("a response that became unstorable takes the stored one's place", rfc="9111 §3.2, §4")
@@ -309,7 +336,7 @@ def refused_together(t):
 # Cookies and credentials
 
 
-@check("Set-Cookie is given to nobody and hinders nothing", rfc="9111 §7.3", larder_only=True, states=("cold", "warm"))
+@check("Set-Cookie is given to nobody and hinders nothing", rfc="9111 §7.3", larder_only=True, states=BOTH)
 def set_cookie(t):
     t.upstream(asset(SIZE, headers=[("Set-Cookie", "id=1; Path=/"), ("Set-Cookie", "b=2"), ("X-Kept", "yes")]))
     for _ in range(2):
@@ -565,7 +592,29 @@ def variants_together(t):
         expect_seen(t, response, value)
 
 
-@check("Vary is passed on", rfc="9110 §12.5.5", states=("cold", "warm"))
+@table("a long variant is one variant throughout", rfc="9111 §4.1", rows=["whole", "range", "together"])
+def long_variant(t, kind):
+    size = 3_000_000
+
+    def handler(request, connection):
+        seed = {"a": 1, "b": 2}.get(request.get("X-One"), 0)
+        asset(size, etag=f'"s{seed}"', seed=seed, headers={"Vary": "X-One"})(request, connection)
+
+    t.upstream(handler)
+    seeds = {"a": 1, "b": 2}
+    if kind == "together":
+        readers = [lambda value=value: t.get(headers={"X-One": value}) for value in ("a", "b", "a", "b")]
+        for response, seed in zip(t.together(*readers), (1, 2, 1, 2)):
+            t.expect(response, 200, body=t.bytes(0, size, seed=seed))
+        return
+    for value, seed in seeds.items():
+        options = {"range": "bytes=100000-"} if kind == "range" else {}
+        response = t.get(headers={"X-One": value}, **options)
+        t.expect(response, 206 if options else 200, body=t.bytes(100_000 if options else 0, size, seed=seed))
+    t.expect(t.get(), 200, body=t.bytes(0, size))
+
+
+@check("Vary is passed on", rfc="9110 §12.5.5", states=BOTH)
 def passed_on(t):
     t.upstream(asset(SIZE, headers={"Vary": "Accept-Language, X-One"}))
     t.expect(t.get(), 200, headers={"Vary": "Accept-Language, X-One"})

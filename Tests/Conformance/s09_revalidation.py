@@ -288,6 +288,68 @@ def same_again(t):
         t.expect_requests(0)
 
 
+# What is here in part
+
+LONG = 3_000_000
+
+
+def stale_part(t, control=OLD):
+    """Has the first 100,000 bytes stored, 400 s stale."""
+    t.upstream(asset(LONG, cache_control=control, headers=STALE))
+    t.expect(t.get(range="bytes=0-99999"), 206, body=t.bytes(0, 100_000))
+    t.own.requests.clear()
+
+
+@table("of what is here in part", rfc="9111 §4.3, §3.4", rows=["the part", "another part", "the whole", "both"])
+def part_confirmed(t, kind):
+    stale_part(t)
+    t.upstream(asset(LONG))
+    if kind == "the whole":
+        t.expect(t.get(), 200, body=t.bytes(0, LONG))
+    else:
+        first, end = {"the part": (5, 10), "another part": (2_000_000, 2_000_010), "both": (50_000, 150_000)}[kind]
+        t.expect(t.get(range=f"bytes={first}-{end - 1}"), 206, body=t.bytes(first, end))
+    runs = [request.range.removeprefix("bytes=").split("-") for request in t.requests if request.range]
+    if t.is_larder and any(int(first) < 100_000 and int(last or LONG) - int(first) > 1 for first, last in runs):
+        t.fail(f"stored bytes were fetched again: {runs}")
+
+
+@table("of what is here in part, and has changed", rfc="9111 §4.3.3, §3.4",
+       rows=["the part", "another part", "the whole", "both"])  # fmt: skip
+def part_changed(t, kind):
+    stale_part(t)
+    t.upstream(asset(LONG, etag='"v2"', seed=1))
+    if kind != "the whole":
+        first, end = {"the part": (5, 10), "another part": (2_000_000, 2_000_010), "both": (50_000, 150_000)}[kind]
+        t.expect(t.get(range=f"bytes={first}-{end - 1}"), 206, body=t.bytes(first, end, seed=1))
+    t.expect(t.get(), 200, body=t.bytes(0, LONG, seed=1))
+
+
+@check("a stale part stands in for the failing upstream, what is missing does not", rfc="5861 §4", larder_only=True)
+def part_and_failure(t):
+    stale_part(t, "max-age=600, stale-if-error=3600")
+    t.upstream(Answer(503, body=b"out of order"))
+    response = t.get(range="bytes=5-9")
+    t.expect(response, 206, body=t.bytes(5, 10))
+    t.expect_cache_status(response, hit=True, detail="stale")
+    t.expect(t.get(range="bytes=2000000-2000009"), 503)
+    response = t.get(range="bytes=99990-100009")
+    if response.status == 206:
+        t.expect(response, 206, complete=False)
+    else:
+        t.expect(response, 503)
+
+
+@check("behind a stale part that is missing bytes nothing is mixed", rfc="5861 §3, 9111 §3.4", larder_only=True)
+def part_behind(t):
+    stale_part(t, "max-age=600, stale-while-revalidate=3600")
+    t.upstream(asset(LONG, etag='"v2"', seed=1))
+    response = t.get(range="bytes=2000000-2000009")
+    t.expect(response, 206, body=t.bytes(2_000_000, 2_000_010, seed=1), headers={"ETag": '"v2"'})
+    response = t.get(range="bytes=50000-149999")
+    t.expect(response, 206, body=t.bytes(50_000, 150_000, seed=1), headers={"ETag": '"v2"'})
+
+
 # When the upstream fails
 
 
