@@ -16,21 +16,32 @@ extension AssetCache {
             directives: target.settings.requestDirectives ? RequestDirectives(request.headers) : RequestDirectives(),
             began: context.wallClock.now(), limit: options.timeout ?? target.settings.readTimeout,
             opening: request.openingWindow)
+        let failure: ReadFailure
+        do {
+            return try await firstByte(of: target, attempt)
+        } catch {
+            failure = error
+        }
+        if let read = await fallback(for: target, after: failure, isHead: request.isHead) { return read }
+        context.counters.answered(failure.outcome.requestClass, origin: target.originName)
+        if failure.error.code == .cancelled { context.counters.clientAborted(origin: target.originName) }
+        throw failure
+    }
+
+    private func firstByte(of target: AssetTarget, _ attempt: ReadAttempt) async throws(ReadFailure) -> ContentRead {
         if let refusal = keptRefusal(of: target, attempt) { throw refusal }
         do {
             return try await withDeadline(attempt.limit, .read, clock: clock) {
                 [self] () async throws(CacheError) in try await begin(target, attempt)
             }
         } catch {
-            context.counters.answered(.error, origin: target.originName)
-            if error.code == .cancelled { context.counters.clientAborted(origin: target.originName) }
             throw failure(error, of: target)
         }
     }
 
     /// Begins anew where the asset turns out to be another one before its first byte was sent, or the reader's fields
     /// choose another representation of it.
-    private func begin(_ target: AssetTarget, _ attempt: ReadAttempt) async throws(CacheError) -> ContentRead {
+    func begin(_ target: AssetTarget, _ attempt: ReadAttempt) async throws(CacheError) -> ContentRead {
         var (target, attempt) = (target, attempt)
         for _ in 0..<4 {
             let asset = try await openToServe(target, attempt)
@@ -226,13 +237,12 @@ extension AssetCache {
 
     // MARK: Failures
 
-    /// The refusal that is repeated unasked, if there is one, counted.
+    /// The refusal that is repeated unasked, if there is one.
     private func keptRefusal(of target: AssetTarget, _ attempt: ReadAttempt) -> ReadFailure? {
         let asked = attempt.directives
         guard let refusal = context.refusals[target.id], let left = refusal.timeToLive(at: attempt.began),
             !asked.noCache, asked.maxAge.map({ refusal.age(at: attempt.began) <= $0 }) ?? true
         else { return nil }
-        context.counters.answered(.negative, origin: target.originName)
         let error = CacheError(
             .upstreamRefused(status: refusal.status), "The upstream answered with status \(refusal.status).")
         let outcome = ReadOutcome(requestClass: .negative, timeToLive: left, detail: "negative")

@@ -23,10 +23,12 @@ final class CacheCounters: Sendable {
 
     func clientAborted(origin: String) { count(origin) { $0.clientAborted += 1 } }
 
-    func served(fromCache: Int64, afterFill: Int64, of asset: AssetID, key: String, origin: String) {
+    /// Bytes were sent; nil as the asset: they are of none.
+    func served(fromCache: Int64, afterFill: Int64, of asset: AssetID?, key: String, origin: String) {
         state.withLock { state in
             state.origins[origin, default: TrafficFigures()].servedFromCacheBytes += fromCache
             state.origins[origin, default: TrafficFigures()].servedAfterFillBytes += afterFill
+            guard let asset else { return }
             var top =
                 state.assets[asset]
                 ?? TopAsset(assetID: asset, key: key, servedBytes: 0, servedFromCacheBytes: 0, requests: 0)

@@ -42,13 +42,14 @@ package final class ContentRead: Sendable {
     /// As many bytes as are handed out at once.
     private static let chunkBytes: Int64 = 128 << 10
 
-    /// The read takes over the hold on `asset` and the `reader`; `finish` lets both go.
+    /// The read takes over the hold on `asset` and the `reader`; `finish` lets both go. `asked`: what the answer is for,
+    /// where that is another asset.
     init(
         asset: OpenAsset, reader: FillLedger.ReaderID, plan: ContentPlan, outcome: ReadOutcome, age: Duration?,
-        cachedBefore: ByteRangeSet
+        cachedBefore: ByteRangeSet, asked: AssetTarget? = nil
     ) {
-        let target = asset.target
-        assetID = asset.id
+        let target = asked ?? asset.target
+        assetID = target.id
         originName = target.originName
         access = target.settings.effectiveAccess
         self.plan = plan
@@ -62,11 +63,17 @@ package final class ContentRead: Sendable {
 
     deinit { letGo() }
 
-    /// Waits until the first byte of the answer is there, so that failures before it are still told by the status.
-    func awaitFirstByte() async throws(CacheError) {
-        guard let first = plan.neededRanges.first else { return }
-        asset.want(first, by: reader)
-        _ = try await asset.settle(reader)
+    /// This read as the answer to a request for `target`; it passes its hold and its reader on, and is over. Throws
+    /// `.conflict` where it has not the whole to give.
+    func standingIn(for target: AssetTarget, as outcome: ReadOutcome) throws(CacheError) -> ContentRead {
+        guard let plan = plan.standingIn else {
+            letGo()
+            throw CacheError(.conflict, "The fallback was not answered as a whole.")
+        }
+        state.withLock { $0.isFinished = true }
+        return ContentRead(
+            asset: asset, reader: reader, plan: plan, outcome: outcome, age: nil, cachedBefore: cachedBefore,
+            asked: target)
     }
 
     /// The next bytes of the body, at most 128 KiB, glue included; nil at its end.
@@ -100,20 +107,18 @@ package final class ContentRead: Sendable {
         let isProblem = if case .failed = ending { tally.bytesFromCache + tally.bytesAfterFill == 0 } else { false }
         counters.answered(isProblem ? .error : outcome.requestClass, origin: originName)
         counters.served(
-            fromCache: tally.bytesFromCache, afterFill: tally.bytesAfterFill, of: assetID, key: asset.target.key,
-            origin: originName)
+            fromCache: tally.bytesFromCache, afterFill: tally.bytesAfterFill, of: asset.isForeign ? nil : asset.id,
+            key: asset.target.key, origin: originName)
         switch ending {
         case .clientGone: counters.clientAborted(origin: originName)
         case .failed(let error) where error.code == .cancelled: counters.clientAborted(origin: originName)
         case .failed, .sent: break
         }
+        guard !asset.isForeign else { return tally }
         asset.context.commits.touched(
-            assetID, at: asset.context.wallClock.now(), hits: outcome.requestClass == .hit ? 1 : 0)
+            asset.id, at: asset.context.wallClock.now(), hits: outcome.requestClass == .hit ? 1 : 0)
         return tally
     }
-
-    /// Lets go without counting a request: it is begun anew, or answered with a problem.
-    func abandon() { letGo() }
 
     /// Lets go of the reader and the asset, once; answers whether this was the time.
     @discardableResult
@@ -124,6 +129,7 @@ package final class ContentRead: Sendable {
         }
         guard isFirst else { return false }
         asset.leave(reader)
+        asset.closeIfForeign()
         asset.context.openAssets.release(asset)
         return true
     }
@@ -143,7 +149,7 @@ package final class ContentRead: Sendable {
             state.tally.bytesFromCache += fromCache
             state.tally.bytesAfterFill += chunk.length - fromCache
         }
-        if fromCache > 0 { asset.context.space.read(chunk, of: assetID) }
+        if fromCache > 0, !asset.isForeign { asset.context.space.read(chunk, of: asset.id) }
         return buffer
     }
 }

@@ -38,12 +38,15 @@ final class OpenAsset: Sendable {
 
     let id: AssetID
     let context: EngineContext
+    /// Whether its bytes are those of a file that is not the store's: nothing of it is counted as cached.
+    let isForeign: Bool
     private let state: Mutex<State>
 
     /// An asset nobody knows yet.
     init(target: AssetTarget, context: EngineContext) {
         id = target.id
         self.context = context
+        isForeign = false
         state = Mutex(State(target: target, ledger: FillLedger(settings: target.settings.fillSettings)))
     }
 
@@ -51,6 +54,7 @@ final class OpenAsset: Sendable {
     init(target: AssetTarget, record: AssetRecord, extents: ByteRangeSet, file: SparseFile?, context: EngineContext) {
         id = target.id
         self.context = context
+        isForeign = false
         let isJoinable = record.generation.isJoinable(trusting: target.settings.trustValidators)
         let ledger = FillLedger(
             settings: target.settings.fillSettings, length: record.generation.length,
@@ -58,6 +62,21 @@ final class OpenAsset: Sendable {
         var opened = State(target: target, record: record, ledger: ledger, file: file)
         opened.diskBytes = (try? file?.diskBytes()) ?? 0  // unknown counts as none until it is measured next
         state = Mutex(opened)
+    }
+
+    /// All of a file that is not the store's, for one reader, in place of what `target` names; nothing is ever fetched.
+    init(foreign file: SparseFile, described generation: Generation, for target: AssetTarget, context: EngineContext) {
+        id = target.id
+        self.context = context
+        isForeign = true
+        let length = generation.length ?? 0
+        let ledger = FillLedger(
+            settings: target.settings.fillSettings, length: length, acceptsRanges: true,
+            extents: ByteRangeSet([0..<length]))
+        state = Mutex(
+            State(
+                target: target.unkept, ledger: ledger, file: file,
+                ending: CacheError(.storageCorrupt, "The file has become shorter while it was being sent.")))
     }
 
     convenience init(target: AssetTarget, loaded: LoadedAsset, context: EngineContext) {
@@ -181,6 +200,15 @@ final class OpenAsset: Sendable {
             let error = CacheError(.conflict, "The fill was cancelled by an administrator.")
             state.lastFailure = error
             return (state.fills.count, state.ledger.stopFills(because: error.code))
+        }
+    }
+
+    /// Gives a file that is not the store's back; its one reader has gone.
+    func closeIfForeign() {
+        guard isForeign else { return }
+        change { state in
+            state.file = nil
+            return ((), [])
         }
     }
 
