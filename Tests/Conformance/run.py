@@ -91,7 +91,7 @@ class Run:
             began = time.monotonic()
             trial = case.Trial(check, self.peer, f"c{next(self.labels)}", slot)
             reason = trial.run()
-            outcome = "passed" if reason is None else "failed"
+            outcome = "skipped" if trial.skipped else "passed" if reason is None else "failed"
             result = case.Result(check, outcome, reason or "", time.monotonic() - began)
             with self.lock:
                 self.secrets += trial.secrets

@@ -1,9 +1,11 @@
 """What the section files are written with; `case.Trial` is the `t` that every check is given."""
 
+from . import certificates, isolation
 from .case import check, table
 from .client import Response, parse_list
 from .upstream import LAST_MODIFIED, Answer, asset, confirming, http_date, pattern
 
 __all__ = [
-    "LAST_MODIFIED", "Answer", "Response", "asset", "check", "confirming", "http_date", "parse_list", "pattern", "table",
+    "LAST_MODIFIED", "Answer", "Response", "asset", "certificates", "check", "confirming", "http_date", "isolation",
+    "parse_list", "pattern", "table",
 ]  # fmt: skip

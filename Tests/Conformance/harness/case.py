@@ -9,7 +9,7 @@ import traceback
 from dataclasses import dataclass, field
 
 from . import upstream as scripted
-from .client import Connection, Failure, parse_list
+from .client import Connection, Failure, Response, parse_list
 
 REGISTRY = []
 LIMIT = 30
@@ -80,6 +80,10 @@ def table(name, rfc, rows, **options):
     return register
 
 
+class Skipped(Exception):
+    """The check cannot be run here."""
+
+
 @dataclass
 class Result:
     check: Check
@@ -107,6 +111,7 @@ class Trial:
         self.settings = dict(self.check.origin or {})
         self.mounted = None
         self.warmed = False
+        self.skipped = False
 
     # What the upstream does
 
@@ -192,6 +197,15 @@ class Trial:
             connection.finish(response)
             return response
 
+    def attempt_get(self, **options):
+        """As `get` where the upstream misbehaves: a plain proxy may hang up instead; that is a 502 here."""
+        try:
+            return self.get(**options)
+        except Failure as failure:
+            if self.is_larder or "ended without a response" not in str(failure):
+                raise
+            return Response(502, "", [], complete=True, asked=str(failure))
+
     def head(self, **options):
         """As `get`, with HEAD."""
         return self.get(method="HEAD", **options)
@@ -256,6 +270,10 @@ class Trial:
 
     # What it expects
 
+    def skip(self, reason):
+        """Ends the check: it cannot be run here."""
+        raise Skipped(reason)
+
     def fail(self, text):
         raise Failure(text)
 
@@ -294,6 +312,55 @@ class Trial:
             )
         at = next(at for at, (one, other) in enumerate(zip(response.body, body)) if one != other)
         raise Failure(f"{response}: WRONG BYTES from {at} on: {response.body[at:at + 16].hex()}")
+
+    def expect_honest(self, response, size, run=None, seed=0):
+        """Either the right bytes to their end, or a failure that shows: never a wrong byte, never a short clean end.
+
+        `run` is what was asked for, (first, end); a 200 with everything is right as well.
+        """
+        if response.status not in (200, 206):
+            if response.status < 400:
+                raise Failure(f"{response}: expected the right bytes, or a failure")
+            if self.is_larder and response.status == 500 and b'"internal"' in response.body:
+                raise Failure(f"{response}: an internal error")
+            return
+        first, end = run if run and response.status == 206 else (0, size)
+        wanted = scripted.pattern(first, end, seed)
+        if response.body != wanted[: len(response.body)]:
+            raise Failure(f"{response}: WRONG BYTES")
+        if response.complete and len(response.body) != len(wanted):
+            raise Failure(f"{response}: a CLEAN END after {len(response.body)} of {len(wanted)} bytes")
+        place = f"bytes {first}-{end - 1}/"
+        if response.status == 206 and not (response.get("Content-Range") or "").startswith(place):
+            raise Failure(f"{response}: Content-Range should begin with {place}")
+        if response.status == 200 and response.get("Content-Range"):
+            raise Failure(f"{response}: a Content-Range in a 200")
+
+    def expect_recovery(self, size, seed=0, path="", **options):
+        """The upstream behaves from now on: nothing wrong was kept of what it did before, and every read is right.
+
+        The first range may be answered with everything, as long as the length is not known.
+        """
+        self.own.serve(scripted.asset(size, seed=seed, **options))
+        whole, middle = scripted.pattern(0, size, seed), (size // 3, max(size // 3 + 1, size // 2))
+        first = self.get(range=f"bytes={middle[0]}-{middle[1] - 1}", path=path)
+        self.expect(first, (200, 206), body=whole if first.status == 200 else whole[slice(*middle)])
+        for _ in range(2):
+            self.expect(self.get(path=path), 200, body=whole, headers={"Content-Range": None})
+        last = self.get(range="bytes=-1", path=path)
+        self.expect(last, 206 if self.is_larder else (200, 206), body=whole if last.status == 200 else whole[-1:])
+
+    def expect_problem(self, response, code, status=None, **members):
+        """A problem document (RFC 9457) with that code and those members; a peer's is not looked at."""
+        if not self.is_larder:
+            return
+        self.expect(response, status, headers={"Content-Type": "application/problem+json"})
+        document = json.loads(response.body)
+        for name, value in {"code": code, **members}.items():
+            if document.get(name) != value:
+                raise Failure(f"{response}: {name} should be {value}: {document}")
+        if len(document.get("detail", "")) < 20:
+            raise Failure(f"{response}: a detail that nobody can act on: {document}")
 
     def expect_requests(self, count):
         """So many requests reached the upstream."""
@@ -373,6 +440,9 @@ class Trial:
             self.check.function(self, *self.check.arguments)
         except Failure as failure:
             return str(failure)
+        except Skipped as reason:
+            self.skipped = True
+            return str(reason)
         except Exception:
             return traceback.format_exc(limit=-3).strip().replace("\n", " ")
         faults = [fault for upstream in self.upstreams for fault in upstream.faults]

@@ -285,6 +285,13 @@ class Connection:
         self.upstream.ended.wait()
         self.close()
 
+    def drip(self, data, seconds):
+        """Sends byte by byte with so many seconds between, until the check ends: a slow upstream."""
+        for at in range(len(data)):
+            self.send(data[at : at + 1])
+            if self.upstream.ended.wait(seconds):
+                raise OSError("the check ended")
+
     def wait(self, event, limit=15):
         """Waits until the check sets the event; the connection ends where it does not."""
         deadline = time.monotonic() + limit

@@ -1,0 +1,351 @@
+"""Assets that change: RFC 9110 §8.8 (validators), §15.3.7.3 (combining parts), RFC 9111 §3.4, §4.3."""
+
+import re
+
+from harness import LAST_MODIFIED, Answer, asset, check, http_date, table
+
+SECTION = (14, "Generations: validators that change, are weak or absent")
+SIZE = 3_000_000
+LATER = "Thu, 02 Jan 2020 10:00:00 GMT"
+EARLIER = "Tue, 01 Jan 2019 10:00:00 GMT"
+READS = [("bytes=0-999", (0, 1000)), ("bytes=2000000-2000999", (2_000_000, 2_001_000)), (None, (0, SIZE))]
+
+
+def expect_one(t, response, run, seeds, size=SIZE):
+    """The bytes are all of one of these generations, or the answer fails or is cut; the seed, None for a failure."""
+    if response.status not in (200, 206):
+        if response.status < 400:
+            t.fail(f"{response}: expected bytes or a failure")
+        return None
+    first, end = run if response.status == 206 else (0, size)
+    for seed in seeds:
+        if response.body == t.bytes(first, first + len(response.body), seed):
+            if response.complete and len(response.body) != end - first:
+                t.fail(f"{response}: a CLEAN END on a short body")
+            return seed
+    t.fail(f"{response}: WRONG BYTES, or two generations MIXED")
+
+
+def expect_tagged(t, response, run, seeds, size=SIZE):
+    """As `expect_one`; the ETag is that of the bytes: `"v1"` for seed 1."""
+    seed = expect_one(t, response, run, seeds, size)
+    if seed is not None and response.body:
+        t.expect(response, headers={"ETag": f'"v{seed}"'}, complete=response.complete)
+    return seed
+
+
+def expect_new(t):
+    """From now on a read is of generation 2; a plain proxy may use what it has as long as it is fresh, unmixed."""
+    for value, run in READS:
+        response = t.attempt_get(range=value)
+        expect_tagged(t, response, run, (1, 2))
+        if t.is_larder:
+            t.expect(response, 206 if value else 200, body=t.bytes(*run, 2), headers={"ETag": '"v2"'})
+
+
+def generation(seed, **options):
+    return asset(SIZE, seed=seed, etag=f'"v{seed}"', last_modified=options.pop("last_modified", None), **options)
+
+
+def by_turn(*handlers):
+    """Another one of them for each request, over and over: the servers behind one name."""
+    return lambda request, connection: handlers[(request.number - 1) % len(handlers)](request, connection)
+
+
+# A change
+
+@check("a new ETag between two fills opens a new generation", rfc="9110 §15.3.7.3")
+def between_fills(t):
+    t.upstream(generation(1))
+    t.expect(t.get(range="bytes=0-999"), 206, body=t.bytes(0, 1000, 1))
+    t.upstream(generation(2))
+    expect_tagged(t, t.attempt_get(range="bytes=2000000-2000999"), (2_000_000, 2_001_000), (1, 2))
+    seed = expect_tagged(t, t.attempt_get(), (0, SIZE), (1, 2))
+    expect_new(t)
+    if t.is_larder:
+        if seed == 1:
+            t.fail("bytes of a generation that was gone, of which not all had been kept")
+
+
+@check("a new ETag is seen by the read that meets it, which gets the new bytes", rfc="9111 §4.3.3", larder_only=True)
+def read_that_meets_it(t):
+    t.upstream(generation(1))
+    t.expect(t.get(range="bytes=0-999"), 206)
+    t.upstream(generation(2))
+    response = t.get(range="bytes=2000000-2000999")
+    t.expect(response, 206, body=t.bytes(2_000_000, 2_001_000, 2), headers={"ETag": '"v2"'})
+
+
+@check("a new ETag between two ranges of one read", rfc="9110 §15.3.7.2, §15.3.7.3")
+def between_ranges(t):
+    t.upstream([generation(1), generation(2)])
+    response = t.get(range="bytes=0-999,2000000-2000999")
+    if response.status == 206 and response.complete:
+        seeds = set()
+        for part in response.parts():
+            first = int(re.search(r"\d+", part.get("Content-Range")).group())
+            seeds.add(next((seed for seed in (1, 2) if part.body == t.bytes(first, first + 1000, seed)), None))
+        if len(seeds) != 1 or None in seeds:
+            t.fail(f"{response}: parts of several generations: {seeds}")
+    elif response.status == 200:
+        expect_tagged(t, response, (0, SIZE), (1, 2))
+    t.upstream(generation(2))
+    t.attempt_get(range="bytes=0-999,2000000-2000999")
+    expect_new(t)
+
+
+@table("a new ETag in the middle of a read", rfc="9110 §15.3.7.3", rows=[1, 2, 3])
+def in_the_middle(t, count):
+    """The reader gets one generation to its end, or is cut."""
+    t.upstream([generation(1)] * count + [generation(2)])
+    expect_tagged(t, t.attempt_get(), (0, SIZE), (1, 2))
+    t.upstream(generation(2))
+    t.attempt_get()
+    expect_new(t)
+
+
+@check("a new ETag when a broken transfer is taken up again", rfc="9110 §13.1.5, §15.3.7.3")
+def in_a_retry(t):
+    def broken(request, connection):
+        answer = generation(1).answer(request)
+        connection.send(answer.head() + answer.body[:100_000])
+        connection.reset()
+
+    t.upstream([broken, generation(2)])
+    expect_tagged(t, t.attempt_get(), (0, SIZE), (1, 2))
+    expect_new(t)
+
+
+@check("who reads what is all on disk is not disturbed by a new generation", rfc="9111 §4", larder_only=True)
+def reader_on_disk(t):
+    t.upstream(generation(1))
+    t.expect(t.get(), 200)
+    with t.connect() as connection:
+        connection.request("GET", t.target())
+        response = connection.read_head(asked="GET while the asset changes")
+        t.upstream(generation(2))
+        t.api("POST", "/v1/purges", {"prefix": t.mount + "/", "soft": True})
+        t.get(range="bytes=0-9")
+        connection.read_body(response)
+    t.expect(response, 200, body=t.bytes(0, SIZE, 1))
+
+
+@table(
+    "a change that a revalidation finds", rfc="9111 §4.3.3", states=("warm",),
+    rows=[
+        ("another ETag", asset(SIZE, seed=2, etag='"v2"')),
+        ("no validators", asset(SIZE, seed=2, etag=None, last_modified=None)),
+        ("another length", asset(SIZE - 5, seed=2, etag='"v2"')),
+        ("a longer one", asset(SIZE + 5, seed=2, etag='"v2"')),
+        ("nothing at all", asset(0, etag='"v2"')),
+        ("another type", asset(SIZE, seed=2, etag='"v2"', content_type="audio/mp4")),
+    ],
+)  # fmt: skip
+def found_by_revalidation(t, _, new):
+    t.upstream(asset(SIZE, cache_control="max-age=0"))
+    t.own.serve(new)
+    response = t.get()
+    t.expect(response, 200, body=t.bytes(0, new.size, new.seed))
+    t.expect(response, headers={"ETag": new.etag, "Content-Type": new.content_type})
+    t.expect(t.get(), 200, body=t.bytes(0, new.size, new.seed))
+
+
+@table("Last-Modified goes", rfc="9110 §8.8.2, 9111 §4.3.3", rows=["backwards", "forwards", "away"])
+def dates(t, direction):
+    """Without ETags another date, older or newer, is another generation."""
+    dates = {"backwards": EARLIER, "forwards": LATER, "away": None}
+    t.upstream(asset(SIZE, seed=1, etag=None))
+    t.expect(t.get(range="bytes=0-999"), 206, body=t.bytes(0, 1000, 1))
+    new = asset(SIZE, seed=2, etag=None, last_modified=dates[direction])
+    t.upstream(new)
+    expect_one(t, t.attempt_get(range="bytes=2000000-2000999"), (2_000_000, 2_001_000), (1, 2))
+    expect_one(t, t.attempt_get(), (0, SIZE), (1, 2))
+    if t.is_larder:
+        for value, run in READS:
+            t.expect(t.get(range=value), 206 if value else 200, body=t.bytes(*run, 2))
+
+
+@table("the length changes under one ETag", rfc="9110 §8.8.1, §14.4", rows=["206", "200"])
+def length_changes(t, status):
+    t.upstream(asset(SIZE, seed=1))
+    t.expect(t.get(range="bytes=0-999"), 206, body=t.bytes(0, 1000, 1))
+    other = asset(SIZE - 1000, seed=2, ranges=status == "206")
+    t.upstream(other)
+    expect_one(t, t.attempt_get(range="bytes=2000000-2000999"), (2_000_000, 2_001_000), (1, 2))
+    response = t.get()
+    if expect_one(t, response, (0, 0), (1, 2), size=len(response.body)) and response.complete:
+        if len(response.body) != (SIZE - 1000 if response.body[:100] == t.bytes(0, 100, 2) else SIZE):
+            t.fail(f"{response}: neither the one nor the other")
+    if t.is_larder:
+        t.get()
+        t.expect(t.get(), 200, body=t.bytes(0, SIZE - 1000, 2))
+
+
+@check("the type changes under one ETag", rfc="9110 §8.8.3, §15.3.7.3")
+def type_changes(t):
+    """The bytes are the same by the ETag's word; of the types the later or the earlier is told, not both."""
+    t.upstream(asset(SIZE))
+    t.expect(t.get(range="bytes=0-999"), 206)
+    t.upstream(asset(SIZE, content_type="audio/mp4"))
+    t.expect(t.get(range="bytes=2000000-2000999"), 206, body=t.bytes(2_000_000, 2_001_000))
+    t.expect(t.get(), 200, body=t.bytes(0, SIZE), headers={"Content-Type": re.compile("(video|audio)/mp4")})
+
+
+# Several servers behind one name
+
+@check("servers that tag the same bytes differently: never mixed unasked", rfc="9110 §15.3.7.3")
+def servers_strict(t):
+    t.upstream(by_turn(generation(1), generation(2)))
+    for _ in range(2):
+        for value, run in READS:
+            expect_tagged(t, t.attempt_get(range=value), run, (1, 2))
+
+
+@check("servers that tag the same bytes differently: trusted by length and date", rfc="9110 §8.8.2", origin={
+    "trustValidators": "lengthAndLastModified",
+})  # fmt: skip
+def servers_trusted(t):
+    t.upstream(by_turn(*[asset(SIZE, etag=f'"server-{at}"') for at in range(3)]))
+    for value, run in READS * 2:
+        t.expect(t.get(range=value), 206 if value else 200, body=t.bytes(*run))
+    asked = len(t.requests)
+    t.expect(t.get(range="bytes=2500000-2500999"), 206, body=t.bytes(2_500_000, 2_501_000))
+    t.expect_requests(asked)
+
+
+@table(
+    "trust by length and date ends where", rfc="9110 §8.8.2", origin={"trustValidators": "lengthAndLastModified"},
+    rows=["the date differs", "the length differs", "the date is missing"],
+)  # fmt: skip
+def trust_ends(t, kind):
+    t.upstream(asset(SIZE, seed=1, etag='"v1"'))
+    t.expect(t.get(range="bytes=0-999"), 206)
+    size = SIZE - 1 if kind.startswith("the length") else SIZE
+    date = {"the date differs": LATER, "the date is missing": None}.get(kind, LAST_MODIFIED)
+    t.upstream(asset(size, seed=2, etag='"v2"', last_modified=date))
+    response = t.get()
+    expect_tagged(t, response, (0, size), (1, 2), size)
+    for _ in range(2):
+        t.expect(t.get(), 200, body=t.bytes(0, size, 2))
+
+
+@check("an immutable origin's parts are combined whatever their validators", rfc="9110 §15.3.7.3", origin={
+    "trustValidators": "immutable",
+})  # fmt: skip
+def immutable(t):
+    t.upstream(by_turn(*[asset(SIZE, etag=etag, last_modified=date) for etag, date in
+                         (('"a"', EARLIER), (None, None), ('W/"b"', LATER))]))
+    for value, run in READS * 2:
+        t.expect(t.get(range=value), 206 if value else 200, body=t.bytes(*run))
+    first = [request.range for request in t.requests if (request.range or "").startswith("bytes=0-")]
+    if len(first) > 1:
+        t.fail(f"bytes fetched twice: {[request.range for request in t.requests]}")
+
+
+@check("an immutable origin's other length is another generation all the same", rfc="9110 §14.4", origin={
+    "trustValidators": "immutable",
+})  # fmt: skip
+def immutable_length(t):
+    t.upstream(asset(SIZE, seed=1))
+    t.expect(t.get(range="bytes=0-999"), 206)
+    t.upstream(asset(SIZE - 9, seed=2))
+    expect_one(t, t.attempt_get(), (0, SIZE - 9), (1, 2), SIZE - 9)
+    for _ in range(2):
+        t.expect(t.get(), 200, body=t.bytes(0, SIZE - 9, 2))
+
+
+# What proves nothing
+
+UNPROVEN = [
+    ("no validators", None, None),
+    ("a weak ETag", 'W/"v1"', None),
+    ("an ETag without quotes", "v1", None),
+    ("an empty ETag field", "", None),
+    ("an ETag that is a list", '"v1", "v2"', None),
+    ("a date of just now", None, "now"),
+    ("a weak ETag and a date of just now", 'W/"v1"', "now"),
+    ("a date that is none", None, "yesterday"),
+]  # fmt: skip
+
+
+def unproven(seed, etag, date):
+    """The same weak or no validators on other bytes."""
+    def handler(request, connection):
+        answer = asset(SIZE, seed=seed, etag=etag, last_modified=None).answer(request)
+        if date == "now":
+            answer.headers.append(("Last-Modified", http_date(-20)))
+        elif date:
+            answer.headers.append(("Last-Modified", date))
+        connection.answer(answer)
+
+    return handler
+
+
+@table("parts are not combined on the strength of", rfc="9110 §15.3.7.3, 9111 §3.4", rows=UNPROVEN)
+def not_combined(t, _, etag, date):
+    t.upstream(by_turn(*[unproven(seed, etag, date) for seed in (1, 2, 3)]))
+    for _ in range(2):
+        for value, run in READS:
+            expect_one(t, t.attempt_get(range=value), run, (1, 2, 3))
+    response = t.get(range="bytes=0-999,2000000-2000999")
+    if response.status == 206 and response.complete:
+        bodies = [part.body for part in response.parts()]
+        if bodies not in [[t.bytes(0, 1000, seed), t.bytes(2_000_000, 2_001_000, seed)] for seed in (1, 2, 3)]:
+            t.fail(f"{response}: parts of several generations")
+
+
+@table("every read works on the strength of", rfc="9110 §8.8", rows=UNPROVEN)
+def unproven_works(t, _, etag, date):
+    t.upstream(unproven(0, etag, date))
+    for value, run in READS * 2:
+        t.expect(t.get(range=value), 206 if value else 200, body=t.bytes(*run))
+
+
+@check("parts without validators are combined within one fill only", rfc="9110 §15.3.7.3", larder_only=True)
+def within_one_fill(t):
+    """Readers at the same time share the one transfer there is."""
+    t.upstream(asset(SIZE, etag=None, last_modified=None))
+    runs = [(0, 1000), (1_000_000, 1_001_000), (2_900_000, SIZE)]
+    answers = t.together(*[lambda run=run: t.get(range=f"bytes={run[0]}-{run[1] - 1}") for run in runs])
+    for answer, run in zip(answers, runs):
+        t.expect(answer, 206, body=t.bytes(*run))
+
+
+@table(
+    "parts are combined on the strength of", rfc="9110 §8.8.2.2, §15.3.7.3", larder_only=True,
+    rows=[
+        ("a strong ETag", '"v1"', None),
+        ("a date long past", None, LAST_MODIFIED),
+        ("a weak ETag and a date long past", 'W/"v1"', LAST_MODIFIED),
+    ],
+)  # fmt: skip
+def combined(t, _, etag, date):
+    t.upstream(asset(SIZE, etag=etag, last_modified=date))
+    t.expect(t.get(range="bytes=0-999"), 206, body=t.bytes(0, 1000))
+    t.expect(t.get(range="bytes=2000000-2000999"), 206, body=t.bytes(2_000_000, 2_001_000))
+    t.expect(t.get(range="bytes=500-999"), 206, body=t.bytes(500, 1000))
+    t.expect_requests(2)
+    t.expect(t.get(), 200, body=t.bytes(0, SIZE))
+
+
+@check("a part without validators is not put to parts that have them", rfc="9110 §15.3.7.3")
+def validators_lost(t):
+    t.upstream(asset(SIZE, seed=1, etag='"v1"', last_modified=None))
+    t.expect(t.get(range="bytes=0-999"), 206)
+    t.upstream(asset(SIZE, seed=2, etag=None, last_modified=None))
+    expect_one(t, t.attempt_get(range="bytes=2000000-2000999"), (2_000_000, 2_001_000), (1, 2))
+    expect_one(t, t.attempt_get(), (0, SIZE), (1, 2))
+
+
+@check("a 206 without validators to a request with If-Range is believed no more", rfc="9110 §13.1.5, §15.3.7")
+def if_range_ignored(t):
+    """Upstreams that ignore If-Range answer 206 of whatever they have."""
+    def careless(request, connection):
+        match = re.fullmatch(r"bytes=(\d+)-(\d*)", request.range or "bytes=0-")
+        first, end = int(match.group(1)), min(SIZE, int(match.group(2) or SIZE) + 1)
+        place = ("Content-Range", f"bytes {first}-{end - 1}/{SIZE}")
+        connection.answer(Answer(206, [place, ("ETag", '"v2"')], t.bytes(first, end, 2)))
+
+    t.upstream([generation(1), careless])
+    for value, run in READS:
+        expect_one(t, t.attempt_get(range=value), run, (1, 2))

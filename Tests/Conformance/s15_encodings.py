@@ -1,0 +1,139 @@
+"""Encoded bodies, though identity is asked for: RFC 9110 §8.4 (Content-Encoding), §12.5.3 (Accept-Encoding)."""
+
+import gzip
+
+from harness import LAST_MODIFIED, Answer, asset, check, table
+
+SECTION = (15, "Encoded bodies")
+SIZE = 3000
+FIELDS = [
+    ("ETag", '"gz"'), ("Last-Modified", LAST_MODIFIED), ("Cache-Control", "max-age=3600"),
+    ("Content-Type", "video/mp4"),
+]  # fmt: skip
+CODINGS = ["gzip", "x-gzip", "GZIP", "deflate", "br", "zstd", "compress", "aws-chunked", "gzip, identity", "unknown"]
+
+
+def encoded(t):
+    return gzip.compress(t.bytes(0, SIZE), mtime=0)
+
+
+def expect_never_taken_for_plain(t, response):
+    """Refused; a plain proxy may hand it on as what it says it is, or decode it."""
+    if t.is_larder:
+        t.expect_problem(response, "upstreamProtocol", 502)
+    elif response.status < 400 and not response.get("Content-Encoding"):
+        if response.body not in (b"", t.bytes(0, SIZE)):
+            t.fail(f"{response}: encoded bytes that do not say so")
+
+
+@check("identity is asked for, whatever the reader accepts", rfc="9110 §12.5.3", larder_only=True)
+def asks_for_identity(t):
+    t.upstream(asset(SIZE))
+    for accepted in ("gzip, br", "gzip;q=1.0, identity;q=0", "*"):
+        t.get(headers={"Accept-Encoding": accepted}, path=f"/{len(t.requests)}.mp4")
+    for request in t.requests:
+        if request.get("Accept-Encoding") != "identity":
+            t.fail(f"asked with Accept-Encoding: {request.get('Accept-Encoding')}")
+
+
+@table("a 200 with Content-Encoding is refused", rfc="9110 §8.4", rows=CODINGS)
+def whole(t, coding):
+    t.upstream(Answer(200, FIELDS + [("Content-Encoding", coding)], encoded(t)))
+    for value in (None, "bytes=0-99", "bytes=-10"):
+        expect_never_taken_for_plain(t, t.get(range=value))
+    t.expect_recovery(SIZE) if t.is_larder else None
+
+
+@table("a 206 with Content-Encoding is refused", rfc="9110 §8.4, §14.4", rows=CODINGS)
+def part(t, coding):
+    def handler(request, connection):
+        answer = asset(SIZE, etag='"gz"').answer(request)
+        answer.headers = answer.headers + [("Content-Encoding", coding)]
+        connection.answer(answer)
+
+    t.upstream(handler)
+    for value in (None, "bytes=0-99"):
+        expect_never_taken_for_plain(t, t.get(range=value))
+    t.expect_recovery(SIZE) if t.is_larder else None
+
+
+@table(
+    "an encoded body is not decoded and not kept", rfc="9110 §8.4", larder_only=True,
+    rows=["with length", "chunked", "until the end"],
+)  # fmt: skip
+def not_decoded(t, framing):
+    body = encoded(t)
+    answer = Answer(
+        200, FIELDS + [("Content-Encoding", "gzip")], body, chunked=framing == "chunked",
+        length=framing != "until the end",
+    )  # fmt: skip
+    t.upstream(answer)
+    response = t.get()
+    if t.bytes(0, 100) in response.body or body[:100] in response.body:
+        t.fail(f"{response}: bytes of a refused body")
+    t.expect_problem(response, "upstreamProtocol", 502)
+    t.expect_recovery(SIZE)
+
+
+@table("Content-Encoding: identity or none is no encoding", rfc="9110 §8.4", rows=["identity", "Identity", ""])
+def identity(t, coding):
+    t.upstream(asset(SIZE, headers={"Content-Encoding": coding}))
+    t.expect(t.get(range="bytes=100-199"), 206, body=t.bytes(100, 200))
+    t.expect(t.get(), 200, body=t.bytes(0, SIZE))
+
+
+@check("encoded in some windows only", rfc="9110 §8.4, §15.3.7.3", larder_only=True)
+def sometimes(t):
+    size = 3_000_000
+
+    def handler(request, connection):
+        answer = asset(size).answer(request)
+        if request.number % 2 == 0:
+            answer.headers = answer.headers + [("Content-Encoding", "gzip")]
+            answer.body = bytes(byte ^ 1 for byte in answer.body)
+        connection.answer(answer)
+
+    t.upstream(handler)
+    t.expect_honest(t.get(), size)
+    t.expect_recovery(size)
+
+
+@check("a HEAD that says gzip does not spoil the GET", rfc="9110 §9.3.2, §8.4")
+def head(t):
+    def handler(request, connection):
+        headers = {"Content-Encoding": "gzip"} if request.method == "HEAD" else {}
+        asset(SIZE, headers=headers)(request, connection)
+
+    t.upstream(handler)
+    t.expect(t.head(), body=b"")
+    t.expect(t.get(), 200, body=t.bytes(0, SIZE))
+
+
+@check("a revalidation that is answered encoded leaves no encoded bytes", rfc="9111 §4.3.3", larder_only=True)
+def revalidation(t):
+    t.upstream(asset(SIZE, cache_control="max-age=0"))
+    t.expect(t.get(), 200, body=t.bytes(0, SIZE))
+    t.upstream(Answer(200, FIELDS + [("Content-Encoding", "gzip")], encoded(t)))
+    t.expect_problem(t.get(), "upstreamProtocol", 502)
+    t.expect_recovery(SIZE)
+
+
+@table(
+    "a transfer coding is not the asset's", rfc="9112 §6.1, §7.2",
+    rows=[("gzip, chunked", True), ("gzip", False), ("deflate, chunked", True)],
+)  # fmt: skip
+def transfer_coding(t, coding, is_chunked):
+    """None but chunked was allowed by a TE; what comes with one is undone or refused, never served as it came."""
+    body = encoded(t)
+    if is_chunked:
+        body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+
+    def handler(request, connection):
+        head = f'HTTP/1.1 200 OK\r\nETag: "v1"\r\nCache-Control: max-age=3600\r\nTransfer-Encoding: {coding}\r\n\r\n'
+        connection.send(head.encode() + body)
+        connection.close()
+
+    t.upstream(handler)
+    response = t.get()
+    t.expect_honest(response, SIZE)
+    t.expect_recovery(SIZE)

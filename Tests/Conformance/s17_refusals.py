@@ -1,0 +1,253 @@
+"""Refusals of the upstream: RFC 9110 §15.5 and §15.6 (4xx, 5xx), §10.2.3 (Retry-After), RFC 9111 §4.2.2."""
+
+import json
+
+from harness import Answer, asset, check, http_date, table
+
+SECTION = (17, "Refusals of the upstream")
+SIZE = 3000
+BODY = b"<html>no: c0nfidential-detail</html>"
+#: Those for which another cache may guess a lifetime (RFC 9110 §15.1); Larder repeats none that has not said so.
+GUESSED = (404, 405, 410, 414, 501)
+READS = [None, "bytes=0-9", "bytes=-10", "bytes=0-9,20-29"]
+
+
+@table(
+    "is passed on with its status, and not stored as data", rfc="9110 §15.5, §15.6; 9111 §3",
+    rows=[400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 411, 413, 414, 415, 418, 422, 423, 425, 428, 429, 451, 499,
+          500, 501, 502, 503, 504, 505, 507, 508, 520, 599],
+)  # fmt: skip
+def passed_on(t, status):
+    """Recovery is at once: an error without a lifetime of its own is not repeated."""
+    t.upstream(Answer(status, [("Content-Type", "text/html")], BODY))
+    for value in READS:
+        response = t.get(range=value)
+        t.expect(response, status, headers={"Content-Range": None, "ETag": None})
+        if t.is_larder and BODY in response.body:
+            t.fail(f"{response}: the upstream's own body")
+    if t.is_larder or status not in GUESSED:
+        t.expect_recovery(SIZE)
+
+
+@table(
+    "speaks of our request, not of the reader's: 502", rfc="9110 §15.6.3", larder_only=True,
+    rows=[407, 412, 417, 421, 426, 431, 511],
+)  # fmt: skip
+def not_passed_on(t, status):
+    t.upstream(Answer(status, body=BODY))
+    for value in (None, "bytes=0-9"):
+        t.expect_problem(t.get(range=value), "upstreamRefused", 502, upstreamStatus=status)
+    t.expect_recovery(SIZE)
+
+
+@table(
+    "is a problem document that names the upstream's status", rfc="9457 §3", larder_only=True,
+    rows=[404, 403, 500, 503],
+)  # fmt: skip
+def problem(t, status):
+    t.upstream(Answer(status, body=BODY))
+    response = t.get()
+    t.expect_problem(response, "upstreamRefused", status, upstreamStatus=status)
+    t.expect(response, headers={"Cache-Control": "no-store"})
+    t.expect_cache_status(response, fwd="miss", fwd_status=status, stored=None)
+
+
+@table("HEAD gets the same status, without a body", rfc="9110 §9.3.2", rows=[404, 403, 410, 500, 503])
+def head(t, status):
+    t.upstream(Answer(status, body=BODY))
+    t.expect(t.head(), status, body=b"")
+    t.expect(t.get(), status)
+    if t.is_larder or status not in GUESSED:
+        t.expect_recovery(SIZE)
+
+
+@table(
+    "says nothing of the credentials", rfc="9110 §11.6.1, §15.5.2", rows=[401, 403],
+    origin={"headers": {"Authorization": "Bearer c0nfidential-origin"}, "access": "public"},
+)  # fmt: skip
+def no_details(t, status):
+    """The challenge is for Larder; a reader can do nothing with it."""
+    t.secret("Bearer c0nfidential-origin", "c0nfidential-realm")
+    t.upstream(Answer(status, [("WWW-Authenticate", 'Bearer realm="c0nfidential-realm"')], BODY))
+    response = t.get()
+    t.expect(response, status)
+    if "c0nfidential" in str(response.headers) or b"c0nfidential" in response.body:
+        t.fail(f"{response}: tells of the credentials: {response.headers} {response.body}")
+    if status == 401:
+        t.expect(response, headers={"WWW-Authenticate": "Upstream"})
+
+
+@check("a 401 has a challenge, as it must", rfc="9110 §15.5.2", larder_only=True)
+def challenge(t):
+    t.upstream(Answer(401, [("WWW-Authenticate", 'Basic realm="c0nfidential"')], BODY))
+    t.expect(t.get(), 401, headers={"WWW-Authenticate": "Upstream"})
+
+
+@table(
+    "a Retry-After that does not fit into the read's time is not waited for", rfc="9110 §10.2.3", rows=[429, 503],
+    larder_only=True,
+)  # fmt: skip
+def long_wait(t, status):
+    """Passed on at once, with the wait."""
+    t.upstream(Answer(status, [("Retry-After", "3600")], BODY))
+    response = t.get()
+    t.expect(response, status, headers={"Retry-After": "3600"})
+    t.expect_requests(1)
+    if response.seconds > 2:
+        t.fail(f"{response}: after {response.seconds:.1f} s")
+    t.expect_recovery(SIZE)
+
+
+@table(
+    "a Retry-After that fits into the read's time is waited for", rfc="9110 §10.2.3", rows=[429, 503],
+    larder_only=True,
+)  # fmt: skip
+def short_wait(t, status):
+    t.upstream([Answer(status, [("Retry-After", "1")], BODY), asset(SIZE)])
+    t.expect(t.get(), 200, body=t.bytes(0, SIZE))
+    t.expect_requests(2)
+    waited = t.requests[1].time - t.requests[0].time
+    if waited < 0.95:
+        t.fail(f"asked again after {waited:.2f} s, 1 s was asked for")
+
+
+@check("Retry-After as a date", rfc="9110 §10.2.3, §5.6.7", larder_only=True)
+def date_wait(t):
+    t.upstream([Answer(503, [("Retry-After", http_date(2))], BODY), asset(SIZE)])
+    t.expect(t.get(), 200, body=t.bytes(0, SIZE))
+    waited = t.requests[1].time - t.requests[0].time
+    if waited < 0.9:
+        t.fail(f"asked again after {waited:.2f} s")
+
+
+@check("a Retry-After date far ahead", rfc="9110 §10.2.3", larder_only=True)
+def far_date(t):
+    t.upstream(Answer(503, [("Retry-After", http_date(3600))], BODY))
+    response = t.get()
+    t.expect(response, 503)
+    if not response.get("Retry-After"):
+        t.fail(f"{response}: no Retry-After")
+    t.expect_requests(1)
+    t.expect_recovery(SIZE)
+
+
+@table(
+    "a Retry-After that is none is not waited for", rfc="9110 §10.2.3", larder_only=True,
+    rows=["soon", "-5", "1.5", "", "99999999999999999999"],
+)  # fmt: skip
+def garbled_wait(t, value):
+    t.upstream(Answer(503, [("Retry-After", value)], BODY))
+    response = t.get()
+    t.expect(response, 503)
+    if response.seconds > 5:
+        t.fail(f"{response}: after {response.seconds:.1f} s")
+    t.expect_recovery(SIZE)
+
+
+@table(
+    "is tried again once", rfc="9110 §9.2.2", larder_only=True, rows=[429, 500, 502, 503, 504],
+)  # fmt: skip
+def tried_again(t, status):
+    t.upstream([Answer(status, body=BODY), asset(SIZE)])
+    t.expect(t.get(), 200, body=t.bytes(0, SIZE))
+
+
+@table("is not tried again", rfc="9110 §15.5", larder_only=True, rows=[400, 401, 403, 404, 410, 451])
+def not_tried_again(t, status):
+    t.upstream(Answer(status, body=BODY))
+    t.expect(t.get(), status)
+    t.expect_requests(1)
+
+
+@table("in the middle of a read cuts it", rfc="9112 §8", rows=[404, 403, 410, 500, 503])
+def in_the_middle(t, status):
+    """What is already sent cannot become an error: the body is cut, and what came is kept."""
+    size = 3_000_000
+    t.upstream([asset(size), Answer(status, body=BODY)])
+    response = t.get()
+    t.expect_honest(response, size)
+    if BODY in response.body:
+        t.fail(f"{response}: an error's body among the asset's bytes")
+    t.expect_recovery(size)
+
+
+@table("of a window leaves what is cached alone", rfc="9111 §4", rows=[404, 403, 500, 503])
+def window(t, status):
+    size = 3_000_000
+    t.upstream(asset(size))
+    t.expect(t.get(range="bytes=0-999"), 206, body=t.bytes(0, 1000))
+    t.upstream(Answer(status, body=BODY))
+    response = t.get(range="bytes=2000000-2000999")
+    t.expect_honest(response, size, run=(2_000_000, 2_001_000))
+    t.upstream(asset(size))
+    t.expect(t.get(range="bytes=2000000-2000999"), 206, body=t.bytes(2_000_000, 2_001_000))
+    t.expect_recovery(size)
+
+
+@table(
+    "of a revalidation is never a 200 with the error's body", rfc="9111 §4.3.3", states=("warm",),
+    rows=[404, 410, 401, 403, 500, 503],
+)  # fmt: skip
+def revalidation(t, status):
+    t.upstream(asset(SIZE, cache_control="max-age=0"))
+    t.own.serve(Answer(status, body=BODY))
+    response = t.get()
+    if response.status == 200:
+        t.expect(response, body=t.bytes(0, SIZE))
+    elif t.is_larder:
+        t.expect(response, (status, 502, 504))
+    if t.is_larder or status not in GUESSED:
+        t.expect_recovery(SIZE)
+
+
+@check("a page of an error with status 200 is what the upstream says it is", rfc="9110 §15.3.1")
+def soft_error(t):
+    """Nobody can know; but it is only kept as long as it says itself, and with its own type."""
+    t.upstream(Answer(200, [("Content-Type", "text/html"), ("Cache-Control", "no-store")], BODY))
+    t.expect(t.get(), 200, body=BODY, headers={"Content-Type": "text/html"})
+    t.expect_recovery(SIZE)
+
+
+@table("with fields of an asset is no asset", rfc="9111 §3, 9110 §15.6", rows=[500, 502, 503, 504])
+def disguised(t, status):
+    """An error that says how long it is fresh, has validators and a range: still an error, and a 5xx is not kept."""
+    fields = [("ETag", '"v1"'), ("Cache-Control", "max-age=3600, public"), ("Accept-Ranges", "bytes"),
+              ("Content-Range", "bytes 0-9/3000"), ("Content-Type", "video/mp4")]  # fmt: skip
+    t.upstream(Answer(status, fields, b"x" * 10))
+    for value in READS:
+        t.expect(t.get(range=value), status if t.is_larder else None)
+    if t.is_larder:
+        t.expect_recovery(SIZE)
+
+
+@check("an error's body, however long or broken, does not matter", rfc="9112 §8")
+def long_error(t):
+    def handler(request, connection):
+        connection.send(b"HTTP/1.1 404 Not Found\r\nContent-Length: 100000000\r\n\r\n" + b"x" * 200_000)
+        connection.reset()
+
+    t.upstream(handler)
+    response = t.get()
+    if t.is_larder:
+        t.expect(response, 404)
+        json.loads(response.body)
+        t.expect_recovery(SIZE)
+
+
+@check("many readers of a failing asset are not many requests", rfc="9111 §4", larder_only=True)
+def many(t):
+    gate = t.event()
+
+    def handler(request, connection):
+        connection.wait(gate)
+        connection.answer(Answer(404, body=BODY))
+
+    t.upstream(handler)
+    handles = [t.spawn(lambda: t.get()) for _ in range(8)]
+    t.await_requests(1)
+    gate.set()
+    for handle in handles:
+        t.expect(handle(), 404)
+    if len(t.requests) > 8:
+        t.fail(f"{len(t.requests)} upstream requests")
+    t.expect_recovery(SIZE)
