@@ -75,8 +75,11 @@ package struct FillLedger: Sendable {
         var isDescribing: Bool
         /// Whether it was begun for nobody in particular, and is not cut when nobody waits.
         var isBehind = false
-        /// Whether it has brought a byte that was not there.
-        var hasProgressed = false
+        /// How many bytes it has brought that were not there.
+        var progress: Int64 = 0
+        /// Whether it has brought enough that failures before it are forgotten: an upstream that gives up after each few
+        /// bytes is not asked for ever.
+        var hasProgressed: Bool { progress > 0 && progress >= min(64 << 10, window.length / 16) }
     }
 
     struct Reader {
@@ -225,7 +228,7 @@ package struct FillLedger: Sendable {
         let arrival = fills[index].position..<position
         fills[index].position = position
         // Bytes that were there are no progress; bytes that are leaving go with those before them.
-        for run in leaving.gaps(in: arrival) where extents.insert(run) > 0 { fills[index].hasProgressed = true }
+        for run in leaving.gaps(in: arrival) { fills[index].progress += extents.insert(run) }
         return wakeWaiting { arrival.contains($0.lowerBound) }
     }
 

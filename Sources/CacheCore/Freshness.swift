@@ -32,7 +32,22 @@ package struct Freshness: Hashable, Sendable {
         else {
             return Freshness(freshUntil: nil, initialAge: age, isStorable: isStorable)
         }
-        return Freshness(freshUntil: now + (lifetime - age), initialAge: age, isStorable: true)
+        let ways = head.earlier.compactMap { freshUntil($0, now: now, isGuessing: settings == .respect) }
+        return Freshness(freshUntil: ([now + (lifetime - age)] + ways).min(), initialAge: age, isStorable: true)
+    }
+
+    /// Until when a redirect may be followed unasked, and with it what it led to used; nil: without limit.
+    ///
+    /// Where it says nothing a 301 or 308 is permanent, and any other status is for this once (RFC 9110 §15.4).
+    private static func freshUntil(_ redirect: RedirectHead, now: Timestamp, isGuessing: Bool) -> Timestamp? {
+        let head = UpstreamHead(status: redirect.status, headers: redirect.headers)
+        let date = head.headers["Date"].flatMap { HTTPDate.parse($0, now: now) } ?? now
+        let control = CacheControl.parse(head.headers.values("Cache-Control"))
+        guard StorePolicy.allows(head.headers, control), !control.noCache else { return now }
+        if let lifetime = lifetime(head.headers, control, date: date, now: now, isGuessing: false) {
+            return now + (lifetime - initialAge(head, date: date, now: now))
+        }
+        return isGuessing && [301, 308].contains(redirect.status) ? nil : now
     }
 
     /// §4.2.3: the larger of what the `Date` shows and what the `Age` says plus the time the response took.

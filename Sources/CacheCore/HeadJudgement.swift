@@ -46,7 +46,7 @@ package enum HeadJudgement: Sendable {
         case 200: wholeAnswer(head, expecting)
         case 206: windowAnswer(head, expecting)
         case 304: unchangedAnswer(head, expecting)
-        case 416 where expecting.window != .whole: .unsatisfiable(length: unsatisfiedLength(head.headers))
+        case 416 where expecting.window != .whole: unsatisfiedAnswer(head, expecting)
         case 400...:
             .refused(
                 CacheError(
@@ -62,6 +62,9 @@ package enum HeadJudgement: Sendable {
     package static func emptyAsset(_ head: UpstreamHead, expecting: WindowExpectation) -> Generation {
         var bare = head
         bare.headers.remove("Content-Type")
+        // A 416 without a lifetime has none: nothing may be guessed for this status (RFC 9110 §15.1).
+        var expecting = expecting
+        if expecting.freshness == .respect { expecting.freshness = .explicit }
         var generation = Generation.described(by: bare, expecting: expecting, length: 0, acceptsRanges: nil)
         generation.headers = [:]
         generation.number = (expecting.known?.number ?? 0) + 1
@@ -69,7 +72,7 @@ package enum HeadJudgement: Sendable {
     }
 
     private static func wholeAnswer(_ head: UpstreamHead, _ expecting: WindowExpectation) -> HeadJudgement {
-        if let refusal = encodingRefusal(head.headers) { return refusal }
+        if let refusal = codingRefusal(head.headers) { return refusal }
         let length: Int64?
         switch ContentLength.read(head.headers) {
         case .absent: length = nil
@@ -99,7 +102,7 @@ package enum HeadJudgement: Sendable {
     }
 
     private static func windowAnswer(_ head: UpstreamHead, _ expecting: WindowExpectation) -> HeadJudgement {
-        if let refusal = encodingRefusal(head.headers) { return refusal }
+        if let refusal = codingRefusal(head.headers) { return refusal }
         if let type = head.headers["Content-Type"], MediaType.essence(type) == "multipart/byteranges" {
             return garbled("several ranges where one was asked for")
         }
@@ -150,10 +153,31 @@ package enum HeadJudgement: Sendable {
         return .unchanged(known.confirmed(by: head, expecting: expecting))
     }
 
-    private static func encodingRefusal(_ headers: HeaderList) -> HeadJudgement? {
+    /// Only identity is accepted (RFC 9110 §12.5.3), and no transfer coding but chunked (RFC 9112 §7.4).
+    private static func codingRefusal(_ headers: HeaderList) -> HeadJudgement? {
         let codings = headers.values("Content-Encoding").flatMap { FieldText.members(of: $0) }
-        guard let coding = codings.first(where: { FieldText.lowered($0) != "identity" }) else { return nil }
-        return garbled("a body encoded as \(coding.prefix(32)), though only identity is accepted")
+        if let coding = codings.first(where: { FieldText.lowered($0) != "identity" }) {
+            return garbled("a body encoded as \(coding.prefix(32)), though only identity is accepted")
+        }
+        let transfer = headers.values("Transfer-Encoding").flatMap { FieldText.members(of: $0) }
+            .map { FieldText.lowered($0) }.filter { $0 != "identity" }
+        guard transfer.isEmpty || transfer == ["chunked"] else {
+            return garbled("a transfer coding that was not asked for")
+        }
+        return nil
+    }
+
+    /// A range that begins at the first byte, and a suffix, can only be refused by an empty asset (RFC 9110 §14.1.2).
+    private static func unsatisfiedAnswer(_ head: UpstreamHead, _ expecting: WindowExpectation) -> HeadJudgement {
+        let length = unsatisfiedLength(head.headers)
+        let isContradiction =
+            switch expecting.window {
+            case .whole: false
+            case .closed(let run): length.map { $0 > run.lowerBound } ?? (run.lowerBound == 0)
+            case .suffix: length != nil && length != 0
+            }
+        return isContradiction
+            ? garbled("a 416 to a range that it could have answered") : .unsatisfiable(length: length)
     }
 
     private static func unsatisfiedLength(_ headers: HeaderList) -> Int64? {

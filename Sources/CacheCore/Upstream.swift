@@ -159,6 +159,17 @@ package struct UpstreamRequest: Sendable {
     }
 }
 
+/// The head of a redirect that was followed.
+package struct RedirectHead: Sendable {
+    package var status: Int
+    package var headers: HeaderList
+
+    package init(status: Int, headers: HeaderList) {
+        self.status = status
+        self.headers = headers
+    }
+}
+
 /// The head of a final response.
 package struct UpstreamHead: Sendable {
     package var status: Int
@@ -166,6 +177,8 @@ package struct UpstreamHead: Sendable {
     /// The URL that answered, after redirects.
     package var finalURL: String
     package var redirects: Int
+    /// The redirects that led to it, in order.
+    package var earlier: [RedirectHead] = []
     /// "1.1" or "2".
     package var httpVersion: String
     package var timings: TransferTimings

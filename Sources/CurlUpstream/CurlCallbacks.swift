@@ -20,16 +20,19 @@ enum CurlCallbacks {
         guard let target, let exchange = exchange(context) else { return CURL_SOCKET_BAD }
         guard !exchange.refuses(addressBytes(of: target)) else { return CURL_SOCKET_BAD }
         let kind = target.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
-        return socket(target.pointee.family, kind, target.pointee.protocol)
+        let made = socket(target.pointee.family, kind, target.pointee.protocol)
+        if made >= 0 { exchange.opened(made) }
+        return made
     }
 
     /// The address guard again, where a connection may have been made for somebody else and is used again.
-    static let beforeRequest: curl_prereq_callback = { context, remote, _, _, _ in
+    static let beforeRequest: curl_prereq_callback = { context, remote, _, remotePort, localPort in
         guard let remote, let exchange = exchange(context) else { return CURL_PREREQFUNC_ABORT }
         guard !exchange.refuses(addressBytes(of: String(cString: remote))) else {
             exchange.refused()
             return CURL_PREREQFUNC_ABORT
         }
+        guard exchange.mayUse(localPort: localPort, remotePort: remotePort) else { return CURL_PREREQFUNC_ABORT }
         exchange.connected()
         return CURL_PREREQFUNC_OK
     }

@@ -7,6 +7,8 @@ struct CurlError: Error, CustomStringConvertible {
     let code: CURLcode
     /// The system's error underneath; 0 where there was none.
     let systemError: Int32
+    /// What was found of the certificate, as a number of OpenSSL's.
+    var verification = 0
 
     var description: String {
         let system = systemError == 0 ? "" : ", \(String(cString: strerror(systemError)))"
@@ -26,10 +28,7 @@ struct CurlError: Error, CustomStringConvertible {
             (.upstreamUnreachable, "The name of \(host) could not be resolved; check its spelling and the DNS.")
         case CURLE_COULDNT_CONNECT: (.upstreamUnreachable, unconnected(host))
         case CURLE_PEER_FAILED_VERIFICATION:
-            (
-                .upstreamUnreachable,
-                "The certificate of \(host) is not trusted; check it, or set the origin's tls.caFile."
-            )
+            (.upstreamUnreachable, untrusted(host))
         case CURLE_SSL_CACERT_BADFILE:
             (.upstreamUnreachable, "The file of certificate authorities for \(host) cannot be read; check tls.caFile.")
         case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_SSL_CERTPROBLEM, CURLE_SSL_ISSUER_ERROR:
@@ -52,8 +51,22 @@ struct CurlError: Error, CustomStringConvertible {
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY:
             (.upstreamProtocol, "\(host) did not answer in HTTP/1.1 or HTTP/2.")
         case CURLE_HTTP2, CURLE_HTTP2_STREAM: (.upstreamProtocol, "\(host) broke the HTTP/2 stream.")
-        case CURLE_OUT_OF_MEMORY: (.internal, "There is no memory left for a transfer.")
+        // libcurl has no other word for a line that is longer than it takes.
+        case CURLE_OUT_OF_MEMORY: (.upstreamProtocol, "\(host) sent a line that is too long, or no memory is left.")
+        case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CLIENTCERT:
+            (.upstreamUnreachable, "\(host) refused the TLS connection; it may ask for a client's certificate.")
         default: (.upstreamProtocol, "The transfer from \(host) failed.")
+        }
+    }
+
+    private func untrusted(_ host: String) -> String {
+        switch verification {
+        // 1: the chain was not looked at, since the name was wrong already.
+        case 0, 1: "The certificate of \(host) is for another name; check the origin's baseURL and the certificate."
+        case 9: "The certificate of \(host) is not yet valid; check it, and the clocks."
+        case 10: "The certificate of \(host) has expired; it must be renewed."
+        case 18: "The certificate of \(host) is self-signed; set the origin's tls.caFile to it to trust it."
+        default: "The certificate of \(host) is not trusted; check it, or set the origin's tls.caFile."
         }
     }
 

@@ -21,7 +21,8 @@ final class CurlExchange {
     private static let drainBytes: Int64 = 16 << 10
 
     let transfer: CurlTransfer
-    let easy: UnsafeMutableRawPointer
+    /// The handle of the present hop.
+    private(set) var easy: UnsafeMutableRawPointer
     let settings: CurlPoolSettings
     /// The URL of the present hop.
     private(set) var url: UpstreamURL
@@ -31,9 +32,13 @@ final class CurlExchange {
     /// Until when the rate limit lets nothing more in.
     private(set) var rest: ContinuousClock.Instant?
     private(set) var connections = (opened: 0, reused: 0)
+    /// Whether the present hop must not use a connection that was kept.
+    private(set) var needsFreshConnection = false
+    private var hasOpenedSocket = false
     private let buffers: BufferPool
+    private let sockets: OpenedSockets
     private let firstURL: UpstreamURL
-    private var redirects = 0
+    private var earlier: [RedirectHead] = []
     private var clock: ExchangeClock
     private var meter = RateMeter()
     private var collector: HeadCollector
@@ -43,18 +48,29 @@ final class CurlExchange {
     private var drained: Int64 = 0
 
     init(
-        _ transfer: CurlTransfer, easy: UnsafeMutableRawPointer, settings: CurlPoolSettings, buffers: BufferPool
+        _ transfer: CurlTransfer, settings: CurlPoolSettings, buffers: BufferPool, sockets: OpenedSockets
     ) throws(CacheError) {
         let now = ContinuousClock.now
         self.transfer = transfer
-        self.easy = easy
         self.settings = settings
         self.buffers = buffers
+        self.sockets = sockets
         url = try CurlURL.parse(transfer.request.url)
         firstURL = url
         clock = ExchangeClock(begun: now)
         timers = TransferTimers(transfer.request.timeouts, begun: now)
         collector = HeadCollector(maxBytes: settings.maxHeaderBytes, maxLines: settings.maxHeaderLines)
+        easy = try Self.makeHandle()
+    }
+
+    /// Takes a new handle for the next hop; the old one is the caller's to retire.
+    func renewHandle() throws(CacheError) { easy = try Self.makeHandle() }
+
+    private static func makeHandle() throws(CacheError) -> UnsafeMutableRawPointer {
+        guard let easy = curl_easy_init() else {
+            throw CacheError(.internal, "There is no memory left for a transfer.")
+        }
+        return easy
     }
 
     /// Whether the present hop goes to the first URL's scheme, host and port, where the origin's headers may go.
@@ -74,6 +90,21 @@ final class CurlExchange {
         if transfer.request.allowPrivateAddresses, !AddressGuard.isNeverAllowed(kind) { return false }
         forbidden = kind
         return true
+    }
+
+    /// A socket was made for the present hop.
+    func opened(_ socket: Int32) {
+        hasOpenedSocket = true
+        sockets.opened(socket)
+    }
+
+    /// False where bytes wait on a kept connection before anything is asked on it: they answer nothing, and what follows
+    /// cannot be told from them (RFC 9112 §9.2). The request is made on a new connection instead.
+    func mayUse(localPort: Int32, remotePort: Int32) -> Bool {
+        // TLS has records of its own on an idle connection.
+        guard url.scheme == .http, !hasOpenedSocket, !needsFreshConnection else { return true }
+        needsFreshConnection = sockets.haveInput(localPort: localPort, remotePort: remotePort)
+        return !needsFreshConnection
     }
 
     /// A reused connection leads to an address that is refused.
@@ -160,6 +191,7 @@ final class CurlExchange {
 
     /// Takes the end of the present hop; nil where a redirect leads on, and the handle is to be set up again.
     func finished(_ code: CURLcode) -> TransferEnd? {
+        if needsFreshConnection, !hasOpenedSocket, outcome == nil, code == CURLE_ABORTED_BY_CALLBACK { return nil }
         clock.note(easy)
         countConnection()
         _ = flush()
@@ -221,7 +253,9 @@ extension CurlExchange {
         if code == CURLE_COULDNT_CONNECT, forbidden != nil { return forbiddenError }
         var system = 0
         larder_easy_get_long(easy, CURLINFO_OS_ERRNO, &system)
-        return CurlError(code: code, systemError: Int32(truncatingIfNeeded: system))
+        var verification = 0
+        larder_easy_get_long(easy, CURLINFO_SSL_VERIFYRESULT, &verification)
+        return CurlError(code: code, systemError: Int32(truncatingIfNeeded: system), verification: verification)
             .cacheError(host: place, isConnected: timers.isConnected)
     }
 
@@ -246,22 +280,25 @@ extension CurlExchange {
 
     private func head(_ now: ContinuousClock.Instant) -> UpstreamHead {
         clock.note(easy)
-        return UpstreamHead(
-            status: collector.status, headers: collector.headers, finalURL: url.text, redirects: redirects,
+        var head = UpstreamHead(
+            status: collector.status, headers: collector.headers, finalURL: url.text, redirects: earlier.count,
             httpVersion: collector.version, timings: clock.timings(at: nil))
+        head.earlier = earlier
+        return head
     }
 
     private var redirectTarget: String? {
-        [301, 302, 303, 307, 308].contains(collector.status) ? collector.headers["Location"] : nil
+        guard [301, 302, 303, 307, 308].contains(collector.status) else { return nil }
+        return collector.headers["Location"].flatMap { $0.isEmpty ? nil : $0 }
     }
 
     private func follow(_ location: String) throws(CacheError) {
-        guard redirects < transfer.request.maxRedirects else {
+        guard earlier.count < transfer.request.maxRedirects else {
             throw CacheError(
                 .upstreamProtocol, "\(place) redirects further than the \(transfer.request.maxRedirects) hops allowed.")
         }
         url = try CurlURL.resolve(location, from: url)
-        redirects += 1
+        earlier.append(RedirectHead(status: collector.status, headers: collector.headers))
         let now = ContinuousClock.now
         timers.hopBegan(at: now)
         clock.hopBegan(at: now)
@@ -270,6 +307,8 @@ extension CurlExchange {
         drained = 0
         rest = nil
         forbidden = nil
+        needsFreshConnection = false
+        hasOpenedSocket = false
     }
 
     private func countConnection() {

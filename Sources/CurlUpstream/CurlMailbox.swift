@@ -27,6 +27,8 @@ final class CurlMailbox: @unchecked Sendable {
 
     /// The worker's own.
     let multi: UnsafeMutableRawPointer
+    /// The worker's own: the sockets of the multi's connections.
+    let sockets = OpenedSockets()
     private let state = Mutex(State())
 
     init?() {

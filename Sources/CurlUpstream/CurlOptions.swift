@@ -18,6 +18,7 @@ struct CurlOptions {
         var options = CurlOptions(easy: exchange.easy)
         options.setTarget(exchange.url.text, exchange.transfer.request, headers, exchange.settings)
         options.setSafety()
+        options.set(CURLOPT_FRESH_CONNECT, exchange.needsFreshConnection ? 1 : 0)
         options.setTLS(exchange.transfer.request.tls)
         // A wish: a handle that still has a buffer, as HTTP/2 may leave it, refuses another size and works all the same.
         larder_easy_set_long(exchange.easy, CURLOPT_BUFFERSIZE, receiveBytes(rate: rate))

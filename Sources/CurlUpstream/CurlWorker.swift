@@ -12,10 +12,8 @@ final class CurlWorker {
     private let buffers: BufferPool
     private var exchanges: [UnsafeMutableRawPointer: CurlExchange] = [:]
     private var headers: [UnsafeMutableRawPointer: UnsafeMutablePointer<curl_slist>] = [:]
-    private var idleHandles: [UnsafeMutableRawPointer] = []
     private var isStopping = false
 
-    private static let idleHandlesKept = 16
     private static let connectionsKept = 64
     private static let longestWait = Duration.seconds(60)
 
@@ -40,7 +38,6 @@ final class CurlWorker {
         }
         let left = mailbox.close()
         for exchange in Array(exchanges.values) { end(exchange, with: .poolShutDown) }
-        for handle in idleHandles { curl_easy_cleanup(handle) }
         desk.abandon(left)
     }
 
@@ -64,14 +61,13 @@ final class CurlWorker {
         guard !transfer.isCancelled else {
             return fail(transfer, CacheError(.cancelled, "The transfer was cancelled before it began."))
         }
-        guard let easy = idleHandles.popLast() ?? curl_easy_init() else {
-            return fail(transfer, CacheError(.internal, "There is no memory left for a transfer."))
-        }
+        var made: CurlExchange?
         do {
-            let exchange = try CurlExchange(transfer, easy: easy, settings: settings, buffers: buffers)
+            let exchange = try CurlExchange(transfer, settings: settings, buffers: buffers, sockets: mailbox.sockets)
+            made = exchange
             try launch(exchange)
         } catch {
-            retire(easy)
+            if let made { retire(made.easy) }
             fail(transfer, error)
         }
     }
@@ -82,7 +78,7 @@ final class CurlWorker {
         desk.ended(transfer, connections: (0, 0))
     }
 
-    /// Sets the handle up for the exchange's present hop and gives it to the multi.
+    /// Sets the exchange's handle up for its present hop and gives it to the multi.
     private func launch(_ exchange: CurlExchange) throws(CacheError) {
         var list: UnsafeMutablePointer<curl_slist>?
         for line in try RequestFields.lines(of: exchange.transfer.request, isOwnHost: exchange.isOwnHost) {
@@ -92,9 +88,7 @@ final class CurlWorker {
             }
             list = longer
         }
-        curl_slist_free_all(headers.removeValue(forKey: exchange.easy))
         headers[exchange.easy] = list
-        curl_easy_reset(exchange.easy)
         let rate = desk.rate(of: exchange.transfer)
         try CurlOptions.apply(to: exchange, headers: list, rate: rate)
         exchange.setRate(rate)
@@ -138,22 +132,25 @@ final class CurlWorker {
         var outcome = exchange.finished(code)
         if outcome == nil {
             do {
+                try exchange.renewHandle()
+                retire(easy)
                 return try launch(exchange)
             } catch {
                 exchange.cancelled(error)
                 outcome = exchange.finished(CURLE_OK)
             }
         }
-        retire(easy)
+        retire(exchange.easy)
         // The delegate first: what it starts now, live, goes before prefetch that waits for this place.
         exchange.transfer.delegate.ended(outcome ?? TransferEnd())
         desk.ended(exchange.transfer, connections: exchange.connections)
     }
 
+    /// Handles serve one request: before 8.1, libcurl keeps a pointer to the last header field of a handle's response
+    /// beyond the response, and takes a folded first line of the next one for its continuation.
     private func retire(_ easy: UnsafeMutableRawPointer) {
-        curl_easy_reset(easy)
+        curl_easy_cleanup(easy)
         curl_slist_free_all(headers.removeValue(forKey: easy))
-        if idleHandles.count < Self.idleHandlesKept { idleHandles.append(easy) } else { curl_easy_cleanup(easy) }
     }
 
     private func milliseconds(until due: Instant?) -> Int64 {

@@ -117,6 +117,22 @@ import Testing
         #expect(attempts == [1, 2, 1, 2])
     }
 
+    @Test func aFewBytesAtATimeAreNoProgressForEver() {
+        let ledger = SharedLedger(FillLedgerTests.known())
+        let reader = ledger.reader()
+        var fill = ledger.want(0..<100, by: reader).starts[0].fill
+        var attempts: [Int] = []
+        for step in 0..<5 {
+            _ = ledger.arrived(fill, upTo: Int64(step + 1))
+            let again = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true).starts
+            guard let next = again.first else { break }
+            attempts.append(next.attempt)
+            fill = next.fill
+        }
+
+        #expect(attempts == [1, 2])
+    }
+
     @Test func whenTheRetriesAreSpentEverybodyWhoDependedIsTold() {
         let ledger = SharedLedger(FillLedgerTests.known())
         let (first, second, other) = (ledger.reader(), ledger.reader(), ledger.reader())

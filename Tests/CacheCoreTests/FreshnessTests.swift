@@ -42,6 +42,26 @@ import Testing
         #expect(freshness.freshUntil == Self.now + .seconds(seconds))
     }
 
+    private static let redirects: [(Int, HeaderList, Int64)] = [
+        (302, [:], 0), (302, ["Cache-Control": "max-age=20"], 20), (302, ["Cache-Control": "max-age=600"], 60),
+        (302, ["Cache-Control": "max-age=20", "Age": "15"], 5), (302, ["Cache-Control": "no-store, max-age=20"], 0),
+        (302, ["Cache-Control": "private, max-age=20"], 0), (302, ["Cache-Control": "no-cache, max-age=20"], 0),
+        (307, ["Expires": "0"], 0), (301, [:], 60), (308, [:], 60), (301, ["Cache-Control": "max-age=20"], 20),
+    ]
+
+    /// What a redirect led to is used no longer unasked than the redirect itself (RFC 9110 §15.4).
+    @Test(arguments: redirects)
+    func lastsNoLongerThanTheRedirectThatLedToIt(status: Int, headers: HeaderList, seconds: Int64) {
+        var head = UpstreamHead(status: 200, headers: ["Cache-Control": "max-age=60"])
+        head.earlier = [RedirectHead(status: status, headers: headers)]
+
+        let freshness = Freshness.of(head, now: Self.now, settings: .respect)
+
+        #expect(freshness.freshUntil == Self.now + .seconds(seconds))
+        #expect(freshness.isStorable)
+        #expect(Freshness.of(head, now: Self.now, settings: .ttl(.seconds(90))).freshUntil == Self.now + .seconds(90))
+    }
+
     private static let ungranted: [HeaderList] = [
         [:], ["Cache-Control": "no-cache, max-age=60"], ["Cache-Control": "public"],
         ["Last-Modified": "Sun, 06 Nov 1994 09:49:37 GMT"], ["Last-Modified": "garbled"],

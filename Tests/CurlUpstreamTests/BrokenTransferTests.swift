@@ -17,6 +17,28 @@ struct BrokenTransferTests {
         upstream.serve("/chunked", LoopbackAsset(size: 400_000, framing: .chunked))
     }
 
+    /// libcurl before 8.1 crashed where a handle had been used before.
+    @Test func aFoldedFirstLineBehindAnotherResponseDoesNoHarm() async {
+        upstream.serve("/folded") { _ in .raw(Array("HTTP/1.1 200 OK\r\n X: y\r\nContent-Length: 2\r\n\r\nhi".utf8)) }
+        for _ in 0..<20 {
+            _ = await pool.fetch(upstream.request("/a", .closed(0..<10))).end()
+            _ = await pool.fetch(upstream.request("/folded")).end()
+        }
+        #expect(await pool.fetch(upstream.request("/a", .closed(0..<10))).end().error == nil)
+    }
+
+    /// What comes on a kept connection before anything is asked answers nothing (RFC 9112 §9.2).
+    @Test func bytesThatNobodyAskedForAnswerNoLaterRequest() async {
+        let answer = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
+        upstream.serve("/twice") { _ in .raw(Array((answer + "good" + answer + "evil").utf8)) }
+        for _ in 0..<20 {
+            _ = await pool.fetch(upstream.request("/twice")).end()
+            let recorder = pool.fetch(upstream.request("/a", .closed(0..<10)))
+            #expect(await recorder.end().error == nil)
+            #expect(recorder.bytes == asset.bytes(0..<10))
+        }
+    }
+
     @Test(arguments: ["/a", "/chunked"])
     func aResponseCutShortKeepsItsPrefix(_ path: String) async {
         upstream.failNext(path, .cut(after: 123_456))

@@ -57,6 +57,23 @@ struct RedirectTests {
         #expect(other.requests.map { $0.headers["X-Trace"] } == ["7"])
     }
 
+    @Test func theHeadTellsTheRedirectsThatLedToIt() async {
+        upstream.serve("/one") { _ in .redirect(to: "/two", status: 302) }
+        upstream.serve("/two") { _ in .redirect(to: "/d/a", status: 308) }
+        let recorder = pool.fetch(request("/one"))
+        #expect(await recorder.end().error == nil)
+        #expect(recorder.head?.earlier.map(\.status) == [302, 308])
+        #expect(recorder.head?.earlier.map { $0.headers["Location"] } == ["/two", "/d/a"])
+    }
+
+    @Test func anEmptyLocationLeadsNowhere() async {
+        upstream.serve("/d/old") { _ in .redirect(to: "") }
+        let recorder = pool.fetch(request("/d/old"))
+        _ = await recorder.end()
+        #expect(recorder.head?.status == 302)
+        #expect(upstream.requests.count == 1)
+    }
+
     @Test func aHeadRequestStaysOne() async {
         upstream.serve("/old") { _ in .redirect(to: "/d/a", status: 303) }
         var head = request("/old")
