@@ -185,7 +185,7 @@ def unknown_size(t):
 
     t.upstream(handler)
     for value, run in READS:
-        response = t.get(range=value)
+        response = t.attempt_get(range=value)
         if response.status == 206 and (response.get("Content-Range") or "").endswith("/*"):
             first = int(re.match(r"bytes (\d+)-", response.get("Content-Range")).group(1))
             t.expect(response, body=t.bytes(first, first + len(response.body)))
@@ -337,7 +337,7 @@ def lying_416(t, _, value):
     t.expect_recovery(SIZE)
 
 
-@check("a 416 with size 0 is the empty asset, until it is filled", rfc="9110 §15.5.17")
+@check("a 416 with size 0 is the empty asset, until it is filled", rfc="9110 §15.5.17", larder_only=True)
 def empty_416(t):
     t.upstream(asset(0, cache_control="no-cache"))
     t.expect(t.get(), 200, body=b"")
@@ -353,8 +353,9 @@ def vanished(t):
     response = t.get(range="bytes=2000000-2000099")
     if response.status < 400:
         t.fail(f"{response}: an answer out of nothing")
-    t.expect(t.get(), 200, body=t.bytes(0, 1000, seed=2))
-    t.expect_recovery(1000, seed=2, etag='"v2"')
+    if t.is_larder:
+        t.expect(t.get(), 200, body=t.bytes(0, 1000, seed=2))
+        t.expect_recovery(1000, seed=2, etag='"v2"')
 
 
 # Unasked statuses
@@ -374,7 +375,8 @@ def unasked_status(t, name, status):
         if response.status in (200, 206) or (t.is_larder and response.status == 304):
             t.fail(f"{response}: expected a failure")
         t.expect_problem(response, "upstreamProtocol", 502)
-    t.expect_recovery(SIZE)
+    if t.is_larder or status == 304:  # another cache may keep the others for the lifetime they have
+        t.expect_recovery(SIZE)
 
 
 @table("a status out of turn on what is cached", rfc="9110 §15, 9111 §4.3.3", rows=[204, 205, 202, 206, 416, 304])
@@ -387,7 +389,8 @@ def unasked_on_cached(t, status):
     response = t.get()
     if t.is_larder or response.status == 200:
         t.expect_honest(response, SIZE)
-    t.expect_recovery(SIZE)
+    if t.is_larder or status == 304:
+        t.expect_recovery(SIZE)
 
 
 @table("a HEAD that is answered out of turn", rfc="9110 §9.3.2", rows=[204, 205, 206, 304, 416])
