@@ -77,8 +77,7 @@ package struct FillLedger: Sendable {
         var isBehind = false
         /// How many bytes it has brought that were not there.
         var progress: Int64 = 0
-        /// Whether it has brought enough that failures before it are forgotten: an upstream that gives up after each few
-        /// bytes is not asked for ever.
+        /// Whether that is enough to forget earlier failures: who gives up after each few bytes is not asked for ever.
         var hasProgressed: Bool { progress > 0 && progress >= min(64 << 10, window.length / 16) }
     }
 

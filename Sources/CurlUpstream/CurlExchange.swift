@@ -4,7 +4,7 @@ import CacheCore
 /// One transfer being carried out: its hops, its head, where its body goes, and how it ends. Used on one worker's thread only.
 final class CurlExchange {
     /// What becomes of the present response's body.
-    private enum Body {
+    enum Body {
         case awaited
         case stored(BodyWriter)
         /// Dropped; the end is decided.
@@ -25,27 +25,27 @@ final class CurlExchange {
     private(set) var easy: UnsafeMutableRawPointer
     let settings: CurlPoolSettings
     /// The URL of the present hop.
-    private(set) var url: UpstreamURL
-    private(set) var timers: TransferTimers
+    var url: UpstreamURL
+    var timers: TransferTimers
     /// The kind of address that was refused, if one was.
-    private var forbidden: String?
+    var forbidden: String?
     /// Until when the rate limit lets nothing more in.
-    private(set) var rest: ContinuousClock.Instant?
+    var rest: ContinuousClock.Instant?
     private(set) var connections = (opened: 0, reused: 0)
     /// Whether the present hop must not use a connection that was kept.
-    private(set) var needsFreshConnection = false
-    private var hasOpenedSocket = false
+    var needsFreshConnection = false
+    var hasOpenedSocket = false
     private let buffers: BufferPool
-    private let sockets: OpenedSockets
+    let sockets: OpenedSockets
     private let firstURL: UpstreamURL
-    private var earlier: [RedirectHead] = []
-    private var clock: ExchangeClock
+    var earlier: [RedirectHead] = []
+    var clock: ExchangeClock
     private var meter = RateMeter()
-    private var collector: HeadCollector
-    private var body = Body.awaited
+    var collector: HeadCollector
+    var body = Body.awaited
     private var outcome: Outcome?
     private var dropped: Int64 = 0
-    private var drained: Int64 = 0
+    var drained: Int64 = 0
 
     init(
         _ transfer: CurlTransfer, settings: CurlPoolSettings, buffers: BufferPool, sockets: OpenedSockets
@@ -90,21 +90,6 @@ final class CurlExchange {
         if transfer.request.allowPrivateAddresses, !AddressGuard.isNeverAllowed(kind) { return false }
         forbidden = kind
         return true
-    }
-
-    /// A socket was made for the present hop.
-    func opened(_ socket: Int32) {
-        hasOpenedSocket = true
-        sockets.opened(socket)
-    }
-
-    /// False where bytes wait on a kept connection before anything is asked on it: they answer nothing, and what follows
-    /// cannot be told from them (RFC 9112 §9.2). The request is made on a new connection instead.
-    func mayUse(localPort: Int32, remotePort: Int32) -> Bool {
-        // TLS has records of its own on an idle connection.
-        guard url.scheme == .http, !hasOpenedSocket, !needsFreshConnection else { return true }
-        needsFreshConnection = sockets.haveInput(localPort: localPort, remotePort: remotePort)
-        return !needsFreshConnection
     }
 
     /// A reused connection leads to an address that is refused.
@@ -290,25 +275,6 @@ extension CurlExchange {
     private var redirectTarget: String? {
         guard [301, 302, 303, 307, 308].contains(collector.status) else { return nil }
         return collector.headers["Location"].flatMap { $0.isEmpty ? nil : $0 }
-    }
-
-    private func follow(_ location: String) throws(CacheError) {
-        guard earlier.count < transfer.request.maxRedirects else {
-            throw CacheError(
-                .upstreamProtocol, "\(place) redirects further than the \(transfer.request.maxRedirects) hops allowed.")
-        }
-        url = try CurlURL.resolve(location, from: url)
-        earlier.append(RedirectHead(status: collector.status, headers: collector.headers))
-        let now = ContinuousClock.now
-        timers.hopBegan(at: now)
-        clock.hopBegan(at: now)
-        collector = HeadCollector(maxBytes: settings.maxHeaderBytes, maxLines: settings.maxHeaderLines)
-        body = .awaited
-        drained = 0
-        rest = nil
-        forbidden = nil
-        needsFreshConnection = false
-        hasOpenedSocket = false
     }
 
     private func countConnection() {

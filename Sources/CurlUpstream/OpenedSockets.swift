@@ -41,7 +41,8 @@ final class OpenedSockets {
     private static func port(
         _ socket: Int32, _ read: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
     ) -> Int32? {
-        var address = sockaddr_in6()  // as long as any that is connected to; the port has the same place in both families
+        // As long as any that is connected to; the port has the same place in both families.
+        var address = sockaddr_in6()
         var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
         let code = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { read(socket, $0, &length) }

@@ -204,11 +204,6 @@ import Testing
         Self.expectRefusal(Self.judge(200, ["Content-Encoding": coding]), .upstreamProtocol)
     }
 
-    @Test(arguments: ["gzip", "gzip, chunked", "chunked, gzip", "chunked, chunked", "x"])
-    func refusesTransferCodingsThatWereNotAskedFor(coding: String) {
-        Self.expectRefusal(Self.judge(200, ["Transfer-Encoding": coding]), .upstreamProtocol)
-    }
-
     @Test(arguments: ["1, 2", "-1", "abc", "", "99999999999999999999"])
     func refusesALengthThatIsNone(length: String) {
         Self.expectRefusal(Self.judge(200, ["Content-Length": length]), .upstreamProtocol)
@@ -274,24 +269,6 @@ import Testing
             #expect(length == expected)
         }
         Self.expectRefusal(Self.judge(416, [:], .whole), .upstreamRefused(status: 416))
-    }
-
-    private static let contradictions: [(HeaderList, UpstreamRequest.Window)] = [
-        ([:], .closed(0..<100)), (["Content-Range": "bytes */70"], .closed(0..<100)),
-        (["Content-Range": "bytes */70"], .closed(69..<100)), (["Content-Range": "bytes */70"], .suffix(5)),
-    ]
-
-    @Test(arguments: contradictions)
-    func refusesAnUnsatisfiedRangeThatCouldHaveBeenAnswered(headers: HeaderList, window: UpstreamRequest.Window) {
-        Self.expectRefusal(Self.judge(416, headers, window), .upstreamProtocol)
-    }
-
-    @Test func nothingIsGuessedOfAnEmptyAssetsLifetime() {
-        let headers: HeaderList = ["Content-Range": "bytes */0", "Last-Modified": "Sun, 06 Nov 1983 08:49:37 GMT"]
-        let expectation = WindowExpectation(
-            window: .closed(0..<10), known: nil, now: Self.now, freshness: .respect, path: "a.mp3")
-        let generation = HeadJudgement.emptyAsset(UpstreamHead(status: 416, headers: headers), expecting: expectation)
-        #expect(generation.freshUntil == nil)
     }
 
     @Test func anEmptyAssetTakesNothingFromTheErrorThatShowedIt() {

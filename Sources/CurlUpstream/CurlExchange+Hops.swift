@@ -1,0 +1,38 @@
+import CacheCore
+
+extension CurlExchange {
+    /// A socket was made for the present hop.
+    func opened(_ socket: Int32) {
+        hasOpenedSocket = true
+        sockets.opened(socket)
+    }
+
+    /// False where bytes wait on a kept connection before anything is asked on it: they answer nothing, and what follows
+    /// cannot be told from them (RFC 9112 §9.2). The request is made on a new connection instead.
+    func mayUse(localPort: Int32, remotePort: Int32) -> Bool {
+        // TLS has records of its own on an idle connection.
+        guard url.scheme == .http, !hasOpenedSocket, !needsFreshConnection else { return true }
+        needsFreshConnection = sockets.haveInput(localPort: localPort, remotePort: remotePort)
+        return !needsFreshConnection
+    }
+
+    /// Makes the redirect's target the present hop; throws where it must not be followed.
+    func follow(_ location: String) throws(CacheError) {
+        guard earlier.count < transfer.request.maxRedirects else {
+            throw CacheError(
+                .upstreamProtocol, "\(place) redirects further than the \(transfer.request.maxRedirects) hops allowed.")
+        }
+        url = try CurlURL.resolve(location, from: url)
+        earlier.append(RedirectHead(status: collector.status, headers: collector.headers))
+        let now = ContinuousClock.now
+        timers.hopBegan(at: now)
+        clock.hopBegan(at: now)
+        collector = HeadCollector(maxBytes: settings.maxHeaderBytes, maxLines: settings.maxHeaderLines)
+        body = .awaited
+        drained = 0
+        rest = nil
+        forbidden = nil
+        needsFreshConnection = false
+        hasOpenedSocket = false
+    }
+}
