@@ -186,6 +186,19 @@ import Testing
         }
     }
 
+    @Test func aRangeThatTheUpstreamRefusesIsAMissWithItsStatus() async throws {
+        try await makeCache().run { cache in
+            let failure = await #expect(throws: ReadFailure.self) {
+                try await cache.read(
+                    Bench.media,
+                    request: ContentRequest(headers: ["Range": "bytes=9000000-"]))
+            }
+
+            #expect(failure?.outcome.forwarding == .miss)
+            #expect(failure?.outcome.upstreamStatus == 416)
+        }
+    }
+
     @Test func aMissingAssetIsToldWithItsStatusAndNotKept() async throws {
         try await makeCache().run { cache in
             let error = await #expect(throws: CacheError.self) { try await cache.body(of: "none.mp4", 0..<10) }
