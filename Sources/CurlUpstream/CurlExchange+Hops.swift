@@ -16,6 +16,15 @@ extension CurlExchange {
         return !needsFreshConnection
     }
 
+    /// Whether only the connection's end could tell where the body ends, and that over TLS, where libcurl does not tell a
+    /// peer's farewell from a connection that was cut (RFC 9112 §9.8): such a body is never known to be whole.
+    var hasUntoldEnd: Bool {
+        guard url.scheme == .https, transfer.request.method == .get, !collector.version.hasPrefix("2"),
+            [200, 206].contains(collector.status)
+        else { return false }
+        return collector.headers["Content-Length"] == nil && collector.headers["Transfer-Encoding"] == nil
+    }
+
     /// Makes the redirect's target the present hop; throws where it must not be followed.
     func follow(_ location: String) throws(CacheError) {
         guard earlier.count < transfer.request.maxRedirects else {

@@ -247,6 +247,10 @@ extension CurlExchange {
     private func judgeHead(_ now: ContinuousClock.Instant) -> Bool {
         if let location = redirectTarget {
             body = .redirected(to: location)
+        } else if hasUntoldEnd {
+            outcome = .failure(
+                CacheError(.upstreamProtocol, "\(place) sent a body over TLS without saying how long it is."))
+            body = .unwanted
         } else {
             switch transfer.delegate.began(head(now)) {
             case .store(let sink, let limit):

@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test func aClientThatOnlySendsNoMoreGetsItsAnswer() async throws {
-        try await TestService.run { (service) async throws in
+        try await TestService.run(limits: .init(halfClosedTimeout: .seconds(50))) { (service) async throws in
             service.upstream.serve("/a", LoopbackAsset(size: 600_000))
             for _ in 0..<2 {
                 let connection = try await RawConnection(port: service.port)

@@ -32,6 +32,7 @@ extension CacheError.Code {
     /// The status of a content read: a refusal of the upstream is passed on, but for what would say something untrue
     /// of the reader's own request, or of its connection to Larder.
     package var contentStatus: Int {
+        if self == .assetChanged { return 502 }  // a reader has no state that it could be in conflict with
         guard case .upstreamRefused(let status, _) = self, (400...599).contains(status),
             ![407, 412, 416, 417, 421, 426, 431, 511].contains(status)
         else { return self.status }
