@@ -326,6 +326,7 @@ def headers_of_partial(t):
         "Content-Location": "/other",
         "Content-Disposition": 'inline; filename="a"',
         "Expires": "Thu, 01 Jan 2060 00:00:00 GMT",
+        "Vary": "Accept-Encoding",
     }
     t.upstream(asset(SIZE, headers=kept))
     expected = dict(kept, **{

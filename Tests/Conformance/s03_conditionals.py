@@ -155,6 +155,27 @@ def if_none_match_twice(t):
     ask(t, 304, [("If-None-Match", '"v2"'), ("If-None-Match", '"v1"')])
 
 
+@check("If-Match in two fields is one list", rfc="9110 §5.3", states=BOTH)
+def if_match_twice(t):
+    t.upstream(asset(SIZE))
+    ask(t, 200, [("If-Match", '"v2"'), ("If-Match", '"v1"')])
+    ask(t, 412, [("If-Match", '"v2"'), ("If-Match", '"v3"')])
+
+
+@table(
+    "a condition of more than one member where it may have one is ignored", rfc="9110 §13.1.3, §13.1.4, §13.1.5",
+    states=BOTH,
+    rows=[
+        ("If-Modified-Since", [("If-Modified-Since", LATER)] * 2, 200),
+        ("If-Unmodified-Since", [("If-Unmodified-Since", EARLIER)] * 2, 200),
+        ("If-Range", [("Range", "bytes=0-9")] + [("If-Range", '"v1"')] * 2, 200),
+    ],
+)  # fmt: skip
+def more_than_one(t, _, headers, status):
+    t.upstream(asset(SIZE))
+    ask(t, status, headers)
+
+
 @table("If-None-Match of an asset without an ETag", rfc="9110 §13.1.2", states=BOTH, rows=[('"v1"', 200), ("*", 304)])
 def if_none_match_without_tag(t, value, status):
     t.upstream(asset(SIZE, etag=None))
@@ -207,6 +228,19 @@ def modified_late(t, value, status):
 def without_last_modified(t):
     t.upstream(asset(SIZE, last_modified=None))
     ask(t, 200, {"If-Modified-Since": "Wed, 01 Jan 2020 10:00:00 GMT"})
+
+
+@table(
+    "a date of an asset that has none", rfc="9110 §13.1.4, §13.1.5", states=BOTH,
+    rows=[
+        ("If-Unmodified-Since", {"If-Unmodified-Since": "Thu, 01 Jan 1970 00:00:00 GMT"}),
+        ("If-Range", {"If-Range": LAST_MODIFIED, "Range": "bytes=0-9"}),
+        ("If-Range, its Date", {"If-Range": http_date(-3600), "Range": "bytes=0-9"}),
+    ],
+)  # fmt: skip
+def no_date(t, _, headers):
+    t.upstream(asset(SIZE, last_modified=None, headers={"Date": http_date(-3600)}, cache_control="max-age=36000"))
+    ask(t, 200, headers)
 
 
 @table(
@@ -352,6 +386,27 @@ def partly_cached(t, _, headers, status):
     t.upstream(asset(SIZE))
     t.expect(t.get(range="bytes=500-599"), 206, body=t.bytes(500, 600))
     ask(t, status, headers)
+
+
+@table(
+    "HEAD with a condition and a range where a part is cached", rfc="9110 §9.3.2, §13.2.2, §14.2", larder_only=True,
+    rows=[
+        ("If-None-Match", {"If-None-Match": '"v1"', "Range": "bytes=900-909"}, 304),
+        ("If-None-Match other", {"If-None-Match": '"v2"', "Range": "bytes=900-909"}, 200),
+        ("If-Modified-Since", {"If-Modified-Since": LATER, "Range": "bytes=-0"}, 304),
+        ("If-Match other", {"If-Match": '"v2"', "Range": "bytes=500-509"}, 412),
+        ("If-Range", {"If-Range": '"v1"', "Range": "bytes=5000-"}, 200),
+    ],
+)  # fmt: skip
+def head_partly_cached(t, _, headers, status):
+    t.upstream(asset(SIZE))
+    t.expect(t.get(range="bytes=500-599"), 206, body=t.bytes(500, 600))
+    t.own.requests.clear()
+    response = t.head(headers=headers)
+    t.expect(response, status, body=b"", headers={"Content-Range": None})
+    if status == 200:
+        t.expect(response, headers={"Content-Length": SIZE})
+    t.expect_requests(0)
 
 
 @check("If-Range holds for a set of ranges", rfc="9110 §13.1.5", states=BOTH)

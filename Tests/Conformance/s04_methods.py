@@ -234,7 +234,7 @@ def empty_conditions(t, _, headers, status):
 def http_1_0(t):
     t.upstream(asset(SIZE))
     t.expect(t.get(http="1.0"), 200, body=t.bytes(0, SIZE), headers={"Transfer-Encoding": None, "Content-Length": SIZE})
-    t.expect(t.get(http="1.0", range="bytes=5-9"), body=None, headers={"Transfer-Encoding": None})
+    t.expect(t.get(http="1.0", range="bytes=5-9"), 206, body=t.bytes(5, 10), headers={"Transfer-Encoding": None})
 
 
 @check("a request of HTTP/1.0 is answered without chunks where the length is not known", rfc="9112 §6.1, §6.3")
@@ -268,6 +268,77 @@ def two_hosts(t):
     t.upstream(asset(SIZE))
     t.expect(t.raw(b"GET {mount}/media.mp4 HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: 127.0.0.2\r\n\r\n"), 400)
     t.expect_requests(0)
+
+
+@table(
+    "a request that is malformed is a 400, and nothing behind it is read", rfc="9112 §2.2, §3.2, §5.1, §5.2, §6.1, §6.3",
+    larder_only=True, states=BOTH,
+    rows=[
+        ("white space before the colon", "Range : bytes=0-1"),
+        ("a folded field", "X-One: 1\r\n 2"),
+        ("a field without a colon", "X-One"),
+        ("a space in a name", "X One: 1"),
+        ("NUL in a value", "X-One: a\0b"),
+        ("CR in a value", "X-One: a\rRange: bytes=0-1"),
+        ("an empty name", ": 1"),
+        ("two Content-Lengths that differ", "Content-Length: 0\r\nContent-Length: 5"),
+        ("a Content-Length that is no number", "Content-Length: x"),
+        ("a Content-Length below 0", "Content-Length: -1"),
+        ("a Content-Length with a sign", "Content-Length: +0"),
+        ("an unknown Transfer-Encoding", "Transfer-Encoding: rot13"),
+        ("chunked that is not the last", "Transfer-Encoding: chunked, gzip"),
+        ("Transfer-Encoding and Content-Length", "Transfer-Encoding: chunked\r\nContent-Length: 5"),
+        ("an empty Host", "Host:"),
+    ],
+)  # fmt: skip
+def malformed(t, name, line):
+    t.upstream(asset(SIZE))
+    host = "" if name.endswith("Host") else "Host: 127.0.0.1\r\n"
+    with t.connect(timeout=3) as connection:
+        behind = f"GET {t.target()} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        head = f"GET {t.target()} HTTP/1.1\r\n{host}{line}\r\n\r\n"
+        connection.send((head + "0\r\n\r\n" + behind).encode("latin-1"))
+        response = connection.response(asked=name)
+        t.expect(response, 400, headers={"Connection": "close"})
+        connection.finish(response)
+    t.expect_requests(0)
+
+
+@check("a chunked body of a GET is read over", rfc="9112 §6.3, §7.1, §9.3", larder_only=True, states=BOTH)
+def chunked_get(t):
+    t.upstream(asset(SIZE))
+    body = "Transfer-Encoding: chunked\r\n\r\n3\r\nGET\r\n0\r\n\r\n"
+    with t.connect() as connection:
+        head = f"GET {t.target()} HTTP/1.1\r\nHost: {connection.host}\r\n"
+        connection.send((head + body + head + "Range: bytes=5-9\r\n\r\n").encode())
+        expect_whole(t, connection.response(asked="GET with a chunked body"))
+        t.expect(connection.response(asked="the next one"), 206, body=t.bytes(5, 10))
+    for request in t.requests:
+        if request.body or request.get("Transfer-Encoding"):
+            t.fail("the body reached the upstream")
+
+
+@table("the reader ends the connection: Connection: close", rfc="9112 §9.6", larder_only=True, states=BOTH,
+       rows=["GET", "HEAD", "a range", "a refusal"])  # fmt: skip
+def closing(t, kind):
+    t.upstream(asset(SIZE))
+    method = {"HEAD": "HEAD", "a refusal": "POST"}.get(kind, "GET")
+    fields = {"Connection": "close", "Content-Length": "0"} if method == "POST" else {"Connection": "close"}
+    if kind == "a range":
+        fields["Range"] = "bytes=5-9"
+    with t.connect(timeout=3) as connection:
+        connection.request(method, t.target(), fields)
+        response = connection.response(method, asked=f"{kind} with Connection: close")
+        t.expect(response, {"GET": 200, "HEAD": 200, "a range": 206, "a refusal": 405}[kind],
+                 headers={"Connection": "close"})  # fmt: skip
+        if connection.fill():
+            t.fail(f"{response}: bytes behind the last response")
+
+
+@check("Expect: 100-continue without a body is waited for by nobody", rfc="9110 §10.1.1", states=BOTH)
+def expecting(t):
+    t.upstream(asset(SIZE))
+    expect_whole(t, t.get(headers={"Expect": "100-continue"}, timeout=5))
 
 
 @check("a target of 8000 octets is read", rfc="9112 §3")
