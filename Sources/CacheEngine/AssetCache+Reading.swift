@@ -181,9 +181,8 @@ extension AssetCache {
         _ attempt: ReadAttempt, from asset: OpenAsset, to reader: FillLedger.ReaderID, _ standing: Standing
     ) async throws(CacheError) -> ContentRead {
         while true {
-            let now = context.wallClock.now()
-            let generation = asset.record?.generation ?? Generation(receivedAt: now)
-            let plan = plan(attempt.request, generation, of: asset)
+            var generation = asset.record?.generation ?? Generation(receivedAt: context.wallClock.now())
+            var plan = plan(attempt.request, generation, of: asset)
             let found = asset.look { $0.ledger.lookUp(plan.neededRanges) }
             if let first = plan.neededRanges.first {
                 asset.want(first, by: reader)
@@ -192,7 +191,14 @@ extension AssetCache {
                     asset.recordLength()
                     continue
                 }
+                if let renewed = asset.record?.generation, renewed != generation {
+                    // What came for this reader has brought fields of its own (RFC 9111 §3.4).
+                    let needed = plan.neededRanges
+                    (generation, plan) = (renewed, self.plan(attempt.request, renewed, of: asset))
+                    guard plan.neededRanges == needed else { continue }
+                }
             }
+            let now = context.wallClock.now()
             let cached = standing.isKnown ? found.cached : ByteRangeSet()
             var outcome = outcome(attempt, plan, generation, cached: cached, standing, keeps: asset.target)
             let isMissing = cached.byteCount < plan.neededRanges.reduce(0) { $0 + $1.length }

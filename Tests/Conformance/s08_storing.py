@@ -151,6 +151,35 @@ def unstorable_part(t, value):
     t.expect(response, 206, body=t.bytes(2_000_000, 2_000_010, seed=1))
 
 
+@table(
+    "a part that is fetched is given with its own fields", rfc="9111 §3.2, §3.4, §5.2", larder_only=True,
+    rows=["max-age=0", "no-store", "private, max-age=3600", "max-age=60"],
+)  # fmt: skip
+def own_fields_of_a_part(t, value):
+    """What else is stored says another lifetime: a cache behind this one must not take it for this part's."""
+    size = 3_000_000
+    t.upstream(asset(size, headers={"X-Part": "1"}))
+    t.expect(t.get(range="bytes=0-9"), 206, body=t.bytes(0, 10))
+    t.upstream(asset(size, cache_control=value, headers={"X-Part": "2"}))
+    response = t.get(range="bytes=2000000-2000009")
+    t.expect(response, 206, body=t.bytes(2_000_000, 2_000_010), headers={"Cache-Control": value, "X-Part": "2"})
+    is_kept = value.startswith("max-age")
+    t.expect_cache_status(response, hit=False, fwd="miss" if is_kept else "bypass", stored=True if is_kept else None)
+
+
+@check("the last part's lifetime is the whole's", rfc="9111 §3.2, §3.4", larder_only=True)
+def lifetime_of_the_last_part(t):
+    size = 3_000_000
+    t.upstream(asset(size))
+    t.expect(t.get(range="bytes=0-9"), 206, body=t.bytes(0, 10))
+    t.upstream(asset(size, cache_control="max-age=0"))
+    t.expect(t.get(range="bytes=2000000-2000009"), 206, body=t.bytes(2_000_000, 2_000_010))
+    t.own.requests.clear()
+    response = t.get(range="bytes=0-9")
+    t.expect(response, 206, body=t.bytes(0, 10))
+    t.expect_cache_status(response, hit=False, fwd="stale", fwd_status=304)
+
+
 @check("a response that became unstorable takes the stored one's place", rfc="9111 §3.2, §4")
 def became_unstorable(t):
     t.upstream(asset(SIZE, cache_control="max-age=0"))
@@ -452,6 +481,22 @@ def variant_ranges(t, kind):
         response = t.get(headers=headers, range="bytes=5-9")
         expect_seen(t, response, quality)
         t.expect(response, 206, body=t.bytes(5, 10, seed=handler.seeds.get((quality,), 0)))
+
+
+@check("a condition is judged by the reader's own variant", rfc="9111 §4.1, §4.3.2")
+def variant_conditions(t):
+    handler = varying("X-One")
+    t.upstream(handler)
+    tags = {value: t.get(headers={"X-One": value}, range="bytes=0-99").get("ETag") for value in ("a", "b")}
+    first, second = "bytes=0-9", "bytes=500-509"
+    for value, other in (("a", "b"), ("b", "a")):
+        seed, own = handler.seeds[(value,)], [("X-One", value)]
+        t.expect(t.get(headers=own + [("If-None-Match", tags[value])], range=first), 304)
+        whole = t.get(headers=own + [("If-Range", tags[other])], range=first)
+        t.expect(whole, 200, body=t.bytes(0, SIZE, seed=seed), headers={"ETag": tags[value]})
+        for condition in (("If-None-Match", tags[other]), ("If-Range", tags[value])):
+            response = t.get(headers=own + [condition], range=second)
+            t.expect(response, 206, body=t.bytes(500, 510, seed=seed), headers={"ETag": tags[value]})
 
 
 @table(
