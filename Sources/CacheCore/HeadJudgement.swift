@@ -145,12 +145,20 @@ package enum HeadJudgement: Sendable {
 
     private static func unchangedAnswer(_ head: UpstreamHead, _ expecting: WindowExpectation) -> HeadJudgement {
         guard let known = expecting.known else { return garbled("a 304 to a request without a condition") }
-        if let tag = head.headers["ETag"].flatMap({ EntityTag($0) }), let old = known.validators.entityTag,
-            !tag.matchesWeakly(old)
-        {
-            return garbled("a 304 with another entity tag than the one it confirms")
+        guard confirms(Validators.of(head.headers, now: expecting.now), known.validators) else {
+            var unknown = Generation(receivedAt: expecting.now)
+            unknown.number = known.number + 1
+            return .changed(unknown)
         }
         return .unchanged(known.confirmed(by: head, expecting: expecting))
+    }
+
+    /// Whether a 304 that says these validators is about what is known (RFC 9111 §4.3.4). Where it is not, nothing is known
+    /// any more, and the upstream must be asked without a condition.
+    private static func confirms(_ said: Validators, _ known: Validators) -> Bool {
+        if let tag = said.entityTag, let knownTag = known.entityTag { return tag.matchesWeakly(knownTag) }
+        guard said.lastModifiedIsStrong, let knownDate = known.lastModified else { return true }
+        return said.lastModified == knownDate
     }
 
     /// Only identity is accepted (RFC 9110 §12.5.3), and no transfer coding but chunked (RFC 9112 §7.4).

@@ -33,7 +33,8 @@ extension OpenAsset {
         case (.unchanged(let generation), .confirmation):
             confirm(generation)
             return .nothing
-        case (.unchanged, _):
+        case (.unchanged, _),
+            (.changed, _) where head.status == 304 && wish != .confirmation:
             throw CacheError(.upstreamProtocol, "The upstream answered 304 to a request without a condition.")
         case (.changed(let generation), _):
             context.openAssets.supersede(self, by: generation)

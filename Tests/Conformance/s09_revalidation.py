@@ -130,11 +130,16 @@ def refreshed_expires(t):
         t.expect_requests(0)
 
 
-@table("a 304 that is stale at once is asked for again", rfc="9111 §4.3.4", rows=["max-age=0", "no-cache"])
+@table(
+    "a 304 that is stale at once is asked for again", rfc="9111 §4.3.4, §3.2",
+    rows=["max-age=0", "no-cache", "no-store", "private", "no-store, max-age=3600", "private, max-age=3600"],
+)  # fmt: skip
 def still_stale(t, control):
     stale(t)
     t.upstream(confirming(asset(SIZE, cache_control=control), ("Cache-Control", control)))
-    expect_old(t, t.get())
+    response = t.get()
+    expect_old(t, response)
+    t.expect(response, headers={"Cache-Control": control})
     t.upstream(asset(SIZE, etag='"v2"', seed=1))
     expect_new(t, t.get())
 
@@ -195,6 +200,7 @@ def not_replaced(t, name, fields):
     rows=[("another ETag", '"v2"'), ("another weak ETag", 'W/"v2"')],
 )  # fmt: skip
 def wrong_confirmation(t, _, etag):
+    """It confirms nothing; Larder asks again without a condition."""
     stale(t)
 
     def handler(request, connection):
@@ -212,8 +218,40 @@ def wrong_confirmation(t, _, etag):
                 t.fail(f"{response}: WRONG BYTES")
             if (response.get("ETag") == etag) == is_old:
                 t.fail(f"{response}: one generation's bytes with the other's ETag")
+            if is_old and t.is_larder:
+                t.fail(f"{response}: stale, and confirmed by nobody")
         else:
-            t.expect(response, 502)
+            t.expect(response, 200 if t.is_larder else 502)
+
+
+@check("a 304 of another date than the one asked about", rfc="9111 §4.3.4")
+def wrong_date_confirmation(t):
+    stale(t, etag=None)
+    later = "Thu, 02 Jan 2020 10:00:00 GMT"
+
+    def handler(request, connection):
+        if request.get("If-Modified-Since"):
+            connection.answer(Answer(304, [("Last-Modified", later), ("Cache-Control", "max-age=3600")]))
+        else:
+            asset(SIZE, etag=None, last_modified=later, seed=1)(request, connection)
+
+    t.upstream(handler)
+    for _ in range(2):
+        response = t.get()
+        if t.is_larder:
+            expect_new(t, response)
+            t.expect(response, headers={"Last-Modified": later})
+        elif response.status == 200 and response.body != t.bytes(0, SIZE):
+            t.expect(response, 200, body=t.bytes(0, SIZE, seed=1), headers={"Last-Modified": later})
+
+
+@check("a 304 that says Vary: * is the last use of what is stored", rfc="9111 §3.2, §4.1")
+def confirmed_to_vary(t):
+    stale(t)
+    t.upstream(confirming(asset(SIZE), ("Cache-Control", "max-age=3600"), ("Vary", "*")))
+    expect_old(t, t.get())
+    t.upstream(asset(SIZE, etag='"v2"', seed=1))
+    expect_new(t, t.get())
 
 
 # 200 and other validators
@@ -323,6 +361,32 @@ def part_changed(t, kind):
         first, end = {"the part": (5, 10), "another part": (2_000_000, 2_000_010), "both": (50_000, 150_000)}[kind]
         t.expect(t.get(range=f"bytes={first}-{end - 1}"), 206, body=t.bytes(first, end, seed=1))
     t.expect(t.get(), 200, body=t.bytes(0, LONG, seed=1))
+
+
+@check("a part that is no-cache is confirmed for each read", rfc="9111 §5.2.2.4, §3.4", larder_only=True)
+def part_no_cache(t):
+    t.upstream(asset(LONG, cache_control="no-cache"))
+    for first, end in ((0, 100), (0, 100), (50, 150), (2_000_000, 2_000_010), (0, 10)):
+        asked = len(t.requests)
+        t.expect(t.get(range=f"bytes={first}-{end - 1}"), 206, body=t.bytes(first, end))
+        if asked and t.requests[asked:][0].get("If-None-Match") != '"v1"':
+            t.fail(f"{first}-{end}: not confirmed")
+    t.upstream(asset(LONG, etag='"v2"', seed=1, cache_control="no-cache"))
+    response = t.get(range="bytes=0-9,2000000-2000009")
+    t.expect(response, 206, headers={"ETag": '"v2"'})
+    if [part.body for part in response.parts()] != [t.bytes(0, 10, seed=1), t.bytes(2_000_000, 2_000_010, seed=1)]:
+        t.fail(f"{response}: WRONG BYTES, or two generations MIXED")
+
+
+@check("a 304 for a reader, then a part for another", rfc="9111 §4.3.4, §3.4")
+def confirmed_then_part(t):
+    stale_part(t)
+    t.upstream(asset(LONG, cache_control=OLD))
+    t.expect(t.get(range="bytes=2000000-2000009", headers={"If-None-Match": '"v1"'}), 304, body=b"")
+    t.expect(t.get(range="bytes=2000000-2000009"), 206, body=t.bytes(2_000_000, 2_000_010))
+    response = t.get(range="bytes=0-99")
+    t.expect(response, 206, body=t.bytes(0, 100))
+    t.expect_cache_status(response, hit=True, ttl=lambda ttl: ttl is not None and 590 <= ttl <= 600)
 
 
 @check("a stale part stands in for the failing upstream, what is missing does not", rfc="5861 §4", larder_only=True)
