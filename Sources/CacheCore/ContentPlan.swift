@@ -3,10 +3,13 @@ package struct ContentRequest: Hashable, Sendable {
     /// HEAD instead of GET.
     package var isHead: Bool
     package var headers: HeaderList
+    /// Which caches the request has been through (RFC 8586); handed on with what is fetched for it.
+    package var cdnLoop: String?
 
-    package init(isHead: Bool = false, headers: HeaderList = [:]) {
+    package init(isHead: Bool = false, headers: HeaderList = [:], cdnLoop: String? = nil) {
         self.isHead = isHead
         self.headers = headers
+        self.cdnLoop = cdnLoop
     }
 }
 

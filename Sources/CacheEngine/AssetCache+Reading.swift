@@ -9,8 +9,9 @@ extension AssetCache {
     package func read(
         _ reference: AssetReference, request: ContentRequest, options: ReadOptions = ReadOptions()
     ) async throws(ReadFailure) -> ContentRead {
-        let target: AssetTarget
+        var target: AssetTarget
         do { target = try await resolve(reference) } catch { throw ReadFailure(error) }
+        target.cdnLoop = request.cdnLoop
         let attempt = ReadAttempt(
             request: request,
             directives: target.settings.requestDirectives ? RequestDirectives(request.headers) : RequestDirectives(),

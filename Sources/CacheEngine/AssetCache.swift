@@ -84,7 +84,8 @@ package final class AssetCache: Sendable {
             credentials: CredentialShelf(
                 store: doors.store, threads: diskThreads, directory: settings.credentialsDirectory,
                 logger: doors.logger), openAssets: openAssets, refusals: RefusalShelf(),
-            wallClock: doors.wallClock, chance: doors.chance, logger: doors.logger)
+            wallClock: doors.wallClock, chance: doors.chance, logger: doors.logger,
+            loopName: "larder-" + doors.chance.identifier().prefix(8))
         origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)
         resolver = AssetResolver(origins: origins, upstream: doors.upstream, catalog: doors.store.catalog)
         evictor = Evictor(context: context, resolver: resolver)
@@ -96,6 +97,9 @@ package final class AssetCache: Sendable {
         self.settings = settings
         policyState = Mutex(RevisedPolicy(settings: settings.policy, revision: 0))
     }
+
+    /// What this process calls itself in `CDN-Loop` (RFC 8586).
+    package var loopName: String { context.loopName }
 
     package var readiness: Readiness { phase.withLock { $0 } }
 

@@ -12,6 +12,8 @@ struct AssetTarget: Sendable {
     let path: String
     /// The reader's fields that choose this representation; sent upstream.
     var variant: HeaderList = [:]
+    /// Which caches the latest reader's request has been through (RFC 8586).
+    var cdnLoop: String?
     /// Whether nothing of what is fetched for it may be kept.
     var keepsNothing = false
 }
@@ -25,7 +27,7 @@ extension AssetTarget {
         let key = fields.fields.isEmpty ? base : base + " " + AssetID(naming: text).description.prefix(16)
         return AssetTarget(
             id: AssetID(naming: key), key: key, originName: originName, settings: settings, url: url, path: path,
-            variant: fields)
+            variant: fields, cdnLoop: cdnLoop)
     }
 
     /// A blank and 64 bits of SHA-256.

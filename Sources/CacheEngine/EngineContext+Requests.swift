@@ -6,7 +6,11 @@ extension EngineContext {
         let settings = target.settings
         let credentials = settings.credentialsFile.map { self.credentials.fields(of: $0) } ?? HeaderList()
         var request = UpstreamRequest(
-            url: target.url, headers: ["Via": "1.1 larder", "CDN-Loop": "larder"],
+            url: target.url,
+            headers: [
+                "Via": "1.1 larder",
+                "CDN-Loop": [target.cdnLoop, loopName].compactMap(\.self).joined(separator: ", "),
+            ],
             originHeaders: settings.headers.overlaid(by: credentials), originName: target.originName,
             timeouts: settings.timeouts, maxTransfers: settings.maxTransfers,
             originBytesPerSecond: settings.maxBytesPerSecond, priority: priority,

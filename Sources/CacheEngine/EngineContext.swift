@@ -16,4 +16,6 @@ struct EngineContext: Sendable {
     let wallClock: any WallClock
     let chance: any Chance
     let logger: Logger
+    /// What this process calls itself in `CDN-Loop`: no other one's name, or no two could stand in a row.
+    let loopName: String
 }

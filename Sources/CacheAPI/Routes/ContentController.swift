@@ -68,8 +68,8 @@ struct ContentController: Controller {
     private func open(
         _ reference: AssetReference, _ request: Request, _ context: APIContext
     ) async throws -> ContentOpening {
-        guard !Self.isLoop(request.headers[values: .cdnLoop]) else {
-            throw CacheError(.loop, "The request has been through Larder before (CDN-Loop).")
+        guard !isLoop(request.headers[values: .cdnLoop]) else {
+            throw CacheError(.loop, "The request has been here before (CDN-Loop).")
         }
         let options = ReadOptions(timeout: try Self.timeout(request.headers[.larderTimeout]))
         let asked = ContentRequest(request)
@@ -86,10 +86,10 @@ struct ContentController: Controller {
         return .seconds(seconds)
     }
 
-    /// RFC 8586: whether a `CDN-Loop` names Larder.
-    private static func isLoop(_ values: [String]) -> Bool {
+    /// RFC 8586: whether a `CDN-Loop` names this very service.
+    private func isLoop(_ values: [String]) -> Bool {
         values.flatMap { FieldText.members(of: $0) }.contains { member in
-            member.split(whereSeparator: { $0 == ";" || $0 == " " || $0 == "\t" }).first?.lowercased() == "larder"
+            member.split(whereSeparator: { $0 == ";" || $0 == " " || $0 == "\t" }).first?.lowercased() == cache.loopName
         }
     }
 }

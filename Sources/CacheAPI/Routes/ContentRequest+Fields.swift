@@ -16,7 +16,10 @@ extension ContentRequest {
             }
             fields.append(field.name.rawName, field.value)
         }
-        self.init(isHead: request.method == .head, headers: fields)
+        let loops = request.headers[values: .cdnLoop].filter { !$0.isEmpty }
+        self.init(
+            isHead: request.method == .head, headers: fields,
+            cdnLoop: loops.isEmpty ? nil : loops.joined(separator: ", "))
     }
 
     private static let withheld: Set<String> = [
