@@ -166,7 +166,8 @@ import Testing
     @Test func aLoopIsBroken() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a.mp4", asset())
-            let loop = try await service.call("GET", "/o/media/a.mp4", ["CDN-Loop": "other; v=1, \(service.cache.loopName)"])
+            let loop = try await service.call(
+                "GET", "/o/media/a.mp4", ["CDN-Loop": "other; v=1, \(service.cache.loopName)"])
             #expect(loop.status == 508)
             #expect(try await service.call("GET", "/o/media/a.mp4", ["CDN-Loop": "larder"]).status == 200)
         }
