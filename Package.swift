@@ -56,8 +56,10 @@ let package = Package(
             name: "CacheAPI",
             dependencies: [
                 "CacheCore", "CacheEngine", logging, hummingbird, hummingbirdCore, lifecycle, crypto, nio, nioPosix,
+                collections,
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
+                .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
                 .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),

@@ -53,13 +53,16 @@ package struct APISettings: Sendable {
     package var access: AccessRules
     package var cors: CORSRules
     package var limits: Limits
+    /// Whether content that is at hand is answered on the event loop.
+    package var isExpress: Bool
     package var version: String
     /// The text of `openapi.yaml`.
     package var openAPI: String
 
     package init(
         host: String = "127.0.0.1", port: Int = 8080, tls: TLS? = nil, access: AccessRules = AccessRules(),
-        cors: CORSRules = CORSRules(), limits: Limits = Limits(), version: String, openAPI: String
+        cors: CORSRules = CORSRules(), limits: Limits = Limits(), isExpress: Bool = true, version: String,
+        openAPI: String
     ) {
         self.host = host
         self.port = port
@@ -67,6 +70,7 @@ package struct APISettings: Sendable {
         self.access = access
         self.cors = cors
         self.limits = limits
+        self.isExpress = isExpress
         self.version = version
         self.openAPI = openAPI
     }

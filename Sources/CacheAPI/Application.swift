@@ -16,12 +16,15 @@ package func makeApplication(
     var certificates: CertificateShelf?
     if let tls = settings.tls { certificates = try CertificateShelf(tls, clock: clock, logger: logger) }
     let shelf = certificates
+    let express = ExpressDesk(
+        cache: cache, gate: Gate(access: settings.access, cors: settings.cors), urlBytes: settings.limits.urlBytes,
+        chance: chance, clock: clock, logger: logger)
     return Application(
         router: router,
         server: HTTPServerBuilder { responder in
             CounterChannel(
                 responder: responder, limits: settings.limits, certificates: shelf, wallClock: wallClock,
-                makeRequestID: { chance.identifier() })
+                makeRequestID: { chance.identifier() }, express: settings.isExpress ? express : nil)
         },
         configuration: ApplicationConfiguration(address: .hostname(settings.host, port: settings.port), backlog: 1024),
         services: certificates.map { [$0] } ?? [],

@@ -12,11 +12,7 @@ extension AssetCache {
         var target: AssetTarget
         do { target = try await resolve(reference) } catch { throw ReadFailure(error) }
         target.cdnLoop = request.cdnLoop
-        let attempt = ReadAttempt(
-            request: request,
-            directives: target.settings.requestDirectives ? RequestDirectives(request.headers) : RequestDirectives(),
-            began: context.wallClock.now(), limit: options.timeout ?? target.settings.readTimeout,
-            opening: request.openingWindow)
+        let attempt = attempt(request, at: target, options)
         let failure: ReadFailure
         do {
             return try await firstByte(of: target, attempt)
@@ -38,6 +34,14 @@ extension AssetCache {
         } catch {
             throw failure(error, of: target)
         }
+    }
+
+    func attempt(_ request: ContentRequest, at target: AssetTarget, _ options: ReadOptions) -> ReadAttempt {
+        ReadAttempt(
+            request: request,
+            directives: target.settings.requestDirectives ? RequestDirectives(request.headers) : RequestDirectives(),
+            began: context.wallClock.now(), limit: options.timeout ?? target.settings.readTimeout,
+            opening: request.openingWindow)
     }
 
     /// Begins anew where the asset turns out to be another one before its first byte was sent, or the reader's fields
@@ -93,7 +97,7 @@ extension AssetCache {
 
     /// The asset that the reader's fields choose instead of this one (RFC 9111 §4.1); nil where it is the right one, or
     /// not known yet.
-    private func chosenVariant(of asset: OpenAsset, _ attempt: ReadAttempt) -> AssetTarget? {
+    func chosenVariant(of asset: OpenAsset, _ attempt: ReadAttempt) -> AssetTarget? {
         guard let generation = asset.record?.generation else { return nil }
         let target = asset.target
         let fields = Variation.fields(
@@ -101,7 +105,7 @@ extension AssetCache {
         return fields == target.variant ? nil : target.variant(fields)
     }
 
-    private func standing(of asset: OpenAsset, _ attempt: ReadAttempt) -> Standing {
+    func standing(of asset: OpenAsset, _ attempt: ReadAttempt) -> Standing {
         let (record, isSettling) = asset.look { ($0.record, !$0.fills.isEmpty) }
         let rules = UseRules(
             freshness: asset.freshness, staleIfError: asset.target.settings.staleIfError,
@@ -199,22 +203,31 @@ extension AssetCache {
                     guard plan.neededRanges == needed else { continue }
                 }
             }
-            let now = context.wallClock.now()
-            let cached = standing.isKnown ? found.cached : ByteRangeSet()
-            var outcome = outcome(attempt, plan, generation, cached: cached, standing, keeps: asset.target)
-            let isMissing = cached.byteCount < plan.neededRanges.reduce(0) { $0 + $1.length }
-            outcome.isCollapsed = isMissing && (standing.isKnown ? found.isJoining : standing.isSettling)
-            if outcome.forwarding != nil { outcome.upstreamStatus = asset.look { $0.upstreamStatus } }
-            outcome.timeToLive = generation.freshUntil.map { $0.since(now) }
-            let age = standing.isKnown ? generation.age(at: now) : generation.initialAge
-            let hasAge = standing.isKnown || age >= .seconds(1)
-            return ContentRead(
-                asset: asset, reader: reader, plan: plan, outcome: outcome, age: hasAge ? age : nil,
-                cachedBefore: cached)
+            return contentRead(attempt, plan, generation, found: found, standing, from: asset, to: reader)
         }
     }
 
-    private func plan(_ request: ContentRequest, _ generation: Generation, of asset: OpenAsset) -> ContentPlan {
+    /// The read that answers with `plan`; it takes over the hold on `asset` and the `reader`.
+    func contentRead(
+        _ attempt: ReadAttempt, _ plan: ContentPlan, _ generation: Generation,
+        found: (cached: ByteRangeSet, isJoining: Bool), _ standing: Standing, from asset: OpenAsset,
+        to reader: FillLedger.ReaderID
+    ) -> ContentRead {
+        let now = context.wallClock.now()
+        let cached = standing.isKnown ? found.cached : ByteRangeSet()
+        var outcome = outcome(attempt, plan, generation, cached: cached, standing, keeps: asset.target)
+        let isMissing = cached.byteCount < plan.neededRanges.reduce(0) { $0 + $1.length }
+        outcome.isCollapsed = isMissing && (standing.isKnown ? found.isJoining : standing.isSettling)
+        if outcome.forwarding != nil { outcome.upstreamStatus = asset.look { $0.upstreamStatus } }
+        outcome.timeToLive = generation.freshUntil.map { $0.since(now) }
+        let age = standing.isKnown ? generation.age(at: now) : generation.initialAge
+        let hasAge = standing.isKnown || age >= .seconds(1)
+        return ContentRead(
+            asset: asset, reader: reader, plan: plan, outcome: outcome, age: hasAge ? age : nil,
+            cachedBefore: cached)
+    }
+
+    func plan(_ request: ContentRequest, _ generation: Generation, of asset: OpenAsset) -> ContentPlan {
         ContentPlan.make(
             request, generation: generation, now: context.wallClock.now(),
             unknownLength: asset.target.settings.unknownLength, boundary: context.chance.identifier())

@@ -62,6 +62,7 @@ package final class AssetCache: Sendable {
     let context: EngineContext
     let resolver: AssetResolver
     let origins: OriginTable
+    let targets = TargetMemo()
     let evictor: Evictor
     let prefetch: PrefetchQueue
     let recorder = StatsRecorder()

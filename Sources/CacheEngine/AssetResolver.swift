@@ -11,9 +11,14 @@ struct AssetResolver: Sendable {
     func resolve(_ reference: AssetReference) async throws(CacheError) -> AssetTarget {
         switch reference {
         case .url(let text, let key): try absolute(text, key: key)
-        case .mounted(let origin, let path, let key): try mounted(try origins.mounted(origin), path, key: key)
+        case .mounted(let origin, let path, let key): try mounted(origin, path, key: key)
         case .known(let id): try await known(id)
         }
+    }
+
+    /// The target of what `path` is below a mount.
+    func mounted(_ origin: String, _ path: String, key: String? = nil) throws(CacheError) -> AssetTarget {
+        try mounted(try origins.mounted(origin), path, key: key)
     }
 
     /// The target a record stands for, with the origin's present settings.

@@ -25,6 +25,15 @@ package final class ContentRead: Sendable {
         var run: ByteRange?
         var tally = ReadTally()
         var isFinished = false
+        /// What somebody who was not waited for has brought.
+        var late: Result<(chunk: ByteRange, bytes: ByteBuffer), CacheError>?
+    }
+
+    /// What can be had without waiting.
+    package enum Turn: Sendable {
+        case bytes(ByteBuffer)
+        case end
+        case later
     }
 
     package let assetID: AssetID
@@ -87,14 +96,45 @@ package final class ContentRead: Sendable {
                 if let buffer = try await read(run) { return buffer }
                 state.withLock { $0.run = nil }
             }
-            switch state.withLock({ $0.segments.popFirst() }) {
+            switch nextSegment() {
             case .text(let glue)?: return ByteBuffer(bytes: glue)
-            case .bytes(let range)?:
-                asset.want(range, by: reader)
-                state.withLock { $0.run = range }
+            case .bytes?: continue
             case nil: return nil
             }
         }
+    }
+
+    /// As `next`, for those who cannot wait: `.later` where the bytes are not at hand, and `wake` is called once, on any
+    /// thread, when it is time to ask again.
+    package func nextAtOnce(wake: @escaping @Sendable () -> Void) throws(CacheError) -> Turn {
+        let late = state.withLock { $0.late.take() }
+        if let (chunk, bytes) = try late?.get() {
+            took(chunk)
+            return .bytes(bytes)
+        }
+        while true {
+            if let run = state.withLock({ $0.run }) {
+                asset.advance(reader, to: run.lowerBound)
+                let turn = try readAtOnce(run, wake: wake)
+                guard case .end = turn else { return turn }
+                state.withLock { $0.run = nil }
+            }
+            switch nextSegment() {
+            case .text(let glue)?: return .bytes(ByteBuffer(bytes: glue))
+            case .bytes?: continue
+            case nil: return .end
+            }
+        }
+    }
+
+    /// What comes next; bytes of the asset are said to be wanted.
+    private func nextSegment() -> ContentPlan.Segment? {
+        let segment = state.withLock { $0.segments.popFirst() }
+        if case .bytes(let range)? = segment {
+            asset.want(range, by: reader)
+            state.withLock { $0.run = range }
+        }
+        return segment
     }
 
     /// Lets go of everything and counts the read, once.
@@ -120,6 +160,9 @@ package final class ContentRead: Sendable {
         return tally
     }
 
+    /// Lets go without counting a request: somebody else answers it.
+    package func abandon() { letGo() }
+
     /// Lets go of the reader and the asset, once; answers whether this was the time.
     @discardableResult
     private func letGo() -> Bool {
@@ -136,20 +179,57 @@ package final class ContentRead: Sendable {
 
     private func read(_ run: ByteRange) async throws(CacheError) -> ByteBuffer? {
         guard case .bytes(let present) = try await asset.settle(reader), let file = asset.look({ $0.file }) else {
-            guard run.isEmpty || run.upperBound == .max else {
-                throw CacheError(.upstreamProtocol, "The asset ended before the bytes that were promised.")
-            }
+            try checkEnd(run)
             return nil
         }
-        let chunk = ByteRange(offset: present.lowerBound, length: min(present.length, Self.chunkBytes))
+        let chunk = Self.chunk(of: present)
         let buffer = try await asset.context.diskThreads.read(chunk, of: file)
+        took(chunk)
+        return buffer
+    }
+
+    private func readAtOnce(
+        _ run: ByteRange, wake: @escaping @Sendable () -> Void
+    ) throws(CacheError) -> Turn {
+        let presence = try asset.presence(of: reader) { [self] error in
+            state.withLock { $0.late = error.map { .failure($0) } }
+            wake()
+        }
+        guard presence != .pending else { return .later }
+        guard case .bytes(let present) = presence, let file = asset.look({ $0.file }) else {
+            try checkEnd(run)
+            return .end
+        }
+        let chunk = Self.chunk(of: present)
+        if let bytes = asset.context.diskThreads.readNow(chunk, of: file) {
+            took(chunk)
+            return .bytes(bytes)
+        }
+        asset.context.diskThreads.read(chunk, of: file) { [self] result in
+            state.withLock { $0.late = result.map { (chunk, $0) } }
+            wake()
+        }
+        return .later
+    }
+
+    private static func chunk(of present: ByteRange) -> ByteRange {
+        ByteRange(offset: present.lowerBound, length: min(present.length, chunkBytes))
+    }
+
+    /// Bytes of the run have been read.
+    private func took(_ chunk: ByteRange) {
         let fromCache = cachedBefore.byteCount(in: chunk)
         state.withLock { state in
-            state.run = chunk.upperBound..<run.upperBound
+            state.run = state.run.map { chunk.upperBound..<$0.upperBound }
             state.tally.bytesFromCache += fromCache
             state.tally.bytesAfterFill += chunk.length - fromCache
         }
         if fromCache > 0, !asset.isForeign { asset.context.space.read(chunk, of: asset.id) }
-        return buffer
+    }
+
+    private func checkEnd(_ run: ByteRange) throws(CacheError) {
+        guard run.isEmpty || run.upperBound == .max else {
+            throw CacheError(.upstreamProtocol, "The asset ended before the bytes that were promised.")
+        }
     }
 }

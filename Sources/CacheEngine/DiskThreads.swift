@@ -19,8 +19,24 @@ struct DiskThreads: Sendable {
 
     /// The bytes of `range`, all of which are in the file: from the page cache at once, else from these threads.
     func read(_ range: ByteRange, of file: SparseFile) async throws(CacheError) -> ByteBuffer {
-        if let buffer = Self.readNow(range, of: file) { return buffer }
+        if let buffer = readNow(range, of: file) { return buffer }
         return try await run { try Self.readWaiting(range, of: file) }
+    }
+
+    /// As `read`, from these threads in any case, for those who cannot wait.
+    func read(
+        _ range: ByteRange, of file: SparseFile, then: @escaping @Sendable (Result<ByteBuffer, CacheError>) -> Void
+    ) {
+        submit { isOpen in
+            guard isOpen else {
+                return then(.failure(CacheError(.shuttingDown, "The service is shutting down.")))
+            }
+            do throws(CacheError) {
+                then(.success(try Self.readWaiting(range, of: file)))
+            } catch {
+                then(.failure(error))
+            }
+        }
     }
 
     /// Does work that waits for the disk, and passes its `CacheError` on. Throws `.shuttingDown` where the threads have
@@ -47,7 +63,8 @@ struct DiskThreads: Sendable {
         }
     }
 
-    private static func readNow(_ range: ByteRange, of file: SparseFile) -> ByteBuffer? {
+    /// The bytes of `range`, if all of them are in the page cache.
+    func readNow(_ range: ByteRange, of file: SparseFile) -> ByteBuffer? {
         var buffer = ByteBufferAllocator().buffer(capacity: Int(range.length))
         var isWhole = false
         buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: Int(range.length)) { space in
@@ -59,12 +76,19 @@ struct DiskThreads: Sendable {
         return isWhole ? buffer : nil
     }
 
-    private static func readWaiting(_ range: ByteRange, of file: SparseFile) throws -> ByteBuffer {
+    private static func readWaiting(_ range: ByteRange, of file: SparseFile) throws(CacheError) -> ByteBuffer {
         var buffer = ByteBufferAllocator().buffer(capacity: Int(range.length))
-        try buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: Int(range.length)) { space in
+        var failure: CacheError?
+        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: Int(range.length)) { space in
             let wanted = UnsafeMutableRawBufferPointer(rebasing: space[..<Int(range.length)])
-            return try file.read(into: wanted, at: range.lowerBound)
+            do throws(CacheError) {
+                return try file.read(into: wanted, at: range.lowerBound)
+            } catch {
+                failure = error
+                return 0
+            }
         }
+        if let failure { throw failure }
         guard buffer.readableBytes == Int(range.length) else {
             throw CacheError(.storageCorrupt, "A file of the store ends before bytes that the catalog claims.")
         }

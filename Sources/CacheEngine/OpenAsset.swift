@@ -14,7 +14,7 @@ final class OpenAsset: Sendable {
         var ledger: FillLedger
         var file: SparseFile?
         var fills: [FillLedger.FillID: FillTransfer] = [:]
-        var waiters: [FillLedger.ReaderID: CheckedContinuation<Void, any Error>] = [:]
+        var waiters: [FillLedger.ReaderID: Waiter] = [:]
         /// Failures of readers that were between looking and waiting.
         var missedFailures: [FillLedger.ReaderID: CacheError] = [:]
         /// Why it serves only what is on disk already: purged, or superseded by another generation.
@@ -33,8 +33,11 @@ final class OpenAsset: Sendable {
         case begin(FillTransfer, TransferPriority, attempt: Int)
         case cancel(FillTransfer)
         case promote(FillTransfer, TransferPriority)
-        case resume(CheckedContinuation<Void, any Error>, CacheError?)
+        case resume(Waiter, CacheError?)
     }
+
+    /// Called once, on any thread, when its reader should look again, or with why that is in vain.
+    typealias Waiter = @Sendable (CacheError?) -> Void
 
     let id: AssetID
     let context: EngineContext
@@ -116,6 +119,20 @@ final class OpenAsset: Sendable {
         throw ending
     }
 
+    /// Takes a reader in that wants `ranges`, in order, if all of them are on disk and the asset is `length` bytes long:
+    /// nothing is fetched for it. Nil where they are not.
+    func join(present ranges: [ByteRange], length: Int64) -> (reader: FillLedger.ReaderID, cached: ByteRangeSet)? {
+        change { state in
+            let cached = state.ledger.lookUp(ranges).cached
+            guard state.ledger.isDescribed, state.ledger.length == length,
+                cached.byteCount == ranges.reduce(0, { $0 + $1.length })
+            else { return (nil, []) }
+            var (reader, actions) = state.ledger.join(opening: .first, priority: .live, needsConfirmation: false)
+            if let first = ranges.first { actions += state.ledger.want(first, by: reader) }
+            return ((reader, cached), actions)
+        }
+    }
+
     func want(_ range: ByteRange, by reader: FillLedger.ReaderID) {
         change { ((), $0.ledger.want(range, by: reader)) }
     }
@@ -127,7 +144,8 @@ final class OpenAsset: Sendable {
     func leave(_ reader: FillLedger.ReaderID) {
         change { state in
             state.missedFailures[reader] = nil
-            return ((), state.ledger.leave(reader))
+            // Whoever left somebody behind to be woken is not woken by the ledger any more.
+            return ((), state.ledger.leave(reader) + [.wake(reader)])
         }
     }
 
@@ -146,6 +164,20 @@ final class OpenAsset: Sendable {
         }
     }
 
+    /// As `settle`, for those who cannot wait: where the answer is `.pending`, `waiter` is called when it no longer is.
+    func presence(
+        of reader: FillLedger.ReaderID, orWake waiter: @escaping Waiter
+    ) throws(CacheError) -> FillLedger.Presence {
+        let (failure, presence) = change { state -> ((CacheError?, FillLedger.Presence), [FillLedger.Action]) in
+            if let failure = state.missedFailures.removeValue(forKey: reader) { return ((failure, .pending), []) }
+            let (presence, actions) = state.ledger.presence(for: reader)
+            if presence == .pending { state.waiters[reader] = waiter }
+            return ((nil, presence), actions)
+        }
+        if let failure { throw failure }
+        return presence
+    }
+
     /// Until the ledger wakes the reader.
     ///
     /// 1. `presence` said pending, so that the ledger will wake or fail this reader at the next change that concerns it.
@@ -156,15 +188,18 @@ final class OpenAsset: Sendable {
         do {
             try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+                    let waiter: Waiter = { error in
+                        if let error { continuation.resume(throwing: error) } else { continuation.resume() }
+                    }
                     change { state in
                         if let error = state.missedFailures.removeValue(forKey: reader) {
-                            state.waiters[reader] = continuation
+                            state.waiters[reader] = waiter
                             state.lastFailure = error
                             return ((), [.fail(reader, error.code)])
                         }
                         let (presence, actions) = state.ledger.presence(for: reader)
                         let isOver = presence != .pending || Task.isCancelled
-                        state.waiters[reader] = continuation
+                        state.waiters[reader] = waiter
                         return ((), actions + (isOver ? [.wake(reader)] : []))
                     }
                 }
@@ -252,8 +287,7 @@ final class OpenAsset: Sendable {
         case .begin(let transfer, let priority, let attempt): transfer.begin(priority: priority, attempt: attempt)
         case .cancel(let transfer): transfer.cancel()
         case .promote(let transfer, let priority): transfer.promote(to: priority)
-        case .resume(let waiter, nil): waiter.resume()
-        case .resume(let waiter, let error?): waiter.resume(throwing: error)
+        case .resume(let waiter, let error): waiter(error)
         }
     }
 }

@@ -9,7 +9,12 @@ final class OriginTable: Sendable {
         var revision: Int64
     }
 
-    private let entries = Mutex<[String: Entry]>([:])
+    private struct State {
+        var entries: [String: Entry] = [:]
+        var changes: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
     /// What holds for reads of absolute URLs.
     let absolute: OriginSettings
     private let allowedHosts: HostPatterns
@@ -19,11 +24,19 @@ final class OriginTable: Sendable {
         self.allowedHosts = allowedHosts
     }
 
-    var all: [Entry] { entries.withLock { $0.values.sorted { $0.origin.name < $1.origin.name } } }
+    var all: [Entry] { state.withLock { $0.entries.values.sorted { $0.origin.name < $1.origin.name } } }
+
+    /// How often any origin was mounted, changed or taken away.
+    var changes: UInt64 { state.withLock { $0.changes } }
 
     subscript(name: String) -> Entry? {
-        get { entries.withLock { $0[name] } }
-        set { entries.withLock { $0[name] = newValue } }
+        get { state.withLock { $0.entries[name] } }
+        set {
+            state.withLock { state in
+                state.entries[name] = newValue
+                state.changes += 1
+            }
+        }
     }
 
     func mounted(_ name: String) throws(CacheError) -> Origin {

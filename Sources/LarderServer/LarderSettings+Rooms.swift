@@ -39,6 +39,6 @@ extension LarderSettings {
             limits: APISettings.Limits(
                 bodyBytes: limits.bodyBytes, urlBytes: limits.urlBytes, headerBytes: limits.headerBytes,
                 headerTimeout: limits.headerTimeout, idleTimeout: limits.idleTimeout),
-            version: LarderCommand.version, openAPI: openAPI)
+            isExpress: listen.isExpress, version: LarderCommand.version, openAPI: openAPI)
     }
 }

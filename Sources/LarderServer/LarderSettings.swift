@@ -36,6 +36,8 @@ struct ListenSettings: Hashable, Sendable {
     /// PEM; both or neither.
     var certificateFile: String?
     var keyFile: String?
+    /// Whether content that is at hand is answered on the event loop.
+    var isExpress = true
 }
 
 /// The transfers of all origins together.

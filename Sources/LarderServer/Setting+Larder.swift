@@ -12,6 +12,7 @@ extension Setting<LarderSettings> {
             Setting("listen.address", \.listen.address, .address, "host and port to listen on"),
             Setting("listen.tls.certificateFile", optional: \.listen.certificateFile, .path, "PEM certificate chain"),
             Setting("listen.tls.keyFile", optional: \.listen.keyFile, .path, "PEM private key"),
+            Setting("listen.express", \.listen.isExpress, .flag, "answer what is at hand by the short way"),
             Setting("dataDirectory", \.dataDirectory, .path, "where files and catalog lie"),
             Setting(
                 "credentialsDirectory", optional: \.credentialsDirectory, .path, "where origins' credentials files lie"),

@@ -3,7 +3,7 @@ import CacheCore
 import CacheTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct MannersTests {
+@Suite(.bothRoads, .timeLimit(.minutes(1))) struct MannersTests {
     private struct Bad: Sendable {
         var method: String
         var target: String

@@ -157,6 +157,12 @@ final class RawConnection: Sendable {
     var isBroken: Bool { ending.isBroken.load(ordering: .relaxed) }
     /// Sends no more, but goes on reading.
     func endSending() async throws { try await channel.close(mode: .output) }
+    /// From now on nothing is read, or everything again.
+    func read(_ isReading: Bool) async throws {
+        try await channel.setOption(ChannelOptions.autoRead, value: isReading).get()
+    }
+    /// Reads what is there, once, while nothing is read.
+    func readOnce() { channel.read() }
     func hangUp() async throws {
         try await unlessClosed { try await self.channel.close() }
     }

@@ -17,6 +17,9 @@ struct TestService: Sendable {
     /// The cache's; the sockets' own time goes on.
     let wallClock: ManualWallClock
 
+    /// Whether services have the express lane.
+    @TaskLocal static var isExpress = true
+
     /// Mounts `upstream` as the origin `media`, serves, runs `body`, and shuts down in good order.
     static func run(
         access: AccessRules = AccessRules(), limits: APISettings.Limits = .init(), origins: [Origin] = [],
@@ -24,14 +27,14 @@ struct TestService: Sendable {
         change: @Sendable (inout OriginSettings) -> Void = { _ in },
         _ body: @Sendable @escaping (TestService) async throws -> Void
     ) async throws {
-        let directory = try TemporaryDirectory()
-        let upstream = try LoopbackUpstream()
+        let (directory, upstream) = (try TemporaryDirectory(), try LoopbackUpstream())
         defer { upstream.stop() }
         var media = TestCache.origin(upstream)
         change(&media.settings)
         let log = LogRecord()
         let settings = APISettings(
-            port: 0, access: access, limits: limits, version: "0.1.0-test", openAPI: "openapi: 3.1.0\n")
+            port: 0, access: access, limits: limits, isExpress: isExpress, version: "0.1.0-test",
+            openAPI: "openapi: 3.1.0\n")
         let test = try TestCache(
             directory: directory.path, origins: [media] + origins, credentialsDirectory: credentialsDirectory,
             fallbackDirectory: fallbackDirectory)

@@ -56,7 +56,7 @@ import Testing
         try await again.run { cache in
             let used = try await again.store.usedDiskBytes()
             #expect(used > 500_000)
-            #expect(try await eventually { cache.context.space.with { $0.usedBytes } == used })
+            #expect(try await eventually(within: .seconds(60)) { cache.context.space.with { $0.usedBytes } == used })
         }
     }
 }

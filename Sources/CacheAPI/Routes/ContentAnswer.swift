@@ -13,10 +13,7 @@ struct ContentAnswer {
         let read = opening.read
         context.note.update { $0.outcome = read.outcome.requestClass.rawValue }
         var response = [412, 416].contains(read.plan.status) ? unmet(opening) : planned(opening)
-        response.headers[.cacheStatus] = CacheStatus.field(
-            read.outcome, after: read.plan.headers.values("Cache-Status"))
-        response.headers[.larderAssetID] = read.assetID.description
-        response.headers.append(HTTPField(name: .via, value: Self.via))
+        read.sign(&response.headers)
         return response
     }
 
@@ -31,22 +28,17 @@ struct ContentAnswer {
         response.headers[.contentType] = Problem.mediaType
         response.headers[.cacheControl] = Self.reuse(failure)
         response.headers[.cacheStatus] = CacheStatus.field(outcome)
-        response.headers[.age] = failure.age.map(Self.seconds)
+        response.headers[.age] = failure.age.map(\.wholeSecondsText)
         if outcome.forwarding != nil || outcome.requestClass == .negative {
-            response.headers.append(HTTPField(name: .via, value: Self.via))
+            response.headers.append(.via)
         }
         return response
     }
 
-    private static let via = "1.1 larder"
-
     private func planned(_ opening: ContentOpening) -> Response {
         let read = opening.read
         var response = Response(status: .init(code: read.plan.status), body: body(opening))
-        response.headers = HTTPFields(read.plan.headers)  // Content-Length too where it is known, for HEAD as well
-        response.headers[.contentDate] = read.plan.headers["Date"]
-        response.headers[.date] = nil
-        response.headers[.age] = read.age.map(Self.seconds)
+        response.headers = read.plannedFields
         return response
     }
 
@@ -86,18 +78,6 @@ struct ContentAnswer {
     private static func reuse(_ failure: ReadFailure) -> String {
         guard let left = failure.outcome.timeToLive, left >= .seconds(1) else { return "no-store" }
         // Both are a few milliseconds off a whole lifetime.
-        return "max-age=" + seconds(left + (failure.age ?? .zero) + .milliseconds(500))
-    }
-
-    private static func seconds(_ duration: Duration) -> String { String(max(0, duration.components.seconds)) }
-}
-
-extension HTTPFields {
-    /// The fields that can be sent; a name or value that HTTP cannot carry is left out.
-    init(_ list: HeaderList) {
-        self.init(
-            list.fields.compactMap { field in
-                HTTPField.Name(field.name).map { HTTPField(name: $0, value: field.value) }
-            })
+        return "max-age=" + (left + (failure.age ?? .zero) + .milliseconds(500)).wholeSecondsText
     }
 }

@@ -68,7 +68,7 @@ struct ContentController: Controller {
     private func open(
         _ reference: AssetReference, _ request: Request, _ context: APIContext
     ) async throws -> ContentOpening {
-        guard !isLoop(request.headers[values: .cdnLoop]) else {
+        guard !Self.isLoop(request.headers[values: .cdnLoop], to: cache.loopName) else {
             throw CacheError(.loop, "The request has been here before (CDN-Loop).")
         }
         let options = ReadOptions(timeout: try Self.timeout(request.headers[.larderTimeout]))
@@ -86,10 +86,10 @@ struct ContentController: Controller {
         return .seconds(seconds)
     }
 
-    /// RFC 8586: whether a `CDN-Loop` names this very service.
-    private func isLoop(_ values: [String]) -> Bool {
+    /// RFC 8586: whether a `CDN-Loop` names the service of that name.
+    static func isLoop(_ values: [String], to name: String) -> Bool {
         values.flatMap { FieldText.members(of: $0) }.contains { member in
-            member.split(whereSeparator: { $0 == ";" || $0 == " " || $0 == "\t" }).first?.lowercased() == cache.loopName
+            member.split(whereSeparator: { $0 == ";" || $0 == " " || $0 == "\t" }).first?.lowercased() == name
         }
     }
 }

@@ -5,21 +5,22 @@ import Hummingbird
 extension ContentRequest {
     /// A request for content with the fields an answer may depend on (RFC 9111 §4.1): the end-to-end ones, without what
     /// proves who the reader is, what tells the way the request took, and what frames it.
-    init(_ request: Request) {
-        let named = request.headers[values: .connection].flatMap { FieldText.members(of: $0) }
+    init(_ request: Request) { self.init(isHead: request.method == .head, fields: request.headers) }
+
+    init(isHead: Bool, fields given: HTTPFields) {
+        let named = given[values: .connection].flatMap { FieldText.members(of: $0) }
         let withheld = Self.withheld.union(named.map { FieldText.lowered($0) })
         var fields = HeaderList()
-        for field in request.headers {
+        for field in given {
             let name = field.name.canonicalName
             guard !withheld.contains(name), !name.hasPrefix("x-forwarded-"), !name.hasPrefix("larder-") else {
                 continue
             }
             fields.append(field.name.rawName, field.value)
         }
-        let loops = request.headers[values: .cdnLoop].filter { !$0.isEmpty }
+        let loops = given[values: .cdnLoop].filter { !$0.isEmpty }
         self.init(
-            isHead: request.method == .head, headers: fields,
-            cdnLoop: loops.isEmpty ? nil : loops.joined(separator: ", "))
+            isHead: isHead, headers: fields, cdnLoop: loops.isEmpty ? nil : loops.joined(separator: ", "))
     }
 
     private static let withheld: Set<String> = [

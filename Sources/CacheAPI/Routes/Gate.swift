@@ -17,8 +17,14 @@ struct Gate: Sendable {
     }
 
     func admitContent(_ request: Request, access content: OriginSettings.Access) throws(CacheError) {
+        try admitContent(
+            authorization: request.headers[.authorization], host: request.head.authority, access: content)
+    }
+
+    func admitContent(
+        authorization: String?, host: String?, access content: OriginSettings.Access
+    ) throws(CacheError) {
         try access.admit(
-            .content, authorization: request.headers[.authorization], host: request.head.authority,
-            contentIsPublic: content == .public)
+            .content, authorization: authorization, host: host, contentIsPublic: content == .public)
     }
 }

@@ -2,25 +2,37 @@ import CacheCore
 import HTTPTypes
 import NIOCore
 import NIOHTTP1
-import NIOHTTPTypes
+import NIOHTTPTypesHTTP1
 
-/// Stands behind the HTTP decoder of one connection: tells ``ClientPresence`` when the client leaves, answers what
-/// cannot be parsed with a problem document, and gives up on clients that never send a request, or not all of it.
+/// Stands behind the HTTP decoder of one connection, in front of both roads to an answer: tells ``ClientPresence`` when
+/// the client leaves, answers what cannot be parsed with a problem document, gives up on clients that never send a
+/// request, or not all of it, or rest for too long, and holds the end of service back while something is unanswered.
 final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
-    typealias InboundIn = HTTPRequestPart
-    typealias InboundOut = HTTPRequestPart
-    typealias OutboundIn = HTTPResponsePart
-    typealias OutboundOut = HTTPResponsePart
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    /// Nobody seems to be at the connection's other end any more.
+    struct Leave: Sendable {}
 
     private let presence: ClientPresence
-    private let headerTimeout: Duration
-    private let halfClosedTimeout: Duration
+    private let headerTimeout: TimeAmount
+    private let idleTimeout: TimeAmount
+    private let halfClosedTimeout: TimeAmount
     private let makeRequestID: @Sendable () -> String
-    private var deadline: Scheduled<Void>?
+    /// Until when the client must have gone on, and what it is told then.
+    private var patience: (end: NIODeadline, reason: String)?
+    /// When something was last read, or sent to its end.
+    private var lastActivity = NIODeadline.now()
+    private var alarm: (time: NIODeadline, task: Scheduled<Void>)?
     /// Set once the client has closed its sending side: when it counts as gone.
     private var leave: Scheduled<Void>?
     /// The requests whose heads are read and whose answers are not written yet.
     private var unanswered = 0
+    /// The answers that are written and have not left yet.
+    private var unsent = 0
+    private var isQuiescing = false
     /// Whether the last unanswered request is still coming, and whether the first has its response's head.
     private var isReading = false
     private var isAnswering = false
@@ -30,29 +42,47 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     /// What is refused once `owed` more answers are written.
     private var pending: (error: CacheError, owed: Int)?
 
-    init(
-        presence: ClientPresence, headerTimeout: Duration, halfClosedTimeout: Duration,
-        makeRequestID: @escaping @Sendable () -> String
-    ) {
+    init(presence: ClientPresence, limits: APISettings.Limits, makeRequestID: @escaping @Sendable () -> String) {
         self.presence = presence
-        self.headerTimeout = headerTimeout
-        self.halfClosedTimeout = halfClosedTimeout
+        headerTimeout = TimeAmount(limits.headerTimeout)
+        idleTimeout = TimeAmount(limits.idleTimeout)
+        halfClosedTimeout = TimeAmount(limits.halfClosedTimeout)
         self.makeRequestID = makeRequestID
     }
 
     func handlerAdded(context: ChannelHandlerContext) { expect(context, "No request came in time.") }
 
-    /// Gives the client until the deadline to go on.
+    /// Gives the client the header's time to go on.
     private func expect(_ context: ChannelHandlerContext, _ reason: String) {
-        deadline?.cancel()
+        let end = NIODeadline.now() + headerTimeout
+        patience = (end, reason)
+        wake(at: end, context)
+    }
+
+    /// Whether a whole request has no answer, or not all of it has left.
+    private var isBusy: Bool { unanswered > (isReading ? 1 : 0) || unsent > 0 }
+
+    private func wake(at time: NIODeadline, _ context: ChannelHandlerContext) {
+        if let alarm, alarm.time <= time { return }
+        alarm?.task.cancel()
         let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-        deadline = context.eventLoop.scheduleTask(in: TimeAmount(headerTimeout)) {
-            let (watch, context) = here.value
-            watch.deadline = nil
+        let task = context.eventLoop.scheduleTask(deadline: time) { here.value.0.rang(here.value.1) }
+        alarm = (time, task)
+    }
+
+    private func rang(_ context: ChannelHandlerContext) {
+        alarm = nil
+        let now = NIODeadline.now()
+        if let (end, reason) = patience {
+            guard end <= now else { return wake(at: end, context) }
+            patience = nil
             // A body that nobody reads does not come; its running response is not cut for that.
-            guard !watch.isReading || !watch.isAnswering else { return }
-            watch.refuse(CacheError(.requestTimedOut, reason), context)
+            if !isReading || !isAnswering { return refuse(CacheError(.requestTimedOut, reason), context) }
         }
+        // A running answer is never cut; when it has left there is another alarm.
+        guard !isBusy else { return }
+        guard lastActivity + idleTimeout <= now else { return wake(at: lastActivity + idleTimeout, context) }
+        context.close(promise: nil)
     }
 
     /// Gives a client that closed its sending side until the time-out to be sent something. Where it has gone for good
@@ -60,19 +90,24 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private func awaitLeave(_ context: ChannelHandlerContext) {
         leave?.cancel()
         let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-        leave = context.eventLoop.scheduleTask(in: TimeAmount(halfClosedTimeout)) {
+        leave = context.eventLoop.scheduleTask(in: halfClosedTimeout) {
             let (watch, context) = here.value
-            if context.channel.isWritable { watch.presence.left() } else { watch.awaitLeave(context) }
+            guard context.channel.isWritable else { return watch.awaitLeave(context) }
+            watch.presence.left()
+            context.fireUserInboundEventTriggered(Leave())
         }
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) {
-        deadline?.cancel()
+    func handlerRemoved(context: ChannelHandlerContext) { cancelAll() }
+
+    private func cancelAll() {
+        alarm?.task.cancel()
         leave?.cancel()
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isOver else { return }
+        lastActivity = .now()
         switch unwrapInboundIn(data) {
         case .head:
             isReading = true
@@ -81,8 +116,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         case .body: expect(context, "The request's body did not come in time.")
         case .end:
             isReading = false
-            deadline?.cancel()
-            deadline = nil
+            patience = nil
         }
         context.fireChannelRead(data)
     }
@@ -93,11 +127,17 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
             return
         }
         if leave != nil { awaitLeave(context) }
-        context.write(data, promise: promise)
         switch unwrapOutboundIn(data) {
-        case .head: isAnswering = true
-        case .body: break
+        case .head:
+            isAnswering = true
+            context.write(data, promise: promise)
+        case .body: context.write(data, promise: promise)
         case .end:
+            unsent += 1
+            let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+            let sent = promise ?? context.eventLoop.makePromise()
+            sent.futureResult.whenComplete { _ in here.value.0.answered(here.value.1) }
+            context.write(data, promise: sent)
             unanswered = max(0, unanswered - 1)
             isAnswering = false
             guard let (error, owed) = pending else { return }
@@ -105,21 +145,35 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
+    /// An answer has left, or cannot any more.
+    private func answered(_ context: ChannelHandlerContext) {
+        unsent -= 1
+        lastActivity = .now()
+        guard !isBusy else { return }
+        wake(at: lastActivity + idleTimeout, context)
+        guard isQuiescing, !isReading else { return }
+        isQuiescing = false
+        context.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
+    }
+
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if event is ByteWatch.Arrival {
             // The beginning of another request's head; the first one's time runs from the connection's beginning.
-            if !isOver, unanswered == 0, deadline == nil { expect(context, "No request came in time.") }
+            if !isOver, unanswered == 0, patience == nil { expect(context, "No request came in time.") }
+            return
+        }
+        if event is ChannelShouldQuiesceEvent, isBusy || isReading {
+            isQuiescing = true
             return
         }
         if case .inputClosed? = event as? ChannelEvent {
-            if unanswered > 0 { awaitLeave(context) } else { presence.left() }
+            if isBusy || isReading { awaitLeave(context) } else { presence.left() }
         }
         context.fireUserInboundEventTriggered(event)
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        deadline?.cancel()
-        leave?.cancel()
+        cancelAll()
         presence.left()
         context.fireChannelInactive()
     }
@@ -138,7 +192,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private func refuse(_ error: CacheError, _ context: ChannelHandlerContext) {
         guard !isOver else { return }
         isOver = true
-        deadline?.cancel()
+        patience = nil
         let owed = unanswered - (isReading ? 1 : 0)
         if owed > 0 {
             pending = (error, owed)
@@ -160,8 +214,8 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         fields[.connection] = "close"
         fields[.requestID] = id
         let head = HTTPResponse(status: .init(code: error.code.status), headerFields: fields)
-        context.write(wrapOutboundOut(.head(head)), promise: nil)
-        context.write(wrapOutboundOut(.body(body)), promise: nil)
+        context.write(wrapOutboundOut(.head(HTTPResponseHead(head))), promise: nil)
+        context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
         let here = NIOLoopBound(context, eventLoop: context.eventLoop)
         // Closing drops what is not flushed yet.
         context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in here.value.close(promise: nil) }

@@ -12,11 +12,7 @@ struct ContentOpening: Sendable {
         self.read = read
         let note = context.note
         body = ContentBody(length: read.plan.contentLength, presence: context.presence, next: read.next) { ending in
-            let tally = read.finish(ending)
-            note.update { content in
-                content.bytesFromCache = tally.bytesFromCache
-                content.bytesFromUpstream = tally.bytesAfterFill
-            }
+            note.add(read.finish(ending))
         }
         do {
             first = read.plan.body.isEmpty ? nil : try await body.first()

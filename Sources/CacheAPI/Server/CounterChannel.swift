@@ -7,7 +7,8 @@ import NIOHTTP1
 import NIOHTTPTypes
 import NIOSSL
 
-/// One accepted connection: TLS where it is wanted, HTTP/1.1, and a watch over its client.
+/// One accepted connection: TLS where it is wanted, HTTP/1.1, a watch over its client, and the express lane beside the
+/// regular road where it may be used.
 struct CounterChannel: ServerChildChannel {
     struct Value: ServerChildChannelValue {
         let stream: HTTP1Channel.Value
@@ -21,41 +22,40 @@ struct CounterChannel: ServerChildChannel {
     let certificates: CertificateShelf?
     let wallClock: any WallClock
     let makeRequestID: @Sendable () -> String
+    /// Nil where every request takes the regular road.
+    let express: ExpressDesk?
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         let presence = ClientPresence()
-        let http = http(presence)
         return channel.eventLoop.makeCompletedFuture {
             guard let certificates else { return }
             try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: certificates.context))
         }.flatMap {
             http.setup(channel: channel, logger: logger)
-        }.flatMapThrowing { [wallClock] stream in
+        }.flatMapThrowing { stream in
             let pipeline = channel.pipeline.syncOperations
             let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
             try pipeline.addHandler(ByteWatch(), position: .before(decoder))
-            try pipeline.addHandler(HostRules(), position: .after(decoder))
-            try pipeline.addHandler(WireRules(wallClock: wallClock), position: .after(decoder))
+            // TLS makes of every byte another one: nothing is gained by sending from the event loop.
+            let lane = certificates == nil ? express.map { ExpressLane(desk: $0) } : nil
+            let watch = ConnectionWatch(presence: presence, limits: limits, makeRequestID: makeRequestID)
+            let behind: [(any RemovableChannelHandler)?] = [WireRules(wallClock: wallClock), HostRules(), watch, lane]
+            try pipeline.addHandlers(behind.compactMap { $0 }, position: .after(decoder))
             return Value(stream: stream, presence: presence)
         }
     }
 
     func handle(value: Value, logger: Logger) async {
         await ClientPresence.$current.withValue(value.presence) {
-            await http(value.presence).handle(value: value.stream, logger: logger)
+            await http.handle(value: value.stream, logger: logger)
         }
     }
 
-    private func http(_ presence: ClientPresence) -> HTTP1Channel {
+    /// Without a time-out of its own: it does not see what the express lane does.
+    private var http: HTTP1Channel {
         HTTP1Channel(
             responder: responder,
             configuration: .init(
-                additionalChannelHandlers: [
-                    ConnectionWatch(
-                        presence: presence, headerTimeout: limits.headerTimeout,
-                        halfClosedTimeout: limits.halfClosedTimeout, makeRequestID: makeRequestID)
-                ],
-                idleTimeout: TimeAmount(limits.idleTimeout),
                 httpDecoderConfiguration: .init(
                     maxHeaderFieldSize: limits.headerBytes, maxHeaderListSize: limits.headerBytes,
                     maxHeaderFieldCount: limits.headerFields)))

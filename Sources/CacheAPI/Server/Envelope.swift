@@ -27,10 +27,17 @@ package struct Envelope: RouterMiddleware {
         } catch {
             response = problem(error, request, context)
         }
-        for field in settings.cors.headers(forOrigin: request.headers[.origin]) { response.headers.append(field) }
-        response.headers[.requestID] = context.requestID
+        Self.address(&response.headers, to: request.headers[.origin], as: context.requestID, by: settings.cors)
         if request.method == .head { response = Self.withoutBody(response) }
         return logged(response, request, context, stopwatch)
+    }
+
+    /// Adds what depends on who asks: the page it asks for, and the request's identifier.
+    static func address(
+        _ fields: inout HTTPFields, to page: String?, as requestID: String, by cors: CORSRules
+    ) {
+        for field in cors.headers(forOrigin: page) { fields.append(field) }
+        fields[.requestID] = requestID
     }
 
     private func answer(

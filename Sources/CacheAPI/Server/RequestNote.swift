@@ -1,3 +1,4 @@
+import CacheEngine
 import Synchronization
 
 /// What is found out about a request while it is answered, for its line in the access log.
@@ -19,6 +20,14 @@ package final class RequestNote: Sendable {
     package init() {}
 
     package var content: Content { state.withLock { $0 } }
+
+    /// What the read sent.
+    func add(_ tally: ReadTally) {
+        update { content in
+            content.bytesFromCache = tally.bytesFromCache
+            content.bytesFromUpstream = tally.bytesAfterFill
+        }
+    }
 
     package func update(_ change: (inout Content) -> Void) { state.withLock { change(&$0) } }
 }

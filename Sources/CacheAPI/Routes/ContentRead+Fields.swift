@@ -1,0 +1,42 @@
+import CacheCore
+import CacheEngine
+import HTTPTypes
+
+/// The heads of content's answers, on both roads.
+extension ContentRead {
+    /// The fields of a 200, 206 or 304 that do not depend on who asks; ``sign(_:)`` adds the rest. `Content-Length` where
+    /// it is known, for HEAD as well.
+    var plannedFields: HTTPFields {
+        var fields = HTTPFields(plan.headers)
+        fields[.contentDate] = plan.headers["Date"]
+        fields[.date] = nil
+        fields[.age] = age.map(\.wholeSecondsText)
+        return fields
+    }
+
+    /// Adds what Larder says of every answer to a content request.
+    func sign(_ fields: inout HTTPFields) {
+        fields[.cacheStatus] = CacheStatus.field(outcome, after: plan.headers.values("Cache-Status"))
+        fields[.larderAssetID] = assetID.description
+        fields.append(.via)
+    }
+}
+
+extension HTTPField {
+    static let via = HTTPField(name: .via, value: "1.1 larder")
+}
+
+extension HTTPFields {
+    /// The fields that can be sent; a name or value that HTTP cannot carry is left out.
+    init(_ list: HeaderList) {
+        self.init(
+            list.fields.compactMap { field in
+                HTTPField.Name(field.name).map { HTTPField(name: $0, value: field.value) }
+            })
+    }
+}
+
+extension Duration {
+    /// As `Age` and `max-age` have it: whole seconds, none where it is negative.
+    var wholeSecondsText: String { String(max(0, components.seconds)) }
+}

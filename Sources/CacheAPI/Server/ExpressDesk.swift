@@ -1,0 +1,83 @@
+import CacheCore
+import CacheEngine
+import HTTPTypes
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOHTTPTypesHTTP1
+
+/// Answers requests for content that is at hand, by the rules and in the words of the regular road; what it does not
+/// answer at once is left to that one, as if nothing had been tried.
+struct ExpressDesk: Sendable {
+    let cache: AssetCache
+    let gate: Gate
+    let urlBytes: Int
+    let chance: any Chance
+    let clock: any Clock<Duration>
+    let logger: Logger
+
+    /// Fields that want more than content at once.
+    private static let refused = [
+        "Content-Length", "Transfer-Encoding", "Expect", "Upgrade", HTTPField.Name.larderTimeout.rawName,
+    ]
+
+    /// Whether the request's head allows an answer here: the rest of the request is awaited then.
+    static func takes(_ head: HTTPRequestHead) -> Bool {
+        (head.method == .GET || head.method == .HEAD) && head.version == .http1_1 && head.uri.hasPrefix("/o/")
+            && !refused.contains { head.headers.contains(name: $0) }
+    }
+
+    /// The answer, with its first bytes; nil where the regular road must give it.
+    func answer(_ head: HTTPRequestHead) -> ExpressAnswer? {
+        guard let reference = reference(head.uri) else { return nil }
+        let stopwatch = Stopwatch(clock)
+        let fields = HTTPFields(head.headers, splitCookie: false)
+        guard !ContentController.isLoop(fields[values: .cdnLoop], to: cache.loopName) else { return nil }
+        let request = ContentRequest(isHead: head.method == .HEAD, fields: fields)
+        let read = cache.readAtOnce(reference, request: request) { access in
+            let host = head.headers.first(name: "Host")
+            // Who is not admitted is told so on the regular road.
+            return (try? gate.admitContent(authorization: fields[.authorization], host: host, access: access)) != nil
+        }
+        guard let read else { return nil }
+        guard let first = firstBytes(of: read) else {
+            read.abandon()
+            return nil
+        }
+        let requestID = Envelope.accepted(fields[.requestID]) ?? chance.identifier()
+        var answered = read.plannedFields
+        read.sign(&answered)
+        Envelope.address(&answered, to: fields[.origin], as: requestID, by: gate.cors)
+        let note = RequestNote()
+        note.update { $0.outcome = read.outcome.requestClass.rawValue }
+        let line = AccessLine(
+            logger: logger, method: head.method.rawValue, path: String(head.uri.prefix { $0 != "?" }),
+            requestID: requestID, status: read.plan.status, note: note, stopwatch: stopwatch)
+        let response = HTTPResponse(status: .init(code: read.plan.status), headerFields: answered)
+        return ExpressAnswer(
+            head: HTTPResponseHead(response), first: first.readableBytes > 0 ? first : nil, read: read, note: note,
+            line: line, stopwatch: stopwatch)
+    }
+
+    /// What the router makes of the target; nil where that takes more than a look.
+    private func reference(_ target: String) -> AssetReference? {
+        guard target.utf8.count <= urlBytes, target.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x23 }) else {
+            return nil
+        }
+        let rest = target.dropFirst(3)
+        guard let slash = rest.firstIndex(of: "/"), Origin.isValid(name: String(rest[..<slash])) else { return nil }
+        // A path without a segment is no path below a mount.
+        guard rest[slash...].first(where: { $0 != "/" }).map({ $0 != "?" }) ?? false else { return nil }
+        return .mounted(origin: String(rest[..<slash]), path: String(rest[slash...]), key: nil)
+    }
+
+    /// Empty where the answer has no body; nil where the disk must be waited for.
+    private func firstBytes(of read: ContentRead) -> ByteBuffer? {
+        // A failure is told by the regular road, which meets it too.
+        switch try? read.nextAtOnce(wake: {}) {
+        case .bytes(let bytes)?: bytes
+        case .end?: ByteBuffer()
+        case .later?, nil: nil
+        }
+    }
+}

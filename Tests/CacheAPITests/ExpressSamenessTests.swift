@@ -1,0 +1,101 @@
+import CacheCore
+import CacheStore
+import CacheTestKit
+import Synchronization
+import Testing
+
+@testable import CacheAPI
+@testable import CacheEngine
+
+/// Nothing that is said, counted or logged tells the express lane from the regular road.
+@Suite(.timeLimit(.minutes(3))) struct ExpressSamenessTests {
+    private struct Told {
+        var answers: [String] = []
+        var bodies: [[UInt8]] = []
+        var figures = TrafficFigures()
+        var hits: Int64 = 0
+        var reads: Int64 = 0
+        var lines: [[String: String]] = []
+    }
+
+    private static let table: [(method: String, headers: HeaderList)] = [
+        ("GET", [:]), ("GET", ["Range": "bytes=5-9"]), ("GET", ["Range": "bytes=50000-249999"]),
+        ("GET", ["Range": "bytes=-1000"]), ("GET", ["Range": "bytes=300000-"]), ("GET", ["Range": "bytes=0-1,5-9"]),
+        ("HEAD", [:]), ("HEAD", ["Range": "bytes=5-9"]), ("GET", ["If-None-Match": "\"v1\""]),
+        ("HEAD", ["If-None-Match": "\"v1\""]), ("GET", ["If-Match": "\"other\""]),
+        ("GET", ["If-Modified-Since": "Wed, 01 Jan 2025 00:00:00 GMT"]),
+        ("GET", ["Range": "bytes=5-9", "If-Range": "\"v1\"", "Origin": "https://p.example"]),
+        ("GET", ["Range": "bytes=5-9", "If-Range": "\"v0\"", "X-Request-Id": "mine-1"]),
+        ("GET", ["Range": "bytes=5-9", "Connection": "close"]), ("GET", ["Range": "lines=5-9"]),
+        ("GET", ["CDN-Loop": "larder"]), ("GET", ["Larder-Timeout": "9", "Range": "bytes=7-9"]),
+    ]
+    /// What is said, counted and logged of the table, asked for in order.
+    private func told(express isExpress: Bool) async throws -> Told {
+        let told = Mutex(Told())
+        try await TestService.$isExpress.withValue(isExpress) {
+            try await TestService.run { (service) async throws in
+                service.upstream.serve(
+                    "/a.mp4",
+                    LoopbackAsset(
+                        size: 300_000, contentType: "video/mp4",
+                        headers: ["Content-Disposition": "inline", "Vary": "Accept-Language", "Via": "1.0 edge"]))
+                for (method, headers) in [("GET", [:])] + Self.table {
+                    let response = try await ask(method, headers, service)
+                    let fields = response.headers.fields.filter { $0.name != "X-Request-Id" || $0.value == "mine-1" }
+                    told.withLock { told in
+                        // Problems are dated by the real clock, and parts are divided by chance.
+                        let texts = fields.filter { $0.name != "Date" || response.status < 400 }
+                            .map { "\($0.name): \($0.value.split(separator: "boundary=")[0])" }
+                        told.answers.append("\(response.status) " + texts.sorted().joined(separator: ", "))
+                        if response.status < 400, !(response.headers["Content-Type"]?.hasPrefix("multipart") ?? false) {
+                            told.bodies.append(response.body)
+                        }
+                    }
+                }
+                try await count(in: service, into: told)
+            }
+        }
+        return told.withLock { $0 }
+    }
+
+    /// One request; hangs up when it is in the log, so that nobody takes that for leaving early.
+    private func ask(_ method: String, _ headers: HeaderList, _ service: TestService) async throws -> RawResponse {
+        let before = service.log.requests.count
+        let connection = try await RawConnection(port: service.port)
+        try await connection.request(method, "/o/media/a.mp4", headers)
+        let response = try #require(try await connection.response(toHead: method == "HEAD"))
+        #expect(try await eventually { service.log.requests.count == before + 1 })
+        try await connection.hangUp()
+        return response
+    }
+
+    private func count(in service: TestService, into told: borrowing Mutex<Told>) async throws {
+        let cache = service.cache
+        let id = try await cache.resolve(.mounted(origin: "media", path: "/a.mp4", key: nil)).id
+        try await cache.context.commits.flush()
+        let figures = try await cache.stats().all
+        let hits = try await cache.context.store.catalog.asset(id)?.record.hits ?? 0
+        told.withLock { told in
+            told.figures = figures
+            told.hits = hits
+            told.reads = cache.context.space.with { $0.reads(of: id, in: 0..<300_000) }
+            told.lines = service.log.requests.map { line in
+                line.filter { !$0.key.hasSuffix("Seconds") && ($0.key != "requestId" || $0.value == "mine-1") }
+                    .merging(["hasFirstByte": "\(line["firstByteSeconds"] != nil)"]) { $1 }
+            }
+        }
+    }
+
+    @Test func bothRoadsSayCountAndLogTheSame() async throws {
+        let express = try await told(express: true)
+        let regular = try await told(express: false)
+        for (index, (one, other)) in zip(express.answers, regular.answers).enumerated() {
+            #expect(one == other, "\(index)")
+        }
+        #expect(express.bodies == regular.bodies)
+        #expect(express.figures == regular.figures)
+        #expect(express.hits == regular.hits && express.reads == regular.reads && express.hits > 0)
+        for (one, other) in zip(express.lines, regular.lines) { #expect(one == other) }
+        #expect(express.lines.count == regular.lines.count)
+    }
+}
