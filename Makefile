@@ -7,6 +7,7 @@ SHELL := /bin/bash
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
 ARGS ?=
+EXPRESS ?= on off
 LARDER := .build/release/larder
 
 help: ## this list
@@ -14,7 +15,7 @@ help: ## this list
 	@echo
 	@echo "  make run LISTEN=127.0.0.1:9000 DATA=/tmp/store ARGS='--log-level debug'"
 	@echo "  make soak ROUNDS=5 ONLY=kill     ONLY=readers"
-	@echo "  make conformance PEER=nginx     PEER=varnish     ONLY=13     ONLY=if-range"
+	@echo "  make conformance PEER=nginx     PEER=varnish     ONLY=13     ONLY=if-range     EXPRESS=off"
 	@echo "  make image IMAGE=larder:dev BUILD_IMAGE=swift:6.2-bookworm RUN_IMAGE=debian:bookworm-slim"
 
 setup: ## install what a build needs (apt), or say what to install
@@ -51,7 +52,10 @@ ifdef PEER
 else
 	@scripts/apt python3
 	swift build -c release --product larder
-	@Tests/Conformance/run.py --larder $(LARDER) --only '$(ONLY)'
+	@status=0; for way in $(EXPRESS); do \
+		echo "express lane $$way:"; \
+		Tests/Conformance/run.py --larder $(LARDER) --only '$(ONLY)' --set listen.express=$$way || status=1; \
+	done; exit $$status
 endif
 
 image: ## build the container image with docker, podman or buildah
