@@ -159,9 +159,14 @@ def too_many(t, how):
             connection.close()
 
     t.upstream(handler)
-    for first in range(0, 2000, 200):
-        t.expect(t.get(range=f"bytes={first}-{first + 9}"), 206, body=t.bytes(first, first + 10))
-    t.expect(t.get(), 200, body=t.bytes(0, SIZE))
+    responses = [(first, first + 10, t.get(range=f"bytes={first}-{first + 9}")) for first in range(0, 2000, 200)]
+    responses.append((0, SIZE, t.get()))
+    for first, end, response in responses:
+        # What comes when the next request is already on its way cannot be told from its answer (§9.2): that read may fail.
+        if how == "later, kept open" and not (response.complete and response.status in (200, 206)):
+            t.expect_honest(response, SIZE, (first, end))
+            continue
+        t.expect(response, 206 if end < SIZE else 200, body=t.bytes(first, end))
     t.expect_recovery(SIZE)
 
 
