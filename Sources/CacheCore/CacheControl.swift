@@ -31,16 +31,20 @@ package struct CacheControl: Hashable, Sendable {
     /// garbled is stale; one too large is `maxSeconds`. Unknown directives are passed over.
     package static func parse(_ values: [String]) -> CacheControl {
         var control = CacheControl()
-        for value in values {
-            for member in FieldText.members(of: value) { control.obey(member) }
-        }
+        for directive in directives(values) { control.obey(directive.name, directive.argument) }
         return control
     }
 
-    private mutating func obey(_ directive: Substring) {
-        let equals = directive.utf8.firstIndex(of: UInt8(ascii: "="))
-        let name = FieldText.lowered(FieldText.trimmed(directive[..<(equals ?? directive.endIndex)]))
-        let argument = equals.map { directive[directive.utf8.index(after: $0)...] }
+    /// The directives of the field's values, those of requests alike: names in lower case, arguments as they came.
+    static func directives(_ values: [String]) -> [(name: String, argument: Substring?)] {
+        values.flatMap { FieldText.members(of: $0) }.map { directive in
+            let equals = directive.utf8.firstIndex(of: UInt8(ascii: "="))
+            let name = FieldText.lowered(FieldText.trimmed(directive[..<(equals ?? directive.endIndex)]))
+            return (name, equals.map { directive[directive.utf8.index(after: $0)...] })
+        }
+    }
+
+    private mutating func obey(_ name: String, _ argument: Substring?) {
         switch name {
         case "no-store": noStore = true
         case "no-cache": if !withholds(argument) { noCache = true }
@@ -69,7 +73,7 @@ package struct CacheControl: Hashable, Sendable {
         return true
     }
 
-    static func unquoted(_ argument: Substring) -> String {
+    private static func unquoted(_ argument: Substring) -> String {
         let text = FieldText.trimmed(argument)
         guard text.utf8.count >= 2, text.utf8.first == UInt8(ascii: "\""), text.utf8.last == UInt8(ascii: "\"")
         else { return String(text) }

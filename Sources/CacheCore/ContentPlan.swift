@@ -41,6 +41,9 @@ package struct ContentPlan: Hashable, Sendable {
         }
     }
 
+    /// How many bytes `neededRanges` have together.
+    package var neededBytes: Int64 { neededRanges.reduce(0) { $0 + $1.length } }
+
     /// Plans the answer from what is known of the generation. `boundary` is asked for multipart answers only.
     ///
     /// While the length is not known every range is answered by the whole (§14.2 lets a server ignore `Range`), unless

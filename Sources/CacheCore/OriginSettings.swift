@@ -65,6 +65,19 @@ package struct OriginSettings: Hashable, Sendable {
         case file(String)
     }
 
+    /// When an origin that keeps failing is left alone for a while.
+    package struct CircuitBreaker: Hashable, Sendable {
+        /// Failures in a row that open the circuit.
+        package var failures: Int
+        /// How long nothing is asked then, at first; doubled with each probe that fails, up to a minute.
+        package var pause: Duration
+
+        package init(failures: Int = 10, pause: Duration = .seconds(2)) {
+            self.failures = failures
+            self.pause = pause
+        }
+    }
+
     package enum Access: String, Hashable, Sendable, CaseIterable { case `public`, token }
 
     package var baseURL: String
@@ -83,6 +96,18 @@ package struct OriginSettings: Hashable, Sendable {
     package var readAheadBytes: Int64
     /// A window that its last reader left is finished where no more than this is missing; else it is cut.
     package var finishIfRemainingBytes: Int64
+    /// Likewise where no more than this part of it, in percent, is missing; nil: only the bytes count.
+    package var finishIfRemainingPercent: Int?
+    /// Cached runs shorter than this between two gaps are fetched again with them: one request in place of two.
+    package var gapMergeBytes: Int64
+    /// How much is fetched beyond what a reader asked for.
+    package var speculativeBytes: Int64
+    /// Other base URLs with the same paths, asked in turn where the one before fails.
+    package var mirrors: [String]
+    /// Whether a second request is sent where the first byte is later than 95 of 100 were.
+    package var hedging: Bool
+    /// Nil: the origin is asked however often it fails.
+    package var circuitBreaker: CircuitBreaker?
     package var allowPrivateAddresses: Bool
     package var tls: TLSSettings
     /// Nil: `token` where the origin has headers or credentials of its own, else `public`.
@@ -115,6 +140,12 @@ package struct OriginSettings: Hashable, Sendable {
         maxBytesPerSecond = nil
         readAheadBytes = 8 << 20
         finishIfRemainingBytes = 8 << 20
+        finishIfRemainingPercent = nil
+        gapMergeBytes = 64 << 10
+        speculativeBytes = 0
+        mirrors = []
+        hedging = false
+        circuitBreaker = CircuitBreaker()
         allowPrivateAddresses = false
         tls = TLSSettings()
         access = nil

@@ -28,15 +28,10 @@ package struct RequestDirectives: Hashable, Sendable {
                 FieldText.lowered($0) == "no-cache"
             }
         }
-        for value in values {
-            for member in FieldText.members(of: value) { obey(member) }
-        }
+        for directive in CacheControl.directives(values) { obey(directive.name, directive.argument) }
     }
 
-    private mutating func obey(_ directive: Substring) {
-        let equals = directive.utf8.firstIndex(of: UInt8(ascii: "="))
-        let name = FieldText.lowered(FieldText.trimmed(directive[..<(equals ?? directive.endIndex)]))
-        let argument = equals.map { directive[directive.utf8.index(after: $0)...] }
+    private mutating func obey(_ name: String, _ argument: Substring?) {
         switch name {
         case "no-cache": noCache = true
         case "no-store": noStore = true

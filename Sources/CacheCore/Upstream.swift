@@ -31,15 +31,39 @@ package protocol Transfer: AnyObject, Sendable {
     func cancel()
     /// Moves a transfer that still queues to a more urgent class.
     func promote(to priority: TransferPriority)
+    /// Takes no more of the body until `resume`, as soon as that can be done without holding bytes in memory. A transfer
+    /// that is paused has no place in the limits, and no limit but the name look-up's and the connection's runs out.
+    func pause()
+    /// Goes on, as soon as there is a place for it.
+    func resume()
+    /// Ends with success once `bytes` of the body are stored, where the protocol lets a transfer end without losing its
+    /// connection (HTTP/2); without effect elsewhere, and once more than that is stored.
+    func shorten(to bytes: Int64)
+    var stage: TransferStage { get }
+}
+
+/// What a transfer is doing.
+package enum TransferStage: String, Sendable, CaseIterable {
+    /// It waits for a place, or for its time.
+    case queued
+    case running
+    case paused
 }
 
 /// Who is told what a transfer does.
 package protocol TransferDelegate: AnyObject, Sendable {
+    /// The transfer has left the queue, and is about to be sent; before `began`, at most once, not at all where it is
+    /// cancelled first.
+    func started()
     /// The final response's head (after redirects and 1xx) has arrived, before any byte of its body.
     func began(_ head: UpstreamHead) -> HeadVerdict
     /// `total` bytes of this transfer's body have been taken by the sink so far.
     func progressed(to total: Int64)
     func ended(_ end: TransferEnd)
+}
+
+extension TransferDelegate {
+    package func started() {}
 }
 
 /// What becomes of a response's body.
@@ -129,9 +153,13 @@ package struct UpstreamRequest: Sendable {
     /// For this transfer alone (a job's share).
     package var bytesPerSecond: Int64?
     package var priority: TransferPriority
+    /// How long until whoever wants it runs out of bytes: the shortest goes first within a class.
+    package var patience = Duration.zero
     package var allowPrivateAddresses: Bool
     package var tls: TLSSettings
     package var maxRedirects: Int
+    /// Over HTTP/1.1 only: it may be paused for long, and what HTTP/2 has in flight then lies in memory.
+    package var mayBePaused = false
     /// How long to wait before the transfer may leave the queue (backoff between retries).
     package var delay: Duration
 
@@ -181,6 +209,8 @@ package struct UpstreamHead: Sendable {
     package var earlier: [RedirectHead] = []
     /// "1.1" or "2".
     package var httpVersion: String
+    /// The address and port that answered, as text; nil where that is not known.
+    package var address: String?
     package var timings: TransferTimings
 
     package init(

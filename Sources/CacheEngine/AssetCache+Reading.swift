@@ -90,9 +90,8 @@ extension AssetCache {
     /// Whether the answer can be given from what is on disk, without a word to the upstream.
     private func isServedUnasked(_ asset: OpenAsset, _ attempt: ReadAttempt) -> Bool {
         guard let generation = asset.record?.generation, !standing(of: asset, attempt).mustConfirm else { return false }
-        let needed = plan(attempt.request, generation, of: asset).neededRanges
-        let cached = asset.look { $0.ledger.lookUp(needed) }.cached
-        return cached.byteCount == needed.reduce(0) { $0 + $1.length }
+        let plan = plan(attempt.request, generation, of: asset)
+        return asset.look { $0.ledger.lookUp(plan.neededRanges) }.cached.byteCount == plan.neededBytes
     }
 
     /// The asset that the reader's fields choose instead of this one (RFC 9111 §4.1); nil where it is the right one, or
@@ -216,7 +215,7 @@ extension AssetCache {
         let now = context.wallClock.now()
         let cached = standing.isKnown ? found.cached : ByteRangeSet()
         var outcome = outcome(attempt, plan, generation, cached: cached, standing, keeps: asset.target)
-        let isMissing = cached.byteCount < plan.neededRanges.reduce(0) { $0 + $1.length }
+        let isMissing = cached.byteCount < plan.neededBytes
         outcome.isCollapsed = isMissing && (standing.isKnown ? found.isJoining : standing.isSettling)
         if outcome.forwarding != nil { outcome.upstreamStatus = asset.look { $0.upstreamStatus } }
         outcome.timeToLive = generation.freshUntil.map { $0.since(now) }
@@ -240,7 +239,7 @@ extension AssetCache {
         guard generation.isStorable, !target.keepsNothing else {
             return ReadOutcome(requestClass: .bypass, forwarding: .bypass)
         }
-        let wanted = plan.neededRanges.reduce(0) { $0 + $1.length }
+        let wanted = plan.neededBytes
         guard standing.isKnown, cached.byteCount == wanted || wanted == 0 else {
             let isPartial = cached.byteCount > 0
             return ReadOutcome(

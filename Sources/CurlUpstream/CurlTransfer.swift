@@ -32,4 +32,9 @@ final class CurlTransfer: Transfer {
     }
 
     func promote(to priority: TransferPriority) { desk.promote(self, to: priority) }
+
+    func pause() {}
+    func resume() {}
+    func shorten(to bytes: Int64) {}
+    var stage: TransferStage { .running }
 }
