@@ -73,6 +73,7 @@ package final class AssetCache: Sendable {
     private let phase = Mutex(Readiness.starting)
 
     package init(doors: Doors, settings: Settings) {
+        let uptime = doors.clock.stopwatch()
         let openAssets = OpenAssets()
         let space = Space(settings: settings.policy)
         let commits = CommitQueue(store: doors.store) { file, lost in
@@ -85,7 +86,7 @@ package final class AssetCache: Sendable {
             credentials: CredentialShelf(
                 store: doors.store, threads: diskThreads, directory: settings.credentialsDirectory,
                 logger: doors.logger), openAssets: openAssets, refusals: RefusalShelf(),
-            wallClock: doors.wallClock, chance: doors.chance, logger: doors.logger,
+            wallClock: doors.wallClock, uptime: uptime, chance: doors.chance, logger: doors.logger,
             loopName: "larder-" + doors.chance.identifier().prefix(8))
         origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)
         resolver = AssetResolver(origins: origins, upstream: doors.upstream, catalog: doors.store.catalog)

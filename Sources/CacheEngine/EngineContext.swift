@@ -14,8 +14,18 @@ struct EngineContext: Sendable {
     let openAssets: OpenAssets
     let refusals: RefusalShelf
     let wallClock: any WallClock
+    /// How long the service has run; never goes back.
+    let uptime: @Sendable () -> Duration
     let chance: any Chance
     let logger: Logger
     /// What this process calls itself in `CDN-Loop`: no other one's name, or no two could stand in a row.
     let loopName: String
+}
+
+extension Clock where Duration == Swift.Duration {
+    /// Tells how long ago this was called.
+    func stopwatch() -> @Sendable () -> Duration {
+        let start = now
+        return { start.duration(to: now) }
+    }
 }

@@ -47,14 +47,9 @@ final class PrefetchQueue: Sendable {
         self.clock = clock
         self.wallClock = wallClock
         self.logger = logger
-        uptime = Self.uptime(of: clock)
+        uptime = clock.stopwatch()
         (starts, begin) = AsyncStream.makeStream()
         state = Mutex(State(schedule: PrefetchSchedule(concurrency: concurrency)))
-    }
-
-    private static func uptime(of clock: some Clock<Duration>) -> @Sendable () -> Duration {
-        let start = clock.now
-        return { start.duration(to: clock.now) }
     }
 
     var moment: Moment { Moment(wall: wallClock.now(), uptime: uptime()) }
