@@ -85,7 +85,7 @@ package final class AssetCache: Sendable {
             diskThreads: diskThreads,
             credentials: CredentialShelf(
                 store: doors.store, threads: diskThreads, directory: settings.credentialsDirectory,
-                logger: doors.logger), openAssets: openAssets, refusals: RefusalShelf(),
+                logger: doors.logger), openAssets: openAssets, refusals: RefusalShelf(), fillBook: FillBook(),
             wallClock: doors.wallClock, uptime: uptime, chance: doors.chance, logger: doors.logger,
             loopName: "larder-" + doors.chance.identifier().prefix(8))
         origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)

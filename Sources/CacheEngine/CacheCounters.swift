@@ -49,6 +49,15 @@ final class CacheCounters: Sendable {
 
     func fillRetried(origin: String) { count(origin) { $0.fillsRetried += 1 } }
 
+    /// A second request for the same window was sent, because the first one's answer was late.
+    func fillHedged(origin: String) { count(origin) { $0.fillsHedged += 1 } }
+
+    /// The second request was answered first.
+    func hedgeWon(origin: String) { count(origin) { $0.hedgesWon += 1 } }
+
+    /// A reader's wait for bytes came to its end.
+    func waited(_ outcome: WaitOutcome, origin: String) { count(origin) { $0.waits[outcome.name, default: 0] += 1 } }
+
     /// A transfer ended; what it brought counts whether it was wanted or not.
     func fillEnded(origin: String, isPrefetch: Bool, end: TransferEnd, error: CacheError?) {
         count(origin) { figures in

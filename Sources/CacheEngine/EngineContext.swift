@@ -13,6 +13,7 @@ struct EngineContext: Sendable {
     let credentials: CredentialShelf
     let openAssets: OpenAssets
     let refusals: RefusalShelf
+    let fillBook: FillBook
     let wallClock: any WallClock
     /// How long the service has run; never goes back.
     let uptime: @Sendable () -> Duration

@@ -44,6 +44,7 @@ final class FillTransfer: TransferDelegate {
     /// Reserves the space the window needs, then asks the upstream.
     func begin(priority: TransferPriority, attempt: Int) {
         context.openAssets.retain(asset)
+        context.fillBook.enter(self)
         let bytes = wish.knownLength
         state.withLock { state in
             state.reservation = bytes
@@ -135,6 +136,7 @@ final class FillTransfer: TransferDelegate {
             let isShort = state.body.map { $0.position < $0.end ?? 0 } ?? false
             return (rest, state.isPrefetch, isShort)
         }
+        context.fillBook.leave(self)
         context.space.release(rest)
         var error = end.error
         if error == nil, isShort {

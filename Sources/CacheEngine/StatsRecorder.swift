@@ -24,20 +24,26 @@ extension TrafficFigures {
     private static let counters: [any WritableKeyPath<TrafficFigures, Int64> & Sendable] = [
         \.clientAborted, \.servedFromCacheBytes, \.servedAfterFillBytes, \.upstreamBytes, \.upstreamPrefetchBytes,
         \.refetchedBytes, \.fillsSucceeded, \.fillsFailed, \.fillsTimedOut, \.fillsCancelled, \.fillsRetried,
+        \.fillsHedged, \.hedgesWon,
+    ]
+    private static let tallies: [any WritableKeyPath<TrafficFigures, [String: Int64]> & Sendable] = [
+        \.requests, \.waits,
     ]
 
     mutating func add(_ other: TrafficFigures) { combine(other, +) }
 
     mutating func subtract(_ other: TrafficFigures) {
         combine(other, -)
-        requests = requests.filter { $0.value != 0 }
+        for tally in Self.tallies { self[keyPath: tally] = self[keyPath: tally].filter { $0.value != 0 } }
     }
 
     private mutating func combine(_ other: TrafficFigures, _ operation: (Int64, Int64) -> Int64) {
         for counter in Self.counters {
             self[keyPath: counter] = operation(self[keyPath: counter], other[keyPath: counter])
         }
-        for (name, count) in other.requests { requests[name] = operation(requests[name] ?? 0, count) }
+        for tally in Self.tallies {
+            self[keyPath: tally].merge(other[keyPath: tally].mapValues { operation(0, $0) }, uniquingKeysWith: +)
+        }
     }
 
     /// The figures as one line of JSON.
@@ -46,10 +52,17 @@ extension TrafficFigures {
         (try? String(decoding: JSONEncoder().encode(self), as: UTF8.self)) ?? "{}"
     }
 
-    /// Nil where `json` is not what `json` writes.
+    /// Nil where `json` is not what `json` writes. What an earlier version did not count yet is zero.
     init?(json: String) {
         // A line that cannot be read is left out of the history.
-        guard let figures = try? JSONDecoder().decode(Self.self, from: Data(json.utf8)) else { return nil }
+        guard let zeros = Self.object(TrafficFigures().json), let written = Self.object(json),
+            let whole = try? JSONSerialization.data(withJSONObject: zeros.merging(written) { $1 }),
+            let figures = try? JSONDecoder().decode(Self.self, from: whole)
+        else { return nil }
         self = figures
+    }
+
+    private static func object(_ json: String) -> [String: Any]? {
+        (try? JSONSerialization.jsonObject(with: Data(json.utf8))) as? [String: Any]
     }
 }

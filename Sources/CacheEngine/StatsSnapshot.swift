@@ -19,6 +19,11 @@ package struct TrafficFigures: Hashable, Sendable, Codable {
     package var fillsTimedOut: Int64 = 0
     package var fillsCancelled: Int64 = 0
     package var fillsRetried: Int64 = 0
+    /// Second requests for a window whose first one's answer was late, and how many of them were answered first.
+    package var fillsHedged: Int64 = 0
+    package var hedgesWon: Int64 = 0
+    /// Waits of readers for bytes, by `WaitOutcome.name`.
+    package var waits: [String: Int64] = [:]
 
     package init() {}
 
