@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint demo soak conformance image
+.PHONY: help setup run test lint demo soak fills conformance image
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -15,6 +15,7 @@ help: ## this list
 	@echo
 	@echo "  make run LISTEN=127.0.0.1:9000 DATA=/tmp/store ARGS='--log-level debug'"
 	@echo "  make soak ROUNDS=5 ONLY=kill     ONLY=readers"
+	@echo "  make fills ONLY=herd,far ROUNDS=1 JSON=fills.json"
 	@echo "  make conformance PEER=nginx     PEER=varnish     ONLY=13     ONLY=if-range     EXPRESS=off"
 	@echo "  make image IMAGE=larder:dev BUILD_IMAGE=swift:6.2-bookworm RUN_IMAGE=debian:bookworm-slim"
 
@@ -44,6 +45,10 @@ demo: setup ## the main job on real media, each step checked
 soak: setup ## kill -9 rounds and 200 readers, every byte compared (ROUNDS=50, ONLY=kill|readers)
 	swift build -c release --product larder
 	scripts/soak $(LARDER)
+
+fills: setup ## what fills cost an upstream and readers, beside nginx (ONLY=overlap,seeks ROUNDS=3 JSON=file)
+	swift build -c release --product larder
+	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' JSON='$(JSON)' scripts/fills $(LARDER)
 
 conformance: $(if $(PEER),,setup) ## every rule of HTTP it keeps, over real sockets (ONLY=section or text, PEER=nginx|varnish)
 ifdef PEER

@@ -5,7 +5,6 @@
 Environment: ROUNDS (50), ONLY (kill or readers), SEED, MEGABYTES (256), TMPDIR. Exits 0 where every round held.
 """
 
-import atexit
 import http.client
 import json
 import mmap
@@ -13,15 +12,13 @@ import os
 import pathlib
 import random
 import shutil
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 
 import ranges
+import servers
 
 LARDER = sys.argv[1]
 ROUNDS = int(os.environ.get("ROUNDS", "50"))
@@ -33,19 +30,10 @@ RESIDENT_LIMIT = 150 << 20
 RATIO_LIMIT = 1.01
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 class Original:
     """A file of bytes that a seed decides, and nginx in front of it."""
 
     def __init__(self, directory, chance):
-        self.directory = directory
-        self.log = directory / "upstream.log"
-        self.port = free_port()
         media = directory / "media"
         media.mkdir()
         with open(media / "big.bin", "wb") as file:
@@ -53,134 +41,11 @@ class Original:
                 file.write(chance.randbytes(1 << 20))
         with open(media / "big.bin", "rb") as file:
             self.bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        configuration = directory / "nginx.conf"
-        configuration.write_text(self.configuration(media))
-        program = shutil.which("nginx") or "/usr/sbin/nginx"
-        self.process = subprocess.Popen([program, "-p", directory, "-c", configuration, "-e", directory / "nginx.log"])
-        atexit.register(self.process.kill)
-        wait_for_port(self.port, self.process)
-
-    def configuration(self, media):
-        user = "user root;" if os.geteuid() == 0 else ""
-        places = " ".join(
-            f"{name}_temp_path {self.directory};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-        )
-        return f"""
-            {user} daemon off; worker_processes 1; pid {self.directory}/nginx.pid; error_log {self.directory}/nginx.log;
-            events {{ worker_connections 4096; }}
-            http {{
-                {places}
-                log_format ranges '$request_method $uri $http_range $status $body_bytes_sent';
-                sendfile on;
-                server {{
-                    listen 127.0.0.1:{self.port}; root {media};
-                    access_log {self.log} ranges; add_header Cache-Control max-age=86400;
-                }}
-            }}
-        """
-
-    def requested(self):
-        """The runs asked for so far."""
-        lines = (line.split() for line in self.log.read_text().splitlines())
-        return [
-            ranges.run_of(header, LENGTH)
-            for method, _, header, status, _ in lines
-            if method == "GET" and status in ("200", "206")
-        ]
-
-    def forget_requests(self):
-        with open(self.log, "w"):
-            pass
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
+        self.server = servers.MediaServer(directory, media)
 
 
-def wait_for_port(port, process):
-    for _ in range(200):
-        if process.poll() is not None:
-            raise SystemExit(f"soak: {process.args[0]} ended with {process.returncode}")
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    raise SystemExit(f"soak: nothing listens on {port}")
-
-
-class Service:
-    """A larder process and what it takes up."""
-
-    def __init__(self, directory, upstream_port, capacity):
-        self.directory, self.upstream_port, self.capacity = directory, upstream_port, capacity
-        self.port = free_port()
-        self.process = None
-        self.peak = 0
-        self.dying = threading.Event()
-
-    def start(self):
-        """Answers how long it took to be ready; None where it did not come up."""
-        self.dying.clear()
-        began = time.monotonic()
-        with open(self.directory / "larder.log", "ab") as log:
-            self.process = subprocess.Popen(
-                [
-                    LARDER, "serve", "--listen", f"127.0.0.1:{self.port}", "--data-directory", self.directory / "store",
-                    "--capacity", self.capacity, "--log-level", "warning",
-                    "--set", f"origins.media.baseURL=http://127.0.0.1:{self.upstream_port}",
-                    "--set", "origins.media.allowPrivateAddresses=true",
-                ],
-                stdout=log, stderr=log,
-            )  # fmt: skip
-        atexit.register(self.process.kill)
-        while time.monotonic() - began < 30:
-            if self.process.poll() is not None:
-                return None
-            try:
-                if self.get("/health/ready")[0] == 200:
-                    threading.Thread(target=self.sample, args=(self.process,), daemon=True).start()
-                    return time.monotonic() - began
-            except OSError:
-                pass
-            time.sleep(0.02)
-        return None
-
-    def get(self, path):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        try:
-            connection.request("GET", path)
-            response = connection.getresponse()
-            return response.status, response.read()
-        finally:
-            connection.close()
-
-    def kill(self):
-        self.dying.set()
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    def stop(self):
-        """The exit code after SIGTERM."""
-        self.dying.set()
-        self.process.terminate()
-        try:
-            return self.process.wait(timeout=60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            return "none within 60 s"
-
-    def sample(self, process):
-        """Keeps the most memory that was ever resident, as the kernel counted it."""
-        while process.poll() is None:
-            try:
-                status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
-            except OSError:
-                return
-            for line in status.splitlines():
-                if line.startswith("VmHWM:"):
-                    self.peak = max(self.peak, int(line.split()[1]) << 10)
-            time.sleep(0.05)
+def service_of(directory, original, capacity):
+    return servers.Larder(LARDER, directory, original.server.port, [f"policy.capacity={capacity}"])
 
 
 class Tally:
@@ -251,8 +116,8 @@ def show_faults(faults):
 
 def readers_scenario(directory, original, chance):
     """200 readers at random offsets of one cold file, all at once."""
-    original.forget_requests()
-    service = Service(directory, original.port, "none")
+    original.server.forget_requests()
+    service = service_of(directory, original, "none")
     if service.start() is None:
         print("readers: the service did not start")
         return False
@@ -267,7 +132,7 @@ def readers_scenario(directory, original, chance):
     together([lambda run=run: reader(run) for run in runs])
     seconds = time.monotonic() - began
     code = service.stop()
-    asked = sum(last - first for first, last in original.requested())
+    asked = sum(last - first for first, last in original.server.requested(LENGTH))
     wanted = ranges.union(tally.runs)
     ratio = asked / max(1, wanted)
     table(
@@ -283,7 +148,7 @@ def readers_scenario(directory, original, chance):
 
 def kill_scenario(directory, original, chance):
     """Rounds of kill -9 at random instants under 32 readers; what is on disk is compared after each start."""
-    service = Service(directory, original.port, "1GiB")
+    service = service_of(directory, original, "1GiB")
     print(row(KILL_COLUMNS))
     faults, held = [], True
     for number in range(1, ROUNDS + 1):
@@ -330,9 +195,9 @@ def under_fire(service, original, number, chance):
 def verify_extents(service, original):
     """Reads every extent that the service says it holds, but for assets evicted meanwhile; the bytes read, the faults."""
     tally = Tally()
-    _, text = service.get("/v1/assets?limit=1000")
+    _, text = service.ask("GET", "/v1/assets?limit=1000")
     for asset in json.loads(text)["items"]:
-        _, text = service.get(f"/v1/assets/{asset['assetId']}/extents")
+        _, text = service.ask("GET", f"/v1/assets/{asset['assetId']}/extents")
         extents = json.loads(text)
         for extent in extents["items"] if isinstance(extents, dict) else extents:
             run = (extent["offset"], extent["offset"] + extent["length"])
@@ -386,7 +251,7 @@ def main():
                 place.mkdir()
                 held = scenario(place, original, chance) and held
     finally:
-        original.stop()
+        original.server.stop()
     if held:
         shutil.rmtree(directory)
         print("soak: passed")

@@ -1,0 +1,149 @@
+"""Upstreams far away or narrow."""
+
+import asyncio
+import random
+import statistics
+
+from .client import CLOCK, Fault, Reader
+from .figures import Figure
+from .scenarios import scenario
+
+LIVE_READERS = 20
+LIVE_BYTES = 256 << 10
+
+
+@scenario("far", "an upstream 100 ms away with 10 Mbit/s; 25 MB read cold, beside curl without a cache", limit=120)
+async def far(stage):
+    original = stage.original("far", 25_000_000)
+    upstream = stage.scripted(roundTrip=0.1, totalBytesPerSecond=1_250_000)
+    cache = stage.cache(upstream)
+    cold, warm, ratio = [], [], 0
+
+    async def pairs():
+        direct = Reader(upstream.port, original.path, original, 0, 16 << 10)
+        for turn in range(stage.size(9, 3)):
+            await (direct.again(turn << 20, (turn << 20) + (16 << 10)) if turn else direct.begin())
+            await direct.take()
+            query = f"?turn={turn}" if turn % 2 == 0 else "?turn=0"  # a file never seen, or another part of the first
+            beside = Reader(cache.port, cache.target(original, query), original, turn << 20, (turn << 20) + (16 << 10))
+            async with beside:
+                await beside.take()
+            beyond = (beside.first_byte_seconds - direct.first_byte_seconds) * 1000
+            (warm if turn else cold).append(beyond)
+        direct.close()
+
+    async def whole():
+        nonlocal ratio
+        seconds = {}
+        for way in ("curl", "larder") if stage.round % 2 else ("larder", "curl"):
+            if way == "curl":
+                seconds[way] = await curl_seconds(f"http://127.0.0.1:{upstream.port}{original.path}")
+            else:
+                began = CLOCK()
+                async with Reader(cache.port, cache.target(original), original) as reader:
+                    await reader.take()
+                seconds[way] = CLOCK() - began
+        ratio = seconds["curl"] / seconds["larder"]
+
+    await stage.play([pairs()])
+    await stage.play([whole()])
+    return [
+        Figure("first byte beyond the upstream's, new connections", statistics.median(cold), "ms", 5, by_median=True),
+        Figure("first byte beyond the upstream's, kept ones", statistics.median(warm), "ms", 5, by_median=True),
+        Figure("throughput ÷ curl's", ratio, "ratio", least=0.97, by_median=True),
+    ]
+
+
+async def curl_seconds(url):
+    process = await asyncio.create_subprocess_exec(
+        "curl", "--silent", "--fail", "--output", "/dev/null", "--write-out", "%{time_total}", url,
+        stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    output, _ = await process.communicate()
+    if process.returncode:
+        raise Fault(f"curl ended with {process.returncode}")
+    return float(output)
+
+
+@scenario("prefetch", "32 prefetch jobs of 100 MB beside 20 readers of cold 256 KiB; 20 ms away, 4 MB/s a connection",
+          limit=150)  # fmt: skip
+async def prefetch(stage):
+    figures = []
+    for name, rest in [("", 0), (", 100 ms between reads", 0.1)]:
+        found = {}
+        for jobs in (0, 32) if stage.round % 2 else (32, 0):
+            found[jobs] = await live_beside(stage, jobs, rest)
+        alone, beside = found[0], found[32]
+        figures += [
+            Figure(f"live first byte without jobs{name}", alone.median, "ms"),
+            Figure(f"live first byte beside jobs{name}", beside.median, "ms"),
+            Figure(f"beside ÷ without{name}", beside.median / alone.median, "ratio", most=1.1, by_median=True),
+            Figure(f"99 of 100 beside ÷ without{name}", beside.late / alone.late, "ratio"),
+            Figure(f"prefetch windows begun while a live one was queued{name}", beside.overtaken, most=0),
+            Figure(f"prefetched per second{name}", beside.prefetched, "bytes"),
+        ]
+    return figures
+
+
+class Live:
+    """What live readers met."""
+
+    def __init__(self, milliseconds, overtaken, prefetched):
+        milliseconds = sorted(milliseconds) or [float("inf")]
+        self.median, self.late = statistics.median(milliseconds), milliseconds[int(len(milliseconds) * 0.99)]
+        self.overtaken, self.prefetched = overtaken, prefetched
+
+
+async def live_beside(stage, jobs, rest):
+    huge = stage.original("huge", 4 << 30, 64 << 20, 4 << 20)
+    ahead = [stage.original(f"ahead-{n}", 100_000_000, 0, 4 << 20) for n in range(jobs)]
+    upstream = stage.scripted(roundTrip=0.02, bytesPerSecond=4_000_000)
+    cache = stage.cache(upstream, "jobs.concurrency=32")
+    slots = list(range(huge.length // LIVE_BYTES))
+    random.Random(f"prefetch {stage.seed} {rest}").shuffle(slots)
+    firsts, until, watch = [], CLOCK() + stage.size(10, 3), Watch(cache)
+
+    async def live():
+        while CLOCK() < until:
+            first = slots.pop() * LIVE_BYTES
+            async with Reader(cache.port, cache.target(huge), huge, first, first + LIVE_BYTES) as reader:
+                await reader.take()
+                firsts.append(reader.first_byte_seconds * 1000)
+            await asyncio.sleep(rest)
+
+    for original in ahead:
+        order = {"items": [{"origin": "media", "path": original.path.lstrip("/")}]}
+        await asyncio.to_thread(cache.ask, "/v1/jobs", "POST", order)
+    watching = asyncio.create_task(watch.until(until)) if jobs else None
+    await stage.play([live() for _ in range(LIVE_READERS)])
+    if watching:
+        await stage.play([watching])
+    paths = {original.path for original in ahead}
+    prefetched = sum(request["sent"] for request in upstream.requests() if request["path"] in paths)
+    await asyncio.to_thread(stage.end, cache.process)
+    return Live(firsts, watch.overtaken, prefetched / stage.size(10, 3))
+
+
+class Watch:
+    """Looks at the fills ten times a second: did a prefetch window begin while a live one stood in the queue?"""
+
+    def __init__(self, cache):
+        self.cache = cache
+        self.overtaken = 0
+
+    async def until(self, instant):
+        before = {}
+        while CLOCK() < instant:
+            fills = await asyncio.to_thread(self.cache.fills)
+            if fills is None:
+                raise Fault("there is no GET /v1/fills")
+            now = {fill["fillId"]: (fill["priority"], fill["state"]) for fill in fills}
+            stood = [fill for fill, seen in before.items() if seen == ("live", "queued") == now.get(fill)]
+            begun = [
+                fill for fill, seen in now.items()
+                if seen == ("prefetch", "running") and before.get(fill) in (None, ("prefetch", "queued"))
+            ]  # fmt: skip
+            if stood and before:
+                self.overtaken += len(begun)
+            before = now
+            await asyncio.sleep(0.1)

@@ -1,0 +1,199 @@
+"""What a round of a scenario is played on: originals, upstreams, and a cache in front of them."""
+
+import asyncio
+import contextlib
+import http.client
+import itertools
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import servers
+
+from .originals import Original
+
+SCRIPTS = pathlib.Path(__file__).parent.parent
+
+
+class ScriptedUpstream:
+    """A process of `fillbench.upstream` that behaves as told."""
+
+    def __init__(self, root, **behaviour):
+        self.process = subprocess.Popen(
+            [sys.executable, "-B", "-m", "fillbench.upstream", json.dumps({"root": str(root), **behaviour})],
+            stdout=subprocess.PIPE, cwd=SCRIPTS, text=True,
+        )  # fmt: skip
+        self.port = int(self.process.stdout.readline())
+
+    def log(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.request("GET", "/-/log")
+        answer = json.loads(connection.getresponse().read())
+        connection.close()
+        return answer
+
+    def requests(self):
+        """The requests for bytes so far."""
+        return [request for request in self.log()["requests"] if request["method"] == "GET"]
+
+    def bytes_sent(self):
+        return sum(request["sent"] for request in self.requests())
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Cache:
+    """A cache under measure; `target` says what one of the upstream's paths is called there."""
+
+    def __init__(self, name, process, prefix):
+        self.name, self.process, self.prefix, self.port = name, process, prefix, process.port
+
+    def target(self, original, query=""):
+        return self.prefix + original.path + query
+
+    def stats(self):
+        return self.ask("/v1/stats")
+
+    def fills(self):
+        """The active fills, all of them; None where the service has no such call."""
+        fills, cursor = [], ""
+        while True:
+            status, body = self.process.ask("GET", "/v1/fills?limit=1000" + (cursor and f"&cursor={cursor}"))
+            if status != 200:
+                return None
+            page = json.loads(body)
+            fills += page["items"]
+            cursor = page.get("nextCursor")
+            if not cursor:
+                return fills
+
+    def ask(self, path, method="GET", value=None):
+        status, body = self.process.ask(method, path, value)
+        if status >= 300:
+            raise RuntimeError(f"{method} {path}: {status} {body[:300]}")
+        return json.loads(body)
+
+    @property
+    def peak(self):
+        return self.process.peak
+
+
+class Stage(contextlib.ExitStack):
+    """`with Stage(…) as stage`: everything it started ends with it, and its files go."""
+
+    def __init__(self, program, media, brief, peer, round_number):
+        super().__init__()
+        self.program, self.media, self.brief, self.peer, self.round = program, media, brief, peer, round_number
+        self.seed = round_number
+        self.faults = []
+
+    def __enter__(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-fills."))
+        self.callback(self.clear)
+        return super().__enter__()
+
+    def clear(self):
+        if self.faults:
+            for heavy in [*self.directory.glob("larder-*/store"), *self.directory.glob("nginx-*/cache")]:
+                shutil.rmtree(heavy, ignore_errors=True)
+            self.faults.append(f"logs are kept in {self.directory}")
+        else:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def size(self, full, brief):
+        return brief if self.brief else full
+
+    def original(self, name, length, dense=None, step=1 << 20):
+        """A file at the upstream; `dense`: sparse behind so many bytes. Made once for all rounds."""
+        original = Original(self.media, f"/{name}-{length}", length)
+        if not original.file.exists():
+            if dense is None:
+                original.make_dense(name)
+            else:
+                original.make_sparse(name, dense, step)
+        return original
+
+    def place(self, name):
+        place = next(p for p in (self.directory / f"{name}-{n}" for n in itertools.count(1)) if not p.exists())
+        place.mkdir()
+        return place
+
+    def media_server(self):
+        server = servers.MediaServer(self.place("upstream"), self.media)
+        self.callback(server.stop)
+        return server
+
+    def scripted(self, **behaviour):
+        upstream = ScriptedUpstream(self.media, **behaviour)
+        self.callback(upstream.stop)
+        return upstream
+
+    def cache(self, upstream, *settings, descriptors=None):
+        """What is under measure, in front of that upstream; settings are Larder's."""
+        if self.peer == "nginx":
+            return self.nginx(upstream)
+        return self.larder(upstream, *settings, descriptors=descriptors)
+
+    def larder(self, upstream, *settings, descriptors=None):
+        settings = ("policy.capacity=none", "origins.media.freshness=1d", "limits.shutdownDelay=1ms", *settings)
+        larder = servers.Larder(self.program, self.place("larder"), upstream.port, settings, descriptors)
+        if larder.start() is None:
+            words = (larder.directory / "larder.log").read_text()[-2000:]
+            raise RuntimeError(f"larder did not start; its last words:\n{words}")
+        self.callback(self.end, larder)
+        return Cache("larder", larder, "/o/media")
+
+    def end(self, larder):
+        if larder.dying.is_set():
+            return
+        code = larder.stop()
+        if code != 0:
+            self.faults.append(f"larder ended with {code}")
+
+    def nginx(self, upstream):
+        directory = self.place("nginx")
+        nginx = servers.Nginx(
+            directory,
+            f"""
+                access_log off; keepalive_requests 10000000;
+                proxy_cache_path {directory}/cache levels=1:2 keys_zone=cache:64m max_size=30g use_temp_path=off;
+                upstream media {{ server 127.0.0.1:{upstream.port}; keepalive 64; keepalive_requests 10000000; }}
+                server {{
+                    listen 127.0.0.1:{{port}} backlog=4096; tcp_nopush off;
+                    location / {{
+                        slice 1m; proxy_cache cache; proxy_cache_key $uri$is_args$args$slice_range;
+                        proxy_set_header Range $slice_range; proxy_cache_valid 200 206 1d; proxy_cache_lock on;
+                        proxy_http_version 1.1; proxy_set_header Connection ""; proxy_pass http://media;
+                    }}
+                }}
+            """,
+            workers=os.cpu_count(),
+        )
+        nginx.peak = nginx.dying = None
+        self.callback(nginx.stop)
+        return Cache("nginx", nginx, "")
+
+    async def play(self, readers):
+        """Runs coroutines at once; what they raise is kept as faults."""
+        for outcome in await asyncio.gather(*readers, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                self.faults.append(f"{type(outcome).__name__}: {outcome}")
+
+    @staticmethod
+    def settle(counted, still=0.5, limit=30):
+        """Waits until what `counted` answers has not changed for a while: the running windows have ended."""
+        deadline, changed_at, before = time.monotonic() + limit, time.monotonic(), counted()
+        while time.monotonic() < deadline and time.monotonic() - changed_at < still:
+            time.sleep(0.1)
+            now = counted()
+            if now != before:
+                before, changed_at = now, time.monotonic()
+        return before

@@ -1,0 +1,200 @@
+"""The scripted upstream: serves the files of a directory as a behaviour says, and counts every byte of every range.
+
+    python3 -m fillbench.upstream '{"root": "/…", "roundTrip": 0.02}'
+
+Prints its port. `GET /-/log` answers what it was asked and what it sent; a request's `sent` grows while it is served.
+
+- roundTrip: seconds; a new connection costs one more before its first answer, as a network's handshake does.
+- bytesPerSecond, totalBytesPerSecond: of each connection, of all together; the latter first come, first served.
+- cutAfter: the connection ends after so many bytes of a body.
+- ranges: false answers everything with 200 and the whole file.
+- patience: seconds; the connection ends where the other side takes nothing for so long.
+"""
+
+import asyncio
+import hashlib
+import json
+import os
+import pathlib
+import socket
+import sys
+import time
+
+PIECE = 2 << 20
+LAST_MODIFIED = "Wed, 01 Jan 2020 10:00:00 GMT"
+
+
+class Pacer:
+    """A wire that carries so many bytes a second, one piece after the other; None: any number at once."""
+
+    def __init__(self, bytes_per_second):
+        self.rate = bytes_per_second
+        self.free_at = 0.0
+
+    @property
+    def piece(self):
+        """What passes in about 5 ms."""
+        return PIECE if self.rate is None else max(2048, min(PIECE, int(self.rate / 200)))
+
+    async def carry(self, count):
+        if self.rate is None:
+            return
+        self.free_at = max(self.free_at, time.monotonic()) + count / self.rate
+        await asyncio.sleep(self.free_at - time.monotonic())
+
+
+class Upstream:
+    def __init__(self, behaviour):
+        self.root = pathlib.Path(behaviour["root"])
+        self.round_trip = behaviour.get("roundTrip", 0)
+        self.per_connection = behaviour.get("bytesPerSecond")
+        self.cut_after = behaviour.get("cutAfter")
+        self.knows_ranges = behaviour.get("ranges", True)
+        self.patience = behaviour.get("patience")
+        self.all = Pacer(behaviour.get("totalBytesPerSecond"))
+        self.files = {}
+        self.connections = 0
+        self.requests = []
+        self.began = time.monotonic()
+
+    def now(self):
+        return round(time.monotonic() - self.began, 4)
+
+    def file(self, path):
+        """Descriptor, length and entity tag; None where there is no such file."""
+        if path not in self.files:
+            try:
+                descriptor = os.open(self.root / path.lstrip("/"), os.O_RDONLY)
+            except OSError:
+                return None
+            tag = '"' + hashlib.sha256(path.encode()).hexdigest()[:16] + '"'
+            self.files[path] = (descriptor, os.fstat(descriptor).st_size, tag)
+        return self.files[path]
+
+    async def listen(self):
+        loop = asyncio.get_running_loop()
+        listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
+        listener.setblocking(False)
+        print(listener.getsockname()[1], flush=True)
+        tasks = set()
+        while True:
+            peer, _ = await loop.sock_accept(listener)
+            task = asyncio.create_task(self.serve(peer))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+    async def serve(self, peer):
+        loop = asyncio.get_running_loop()
+        peer.setblocking(False)
+        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        number, wire, received, is_first = None, Pacer(self.per_connection), b"", True
+        try:
+            while True:
+                while b"\r\n\r\n" not in received:
+                    part = await loop.sock_recv(peer, 16 << 10)
+                    if not part:
+                        return
+                    received += part
+                head, _, received = received.partition(b"\r\n\r\n")
+                method, target, fields = parse(head)
+                if target == "/-/log":
+                    await self.show_log(peer)
+                    continue
+                if number is None:
+                    self.connections += 1
+                    number = self.connections
+                await asyncio.sleep(self.round_trip * (2 if is_first else 1))
+                is_first = False
+                if not await self.answer(peer, wire, number, method, target.partition("?")[0], fields):
+                    return
+        except OSError:
+            pass
+        finally:
+            peer.close()
+
+    async def show_log(self, peer):
+        text = json.dumps({"connections": self.connections, "requests": self.requests}).encode()
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(text)}\r\n\r\n".encode()
+        await asyncio.get_running_loop().sock_sendall(peer, head + text)
+
+    async def answer(self, peer, wire, number, method, path, fields):
+        """Whether the connection goes on."""
+        loop = asyncio.get_running_loop()
+        found = self.file(path)
+        if found is None:
+            await loop.sock_sendall(peer, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+            return True
+        descriptor, length, tag = found
+        run = range_of(fields, length, tag) if self.knows_ranges else None
+        first, last = run or (0, length)
+        head = ["HTTP/1.1 206 Partial Content" if run else "HTTP/1.1 200 OK", f"Content-Length: {last - first}"]
+        head += [f"ETag: {tag}", f"Last-Modified: {LAST_MODIFIED}", "Content-Type: video/mp4"]
+        head += ["Cache-Control: max-age=86400"]
+        head += ["Accept-Ranges: bytes"] if self.knows_ranges else []
+        head += [f"Content-Range: bytes {first}-{last - 1}/{length}"] if run else []
+        record = {
+            "method": method, "path": path, "range": fields.get("range"), "first": first, "last": last, "sent": 0,
+            "connection": number, "began": self.now(), "ended": None,
+        }  # fmt: skip
+        self.requests.append(record)
+        try:
+            await loop.sock_sendall(peer, ("\r\n".join(head) + "\r\n\r\n").encode())
+            return method == "HEAD" or await self.send(peer, wire, descriptor, record)
+        finally:
+            record["ended"] = self.now()
+
+    async def send(self, peer, wire, descriptor, record):
+        """Sends the run of a request; whether the connection goes on."""
+        loop = asyncio.get_running_loop()
+        offset, last = record["first"], record["last"]
+        end = last if self.cut_after is None else min(last, offset + self.cut_after)
+        piece = min(wire.piece, self.all.piece)
+        while offset < end:
+            count = min(piece, end - offset)
+            await wire.carry(count)
+            await self.all.carry(count)
+            while count:
+                try:
+                    sent = os.sendfile(peer.fileno(), descriptor, offset, count)
+                except BlockingIOError:
+                    try:
+                        await asyncio.wait_for(writable(loop, peer), self.patience)
+                    except asyncio.TimeoutError:
+                        return False
+                    continue
+                offset, count = offset + sent, count - sent
+                record["sent"] += sent
+        return end == last
+
+
+async def writable(loop, peer):
+    drained = loop.create_future()
+    loop.add_writer(peer.fileno(), lambda: drained.done() or drained.set_result(None))
+    try:
+        await drained
+    finally:
+        loop.remove_writer(peer.fileno())
+
+
+def parse(head):
+    line, *lines = head.decode("latin-1").split("\r\n")
+    method, target, _ = line.split(" ")
+    return method, target, {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def range_of(fields, length, tag):
+    """The half-open run that a request is for; None: the whole."""
+    unit, _, run = fields.get("range", "").partition("=")
+    if unit != "bytes" or "," in run or fields.get("if-range", tag) not in (tag, LAST_MODIFIED):
+        return None
+    first, _, last = run.partition("-")
+    if not first:
+        return max(0, length - int(last)), length
+    return (int(first), min(length, int(last) + 1 if last else length)) if int(first) < length else None
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(Upstream(json.loads(sys.argv[1])).listen())
+    except KeyboardInterrupt:
+        pass
