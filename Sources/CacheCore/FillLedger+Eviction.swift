@@ -3,7 +3,8 @@ extension FillLedger {
     package mutating func surrender(_ range: ByteRange) -> [ByteRange] {
         var spared = ByteRangeSet()
         for reader in readers.values { if let lease = lease(of: reader) { spared.insert(lease) } }
-        for fill in fills { spared.insert(fill.window) }
+        // What one transfer brought to readers who are past it need not stay until the transfer ends.
+        for fill in fills { spared.insert(acceptsRanges == false ? fill.remaining : fill.window) }
         let runs = extents.runs(in: range).flatMap { spared.gaps(in: $0) }
         for run in runs {
             extents.remove(run)
@@ -24,7 +25,7 @@ extension FillLedger {
     /// The bytes a reader is sending or will send next.
     private func lease(of reader: Reader) -> ByteRange? {
         reader.wanted.map { wanted in
-            ByteRange(offset: wanted.lowerBound, length: min(wanted.length, reader.nextWindowBytes))
+            ByteRange(offset: wanted.lowerBound, length: min(wanted.length, reader.readAhead.windowBytes))
         }
     }
 }

@@ -1,4 +1,7 @@
 extension FillLedger {
+    /// The most windows that one look asks for.
+    private static let windowsAtOnce = 4
+
     /// What is on disk of `ranges`, and whether a fill in flight brings a part of the rest.
     package func lookUp(_ ranges: [ByteRange]) -> (cached: ByteRangeSet, isJoining: Bool) {
         var cached = ByteRangeSet()
@@ -10,30 +13,20 @@ extension FillLedger {
         return (cached, isJoining)
     }
 
-    func lookUp(_ reader: Reader) -> Presence {
-        guard isDescribed, !reader.needsConfirmation else { return .pending }
-        guard let wanted = reader.wanted.map(clampedToEnd) else { return .described }
-        guard !wanted.isEmpty else { return .end }
-        return extents.run(containing: wanted.lowerBound).map { .bytes($0.clamped(to: wanted)) } ?? .pending
-    }
-
     /// Starts whatever tells an undescribed, or unconfirmed, reader what it is dealing with; joins it if it runs already.
     mutating func describe(for id: ReaderID) -> [Action] {
-        guard let reader = readers[id] else { return [] }
+        guard let reader = readers[id], reader.dismissal == nil else { return [] }
         if !isDescribed {
-            if let running = fills.first(where: \.isDescribing) { return promotion(of: running, to: reader.priority) }
+            if let running = questions.first { return promotion(of: running, to: reader.priority) }
             return [start(.opening(reader.opening), window: 0..<0, priority: reader.priority)]
         }
-        guard reader.needsConfirmation, !fills.contains(where: { $0.wish == .confirmation }) else { return [] }
+        guard reader.needsConfirmation, !questions.contains(where: { $0.wish == .confirmation }) else { return [] }
         return [start(.confirmation, window: 0..<0, priority: reader.priority)]
     }
 
+    /// Plans for all who wait: something that held them up is over.
     mutating func planForAll() -> [Action] {
-        var actions: [Action] = []
-        for id in readers.filter({ !$0.value.isTold }).keys.sorted(by: { $0.number < $1.number }) {
-            actions += planOrDescribe(for: id)
-        }
-        return actions
+        readers.filter(\.value.isWaiting).keys.sorted { $0.number < $1.number }.flatMap { planOrDescribe(for: $0) }
     }
 
     mutating func planOrDescribe(for id: ReaderID) -> [Action] {
@@ -41,33 +34,51 @@ extension FillLedger {
         return reader.wanted == nil || reader.needsConfirmation ? describe(for: id) : plan(for: id)
     }
 
-    /// Asks for the reader's next window, if it is time: when nothing of it is on the way, or when what lies ahead of the
-    /// reader is less than half its last window, so that the stream never pauses for a round trip.
+    /// Asks for the reader's next windows, if it is time: when nothing of what it wants is on the way, or when what lies
+    /// ahead of it is so little that it would come to wait for a round trip.
     mutating func plan(for id: ReaderID) -> [Action] {
-        guard isDescribed, var reader = readers[id], let wanted = reader.wanted.map(clampedToEnd), !wanted.isEmpty
-        else {
-            return []
+        guard isDescribed, let reader = readers[id], reader.dismissal == nil,
+            let wanted = reader.wanted.map(clampedToEnd), !wanted.isEmpty
+        else { return [] }
+        var actions = splitSlowFill(at: wanted.lowerBound, for: reader)
+        for turn in 0..<Self.windowsAtOnce {
+            let (frontier, promotions) = walk(wanted, priority: reader.priority)
+            if turn == 0 { actions += promotions }
+            guard let start = nextStart(for: id, wanted, frontier: frontier) else { break }
+            actions.append(start)
         }
-        let (frontier, promotions) = walk(from: wanted.lowerBound, to: wanted.upperBound, priority: reader.priority)
-        guard frontier < wanted.upperBound, !leaving.contains(frontier..<(frontier + 1)) else { return promotions }
+        return actions
+    }
+
+    /// The transfer that brings the reader what is missing from `frontier` on; nil where it is not time for it.
+    private mutating func nextStart(for id: ReaderID, _ wanted: ByteRange, frontier: Int64) -> Action? {
+        guard frontier < wanted.upperBound, !leaving.contains(frontier..<(frontier + 1)), var reader = readers[id]
+        else { return nil }
         let ahead = frontier - wanted.lowerBound
-        guard ahead == 0 || ahead < reader.lastWindowBytes / 2 else { return promotions }
+        guard ahead == 0 || ahead < reader.readAhead.lead(roundTrip: roundTrip) else { return nil }
         guard acceptsRanges != false else {
-            guard fills.isEmpty else { return promotions }
-            return promotions + [start(.whole, window: 0..<(length ?? .max), priority: reader.priority)]
+            // One that has yet to come to the byte will bring it; one that is past it will not.
+            guard fills.allSatisfy({ $0.position > frontier }) else { return nil }
+            return start(.whole, window: 0..<(length ?? .max), priority: reader.priority)
         }
-        let window = frontier..<windowEnd(from: frontier, size: reader.nextWindowBytes, limit: wanted.upperBound)
-        reader.lastWindowBytes = reader.nextWindowBytes
-        reader.nextWindowBytes = min(reader.nextWindowBytes * 2, settings.largestWindowBytes)
+        reader.readAhead.measure(readerAt: wanted.lowerBound, at: now)
+        let window = frontier..<windowEnd(from: frontier, size: reader.readAhead.windowBytes, limit: limit(of: wanted))
+        reader.readAhead.asked(readerAt: wanted.lowerBound, at: now)
         readers[id] = reader
         let priority = ahead == 0 ? reader.priority : max(reader.priority, .readAhead)
-        return promotions + [start(.window(window), window: window, priority: priority)]
+        return start(.window(window), window: window, priority: priority, patience: reader.readAhead.time(for: ahead))
+    }
+
+    /// Where windows for a reader of `wanted` end at the latest.
+    private func limit(of wanted: ByteRange) -> Int64 {
+        min(ByteRange(offset: wanted.upperBound, length: settings.speculativeBytes).upperBound, length ?? .max)
     }
 
     /// Whether some reader still wants a byte, or the head, that the fill brings.
     func isWanted(_ fill: Fill) -> Bool {
         readers.values.contains { reader in
-            guard !fill.isDescribing, let wanted = reader.wanted else { return true }
+            guard reader.dismissal == nil else { return false }
+            guard !fill.window.isEmpty, let wanted = reader.wanted else { return true }
             return wanted.overlaps(fill.remaining)
         }
     }
@@ -76,17 +87,12 @@ extension FillLedger {
     /// was asked for already; cut, it would be asked for again, and take the connection with it.
     func isWorthFinishing(_ fill: Fill) -> Bool {
         if fill.isBehind { return true }
-        guard fill.priority != .prefetch, !fill.isDescribing, acceptsRanges != false else { return false }
-        return fill.remaining.length <= settings.finishIfRemainingBytes
-    }
-
-    /// Whether a fill in flight still brings what the reader waits for, or will be asked for once it has left the disk.
-    func isAwaited(_ reader: Reader) -> Bool {
-        guard let wanted = reader.wanted, !reader.needsConfirmation else {
-            return fills.contains(where: \.isDescribing)
+        guard fill.priority != .prefetch, !fill.window.isEmpty, acceptsRanges != false else { return false }
+        let missing = fill.remaining.length
+        guard missing > settings.finishIfRemainingBytes, let percent = settings.finishIfRemainingPercent else {
+            return missing <= settings.finishIfRemainingBytes
         }
-        let position = wanted.lowerBound
-        return leaving.run(containing: position) != nil || fills.contains { $0.remaining.contains(position) }
+        return missing / Int64(max(percent, 1)) * 100 <= fill.window.length && percent > 0
     }
 
     func clampedToEnd(_ range: ByteRange) -> ByteRange {
@@ -94,17 +100,17 @@ extension FillLedger {
         return min(range.lowerBound, length)..<min(range.upperBound, length)
     }
 
-    /// The first byte from `start` on that is neither on disk nor on the way.
+    /// The first byte that is neither on disk nor on the way; the fill that the reader waits for goes with its class.
     private mutating func walk(
-        from start: Int64, to end: Int64, priority: TransferPriority
+        _ wanted: ByteRange, priority: TransferPriority
     ) -> (frontier: Int64, promotions: [Action]) {
-        var offset = start
+        var offset = wanted.lowerBound
         var promotions: [Action] = []
-        while offset < end {
+        while offset < wanted.upperBound {
             if let run = extents.run(containing: offset) {
                 offset = run.upperBound
-            } else if let fill = fills.first(where: { $0.remaining.contains(offset) }) {
-                if offset == start { promotions += promotion(of: fill, to: priority) }
+            } else if let fill = fill(bringing: offset) {
+                if offset == wanted.lowerBound { promotions += promotion(of: fill, to: priority) }
                 offset = fill.window.upperBound
             } else {
                 break
@@ -113,44 +119,63 @@ extension FillLedger {
         return (offset, promotions)
     }
 
-    /// The least of the window's size, what is wanted, the next extent, the next fill and what is leaving.
+    /// The fill in flight that will bring the byte at `offset`.
+    func fill(bringing offset: Int64) -> Fill? {
+        // A body from the first byte may run beside windows that were asked for before ranges proved to be ignored.
+        guard acceptsRanges != false else { return fills.first { $0.remaining.contains(offset) } }
+        let index = firstFill(beginningAfter: offset)
+        guard index > 0, fills[index - 1].remaining.contains(offset) else { return nil }
+        return fills[index - 1]
+    }
+
+    /// The least of the window's size, what is wanted, the next fill, what is leaving, and the next extent that is not
+    /// worth reading through: one so small that fetching it again costs less than another request.
     private func windowEnd(from start: Int64, size: Int64, limit: Int64) -> Int64 {
         var end = min(ByteRange(offset: start, length: size).upperBound, limit)
-        if let next = extents.run(startingFrom: start) { end = min(end, next.lowerBound) }
         if let next = leaving.run(startingFrom: start) { end = min(end, next.lowerBound) }
-        for fill in fills where fill.window.lowerBound > start { end = min(end, fill.window.lowerBound) }
+        let index = firstFill(beginningAfter: start)
+        if index < fills.count { end = min(end, fills[index].window.lowerBound) }
+        var spare = settings.gapMergeBytes
+        var offset = start
+        while let run = extents.run(startingFrom: offset), run.lowerBound < end {
+            spare -= run.length
+            guard spare >= 0, run.upperBound < end else { return run.lowerBound }
+            offset = run.upperBound
+        }
         return end
     }
 
     private mutating func promotion(of fill: Fill, to priority: TransferPriority) -> [Action] {
-        guard priority < fill.priority, let index = fills.firstIndex(where: { $0.id == fill.id }) else { return [] }
-        fills[index].priority = priority
+        guard priority < fill.priority else { return [] }
+        if let index = fills.firstIndex(where: { $0.id == fill.id }) { fills[index].priority = priority }
+        if let index = questions.firstIndex(where: { $0.id == fill.id }) { questions[index].priority = priority }
         return [.promote(fill.id, priority)]
     }
 
     mutating func start(
-        _ wish: Wish, window: ByteRange, priority: TransferPriority, isBehind: Bool = false
+        _ wish: Wish, window: ByteRange, priority: TransferPriority, patience: Duration = .zero, isBehind: Bool = false
     ) -> Action {
-        let id = FillID(number: nextNumber())
-        let isDescribing =
-            switch wish {
-            case .opening, .confirmation: true
-            case .window, .whole: false
-            }
-        fills.append(
-            Fill(
-                id: id, wish: wish, priority: priority, window: window, position: window.lowerBound,
-                isDescribing: isDescribing, isBehind: isBehind))
-        return .start(id, wish, priority, attempt: attempt(of: wish))
+        let fill = Fill(
+            id: FillID(number: nextNumber()), wish: wish, priority: priority, window: window,
+            position: window.lowerBound, isBehind: isBehind)
+        insert(fill)
+        return .start(
+            fill.id,
+            Start(wish: wish, priority: priority, attempt: failures[wish.place] ?? 0, patience: patience))
     }
-}
 
-extension FillLedger.Fill {
-    /// The bytes it has yet to bring.
-    var remaining: ByteRange { min(position, window.upperBound)..<window.upperBound }
-}
+    mutating func insert(_ fill: Fill) {
+        guard !fill.window.isEmpty else { return questions.append(fill) }
+        fills.insert(fill, at: firstFill(beginningAfter: fill.window.lowerBound))
+    }
 
-extension FillLedger.Wish {
-    /// The byte it begins at; nil where only the upstream can say.
-    package var place: Int64? { if case .window(let range) = self { range.lowerBound } else { nil } }
+    /// The index of the first fill whose window begins behind `offset`.
+    func firstFill(beginningAfter offset: Int64) -> Int {
+        var (low, high) = (0, fills.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if fills[middle].window.lowerBound > offset { high = middle } else { low = middle + 1 }
+        }
+        return low
+    }
 }

@@ -162,7 +162,8 @@ extension AssetCache {
         _ asset: OpenAsset, _ attempt: ReadAttempt, _ standing: Standing
     ) async throws(CacheError) -> FillLedger.ReaderID {
         let reader = try asset.join(
-            opening: attempt.opening, priority: .live, mustConfirm: standing.mustConfirm)
+            opening: attempt.opening, priority: .live, mustConfirm: standing.mustConfirm,
+            waitLimit: max(attempt.limit, asset.target.settings.readTimeout))
         do {
             let generation = asset.record?.generation
             if standing.mustConfirm, generation?.servesErrors(at: attempt.began, under: standing.rules) == true {

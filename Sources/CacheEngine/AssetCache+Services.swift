@@ -83,8 +83,10 @@ extension AssetCache {
         try await context.credentials.reread(Set(files))
     }
 
-    /// Closes assets that nobody has used for long, once all they know is in the catalog; looks after free space.
+    /// Ends waits that have become too long, closes assets that nobody has used for long, once all they know is in the
+    /// catalog, and looks after free space.
     private func tidy() async throws(CacheError) {
+        for asset in context.openAssets.all { asset.tick() }
         try evictor.measureDisk()
         if context.space.excess().bytes > 0 { context.space.ring() }
         let surplus = context.openAssets.idleSurplus()

@@ -19,21 +19,15 @@ final class OpenAsset: Sendable {
         var missedFailures: [FillLedger.ReaderID: CacheError] = [:]
         /// Why it serves only what is on disk already: purged, or superseded by another generation.
         var ending: CacheError?
-        /// The failure behind the ledger's latest `fail`, for its sentence.
+        /// The failure behind the ledger's latest one, for its sentence.
         var lastFailure: CacheError?
+        /// Why nothing more is fetched for readers that were here when fills were stopped.
+        var dismissal: CacheError?
         /// How fills begin that the present change starts.
         var retry = FillRetry()
         /// The status of the upstream's latest answer.
         var upstreamStatus: Int?
         var diskBytes: Int64 = 0
-    }
-
-    /// What is left to do outside the lock.
-    private enum Step: Sendable {
-        case begin(FillTransfer, TransferPriority, attempt: Int)
-        case cancel(FillTransfer)
-        case promote(FillTransfer, TransferPriority)
-        case resume(Waiter, CacheError?)
     }
 
     /// Called once, on any thread, when its reader should look again, or with why that is in vain.
@@ -95,7 +89,9 @@ final class OpenAsset: Sendable {
     /// Changes the state, and carries out what the ledger answers.
     @discardableResult
     func change<Value: Sendable>(_ body: (inout State) -> (Value, [FillLedger.Action])) -> Value {
+        let now = context.uptime()
         let (value, todo) = state.withLock { state -> (Value, [Step]) in
+            state.ledger.now = now
             let (value, actions) = body(&state)
             return (value, steps(for: actions, in: &state))
         }
@@ -106,12 +102,17 @@ final class OpenAsset: Sendable {
     // MARK: Readers
 
     /// Takes a reader in; its `settle` returns when the asset is described, and confirmed where that is needed.
+    ///
+    /// `waitLimit`: how long it may wait at a time; nil: for ever. `leash`: how many bytes may be fetched ahead of it where
+    /// the upstream knows no ranges; nil: the origin's read-ahead.
     func join(
-        opening: UpstreamRequest.Window, priority: TransferPriority, mustConfirm: Bool
+        opening: UpstreamRequest.Window, priority: TransferPriority, mustConfirm: Bool, waitLimit: Duration? = nil,
+        leash: Int64? = nil
     ) throws(CacheError) -> FillLedger.ReaderID {
         let (reader, ending) = change { state in
             let (reader, actions) = state.ledger.join(
-                opening: opening, priority: priority, needsConfirmation: mustConfirm)
+                opening: opening, priority: priority, needsConfirmation: mustConfirm, waitLimit: waitLimit,
+                leash: leash)
             return ((reader, state.ledger.isDescribed ? nil : state.ending), actions)
         }
         guard let ending else { return reader }
@@ -145,73 +146,8 @@ final class OpenAsset: Sendable {
         change { state in
             state.missedFailures[reader] = nil
             // Whoever left somebody behind to be woken is not woken by the ledger any more.
-            return ((), state.ledger.leave(reader) + [.wake(reader)])
+            return ((), state.ledger.leave(reader) + [.tell(reader, .arrived)])
         }
-    }
-
-    /// Waits until there is something for the reader, or nothing more to hope for.
-    func settle(_ reader: FillLedger.ReaderID) async throws(CacheError) -> FillLedger.Presence {
-        while true {
-            let (failure, presence) = change { state -> ((CacheError?, FillLedger.Presence), [FillLedger.Action]) in
-                let failure = state.missedFailures.removeValue(forKey: reader)
-                guard failure == nil else { return ((failure, .pending), []) }
-                let (presence, actions) = state.ledger.presence(for: reader)
-                return ((nil, presence), actions)
-            }
-            if let failure { throw failure }
-            guard presence == .pending else { return presence }
-            try await wait(reader)
-        }
-    }
-
-    /// As `settle`, for those who cannot wait: where the answer is `.pending`, `waiter` is called when it no longer is.
-    func presence(
-        of reader: FillLedger.ReaderID, orWake waiter: @escaping Waiter
-    ) throws(CacheError) -> FillLedger.Presence {
-        let (failure, presence) = change { state -> ((CacheError?, FillLedger.Presence), [FillLedger.Action]) in
-            if let failure = state.missedFailures.removeValue(forKey: reader) { return ((failure, .pending), []) }
-            let (presence, actions) = state.ledger.presence(for: reader)
-            if presence == .pending { state.waiters[reader] = waiter }
-            return ((nil, presence), actions)
-        }
-        if let failure { throw failure }
-        return presence
-    }
-
-    /// Until the ledger wakes the reader.
-    ///
-    /// 1. `presence` said pending, so that the ledger will wake or fail this reader at the next change that concerns it.
-    /// 2. That change may come before the continuation is there: hence the second look under the same lock, and the
-    ///    failures that were missed.
-    /// 3. Cancellation takes the continuation out, so that it is resumed exactly once.
-    private func wait(_ reader: FillLedger.ReaderID) async throws(CacheError) {
-        do {
-            try await withTaskCancellationHandler {
-                try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-                    let waiter: Waiter = { error in
-                        if let error { continuation.resume(throwing: error) } else { continuation.resume() }
-                    }
-                    change { state in
-                        if let error = state.missedFailures.removeValue(forKey: reader) {
-                            state.waiters[reader] = waiter
-                            state.lastFailure = error
-                            return ((), [.fail(reader, error.code)])
-                        }
-                        let (presence, actions) = state.ledger.presence(for: reader)
-                        let isOver = presence != .pending || Task.isCancelled
-                        state.waiters[reader] = waiter
-                        return ((), actions + (isOver ? [.wake(reader)] : []))
-                    }
-                }
-            } onCancel: {
-                change { _ in ((), [.wake(reader)]) }
-            }
-        } catch let error as CacheError {
-            throw error
-        } catch {
-            throw CacheError(.internal, "A wait ended in an unexpected way.", cause: error)
-        }
-        if Task.isCancelled { throw CacheError(.cancelled, "The reader gave up.") }
     }
 
     /// Begins to confirm the generation for nobody in particular, if that is not under way.
@@ -229,13 +165,29 @@ final class OpenAsset: Sendable {
         }
     }
 
-    /// Stops every fill; what arrived stays, and readers that still wait are told.
+    /// Stops every fill; what arrived stays. Readers that are here are told as soon as they would have to wait, and
+    /// nothing more is fetched for them. Answers how many fills that were.
     func cancelFills() -> Int {
         change { state in
-            let error = CacheError(.conflict, "The fill was cancelled by an administrator.")
-            state.lastFailure = error
-            return (state.fills.count, state.ledger.stopFills(because: error.code))
+            state.dismissal = Self.cancelled
+            return (state.fills.count, state.ledger.stopFills(because: Self.cancelled.code))
         }
+    }
+
+    /// Stops one fill, likewise.
+    func cancel(fill: FillLedger.FillID) {
+        change { state in
+            state.dismissal = Self.cancelled
+            return ((), state.ledger.stopFill(fill, because: Self.cancelled.code))
+        }
+    }
+
+    private static let cancelled = CacheError(.conflict, "The fill was cancelled by an administrator.")
+
+    /// Time has passed: whoever has waited too long is told.
+    func tick() {
+        guard look({ $0.ledger.hasWaiting }) else { return }
+        change { ((), $0.ledger.tick()) }
     }
 
     /// Gives a file that is not the store's back; its one reader has gone.
@@ -246,55 +198,13 @@ final class OpenAsset: Sendable {
             return ((), [])
         }
     }
-
-    // MARK: Steps
-
-    private func steps(for actions: [FillLedger.Action], in state: inout State) -> [Step] {
-        defer { state.retry = FillRetry() }
-        var steps: [Step] = []
-        var queue = actions[...]
-        while let action = queue.popFirst() {
-            switch action {
-            case .start(let fill, let wish, let priority, let attempt):
-                guard let ending = state.ending else {
-                    let transfer = FillTransfer(asset: self, fill: fill, wish: wish, retry: state.retry)
-                    state.fills[fill] = transfer
-                    steps.append(.begin(transfer, priority, attempt: attempt))
-                    continue
-                }
-                state.lastFailure = ending
-                queue += state.ledger.broke(fill, with: ending.code, isWorthRetrying: false)[...]
-            case .cut(let fill):
-                if let transfer = state.fills[fill] { steps.append(.cancel(transfer)) }
-            case .promote(let fill, let priority):
-                if let transfer = state.fills[fill] { steps.append(.promote(transfer, priority)) }
-            case .wake(let reader):
-                if let waiter = state.waiters.removeValue(forKey: reader) { steps.append(.resume(waiter, nil)) }
-            case .fail(let reader, let code):
-                let error = state.lastFailure ?? CacheError(code, "The bytes could not be fetched.")
-                if let waiter = state.waiters.removeValue(forKey: reader) {
-                    steps.append(.resume(waiter, error))
-                } else {
-                    state.missedFailures[reader] = error
-                }
-            }
-        }
-        return steps
-    }
-
-    private func carryOut(_ step: Step) {
-        switch step {
-        case .begin(let transfer, let priority, let attempt): transfer.begin(priority: priority, attempt: attempt)
-        case .cancel(let transfer): transfer.cancel()
-        case .promote(let transfer, let priority): transfer.promote(to: priority)
-        case .resume(let waiter, let error): waiter(error)
-        }
-    }
 }
 
 extension OriginSettings {
     var fillSettings: FillLedger.Settings {
         FillLedger.Settings(
-            largestWindowBytes: readAheadBytes, retries: retries, finishIfRemainingBytes: finishIfRemainingBytes)
+            largestWindowBytes: readAheadBytes, retries: retries, finishIfRemainingBytes: finishIfRemainingBytes,
+            finishIfRemainingPercent: finishIfRemainingPercent, gapMergeBytes: gapMergeBytes,
+            speculativeBytes: speculativeBytes)
     }
 }

@@ -39,7 +39,8 @@ struct PrefetchFill {
         report(tally.progress)
         if let pace, !isKnown { try await pace.take(pace.pieceBytes) }
         let isFresh = asset.record?.generation.isFresh(at: context.wallClock.now()) ?? true
-        let reader = try asset.join(opening: opening, priority: .prefetch, mustConfirm: !isFresh)
+        let reader = try asset.join(
+            opening: opening, priority: .prefetch, mustConfirm: !isFresh, leash: pace?.pieceBytes)
         defer { asset.leave(reader) }
         _ = try await asset.settle(reader)
         try checkKept(asset)
@@ -67,7 +68,7 @@ struct PrefetchFill {
         _ run: ByteRange, of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool
     ) async throws(CacheError) {
         guard let pace, asset.look({ $0.ledger.acceptsRanges }) != false else {
-            return try await follow(run, of: asset, reader, isCounted: isCounted)
+            return try await follow(run, of: asset, reader, isCounted: isCounted, at: pace)
         }
         var position = run.lowerBound
         while position < run.upperBound {
@@ -80,16 +81,20 @@ struct PrefetchFill {
         }
     }
 
-    /// Wants the run, and waits until all of it is on disk, or the asset's end is found.
+    /// Wants the run, and waits until all of it is on disk, or the asset's end is found. `pace`: how fast it goes on where
+    /// what is fetched cannot be asked for in pieces.
     private mutating func follow(
-        _ run: ByteRange, of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool
+        _ run: ByteRange, of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool,
+        at pace: PrefetchPace? = nil
     ) async throws(CacheError) {
         asset.want(run, by: reader)
         while case .bytes(let present) = try await asset.settle(reader) {
+            let fetched = tally.progress.bytesFromUpstream
             if isCounted {
                 tally.passed(present)
                 if tally.isDue(at: cache.prefetch.uptime()) { report(tally.progress) }
             }
+            try await pace?.take(tally.progress.bytesFromUpstream - fetched)
             asset.advance(reader, to: present.upperBound)
         }
     }

@@ -14,7 +14,7 @@ import Testing
 
         #expect(opening.starts.map(\.wish) == [.opening(.closed(0..<100))])
         #expect(joining.isEmpty)
-        #expect(Set(woken) == [.wake(first), .wake(second)])
+        #expect(Set(woken) == [.tell(first, .arrived), .tell(second, .arrived)])
         #expect(ledger.presence(for: first).0 == .described)
         #expect(ledger.want(0..<100, by: first).isEmpty)
         #expect(ledger.want(500..<600, by: second).starts.map(\.window) == [500..<600])
@@ -39,7 +39,7 @@ import Testing
         let code = CacheError.Code.rangeNotSatisfiable(length: 1000)
         let actions = ledger.broke(beyond.1.starts[0].fill, with: code, isWorthRetrying: false)
 
-        #expect(actions.first == .fail(beyond.0, code))
+        #expect(actions.first == .tell(beyond.0, .gaveUp(code)))
         #expect(actions.failures.count == 1)
         #expect(actions.starts.map(\.wish) == [.opening(.closed(0..<100))])
     }
@@ -56,8 +56,8 @@ import Testing
         #expect(ledger.want(500..<600, by: ahead).isEmpty)
         #expect(ledger.want(0..<10, by: early).isEmpty)
         _ = (ledger.presence(for: ahead), ledger.presence(for: early))
-        #expect(ledger.arrived(fill, upTo: 400) == [.wake(early)])
-        #expect(ledger.arrived(fill, upTo: 700) == [.wake(ahead)])
+        #expect(ledger.arrived(fill, upTo: 400) == [.tell(early, .arrived)])
+        #expect(ledger.arrived(fill, upTo: 700) == [.tell(ahead, .arrived)])
     }
 
     @Test func aBrokenSequentialTransferBeginsAgainFromTheFirstByte() {
@@ -70,7 +70,7 @@ import Testing
 
         #expect(first.wish == .whole)
         #expect(again.map(\.wish) == [.whole])
-        #expect(ledger.arrived(again[0].fill, upTo: 301) == [.wake(reader)])
+        #expect(ledger.arrived(again[0].fill, upTo: 301) == [.tell(reader, .arrived)])
     }
 
     @Test func theEndOfABodyOfUnknownLengthIsItsLength() {
@@ -83,7 +83,7 @@ import Testing
         _ = ledger.advance(reader, to: 700)
 
         #expect(ledger.presence(for: reader).0 == .pending)
-        #expect(ledger.completed(fill) == [.wake(reader)])
+        #expect(ledger.completed(fill) == [.tell(reader, .arrived)])
         #expect(ledger.presence(for: reader).0 == .end)
         #expect(ledger.length == 700)
         #expect(ledger.isComplete)
@@ -106,7 +106,7 @@ import Testing
         let reader = ledger.reader()
         var fill = ledger.want(0..<100, by: reader).starts[0].fill
         var attempts: [Int] = []
-        for step in 0..<5 {
+        for step in 0..<6 {
             if step == 2 { _ = ledger.arrived(fill, upTo: 10) }
             let again = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true).starts
             guard let next = again.first else { break }
@@ -114,7 +114,7 @@ import Testing
             fill = next.fill
         }
 
-        #expect(attempts == [1, 2, 1, 2])
+        #expect(attempts == [1, 2, 0, 1, 2])
     }
 
     @Test func aFewBytesAtATimeAreNoProgressForEver() {
@@ -142,7 +142,7 @@ import Testing
         for _ in 0..<2 { fill = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true).starts[0].fill }
         let actions = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true)
 
-        #expect(Set(actions) == [.fail(first, .upstreamUnreachable), .fail(second, .upstreamUnreachable)])
+        #expect(Set(actions) == [.tell(first, .gaveUp(.upstreamUnreachable)), .tell(second, .gaveUp(.upstreamUnreachable))])
     }
 
     @Test func aFailureNotWorthRetryingIsToldAtOnce() {
@@ -152,7 +152,7 @@ import Testing
         _ = ledger.presence(for: reader)
         let actions = ledger.broke(fill, with: .upstreamRefused(status: 404), isWorthRetrying: false)
 
-        #expect(actions == [.fail(reader, .upstreamRefused(status: 404))])
+        #expect(actions == [.tell(reader, .gaveUp(.upstreamRefused(status: 404)))])
     }
 
     @Test func whatIsRenewedIsAskedForAgainAndCountsNoFailure() {
@@ -225,7 +225,7 @@ import Testing
         _ = (ledger.presence(for: patient), ledger.presence(for: other))
         let actions = ledger.broke(fill, with: .upstreamRefused(status: 410), isWorthRetrying: false)
 
-        #expect(actions == [.fail(other, .upstreamRefused(status: 410))])
+        #expect(actions == [.tell(other, .gaveUp(.upstreamRefused(status: 410)))])
         #expect(ledger.left(runs).starts.map(\.window) == [300..<400])
     }
 }

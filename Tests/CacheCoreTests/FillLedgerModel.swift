@@ -19,6 +19,7 @@ final class FillLedgerModel {
         var window: ByteRange
         var position: Int64
         var isCut = false
+        var isPaused = false
 
         var isDescribing: Bool { window.isEmpty }
         var remaining: ByteRange { position..<max(position, window.upperBound) }
@@ -27,8 +28,10 @@ final class FillLedgerModel {
     let length: Int64
     let hasRanges: Bool
     let tellsLength: Bool
-    var ledger = FillLedger(
-        settings: FillLedger.Settings(firstWindowBytes: 16, largestWindowBytes: 128, retries: 2))
+    let settings: FillLedger.Settings
+    /// Whether its transfers can end early and keep their connection.
+    let isMultiplexed: Bool
+    var ledger: FillLedger
     var isOnDisk: [Bool]
     var readers: [FillLedger.ReaderID: Reader] = [:]
     var fills: [FillLedger.FillID: Fill] = [:]
@@ -44,6 +47,14 @@ final class FillLedgerModel {
         length = Int64.random(in: 1...900, using: &random)
         hasRanges = Int.random(in: 0..<4, using: &random) > 0
         tellsLength = hasRanges || Bool.random(using: &random)
+        isMultiplexed = Bool.random(using: &random)
+        settings = FillLedger.Settings(
+            firstWindowBytes: 16, largestWindowBytes: 128, retries: 2,
+            finishIfRemainingBytes: [0, 20].randomElement(using: &random) ?? 0,
+            finishIfRemainingPercent: [nil, 30].randomElement(using: &random) ?? nil,
+            gapMergeBytes: [0, 9].randomElement(using: &random) ?? 0,
+            speculativeBytes: [0, 0, 10].randomElement(using: &random) ?? 0)
+        ledger = FillLedger(settings: settings)
         isOnDisk = Array(repeating: false, count: Int(length))
     }
 
@@ -57,44 +68,76 @@ final class FillLedgerModel {
         var failed: [FillLedger.ReaderID] = []
         for action in actions {
             switch action {
-            case .start(let id, let wish, _, _): start(id, wish)
+            case .start(let id, let start): begin(id, start.wish)
             case .cut(let id):
                 check(fills[id] != nil, "a cut of a fill that is not there")
                 fills[id]?.isCut = true
             case .promote(let id, _): check(fills[id] != nil, "a promotion of a fill that is not there")
-            case .wake(let id):
-                check(readers[id] != nil, "a reader is woken that is gone")
-                readers[id]?.isWaiting = false
-                awake.append(id)
-            case .fail(let id, _):
-                let reader = readers[id]
-                check(reader?.isWaiting == true || reader?.hasLooked == false, "a reader fails that does not wait")
-                told += 1
-                readers[id]?.isWaiting = false
-                failed.append(id)
+            case .pause(let id):
+                check(fills[id]?.isPaused == false && !hasRanges, "a pause of what runs in windows, or rests already")
+                fills[id]?.isPaused = true
+            case .resume(let id):
+                check(fills[id]?.isPaused == true, "what runs is resumed")
+                fills[id]?.isPaused = false
+            case .shorten(let id, let end):
+                check(isMultiplexed && fills[id]?.remaining.contains(end) == true, "a fill is shortened to \(end)")
+                if let fill = fills[id] { fills[id]?.window = fill.window.lowerBound..<end }
+            case .tell(let id, let outcome): if tell(id, outcome) { failed.append(id) }
             }
         }
         for id in failed { leave(id) }
     }
 
-    private func start(_ id: FillLedger.FillID, _ wish: FillLedger.Wish) {
+    /// Whether the reader gives up on it.
+    private func tell(_ id: FillLedger.ReaderID, _ outcome: WaitOutcome) -> Bool {
+        check(readers[id] != nil, "a reader is told something that is gone")
+        guard outcome != .writerVanished else { return false }
+        let reader = readers[id]
+        check(reader?.isWaiting == true || reader?.hasLooked == false, "a reader is told that does not wait")
+        readers[id]?.isWaiting = false
+        guard outcome.failure != nil else {
+            awake.append(id)
+            return false
+        }
+        told += 1
+        return true
+    }
+
+    private func begin(_ id: FillLedger.FillID, _ wish: FillLedger.Wish) {
         switch wish {
         case .opening, .confirmation:
             check(!fills.values.contains { $0.isDescribing }, "two openings at once")
             fills[id] = Fill(wish: wish, window: 0..<0, position: 0)
         case .whole:
-            check(fills.isEmpty, "a sequential transfer beside another")
+            let isNeeded = readers.values.contains { reader in
+                guard let place = reader.wanted?.lowerBound else { return false }
+                return !fills.values.contains { $0.remaining.contains(place) }
+            }
+            check(isNeeded, "a sequential transfer of what is on the way")
             fills[id] = Fill(wish: wish, window: 0..<(ledger.length ?? .max), position: 0)
         case .window(let window):
-            check(!window.isEmpty && window.upperBound <= length, "a window of \(window) in \(length)")
-            for byte in window where isOnDisk[Int(byte)] { check(false, "byte \(byte) is on disk already") }
-            for fill in fills.values { check(!fill.remaining.overlaps(window), "\(window) is on the way") }
-            for run in leaving.joined() { check(!run.overlaps(window), "\(window) has not left yet") }
-            check(
-                readers.values.contains { $0.wanted.map { $0.clamped(to: window) == window } ?? false },
-                "nobody wanted all of \(window)")
+            checkWindow(window)
             fills[id] = Fill(wish: wish, window: window, position: window.lowerBound)
         }
+    }
+
+    private func checkWindow(_ window: ByteRange) {
+        guard !window.isEmpty, window.upperBound <= length else {
+            return check(false, "a window of \(window) in \(length)")
+        }
+        let present = window.count { isOnDisk[Int($0)] }
+        check(present <= settings.gapMergeBytes, "\(present) bytes of \(window) are on disk already")
+        check(!isOnDisk[Int(window.lowerBound)], "\(window) begins on disk")
+        check(!isOnDisk[Int(window.upperBound - 1)], "\(window) ends on disk")
+        for fill in fills.values { check(!fill.remaining.overlaps(window), "\(window) is on the way") }
+        for run in leaving.joined() { check(!run.overlaps(window), "\(window) has not left yet") }
+        let isWanted = readers.values.contains { reader in
+            guard let wanted = reader.wanted, !wanted.isEmpty else { return false }
+            let end = ByteRange(offset: wanted.upperBound, length: settings.speculativeBytes).upperBound
+            return window.lowerBound >= wanted.lowerBound && window.lowerBound < wanted.upperBound
+                && window.upperBound <= end
+        }
+        check(isWanted, "nobody wanted all of \(window)")
     }
 
     // MARK: What readers do
@@ -104,7 +147,9 @@ final class FillLedgerModel {
         let window = UpstreamRequest.Window.closed(from..<(from + 16))
         let priority: TransferPriority = Bool.random(using: &random) ? .live : .prefetch
         let (id, actions) = ledger.join(
-            opening: window, priority: priority, needsConfirmation: Int.random(in: 0..<8, using: &random) == 0)
+            opening: window, priority: priority, needsConfirmation: Int.random(in: 0..<8, using: &random) == 0,
+            waitLimit: Bool.random(using: &random) ? .seconds(20) : nil,
+            leash: Bool.random(using: &random) ? 40 : nil)
         readers[id] = Reader(opening: window)
         awake.append(id)
         perform(actions)
@@ -136,6 +181,9 @@ final class FillLedgerModel {
             check((reader.wanted?.lowerBound ?? 0) >= min(reader.wanted?.upperBound ?? 0, length), "an early end")
             leave(id)
         case .pending: break
+        case .over:
+            told += 1
+            leave(id)
         }
     }
 
@@ -156,6 +204,7 @@ final class FillLedgerModel {
         guard let fill = fills[id] else { return }
         if fill.isCut || (mayBreak && Int.random(in: 0..<6, using: &random) == 0) { return end(id, breaks: true) }
         if fill.isDescribing { return describe(id, fill) }
+        guard !fill.isPaused else { return }
         let end = min(fill.window.upperBound, length)
         guard fill.position < end else { return self.end(id, breaks: false) }
         let position = fill.position + Int64.random(in: 1...(end - fill.position), using: &random)
@@ -180,7 +229,10 @@ final class FillLedgerModel {
         let window = hasRanges ? asked.clamped(to: 0..<length) : 0..<(told ?? .max)
         fills[id]?.window = window
         fills[id]?.position = window.lowerBound
-        perform(ledger.began(id, window: window, length: told, acceptsRanges: hasRanges))
+        perform(
+            ledger.began(
+                id, window: window, length: told, acceptsRanges: hasRanges, firstByte: .milliseconds(300),
+                isMultiplexed: isMultiplexed))
     }
 
     private func end(_ id: FillLedger.FillID, breaks: Bool) {
@@ -189,6 +241,13 @@ final class FillLedgerModel {
         let isRetryable = Int.random(in: 0..<8, using: &random) > 0
         let code: CacheError.Code = fill.isCut ? .cancelled : .upstreamUnreachable
         perform(ledger.broke(id, with: code, isWorthRetrying: isRetryable))
+    }
+
+    /// An administrator stops a fill, or all of them.
+    func stop() {
+        guard Bool.random(using: &random) else { return perform(ledger.stopFills(because: .conflict)) }
+        guard let id = fills.keys.min(by: { $0.number < $1.number }) else { return }
+        perform(ledger.stopFill(id, because: .conflict))
     }
 
     // MARK: What the evictor does
@@ -202,7 +261,8 @@ final class FillLedgerModel {
             for byte in run { check(isOnDisk[Int(byte)], "byte \(byte) is surrendered and was not there") }
             for byte in run { isOnDisk[Int(byte)] = false }
             for fill in fills.values where !fill.isDescribing {
-                check(!fill.window.overlaps(run), "\(run) of the running \(fill.window) is surrendered")
+                let spared = hasRanges ? fill.window : fill.remaining
+                check(!spared.overlaps(run), "\(run) of the running \(fill.window) is surrendered")
             }
             for reader in readers.values {
                 guard let wanted = reader.wanted, !wanted.isEmpty else { continue }

@@ -26,11 +26,13 @@ import Testing
 extension FillLedgerModel {
     /// Somebody does something.
     func step() {
+        ledger.now += .milliseconds(Int.random(in: 0..<400, using: &random))
+        if Int.random(in: 0..<10, using: &random) == 0 { perform(ledger.tick()) }
         switch Int.random(in: 0..<20, using: &random) {
         case 0...1 where readers.count < 8: join()
         case 2:
             if let id = ids(of: readers).randomElement(using: &random) { leave(id) }
-        case 3: surrender()
+        case 3: Int.random(in: 0..<12, using: &random) == 0 ? stop() : surrender()
         case 4...5: left()
         case 6...12:
             if let id = ids(of: fills).randomElement(using: &random) { proceed(id, mayBreak: true) }
@@ -54,9 +56,8 @@ extension FillLedgerModel {
 
     /// Whether something that is under way will wake a waiting reader, or tell it.
     private func willHear(_ reader: Reader) -> Bool {
-        if !fills.isEmpty, reader.wanted == nil || ledger.acceptsRanges == false { return true }
-        guard let position = reader.wanted?.lowerBound else { return false }
-        return fills.values.contains { $0.isDescribing || $0.remaining.contains(position) }
+        guard let position = reader.wanted?.lowerBound else { return !fills.isEmpty }
+        return fills.values.contains { $0.isDescribing || ($0.remaining.contains(position) && !$0.isPaused) }
             || leaving.joined().contains { $0.contains(position) }
     }
 

@@ -39,7 +39,7 @@ private typealias Action = FillLedger.Action
             length: 10_000, acceptsRanges: true, extents: ByteRangeSet())
         let (reader, _) = ledger.join(opening: .whole, priority: priority, needsConfirmation: false)
         let started = ledger.want(0..<100, by: reader)
-        guard case .start(let fill, _, _, _)? = started.first else { Issue.record("nothing was asked for"); return }
+        guard case .start(let fill, _)? = started.first else { Issue.record("nothing was asked for"); return }
         _ = ledger.arrived(fill, upTo: 20)
 
         #expect(ledger.leave(reader) == (isFinished ? [] : [.cut(fill)]))
@@ -138,7 +138,7 @@ private typealias Action = FillLedger.Action
         let window = ledger.want(0..<1000, by: prefetch).starts[0]
         let live = ledger.reader()
 
-        #expect(window.window == 0..<800)
+        #expect(window.window == 0..<100)
         #expect(ledger.want(10..<20, by: live) == [.promote(window.fill, .live)])
         #expect(ledger.advance(live, to: 12).isEmpty)
     }
@@ -150,9 +150,9 @@ private typealias Action = FillLedger.Action
         _ = ledger.want(50..<100, by: far)
         _ = (ledger.presence(for: near), ledger.presence(for: far))
 
-        #expect(ledger.arrived(fill, upTo: 10) == [.wake(near)])
+        #expect(ledger.arrived(fill, upTo: 10) == [.tell(near, .arrived)])
         #expect(ledger.presence(for: near).0 == .bytes(0..<10))
-        #expect(ledger.arrived(fill, upTo: 60) == [.wake(far)])
+        #expect(ledger.arrived(fill, upTo: 60) == [.tell(far, .arrived)])
         #expect(ledger.presence(for: far).0 == .bytes(50..<60))
     }
 
@@ -173,7 +173,7 @@ private typealias Action = FillLedger.Action
 
         #expect(asking.starts.map(\.wish) == [.confirmation])
         #expect(joining.starts.isEmpty)
-        #expect(Set(ledger.confirmed(length: nil)) == [.wake(first), .wake(second)])
+        #expect(Set(ledger.confirmed(length: nil)) == [.tell(first, .arrived), .tell(second, .arrived)])
         #expect(ledger.presence(for: second).0 == .described)
     }
 }
@@ -182,13 +182,13 @@ extension [FillLedger.Action] {
     /// The fills to begin; the window of what asks for none exactly is empty.
     var starts: [(fill: FillLedger.FillID, wish: FillLedger.Wish, window: ByteRange, attempt: Int)] {
         compactMap { action in
-            guard case .start(let fill, let wish, _, let attempt) = action else { return nil }
-            guard case .window(let window) = wish else { return (fill, wish, 0..<0, attempt) }
-            return (fill, wish, window, attempt)
+            guard case .start(let fill, let start) = action else { return nil }
+            guard case .window(let window) = start.wish else { return (fill, start.wish, 0..<0, start.attempt) }
+            return (fill, start.wish, window, start.attempt)
         }
     }
 
     var failures: [CacheError.Code] {
-        compactMap { if case .fail(_, let code) = $0 { code } else { nil } }
+        compactMap { if case .tell(_, .gaveUp(let code)) = $0 { code } else { nil } }
     }
 }

@@ -21,9 +21,12 @@ final class SharedLedger {
     }
 
     func join(
-        opening: UpstreamRequest.Window, priority: TransferPriority, needsConfirmation: Bool
+        opening: UpstreamRequest.Window, priority: TransferPriority, needsConfirmation: Bool,
+        waitLimit: Duration? = nil, leash: Int64? = nil
     ) -> (ReaderID, [Action]) {
-        ledger.join(opening: opening, priority: priority, needsConfirmation: needsConfirmation)
+        ledger.join(
+            opening: opening, priority: priority, needsConfirmation: needsConfirmation, waitLimit: waitLimit,
+            leash: leash)
     }
 
     func want(_ range: ByteRange, by reader: ReaderID) -> [Action] { ledger.want(range, by: reader) }
@@ -31,8 +34,13 @@ final class SharedLedger {
     func presence(for reader: ReaderID) -> (FillLedger.Presence, [Action]) { ledger.presence(for: reader) }
     func leave(_ reader: ReaderID) -> [Action] { ledger.leave(reader) }
 
-    func began(_ fill: FillID, window: ByteRange, length: Int64?, acceptsRanges: Bool?) -> [Action] {
-        ledger.began(fill, window: window, length: length, acceptsRanges: acceptsRanges)
+    func began(
+        _ fill: FillID, window: ByteRange, length: Int64?, acceptsRanges: Bool?, firstByte: Duration? = nil,
+        isMultiplexed: Bool = false
+    ) -> [Action] {
+        ledger.began(
+            fill, window: window, length: length, acceptsRanges: acceptsRanges, firstByte: firstByte,
+            isMultiplexed: isMultiplexed)
     }
 
     func confirmed(length: Int64?) -> [Action] { ledger.confirmed(length: length) }
@@ -42,6 +50,15 @@ final class SharedLedger {
     func broke(_ fill: FillID, with code: CacheError.Code, isWorthRetrying: Bool) -> [Action] {
         ledger.broke(fill, with: code, isWorthRetrying: isWorthRetrying)
     }
+
+    var now: Duration {
+        get { ledger.now }
+        set { ledger.now = newValue }
+    }
+
+    func tick() -> [Action] { ledger.tick() }
+    func stopFills(because code: CacheError.Code) -> [Action] { ledger.stopFills(because: code) }
+    func stopFill(_ fill: FillID, because code: CacheError.Code) -> [Action] { ledger.stopFill(fill, because: code) }
 
     func renewed(_ fill: FillID) -> [Action] { ledger.renewed(fill) }
 

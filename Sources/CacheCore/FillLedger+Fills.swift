@@ -1,0 +1,132 @@
+extension FillLedger {
+    /// The answer's head says which bytes the fill brings, and how long the asset is. Everybody who waited for a
+    /// description is told. `firstByte`: how long the head took; `isMultiplexed`: the transfer can end early and leave its
+    /// connection as it is.
+    package mutating func began(
+        _ id: FillID, window: ByteRange, length: Int64?, acceptsRanges: Bool?, firstByte: Duration? = nil,
+        isMultiplexed: Bool = false
+    ) -> [Action] {
+        guard var fill = take(id) else { return [] }
+        fill.window = window
+        fill.position = window.lowerBound
+        fill.answeredAt = now
+        fill.canBeShortened = isMultiplexed
+        insert(fill)
+        if let firstByte { roundTrip = roundTrip == .zero ? firstByte : (roundTrip * 3 + firstByte) / 4 }
+        self.acceptsRanges = acceptsRanges ?? self.acceptsRanges
+        return confirmed(length: length)
+    }
+
+    /// The generation is the upstream's, and of this length where that is known. Where it `isSequential` its bytes come in
+    /// one transfer only.
+    package mutating func confirmed(length: Int64?, isSequential: Bool = false) -> [Action] {
+        // Who waits for bytes, and learns nothing new, sleeps on: woken, it would miss the failure that may come next.
+        let isNews = !isDescribed || (self.length == nil && length != nil)
+        self.length = length ?? self.length
+        if isSequential { acceptsRanges = false }
+        isDescribed = true
+        let unconfirmed = readers.filter { $0.value.needsConfirmation }.keys
+        for id in unconfirmed { readers[id]?.needsConfirmation = false }
+        return tell(.arrived) { isNews || $0.wanted == nil }
+    }
+
+    /// Begins to confirm the generation for nobody in particular, if that is not under way (RFC 5861 §3).
+    package mutating func confirmBehind() -> [Action] {
+        guard isDescribed, !questions.contains(where: { $0.wish == .confirmation }) else { return [] }
+        return [start(.confirmation, window: 0..<0, priority: .readAhead, isBehind: true)]
+    }
+
+    /// The upstream has no byte from `end` on: the length, where none had been said.
+    package mutating func foundEnd(at end: Int64) -> [Action] {
+        guard isDescribed, length == nil else { return [] }
+        length = end
+        return tell(.arrived) { _ in true }
+    }
+
+    /// The fill's bytes up to `position` are on disk.
+    package mutating func arrived(_ id: FillID, upTo position: Int64) -> [Action] {
+        guard let index = fills.firstIndex(where: { $0.id == id }), position > fills[index].position else { return [] }
+        let arrival = fills[index].position..<position
+        fills[index].position = position
+        // Bytes that were there are no progress; bytes that are leaving go with those before them.
+        for run in leaving.gaps(in: arrival) { fills[index].progress += extents.insert(run) }
+        return tell(.arrived) { $0.wanted.map { arrival.contains($0.lowerBound) } ?? true } + regulate()
+    }
+
+    /// The fill brought all it was to bring; one of unknown length has now found the end.
+    package mutating func completed(_ id: FillID) -> [Action] {
+        guard let fill = take(id) else { return [] }
+        failures[fill.wish.place] = nil
+        guard length == nil, fill.window.upperBound == .max else { return planAgain(after: fill) }
+        length = fill.position
+        return tell(.arrived) { _ in true }
+    }
+
+    /// The fill ended early. Where another try makes sense it is planned anew from the next missing byte, in the name of
+    /// one of those who wait; otherwise everybody who depended on it is told.
+    package mutating func broke(_ id: FillID, with code: CacheError.Code, isWorthRetrying: Bool) -> [Action] {
+        guard let fill = take(id) else { return [] }
+        guard code != .cancelled else { return handOver(fill) }
+        if case .rangeNotSatisfiable = code, case .opening(let window) = fill.wish {
+            return tell(.gaveUp(code)) { $0.opening == window && $0.wanted == nil } + handOver(fill)
+        }
+        let earlier = failures.removeValue(forKey: fill.wish.place) ?? 0
+        let inARow = fill.hasProgressed ? 0 : earlier + 1
+        if isWorthRetrying, inARow <= settings.retries {
+            if inARow > 0 {
+                failures[fill.window.isEmpty || acceptsRanges == false ? nil : fill.position] = inARow
+            }
+            return handOver(fill)
+        }
+        let ledger = self
+        return tell(WaitOutcome(code)) { !ledger.isAwaited($0) }
+    }
+
+    /// The fill broke on what has been put right: what it was to bring is planned anew, and the failure does not count.
+    package mutating func renewed(_ id: FillID) -> [Action] {
+        take(id).map { planAgain(after: $0) } ?? []
+    }
+
+    // MARK: Parts
+
+    func fill(_ id: FillID) -> Fill? { (fills + questions).first { $0.id == id } }
+
+    /// A fill has vanished: the first of those who wait for its bytes begins the next one, and the others wait for that.
+    private mutating func handOver(_ fill: Fill) -> [Action] {
+        waiting(for: fill).flatMap { id -> [Action] in
+            let actions = planOrDescribe(for: id)
+            return actions.contains(where: \.isStart) ? actions + [.tell(id, .writerVanished)] : actions
+        }
+    }
+
+    /// Plans for those who wait for what the fill did not bring; who does not wait will ask.
+    private mutating func planAgain(after fill: Fill) -> [Action] {
+        waiting(for: fill).flatMap { planOrDescribe(for: $0) }
+    }
+
+    /// Those who wait for what the fill was to bring, longest here first.
+    private func waiting(for fill: Fill) -> [ReaderID] {
+        let concernsAll = fill.window.isEmpty || acceptsRanges == false
+        let waiting = readers.filter { _, reader in
+            guard reader.isWaiting else { return false }
+            return concernsAll || reader.wanted.map { fill.window.contains($0.lowerBound) } ?? true
+        }
+        return waiting.keys.sorted { $0.number < $1.number }
+    }
+
+    private mutating func take(_ id: FillID) -> Fill? {
+        if let index = fills.firstIndex(where: { $0.id == id }) { return fills.remove(at: index) }
+        return questions.firstIndex { $0.id == id }.map { questions.remove(at: $0) }
+    }
+
+    /// Whether a fill in flight still brings what the reader waits for, or will be asked for once it has left the disk.
+    private func isAwaited(_ reader: Reader) -> Bool {
+        guard let wanted = reader.wanted, !reader.needsConfirmation else { return !questions.isEmpty }
+        let position = wanted.lowerBound
+        return leaving.run(containing: position) != nil || fill(bringing: position) != nil
+    }
+}
+
+extension FillLedger.Action {
+    var isStart: Bool { if case .start = self { true } else { false } }
+}

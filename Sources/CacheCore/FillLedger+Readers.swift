@@ -1,0 +1,108 @@
+extension FillLedger {
+    /// Takes a reader in. `opening` is what the first request asks for if the asset is not known yet; `waitLimit` how long
+    /// it may wait at a time; `leash` how many bytes a transfer without ranges may run ahead of it.
+    package mutating func join(
+        opening: UpstreamRequest.Window, priority: TransferPriority, needsConfirmation: Bool,
+        waitLimit: Duration? = nil, leash: Int64? = nil
+    ) -> (ReaderID, [Action]) {
+        let id = ReaderID(number: nextNumber())
+        let leash = min(leash ?? .max, settings.largestWindowBytes)
+        readers[id] = Reader(
+            priority: priority, opening: opening, needsConfirmation: needsConfirmation && isDescribed,
+            waitLimit: waitLimit, leashBytes: leash,
+            readAhead: ReadAhead(first: settings.firstWindowBytes, most: settings.largestWindowBytes))
+        let actions = describe(for: id)
+        if let reader = readers[id], lookUp(reader) == .pending { readers[id]?.waitingSince = now }
+        return (id, actions)
+    }
+
+    /// Says which bytes the reader wants next, in order; its asset must be described.
+    package mutating func want(_ range: ByteRange, by id: ReaderID) -> [Action] {
+        guard var reader = readers[id] else { return [] }
+        if reader.wanted?.lowerBound != range.lowerBound { reader.readAhead.sought() }
+        reader.wanted = range
+        readers[id] = reader
+        return plan(for: id) + regulate()
+    }
+
+    /// The reader has sent everything before `position`.
+    package mutating func advance(_ id: ReaderID, to position: Int64) -> [Action] {
+        guard var reader = readers[id], let wanted = reader.wanted else { return [] }
+        reader.wanted = min(position, wanted.upperBound)..<wanted.upperBound
+        readers[id] = reader
+        return plan(for: id) + regulate()
+    }
+
+    /// How far the reader is served; where the answer is `.pending` it counts as waiting from now on, and what it waits
+    /// for is asked for, should a fill have broken since it asked last.
+    package mutating func presence(for id: ReaderID) -> (Presence, [Action]) {
+        guard let reader = readers[id] else { return (.end, []) }
+        let presence = lookUp(reader)
+        guard presence == .pending else {
+            readers[id]?.waitingSince = nil
+            return (presence, [])
+        }
+        if let code = reader.dismissal { return (.over(code), []) }
+        readers[id]?.waitingSince = reader.waitingSince ?? now
+        readers[id]?.isTold = false
+        return (presence, planOrDescribe(for: id))
+    }
+
+    /// The reader is gone; fills that nobody wants any more are cut, but for those that are worth their end.
+    package mutating func leave(_ id: ReaderID) -> [Action] {
+        guard readers.removeValue(forKey: id) != nil else { return [] }
+        if readers.isEmpty { failures = [:] }
+        let cut = (fills + questions).filter { !isWanted($0) && !isWorthFinishing($0) }
+        return cut.map { .cut($0.id) } + regulate()
+    }
+
+    /// An administrator stops all fills: whoever is here now is told `code` as soon as it would have to wait, and nothing
+    /// more is fetched for it.
+    package mutating func stopFills(because code: CacheError.Code) -> [Action] {
+        dismiss(because: code) { _ in true } + (fills + questions).map { .cut($0.id) }
+    }
+
+    /// An administrator stops one fill; likewise for those who want what it was to bring.
+    package mutating func stopFill(_ id: FillID, because code: CacheError.Code) -> [Action] {
+        guard let fill = fill(id) else { return [] }
+        let isQuestion = fill.window.isEmpty
+        return dismiss(because: code) { reader in
+            guard let wanted = reader.wanted, !isQuestion else { return isQuestion }
+            return wanted.overlaps(fill.remaining)
+        } + [.cut(id)]
+    }
+
+    private mutating func dismiss(because code: CacheError.Code, where concerns: (Reader) -> Bool) -> [Action] {
+        for (id, reader) in readers where concerns(reader) { readers[id]?.dismissal = code }
+        return tell(WaitOutcome(code)) { $0.dismissal != nil }
+    }
+
+    /// Time has passed: who has waited too long is told so; windows that turn out slow are given up where they can be.
+    package mutating func tick() -> [Action] {
+        let now = now
+        var actions = tell(.deadlinePassed) { reader in
+            guard let since = reader.waitingSince, let limit = reader.waitLimit else { return false }
+            return now - since >= limit
+        }
+        guard fills.contains(where: \.canBeShortened) else { return actions }
+        for id in readers.filter({ $0.value.isWaiting && $0.value.wanted != nil }).keys { actions += plan(for: id) }
+        return actions
+    }
+
+    func lookUp(_ reader: Reader) -> Presence {
+        guard isDescribed, !reader.needsConfirmation else { return .pending }
+        guard let wanted = reader.wanted.map(clampedToEnd) else { return .described }
+        guard !wanted.isEmpty else { return .end }
+        return extents.run(containing: wanted.lowerBound).map { .bytes($0.clamped(to: wanted)) } ?? .pending
+    }
+
+    /// Ends the waiting of those it concerns.
+    mutating func tell(_ outcome: WaitOutcome, where concerns: (Reader) -> Bool) -> [Action] {
+        let told = readers.filter { $0.value.isWaiting && concerns($0.value) }.keys
+        for id in told {
+            readers[id]?.waitingSince = nil
+            readers[id]?.isTold = outcome.failure != nil
+        }
+        return told.map { .tell($0, outcome) }
+    }
+}

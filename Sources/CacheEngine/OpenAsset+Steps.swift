@@ -1,0 +1,75 @@
+import CacheCore
+
+extension OpenAsset {
+    /// What is left to do outside the lock.
+    enum Step: Sendable {
+        case begin(FillTransfer, FillLedger.Start)
+        case cancel(FillTransfer)
+        case promote(FillTransfer, TransferPriority)
+        case pause(FillTransfer)
+        case goOn(FillTransfer)
+        case shorten(FillTransfer, to: Int64)
+        case resume(Waiter, CacheError?)
+        case count(WaitOutcome, origin: String)
+    }
+
+    /// What the ledger's actions come to, in order.
+    func steps(for actions: [FillLedger.Action], in state: inout State) -> [Step] {
+        defer { state.retry = FillRetry() }
+        var steps: [Step] = []
+        var queue = actions[...]
+        while let action = queue.popFirst() {
+            switch action {
+            case .start(let fill, let start):
+                guard let ending = state.ending else {
+                    let transfer = FillTransfer(asset: self, fill: fill, wish: start.wish, retry: state.retry)
+                    state.fills[fill] = transfer
+                    steps.append(.begin(transfer, start))
+                    continue
+                }
+                state.lastFailure = ending
+                queue += state.ledger.broke(fill, with: ending.code, isWorthRetrying: false)[...]
+            case .tell(let reader, let outcome): steps += state.tell(reader, outcome)
+            case .cut(let fill): steps += state.fills[fill].map { [.cancel($0)] } ?? []
+            case .promote(let fill, let priority): steps += state.fills[fill].map { [.promote($0, priority)] } ?? []
+            case .pause(let fill): steps += state.fills[fill].map { [.pause($0)] } ?? []
+            case .resume(let fill): steps += state.fills[fill].map { [.goOn($0)] } ?? []
+            case .shorten(let fill, let end): steps += state.fills[fill].map { [.shorten($0, to: end)] } ?? []
+            }
+        }
+        return steps
+    }
+
+    func carryOut(_ step: Step) {
+        switch step {
+        case .begin(let transfer, let start):
+            transfer.begin(priority: start.priority, attempt: start.attempt, patience: start.patience)
+        case .cancel(let transfer): transfer.cancel()
+        case .promote(let transfer, let priority): transfer.promote(to: priority)
+        case .pause(let transfer): transfer.pause()
+        case .goOn(let transfer): transfer.resume()
+        case .shorten(let transfer, let end): transfer.shorten(to: end)
+        case .resume(let waiter, let error): waiter(error)
+        case .count(let outcome, let origin): context.counters.waited(outcome, origin: origin)
+        }
+    }
+}
+
+extension OpenAsset.State {
+    fileprivate mutating func tell(_ reader: FillLedger.ReaderID, _ outcome: WaitOutcome) -> [OpenAsset.Step] {
+        let count = OpenAsset.Step.count(outcome, origin: target.originName)
+        // Whoever takes over from a writer that vanished waits on, for the fill that was begun in its name.
+        if outcome == .writerVanished { return [count] }
+        let error = outcome.failure.map { error(of: $0, outcome) }
+        if let waiter = waiters.removeValue(forKey: reader) { return [count, .resume(waiter, error)] }
+        if let error { missedFailures[reader] = error }
+        return []
+    }
+
+    private func error(of code: CacheError.Code, _ outcome: WaitOutcome) -> CacheError {
+        if code == .cancelled { return CacheError(code, "The reader gave up.") }
+        if outcome == .deadlinePassed { return CacheError(code, "The upstream sent nothing for too long.") }
+        if let dismissal, dismissal.code == code { return dismissal }
+        return lastFailure ?? CacheError(code, "The bytes could not be fetched.")
+    }
+}
