@@ -13,6 +13,8 @@ final class FillTransfer: TransferDelegate {
         /// What it is asked for with, should it be promoted while it waits for space.
         var priority = TransferPriority.prefetch
         var isPrefetch = false
+        /// Whether it is to rest: said before there is a transfer, it holds from the transfer's first moment on.
+        var isPaused = false
         /// What the body brings, once its head is judged good.
         var body: Body?
     }
@@ -21,7 +23,7 @@ final class FillTransfer: TransferDelegate {
         let file: SparseFile
         let start: Int64
         /// Nil while the end is not known.
-        let end: Int64?
+        var end: Int64?
         var position: Int64
     }
 
@@ -41,8 +43,8 @@ final class FillTransfer: TransferDelegate {
         self.retry = retry
     }
 
-    /// Reserves the space the window needs, then asks the upstream.
-    func begin(priority: TransferPriority, attempt: Int) {
+    /// Reserves the space the window needs, then asks the upstream. `patience`: how long until its reader runs out of bytes.
+    func begin(priority: TransferPriority, attempt: Int, patience: Duration = .zero) {
         context.openAssets.retain(asset)
         context.fillBook.enter(self)
         let bytes = wish.knownLength
@@ -52,22 +54,25 @@ final class FillTransfer: TransferDelegate {
             state.isPrefetch = priority == .prefetch
         }
         if attempt > 0 || retry.hasNewCredentials { context.counters.fillRetried(origin: asset.target.originName) }
-        context.space.reserve(bytes) { [self] in launch(attempt: attempt) }
+        context.space.reserve(bytes) { [self] in launch(attempt: attempt, patience: patience) }
     }
 
-    private func launch(attempt: Int) {
+    private func launch(attempt: Int, patience: Duration) {
         let (priority, isCancelled) = state.withLock { ($0.priority, $0.isCancelled) }
         guard !isCancelled else {
             ended(TransferEnd(error: CacheError(.cancelled, "Nobody wants these bytes any more.")))
             return
         }
-        let request = asset.upstreamRequest(for: wish, priority: priority, delay: delay(beforeAttempt: attempt))
+        var request = asset.upstreamRequest(for: wish, priority: priority, delay: delay(beforeAttempt: attempt))
+        request.patience = patience
+        request.mayBePaused = wish == .whole
         let transfer = context.upstream.start(request, delivering: self)
-        let (isLate, wanted) = state.withLock { state in
+        let (isLate, wanted, isPaused) = state.withLock { state in
             if !state.isOver { state.transfer = transfer }
-            return (state.isCancelled, state.priority)
+            return (state.isCancelled, state.priority, state.isPaused)
         }
         if wanted < priority { transfer.promote(to: wanted) }
+        if isPaused { transfer.pause() }
         if isLate { transfer.cancel() }
     }
 
@@ -90,6 +95,28 @@ final class FillTransfer: TransferDelegate {
             return state.transfer
         }
         transfer?.promote(to: priority)
+    }
+
+    /// Takes no more until `resume`.
+    func pause() { rest(true)?.pause() }
+
+    func resume() { rest(false)?.resume() }
+
+    private func rest(_ isPaused: Bool) -> (any Transfer)? {
+        state.withLock { state in
+            state.isPaused = isPaused
+            return state.transfer
+        }
+    }
+
+    /// Ends at `offset` of the asset where it can: what lies behind it is fetched by another.
+    func shorten(to offset: Int64) {
+        let (transfer, bytes) = state.withLock { state -> ((any Transfer)?, Int64) in
+            guard let body = state.body, offset >= body.position else { return (nil, 0) }
+            state.body?.end = offset
+            return (state.transfer, offset - body.start)
+        }
+        transfer?.shorten(to: bytes)
     }
 
     // MARK: TransferDelegate

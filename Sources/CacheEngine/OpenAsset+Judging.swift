@@ -26,10 +26,10 @@ extension OpenAsset {
             confirm(generation)
             return .nothing
         case (.window(let range, let generation), _):
-            return .bytes(range, try adopt(generation, window: range, by: fill))
+            return .bytes(range, try adopt(generation, window: range, by: fill, head))
         case (.whole(let generation), _):
             let range = 0..<(generation.length ?? look { $0.ledger.length } ?? .max)
-            return .bytes(range, try adopt(generation, window: range, by: fill))
+            return .bytes(range, try adopt(generation, window: range, by: fill, head))
         case (.unchanged(let generation), .confirmation):
             confirm(generation)
             return .nothing
@@ -104,7 +104,7 @@ extension OpenAsset {
 
     /// Takes an answer's description over, makes the file at the first bytes, and lets everybody know.
     private func adopt(
-        _ generation: Generation, window: ByteRange, by fill: FillLedger.FillID
+        _ generation: Generation, window: ByteRange, by fill: FillLedger.FillID, _ head: UpstreamHead
     ) throws(CacheError) -> SparseFile {
         let (present, known) = look { ($0.file, $0.record?.generation) }
         var generation = generation
@@ -123,7 +123,8 @@ extension OpenAsset {
             let file = state.file ?? made
             state.file = file
             let actions = state.ledger.began(
-                fill, window: window, length: described.length, acceptsRanges: described.acceptsRanges)
+                fill, window: window, length: described.length, acceptsRanges: described.acceptsRanges,
+                firstByte: head.timings.firstByte, isMultiplexed: head.httpVersion == "2")
             return ((record, file), actions)
         }
         guard let (record, file) = adopted else {
