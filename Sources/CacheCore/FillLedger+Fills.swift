@@ -73,9 +73,7 @@ extension FillLedger {
         let earlier = failures.removeValue(forKey: fill.wish.place) ?? 0
         let inARow = fill.hasProgressed ? 0 : earlier + 1
         if isWorthRetrying, inARow <= settings.retries {
-            if inARow > 0 {
-                failures[fill.window.isEmpty || acceptsRanges == false ? nil : fill.position] = inARow
-            }
+            failures[fill.window.isEmpty || acceptsRanges == false ? nil : fill.position] = inARow
             return handOver(fill)
         }
         let ledger = self

@@ -55,7 +55,9 @@ extension FillLedger {
         guard frontier < wanted.upperBound, !leaving.contains(frontier..<(frontier + 1)), var reader = readers[id]
         else { return nil }
         let ahead = frontier - wanted.lowerBound
-        guard ahead == 0 || ahead < reader.readAhead.lead(roundTrip: roundTrip) else { return nil }
+        // Nobody watches a prefetch: it has one window at a time.
+        let lead = reader.priority == .prefetch ? 0 : reader.readAhead.lead(roundTrip: roundTrip)
+        guard ahead == 0 || ahead < lead else { return nil }
         guard acceptsRanges != false else {
             // One that has yet to come to the byte will bring it; one that is past it will not.
             guard fills.allSatisfy({ $0.position > frontier }) else { return nil }
@@ -161,7 +163,9 @@ extension FillLedger {
         insert(fill)
         return .start(
             fill.id,
-            Start(wish: wish, priority: priority, attempt: failures[wish.place] ?? 0, patience: patience))
+            Start(
+                wish: wish, priority: priority, attempt: failures[wish.place] ?? 0,
+                isRetry: failures[wish.place] != nil, patience: patience))
     }
 
     mutating func insert(_ fill: Fill) {

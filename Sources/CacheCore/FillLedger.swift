@@ -37,6 +37,8 @@ package struct FillLedger: Sendable {
         package var priority: TransferPriority
         /// Failures in a row, for the backoff.
         package var attempt: Int
+        /// Whether it goes on where a transfer broke.
+        package var isRetry: Bool
         /// How long until its reader runs out of bytes.
         package var patience: Duration
     }

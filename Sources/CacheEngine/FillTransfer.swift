@@ -53,7 +53,7 @@ final class FillTransfer: TransferDelegate {
             state.priority = min(state.priority, priority)
             state.isPrefetch = priority == .prefetch
         }
-        if attempt > 0 || retry.hasNewCredentials { context.counters.fillRetried(origin: asset.target.originName) }
+        if retry.hasNewCredentials { context.counters.fillRetried(origin: asset.target.originName) }
         context.space.reserve(bytes) { [self] in launch(attempt: attempt, patience: patience) }
     }
 

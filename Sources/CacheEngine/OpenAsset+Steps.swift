@@ -43,6 +43,7 @@ extension OpenAsset {
     func carryOut(_ step: Step) {
         switch step {
         case .begin(let transfer, let start):
+            if start.isRetry { context.counters.fillRetried(origin: target.originName) }
             transfer.begin(priority: start.priority, attempt: start.attempt, patience: start.patience)
         case .cancel(let transfer): transfer.cancel()
         case .promote(let transfer, let priority): transfer.promote(to: priority)
@@ -60,7 +61,7 @@ extension OpenAsset.State {
         let count = OpenAsset.Step.count(outcome, origin: target.originName)
         // Whoever takes over from a writer that vanished waits on, for the fill that was begun in its name.
         if outcome == .writerVanished { return [count] }
-        let error = outcome.failure.map { error(of: $0, outcome) }
+        let error = outcome.failure.map { self.error(of: $0, outcome) }
         if let waiter = waiters.removeValue(forKey: reader) { return [count, .resume(waiter, error)] }
         if let error { missedFailures[reader] = error }
         return []

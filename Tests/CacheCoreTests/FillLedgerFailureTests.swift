@@ -57,7 +57,7 @@ import Testing
         #expect(ledger.want(0..<10, by: early).isEmpty)
         _ = (ledger.presence(for: ahead), ledger.presence(for: early))
         #expect(ledger.arrived(fill, upTo: 400) == [.tell(early, .arrived)])
-        #expect(ledger.arrived(fill, upTo: 700) == [.tell(ahead, .arrived)])
+        #expect(ledger.arrived(fill, upTo: 700) == [.tell(ahead, .arrived), .pause(fill)])
     }
 
     @Test func aBrokenSequentialTransferBeginsAgainFromTheFirstByte() {
@@ -96,6 +96,7 @@ import Testing
         let reader = ledger.reader()
         let fill = ledger.want(0..<100, by: reader).starts[0].fill
         _ = ledger.arrived(fill, upTo: 40)
+        ledger.readOn(reader)
         let again = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true).starts
 
         #expect(again.map(\.window) == [40..<100])
@@ -108,6 +109,7 @@ import Testing
         var attempts: [Int] = []
         for step in 0..<6 {
             if step == 2 { _ = ledger.arrived(fill, upTo: 10) }
+            ledger.readOn(reader)
             let again = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true).starts
             guard let next = again.first else { break }
             attempts.append(next.attempt)
@@ -124,6 +126,7 @@ import Testing
         var attempts: [Int] = []
         for step in 0..<5 {
             _ = ledger.arrived(fill, upTo: Int64(step + 1))
+            ledger.readOn(reader)
             let again = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true).starts
             guard let next = again.first else { break }
             attempts.append(next.attempt)
@@ -142,7 +145,10 @@ import Testing
         for _ in 0..<2 { fill = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true).starts[0].fill }
         let actions = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true)
 
-        #expect(Set(actions) == [.tell(first, .gaveUp(.upstreamUnreachable)), .tell(second, .gaveUp(.upstreamUnreachable))])
+        #expect(
+            Set(actions) == [
+                .tell(first, .gaveUp(.upstreamUnreachable)), .tell(second, .gaveUp(.upstreamUnreachable)),
+            ])
     }
 
     @Test func aFailureNotWorthRetryingIsToldAtOnce() {

@@ -5,7 +5,7 @@ import Testing
     @Test func whateverReadersFillsAndEvictionsDoTheRulesHoldAndNobodyWaitsForever() {
         var seeds = SeededRandom.announced().random
         var (served, told) = (0, 0)
-        for _ in 0..<120 {
+        for _ in 0..<300 {
             let seed = seeds.next()
             let model = FillLedgerModel(seed: seed)
             for step in 0..<300 where model.complaints.isEmpty {

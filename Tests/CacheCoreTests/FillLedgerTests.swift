@@ -127,6 +127,7 @@ private typealias Action = FillLedger.Action
         let whileCut = ledger.want(0..<80, by: second)
         _ = ledger.presence(for: second)
         _ = ledger.arrived(fill, upTo: 30)
+        ledger.readOn(second)
 
         #expect(whileCut.isEmpty)
         #expect(ledger.broke(fill, with: .cancelled, isWorthRetrying: false).starts.map(\.window) == [30..<80])

@@ -32,6 +32,12 @@ final class SharedLedger {
     func want(_ range: ByteRange, by reader: ReaderID) -> [Action] { ledger.want(range, by: reader) }
     func advance(_ reader: ReaderID, to position: Int64) -> [Action] { ledger.advance(reader, to: position) }
     func presence(for reader: ReaderID) -> (FillLedger.Presence, [Action]) { ledger.presence(for: reader) }
+
+    /// The reader sends all that is there for it, and waits.
+    func readOn(_ reader: ReaderID) {
+        while case .bytes(let run) = presence(for: reader).0 { _ = advance(reader, to: run.upperBound) }
+    }
+
     func leave(_ reader: ReaderID) -> [Action] { ledger.leave(reader) }
 
     func began(
