@@ -1,6 +1,8 @@
 extension FillLedger {
     /// The most windows that one look asks for.
     private static let windowsAtOnce = 4
+    /// A shorter round trip is not worth fetching a byte twice for.
+    private static let longRoundTrip = Duration.milliseconds(5)
 
     /// What is on disk of `ranges`, and whether a fill in flight brings a part of the rest.
     package func lookUp(_ ranges: [ByteRange]) -> (cached: ByteRangeSet, isJoining: Bool) {
@@ -131,13 +133,13 @@ extension FillLedger {
     }
 
     /// The least of the window's size, what is wanted, the next fill, what is leaving, and the next extent that is not
-    /// worth reading through: one so small that fetching it again costs less than another request.
+    /// worth reading through: where a round trip takes long, small ones are fetched again to save one.
     private func windowEnd(from start: Int64, size: Int64, limit: Int64) -> Int64 {
         var end = min(ByteRange(offset: start, length: size).upperBound, limit)
         if let next = leaving.run(startingFrom: start) { end = min(end, next.lowerBound) }
         let index = firstFill(beginningAfter: start)
         if index < fills.count { end = min(end, fills[index].window.lowerBound) }
-        var spare = settings.gapMergeBytes
+        var spare = roundTrip >= Self.longRoundTrip ? settings.gapMergeBytes : 0
         var offset = start
         while let run = extents.run(startingFrom: offset), run.lowerBound < end {
             spare -= run.length

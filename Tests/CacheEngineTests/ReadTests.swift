@@ -53,16 +53,6 @@ import Testing
             #expect(partial.bytes == asset.bytes(1000..<4000))
             #expect(partial.outcome.requestClass == .partial)
             #expect(upstream.requests.first?.range == 2000..<3000)
-            #expect(upstream.requests.dropFirst().map(\.range) == [1000..<4000], "a small run is read through")
-        }
-    }
-
-    @Test func whereNoGapsAreMergedWhatIsOnDiskIsNotFetchedAgain() async throws {
-        try await makeCache { $0.gapMergeBytes = 0 }.run { cache in
-            _ = try await cache.body(of: "a.mp4", 2000..<3000)
-            let partial = try await cache.body(of: "a.mp4", 1000..<4000)
-
-            #expect(partial.bytes == asset.bytes(1000..<4000))
             #expect(Set(upstream.requests.dropFirst().map(\.range)) == [1000..<2000, 3000..<4000])
         }
     }
