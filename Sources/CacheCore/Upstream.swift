@@ -2,8 +2,8 @@
 package protocol Upstream: Sendable {
     /// Queues a transfer and answers at once; nothing of it has happened yet when this returns.
     ///
-    /// Calls on `delegate` come one at a time, in order, on a thread of the upstream's own: `began` at most once,
-    /// `progressed` any number of times after it, `ended` exactly once, last, whatever happens.
+    /// Calls on `delegate` come one at a time, in order, on a thread of the upstream's own: `started` and `began` at most
+    /// once, `progressed` any number of times after them, `ended` exactly once, last, whatever happens.
     func start(_ request: UpstreamRequest, delivering delegate: any TransferDelegate) -> any Transfer
 
     /// Takes an absolute URL apart, as the fetching parser does; throws `.malformedRequest` with what is wrong where it
@@ -31,10 +31,11 @@ package protocol Transfer: AnyObject, Sendable {
     func cancel()
     /// Moves a transfer that still queues to a more urgent class.
     func promote(to priority: TransferPriority)
-    /// Takes no more of the body until `resume`, as soon as that can be done without holding bytes in memory. A transfer
-    /// that is paused has no place in the limits, and no limit but the name look-up's and the connection's runs out.
+    /// Takes no more of the body until `resume`, from the head on. A transfer that is paused holds nothing of the body in
+    /// memory and has no place in the limits, and no time-out runs; where the upstream hangs up meanwhile, that shows
+    /// after `resume`. Without effect over HTTP/2.
     func pause()
-    /// Goes on, as soon as there is a place for it.
+    /// Goes on as soon as there is a place for it, which it queues for before those of its class that have not begun.
     func resume()
     /// Ends with success once `bytes` of the body are stored, where the protocol lets a transfer end without losing its
     /// connection (HTTP/2); without effect elsewhere, and once more than that is stored.
@@ -98,7 +99,8 @@ package struct TransferTimeouts: Hashable, Sendable {
     package var firstByte: Duration?
     /// Between two arrivals of bytes in the body.
     package var idle: Duration?
-    /// The whole transfer, redirects included, from the moment it leaves the queue.
+    /// The whole transfer, redirects included, from the moment it leaves the queue, pauses left out; not once a whole
+    /// body (the whole was asked for, or a 200 came) has its head.
     package var total: Duration?
 
     package init(

@@ -4,7 +4,7 @@ import CacheCore
 struct BodyWriter {
     private let sink: any ByteSink
     /// How many of the body's bytes are wanted; nil: all.
-    private let limit: Int64?
+    private var limit: Int64?
     private let pool: BufferPool
     private var buffer: UnsafeMutableRawBufferPointer?
     private var filled = 0
@@ -20,6 +20,13 @@ struct BodyWriter {
 
     /// Whether every wanted byte has been stored.
     var isSatisfied: Bool { limit.map { stored >= $0 } ?? false }
+
+    /// Wants no more than `bytes`; false, and without effect, where more is here already or no more is wanted anyway.
+    mutating func shorten(to bytes: Int64) -> Bool {
+        guard stored + Int64(filled) <= bytes, bytes < limit ?? .max else { return false }
+        limit = bytes
+        return true
+    }
 
     /// Takes what is wanted of `bytes`; answers how many were.
     mutating func take(_ bytes: UnsafeRawBufferPointer) throws(CacheError) -> Int {

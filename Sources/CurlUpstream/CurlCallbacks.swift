@@ -28,12 +28,13 @@ enum CurlCallbacks {
     /// The address guard again, where a connection may have been made for somebody else and is used again.
     static let beforeRequest: curl_prereq_callback = { context, remote, _, remotePort, localPort in
         guard let remote, let exchange = exchange(context) else { return CURL_PREREQFUNC_ABORT }
-        guard !exchange.refuses(addressBytes(of: String(cString: remote))) else {
+        let address = String(cString: remote)
+        guard !exchange.refuses(addressBytes(of: address)) else {
             exchange.refused()
             return CURL_PREREQFUNC_ABORT
         }
         guard exchange.mayUse(localPort: localPort, remotePort: remotePort) else { return CURL_PREREQFUNC_ABORT }
-        exchange.connected()
+        exchange.connected(to: address, port: remotePort)
         return CURL_PREREQFUNC_OK
     }
 

@@ -16,6 +16,7 @@ final class CurlDesk: Sendable {
         var waiting: [TransferQueue.Ticket: CurlTransfer] = [:]
         var running: [TransferQueue.Ticket: Running] = [:]
         var counts: [CurlPoolSnapshot.Worker]
+        let maxBytesPerSecond: Int64?
         var isStopped = false
     }
 
@@ -35,7 +36,7 @@ final class CurlDesk: Sendable {
             State(
                 queue: TransferQueue(limit: settings.maxTransfers),
                 roster: WorkerRoster(workers: workers, perWorker: settings.transfersPerWorker),
-                counts: Array(repeating: .init(), count: workers)))
+                counts: Array(repeating: .init(), count: workers), maxBytesPerSecond: settings.maxBytesPerSecond))
     }
 
     func nextTicket() -> TransferQueue.Ticket { tickets.add(1, ordering: .relaxed).newValue }
@@ -51,7 +52,7 @@ final class CurlDesk: Sendable {
             state.queue.add(
                 TransferQueue.Entry(
                     ticket: transfer.ticket, origin: request.originName, originLimit: request.maxTransfers,
-                    priority: request.priority, notBefore: notBefore))
+                    priority: request.priority, queued: now, patience: request.patience, notBefore: notBefore))
             let admitted = Self.admit(&state, at: now)
             return notBefore == nil ? admitted : admitted + [Letter(worker: 0, command: .look)]
         }
@@ -72,22 +73,55 @@ final class CurlDesk: Sendable {
 
     func promote(_ transfer: CurlTransfer, to priority: TransferPriority) {
         let letters = state.withLock { state in
-            state.queue.promote(transfer.ticket, to: priority)
-            return Self.admit(&state, at: .now)
+            let now = ContinuousClock.now
+            state.queue.promote(transfer.ticket, to: priority, at: now)
+            return Self.admit(&state, at: now)
         }
         post(letters)
     }
+
+    /// Tells the worker that carries `transfer` to look at what is wished of it.
+    func steer(_ transfer: CurlTransfer) {
+        let worker = state.withLock { $0.running[transfer.ticket]?.worker }
+        if let worker { post([Letter(worker: worker, command: .steer(transfer))]) }
+    }
+
+    /// Takes the place of a transfer that is paused, or that waits to go on, for the next ones.
+    func paused(_ transfer: CurlTransfer) {
+        let letters: [Letter] = state.withLock { state in
+            guard let running = state.running[transfer.ticket] else { return [] }
+            if state.queue.isActive(transfer.ticket) { state.roster.finished(transfer.host, on: running.worker) }
+            state.queue.paused(transfer.ticket)
+            transfer.enter(.paused)
+            return Self.admit(&state, at: .now, after: transfer)
+        }
+        post(letters)
+    }
+
+    /// Queues a paused transfer for a place; its worker is told when it has one.
+    func resumes(_ transfer: CurlTransfer) {
+        let letters: [Letter] = state.withLock { state in
+            let now = ContinuousClock.now
+            transfer.enter(.queued)
+            state.queue.resumes(transfer.ticket, at: now)
+            return Self.admit(&state, at: now)
+        }
+        post(letters)
+    }
+
+    /// Whether `transfer` has a place now.
+    func hasPlace(_ transfer: CurlTransfer) -> Bool { state.withLock { $0.queue.isActive(transfer.ticket) } }
 
     /// Gives the place of a transfer that has ended to the next ones.
     func ended(_ transfer: CurlTransfer, connections: (opened: Int, reused: Int)) {
         let letters: [Letter] = state.withLock { state in
             guard let running = state.running.removeValue(forKey: transfer.ticket) else { return [] }
+            if state.queue.isActive(transfer.ticket) { state.roster.finished(transfer.host, on: running.worker) }
             state.queue.finished(transfer.ticket)
-            state.roster.finished(transfer.host, on: running.worker)
             state.counts[running.worker].ended += 1
             state.counts[running.worker].openedConnections += connections.opened
             state.counts[running.worker].reusedConnections += connections.reused
-            return Self.admit(&state, at: .now) + Self.shareRate(state, like: transfer)
+            return Self.admit(&state, at: .now, after: transfer)
         }
         post(letters)
     }
@@ -96,18 +130,16 @@ final class CurlDesk: Sendable {
     func look(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         let (letters, next) = state.withLock { state in
             let letters = state.isStopped ? [] : Self.admit(&state, at: now)
-            return (letters, state.queue.nextDue(after: now))
+            return (letters, state.queue.nextDue)
         }
         post(letters)
         return next
     }
 
-    /// The bytes per second `transfer` may take now: its own limit, or its share of its origin's.
-    func rate(of transfer: CurlTransfer) -> Int64? {
-        let request = transfer.request
-        guard let whole = request.originBytesPerSecond else { return request.bytesPerSecond }
-        let sharers = state.withLock { $0.queue.activeCount(of: request.originName) }
-        return min(request.bytesPerSecond ?? .max, max(1, whole / Int64(max(1, sharers))))
+    /// The bytes per second each of `transfers` may take now: the least of its own limit, its share of its origin's and
+    /// its share of that on all.
+    func rates(of transfers: [CurlTransfer]) -> [Int64?] {
+        state.withLock { state in transfers.map { Self.rate(of: $0.request, state) } }
     }
 
     func snapshot() -> CurlPoolSnapshot {
@@ -116,9 +148,13 @@ final class CurlDesk: Sendable {
             for worker in workers.indices { workers[worker].active = state.roster.totals[worker] }
             return CurlPoolSnapshot(
                 active: state.queue.activeCount, queued: state.queue.queuedCount,
-                activeByOrigin: state.queue.activeByOrigin, queuedByOrigin: state.queue.queuedByOrigin,
-                workers: workers)
+                paused: state.queue.pausedCount, activeByOrigin: state.queue.activeByOrigin,
+                queuedByOrigin: state.queue.queuedByOrigin, workers: workers)
         }
+    }
+
+    var load: TransferLoad {
+        state.withLock { TransferLoad(active: $0.queue.activeCount, queued: $0.queue.queuedCount) }
     }
 
     /// Ends everything that waits, and tells the workers to stop.
@@ -140,26 +176,44 @@ final class CurlDesk: Sendable {
                 transfer.delegate.ended(TransferEnd(error: .poolShutDown))
                 ended(transfer, connections: (0, 0))
             case .deliver(let transfer, let error): transfer.delegate.ended(TransferEnd(error: error))
-            case .cancel, .ratesChanged, .look, .stop: break
+            case .cancel, .steer, .ratesChanged, .look, .stop: break
             }
         }
     }
 
-    private static func admit(_ state: inout State, at now: ContinuousClock.Instant) -> [Letter] {
+    /// Gives free places away; `leaving` is a transfer that gave its own back.
+    private static func admit(
+        _ state: inout State, at now: ContinuousClock.Instant, after leaving: CurlTransfer? = nil
+    ) -> [Letter] {
         guard !state.isStopped else { return [] }
-        return state.queue.admit(at: now).flatMap { ticket -> [Letter] in
-            guard let transfer = state.waiting.removeValue(forKey: ticket) else { return [] }
-            let worker = state.roster.assign(transfer.host)
-            state.running[ticket] = Running(transfer: transfer, worker: worker)
-            return [Letter(worker: worker, command: .begin(transfer))] + shareRate(state, like: transfer)
+        var letters: [Letter] = []
+        var isShared = leaving.map { sharesRate($0, state) } ?? false
+        for ticket in state.queue.admit(at: now) {
+            if let transfer = state.waiting.removeValue(forKey: ticket) {
+                let worker = state.roster.assign(transfer.host)
+                state.running[ticket] = Running(transfer: transfer, worker: worker)
+                letters.append(Letter(worker: worker, command: .begin(transfer)))
+            } else if let running = state.running[ticket] {
+                state.roster.resumed(running.transfer.host, on: running.worker)
+                letters.append(Letter(worker: running.worker, command: .steer(running.transfer)))
+            }
+            guard let transfer = state.running[ticket]?.transfer else { continue }
+            transfer.enter(.running)
+            isShared = isShared || sharesRate(transfer, state)
         }
+        guard isShared else { return letters }
+        return letters + state.counts.indices.map { Letter(worker: $0, command: .ratesChanged) }
     }
 
-    private static func shareRate(_ state: State, like transfer: CurlTransfer) -> [Letter] {
-        guard transfer.request.originBytesPerSecond != nil else { return [] }
-        let origin = transfer.request.originName
-        let workers = Set(state.running.values.filter { $0.transfer.request.originName == origin }.map(\.worker))
-        return workers.map { Letter(worker: $0, command: .ratesChanged(origin: origin)) }
+    private static func sharesRate(_ transfer: CurlTransfer, _ state: State) -> Bool {
+        state.maxBytesPerSecond != nil || transfer.request.originBytesPerSecond != nil
+    }
+
+    private static func rate(of request: UpstreamRequest, _ state: State) -> Int64? {
+        func share(_ whole: Int64?, _ sharers: Int) -> Int64? { whole.map { max(1, $0 / Int64(max(1, sharers))) } }
+        let ofOrigin = share(request.originBytesPerSecond, state.queue.activeCount(of: request.originName))
+        let ofAll = share(state.maxBytesPerSecond, state.queue.activeCount)
+        return [request.bytesPerSecond, ofOrigin, ofAll].compactMap(\.self).min()
     }
 
     private func post(_ letters: [Letter]) {
@@ -168,7 +222,7 @@ final class CurlDesk: Sendable {
             guard !isPosted else { continue }
             switch letter.command {
             case .begin(let transfer), .deliver(let transfer, _): deliverAside(transfer)
-            case .cancel, .ratesChanged, .look, .stop: break
+            case .cancel, .steer, .ratesChanged, .look, .stop: break
             }
         }
     }

@@ -19,7 +19,7 @@ extension CurlExchange {
     /// Whether only the connection's end could tell where the body ends, and that over TLS, where libcurl does not tell a
     /// peer's farewell from a connection that was cut (RFC 9112 §9.8): such a body is never known to be whole.
     var hasUntoldEnd: Bool {
-        guard url.scheme == .https, transfer.request.method == .get, !collector.version.hasPrefix("2"),
+        guard url.scheme == .https, transfer.request.method == .get, !isHTTP2,
             [200, 206].contains(collector.status)
         else { return false }
         return collector.headers["Content-Length"] == nil && collector.headers["Transfer-Encoding"] == nil
@@ -40,8 +40,31 @@ extension CurlExchange {
         body = .awaited
         drained = 0
         rest = nil
+        isShut = false
         forbidden = nil
         needsFreshConnection = false
         hasOpenedSocket = false
+    }
+
+    /// The present hop's head, as the delegate is told of it.
+    func head() -> UpstreamHead {
+        clock.note(easy)
+        var head = UpstreamHead(
+            status: collector.status, headers: collector.headers, finalURL: url.text, redirects: earlier.count,
+            httpVersion: collector.version, timings: clock.timings(at: nil))
+        head.earlier = earlier
+        head.address = remote
+        return head
+    }
+
+    /// Whether the present response is no window: it may be as long as it likes, as long as it goes on.
+    var isWholeBody: Bool {
+        transfer.request.method == .get && (collector.status == 200 || transfer.request.window == .whole)
+    }
+
+    /// Where the present response leads, if elsewhere.
+    var redirectTarget: String? {
+        guard [301, 302, 303, 307, 308].contains(collector.status) else { return nil }
+        return collector.headers["Location"].flatMap { $0.isEmpty ? nil : $0 }
     }
 }

@@ -31,7 +31,18 @@ final class CurlExchange {
     var forbidden: String?
     /// Until when the rate limit lets nothing more in.
     var rest: ContinuousClock.Instant?
+    var hold = Hold.none
+    /// Whether libcurl is told to take nothing in.
+    var isShut = false
+    /// Whether less of the body is wanted than is coming, on a connection that goes on.
+    var isCut = false
+    let notes: TurnNotes
+    /// Whether the worker is to look at it before the turn is over.
+    var isTouched = false
     private(set) var connections = (opened: 0, reused: 0)
+    /// The address and port of the present hop's connection.
+    private(set) var remote: String?
+    private var isAnnounced = false
     /// Whether the present hop must not use a connection that was kept.
     var needsFreshConnection = false
     var hasOpenedSocket = false
@@ -40,7 +51,7 @@ final class CurlExchange {
     private let firstURL: UpstreamURL
     var earlier: [RedirectHead] = []
     var clock: ExchangeClock
-    private var meter = RateMeter()
+    var meter = RateMeter()
     var collector: HeadCollector
     var body = Body.awaited
     private var outcome: Outcome?
@@ -48,13 +59,15 @@ final class CurlExchange {
     var drained: Int64 = 0
 
     init(
-        _ transfer: CurlTransfer, settings: CurlPoolSettings, buffers: BufferPool, sockets: OpenedSockets
+        _ transfer: CurlTransfer, settings: CurlPoolSettings, buffers: BufferPool, sockets: OpenedSockets,
+        notes: TurnNotes
     ) throws(CacheError) {
         let now = ContinuousClock.now
         self.transfer = transfer
         self.settings = settings
         self.buffers = buffers
         self.sockets = sockets
+        self.notes = notes
         url = try CurlURL.parse(transfer.request.url)
         firstURL = url
         clock = ExchangeClock(begun: now)
@@ -82,7 +95,11 @@ final class CurlExchange {
     // MARK: What libcurl reports
 
     /// A connection stands, and the request is about to be sent.
-    func connected() { timers.connected(at: .now) }
+    func connected(to address: String, port: Int32) {
+        remote = address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)"
+        timers.connected(at: .now)
+        touch()
+    }
 
     /// Whether `address` may not be connected to.
     func refuses(_ address: [UInt8]) -> Bool {
@@ -97,6 +114,7 @@ final class CurlExchange {
 
     /// False where the transfer is to be cut.
     func receivedHead(_ line: UnsafeRawBufferPointer) -> Bool {
+        touch()
         let now = ContinuousClock.now
         clock.answered(at: now)
         timers.arrived(at: now)
@@ -117,6 +135,7 @@ final class CurlExchange {
 
     /// False where the transfer is to be cut.
     func receivedBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        touch()
         let now = ContinuousClock.now
         timers.arrived(at: now)
         guard case .stored(var writer) = body else {
@@ -136,6 +155,9 @@ final class CurlExchange {
                 return true
             }
             dropped += Int64(bytes.count - taken)
+            // The worker leaves the stream after the turn: an error here would cost HTTP/2's other streams theirs.
+            isCut = isHTTP2
+            guard !isCut else { return true }
             outcome = .success
         } catch {
             outcome = .failure(error)
@@ -144,6 +166,13 @@ final class CurlExchange {
     }
 
     // MARK: What the worker decides
+
+    /// Tells the delegate, once, that the transfer is about to be sent.
+    func announce() {
+        guard !isAnnounced else { return }
+        isAnnounced = true
+        transfer.delegate.started()
+    }
 
     /// Hands over what the last turn gathered; false where the sink failed and the transfer is to be ended.
     func flush() -> Bool {
@@ -163,15 +192,6 @@ final class CurlExchange {
     func timedOut(_ timeout: CacheError.Timeout) {
         guard outcome == nil, timeout == .total || !isDraining else { return }
         outcome = .failure(.upstreamTimedOut(timeout, host: place, after: transfer.request.timeouts))
-    }
-
-    func setRate(_ bytesPerSecond: Int64?) { meter.bytesPerSecond = bytesPerSecond }
-
-    /// Lets bytes in again once a rest is over; the code says whether libcurl could hand over what it had kept.
-    func resume(at now: ContinuousClock.Instant) -> CURLcode {
-        guard let rest, rest <= now else { return CURLE_OK }
-        self.rest = nil
-        return curl_easy_pause(easy, CURLPAUSE_CONT)
     }
 
     /// Takes the end of the present hop; nil where a redirect leads on, and the handle is to be set up again.
@@ -211,13 +231,6 @@ extension CurlExchange {
         if case .failure(let error) = outcome, case .upstreamTimedOut = error.code { true } else { false }
     }
 
-    private func throttle(_ bytes: Int, _ now: ContinuousClock.Instant) {
-        guard let until = meter.took(bytes, at: now) else { return }
-        rest = until
-        timers.arrived(at: until)
-        curl_easy_pause(easy, CURLPAUSE_RECV)
-    }
-
     private var forbiddenError: CacheError {
         CacheError(
             .upstreamForbidden,
@@ -252,9 +265,10 @@ extension CurlExchange {
                 CacheError(.upstreamProtocol, "\(place) sent a body over TLS without saying how long it is."))
             body = .unwanted
         } else {
-            switch transfer.delegate.began(head(now)) {
+            switch transfer.delegate.began(head()) {
             case .store(let sink, let limit):
                 body = .stored(BodyWriter(into: sink, limit: limit, pool: buffers))
+                if isWholeBody { timers.liftTotal() }
                 return true
             case .enough: outcome = .success
             case .refuse(let error): outcome = .failure(error)
@@ -265,20 +279,6 @@ extension CurlExchange {
         let hasBody = transfer.request.method == .get && collector.status != 304 && collector.status != 204
         let length = collector.headers["Content-Length"].flatMap { Int64($0) }
         return !hasBody || (length ?? Self.drainBytes) <= Self.drainBytes
-    }
-
-    private func head(_ now: ContinuousClock.Instant) -> UpstreamHead {
-        clock.note(easy)
-        var head = UpstreamHead(
-            status: collector.status, headers: collector.headers, finalURL: url.text, redirects: earlier.count,
-            httpVersion: collector.version, timings: clock.timings(at: nil))
-        head.earlier = earlier
-        return head
-    }
-
-    private var redirectTarget: String? {
-        guard [301, 302, 303, 307, 308].contains(collector.status) else { return nil }
-        return collector.headers["Location"].flatMap { $0.isEmpty ? nil : $0 }
     }
 
     private func countConnection() {

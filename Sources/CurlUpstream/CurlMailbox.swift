@@ -6,8 +6,10 @@ import Synchronization
 enum CurlCommand: Sendable {
     case begin(CurlTransfer)
     case cancel(CurlTransfer)
-    /// The transfers of this origin share its rate anew.
-    case ratesChanged(origin: String)
+    /// Look at what the caller wishes of this transfer, and whether it has a place.
+    case steer(CurlTransfer)
+    /// Transfers share a rate anew.
+    case ratesChanged
     /// Tell this transfer, which never began, how it ended.
     case deliver(CurlTransfer, CacheError)
     /// Look at the clock again.
@@ -23,6 +25,8 @@ final class CurlMailbox: @unchecked Sendable {
     private struct State {
         var commands: [CurlCommand] = []
         var isClosed = false
+        /// Whether `.ratesChanged` lies in it: once is enough.
+        var haveRatesChanged = false
     }
 
     /// The worker's own.
@@ -42,6 +46,10 @@ final class CurlMailbox: @unchecked Sendable {
     func post(_ command: CurlCommand) -> Bool {
         state.withLock { state in
             guard !state.isClosed else { return false }
+            if case .ratesChanged = command {
+                guard !state.haveRatesChanged else { return true }
+                state.haveRatesChanged = true
+            }
             state.commands.append(command)
             curl_multi_wakeup(multi)
             return true
@@ -51,7 +59,10 @@ final class CurlMailbox: @unchecked Sendable {
     /// What has come since the last call.
     func collect() -> [CurlCommand] {
         state.withLock { state in
-            defer { state.commands = [] }
+            defer {
+                state.commands = []
+                state.haveRatesChanged = false
+            }
             return state.commands
         }
     }

@@ -42,8 +42,9 @@ struct CurlOptions {
         // Over TLS a second transfer waits to see whether the first one's connection turns out to carry both; without
         // TLS that would hold it up until the first response.
         let isSecure = url.hasPrefix("https:")
-        set(CURLOPT_HTTP_VERSION, isSecure ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
-        set(CURLOPT_PIPEWAIT, isSecure ? 1 : 0)
+        let mayShare = isSecure && !request.mayBePaused
+        set(CURLOPT_HTTP_VERSION, mayShare ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
+        set(CURLOPT_PIPEWAIT, mayShare ? 1 : 0)
         set(CURLOPT_TCP_NODELAY, 1)
         set(CURLOPT_TCP_KEEPALIVE, 1)
         set(CURLOPT_HTTP_CONTENT_DECODING, 0)

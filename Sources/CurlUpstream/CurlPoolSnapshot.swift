@@ -13,8 +13,10 @@ package struct CurlPoolSnapshot: Hashable, Sendable {
 
     /// Transfers under way.
     package var active: Int
-    /// Transfers that wait for a place or a time.
+    /// Transfers that wait for a place or a time, those that go on after a pause among them.
     package var queued: Int
+    /// Transfers that are paused, and have no place.
+    package var paused: Int
     package var activeByOrigin: [String: Int]
     package var queuedByOrigin: [String: Int]
     package var workers: [Worker]

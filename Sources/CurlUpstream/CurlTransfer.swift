@@ -2,39 +2,66 @@ import CacheCore
 import Synchronization
 
 /// A transfer as its caller holds it.
+///
+/// What the caller wishes of it is kept here and told to the worker by a letter. 1. The desk hands the transfer to a worker.
+/// 2. The caller wishes. 3. The letter may reach the worker before the transfer does, and finds nothing. The wish, noted
+/// before the letter is posted, is what the worker sees when the transfer comes.
 final class CurlTransfer: Transfer {
     let ticket: TransferQueue.Ticket
     let request: UpstreamRequest
     let delegate: any TransferDelegate
+    /// Scheme, host and port as written: what connections are kept by.
+    let host: String
     private let desk: CurlDesk
+    private static let stages: [TransferStage] = [.queued, .running, .paused]
     private let cancelled = Atomic(false)
+    private let held = Atomic(false)
+    private let length = Atomic(Int64.max)
+    private let stageNow = Atomic(0)
 
     init(_ request: UpstreamRequest, ticket: TransferQueue.Ticket, delegate: any TransferDelegate, desk: CurlDesk) {
         self.request = request
         self.ticket = ticket
         self.delegate = delegate
         self.desk = desk
+        host = request.url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).prefix(3)
+            .joined(separator: "/").lowercased()
     }
 
     var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
 
-    /// Scheme, host and port as written: what connections are kept by.
-    var host: String {
-        request.url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).prefix(3)
-            .joined(separator: "/").lowercased()
+    /// Whether it is to be paused.
+    var isHeld: Bool { held.load(ordering: .acquiring) }
+
+    /// How much of the body is wanted still.
+    var wantedLength: Int64 { length.load(ordering: .acquiring) }
+
+    var stage: TransferStage { Self.stages[stageNow.load(ordering: .relaxed)] }
+
+    /// The desk says where the transfer stands.
+    func enter(_ stage: TransferStage) {
+        stageNow.store(Self.stages.firstIndex(of: stage) ?? 0, ordering: .relaxed)
     }
 
     func cancel() {
-        // 1. The desk hands the transfer to a worker. 2. We cancel. 3. Our message may reach the worker before the
-        // transfer does, and finds nothing. The mark, set first, is what the worker sees when the transfer comes.
         cancelled.store(true, ordering: .releasing)
         desk.cancel(self)
     }
 
     func promote(to priority: TransferPriority) { desk.promote(self, to: priority) }
 
-    func pause() {}
-    func resume() {}
-    func shorten(to bytes: Int64) {}
-    var stage: TransferStage { .running }
+    func pause() {
+        held.store(true, ordering: .releasing)
+        desk.steer(self)
+    }
+
+    func resume() {
+        held.store(false, ordering: .releasing)
+        desk.steer(self)
+    }
+
+    func shorten(to bytes: Int64) {
+        length.min(bytes, ordering: .releasing)
+        desk.steer(self)
+    }
 }

@@ -2,19 +2,26 @@ import CCurl
 import CacheCore
 
 /// One thread's loop over one multi handle: begins transfers, turns the multi, hands bodies over, keeps the timers.
+///
+/// A turn looks only at exchanges that something happened to, or that something comes due for.
 final class CurlWorker {
-    private typealias Instant = ContinuousClock.Instant
+    typealias Instant = ContinuousClock.Instant
 
     private let index: Int
     private let mailbox: CurlMailbox
     private let desk: CurlDesk
     private let settings: CurlPoolSettings
     private let buffers: BufferPool
+    private let notes = TurnNotes()
+    /// By the handle of their present hop.
     private var exchanges: [UnsafeMutableRawPointer: CurlExchange] = [:]
+    private var byTicket: [TransferQueue.Ticket: CurlExchange] = [:]
     private var headers: [UnsafeMutableRawPointer: UnsafeMutablePointer<curl_slist>] = [:]
+    /// When to look at an exchange: never later than something comes due for it, and where that has moved on, too early.
+    private var alarms = IndexedHeap<TransferQueue.Ticket, Instant>()
+    private var keep: ConnectionKeep
     private var isStopping = false
 
-    private static let connectionsKept = 64
     private static let longestWait = Duration.seconds(60)
 
     init(index: Int, mailbox: CurlMailbox, desk: CurlDesk, settings: CurlPoolSettings) {
@@ -23,7 +30,7 @@ final class CurlWorker {
         self.desk = desk
         self.settings = settings
         buffers = BufferPool(bytes: settings.bufferBytes)
-        larder_multi_set_long(mailbox.multi, CURLMOPT_MAXCONNECTS, Self.connectionsKept)
+        keep = ConnectionKeep(most: settings.connectionsPerWorker, at: .now)
     }
 
     /// Returns when told to stop, with every transfer ended.
@@ -32,6 +39,9 @@ final class CurlWorker {
             for command in mailbox.collect() { obey(command) }
             guard !isStopping else { break }
             let due = index == 0 ? desk.look(at: .now) : nil
+            if let connections = keep.change(running: exchanges.count, at: .now) {
+                larder_multi_set_long(mailbox.multi, CURLMOPT_MAXCONNECTS, connections)
+            }
             turn()
             let wait = Int32(clamping: milliseconds(until: due))
             curl_multi_poll(mailbox.multi, nil, 0, wait, nil)
@@ -45,11 +55,14 @@ final class CurlWorker {
         switch command {
         case .begin(let transfer): begin(transfer)
         case .cancel(let transfer):
-            guard let exchange = exchanges.values.first(where: { $0.transfer === transfer }) else { return }
+            guard let exchange = byTicket[transfer.ticket] else { return }
             end(exchange, with: CacheError(.cancelled, "The transfer was cancelled."))
-        case .ratesChanged(let origin):
-            for exchange in exchanges.values where exchange.transfer.request.originName == origin {
-                exchange.setRate(desk.rate(of: exchange.transfer))
+        case .steer(let transfer): if let exchange = byTicket[transfer.ticket] { steer(exchange) }
+        case .ratesChanged:
+            let sharers = Array(exchanges.values)
+            let now = Instant.now
+            for (exchange, rate) in zip(sharers, desk.rates(of: sharers.map(\.transfer))) {
+                exchange.setRate(rate, at: now)
             }
         case .deliver(let transfer, let error): transfer.delegate.ended(TransferEnd(error: error))
         case .look: break
@@ -63,7 +76,9 @@ final class CurlWorker {
         }
         var made: CurlExchange?
         do {
-            let exchange = try CurlExchange(transfer, settings: settings, buffers: buffers, sockets: mailbox.sockets)
+            let exchange = try CurlExchange(
+                transfer, settings: settings, buffers: buffers, sockets: mailbox.sockets,
+                notes: notes)
             made = exchange
             try launch(exchange)
         } catch {
@@ -89,33 +104,90 @@ final class CurlWorker {
             list = longer
         }
         headers[exchange.easy] = list
-        let rate = desk.rate(of: exchange.transfer)
+        let rate = desk.rates(of: [exchange.transfer])[0]
         try CurlOptions.apply(to: exchange, headers: list, rate: rate)
-        exchange.setRate(rate)
+        exchange.setRate(rate, at: .now)
+        exchange.announce()
         guard curl_multi_add_handle(mailbox.multi, exchange.easy) == CURLM_OK else {
             throw CacheError(.internal, "The transfer could not be started.")
         }
         exchanges[exchange.easy] = exchange
+        byTicket[exchange.transfer.ticket] = exchange
+        exchange.touch()
     }
 
     private func turn() {
-        for exchange in Array(exchanges.values) {
-            let code = exchange.resume(at: .now)
+        let due = ring(at: .now)
+        for exchange in due {
+            let code = exchange.setValve(at: .now)
             if code != CURLE_OK { end(exchange, code) }
         }
         var running: Int32 = 0
         curl_multi_perform(mailbox.multi, &running)
-        for exchange in Array(exchanges.values) where !exchange.flush() { end(exchange, CURLE_WRITE_ERROR) }
+        for exchange in notes.touched where isUnderWay(exchange) { settle(exchange) }
         var left: Int32 = 0
         while let message = curl_multi_info_read(mailbox.multi, &left)?.pointee {
             guard message.msg == CURLMSG_DONE, let easy = message.easy_handle else { continue }
             if let exchange = exchanges[easy] { end(exchange, message.data.result) }
         }
         let now = Instant.now
-        for exchange in Array(exchanges.values) {
+        for exchange in due where isUnderWay(exchange) {
             guard let timeout = exchange.timers.expired(at: now) else { continue }
             exchange.timedOut(timeout)
             end(exchange, CURLE_OPERATION_TIMEDOUT)
+        }
+        for exchange in notes.take() { setAlarm(for: exchange) }
+    }
+
+    private func isUnderWay(_ exchange: CurlExchange) -> Bool { byTicket[exchange.transfer.ticket] === exchange }
+
+    /// The exchanges whose alarm rings.
+    private func ring(at now: Instant) -> [CurlExchange] {
+        var due: [CurlExchange] = []
+        while let alarm = alarms.first, alarm.rank <= now {
+            alarms.remove(alarm.id)
+            if let exchange = byTicket[alarm.id] { due.append(exchange) }
+        }
+        return due
+    }
+
+    private func setAlarm(for exchange: CurlExchange) {
+        exchange.isTouched = false
+        guard isUnderWay(exchange), let due = exchange.nextDue else { return }
+        let ticket = exchange.transfer.ticket
+        if let set = alarms.rank(of: ticket), set <= due { return }
+        alarms.set(ticket, to: due)
+    }
+
+    /// Hands over what the turn brought, and does what is wished of the exchange.
+    private func settle(_ exchange: CurlExchange) {
+        guard exchange.flush() else { return end(exchange, CURLE_WRITE_ERROR) }
+        steer(exchange)
+    }
+
+    /// Does what the transfer's holder wishes, as far as it can be done now.
+    private func steer(_ exchange: CurlExchange) {
+        let transfer = exchange.transfer
+        exchange.shorten(to: transfer.wantedLength)
+        if exchange.isCutShort { return end(exchange, CURLE_OK) }
+        let isHeld = transfer.isHeld
+        switch exchange.hold {
+        case .none:
+            guard isHeld, exchange.canPause else { return }
+            guard exchange.pause(at: .now) else { return end(exchange, CURLE_WRITE_ERROR) }
+            desk.paused(transfer)
+        case .paused:
+            guard !isHeld else { return }
+            exchange.hold = .awaitingPlace
+            desk.resumes(transfer)
+        case .awaitingPlace:
+            if isHeld {
+                exchange.hold = .paused
+                desk.paused(transfer)
+            } else if desk.hasPlace(transfer) {
+                let code = exchange.goOn(at: .now)
+                if code != CURLE_OK { end(exchange, code) }
+            }
         }
     }
 
@@ -140,6 +212,8 @@ final class CurlWorker {
                 outcome = exchange.finished(CURLE_OK)
             }
         }
+        byTicket[exchange.transfer.ticket] = nil
+        alarms.remove(exchange.transfer.ticket)
         retire(exchange.easy)
         // The delegate first: what it starts now, live, goes before prefetch that waits for this place.
         exchange.transfer.delegate.ended(outcome ?? TransferEnd())
@@ -155,7 +229,7 @@ final class CurlWorker {
 
     private func milliseconds(until due: Instant?) -> Int64 {
         let now = Instant.now
-        let next = (exchanges.values.flatMap { [$0.timers.next?.at, $0.rest] } + [due]).compactMap(\.self).min()
+        let next = [alarms.first?.rank, due].compactMap(\.self).min()
         let wait = next.map { now.duration(to: $0) } ?? Self.longestWait
         // Rounded up, so that the limit has run out when the wait has.
         return min(max(wait, .zero), Self.longestWait).wholeMilliseconds + (next == nil ? 0 : 1)

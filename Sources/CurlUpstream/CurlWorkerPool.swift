@@ -53,8 +53,10 @@ package final class CurlWorkerPool: Upstream {
     /// What the pool is doing now.
     package func snapshot() -> CurlPoolSnapshot { desk.snapshot() }
 
-    package var load: TransferLoad {
-        let now = snapshot()
-        return TransferLoad(active: now.active, queued: now.queued)
+    /// The bytes per second `transfer` may take now; nil: as many as come.
+    func rate(of transfer: any Transfer) -> Int64? {
+        (transfer as? CurlTransfer).flatMap { desk.rates(of: [$0])[0] }
     }
+
+    package var load: TransferLoad { desk.load }
 }

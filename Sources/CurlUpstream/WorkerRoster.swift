@@ -35,6 +35,17 @@ struct WorkerRoster {
         homes[host]?[place].active -= 1
     }
 
+    /// A transfer of `host` that `finished` on `worker`, to wait, goes on there.
+    mutating func resumed(_ host: String, on worker: Int) {
+        var home = homes[host] ?? []
+        if let place = home.firstIndex(where: { $0.worker == worker }) {
+            home[place].active += 1
+        } else {
+            home.append((worker, 1))
+        }
+        _ = taken(by: worker, host, home)
+    }
+
     private mutating func taken(by worker: Int, _ host: String, _ home: [(worker: Int, active: Int)]) -> Int {
         if homes[host] == nil, homes.count >= Self.rememberedHosts {
             homes = homes.filter { $0.value.contains { $0.active > 0 } }

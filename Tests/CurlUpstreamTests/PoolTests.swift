@@ -55,6 +55,7 @@ struct PoolTests {
         let (one, two) = (Recorder(), Recorder())
         pool.fetch(request("/a?1", .readAhead), into: one)
         let transfer = pool.start(request("/a?2", .prefetch), delivering: two)
+        #expect(transfer.stage == .queued)
         transfer.promote(to: .live)
         latch.release()
         for recorder in [first, one, two] { #expect(await recorder.end().error == nil) }
@@ -112,6 +113,7 @@ struct PoolTests {
         let transfer = pool.start(request("/a", .live), delivering: second)
         transfer.cancel()
         #expect(await second.failure() == .cancelled)
+        #expect(second.calls == ["ended"])
         latch.release()
         #expect(await first.end().error == nil)
         #expect(upstream.requests.count == 1)
@@ -124,6 +126,7 @@ struct PoolTests {
         let recorder = Recorder()
         let transfer = pool.start(request("/half", .live), delivering: recorder)
         await recorder.wait { $0.progress.last == 30_000 }
+        #expect(transfer.stage == .running)
         transfer.cancel()
         let end = await recorder.end()
         #expect(end.error?.code == .cancelled)

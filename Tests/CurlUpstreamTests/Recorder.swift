@@ -38,6 +38,8 @@ final class Recorder: TransferDelegate, ByteSink {
         Recorder(judging: { sink, _ in .store(into: sink, limit: limit) })
     }
 
+    func started() { update { $0.calls.append("started") } }
+
     func began(_ head: UpstreamHead) -> HeadVerdict {
         update {
             $0.heads.append(head)
@@ -113,12 +115,13 @@ final class Recorder: TransferDelegate, ByteSink {
 extension CurlWorkerPool {
     /// A small pool for one test.
     static func forTest(
-        workers: Int = 2, maxTransfers: Int = 64, maxHeaderLines: Int = 1000, transfersPerWorker: Int = 8
+        workers: Int = 2, maxTransfers: Int = 64, maxHeaderLines: Int = 1000, transfersPerWorker: Int = 8,
+        maxBytesPerSecond: Int64? = nil
     ) -> CurlWorkerPool {
         CurlWorkerPool(
             settings: CurlPoolSettings(
                 workers: workers, maxTransfers: maxTransfers, maxHeaderLines: maxHeaderLines,
-                transfersPerWorker: transfersPerWorker),
+                transfersPerWorker: transfersPerWorker, maxBytesPerSecond: maxBytesPerSecond),
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
     }
 

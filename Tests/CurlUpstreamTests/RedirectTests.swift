@@ -34,6 +34,7 @@ struct RedirectTests {
         #expect(recorder.headCount == 1)
         #expect(recorder.head?.finalURL == upstream.url("/d/a?x=1"))
         #expect(recorder.head?.redirects == 1)
+        #expect(recorder.calls.count { $0 == "started" } == 1)
         #expect(upstream.requests.map(\.target) == ["/old", "/d/a?x=1"])
         #expect(Set(upstream.requests.map(\.connection)) == [0], "the redirect's connection is used again")
     }

@@ -40,7 +40,7 @@ struct TimeoutTests {
     ) async {
         let latch = LoopbackLatch()
         upstream.failNext("/a", stall.fault(latch))
-        var request = upstream.request("/a")
+        var request = upstream.request("/a", .closed(0..<20_000))
         request.timeouts = limits
         let clock = ContinuousClock()
         let recorder = Recorder()
@@ -66,6 +66,23 @@ struct TimeoutTests {
         upstream.serve("/slow", LoopbackAsset(size: 20_000, faults: [.pace(bytesPerSecond: 10_000)]))
         var request = upstream.request("/slow")
         request.timeouts = timeouts(idle: .seconds(1))
+        #expect(await pool.fetch(request).end().error == nil)
+    }
+
+    @Test func aWholeBodyMayTakeLongerThanTheTotal() async {
+        upstream.serve("/slow", LoopbackAsset(size: 20_000, faults: [.pace(bytesPerSecond: 40_000)]))
+        var request = upstream.request("/slow")
+        request.timeouts = timeouts(idle: .seconds(1), total: .milliseconds(250))
+        #expect(await pool.fetch(request).end().error == nil)
+        request.window = .closed(0..<20_000)
+        #expect(await pool.fetch(request).failure() == .upstreamTimedOut(.total))
+    }
+
+    @Test func aWholeBodyInAnswerToAWindowIsNoWindow() async {
+        upstream.serve(
+            "/slow", LoopbackAsset(size: 20_000, acceptsRanges: false, faults: [.pace(bytesPerSecond: 40_000)]))
+        var request = upstream.request("/slow", .closed(0..<20_000))
+        request.timeouts = timeouts(total: .milliseconds(250))
         #expect(await pool.fetch(request).end().error == nil)
     }
 
@@ -127,7 +144,7 @@ struct TransferTimersTests {
         var meter = RateMeter(bytesPerSecond: 1000)
         #expect([500, 1, 1].map { meter.took($0, at: begun) } == [500, 501, 502].map { begun + .milliseconds($0) })
         #expect([1, 1].map { meter.took($0, at: begun + .seconds(9)) } == [nil, begun + .milliseconds(9002)])
-        meter.bytesPerSecond = nil
+        _ = meter.change(to: nil, at: begun)
         #expect([1 << 20].map { meter.took($0, at: begun + .seconds(10)) } == [nil])
     }
 

@@ -6,9 +6,11 @@ struct TransferQueueTests {
 
     private func entry(
         _ ticket: UInt64, _ priority: TransferPriority = .live, origin: String = "a", limit: Int = 100,
-        notBefore: ContinuousClock.Instant? = nil
+        patience: Duration = .zero, notBefore: ContinuousClock.Instant? = nil
     ) -> TransferQueue.Entry {
-        .init(ticket: ticket, origin: origin, originLimit: limit, priority: priority, notBefore: notBefore)
+        .init(
+            ticket: ticket, origin: origin, originLimit: limit, priority: priority, queued: now, patience: patience,
+            notBefore: notBefore)
     }
 
     /// A queue behind a reference, because an expectation cannot change a value.
@@ -20,12 +22,15 @@ struct TransferQueueTests {
 
         subscript<Value>(dynamicMember path: KeyPath<TransferQueue, Value>) -> Value { queue[keyPath: path] }
         func add(_ entry: TransferQueue.Entry) { queue.add(entry) }
-        func promote(_ ticket: UInt64, to priority: TransferPriority) { queue.promote(ticket, to: priority) }
+        func promote(_ ticket: UInt64, to priority: TransferPriority, at now: ContinuousClock.Instant) {
+            queue.promote(ticket, to: priority, at: now)
+        }
         func remove(_ ticket: UInt64) -> Bool { queue.remove(ticket) }
         func removeAll() -> [UInt64] { queue.removeAll() }
         func admit(at now: ContinuousClock.Instant) -> [UInt64] { queue.admit(at: now) }
+        func paused(_ ticket: UInt64) { queue.paused(ticket) }
+        func resumes(_ ticket: UInt64, at now: ContinuousClock.Instant) { queue.resumes(ticket, at: now) }
         func finished(_ ticket: UInt64) { queue.finished(ticket) }
-        func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? { queue.nextDue(after: now) }
     }
 
     private func queue(_ limit: Int, _ entries: TransferQueue.Entry...) -> Box {
@@ -85,18 +90,18 @@ struct TransferQueueTests {
         let later = now + .seconds(1)
         let queue = queue(1, entry(1, notBefore: later), entry(2))
         #expect(queue.admit(at: now) == [2])
-        #expect(queue.nextDue(after: now) == later)
+        #expect(queue.nextDue == later)
         queue.finished(2)
         #expect(queue.admit(at: now + .milliseconds(999)) == [])
         #expect(queue.admit(at: later) == [1])
-        #expect(queue.nextDue(after: later) == nil)
+        #expect(queue.nextDue == nil)
     }
 
     @Test func aPromotedTransferJoinsTheUrgentOnes() {
         let queue = queue(1, entry(1), entry(2, .readAhead), entry(3, .prefetch))
         #expect(queue.admit(at: now) == [1])
-        queue.promote(3, to: .live)
-        queue.promote(2, to: .prefetch)
+        queue.promote(3, to: .live, at: now)
+        queue.promote(2, to: .prefetch, at: now)
         queue.finished(1)
         #expect(queue.admit(at: now) == [3])
         queue.finished(3)
@@ -106,7 +111,7 @@ struct TransferQueueTests {
     @Test func aRunningTransferThatIsPromotedGivesItsPrefetchPlaceBack() {
         let queue = queue(4, entry(1, .prefetch), entry(2, .prefetch), entry(3, .prefetch), entry(4, .prefetch))
         _ = queue.admit(at: now)
-        queue.promote(1, to: .live)
+        queue.promote(1, to: .live, at: now)
         #expect(queue.admit(at: now) == [4])
         for ticket in 1...4 { queue.finished(UInt64(ticket)) }
         #expect(queue.activeByOrigin == [:])
@@ -123,40 +128,87 @@ struct TransferQueueTests {
         #expect(queue.queuedCount == 0)
     }
 
-    @Test func limitsHoldWhateverHappens() {
-        let seed = UInt64.random(in: 0...UInt64.max)
-        var random = Generator(state: seed)
-        var queue = TransferQueue(limit: 5)
-        var active: [UInt64: String] = [:]
-        var ended: Set<UInt64> = []
-        for ticket in 1...2000 as ClosedRange<UInt64> {
-            let origin = ["a", "b", "c"].randomElement(using: &random) ?? "a"
-            let priority = TransferPriority.allCases.randomElement(using: &random) ?? .live
-            queue.add(entry(ticket, priority, origin: origin, limit: 3))
-            if Bool.random(using: &random) { queue.promote(UInt64.random(in: 1...ticket, using: &random), to: .live) }
-            if let done = active.keys.sorted().randomElement(using: &random), Bool.random(using: &random) {
-                queue.finished(done)
-                active[done] = nil
-                ended.insert(done)
-            }
-            let before = queue.queuedByOrigin
-            for admitted in queue.admit(at: now) {
-                #expect(active[admitted] == nil && !ended.contains(admitted), "seed \(seed)")
-                active[admitted] = ""
-            }
-            #expect(active.count <= 5, "seed \(seed)")
-            #expect(queue.activeCount == active.count, "seed \(seed)")
-            #expect(queue.activeByOrigin.values.allSatisfy { $0 <= 3 }, "seed \(seed)")
-            #expect(before.values.reduce(0, +) >= queue.queuedCount, "seed \(seed)")
-        }
+    @Test func theEarliestDeadlineGoesFirstWithinAClass() {
+        let queue = queue(
+            8, entry(1, patience: .seconds(3)), entry(2, patience: .seconds(1)), entry(3, patience: .seconds(1)),
+            entry(4, .readAhead), entry(5, origin: "b", patience: .seconds(2)))
+        #expect(queue.admit(at: now) == [2, 3, 5, 1, 4])
     }
 
-    private struct Generator: RandomNumberGenerator {
-        var state: UInt64
-        mutating func next() -> UInt64 {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return state ^ (state >> 29)
-        }
+    @Test func aPromotedTransferIsNeededAtOnce() {
+        let queue = queue(
+            1, entry(1, patience: .seconds(2)), entry(2, .prefetch, patience: .seconds(60)), entry(3, .readAhead))
+        queue.promote(2, to: .live, at: now + .seconds(1))
+        #expect(queue.admit(at: now) == [2])
+    }
+
+    @Test func prefetchThatHasWaitedLongGoesAmongTheLiveReads() {
+        let aged = now + TransferQueue.agingLimit
+        let queue = queue(1, entry(1, .prefetch), entry(2, .readAhead), entry(3, patience: .seconds(60)))
+        #expect(queue.admit(at: aged - .nanoseconds(1)) == [3])
+        queue.add(entry(4, patience: .seconds(60)))
+        queue.finished(3)
+        #expect(queue.admit(at: aged) == [1])
+        queue.finished(1)
+        #expect(queue.admit(at: aged) == [4])
+    }
+
+    @Test func agedPrefetchStillLeavesRoomForLiveReads() {
+        let queue = queue(4, entry(1, .prefetch), entry(2, .prefetch), entry(3, .prefetch), entry(4, .prefetch))
+        let aged = now + TransferQueue.agingLimit
+        #expect(queue.admit(at: aged) == [1, 2, 3])
+        queue.add(entry(5))
+        #expect(queue.admit(at: aged) == [5])
+    }
+
+    @Test func whatWasDelayedAgesFromTheMomentItCouldHaveStarted() {
+        let due = now + .seconds(60)
+        let queue = queue(1, entry(1), entry(2, .prefetch, notBefore: due), entry(3, patience: .seconds(300)))
+        #expect(queue.admit(at: due) == [1])
+        queue.finished(1)
+        #expect(queue.admit(at: due + .seconds(29)) == [3])
+        queue.add(entry(4, patience: .seconds(300)))
+        queue.finished(3)
+        #expect(queue.admit(at: due + .seconds(30)) == [2])
+    }
+
+    @Test func aPausedTransferGivesItsPlaceBackAndGoesOnBeforeNewOnesOfItsClass() {
+        let queue = queue(1, entry(1, .readAhead), entry(2, .readAhead), entry(3, .readAhead))
+        #expect(queue.admit(at: now) == [1])
+        queue.paused(1)
+        #expect(queue.activeByOrigin == [:])
+        #expect(queue.pausedCount == 1)
+        #expect(queue.admit(at: now) == [2])
+        queue.resumes(1, at: now + .seconds(1))
+        #expect(queue.queuedByOrigin == ["a": 2])
+        #expect(queue.admit(at: now) == [])
+        queue.add(entry(4))
+        queue.finished(2)
+        #expect(queue.admit(at: now) == [4], "a more urgent class goes first all the same")
+        queue.finished(4)
+        #expect(queue.admit(at: now) == [1])
+        #expect(queue.pausedCount == 0)
+    }
+
+    @Test func whatWaitsToGoOnMayBePausedAgain() {
+        let queue = queue(1, entry(1), entry(2))
+        _ = queue.admit(at: now)
+        queue.paused(1)
+        _ = queue.admit(at: now)
+        queue.resumes(1, at: now)
+        #expect(!queue.remove(1), "it began, and is not the queue's to end")
+        queue.paused(1)
+        queue.finished(2)
+        #expect(queue.admit(at: now) == [])
+        queue.finished(1)
+        #expect(queue.pausedCount == 0 && queue.queuedCount == 0 && queue.activeCount == 0)
+    }
+
+    @Test func anOriginIsHeldToTheLimitItWasLastGiven() {
+        let queue = queue(8, entry(1, limit: 1), entry(2, limit: 1))
+        #expect(queue.admit(at: now) == [1])
+        queue.add(entry(3, limit: 3))
+        #expect(queue.admit(at: now) == [2, 3])
     }
 }
 

@@ -1,0 +1,83 @@
+/// A binary heap that knows where each member stands: the least is at hand, and any can be moved or taken out, each in
+/// logarithmic time.
+package struct IndexedHeap<ID: Hashable & Sendable, Rank: Comparable & Sendable>: Sendable {
+    /// A member and what it is ordered by.
+    package struct Member: Sendable {
+        package let id: ID
+        package let rank: Rank
+    }
+
+    private var members: [Member] = []
+    private var places: [ID: Int] = [:]
+
+    package init() {}
+
+    package var isEmpty: Bool { members.isEmpty }
+
+    package var count: Int { members.count }
+
+    /// The member with the least rank.
+    package var first: Member? { members.first }
+
+    package func rank(of id: ID) -> Rank? { places[id].map { members[$0].rank } }
+
+    /// Puts `id` in with `rank`, or moves it there.
+    package mutating func set(_ id: ID, to rank: Rank) {
+        let member = Member(id: id, rank: rank)
+        if let place = places[id] {
+            members[place] = member
+            settle(place)
+        } else {
+            members.append(member)
+            places[id] = members.count - 1
+            settle(members.count - 1)
+        }
+    }
+
+    /// Takes `id` out; answers the rank it had, nil where it was not in.
+    @discardableResult
+    package mutating func remove(_ id: ID) -> Rank? {
+        guard let place = places.removeValue(forKey: id) else { return nil }
+        let rank = members[place].rank
+        let last = members.removeLast()
+        if place < members.count {
+            members[place] = last
+            places[last.id] = place
+            settle(place)
+        }
+        return rank
+    }
+
+    /// Takes the member with the least rank out.
+    package mutating func popFirst() -> Member? {
+        guard let first = members.first else { return nil }
+        remove(first.id)
+        return first
+    }
+
+    /// Moves the member at `place` up or down to where it belongs.
+    private mutating func settle(_ place: Int) {
+        var place = place
+        while place > 0, members[place].rank < members[(place - 1) / 2].rank {
+            swap(place, (place - 1) / 2)
+            place = (place - 1) / 2
+        }
+        while let child = lesserChild(of: place), members[child].rank < members[place].rank {
+            swap(place, child)
+            place = child
+        }
+    }
+
+    private func lesserChild(of place: Int) -> Int? {
+        let left = 2 * place + 1
+        guard left < members.count else { return nil }
+        let right = left + 1
+        return right < members.count && members[right].rank < members[left].rank ? right : left
+    }
+
+    private mutating func swap(_ one: Int, _ other: Int) {
+        members.swapAt(one, other)
+        places[members[one].id] = one
+        places[members[other].id] = other
+    }
+}

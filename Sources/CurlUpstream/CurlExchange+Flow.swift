@@ -1,0 +1,91 @@
+import CCurl
+import CacheCore
+
+/// What lets bytes in and keeps them out: the rate, and pauses.
+extension CurlExchange {
+    /// Where a pause stands.
+    enum Hold {
+        case none
+        case paused
+        /// To go on, as soon as there is a place for it.
+        case awaitingPlace
+    }
+
+    /// Something happened to it: the worker looks at it before the turn is over.
+    func touch() {
+        guard !isTouched else { return }
+        isTouched = true
+        notes.note(self)
+    }
+
+    /// Whether the present response can be paused: what HTTP/2 has in flight would lie in memory meanwhile.
+    var canPause: Bool {
+        guard case .stored = body, hold == .none else { return false }
+        return !isHTTP2
+    }
+
+    /// Takes nothing more in; false where the sink failed and the transfer is to be ended.
+    func pause(at now: ContinuousClock.Instant) -> Bool {
+        guard flush() else { return false }
+        hold = .paused
+        timers.pause(at: now)
+        setValve(at: now)
+        return true
+    }
+
+    /// Takes bytes in again; the code says whether libcurl could hand over what it had kept.
+    func goOn(at now: ContinuousClock.Instant) -> CURLcode {
+        hold = .none
+        timers.goOn(at: now)
+        return setValve(at: now)
+    }
+
+    /// Lets bytes in where neither a rest nor a pause keeps them out, and else keeps them out.
+    @discardableResult
+    func setValve(at now: ContinuousClock.Instant) -> CURLcode {
+        touch()
+        if let until = rest, until <= now { rest = nil }
+        let isToBeShut = rest != nil || hold != .none
+        guard isToBeShut != isShut else { return CURLE_OK }
+        // Before the call: it may hand over bytes, and those may shut it again.
+        isShut = isToBeShut
+        return curl_easy_pause(easy, isToBeShut ? CURLPAUSE_RECV : CURLPAUSE_CONT)
+    }
+
+    func setRate(_ bytesPerSecond: Int64?, at now: ContinuousClock.Instant) {
+        let until = meter.change(to: bytesPerSecond, at: now) ?? now
+        guard rest != nil else { return }
+        rest = until
+        timers.arrived(at: until)
+        touch()
+    }
+
+    /// Rests after `bytes` for as long as the rate asks for.
+    func throttle(_ bytes: Int, _ now: ContinuousClock.Instant) {
+        guard let until = meter.took(bytes, at: now) else { return }
+        rest = until
+        timers.arrived(at: until)
+        setValve(at: now)
+    }
+
+    /// When to look at it again; nil where nothing comes due.
+    var nextDue: ContinuousClock.Instant? {
+        guard hold == .none else { return nil }
+        return [timers.next?.at, rest].compactMap(\.self).min()
+    }
+
+    var isHTTP2: Bool { collector.version.hasPrefix("2") }
+
+    /// Wants no more than `bytes` of the body, where the stream can be left without harm to its connection.
+    func shorten(to bytes: Int64) {
+        guard isHTTP2, case .stored(var writer) = body else { return }
+        if writer.shorten(to: bytes) { isCut = true }
+        body = .stored(writer)
+    }
+
+    /// Whether every wanted byte is here, and the rest is left to a connection that goes on.
+    var isCutShort: Bool {
+        guard isCut, case .stored(let writer) = body else { return false }
+        return writer.isSatisfied
+    }
+}

@@ -1,0 +1,292 @@
+import CacheCore
+import CacheTestKit
+import Synchronization
+import Testing
+
+@testable import CurlUpstream
+
+@Suite(.timeLimit(.minutes(1)))
+struct PauseTests {
+    let upstream: LoopbackUpstream
+    let latch = LoopbackLatch()
+    let asset = LoopbackAsset(size: 400_000)
+
+    init() throws {
+        upstream = try LoopbackUpstream()
+        upstream.serve("/a", asset)
+    }
+
+    /// A transfer that is paused after its first 100,000 bytes, behind which the upstream waits at the latch.
+    private func pausedTransfer(
+        _ pool: CurlWorkerPool, _ faults: [LoopbackFault] = [], _ request: UpstreamRequest? = nil,
+        into recorder: Recorder = Recorder()
+    ) async throws -> any Transfer {
+        upstream.failNext("/a", [.stall(after: 100_000, until: latch)] + faults)
+        let transfer = pool.start(request ?? upstream.request("/a"), delivering: recorder)
+        await recorder.wait { $0.progress.last == 100_000 }
+        transfer.pause()
+        #expect(try await eventually { transfer.stage == .paused })
+        return transfer
+    }
+
+    @Test func aPausedTransferTakesNothingMoreAndGoesOnWhereItStopped() async throws {
+        let (pool, recorder) = (CurlWorkerPool.forTest(workers: 1), Recorder())
+        let transfer = try await pausedTransfer(pool, into: recorder)
+        latch.release()
+        #expect(await pool.fetch(upstream.request("/a")).end().error == nil)
+        #expect(recorder.progress.last == 100_000)
+        transfer.resume()
+        #expect(await recorder.end().error == nil)
+        #expect(recorder.bytes == asset.bytes(0..<400_000))
+        #expect(upstream.requests.count == 2, "it went on, and was not begun again")
+    }
+
+    @Test func aPausedTransferHasNoPlaceAndWaitsForOneToGoOn() async throws {
+        let (pool, recorder) = (CurlWorkerPool.forTest(maxTransfers: 1), Recorder())
+        let transfer = try await pausedTransfer(pool, into: recorder)
+        #expect(pool.snapshot().paused == 1 && pool.snapshot().active == 0)
+        latch.release()
+        #expect(await pool.fetch(upstream.request("/a")).end().error == nil)
+        let other = LoopbackLatch()
+        upstream.failNext("/a", .stallBeforeHead(until: other))
+        let second = pool.fetch(upstream.request("/a"))
+        await other.reached()
+        transfer.resume()
+        #expect(try await eventually { transfer.stage == .queued })
+        other.release()
+        #expect(await second.end().error == nil)
+        #expect(await recorder.end().error == nil)
+        #expect(recorder.bytes == asset.bytes(0..<400_000))
+        #expect(pool.snapshot().paused == 0 && pool.snapshot().active == 0)
+    }
+
+    @Test func noLimitRunsOutDuringAPause() async throws {
+        let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
+        var request = upstream.request("/a", .closed(0..<400_000))
+        request.timeouts = timeouts(idle: .seconds(1), total: .seconds(2))
+        let transfer = try await pausedTransfer(pool, [], request, into: recorder)
+        var delayed = upstream.request("/a")
+        delayed.delay = .milliseconds(2200)
+        #expect(await pool.fetch(delayed).end().error == nil, "as long as it takes for every limit to run out")
+        latch.release()
+        transfer.resume()
+        #expect(await recorder.end().error == nil)
+        #expect(recorder.bytes == asset.bytes(0..<400_000))
+    }
+
+    @Test func anUpstreamThatStallsAfterAPauseIsIdle() async throws {
+        let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
+        var request = upstream.request("/a")
+        request.timeouts = timeouts(idle: .milliseconds(500))
+        let transfer = try await pausedTransfer(pool, [], request, into: recorder)
+        transfer.resume()
+        #expect(await recorder.failure() == .upstreamTimedOut(.idle))
+        #expect(recorder.bytes == asset.bytes(0..<100_000))
+        latch.release()
+    }
+
+    @Test(arguments: [LoopbackFault.cut(after: 150_000), .reset(after: 150_000)])
+    func anUpstreamThatHangsUpDuringAPauseBreaksTheTransfer(_ fault: LoopbackFault) async throws {
+        let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
+        let transfer = try await pausedTransfer(pool, [fault], into: recorder)
+        latch.release()
+        await upstream.waitForOpenConnections(atMost: 0)
+        #expect(recorder.ends.isEmpty)
+        transfer.resume()
+        let end = await recorder.end()
+        #expect(end.error?.code == .upstreamProtocol)
+        #expect((100_000...150_000).contains(end.storedBytes))
+        #expect(recorder.bytes == asset.bytes(0..<end.storedBytes))
+    }
+
+    @Test func aChunkedBodyThatIsCutDuringAPauseIsBroken() async throws {
+        upstream.serve("/a", LoopbackAsset(size: 400_000, framing: .chunked))
+        let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
+        let transfer = try await pausedTransfer(pool, [.cut(after: 150_000)], into: recorder)
+        latch.release()
+        await upstream.waitForOpenConnections(atMost: 0)
+        transfer.resume()
+        #expect(await recorder.failure() == .upstreamProtocol)
+        #expect(recorder.bytes == asset.bytes(0..<150_000))
+    }
+
+    @Test(arguments: [LoopbackAsset.Framing.length, .chunked])
+    func whatWasSentBeforeTheUpstreamHungUpIsNotLost(_ framing: LoopbackAsset.Framing) async throws {
+        upstream.serve("/a", LoopbackAsset(size: 200_000, headers: ["Connection": "close"], framing: framing))
+        let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
+        // A chunked body that is cut lacks its end.
+        let faults: [LoopbackFault] = framing == .length ? [.cut(after: 200_000)] : []
+        let transfer = try await pausedTransfer(pool, faults, into: recorder)
+        latch.release()
+        if framing == .length { await upstream.waitForOpenConnections(atMost: 0) }
+        transfer.resume()
+        #expect(await recorder.end().error == nil)
+        #expect(recorder.bytes == asset.bytes(0..<200_000))
+    }
+
+    @Test func aPauseBeforeTheHeadHoldsOnceTheBodyBegins() async throws {
+        let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
+        upstream.failNext("/a", .stallBeforeHead(until: latch))
+        let transfer = pool.start(upstream.request("/a"), delivering: recorder)
+        transfer.pause()
+        await latch.reached()
+        #expect(transfer.stage == .running)
+        latch.release()
+        #expect(try await eventually { transfer.stage == .paused })
+        #expect(recorder.ends.isEmpty)
+        transfer.resume()
+        #expect(await recorder.end().error == nil)
+        #expect(recorder.bytes == asset.bytes(0..<400_000))
+    }
+
+    @Test func aPauseBehindARedirectHolds() async throws {
+        upstream.serve("/there") { _ in .redirect(to: "/a") }
+        let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
+        var request = upstream.request("/there")
+        request.mayBePaused = true
+        let transfer = try await pausedTransfer(pool, [], request, into: recorder)
+        latch.release()
+        transfer.resume()
+        #expect(await recorder.end().error == nil)
+        #expect(recorder.bytes == asset.bytes(0..<400_000))
+    }
+
+    @Test func aPausedTransferCanBeCancelled() async throws {
+        let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
+        let transfer = try await pausedTransfer(pool, into: recorder)
+        transfer.cancel()
+        let end = await recorder.end()
+        #expect(end.error?.code == .cancelled)
+        #expect(end.storedBytes == 100_000)
+        latch.release()
+        await upstream.waitForOpenConnections(atMost: 0)
+        #expect(try await eventually { pool.snapshot().paused == 0 })
+    }
+
+    @Test func shuttingDownEndsAPausedTransfer() async throws {
+        let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
+        _ = try await pausedTransfer(pool, into: recorder)
+        pool.shutdown()
+        #expect(recorder.ends.map(\.error?.code) == [.shuttingDown])
+        latch.release()
+    }
+
+    @Test func aRateStillHoldsAfterAPause() async throws {
+        let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
+        var request = upstream.request("/a", .closed(0..<300_000))
+        request.bytesPerSecond = 400_000
+        let taken = try await ContinuousClock().measure {
+            let transfer = pool.start(request, delivering: recorder)
+            for step in 1...4 as ClosedRange<Int64> {
+                await recorder.wait { ($0.progress.last ?? 0) >= step * 40_000 }
+                transfer.pause()
+                let isPaused = try await eventually { transfer.stage == .paused }
+                #expect(isPaused)
+                transfer.resume()
+            }
+            #expect(await recorder.end().error == nil)
+        }
+        #expect(recorder.bytes == asset.bytes(0..<300_000))
+        #expect(taken >= .milliseconds(600), "300 kB at 400 kB/s, but for the last step")
+    }
+
+    @Test func everyTransferEndsOnceWhateverIsWishedOfIt() async throws {
+        let seed = UInt64.random(in: 0...UInt64.max)
+        let dice = Mutex(seed)
+        func roll(_ bound: UInt64) -> UInt64 {
+            dice.withLock { state in
+                state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+                return (state >> 33) % bound
+            }
+        }
+        let pool = CurlWorkerPool.forTest(maxTransfers: 5)
+        let running = (0..<60).map { number in
+            let recorder = Recorder()
+            var request = upstream.request("/a")
+            request.priority = TransferPriority.allCases[number % 3]
+            if number % 5 == 0 { request.bytesPerSecond = 4_000_000 }
+            return (recorder, pool.start(request, delivering: recorder))
+        }
+        for _ in 0..<2000 {
+            let transfer = running[Int(roll(60))].1
+            switch roll(400) {
+            case 0: transfer.cancel()
+            case 1...190: transfer.pause()
+            default: transfer.resume()
+            }
+            await Task.yield()
+        }
+        for (_, transfer) in running { transfer.resume() }
+        for (recorder, _) in running {
+            let end = await recorder.end()
+            #expect(end.error == nil || end.error?.code == .cancelled, "seed \(seed)")
+            #expect(recorder.bytes == asset.bytes(0..<end.storedBytes), "seed \(seed)")
+            #expect(end.error != nil || end.storedBytes == 400_000, "seed \(seed)")
+        }
+        pool.shutdown()
+        #expect(running.allSatisfy { $0.0.ends.count == 1 }, "seed \(seed)")
+        let rest = pool.snapshot()
+        #expect(rest.active == 0 && rest.queued == 0 && rest.paused == 0, "seed \(seed)")
+        #expect(rest.workers.allSatisfy { $0.active == 0 }, "seed \(seed)")
+    }
+}
+
+struct PausedTimersTests {
+    let begun = ContinuousClock.now
+
+    @Test func nothingRunsOutDuringAPauseAndItCountsAgainstNoLimit() {
+        var timers = TransferTimers(timeouts(idle: .seconds(3), total: .seconds(10)), begun: begun)
+        timers.responded(at: begun + .seconds(1))
+        timers.pause(at: begun + .seconds(2))
+        #expect(timers.next == nil)
+        timers.goOn(at: begun + .seconds(100))
+        #expect(timers.expired(at: begun + .milliseconds(102_999)) == nil)
+        #expect(timers.expired(at: begun + .seconds(103)) == .idle, "the idle limit runs anew")
+        timers.arrived(at: begun + .seconds(106))
+        #expect(timers.expired(at: begun + .milliseconds(107_999)) == nil)
+        #expect(timers.expired(at: begun + .seconds(108)) == .total, "8 s were left of the total")
+    }
+
+    @Test func aRestThatOutlastsAPauseStillHoldsTheIdleLimitBack() {
+        var timers = TransferTimers(timeouts(idle: .seconds(3)), begun: begun)
+        timers.responded(at: begun)
+        timers.arrived(at: begun + .seconds(20))
+        timers.pause(at: begun + .seconds(1))
+        timers.goOn(at: begun + .seconds(2))
+        #expect(timers.next?.at == begun + .seconds(23))
+    }
+}
+
+struct BodyWriterTests {
+    private final class Sink: ByteSink {
+        let bytes = Mutex([UInt8]())
+        func write(_ bytes: UnsafeRawBufferPointer) { self.bytes.withLock { $0 += bytes } }
+    }
+
+    private let sink = Sink()
+
+    private func take(_ count: Int, _ writer: inout BodyWriter) throws -> Int {
+        try Array(repeating: UInt8(7), count: count).withUnsafeBytes { try writer.take($0) }
+    }
+
+    @Test func aShortenedWriterTakesNoMoreThanIsWantedStill() throws {
+        var writer = BodyWriter(into: sink, limit: 1000, pool: BufferPool(bytes: 64))
+        _ = try take(300, &writer)
+        let isShortened = writer.shorten(to: 400)
+        #expect(isShortened)
+        let taken = try take(300, &writer)
+        #expect(taken == 100)
+        try writer.flush()
+        #expect(writer.stored == 400 && writer.isSatisfied)
+        #expect(sink.bytes.withLock { $0.count } == 400)
+    }
+
+    @Test func aWriterThatHoldsMoreIsNotShortenedNorEverLengthened() throws {
+        var writer = BodyWriter(into: sink, limit: 1000, pool: BufferPool(bytes: 64))
+        _ = try take(300, &writer)
+        #expect([299, 1000, 5000].map { writer.shorten(to: $0) } == [false, false, false])
+        #expect([300].map { writer.shorten(to: $0) } == [true])
+        try writer.flush()
+        #expect(writer.isSatisfied)
+    }
+}

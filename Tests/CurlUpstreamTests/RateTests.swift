@@ -1,0 +1,136 @@
+import CacheCore
+import CacheTestKit
+import Testing
+
+@testable import CurlUpstream
+
+@Suite(.timeLimit(.minutes(1)))
+struct RateTests {
+    let upstream: LoopbackUpstream
+    let begun = ContinuousClock.now
+
+    init() throws {
+        upstream = try LoopbackUpstream()
+        upstream.serve("/a", LoopbackAsset(size: 100_000))
+    }
+
+    @Test func allTransfersTogetherKeepToTheLimitOnAll() async {
+        let pool = CurlWorkerPool.forTest(maxBytesPerSecond: 400_000)
+        let taken = await ContinuousClock().measure {
+            let recorders = (0..<3).map { number in
+                var request = upstream.request("/a")
+                request.originName = "\(number)"
+                return pool.fetch(request)
+            }
+            for recorder in recorders { #expect(await recorder.end().error == nil) }
+        }
+        #expect(taken >= .milliseconds(500), "300 kB at 400 kB/s, but for the last steps")
+    }
+
+    @Test func aPausedTransferHasNoShare() async throws {
+        let pool = CurlWorkerPool.forTest(maxBytesPerSecond: 1_000_000)
+        let latch = LoopbackLatch()
+        upstream.failNext("/a", .stall(after: 10_000, until: latch))
+        let recorder = Recorder()
+        let transfer = pool.start(upstream.request("/a"), delivering: recorder)
+        await recorder.wait { $0.progress.last == 10_000 }
+        #expect(pool.rate(of: transfer) == 1_000_000)
+        let second = Recorder()
+        upstream.failNext("/a", .stallBeforeHead(until: latch))
+        let other = pool.start(upstream.request("/a"), delivering: second)
+        #expect(pool.rate(of: other) == 500_000)
+        transfer.pause()
+        #expect(try await eventually { transfer.stage == .paused })
+        #expect(pool.rate(of: other) == 1_000_000)
+        latch.release()
+        #expect(await second.end().error == nil)
+        transfer.resume()
+        #expect(await recorder.end().error == nil)
+    }
+
+    @Test func aTransferHasTheLeastOfItsOwnRateAndItsShares() async {
+        let pool = CurlWorkerPool.forTest(maxBytesPerSecond: 900_000)
+        let latch = LoopbackLatch()
+        upstream.serve("/stuck", LoopbackAsset(size: 1000, faults: [.stallBeforeHead(until: latch)]))
+        func start(_ origin: String, own: Int64?, ofOrigin: Int64?) -> (any Transfer, Recorder) {
+            var request = upstream.request("/stuck")
+            (request.originName, request.bytesPerSecond, request.originBytesPerSecond) = (origin, own, ofOrigin)
+            let recorder = Recorder()
+            return (pool.start(request, delivering: recorder), recorder)
+        }
+        let transfers = [
+            start("a", own: nil, ofOrigin: 500_000), start("a", own: 100_000, ofOrigin: 500_000),
+            start("b", own: nil, ofOrigin: nil),
+        ]
+        #expect(transfers.map { pool.rate(of: $0.0) } == [250_000, 100_000, 300_000])
+        latch.release()
+        for (_, recorder) in transfers { #expect(await recorder.end().error == nil) }
+    }
+
+    @Test func aRateThatChangesStretchesTheRest() {
+        var meter = RateMeter(bytesPerSecond: 1000)
+        #expect([500].map { meter.took($0, at: begun) } == [begun + .milliseconds(500)])
+        let half = begun + .milliseconds(250)
+        #expect([500].map { meter.change(to: $0, at: half) } == [begun + .milliseconds(750)])
+        #expect([5000].map { meter.change(to: $0, at: half) } == [begun + .milliseconds(300)])
+        #expect([Int64?.none].map { meter.change(to: $0, at: half) } == [nil])
+        #expect([1 << 20].map { meter.took($0, at: half) } == [nil])
+    }
+
+    @Test func manyChangesOfTheShareAreOneLetter() throws {
+        let mailbox = try #require(CurlMailbox())
+        for _ in 0..<500 { #expect(mailbox.post(.ratesChanged)) }
+        #expect(mailbox.collect().count == 1)
+        #expect(mailbox.post(.ratesChanged))
+        #expect(mailbox.collect().count == 1)
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct ReuseTests {
+    @Test func manyShortWindowsOfOneHostUseItsConnectionsAgain() async throws {
+        let upstream = try LoopbackUpstream()
+        upstream.serve("/a", LoopbackAsset(size: 1_000_000))
+        let pool = CurlWorkerPool.forTest(maxTransfers: 200)
+        await withTaskGroup { group in
+            for player in 0..<50 {
+                group.addTask {
+                    for number in 0..<40 {
+                        let offset = Int64((player * 40 + number) % 60) * 16_384
+                        var request = upstream.request("/a", .closed(ByteRange(offset: offset, length: 16_384)))
+                        request.maxTransfers = 200
+                        #expect(await pool.fetch(request, into: .limited(16_384)).end().error == nil)
+                    }
+                }
+            }
+        }
+        let workers = pool.snapshot().workers
+        let opened = workers.reduce(0) { $0 + $1.openedConnections }
+        let reused = workers.reduce(0) { $0 + $1.reusedConnections }
+        #expect(opened + reused == 2000)
+        #expect(opened <= 100, "at least 95 % of the requests found a connection")
+    }
+
+    @Test func aBodyThatEndsWhereTheSinkHasEnoughKeepsItsConnection() async throws {
+        let upstream = try LoopbackUpstream()
+        upstream.serve("/a", LoopbackAsset(size: 50_000))
+        upstream.serve("/chunked", LoopbackAsset(size: 50_000, framing: .chunked))
+        let pool = CurlWorkerPool.forTest(workers: 1)
+        for path in ["/a", "/chunked", "/a"] {
+            #expect(await pool.fetch(upstream.request(path), into: .limited(50_000)).end().error == nil)
+        }
+        #expect(upstream.connectionCount == 1)
+    }
+
+    @Test func asManyConnectionsAreKeptAsWereOfUseLately() {
+        let begun = ContinuousClock.now
+        var keep = ConnectionKeep(most: 256, at: begun)
+        #expect([1, 60, 51].map { keep.change(running: $0, at: begun) } == [64, 75, nil])
+        #expect([200, 400].map { keep.change(running: $0, at: begun + .seconds(1)) } == [250, 256])
+        #expect([100].map { keep.change(running: $0, at: begun + .seconds(60)) } == [nil])
+        #expect([10].map { keep.change(running: $0, at: begun + .seconds(120)) } == [125])
+        #expect([10].map { keep.change(running: $0, at: begun + .seconds(180)) } == [64])
+        #expect([80, 1].map { keep.change(running: $0, at: begun + .seconds(181)) } == [100, nil])
+        #expect([1].map { keep.change(running: $0, at: begun + .seconds(900)) } == [64], "whatever was, is long ago")
+    }
+}

@@ -1,0 +1,184 @@
+import CacheCore
+import Testing
+
+/// The queue against the same rules said plainly: walk over everything, take the best.
+struct TransferQueueModelTests {
+    private struct Model {
+        struct Member {
+            var entry: TransferQueue.Entry
+            var deadline: ContinuousClock.Instant
+            var ready: ContinuousClock.Instant
+            var isNew = true
+        }
+
+        let limit: Int
+        var waiting: [UInt64: Member] = [:]
+        var active: [UInt64: Member] = [:]
+        var paused: [UInt64: Member] = [:]
+
+        func share(_ limit: Int) -> Int { limit == 1 ? 1 : limit - max(1, limit / 4) }
+
+        func hasPlace(_ member: Member) -> Bool {
+            let sameOrigin = active.values.filter { $0.entry.origin == member.entry.origin }
+            guard active.count < limit, sameOrigin.count < member.entry.originLimit else { return false }
+            guard member.entry.priority == .prefetch else { return true }
+            return active.values.count { $0.entry.priority == .prefetch } < share(limit)
+                && sameOrigin.count { $0.entry.priority == .prefetch } < share(member.entry.originLimit)
+        }
+
+        mutating func admit(at now: ContinuousClock.Instant) -> [UInt64] {
+            var admitted: [UInt64] = []
+            while let best = waiting.values.filter({ $0.ready <= now && hasPlace($0) }).min(by: {
+                rank($0, now) < rank($1, now)
+            }) {
+                let ticket = best.entry.ticket
+                waiting[ticket] = nil
+                active[ticket] = best
+                active[ticket]?.isNew = false
+                admitted.append(ticket)
+            }
+            return admitted
+        }
+
+        typealias Rank = (Int, Int, ContinuousClock.Instant, UInt64)
+
+        func rank(_ member: Member, _ now: ContinuousClock.Instant) -> Rank {
+            let isOld = member.entry.priority == .prefetch && member.ready + TransferQueue.agingLimit <= now
+            let line = isOld ? 0 : member.entry.priority.rawValue
+            let deadline = isOld ? member.ready + TransferQueue.agingLimit : member.deadline
+            return (line, member.isNew ? 1 : 0, deadline, member.entry.ticket)
+        }
+    }
+
+    @Test(arguments: 0..<20)
+    func theQueueAdmitsWhatAWalkOverEverythingWould(_ round: Int) {
+        let seed = UInt64.random(in: 0...UInt64.max)
+        var random = Generator(state: seed)
+        var queue = TransferQueue(limit: 6)
+        var model = Model(limit: 6)
+        var now = ContinuousClock.now
+        for ticket in 1...600 as ClosedRange<UInt64> {
+            now += .milliseconds(Int.random(in: 0...2000, using: &random))
+            let entry = entry(ticket, at: now, &random)
+            queue.add(entry)
+            model.waiting[ticket] = Model.Member(
+                entry: entry, deadline: entry.queued + entry.patience, ready: max(now, entry.notBefore ?? now))
+            change(&queue, &model, at: now, upTo: ticket, &random)
+            let expected = model.admit(at: now)
+            #expect(queue.admit(at: now) == expected, "seed \(seed), step \(ticket)")
+            #expect(queue.activeCount == model.active.count, "seed \(seed)")
+            #expect(queue.queuedCount == model.waiting.count, "seed \(seed)")
+            #expect(queue.pausedCount == model.paused.count, "seed \(seed)")
+            #expect(queue.queuedByOrigin.values.reduce(0, +) == model.waiting.count, "seed \(seed)")
+        }
+    }
+
+    @Test func fiveThousandThatWaitAllGetTheirTurn() {
+        let now = ContinuousClock.now
+        var queue = TransferQueue(limit: 64)
+        for ticket in 1...5000 as ClosedRange<UInt64> {
+            queue.add(
+                .init(
+                    ticket: ticket, origin: "\(ticket % 40)", originLimit: 4, priority: .live, queued: now,
+                    patience: .milliseconds(Int64(5000 - ticket))))
+        }
+        var order: [UInt64] = []
+        while case let admitted = queue.admit(at: now), !admitted.isEmpty {
+            #expect(queue.activeCount <= 64)
+            order += admitted
+            for ticket in admitted { queue.finished(ticket) }
+        }
+        #expect(order == Array((1...5000).reversed()))
+        #expect(queue.activeByOrigin == [:] && queue.queuedByOrigin == [:])
+    }
+
+    private func entry(
+        _ ticket: UInt64, at now: ContinuousClock.Instant, _ random: inout Generator
+    ) -> TransferQueue.Entry {
+        let isDelayed = Int.random(in: 0..<5, using: &random) == 0
+        let delay = Duration.milliseconds(Int.random(in: 1...9000, using: &random))
+        return .init(
+            ticket: ticket, origin: ["a", "b", "c"].randomElement(using: &random) ?? "a", originLimit: 3,
+            priority: TransferPriority.allCases.randomElement(using: &random) ?? .live, queued: now,
+            patience: .seconds(Int.random(in: 0...8, using: &random)), notBefore: isDelayed ? now + delay : nil)
+    }
+
+    /// One thing happens to each, the same to both.
+    private func change(
+        _ queue: inout TransferQueue, _ model: inout Model, at now: ContinuousClock.Instant, upTo last: UInt64,
+        _ random: inout Generator
+    ) {
+        for _ in 0..<2 {
+            let ticket = UInt64.random(in: 1...last, using: &random)
+            switch Int.random(in: 0..<5, using: &random) {
+            case 0:
+                queue.promote(ticket, to: .live, at: now)
+                for members in [\Model.waiting, \Model.active, \Model.paused] {
+                    guard let member = model[keyPath: members][ticket], member.entry.priority > .live else { continue }
+                    let isOld = member.entry.priority == .prefetch && member.ready + TransferQueue.agingLimit <= now
+                    let deadline = isOld ? member.ready + TransferQueue.agingLimit : member.deadline
+                    model[keyPath: members][ticket]?.entry.priority = .live
+                    model[keyPath: members][ticket]?.deadline = min(deadline, now)
+                }
+            case 1:
+                let isTaken = queue.remove(ticket)
+                #expect(isTaken == (model.waiting[ticket]?.isNew == true))
+                if isTaken { model.waiting[ticket] = nil }
+            case 2:
+                queue.paused(ticket)
+                if let member = model.active[ticket] ?? model.waiting[ticket], !member.isNew {
+                    (model.active[ticket], model.waiting[ticket]) = (nil, nil)
+                    model.paused[ticket] = member
+                }
+            case 3:
+                let ticket = model.paused.keys.sorted().randomElement(using: &random) ?? ticket
+                queue.resumes(ticket, at: now)
+                guard var member = model.paused.removeValue(forKey: ticket) else { continue }
+                member.deadline = now + member.entry.patience
+                member.ready = now
+                model.waiting[ticket] = member
+            default:
+                let ticket = model.active.keys.sorted().randomElement(using: &random) ?? ticket
+                queue.finished(ticket)
+                (model.active[ticket], model.waiting[ticket], model.paused[ticket]) = (nil, nil, nil)
+            }
+        }
+    }
+
+    private struct Generator: RandomNumberGenerator {
+        var state: UInt64
+        mutating func next() -> UInt64 {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return state ^ (state >> 29)
+        }
+    }
+}
+
+struct IndexedHeapTests {
+    @Test func theLeastComesFirstWhateverIsMovedOrTakenOut() {
+        let seed = UInt64.random(in: 0...UInt64.max)
+        var state = seed
+        func random(_ bound: UInt64) -> Int {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return Int((state >> 33) % bound)
+        }
+        var heap = IndexedHeap<Int, Int>()
+        var plain: [Int: Int] = [:]
+        for _ in 0..<5000 {
+            let id = random(200)
+            if random(3) == 0 {
+                let (removed, expected) = (heap.remove(id), plain.removeValue(forKey: id))
+                #expect(removed == expected, "seed \(seed)")
+            } else {
+                let rank = random(1000)
+                heap.set(id, to: rank)
+                plain[id] = rank
+            }
+            #expect(heap.first?.rank == plain.values.min(), "seed \(seed)")
+            #expect(heap.count == plain.count && heap.rank(of: id) == plain[id], "seed \(seed)")
+        }
+        var ranks: [Int] = []
+        while let member = heap.popFirst() { ranks.append(member.rank) }
+        #expect(ranks == plain.values.sorted(), "seed \(seed)")
+    }
+}
