@@ -31,6 +31,7 @@ test: setup ## run all tests: the rules of HTTP over real sockets, then each roo
 	@command -v python3 >/dev/null || scripts/apt python3
 	swift build --build-tests
 	@Tests/Conformance/run.py --larder .build/debug/larder --jobs 8
+	@ONLY=overlap,herd,cuts scripts/fills .build/debug/larder --brief
 	swift test
 
 lint: setup ## format, import rules, sizes and compiler warnings
