@@ -13,6 +13,7 @@ import os
 import pathlib
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -47,17 +48,14 @@ def chosen(only, brief):
 def measure(scenario, program, media, brief, peer, number):
     """The figures and faults of one round."""
     figures = []
-    stage = Stage(program, media, brief, peer, number)
-    try:
-        with stage:
-            try:
-                figures = asyncio.run(asyncio.wait_for(scenario.play(stage), scenario.limit))
-            except asyncio.TimeoutError:
-                stage.faults.append(f"it was not over after {scenario.limit:.0f} s")
-            except Exception as error:  # a round that broke is a fault of its own; the others are played
-                stage.faults.append(f"{type(error).__name__}: {error}")
-    finally:
-        return [*figures, Figure("faults", len(stage.faults), most=0)], stage.faults
+    with Stage(program, media, brief, peer, number) as stage:
+        try:
+            figures = asyncio.run(asyncio.wait_for(scenario.play(stage), scenario.limit))
+        except asyncio.TimeoutError:
+            stage.faults.append(f"it was not over after {scenario.limit:.0f} s")
+        except Exception as error:  # a round that broke is a fault of its own; the others are played
+            stage.faults.append(f"{type(error).__name__}: {error}")
+    return [*figures, Figure("faults", len(stage.faults), most=0)], stage.faults
 
 
 def ceilings(media):
@@ -93,6 +91,7 @@ def version(*command):
 
 def main():
     options = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if options.list:
         for name in ORDER:
             print(f"  {name:10} {SCENARIOS[name].title}")

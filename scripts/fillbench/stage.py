@@ -26,7 +26,7 @@ class ScriptedUpstream:
     def __init__(self, root, **behaviour):
         self.process = subprocess.Popen(
             [sys.executable, "-B", "-m", "fillbench.upstream", json.dumps({"root": str(root), **behaviour})],
-            stdout=subprocess.PIPE, cwd=SCRIPTS, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=SCRIPTS, text=True,
         )  # fmt: skip
         self.port = int(self.process.stdout.readline())
 
@@ -47,6 +47,7 @@ class ScriptedUpstream:
     def stop(self):
         self.process.terminate()
         self.process.wait()
+        self.process.stdin.close()
         self.process.stdout.close()
 
 

@@ -2,7 +2,8 @@
 
     python3 -m fillbench.upstream '{"root": "/…", "roundTrip": 0.02}'
 
-Prints its port. `GET /-/log` answers what it was asked and what it sent; a request's `sent` grows while it is served.
+Prints its port, and ends when its standard input does. `GET /-/log` answers what it was asked and what it sent; a
+request's `sent` grows while it is served.
 
 - roundTrip: seconds; a new connection costs one more before its first answer, as a network's handshake does.
 - bytesPerSecond, totalBytesPerSecond: of each connection, of all together; the latter first come, first served.
@@ -76,6 +77,7 @@ class Upstream:
         listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
         listener.setblocking(False)
         print(listener.getsockname()[1], flush=True)
+        loop.add_reader(sys.stdin, lambda: os._exit(0))  # whoever started it is gone
         tasks = set()
         while True:
             peer, _ = await loop.sock_accept(listener)
