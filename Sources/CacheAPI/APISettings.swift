@@ -30,11 +30,13 @@ package struct APISettings: Sendable {
         /// How long a client that closed its sending side, and can be sent nothing yet, is taken to be there: over TCP
         /// it looks like one that has gone until something is written.
         package var halfClosedTimeout: Duration
+        /// How many are served at once; more wait to be accepted.
+        package var connections: Int
 
         package init(
             bodyBytes: Int = 1 << 20, urlBytes: Int = 8 << 10, headerBytes: Int = 32 << 10, headerFields: Int = 100,
             headerTimeout: Duration = .seconds(15), idleTimeout: Duration = .seconds(75),
-            halfClosedTimeout: Duration = .seconds(2)
+            halfClosedTimeout: Duration = .seconds(2), connections: Int = .max
         ) {
             self.bodyBytes = bodyBytes
             self.urlBytes = urlBytes
@@ -43,6 +45,7 @@ package struct APISettings: Sendable {
             self.headerTimeout = headerTimeout
             self.idleTimeout = idleTimeout
             self.halfClosedTimeout = halfClosedTimeout
+            self.connections = connections
         }
     }
 

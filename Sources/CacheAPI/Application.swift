@@ -26,7 +26,9 @@ package func makeApplication(
                 responder: responder, limits: settings.limits, certificates: shelf, wallClock: wallClock,
                 makeRequestID: { chance.identifier() }, express: settings.isExpress ? express : nil)
         },
-        configuration: ApplicationConfiguration(address: .hostname(settings.host, port: settings.port), backlog: 1024),
+        configuration: ApplicationConfiguration(
+            address: .hostname(settings.host, port: settings.port), backlog: 1024,
+            availableConnectionsDelegate: MaximumAvailableConnections(settings.limits.connections, logger: logger)),
         services: certificates.map { [$0] } ?? [],
         onServerRunning: { await onRunning($0.localAddress?.port) },
         logger: logger)
@@ -43,6 +45,7 @@ func makeRouter(
     router.mount(ContentController(cache: cache, gate: gate), gate)
     router.mount(ProbeController(cache: cache, limits: limits), gate)
     router.mount(AssetController(cache: cache, limits: limits), gate)
+    router.mount(FillController(cache: cache), gate)
     router.mount(JobController(cache: cache, limits: limits, clock: clock), gate)
     router.mount(StatsController(cache: cache, version: settings.version), gate)
     router.mount(PolicyController(cache: cache, limits: limits), gate)

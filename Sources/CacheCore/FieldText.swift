@@ -72,9 +72,11 @@ package enum FieldText {
         clampedNumber(digits).flatMap { $0 == Int64.max ? nil : $0 }
     }
 
-    static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
+    /// Whether it is one of 0–9.
+    package static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
 
-    static func isLetter(_ byte: UInt8) -> Bool { (97...122).contains(byte | 0x20) }
+    /// Whether it is one of A–Z, a–z.
+    package static func isLetter(_ byte: UInt8) -> Bool { (97...122).contains(byte | 0x20) }
 
     static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 

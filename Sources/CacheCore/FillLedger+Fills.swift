@@ -76,40 +76,44 @@ extension FillLedger {
             failures[fill.window.isEmpty || acceptsRanges == false ? nil : fill.position] = inARow
             return handOver(fill)
         }
+        let busy = readers.filter { _, reader in
+            !reader.isWaiting && reader.wanted.map { $0.overlaps(fill.remaining) } ?? false
+        }
+        for id in busy.keys { readers[id]?.setback = Setback(range: fill.remaining, code: code) }
         let ledger = self
         return tell(WaitOutcome(code)) { !ledger.isAwaited($0) }
     }
 
     /// The fill broke on what has been put right: what it was to bring is planned anew, and the failure does not count.
     package mutating func renewed(_ id: FillID) -> [Action] {
-        take(id).map { planAgain(after: $0) } ?? []
+        take(id).map { handOver($0) } ?? []
     }
 
     // MARK: Parts
 
     func fill(_ id: FillID) -> Fill? { (fills + questions).first { $0.id == id } }
 
-    /// A fill has vanished: the first of those who wait for its bytes begins the next one, and the others wait for that.
+    /// A fill has vanished: the first of those who want its bytes begins the next one, and the others have that.
     private mutating func handOver(_ fill: Fill) -> [Action] {
-        waiting(for: fill).flatMap { id -> [Action] in
+        readers(of: fill) { !$0.isTold }.flatMap { id -> [Action] in
             let actions = planOrDescribe(for: id)
-            return actions.contains(where: \.isStart) ? actions + [.tell(id, .writerVanished)] : actions
+            guard actions.contains(where: \.isStart), readers[id]?.isWaiting == true else { return actions }
+            return actions + [.tell(id, .writerVanished)]
         }
     }
 
     /// Plans for those who wait for what the fill did not bring; who does not wait will ask.
     private mutating func planAgain(after fill: Fill) -> [Action] {
-        waiting(for: fill).flatMap { planOrDescribe(for: $0) }
+        readers(of: fill, where: \.isWaiting).flatMap { planOrDescribe(for: $0) }
     }
 
-    /// Those who wait for what the fill was to bring, longest here first.
-    private func waiting(for fill: Fill) -> [ReaderID] {
+    /// Those who want something that the fill was to bring, longest here first.
+    private func readers(of fill: Fill, where concerns: (Reader) -> Bool) -> [ReaderID] {
         let concernsAll = fill.window.isEmpty || acceptsRanges == false
-        let waiting = readers.filter { _, reader in
-            guard reader.isWaiting else { return false }
-            return concernsAll || reader.wanted.map { fill.window.contains($0.lowerBound) } ?? true
+        let chosen = readers.filter { _, reader in
+            concerns(reader) && (concernsAll || reader.wanted.map { $0.overlaps(fill.window) } ?? true)
         }
-        return waiting.keys.sorted { $0.number < $1.number }
+        return chosen.keys.sorted { $0.number < $1.number }
     }
 
     private mutating func take(_ id: FillID) -> Fill? {

@@ -25,11 +25,13 @@ extension FillLedger {
     }
 
     /// How many bytes from `position` on may be fetched for the reader now, and how many it wants of what follows; nil
-    /// where it has not said what it wants.
+    /// where that cannot be said. Who has not seen the description yet will want what it opened with.
     private func room(
         for reader: Reader, from position: Int64
     ) -> (room: Int64, rest: Int64, leash: Int64)? {
-        guard reader.dismissal == nil, let wanted = reader.wanted.map(clampedToEnd) else { return nil }
+        guard reader.dismissal == nil, let wanted = (reader.wanted ?? reader.opening.wanted).map(clampedToEnd) else {
+            return nil
+        }
         let end = min(wanted.upperBound, ByteRange(offset: wanted.lowerBound, length: reader.leashBytes).upperBound)
         return (end - position, max(0, wanted.upperBound - position), reader.leashBytes)
     }
@@ -44,5 +46,16 @@ extension FillLedger {
         else { return [] }
         fills[index].window = fill.window.lowerBound..<offset
         return [.shorten(fill.id, to: offset)]
+    }
+}
+
+extension UpstreamRequest.Window {
+    /// What its reader will want, as far as that can be told.
+    fileprivate var wanted: ByteRange? {
+        switch self {
+        case .whole: 0..<Int64.max
+        case .closed(let range): range.lowerBound..<Int64.max
+        case .suffix: nil
+        }
     }
 }

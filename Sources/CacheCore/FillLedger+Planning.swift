@@ -54,11 +54,14 @@ extension FillLedger {
 
     /// The transfer that brings the reader what is missing from `frontier` on; nil where it is not time for it.
     private mutating func nextStart(for id: ReaderID, _ wanted: ByteRange, frontier: Int64) -> Action? {
-        guard frontier < wanted.upperBound, !leaving.contains(frontier..<(frontier + 1)), var reader = readers[id]
+        guard frontier < wanted.upperBound, !leaving.contains(frontier..<(frontier + 1)), var reader = readers[id],
+            reader.setback?.range.contains(frontier) != true
         else { return nil }
         let ahead = frontier - wanted.lowerBound
         // Nobody watches a prefetch: it has one window at a time.
-        let lead = reader.priority == .prefetch ? 0 : reader.readAhead.lead(roundTrip: roundTrip)
+        let lead =
+            reader.priority == .prefetch
+            ? 0 : reader.readAhead.lead(readerAt: wanted.lowerBound, roundTrip: roundTrip)
         guard ahead == 0 || ahead < lead else { return nil }
         guard acceptsRanges != false else {
             // One that has yet to come to the byte will bring it; one that is past it will not.

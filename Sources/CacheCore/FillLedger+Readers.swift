@@ -19,7 +19,10 @@ extension FillLedger {
     /// Says which bytes the reader wants next, in order; its asset must be described.
     package mutating func want(_ range: ByteRange, by id: ReaderID) -> [Action] {
         guard var reader = readers[id] else { return [] }
-        if reader.wanted?.lowerBound != range.lowerBound { reader.readAhead.sought() }
+        if reader.wanted?.lowerBound != range.lowerBound {
+            reader.readAhead.sought()
+            reader.setback = nil
+        }
         reader.wanted = range
         readers[id] = reader
         return plan(for: id) + regulate()
@@ -43,6 +46,10 @@ extension FillLedger {
             return (presence, [])
         }
         if let code = reader.dismissal { return (.over(code), []) }
+        if let setback = reader.setback, let position = reader.wanted?.lowerBound, setback.range.contains(position) {
+            readers[id]?.setback = nil
+            if fill(bringing: position) == nil { return (.over(setback.code), []) }
+        }
         readers[id]?.waitingSince = reader.waitingSince ?? now
         readers[id]?.isTold = false
         return (presence, planOrDescribe(for: id))
@@ -65,11 +72,7 @@ extension FillLedger {
     /// An administrator stops one fill; likewise for those who want what it was to bring.
     package mutating func stopFill(_ id: FillID, because code: CacheError.Code) -> [Action] {
         guard let fill = fill(id) else { return [] }
-        let isQuestion = fill.window.isEmpty
-        return dismiss(because: code) { reader in
-            guard let wanted = reader.wanted, !isQuestion else { return isQuestion }
-            return wanted.overlaps(fill.remaining)
-        } + [.cut(id)]
+        return dismiss(because: code) { $0.looksTo(fill) } + [.cut(id)]
     }
 
     private mutating func dismiss(because code: CacheError.Code, where concerns: (Reader) -> Bool) -> [Action] {
@@ -104,5 +107,13 @@ extension FillLedger {
             readers[id]?.isTold = outcome.failure != nil
         }
         return told.map { .tell($0, outcome) }
+    }
+}
+
+extension FillLedger.Reader {
+    /// Whether it waits, or will, for something that the fill has yet to bring: bytes, or what the asset is.
+    func looksTo(_ fill: FillLedger.Fill) -> Bool {
+        guard let wanted, !needsConfirmation else { return fill.wish.isDescription }
+        return !fill.window.isEmpty && wanted.overlaps(fill.remaining)
     }
 }

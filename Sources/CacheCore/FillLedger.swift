@@ -169,6 +169,11 @@ extension FillLedger {
         }
     }
 
+    struct Setback {
+        let range: ByteRange
+        let code: CacheError.Code
+    }
+
     struct Reader {
         var priority: TransferPriority
         let opening: UpstreamRequest.Window
@@ -185,6 +190,8 @@ extension FillLedger {
         var isTold = false
         /// Why nothing is fetched for it, whether it asks or not.
         var dismissal: CacheError.Code?
+        /// What was given up while it was busy with bytes before it; it is told when it comes there.
+        var setback: Setback?
         var readAhead: ReadAhead
 
         var isWaiting: Bool { waitingSince != nil }
@@ -194,4 +201,12 @@ extension FillLedger {
 extension FillLedger.Wish {
     /// The byte it begins at; nil where only the upstream can say.
     package var place: Int64? { if case .window(let range) = self { range.lowerBound } else { nil } }
+
+    /// Whether its answer's head is waited for.
+    var isDescription: Bool {
+        switch self {
+        case .opening, .confirmation: true
+        case .window, .whole: false
+        }
+    }
 }

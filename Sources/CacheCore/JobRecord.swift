@@ -30,6 +30,11 @@ package struct RecordedError: Hashable, Sendable {
     }
 
     package init(_ error: CacheError) { self.init(code: error.code.name, message: error.message) }
+
+    /// Why a job ended that another one of its queue took the place of.
+    package static func superseded(by job: String) -> RecordedError {
+        RecordedError(CacheError(.cancelled, "The job was superseded by job \(job)."))
+    }
 }
 
 /// A prefetch job as the catalog keeps it.
@@ -37,6 +42,8 @@ package struct JobRecord: Hashable, Sendable {
     package var id: String
     package var state: JobState
     package var label: String?
+    /// What a later job may supersede it by.
+    package var queue: String?
     package var priority: JobPriority
     package var maxBytesPerSecond: Int64?
     package var timeout: Duration?
@@ -48,14 +55,15 @@ package struct JobRecord: Hashable, Sendable {
     package var items: [JobItemRecord]
 
     package init(
-        id: String, state: JobState = .queued, label: String? = nil, priority: JobPriority = .normal,
-        maxBytesPerSecond: Int64? = nil, timeout: Duration? = nil, deadlineAt: Timestamp? = nil, createdAt: Timestamp,
-        startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil, error: RecordedError? = nil,
-        items: [JobItemRecord] = []
+        id: String, state: JobState = .queued, label: String? = nil, queue: String? = nil,
+        priority: JobPriority = .normal, maxBytesPerSecond: Int64? = nil, timeout: Duration? = nil,
+        deadlineAt: Timestamp? = nil, createdAt: Timestamp, startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil,
+        error: RecordedError? = nil, items: [JobItemRecord] = []
     ) {
         self.id = id
         self.state = state
         self.label = label
+        self.queue = queue
         self.priority = priority
         self.maxBytesPerSecond = maxBytesPerSecond
         self.timeout = timeout

@@ -5,6 +5,16 @@ extension OriginSettings {
     package static let maxLifetime = Duration.seconds(CacheControl.maxSeconds)
     /// The most fields that `ignoreVary` may name.
     package static let maxIgnoredFields = 32
+    /// The most that `mirrors` may name.
+    package static let maxMirrors = 8
+    /// The longest cached run that may be fetched again with the gaps beside it.
+    package static let maxGapMergeBytes: Int64 = 16 << 20
+    /// The most that may be fetched beyond what a reader asked for.
+    package static let maxSpeculativeBytes: Int64 = 1 << 30
+    /// How many failures in a row may be what opens a circuit.
+    package static let circuitFailures = 1...1000
+    /// The longest that a circuit may stay open at first.
+    package static let maxCircuitPause = Duration.seconds(3600)
 
     /// Fields an origin may not set: they belong to the transfer, or would make answers that cannot be cached.
     package static let forbiddenHeaders = [
@@ -15,7 +25,8 @@ extension OriginSettings {
 
     /// Throws `.invalidField` with the API's name of the first field that cannot be used.
     package func validate() throws(CacheError) {
-        try validateBaseURL()
+        if let fault = BaseURL.fault(in: baseURL) { throw CacheError(.invalidField("baseURL"), fault) }
+        try validateMirrors()
         try validateHeaders()
         try validateFreshness()
         try validateKeyQuery()
@@ -25,14 +36,18 @@ extension OriginSettings {
         try require(
             maxBytesPerSecond.map { $0 > 0 } ?? true, "maxBytesPerSecond",
             "The bytes per second are above 0, or null for no limit.")
-        try require(
-            (0...(1 << 30)).contains(readAheadBytes), "readAheadBytes", "The read-ahead is at most 1 GiB, not negative."
-        )
-        try require(finishIfRemainingBytes >= 0, "finishIfRemainingBytes", "What is finished is not negative.")
+        try validateFills()
         try require(
             tls.caFile.map { !$0.isEmpty && !$0.utf8.contains(0) } ?? true, "tls.caFile", "The CA file is a path.")
         try validateRules()
         try validateFiles()
+    }
+
+    /// The first mirror that is the base URL, or a mirror before it, once more.
+    package var repeatedMirror: Int? {
+        mirrors.indices.first { index in
+            ([baseURL] + mirrors[..<index]).contains { BaseURL.isSamePlace($0, mirrors[index]) }
+        }
     }
 
     /// Whether `path` leads to something below the directory it is taken from: it is relative, and none of its components
@@ -44,22 +59,38 @@ extension OriginSettings {
             }
     }
 
-    private func validateBaseURL() throws(CacheError) {
-        let lowered = FieldText.lowered(baseURL)
-        let scheme = ["http://", "https://"].first { lowered.hasPrefix($0) }
-        let rest = baseURL.utf8.dropFirst(scheme?.utf8.count ?? 0)
-        let authority = rest.prefix { $0 != UInt8(ascii: "/") }
-        try require(scheme != nil, "baseURL", "The base URL begins with http:// or https://.")
+    private func validateMirrors() throws(CacheError) {
         try require(
-            !authority.isEmpty && authority.first != UInt8(ascii: ":") && baseURL.utf8.count <= 2048, "baseURL",
-            "The base URL names a host.")
-        try require(!authority.contains(UInt8(ascii: "@")), "baseURL", "The base URL holds no user or password.")
+            mirrors.count <= Self.maxMirrors, "mirrors", "An origin has at most \(Self.maxMirrors) mirrors.")
+        for (index, mirror) in mirrors.enumerated() {
+            if let fault = BaseURL.fault(in: mirror) { throw CacheError(.invalidField("mirrors[\(index)]"), fault) }
+        }
+        if let index = repeatedMirror {
+            throw CacheError(.invalidField("mirrors[\(index)]"), "The same URL is the base URL, or a mirror already.")
+        }
+    }
+
+    private func validateFills() throws(CacheError) {
         try require(
-            rest.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\\") }, "baseURL",
-            "The base URL holds no blanks, control characters or backslashes, and only ASCII.")
+            (0...(1 << 30)).contains(readAheadBytes), "readAheadBytes", "The read-ahead is at most 1 GiB, not negative."
+        )
+        try require(finishIfRemainingBytes >= 0, "finishIfRemainingBytes", "What is finished is not negative.")
         try require(
-            !rest.contains(UInt8(ascii: "?")) && !rest.contains(UInt8(ascii: "#")), "baseURL",
-            "The base URL has neither a query nor a fragment.")
+            finishIfRemainingPercent.map { (0...100).contains($0) } ?? true, "finishIfRemainingPercent",
+            "What is finished is 0 to 100 percent, or null.")
+        try require(
+            (0...Self.maxGapMergeBytes).contains(gapMergeBytes), "gapMergeBytes",
+            "What is read through is at most 16 MiB, not negative.")
+        try require(
+            (0...Self.maxSpeculativeBytes).contains(speculativeBytes), "speculativeBytes",
+            "What is fetched unasked is at most 1 GiB, not negative.")
+        guard let circuitBreaker else { return }
+        try require(
+            Self.circuitFailures.contains(circuitBreaker.failures), "circuitBreaker.failures",
+            "1 to 1000 failures in a row open a circuit.")
+        try require(
+            circuitBreaker.pause > .zero && circuitBreaker.pause <= Self.maxCircuitPause, "circuitBreaker.pauseSeconds",
+            "A circuit stays open for more than 0 and at most 3600 seconds.")
     }
 
     private func validateHeaders() throws(CacheError) {

@@ -120,12 +120,30 @@ package struct PrefetchSchedule: Sendable {
 
     /// Takes a job in, new or from the last time: what ran then is queued. Nil where it is there already.
     ///
-    /// `isNew` says that what it looks like now is not written down yet.
-    package mutating func add(_ record: JobRecord, isChanged: Bool = false, at now: Moment) -> [Action]? {
+    /// `isChanged` says that what it looks like now is not written down yet. With `superseded`, the unfinished jobs of its
+    /// queue end as it comes; named are those that are written down as ended already, scheduled or not.
+    package mutating func add(
+        _ record: JobRecord, isChanged: Bool = false, superseding superseded: [String]? = nil, at now: Moment
+    ) -> [Action]? {
         guard jobs[record.id] == nil else { return nil }
+        let ends = superseded.map { supersede($0, by: record, at: now) } ?? []
         arrivals += 1
         jobs[record.id] = PrefetchJob(record, arrival: arrivals, turn: lastRun, isChanged: isChanged, at: now)
-        return [.changed(job: record.id)] + admit(at: now)
+        return ends + [.changed(job: record.id)] + admit(at: now)
+    }
+
+    private mutating func supersede(_ named: [String], by record: JobRecord, at now: Moment) -> [Action] {
+        guard let queue = record.queue else { return [] }
+        let scheduled = jobs.values.filter { $0.record.queue == queue }.map(\.record.id)
+        var actions: [Action] = []
+        for id in Set(named + scheduled).sorted() {
+            guard contains(id) else {
+                actions.append(.changed(job: id))
+                continue
+            }
+            actions += end(id, as: .cancelled, because: .superseded(by: record.id), at: now)
+        }
+        return actions
     }
 
     package mutating func progressed(_ run: Run, _ progress: Progress, at now: Moment) -> [Action] {

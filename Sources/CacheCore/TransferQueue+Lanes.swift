@@ -55,6 +55,8 @@ extension TransferQueue {
         var load = Load()
         /// Those that wait for their time among them.
         var waiting = 0
+        /// Prefetch that has a place and was not asked to yield it, as it got it.
+        var yielding: [Ticket] = []
         var lines = Array(repeating: IndexedHeap<Ticket, Rank>(), count: Line.allCases.count)
     }
 }

@@ -134,6 +134,19 @@ package struct TransferQueue: Sendable {
         return admitted
     }
 
+    /// The running prefetch that should yield its place to a live transfer that waits, the one that began last; nil where
+    /// that waits for nobody of the kind. Each is named once for each place it has had.
+    package mutating func yielding(to ticket: Ticket) -> Ticket? {
+        guard let member = members[ticket], case .waiting(.live) = member.place, let lane = lanes[member.entry.origin]
+        else { return nil }
+        var origin: String? = member.entry.origin
+        if lane.load.all < lane.limit {
+            guard total.all >= limit else { return nil }
+            origin = lanes.max { ($0.value.yielding.count, $0.key) < ($1.value.yielding.count, $1.key) }?.key
+        }
+        return origin.flatMap { lanes[$0]?.yielding.popLast() }
+    }
+
     /// A transfer gives its place back, or stops waiting for one, until it `resumes`.
     package mutating func paused(_ ticket: Ticket) {
         guard let member = members[ticket], !member.isNew else { return }
@@ -240,6 +253,8 @@ extension TransferQueue {
         total.prefetch += prefetch
         lanes[member.entry.origin, default: Lane(limit: member.entry.originLimit)].load.all += change
         lanes[member.entry.origin]?.load.prefetch += prefetch
+        if prefetch > 0 { lanes[member.entry.origin]?.yielding.append(member.entry.ticket) }
+        if prefetch < 0 { lanes[member.entry.origin]?.yielding.removeAll { $0 == member.entry.ticket } }
         contend(member.entry.origin)
     }
 

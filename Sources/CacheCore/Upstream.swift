@@ -14,17 +14,6 @@ package protocol Upstream: Sendable {
     var load: TransferLoad { get }
 }
 
-/// Transfers at one moment.
-package struct TransferLoad: Hashable, Sendable {
-    package var active: Int
-    package var queued: Int
-
-    package init(active: Int = 0, queued: Int = 0) {
-        self.active = active
-        self.queued = queued
-    }
-}
-
 /// A transfer under way.
 package protocol Transfer: AnyObject, Sendable {
     /// Ends the transfer soon, with `.cancelled`, unless it has ended already. Safe from any thread, any number of times.

@@ -3,7 +3,7 @@ import CacheStore
 
 extension AssetCache {
     /// Takes a job on; it is durable when this returns. A key that was used before answers that job, and is `.conflict`
-    /// with another order.
+    /// with another order. An order that supersedes ends the unfinished jobs of its queue in the same step.
     ///
     /// Throws `.invalidField` with the field's place, as `items[3].ranges[0]`, and `.upstreamForbidden` for hosts that
     /// must not be read.
@@ -11,10 +11,8 @@ extension AssetCache {
         let record = try order.record(id: context.chance.identifier(), at: context.wallClock.now())
         for item in record.items { try await check(item) }
         let key = idempotencyKey.map { IdempotencyKey(key: $0, bodyHash: order.fingerprint) }
-        switch try await context.store.catalog.insertJob(record, idempotency: key) {
-        case .inserted:
-            _ = prefetch.add(record)
-            return try await prefetch.job(record.id)
+        switch try await prefetch.submit(record, idempotency: key, supersedes: order.supersedes) {
+        case .inserted: return try await prefetch.job(record.id)
         case .repeated(let id, isSameBody: true):
             return try await prefetch.job(id)
         case .repeated(_, isSameBody: false):
@@ -24,11 +22,11 @@ extension AssetCache {
 
     /// A page of jobs, newest first.
     package func jobs(
-        state: JobState? = nil, label: String? = nil, limit: Int = 100, cursor: String? = nil
+        state: JobState? = nil, label: String? = nil, queue: String? = nil, limit: Int = 100, cursor: String? = nil
     ) async throws(CacheError) -> (items: [JobSnapshot], nextCursor: String?) {
         await prefetch.saveLogged()
         let page = try await context.store.catalog.jobPage(
-            JobQuery(state: state, label: label, limit: limit, cursor: cursor))
+            JobQuery(state: state, label: label, queue: queue, limit: limit, cursor: cursor))
         return (page.items.map { prefetch.scheduled($0.record.id) ?? JobSnapshot($0) }, page.nextCursor)
     }
 

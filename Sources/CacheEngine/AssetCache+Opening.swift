@@ -4,9 +4,8 @@ import CacheStore
 extension AssetCache {
     /// The target of a reference; an asset that is open is found without the catalog.
     func resolve(_ reference: AssetReference) async throws(CacheError) -> AssetTarget {
-        if case .known(let id) = reference, let asset = context.openAssets.acquire(id) {
-            defer { context.openAssets.release(asset) }
-            if let record = asset.record { return try resolver.target(of: record) }
+        if case .known(let id) = reference, let record = context.openAssets[id]?.record {
+            return try resolver.target(of: record)
         }
         return try await resolver.resolve(reference)
     }

@@ -88,7 +88,7 @@ extension AssetCache {
     }
 
     /// Whether the answer can be given from what is on disk, without a word to the upstream.
-    private func isServedUnasked(_ asset: OpenAsset, _ attempt: ReadAttempt) -> Bool {
+    func isServedUnasked(_ asset: OpenAsset, _ attempt: ReadAttempt) -> Bool {
         guard let generation = asset.record?.generation, !standing(of: asset, attempt).mustConfirm else { return false }
         let plan = plan(attempt.request, generation, of: asset)
         return asset.look { $0.ledger.lookUp(plan.neededRanges) }.cached.byteCount == plan.neededBytes
@@ -161,8 +161,12 @@ extension AssetCache {
     private func described(
         _ asset: OpenAsset, _ attempt: ReadAttempt, _ standing: Standing
     ) async throws(CacheError) -> FillLedger.ReaderID {
+        // A refusal that came since the request did is the answer to it, whoever had asked for it.
+        if !standing.isKnown, let refusal = context.refusals[asset.id], refusal.receivedAt > attempt.began {
+            throw Self.repeated(refusal)
+        }
         let reader = try asset.join(
-            opening: attempt.opening, priority: .live, mustConfirm: standing.mustConfirm,
+            opening: attempt.opening, priority: .live, mustConfirm: standing.mustConfirm, began: attempt.began,
             waitLimit: max(attempt.limit, asset.target.settings.readTimeout))
         do {
             let generation = asset.record?.generation
@@ -233,7 +237,7 @@ extension AssetCache {
             unknownLength: asset.target.settings.unknownLength, boundary: context.chance.identifier())
     }
 
-    private func outcome(
+    func outcome(
         _ attempt: ReadAttempt, _ plan: ContentPlan, _ generation: Generation, cached: ByteRangeSet,
         _ standing: Standing, keeps target: AssetTarget
     ) -> ReadOutcome {
@@ -258,15 +262,17 @@ extension AssetCache {
     // MARK: Failures
 
     /// The refusal that is repeated unasked, if there is one.
-    private func keptRefusal(of target: AssetTarget, _ attempt: ReadAttempt) -> ReadFailure? {
+    func keptRefusal(of target: AssetTarget, _ attempt: ReadAttempt) -> ReadFailure? {
         let asked = attempt.directives
         guard let refusal = context.refusals[target.id], let left = refusal.timeToLive(at: attempt.began),
             !asked.noCache, asked.maxAge.map({ refusal.age(at: attempt.began) <= $0 }) ?? true
         else { return nil }
-        let error = CacheError(
-            .upstreamRefused(status: refusal.status), "The upstream answered with status \(refusal.status).")
         let outcome = ReadOutcome(requestClass: .negative, timeToLive: left, detail: "negative")
-        return ReadFailure(error, outcome: outcome, age: refusal.age(at: attempt.began))
+        return ReadFailure(Self.repeated(refusal), outcome: outcome, age: refusal.age(at: attempt.began))
+    }
+
+    private static func repeated(_ refusal: RefusalShelf.Refusal) -> CacheError {
+        CacheError(.upstreamRefused(status: refusal.status), "The upstream answered with status \(refusal.status).")
     }
 
     private func failure(_ error: CacheError, of target: AssetTarget) -> ReadFailure {

@@ -47,16 +47,24 @@ extension AssetCache {
         }
         try origin.settings.validate()
         try requireDirectories(for: origin.settings)
-        do {
-            _ = try context.upstream.parse(url: origin.settings.baseURL)
-        } catch {
-            throw CacheError(.invalidField("baseURL"), error.message, cause: error)
+        try requireURL(origin.settings.baseURL, field: "baseURL")
+        for (index, mirror) in origin.settings.mirrors.enumerated() {
+            try requireURL(mirror, field: "mirrors[\(index)]")
         }
         if let file = origin.settings.credentialsFile { try await context.credentials.load(file) }
         let isNew = origins[origin.name] == nil
         let revision = try await context.store.catalog.saveOrigin(origin, if: Precondition(expectedRevision))
         origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)
         return (origin, revision, isNew)
+    }
+
+    /// A URL is what the parser that will fetch it takes for one.
+    private func requireURL(_ url: String, field: String) throws(CacheError) {
+        do {
+            _ = try context.upstream.parse(url: url)
+        } catch {
+            throw CacheError(.invalidField(field), error.message, cause: error)
+        }
     }
 
     /// Files are named by origins only where the configuration says which directory they lie in.

@@ -9,7 +9,6 @@ extension AssetCache {
         let (used, capacity) = context.space.with { ($0.usedBytes, $0.settings.capacityBytes) }
         let evictions = context.counters.evictions
         let now = context.wallClock.now()
-        let load = context.upstream.load
         return StatsSnapshot(
             startedAt: startedAt, uptime: now.since(startedAt),
             all: figures.reduce(into: TrafficFigures()) { $0.add($1.value) },
@@ -18,10 +17,13 @@ extension AssetCache {
                 assets: Int64(totals.assets), extents: Int64(totals.extents), cachedBytes: totals.cachedBytes,
                 diskBytes: used,
                 capacityBytes: capacity, freeDiskBytes: free),
-            fillsActive: load.active, fillsQueued: load.queued,
+            load: transferLoad,
             jobs: try await context.store.catalog.jobCounts().mapValues { Int64($0) }, evictions: evictions.count,
             evictedBytes: evictions.bytes)
     }
+
+    /// The transfers of this moment.
+    package var transferLoad: TransferLoad { context.upstream.load }
 
     package func top(by order: TopOrder, limit: Int) -> [TopAsset] { context.counters.top(by: order, limit: limit) }
 

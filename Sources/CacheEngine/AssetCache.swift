@@ -86,6 +86,7 @@ package final class AssetCache: Sendable {
             credentials: CredentialShelf(
                 store: doors.store, threads: diskThreads, directory: settings.credentialsDirectory,
                 logger: doors.logger), openAssets: openAssets, refusals: RefusalShelf(), fillBook: FillBook(),
+            health: OriginHealth(uptime: uptime, chance: doors.chance, logger: doors.logger),
             wallClock: doors.wallClock, uptime: uptime, chance: doors.chance, logger: doors.logger,
             loopName: "larder-" + doors.chance.identifier().prefix(8))
         origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)

@@ -47,6 +47,12 @@ final class CacheCounters: Sendable {
         count(origin) { $0.refetchedBytes += bytes }
     }
 
+    /// An upstream answered a request for so many bytes; where their end was not known, it sent so many.
+    func requested(_ bytes: Int64, origin: String) {
+        guard bytes > 0 else { return }
+        count(origin) { $0.requestedBytes += bytes }
+    }
+
     func fillRetried(origin: String) { count(origin) { $0.fillsRetried += 1 } }
 
     /// A second request for the same window was sent, because the first one's answer was late.

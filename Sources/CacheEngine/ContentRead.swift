@@ -49,7 +49,7 @@ package final class ContentRead: Sendable {
     private let state: Mutex<State>
 
     /// As many bytes as are handed out at once.
-    private static let chunkBytes: Int64 = 128 << 10
+    private static let chunkBytes: Int64 = 64 << 10
 
     /// The read takes over the hold on `asset` and the `reader`; `finish` lets both go. `asked`: what the answer is for,
     /// where that is another asset.
@@ -85,7 +85,7 @@ package final class ContentRead: Sendable {
             asked: target)
     }
 
-    /// The next bytes of the body, at most 128 KiB, glue included; nil at its end.
+    /// The next bytes of the body, at most 64 KiB, glue included; nil at its end.
     ///
     /// Throws where they cannot be had any more; the answer must then be cut off. What was returned before counts as
     /// sent when this is called.

@@ -18,6 +18,18 @@ extension EngineContext {
         for field in target.variant.fields { request.headers.append(field.name, field.value) }
         return request
     }
+
+    /// Where the target's bytes may be had: its URL, then the same path below each of its origin's mirrors.
+    func addresses(of target: AssetTarget) -> [String] {
+        let settings = target.settings
+        // An origin's URL that cannot be taken apart has no mirrors either; its own error shows when it is asked.
+        guard !settings.mirrors.isEmpty, target.originName != Origin.absoluteName,
+            let base = try? upstream.parse(url: settings.baseURL).text.withoutLastSlash, target.url.hasPrefix(base)
+        else { return [target.url] }
+        let rest = target.url.dropFirst(base.count)
+        guard rest.hasPrefix("/") else { return [target.url] }
+        return [target.url] + settings.mirrors.map { $0.withoutLastSlash + rest }
+    }
 }
 
 extension HeaderList {
@@ -25,4 +37,8 @@ extension HeaderList {
     fileprivate func overlaid(by others: HeaderList) -> HeaderList {
         HeaderList(fields.filter { others[$0.name] == nil } + others.fields)
     }
+}
+
+extension String {
+    fileprivate var withoutLastSlash: String { hasSuffix("/") ? String(dropLast()) : self }
 }

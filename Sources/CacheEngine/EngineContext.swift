@@ -14,6 +14,7 @@ struct EngineContext: Sendable {
     let openAssets: OpenAssets
     let refusals: RefusalShelf
     let fillBook: FillBook
+    let health: OriginHealth
     let wallClock: any WallClock
     /// How long the service has run; never goes back.
     let uptime: @Sendable () -> Duration

@@ -4,37 +4,79 @@ import Synchronization
 
 /// One fill on its way: asks the upstream, judges the answer's head, puts the bytes into the asset's file, and tells the
 /// asset of each step.
-final class FillTransfer: TransferDelegate {
-    private struct State {
-        var transfer: (any Transfer)?
-        var isCancelled = false
-        var isOver = false
-        var reservation: Int64 = 0
-        /// What it is asked for with, should it be promoted while it waits for space.
+///
+/// It may have two transfers under way, its legs: the first, and a hedge where the first byte is late. The first good head
+/// wins; the other leg is cancelled, and nothing it does counts any more.
+final class FillTransfer: Sendable {
+    /// What is wanted of its legs; it may be said before there is one.
+    struct Wishes: Hashable {
         var priority = TransferPriority.prefetch
-        var isPrefetch = false
-        /// Whether it is to rest: said before there is a transfer, it holds from the transfer's first moment on.
         var isPaused = false
-        /// What the body brings, once its head is judged good.
-        var body: Body?
+        /// How much of the body is wanted, where that is less than was asked for.
+        var length: Int64?
+        var isCancelled = false
     }
 
-    private struct Body {
+    struct Leg {
+        var permit: OriginHealth.Permit
+        let isHedge: Bool
+        var transfer: (any Transfer)?
+        /// What the transfer knows of the wishes.
+        var told: Wishes
+        /// When it left the queue.
+        var startedAt: Duration?
+        var isCancelled = false
+        /// Why it was cancelled, where that is a failure.
+        var refusal: CacheError?
+        /// Whether what it showed of its address has been told.
+        var isSettled = false
+        /// Whether it brought a mirror's answer that cannot be believed.
+        var isSkip = false
+        var isOver = false
+    }
+
+    struct Body {
         let file: SparseFile
         let start: Int64
         /// Nil while the end is not known.
         var end: Int64?
+        /// Up to where the bytes from its start were on disk when it began.
+        let known: Int64
         var position: Int64
+    }
+
+    struct State {
+        var attempt = 0
+        var patience = Duration.zero
+        var startedAt: Timestamp?
+        var reservation: Int64 = 0
+        var isPrefetch = false
+        var wishes = Wishes()
+        /// Whether a thread is telling the legs what is wanted.
+        var isTelling = false
+        /// Whose bytes it fetches, and where they may be had.
+        var target: AssetTarget?
+        var addresses: [String] = []
+        var legs: [Leg] = []
+        /// The leg whose head is just being judged.
+        var judging: Int?
+        /// The leg whose body is taken.
+        var winner: Int?
+        var head: UpstreamHead?
+        /// What the body brings, once its head is judged good.
+        var body: Body?
+        var meter = RateMeter()
+        var isOver = false
     }
 
     let asset: OpenAsset
     let fill: FillLedger.FillID
     let wish: FillLedger.Wish
     /// What it goes on from.
-    private let retry: FillRetry
-    private let state = Mutex(State())
+    let retry: FillRetry
+    let state = Mutex(State())
 
-    private var context: EngineContext { asset.context }
+    var context: EngineContext { asset.context }
 
     init(asset: OpenAsset, fill: FillLedger.FillID, wish: FillLedger.Wish, retry: FillRetry = FillRetry()) {
         self.asset = asset
@@ -48,32 +90,40 @@ final class FillTransfer: TransferDelegate {
         context.openAssets.retain(asset)
         context.fillBook.enter(self)
         let bytes = wish.knownLength
+        let now = context.wallClock.now()
         state.withLock { state in
+            state.attempt = attempt
+            state.patience = patience
+            state.startedAt = now
             state.reservation = bytes
-            state.priority = min(state.priority, priority)
+            state.wishes.priority = min(state.wishes.priority, priority)
             state.isPrefetch = priority == .prefetch
         }
-        if retry.hasNewCredentials { context.counters.fillRetried(origin: asset.target.originName) }
-        context.space.reserve(bytes) { [self] in launch(attempt: attempt, patience: patience) }
+        // The asset counts what it tries again itself; it does not know of a try that is free.
+        if attempt == 0, retry.isFree { context.counters.fillRetried(origin: asset.target.originName) }
+        context.space.reserve(bytes) { [self] in launch() }
     }
 
-    private func launch(attempt: Int, patience: Duration) {
-        let (priority, isCancelled) = state.withLock { ($0.priority, $0.isCancelled) }
+    /// Asks the first address that may be asked.
+    private func launch() {
+        let target = asset.target
+        let addresses = context.addresses(of: target)
+        let (attempt, isCancelled) = state.withLock { state in
+            state.target = target
+            state.addresses = addresses
+            return (state.attempt, state.wishes.isCancelled)
+        }
         guard !isCancelled else {
-            ended(TransferEnd(error: CacheError(.cancelled, "Nobody wants these bytes any more.")))
-            return
+            return refuse(CacheError(.cancelled, "Nobody wants these bytes any more."))
         }
-        var request = asset.upstreamRequest(for: wish, priority: priority, delay: delay(beforeAttempt: attempt))
-        request.patience = patience
-        request.mayBePaused = wish == .whole
-        let transfer = context.upstream.start(request, delivering: self)
-        let (isLate, wanted, isPaused) = state.withLock { state in
-            if !state.isOver { state.transfer = transfer }
-            return (state.isCancelled, state.priority, state.isPaused)
+        if attempt == 0, !retry.isAgain { context.health.asked(target) }
+        do throws(CacheError) {
+            let permit = try context.health.admit(
+                target, of: addresses.count, from: retry.address % addresses.count, without: retry.skipped)
+            send(permit, to: addresses[permit.address], delay: delay(beforeAttempt: attempt), isHedge: false)
+        } catch {
+            refuse(error)
         }
-        if wanted < priority { transfer.promote(to: wanted) }
-        if isPaused { transfer.pause() }
-        if isLate { transfer.cancel() }
     }
 
     private func delay(beforeAttempt attempt: Int) -> Duration {
@@ -81,112 +131,108 @@ final class FillTransfer: TransferDelegate {
         return attempt == 0 ? .zero : Backoff().delay(beforeRetry: attempt - 1, chance: context.chance.uniform())
     }
 
-    func cancel() {
-        let transfer = state.withLock { state in
-            state.isCancelled = true
-            return state.transfer
+    /// Queues one leg.
+    func send(_ permit: OriginHealth.Permit, to url: String, delay: Duration, isHedge: Bool) {
+        let (number, wishes, patience) = state.withLock { state in
+            let told = Wishes(priority: state.wishes.priority)
+            state.legs.append(Leg(permit: permit, isHedge: isHedge, told: told))
+            return (state.legs.count - 1, told, state.patience)
         }
-        transfer?.cancel()
-    }
-
-    func promote(to priority: TransferPriority) {
-        let transfer = state.withLock { state in
-            state.priority = min(state.priority, priority)
-            return state.transfer
-        }
-        transfer?.promote(to: priority)
-    }
-
-    /// Takes no more until `resume`.
-    func pause() { rest(true)?.pause() }
-
-    func resume() { rest(false)?.resume() }
-
-    private func rest(_ isPaused: Bool) -> (any Transfer)? {
+        var request = asset.upstreamRequest(for: wish, priority: wishes.priority, delay: delay)
+        request.url = url
+        request.patience = patience
+        request.mayBePaused = wish == .whole
+        let transfer = context.upstream.start(request, delivering: FillLeg(of: self, number: number))
         state.withLock { state in
-            state.isPaused = isPaused
-            return state.transfer
+            if !state.legs[number].isOver { state.legs[number].transfer = transfer }
         }
+        tellLegs()
     }
+
+    // MARK: What is wanted of it
+
+    func cancel() { want { $0.isCancelled = true } }
+
+    func promote(to priority: TransferPriority) { want { $0.priority = min($0.priority, priority) } }
+
+    /// Takes no more of the body until `resume`.
+    func pause() { want { $0.isPaused = true } }
+
+    func resume() { want { $0.isPaused = false } }
 
     /// Ends at `offset` of the asset where it can: what lies behind it is fetched by another.
     func shorten(to offset: Int64) {
-        let (transfer, bytes) = state.withLock { state -> ((any Transfer)?, Int64) in
-            guard let body = state.body, offset >= body.position else { return (nil, 0) }
+        state.withLock { state in
+            guard let body = state.body, offset >= body.position else { return }
             state.body?.end = offset
-            return (state.transfer, offset - body.start)
+            state.wishes.length = offset - body.start
         }
-        transfer?.shorten(to: bytes)
+        tellLegs()
     }
 
-    // MARK: TransferDelegate
+    private func want(_ change: (inout Wishes) -> Void) {
+        state.withLock { change(&$0.wishes) }
+        tellLegs()
+    }
 
-    func began(_ head: UpstreamHead) -> HeadVerdict {
-        do {
-            switch try asset.judge(head, for: wish, of: fill) {
-            case .bytes(let range, let file):
-                let end = range.upperBound == .max ? nil : range.upperBound
-                state.withLock {
-                    $0.body = Body(file: file, start: range.lowerBound, end: end, position: range.lowerBound)
-                }
-                let sink = FileSink(file: file, offset: range.lowerBound)
-                return .store(into: sink, limit: end.map { $0 - range.lowerBound })
-            case .nothing:
-                return .enough
+    fileprivate enum Telling {
+        case promote(TransferPriority)
+        case pause
+        case resume
+        case shorten(Int64)
+        case cancel
+    }
+
+    /// Tells the legs what is wanted and they do not know yet. One thread at a time: a pause and a resume that come from two
+    /// threads must not overtake each other.
+    func tellLegs() {
+        let isMine = state.withLock { state in
+            defer { state.isTelling = true }
+            return !state.isTelling
+        }
+        guard isMine else { return }
+        while let (transfer, telling) = nextTelling() {
+            switch telling {
+            case .promote(let priority): transfer.promote(to: priority)
+            case .pause: transfer.pause()
+            case .resume: transfer.resume()
+            case .shorten(let bytes): transfer.shorten(to: bytes)
+            case .cancel: transfer.cancel()
             }
-        } catch {
-            return .refuse(error)
         }
     }
 
-    func progressed(to total: Int64) {
-        let arrival = state.withLock { state -> (range: ByteRange, file: SparseFile, released: Int64)? in
-            guard var body = state.body, body.start + total > body.position else { return nil }
-            let range = body.position..<(body.start + total)
-            body.position = range.upperBound
-            state.body = body
-            let released = min(state.reservation, range.length)
-            state.reservation -= released
-            return (range, body.file, released)
+    /// Nil, and the telling is over, where every leg knows.
+    private func nextTelling() -> (any Transfer, Telling)? {
+        state.withLock { state in
+            for index in state.legs.indices {
+                guard let transfer = state.legs[index].transfer else { continue }
+                if let telling = state.legs[index].nextTelling(of: state.wishes) { return (transfer, telling) }
+            }
+            state.isTelling = false
+            return nil
         }
-        guard let arrival else { return }
-        asset.arrived(arrival.range, in: arrival.file, by: fill)
-        context.space.release(arrival.released)
     }
+}
 
-    func ended(_ end: TransferEnd) {
-        let (rest, isPrefetch, isShort) = state.withLock { state in
-            let rest = state.reservation
-            state.reservation = 0
-            state.transfer = nil
-            state.isOver = true
-            let isShort = state.body.map { $0.position < $0.end ?? 0 } ?? false
-            return (rest, state.isPrefetch, isShort)
+extension FillTransfer.Leg {
+    /// What its transfer must be told next; counts as told.
+    fileprivate mutating func nextTelling(of wishes: FillTransfer.Wishes) -> FillTransfer.Telling? {
+        if isCancelled || wishes.isCancelled {
+            defer { told.isCancelled = true }
+            return told.isCancelled ? nil : .cancel
         }
-        context.fillBook.leave(self)
-        context.space.release(rest)
-        var error = end.error
-        if error == nil, isShort {
-            error = CacheError(.upstreamProtocol, "The upstream ended its answer before the promised length.")
+        if wishes.priority < told.priority {
+            told.priority = wishes.priority
+            return .promote(wishes.priority)
         }
-        context.counters.fillEnded(
-            origin: asset.target.originName, isPrefetch: isPrefetch, end: end, error: error)
-        tell(error)
-    }
-
-    /// Tells the asset how it ended; after a 401 only when the origin's credentials have been read again.
-    private func tell(_ error: CacheError?) {
-        let settings = asset.target.settings
-        let next = error?.code.retry(after: retry, within: settings.readTimeout)
-        guard case .upstreamRefused(401, _) = error?.code, !retry.hasNewCredentials,
-            let credentials = settings.credentialsFile
-        else { return finish(error, next) }
-        context.credentials.reread(credentials) { [self] in finish(error, .withNewCredentials) }
-    }
-
-    private func finish(_ error: CacheError?, _ next: FillRetry?) {
-        asset.ended(fill, error: error, retry: next)
-        context.openAssets.release(asset)
+        if wishes.isPaused != told.isPaused {
+            told.isPaused = wishes.isPaused
+            return wishes.isPaused ? .pause : .resume
+        }
+        guard let length = wishes.length, length != told.length else { return nil }
+        told.length = length
+        return .shorten(length)
     }
 }
 
@@ -198,6 +244,14 @@ extension FillLedger.Wish {
         case .opening(.suffix(let count)): count
         case .window(let range): range.length
         case .opening(.whole), .whole, .confirmation: 0
+        }
+    }
+
+    /// Whether a second request for it may be worth its while: one for a window, with somebody near to it.
+    var mayBeHedged: Bool {
+        switch self {
+        case .opening(.closed), .opening(.suffix), .window: true
+        case .opening(.whole), .whole, .confirmation: false
         }
     }
 }

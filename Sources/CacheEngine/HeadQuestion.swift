@@ -1,7 +1,7 @@
 import CacheCore
 
 /// Asks an asset's upstream for heads; after a 401 the origin's credentials are read again and it is asked once more, the
-/// first time.
+/// first time. Mirrors are not asked: what the upstream has is for itself to say.
 struct HeadQuestion {
     let target: AssetTarget
     let context: EngineContext
@@ -15,6 +15,7 @@ struct HeadQuestion {
     mutating func ask(
         _ method: UpstreamRequest.Method, for window: UpstreamRequest.Window
     ) async throws(ProbeFailure) -> UpstreamHead {
+        context.health.asked(target)
         let head = try await head(method, window)
         guard head.status == 401, !hasNewCredentials, let file = target.settings.credentialsFile else { return head }
         hasNewCredentials = true
@@ -30,6 +31,22 @@ struct HeadQuestion {
         var request = context.request(to: target, priority: .live)
         request.method = method
         request.window = window
-        return try await HeadTransfer.head(of: request, from: context.upstream)
+        let permit = try leave()
+        do {
+            let head = try await HeadTransfer.head(of: request, from: context.upstream)
+            settle(permit, head.status >= 500 ? .broken : .well)
+            return head
+        } catch {
+            settle(permit, error.error.code.showing)
+            throw error
+        }
+    }
+
+    private func leave() throws(ProbeFailure) -> OriginHealth.Permit {
+        do { return try context.health.admit(target) } catch { throw ProbeFailure(error: error) }
+    }
+
+    private func settle(_ permit: OriginHealth.Permit, _ showing: OriginHealth.Showing) {
+        context.health.settle(permit, showing, by: target.settings.circuitBreaker)
     }
 }

@@ -6,6 +6,10 @@ package struct JobOrder: Sendable {
     package var items: [(reference: AssetReference, ranges: [String])]
     package var priority: JobPriority
     package var label: String?
+    /// A name that later jobs may supersede it by: 1–64 of A–Z, a–z, 0–9, `.`, `_`, `-`.
+    package var queue: String?
+    /// Whether the unfinished jobs of its queue end as it is taken on.
+    package var supersedes: Bool
     /// For all items of the job together.
     package var maxBytesPerSecond: Int64?
     /// From its first item's start.
@@ -16,12 +20,14 @@ package struct JobOrder: Sendable {
 
     package init(
         items: [(reference: AssetReference, ranges: [String])], priority: JobPriority = .normal, label: String? = nil,
-        maxBytesPerSecond: Int64? = nil, timeout: Duration? = nil, deadlineAt: Timestamp? = nil,
-        fingerprint: String = ""
+        queue: String? = nil, supersedes: Bool = false, maxBytesPerSecond: Int64? = nil, timeout: Duration? = nil,
+        deadlineAt: Timestamp? = nil, fingerprint: String = ""
     ) {
         self.items = items
         self.priority = priority
         self.label = label
+        self.queue = queue
+        self.supersedes = supersedes
         self.maxBytesPerSecond = maxBytesPerSecond
         self.timeout = timeout
         self.deadlineAt = deadlineAt
@@ -32,18 +38,9 @@ package struct JobOrder: Sendable {
     package static let maxItems = 10_000
 
     /// The job as it is kept, under a new identifier. Throws `.invalidField` for limits that are none, for too many items
-    /// or none, and for ranges that cannot be read.
+    /// or none, for ranges that cannot be read, and for a queue that has no name or none that can be used.
     func record(id: String, at now: Timestamp) throws(CacheError) -> JobRecord {
-        guard (1...Self.maxItems).contains(items.count) else {
-            throw CacheError(.invalidField("items"), "A job has 1 to \(Self.maxItems) items.")
-        }
-        if let maxBytesPerSecond, maxBytesPerSecond < 1 {
-            throw CacheError(
-                .invalidField("maxBytesPerSecond"), "A rate of at least 1 byte per second is expected here.")
-        }
-        if let timeout, timeout <= .zero {
-            throw CacheError(.invalidField("timeoutSeconds"), "A time above zero is expected here.")
-        }
+        try check()
         var records: [JobItemRecord] = []
         for (index, item) in items.enumerated() {
             for (place, text) in item.ranges.enumerated() {
@@ -56,7 +53,33 @@ package struct JobOrder: Sendable {
             records.append(JobItemRecord(index: index, reference: item.reference, ranges: item.ranges))
         }
         return JobRecord(
-            id: id, label: label, priority: priority, maxBytesPerSecond: maxBytesPerSecond, timeout: timeout,
-            deadlineAt: deadlineAt, createdAt: now, items: records)
+            id: id, label: label, queue: queue, priority: priority, maxBytesPerSecond: maxBytesPerSecond,
+            timeout: timeout, deadlineAt: deadlineAt, createdAt: now, items: records)
+    }
+
+    private func check() throws(CacheError) {
+        guard (1...Self.maxItems).contains(items.count) else {
+            throw CacheError(.invalidField("items"), "A job has 1 to \(Self.maxItems) items.")
+        }
+        if let maxBytesPerSecond, maxBytesPerSecond < 1 {
+            throw CacheError(
+                .invalidField("maxBytesPerSecond"), "A rate of at least 1 byte per second is expected here.")
+        }
+        if let timeout, timeout <= .zero {
+            throw CacheError(.invalidField("timeoutSeconds"), "A time above zero is expected here.")
+        }
+        if let queue, !Self.isValid(queue: queue) {
+            throw CacheError(
+                .invalidField("queue"), "A queue's name is 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-'.")
+        }
+        if supersedes, queue == nil {
+            throw CacheError(.invalidField("supersede"), "Only the jobs of a queue can be superseded: name it.")
+        }
+    }
+
+    private static func isValid(queue: String) -> Bool {
+        let marks = ".-_".utf8
+        return (1...64).contains(queue.utf8.count)
+            && queue.utf8.allSatisfy { FieldText.isLetter($0) || FieldText.isDigit($0) || marks.contains($0) }
     }
 }

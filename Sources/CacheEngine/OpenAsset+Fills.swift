@@ -74,7 +74,7 @@ extension OpenAsset {
             }
             if error.code != .cancelled { state.lastFailure = error }
             state.retry = retry ?? FillRetry()
-            if retry?.hasNewCredentials == true { return (false, state.ledger.renewed(fill)) }
+            if retry?.isFree == true { return (false, state.ledger.renewed(fill)) }
             return (false, state.ledger.broke(fill, with: error.code, isWorthRetrying: retry != nil))
         }
         if isOpen { recordLength() }

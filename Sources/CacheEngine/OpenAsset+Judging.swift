@@ -6,18 +6,37 @@ extension OpenAsset {
     enum Ruling {
         case bytes(ByteRange, SparseFile)
         case nothing
+        /// A mirror's answer that cannot be believed: another address is to be asked.
+        case skip(CacheError)
     }
 
-    /// Judges an answer's head on the upstream's thread, before its first byte is written.
+    /// Judges an answer's head on the upstream's thread, before its first byte is written. What a mirror answers counts only
+    /// where it agrees with what is known; it never opens a generation.
     func judge(
-        _ head: UpstreamHead, for wish: FillLedger.Wish, of fill: FillLedger.FillID
+        _ head: UpstreamHead, for wish: FillLedger.Wish, of fill: FillLedger.FillID, isMirror: Bool = false
     ) throws(CacheError) -> Ruling {
-        let expectation = expectation(for: wish)
+        let expectation = expectation(for: wish, isMirror: isMirror)
         change { state in
             state.upstreamStatus = head.status
             return ((), [])
         }
-        switch (HeadJudgement.judge(head, expecting: expectation), wish) {
+        let judgement = HeadJudgement.judge(head, expecting: expectation)
+        if isMirror, let objection = judgement.objection(knowing: expectation.known) { return .skip(objection) }
+        return try take(
+            judgement, Answer(head: head, wish: wish, fill: fill, isMirror: isMirror, expectation: expectation))
+    }
+
+    private struct Answer {
+        let head: UpstreamHead
+        let wish: FillLedger.Wish
+        let fill: FillLedger.FillID
+        let isMirror: Bool
+        let expectation: WindowExpectation
+    }
+
+    private func take(_ judgement: HeadJudgement, _ answer: Answer) throws(CacheError) -> Ruling {
+        let (head, wish, expectation) = (answer.head, answer.wish, answer.expectation)
+        switch (judgement, wish) {
         case (.window(_, let generation), .confirmation), (.whole(let generation), .confirmation):
             confirm(generation)
             return .nothing
@@ -26,10 +45,10 @@ extension OpenAsset {
             confirm(generation)
             return .nothing
         case (.window(let range, let generation), _):
-            return .bytes(range, try adopt(generation, window: range, by: fill, head))
+            return .bytes(range, try adopt(generation, window: range, answer))
         case (.whole(let generation), _):
             let range = 0..<(generation.length ?? look { $0.ledger.length } ?? .max)
-            return .bytes(range, try adopt(generation, window: range, by: fill, head))
+            return .bytes(range, try adopt(generation, window: range, answer))
         case (.unchanged(let generation), .confirmation):
             confirm(generation)
             return .nothing
@@ -43,7 +62,7 @@ extension OpenAsset {
             try accept(unsatisfiable: length, head, for: wish, expectation)
             return .nothing
         case (.refused(let error), _):
-            keepRefusal(head, of: wish, at: expectation.now)
+            if !answer.isMirror { keepRefusal(head, of: wish, at: expectation.now) }
             throw error
         }
     }
@@ -89,9 +108,9 @@ extension OpenAsset {
 
     /// What is known already that the answer must agree with. While no byte is on disk there is nothing that bytes of
     /// another generation could be mixed with.
-    private func expectation(for wish: FillLedger.Wish) -> WindowExpectation {
+    private func expectation(for wish: FillLedger.Wish, isMirror: Bool) -> WindowExpectation {
         let (target, record, isEmpty) = look { ($0.target, $0.record, $0.ledger.extents.isEmpty && $0.file == nil) }
-        let known = wish == .whole && isEmpty ? nil : record?.generation
+        let known = wish == .whole && isEmpty && !isMirror ? nil : record?.generation
         return WindowExpectation(
             window: wish.window, known: known, now: context.wallClock.now(), freshness: freshness,
             trust: target.settings.trustValidators, path: target.path)
@@ -104,13 +123,14 @@ extension OpenAsset {
 
     /// Takes an answer's description over, makes the file at the first bytes, and lets everybody know.
     private func adopt(
-        _ generation: Generation, window: ByteRange, by fill: FillLedger.FillID, _ head: UpstreamHead
+        _ generation: Generation, window: ByteRange, _ answer: Answer
     ) throws(CacheError) -> SparseFile {
         let (present, known) = look { ($0.file, $0.record?.generation) }
         var generation = generation
         generation.number = max(generation.number, known?.number ?? 0)
         generation.length = generation.length ?? known?.length
         if let known, known.length ?? generation.length != generation.length || known.differs(from: generation) {
+            guard !answer.isMirror else { throw HeadJudgement.anotherCopy }
             context.openAssets.supersede(self, by: generation.following(known))
             throw CacheError(.assetChanged, "The asset changed between its description and its bytes.")
         }
@@ -123,8 +143,8 @@ extension OpenAsset {
             let file = state.file ?? made
             state.file = file
             let actions = state.ledger.began(
-                fill, window: window, length: described.length, acceptsRanges: described.acceptsRanges,
-                firstByte: head.timings.firstByte, isMultiplexed: head.httpVersion == "2")
+                answer.fill, window: window, length: described.length, acceptsRanges: described.acceptsRanges,
+                firstByte: answer.head.timings.firstByte, isMultiplexed: answer.head.httpVersion == "2")
             return ((record, file), actions)
         }
         guard let (record, file) = adopted else {
@@ -170,6 +190,28 @@ extension OpenAsset {
         guard !target.keepsNothing else { return }
         context.openAssets.detach(self)
         context.commits.discard(id)
+    }
+}
+
+extension HeadJudgement {
+    fileprivate static let anotherCopy = CacheError(.upstreamProtocol, "The mirror's copy is another one.")
+
+    /// Why a mirror's answer cannot be believed; nil where it can, or says itself that it is none. Where nothing is known
+    /// there is nothing that it could contradict, but what it has not the origin may have.
+    fileprivate func objection(knowing known: Generation?) -> CacheError? {
+        switch self {
+        case .changed: Self.anotherCopy
+        case .unsatisfiable where known != nil: Self.anotherCopy
+        case .window(_, let found), .whole(let found):
+            known.flatMap { $0.length ?? found.length != found.length ? Self.anotherCopy : nil }
+        case .refused(let error):
+            if case .upstreamRefused(let status, _) = error.code, status < 500, !error.code.isWorthRetrying {
+                CacheError(.upstreamUnreachable, "The upstream failed, and a mirror answered with status \(status).")
+            } else {
+                nil
+            }
+        case .unchanged, .unsatisfiable: nil
+        }
     }
 }
 

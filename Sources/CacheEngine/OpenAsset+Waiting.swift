@@ -62,6 +62,7 @@ extension OpenAsset.State {
         if let failure = missedFailures.removeValue(forKey: reader) { return (.failure(failure), []) }
         let (presence, actions) = ledger.presence(for: reader)
         guard case .over(let code) = presence else { return (.success(presence), actions) }
-        return (.failure(dismissal ?? CacheError(code, "Nothing more is fetched for this reader.")), actions)
+        let known = [dismissal, lastFailure].compactMap(\.self).first { $0.code == code }
+        return (.failure(known ?? CacheError(code, "Nothing more is fetched for this reader.")), actions)
     }
 }

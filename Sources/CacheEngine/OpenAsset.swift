@@ -103,15 +103,18 @@ final class OpenAsset: Sendable {
 
     /// Takes a reader in; its `settle` returns when the asset is described, and confirmed where that is needed.
     ///
-    /// `waitLimit`: how long it may wait at a time; nil: for ever. `leash`: how many bytes may be fetched ahead of it where
-    /// the upstream knows no ranges; nil: the origin's read-ahead.
+    /// `began`: what the upstream has said since then is not confirmed again. `waitLimit`: how long the reader may wait at a
+    /// time; nil: for ever. `leash`: how many bytes may be fetched ahead of it where the upstream knows no ranges; nil: the
+    /// origin's read-ahead.
     func join(
-        opening: UpstreamRequest.Window, priority: TransferPriority, mustConfirm: Bool, waitLimit: Duration? = nil,
-        leash: Int64? = nil
+        opening: UpstreamRequest.Window, priority: TransferPriority, mustConfirm: Bool, began: Timestamp? = nil,
+        waitLimit: Duration? = nil, leash: Int64? = nil
     ) throws(CacheError) -> FillLedger.ReaderID {
         let (reader, ending) = change { state in
+            // Whoever looked before somebody else's confirmation came, and joins after it, has been answered by it.
+            let isNew = began.flatMap { began in state.record.map { $0.generation.receivedAt >= began } } ?? false
             let (reader, actions) = state.ledger.join(
-                opening: opening, priority: priority, needsConfirmation: mustConfirm, waitLimit: waitLimit,
+                opening: opening, priority: priority, needsConfirmation: mustConfirm && !isNew, waitLimit: waitLimit,
                 leash: leash)
             return ((reader, state.ledger.isDescribed ? nil : state.ending), actions)
         }

@@ -4,19 +4,10 @@ import Synchronization
 
 /// Which assets are in use: at most one `OpenAsset` answers for an asset at a time.
 final class OpenAssets: Sendable {
-    private struct Entry {
-        let asset: OpenAsset
-        /// Readers, fills and administrators that hold it.
-        var users: Int
-        /// When it was last let go; orders what is closed first.
-        var idleSince: UInt64
-    }
-
     private struct State {
-        var entries: [AssetID: Entry] = [:]
+        var table = OpenAssetTable()
         /// Those that another generation, or a purge, has taken out of the table while somebody still holds them.
         var detached: [ObjectIdentifier: (asset: OpenAsset, users: Int)] = [:]
-        var turn: UInt64 = 0
         /// Assets whose rows are just being removed, with how many removals each.
         var removing: [AssetID: Int] = [:]
         /// Grow with each beginning and end of a removal, one for every so many identifiers.
@@ -44,11 +35,11 @@ final class OpenAssets: Sendable {
 
     /// The open asset of that name, held until `release`.
     func acquire(_ id: AssetID) -> OpenAsset? {
-        state.withLock { state in
-            state.entries[id]?.users += 1
-            return state.entries[id]?.asset
-        }
+        state.withLock { $0.table.hold(id) }
     }
+
+    /// The open asset of that name, for a look at it: it is not held.
+    subscript(id: AssetID) -> OpenAsset? { state.withLock { $0.table[id]?.asset } }
 
     func moment(for id: AssetID) -> Moment {
         state.withLock { Moment(removals: $0.removals[Self.place(of: id)], isRemoving: $0.removing[id] != nil) }
@@ -57,10 +48,10 @@ final class OpenAssets: Sendable {
     /// Puts `asset` into the table, unless somebody else was faster; answers the one in the table, held. Nil where a
     /// removal has begun or ended since `moment`: what was read from the catalog may be over.
     func acquire(orInsert asset: OpenAsset, asOf moment: Moment) -> OpenAsset? {
-        state.withLock { state in
+        state.withLock { state -> OpenAsset? in
             guard state.removals[Self.place(of: asset.id)] == moment.removals else { return nil }
-            state.entries[asset.id, default: Entry(asset: asset, users: 0, idleSince: 0)].users += 1
-            return state.entries[asset.id]?.asset ?? asset
+            if state.table[asset.id] == nil { state.table.insert(asset) }
+            return state.table.hold(asset.id)
         }
     }
 
@@ -89,17 +80,16 @@ final class OpenAssets: Sendable {
     /// Every open asset of that name, the one in the table and those that were taken out of it, held.
     func acquireAll(_ id: AssetID) -> [OpenAsset] {
         state.withLock { state in
-            state.entries[id]?.users += 1
             let detached = state.detached.filter { $0.value.asset.id == id }
             for key in detached.keys { state.detached[key]?.users += 1 }
-            return detached.values.map(\.asset) + [state.entries[id]?.asset].compactMap { $0 }
+            return detached.values.map(\.asset) + [state.table.hold(id)].compactMap(\.self)
         }
     }
 
     func retain(_ asset: OpenAsset) {
         state.withLock { state in
-            if state.entries[asset.id]?.asset === asset {
-                state.entries[asset.id]?.users += 1
+            if state.table[asset.id]?.asset === asset {
+                _ = state.table.hold(asset.id)
             } else {
                 state.detached[ObjectIdentifier(asset), default: (asset, 0)].users += 1
             }
@@ -108,12 +98,7 @@ final class OpenAssets: Sendable {
 
     func release(_ asset: OpenAsset) {
         let isLast = state.withLock { state -> Bool in
-            if state.entries[asset.id]?.asset === asset {
-                state.turn += 1
-                state.entries[asset.id]?.users -= 1
-                state.entries[asset.id]?.idleSince = state.turn
-                return false
-            }
+            if state.table.letGo(asset) { return false }
             let users = (state.detached[ObjectIdentifier(asset)]?.users ?? 1) - 1
             state.detached[ObjectIdentifier(asset)] = users > 0 ? (asset, users) : nil
             return users <= 0
@@ -127,8 +112,8 @@ final class OpenAssets: Sendable {
     /// Takes the asset out of the table if its caller is the only one who holds it; answers whether it did.
     func detach(ifOnlyHeld asset: OpenAsset) -> Bool {
         state.withLock { state in
-            guard let entry = state.entries[asset.id], entry.asset === asset, entry.users == 1 else { return false }
-            state.entries[asset.id] = nil
+            guard let entry = state.table[asset.id], entry.asset === asset, entry.users == 1 else { return false }
+            state.table.remove(asset.id)
             state.detached[ObjectIdentifier(asset)] = (asset, 1)
             return true
         }
@@ -165,11 +150,7 @@ final class OpenAssets: Sendable {
     /// Those that nobody holds and that exceed the limit, longest idle first. They stay in the table until `close`.
     func idleSurplus() -> [Idle] {
         state.withLock { state in
-            let idle = state.entries.values.filter { $0.users == 0 }
-            guard idle.count > idleLimit else { return [] }
-            return idle.sorted { $0.idleSince < $1.idleSince }.prefix(idle.count - idleLimit).map {
-                Idle(asset: $0.asset, since: $0.idleSince)
-            }
+            state.table.idle(beyond: idleLimit).map { Idle(asset: $0.asset, since: $0.idleSince) }
         }
     }
 
@@ -177,27 +158,28 @@ final class OpenAssets: Sendable {
     func close(_ surplus: [Idle]) {
         state.withLock { state in
             for idle in surplus {
-                guard let entry = state.entries[idle.asset.id], entry.asset === idle.asset else { continue }
+                guard let entry = state.table[idle.asset.id], entry.asset === idle.asset else { continue }
                 guard entry.users == 0, entry.idleSince == idle.since else { continue }
                 state.removals[Self.place(of: entry.asset.id)] += 1
-                state.entries[entry.asset.id] = nil
+                state.table.remove(entry.asset.id)
             }
         }
     }
 
     /// Takes out all that nobody holds: the end of service.
     func closeAll() {
-        state.withLock { state in state.entries = state.entries.filter { $0.value.users > 0 } }
+        state.withLock { $0.table.removeIdle() }
     }
 
-    var all: [OpenAsset] { state.withLock { $0.entries.values.map(\.asset) } }
+    var all: [OpenAsset] { state.withLock { $0.table.all } }
 
     /// Answers whether the asset was in the table.
     @discardableResult
     private func replace(_ asset: OpenAsset, by successor: OpenAsset?) -> Bool {
         let isUnused = state.withLock { state -> Bool? in
-            guard let entry = state.entries[asset.id], entry.asset === asset else { return nil }
-            state.entries[asset.id] = successor.map { Entry(asset: $0, users: 0, idleSince: state.turn) }
+            guard let entry = state.table[asset.id], entry.asset === asset else { return nil }
+            state.table.remove(asset.id)
+            if let successor { state.table.insert(successor) }
             if entry.users > 0 { state.detached[ObjectIdentifier(asset)] = (asset, entry.users) }
             return entry.users == 0
         }

@@ -16,7 +16,7 @@ extension PrefetchQueue {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.watchLimits() }
             group.addTask { await self.pruneHourly() }
-            group.addTask { await self.takeUp() }
+            group.addTask { await self.open() }
             for await start in starts {
                 group.addTask { await self.carryOut(start, in: cache) }
             }
@@ -26,10 +26,10 @@ extension PrefetchQueue {
     }
 
     /// Loads unfinished jobs and opens the schedule. A catalog that cannot be read now is asked again.
-    private func takeUp() async {
+    private func open() async {
         repeat {
             let isLoaded = await logged("prefetch jobs could not be loaded") { () async throws(CacheError) in
-                for job in try await self.catalog.unfinishedJobs() { _ = self.add(job) }
+                try await self.takeUp()
             }
             if isLoaded {
                 change { $0.open(at: $1) }

@@ -83,6 +83,31 @@ final class PrefetchQueue: Sendable {
         change { $0.add(record, isChanged: isChanged, at: $1) ?? [] }
     }
 
+    /// Takes a new job on; it is durable when this returns. With `supersedes`, the unfinished jobs of its queue end in the
+    /// same step.
+    func submit(
+        _ record: JobRecord, idempotency: IdempotencyKey?, supersedes: Bool
+    ) async throws(CacheError) -> JobInsertion {
+        // In turn with `save`, `takeUp` and other submissions, for between the catalog's step and the schedule's
+        // 1. a save would write over the catalog's end of a job what the schedule still takes for its state,
+        // 2. a take-up would schedule a job as it was read before it ended,
+        // 3. a later job of the queue would not find this one in the schedule, and both would run.
+        try await saving.pass { () async throws(CacheError) in
+            let insertion = try await catalog.insertJob(record, idempotency: idempotency, supersedes: supersedes)
+            if case .inserted(let superseded) = insertion {
+                change { $0.add(record, superseding: supersedes ? superseded : nil, at: $1) ?? [] }
+            }
+            return insertion
+        }
+    }
+
+    /// Takes in the unfinished jobs that the catalog has.
+    func takeUp() async throws(CacheError) {
+        try await saving.pass { () async throws(CacheError) in
+            for job in try await catalog.unfinishedJobs() { _ = add(job) }
+        }
+    }
+
     /// The run is over.
     func ended(_ run: Run, _ outcome: PrefetchSchedule.Outcome) {
         change { $0.ended(run, outcome, at: $1) }

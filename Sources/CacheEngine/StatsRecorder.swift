@@ -24,13 +24,14 @@ extension TrafficFigures {
     private static let counters: [any WritableKeyPath<TrafficFigures, Int64> & Sendable] = [
         \.clientAborted, \.servedFromCacheBytes, \.servedAfterFillBytes, \.upstreamBytes, \.upstreamPrefetchBytes,
         \.refetchedBytes, \.fillsSucceeded, \.fillsFailed, \.fillsTimedOut, \.fillsCancelled, \.fillsRetried,
-        \.fillsHedged, \.hedgesWon,
+        \.fillsHedged, \.hedgesWon, \.requestedBytes,
     ]
     private static let tallies: [any WritableKeyPath<TrafficFigures, [String: Int64]> & Sendable] = [
         \.requests, \.waits,
     ]
 
-    mutating func add(_ other: TrafficFigures) { combine(other, +) }
+    /// Adds every figure of `other`.
+    package mutating func add(_ other: TrafficFigures) { combine(other, +) }
 
     mutating func subtract(_ other: TrafficFigures) {
         combine(other, -)

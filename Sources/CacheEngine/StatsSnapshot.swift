@@ -22,6 +22,8 @@ package struct TrafficFigures: Hashable, Sendable, Codable {
     /// Second requests for a window whose first one's answer was late, and how many of them were answered first.
     package var fillsHedged: Int64 = 0
     package var hedgesWon: Int64 = 0
+    /// Bytes of the windows that upstreams answered; what was asked for twice counts twice.
+    package var requestedBytes: Int64 = 0
     /// Waits of readers for bytes, by `WaitOutcome.name`.
     package var waits: [String: Int64] = [:]
 
@@ -36,6 +38,11 @@ package struct TrafficFigures: Hashable, Sendable, Codable {
     }
     package var byteHitRatio: Double { ratio(servedFromCacheBytes, servedBytes) }
     package var upstreamRatio: Double { ratio(upstreamBytes, servedBytes) }
+
+    /// The keys of `waits`.
+    package static let waitOutcomes: [WaitOutcome] = [
+        .arrived, .writerVanished, .deadlinePassed, .gaveUp(.internal), .generationChanged, .shuttingDown,
+    ]
 
     private func ratio(_ part: Int64, _ whole: Int64) -> Double { whole == 0 ? 0 : Double(part) / Double(whole) }
 }
@@ -57,8 +64,7 @@ package struct StatsSnapshot: Sendable {
     /// Sorted by name.
     package var origins: [(name: String, figures: TrafficFigures)]
     package var store: StoreFigures
-    package var fillsActive: Int
-    package var fillsQueued: Int
+    package var load: TransferLoad
     package var jobs: [JobState: Int64]
     package var evictions: Int64
     package var evictedBytes: Int64

@@ -12,10 +12,12 @@ extension Catalog {
                 sql: """
                     SELECT * FROM jobs
                     WHERE sequence < :end AND (:state IS NULL OR state = :state) AND (:label IS NULL OR label = :label)
+                        AND (:queue IS NULL OR queue = :queue)
                     ORDER BY sequence DESC LIMIT :limit
                     """,
                 arguments: [
-                    "end": end ?? Int64.max, "state": query.state?.rawValue, "label": query.label, "limit": limit + 1,
+                    "end": end ?? Int64.max, "state": query.state?.rawValue, "label": query.label, "queue": query.queue,
+                    "limit": limit + 1,
                 ])
             let jobs = rows.prefix(limit)
             let next = rows.count > limit ? jobs.last.map { PageCursor(list: "jobs", value: $0["sequence"]).text } : nil

@@ -2,11 +2,12 @@ package import CacheCore
 import GRDB
 
 extension Catalog {
-    /// Keeps a new job with all its items, unless the idempotency key was used before.
+    /// Keeps a new job with all its items, unless the idempotency key was used before. With `supersedes`, the unfinished
+    /// jobs of its queue end in the same commit.
     ///
     /// Throws `conflict` where the job's identifier is taken.
     package func insertJob(
-        _ job: JobRecord, idempotency: IdempotencyKey? = nil
+        _ job: JobRecord, idempotency: IdempotencyKey? = nil, supersedes: Bool = false
     ) async throws(CacheError) -> JobInsertion {
         let secrets = secrets
         return try await write { db in
@@ -16,15 +17,11 @@ extension Catalog {
                     sql: "INSERT INTO idempotency_keys (key, body_hash, job, created_at) VALUES (?, ?, ?, ?)",
                     arguments: [idempotency.key, idempotency.bodyHash, job.id, job.createdAt.milliseconds])
             }
+            let superseded = supersedes ? try Self.supersede(by: job, db) : []
             try db.execute(sql: JobRow.insertSQL, arguments: JobRow.arguments(job))
             try Self.writeItems(job.items, job: db.lastInsertedRowID, db, secrets)
-            return .inserted
+            return .inserted(superseded: superseded)
         }
-    }
-
-    /// What an idempotency key was used for; nil where it was not.
-    package func idempotentJob(_ key: IdempotencyKey) async throws(CacheError) -> JobInsertion? {
-        try await read { try Self.use(of: key, $0) }
     }
 
     /// Writes the job's own state; its items stay as they are. Answers false where it is not known.
@@ -45,12 +42,6 @@ extension Catalog {
             try Self.writeItems(items, job: job, db, secrets)
             return true
         }
-    }
-
-    /// Writes one item of a job. Answers false where the job is not known.
-    @discardableResult
-    package func updateItem(_ item: JobItemRecord, ofJob id: String) async throws(CacheError) -> Bool {
-        try await updateItems([item], ofJob: id)
     }
 
     /// A job with all its items.
@@ -107,6 +98,35 @@ extension Catalog {
 
     static func sequence(of job: String, _ db: Database) throws -> Int64? {
         try Int64.fetchOne(db, sql: "SELECT sequence FROM jobs WHERE id = ?", arguments: [job])
+    }
+
+    /// Ends the unfinished jobs of the job's queue; answers which.
+    private static func supersede(by job: JobRecord, _ db: Database) throws -> [String] {
+        let rows = try Row.fetchAll(
+            db,
+            sql: "SELECT id, sequence FROM jobs WHERE queue = ? AND state IN ('queued', 'running') ORDER BY sequence",
+            arguments: [job.queue])
+        let error = RecordedError.superseded(by: job.id)
+        for row in rows {
+            let arguments: StatementArguments = [
+                "code": error.code, "message": error.message, "now": job.createdAt.milliseconds,
+                "job": row["sequence"] as Int64,
+            ]
+            try db.execute(
+                sql: """
+                    UPDATE job_items SET state = 'cancelled', error_code = :code, error_message = :message
+                    WHERE job = :job AND state IN ('queued', 'running')
+                    """,
+                arguments: arguments)
+            try db.execute(
+                sql: """
+                    UPDATE jobs
+                    SET state = 'cancelled', error_code = :code, error_message = :message, finished_at = :now
+                    WHERE sequence = :job
+                    """,
+                arguments: arguments)
+        }
+        return rows.map { $0["id"] }
     }
 
     private static func use(of key: IdempotencyKey, _ db: Database) throws -> JobInsertion? {

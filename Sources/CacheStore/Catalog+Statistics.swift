@@ -17,21 +17,13 @@ package struct StatisticsMinute: Hashable, Sendable {
 }
 
 extension Catalog {
-    /// Keeps minutes and the running totals in one transaction; what was kept of the same minute, origin or name is
-    /// replaced.
-    package func saveStatistics(
-        minutes: [StatisticsMinute], totals: [String: String] = [:]
-    ) async throws(CacheError) {
+    /// Keeps minutes in one transaction; what was kept of the same minute and origin is replaced.
+    package func saveStatistics(minutes: [StatisticsMinute]) async throws(CacheError) {
         try await write { db in
             for minute in minutes {
                 try db.execute(
                     sql: "INSERT OR REPLACE INTO statistics_minutes (at, origin, counters) VALUES (?, ?, ?)",
                     arguments: [minute.at.milliseconds, minute.origin, minute.counters])
-            }
-            for (name, counters) in totals {
-                try db.execute(
-                    sql: "INSERT OR REPLACE INTO counter_totals (name, counters) VALUES (?, ?)",
-                    arguments: [name, counters])
             }
         }
     }
@@ -62,18 +54,5 @@ extension Catalog {
         try await write { db in
             try db.execute(sql: "DELETE FROM statistics_minutes WHERE at < ?", arguments: [time.milliseconds])
         }
-    }
-
-    /// The running totals as they were last kept, by name.
-    package func counterTotals() async throws(CacheError) -> [String: String] {
-        try await read { db in
-            let rows = try Row.fetchAll(db, sql: "SELECT name, counters FROM counter_totals")
-            return Dictionary(rows.map { ($0[0] as String, $0[1] as String) }) { $1 }
-        }
-    }
-
-    /// Keeps running totals; names that are not given stay as they are.
-    package func saveCounterTotals(_ totals: [String: String]) async throws(CacheError) {
-        try await saveStatistics(minutes: [], totals: totals)
     }
 }

@@ -39,9 +39,6 @@ package final class CommitQueue: Sendable {
         self.lost = lost
     }
 
-    /// Bytes that are written but would be lost in a crash.
-    package var pendingBytes: Int64 { pending.withLock { $0.byteCount } }
-
     /// A new asset, or a new generation of one: its row is made or replaced. Where generation or file change, the old
     /// extents go in the same commit and the old file after it.
     ///
@@ -65,11 +62,6 @@ package final class CommitQueue: Sendable {
     /// Uses of an asset; without effect where it has no row.
     package func touched(_ asset: AssetID, at time: Timestamp, hits: Int64 = 1) {
         add { $0.use(asset, at: time, hits: hits) }
-    }
-
-    /// Drops what is pending for an asset; its row stays as it is.
-    package func forget(_ asset: AssetID) {
-        add { $0.forget(asset) }
     }
 
     /// As `remove`, for one asset and without waiting: done with the next commit.
@@ -137,7 +129,8 @@ package final class CommitQueue: Sendable {
     private func add(_ change: (inout sending PendingWork) -> Void) {
         let isMuch = pending.withLock { work in
             change(&work)
-            return work.byteCount >= limits.bytes
+            // What is not synced keeps its descriptor.
+            return work.byteCount >= limits.bytes || work.growth.count >= store.shelf.limit / 2
         }
         someWork.open()
         if isMuch { muchWork.open() }
@@ -199,7 +192,11 @@ package final class CommitQueue: Sendable {
         var failure: CacheError?
         for name in orphans {
             do throws(CacheError) {
-                try store.disk.unlink(store.layout.path(of: name))
+                try store.unlink(name)
+            } catch  where error.code == .overloaded {
+                failure = failure ?? error
+                pending.withLock { $0.abandon(name) }
+                someWork.open()
             } catch {
                 failure = failure ?? error  // the next start removes the file
             }

@@ -4,14 +4,18 @@ package import CacheCore
 package struct JobQuery: Hashable, Sendable {
     package var state: JobState?
     package var label: String?
+    package var queue: String?
     /// 1…1000.
     package var limit: Int
     /// Where the last page ended, as that page said.
     package var cursor: String?
 
-    package init(state: JobState? = nil, label: String? = nil, limit: Int = 100, cursor: String? = nil) {
+    package init(
+        state: JobState? = nil, label: String? = nil, queue: String? = nil, limit: Int = 100, cursor: String? = nil
+    ) {
         self.state = state
         self.label = label
+        self.queue = queue
         self.limit = limit
         self.cursor = cursor
     }
@@ -55,7 +59,8 @@ package struct IdempotencyKey: Hashable, Sendable {
 
 /// What became of a job that was to be inserted.
 package enum JobInsertion: Hashable, Sendable {
-    case inserted
+    /// With the jobs whose place it took.
+    case inserted(superseded: [String] = [])
     /// The idempotency key was used before, for that job.
     case repeated(jobID: String, isSameBody: Bool)
 }

@@ -3,7 +3,7 @@ import GRDB
 /// How a catalog of any earlier version becomes one of this version: SQL text that is never changed once released.
 enum Migrations {
     /// Name and text, in the order of use.
-    static let all: [(name: String, sql: String)] = [("v1", v1), ("v2", v2)]
+    static let all: [(name: String, sql: String)] = [("v1", v1), ("v2", v2), ("v3", v3)]
 
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
@@ -132,5 +132,11 @@ enum Migrations {
     /// Variants of an asset: the readers' fields they were chosen by, a sealed list.
     private static let v2 = """
         ALTER TABLE assets ADD COLUMN sealed_variant BLOB;
+        """
+
+    /// Queues of jobs, whose unfinished ones are looked for.
+    private static let v3 = """
+        ALTER TABLE jobs ADD COLUMN queue TEXT;
+        CREATE INDEX jobs_by_queue ON jobs (queue, state, sequence) WHERE queue IS NOT NULL;
         """
 }

@@ -19,6 +19,12 @@ struct OriginText: Codable {
         var longest: Int64?
     }
 
+    private struct CircuitBreaker: Codable {
+        /// Nil: off.
+        var failures: Int?
+        var pause: Int64?
+    }
+
     private var baseURL: String
     private var headers: [[String]]
     private var freshnessTTL: Int64?
@@ -46,6 +52,12 @@ struct OriginText: Codable {
     private var unknownLength: String?
     private var fallbackAsset: String?
     private var fallbackFile: String?
+    private var finishIfRemainingPercent: Int?
+    private var gapMergeBytes: Int64?
+    private var speculativeBytes: Int64?
+    private var mirrors: [String]?
+    private var hedging: Bool?
+    private var circuitBreaker: CircuitBreaker?
 
     init(_ settings: OriginSettings) {
         baseURL = settings.baseURL
@@ -77,6 +89,17 @@ struct OriginText: Codable {
         verify = settings.tls.verify
         access = settings.access?.rawValue
         keepRules(of: settings)
+        keepFills(of: settings)
+    }
+
+    private mutating func keepFills(of settings: OriginSettings) {
+        finishIfRemainingPercent = settings.finishIfRemainingPercent
+        gapMergeBytes = settings.gapMergeBytes
+        speculativeBytes = settings.speculativeBytes
+        mirrors = settings.mirrors
+        hedging = settings.hedging
+        circuitBreaker = CircuitBreaker(
+            failures: settings.circuitBreaker?.failures, pause: settings.circuitBreaker?.pause.wholeMilliseconds)
     }
 
     private mutating func keepRules(of settings: OriginSettings) {
@@ -114,7 +137,23 @@ struct OriginText: Codable {
         settings.tls = TLSSettings(caFile: caFile, verify: verify)
         if let access { settings.access = try RowCoding.choice(access, "an origin's access") }
         try giveRules(to: &settings)
+        try giveFills(to: &settings)
         return settings
+    }
+
+    private func giveFills(to settings: inout OriginSettings) throws(CacheError) {
+        settings.finishIfRemainingPercent = finishIfRemainingPercent
+        if let gapMergeBytes { settings.gapMergeBytes = gapMergeBytes }
+        if let speculativeBytes { settings.speculativeBytes = speculativeBytes }
+        if let mirrors { settings.mirrors = mirrors }
+        if let hedging { settings.hedging = hedging }
+        guard let circuitBreaker else { return }
+        switch (circuitBreaker.failures, circuitBreaker.pause) {
+        case (let failures?, let pause?):
+            settings.circuitBreaker = OriginSettings.CircuitBreaker(failures: failures, pause: .milliseconds(pause))
+        case (nil, nil): settings.circuitBreaker = nil
+        default: throw RowCoding.corrupt("an origin's circuit breaker")
+        }
     }
 
     private func giveRules(to settings: inout OriginSettings) throws(CacheError) {

@@ -41,8 +41,8 @@ struct PendingWork: Sendable {
         if let earlier = begun[record.id], let earlierFile = earlier.file, earlierFile !== file {
             if file == nil, earlier.record.generation.number == record.generation.number {
                 file = earlierFile
-            } else {
-                abandon(earlierFile)
+            } else if let name = earlierFile.name {
+                abandon(name)
             }
         }
         refreshed[record.id] = nil
@@ -81,7 +81,7 @@ struct PendingWork: Sendable {
 
     /// Drops what is pending for an asset, and the file it was to begin with.
     mutating func forget(_ asset: AssetID) {
-        if let file = begun.removeValue(forKey: asset)?.file { abandon(file) }
+        if let name = begun.removeValue(forKey: asset)?.file?.name { abandon(name) }
         refreshed[asset] = nil
         uses[asset] = nil
         for (serial, ranges) in growth where ranges.file.name?.asset == asset { dropGrowth(serial) }
@@ -96,8 +96,8 @@ struct PendingWork: Sendable {
         return dropped.ranges
     }
 
-    private mutating func abandon(_ file: SparseFile) {
-        guard let name = file.name else { return }
+    /// Has a file unlinked that no row names.
+    mutating func abandon(_ name: FileName) {
         dropGrowth(name.serial)
         cuts[name.serial] = nil
         abandoned.append(name)

@@ -3,15 +3,16 @@ import Synchronization
 
 /// One generation's bytes on disk, each at its own offset; what was never written takes no space.
 ///
-/// Its descriptor is closed with the last reference. Which bytes are there is the catalog's knowledge, not the file's.
+/// It has a descriptor while it is used, and at the shelf's pleasure in between. Which bytes are there is the catalog's
+/// knowledge, not the file's. Where the process has no descriptor left, what needs one throws `.overloaded`.
 package final class SparseFile: Sendable {
     /// Nil for a transient file, which no catalog row can name.
     package let name: FileName?
     /// Nil for a transient file.
     package let path: String?
-    /// For `sendfile`; valid as long as this object lives.
-    package let descriptor: Descriptor
     private let disk: any Disk
+    private let shelf: DescriptorShelf
+    private let place: DescriptorTable.Place
     private let closed: @Sendable () -> Void
     private let state = Mutex(State())
 
@@ -22,19 +23,23 @@ package final class SparseFile: Sendable {
         var syncFailure: CacheError?
     }
 
+    /// - Parameters:
+    ///   - descriptor: one that `shelf` has opened.
+    ///   - isKept: whether it stays open until `unkeep`; that of a file without a path does in any case.
     init(
-        name: FileName?, path: String?, descriptor: Descriptor, disk: any Disk,
-        closed: @escaping @Sendable () -> Void = {}
+        name: FileName?, path: String?, descriptor: Descriptor, isKept: Bool = false, disk: any Disk,
+        shelf: DescriptorShelf, closed: @escaping @Sendable () -> Void = {}
     ) {
         self.name = name
         self.path = path
-        self.descriptor = descriptor
         self.disk = disk
+        self.shelf = shelf
         self.closed = closed
+        place = shelf.add(descriptor, isKept: isKept || path == nil)
     }
 
     deinit {
-        disk.close(descriptor)
+        shelf.remove(place)
         closed()
     }
 
@@ -46,32 +51,40 @@ package final class SparseFile: Sendable {
             return state.syncFailure
         }
         if let failure { throw failure }
-        var written = 0
-        while written < bytes.count {
-            let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
-            let count = try disk.write(descriptor, rest, at: offset + Int64(written))
-            guard count > 0 else {
-                throw CacheError(.storageFull, "Writing \(path ?? "a transient file") made no progress.")
+        try withDescriptor { descriptor, wrote throws(CacheError) in
+            var written = 0
+            while written < bytes.count {
+                let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
+                let count = try disk.write(descriptor, rest, at: offset + Int64(written))
+                guard count > 0 else {
+                    throw CacheError(.storageFull, "Writing \(path ?? "a transient file") made no progress.")
+                }
+                written += count
             }
-            written += count
+            wrote = true  // of half a write nobody ever claims a byte
         }
     }
 
     /// Reads until `bytes` is full or the file ends, and answers how many bytes there were; blocks.
     package func read(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
-        var filled = 0
-        while filled < bytes.count {
-            let rest = UnsafeMutableRawBufferPointer(rebasing: bytes[filled...])
-            let count = try disk.read(descriptor, into: rest, at: offset + Int64(filled))
-            if count == 0 { break }
-            filled += count
+        try withDescriptor { descriptor throws(CacheError) in
+            var filled = 0
+            while filled < bytes.count {
+                let rest = UnsafeMutableRawBufferPointer(rebasing: bytes[filled...])
+                let count = try disk.read(descriptor, into: rest, at: offset + Int64(filled))
+                if count == 0 { break }
+                filled += count
+            }
+            return filled
         }
-        return filled
     }
 
-    /// Reads what is in the page cache from `offset` on, perhaps less than asked for; nil where that means waiting.
+    /// Reads what is in the page cache from `offset` on, perhaps less than asked for; nil where that means waiting, also
+    /// for the file to be opened.
     package func readNow(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
-        disk.readNow(descriptor, into: bytes, at: offset)
+        guard let descriptor = shelf.borrowOpen(place) else { return nil }
+        defer { shelf.giveBack(place, wrote: false) }
+        return disk.readNow(descriptor, into: bytes, at: offset)
     }
 
     /// Returns when everything written before is on the device; blocks.
@@ -79,19 +92,35 @@ package final class SparseFile: Sendable {
     /// One failure is final: the kernel may have dropped the bytes and report the next attempt as a success.
     package func sync() throws(CacheError) {
         if let failure = state.withLock({ $0.syncFailure }) { throw failure }
-        do throws(CacheError) {
-            try disk.sync(descriptor)
-        } catch {
-            state.withLock { $0.syncFailure = error }
-            throw error
+        guard let writes = shelf.unsyncedWrites(place) else { return }
+        try withDescriptor { descriptor throws(CacheError) in
+            do throws(CacheError) {
+                try disk.sync(descriptor)
+            } catch {
+                state.withLock { $0.syncFailure = error }
+                throw error
+            }
         }
+        shelf.synced(place, writes: writes)
     }
 
     /// The offset behind the last byte ever written.
-    package func size() throws(CacheError) -> Int64 { try disk.status(descriptor).size }
+    package func size() throws(CacheError) -> Int64 { try status().size }
 
     /// What the file takes on the device: blocks, not its apparent size.
-    package func diskBytes() throws(CacheError) -> Int64 { try disk.status(descriptor).diskBytes }
+    package func diskBytes() throws(CacheError) -> Int64 { try status().diskBytes }
+
+    func status() throws(CacheError) -> FileStatus {
+        try withDescriptor { descriptor throws(CacheError) in try disk.status(descriptor) }
+    }
+
+    /// From now on the descriptor stays open: the file's name is about to go. Blocks.
+    func keep() throws(CacheError) {
+        try withDescriptor { _ in shelf.keep(place) }
+    }
+
+    /// The file's name has proved to stay.
+    func unkeep() { shelf.unkeep(place) }
 
     /// Marks runs for `punchDoomed`; from now on a write takes its bytes off the mark.
     func doom(_ ranges: some Sequence<ByteRange>) {
@@ -100,14 +129,16 @@ package final class SparseFile: Sendable {
 
     /// Makes holes of what is marked and was not written since; blocks. Only after the catalog has given the runs up.
     func punchDoomed() throws(CacheError) {
-        while try punchFirstDoomed() {}
+        try withDescriptor { descriptor throws(CacheError) in
+            while try punchFirstDoomed(descriptor) {}
+        }
     }
 
     /// Answers whether there was something to punch.
     ///
     /// The system call is made inside the lock, so that it cannot overtake a write to the same bytes: a write first
     /// takes its bytes off the mark, then touches the file.
-    private func punchFirstDoomed() throws(CacheError) -> Bool {
+    private func punchFirstDoomed(_ descriptor: Descriptor) throws(CacheError) -> Bool {
         let outcome: Result<Bool, CacheError> = state.withLock { state in
             guard let first = state.doomed.runs.first else { return .success(false) }
             // Off the mark even where punching fails: the bytes are unclaimed, and only their space is lost.
@@ -120,5 +151,22 @@ package final class SparseFile: Sendable {
             }
         }
         return try outcome.get()
+    }
+
+    /// Borrows the descriptor for as long as `body` takes.
+    func withDescriptor<Value>(
+        _ body: (Descriptor) throws(CacheError) -> Value
+    ) throws(CacheError) -> Value {
+        try withDescriptor { descriptor, _ throws(CacheError) in try body(descriptor) }
+    }
+
+    /// As above, for a body that says whether it `wrote`: what is written keeps the descriptor open until it is synced.
+    private func withDescriptor<Value>(
+        _ body: (Descriptor, _ wrote: inout Bool) throws(CacheError) -> Value
+    ) throws(CacheError) -> Value {
+        let descriptor = try shelf.borrow(place, path: path)
+        var wrote = false
+        defer { shelf.giveBack(place, wrote: wrote) }
+        return try body(descriptor, &wrote)
     }
 }

@@ -4,9 +4,9 @@ extension Store {
     /// A file that is not the store's: the one at `path` below `directory`, for reading only; nothing leads out of there,
     /// no `..` and no link. Blocks. Throws `.notFound` where there is no such file, or none with bytes of its own.
     package func openForeign(_ path: String, below directory: String) throws(CacheError) -> SparseFile {
-        let descriptor = try disk.openBelow(directory, path)
-        let file = SparseFile(name: nil, path: nil, descriptor: descriptor, disk: disk)
-        guard try disk.status(descriptor).isRegular else { throw CacheError(.notFound, "\(path) is not a file.") }
+        let descriptor = try shelf.open { () throws(CacheError) in try disk.openBelow(directory, path) }
+        let file = SparseFile(name: nil, path: nil, descriptor: descriptor, disk: disk, shelf: shelf)
+        guard try file.status().isRegular else { throw CacheError(.notFound, "\(path) is not a file.") }
         return file
     }
 
@@ -15,10 +15,12 @@ extension Store {
         _ path: String, below directory: String, limit: Int
     ) throws(CacheError) -> [UInt8] {
         let file = try openForeign(path, below: directory)
-        let bytes = try disk.readAll(file.descriptor, limit: limit + 1)
+        let bytes = try file.withDescriptor { descriptor throws(CacheError) in
+            try disk.readAll(descriptor, limit: limit + 1)
+        }
         guard bytes.count <= limit else {
             throw CacheError(.payloadTooLarge, "\(path) has more than \(limit) bytes.")
         }
-        return withExtendedLifetime(file) { bytes }
+        return bytes
     }
 }

@@ -71,7 +71,7 @@ extension Store {
             if let end = missing.removeValue(forKey: name) {
                 if end > status.size { doubtful.append(name) }
             } else if isOfEarlierRun(name) {
-                try disk.unlink(path)
+                try unlink(name)
                 result.removedFiles += 1
                 continue
             }

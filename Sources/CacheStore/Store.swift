@@ -12,15 +12,18 @@ package final class Store: Sendable {
     let logger: Logger
     /// Where slow work on files is done, so that no thread of the shared pool waits for the disk.
     let diskQueue = DispatchQueue(label: "larder.store.disk", qos: .utility, attributes: .concurrent)
-    private let openFiles = OpenFiles()
+    let shelf: DescriptorShelf
+    let openFiles = OpenFiles()
     private let lock: DirectoryLock
-    private let lastSerial: Atomic<Int64>
+    let lastSerial: Atomic<Int64>
 
     private init(
-        layout: StoreLayout, disk: any Disk, logger: Logger, lock: DirectoryLock, catalog: Catalog, reserve: Reserve
+        layout: StoreLayout, disk: any Disk, shelf: DescriptorShelf, logger: Logger, lock: DirectoryLock,
+        catalog: Catalog, reserve: Reserve
     ) {
         self.layout = layout
         self.disk = disk
+        self.shelf = shelf
         self.logger = logger
         self.lock = lock
         self.catalog = catalog
@@ -35,8 +38,11 @@ package final class Store: Sendable {
     ///
     /// Serving may begin when this returns; `reconcile` tidies up afterwards. Throws `conflict` where another process
     /// uses the directory, or where a newer version wrote its catalog.
+    ///
+    /// - Parameter openFileLimit: how many files of assets keep a descriptor, those in use at once apart.
     package static func open(
-        directory: String, disk: any Disk = SystemDisk(), wallClock: any WallClock, logger: Logger
+        directory: String, disk: any Disk = SystemDisk(), openFileLimit: Int = 256, wallClock: any WallClock,
+        logger: Logger
     ) throws(CacheError) -> Store {
         let layout = StoreLayout(directory: directory)
         _ = try disk.createDirectory(layout.directory)
@@ -53,7 +59,8 @@ package final class Store: Sendable {
         try reserve.keep()
         try disk.syncDirectory(layout.directory)
         return Store(
-            layout: layout, disk: disk, logger: logger, lock: lock, catalog: catalog, reserve: reserve)
+            layout: layout, disk: disk, shelf: DescriptorShelf(limit: openFileLimit, disk: disk), logger: logger,
+            lock: lock, catalog: catalog, reserve: reserve)
     }
 
     private static func openCatalog(
@@ -75,46 +82,6 @@ package final class Store: Sendable {
             _ = try disk.createDirectory(layout.shard(shard))
         }
         try disk.syncDirectory(layout.assets)
-    }
-
-    /// A new, empty file for one generation. The catalog knows it only after `CommitQueue.began`; until then a restart
-    /// removes it.
-    package func createFile(asset: AssetID, generation: Int64) throws(CacheError) -> SparseFile {
-        let serial = lastSerial.wrappingAdd(1, ordering: .relaxed).newValue
-        let name = FileName(asset: asset, generation: generation, serial: serial)
-        let path = layout.path(of: name)
-        // Serials repeat only after a catalog was lost: what is there then belongs to nobody.
-        if try disk.status(of: path) != nil { try disk.unlink(path) }
-        return adopt(try disk.open(path, .create), name, path)
-    }
-
-    /// A new, empty file that nobody finds again: for what may be passed on but not kept.
-    package func createTransient() throws(CacheError) -> SparseFile {
-        let serial = lastSerial.wrappingAdd(1, ordering: .relaxed).newValue
-        let path = layout.directory + "/transient-" + String(serial, radix: 16)
-        let descriptor = try disk.open(path, .create)
-        do throws(CacheError) {
-            try disk.unlink(path)
-        } catch {
-            disk.close(descriptor)
-            throw error
-        }
-        return SparseFile(name: nil, path: nil, descriptor: descriptor, disk: disk)
-    }
-
-    /// The file of that name, the same object for everybody; nil where it is not there. Blocks.
-    package func openFile(_ name: FileName) throws(CacheError) -> SparseFile? {
-        if let file = openFiles.file(serial: name.serial) { return file }
-        let path = layout.path(of: name)
-        guard try disk.status(of: path) != nil else { return nil }
-        return adopt(try disk.open(path, .readWrite), name, path)
-    }
-
-    private func adopt(_ descriptor: Descriptor, _ name: FileName, _ path: String) -> SparseFile {
-        let file = SparseFile(name: name, path: path, descriptor: descriptor, disk: disk) { [openFiles] in
-            openFiles.removeClosed(serial: name.serial)
-        }
-        return openFiles.add(file, serial: name.serial)
     }
 
     /// What may still be written to the store's file system.

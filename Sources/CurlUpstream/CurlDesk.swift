@@ -53,7 +53,7 @@ final class CurlDesk: Sendable {
                 TransferQueue.Entry(
                     ticket: transfer.ticket, origin: request.originName, originLimit: request.maxTransfers,
                     priority: request.priority, queued: now, patience: request.patience, notBefore: notBefore))
-            let admitted = Self.admit(&state, at: now)
+            let admitted = Self.admit(&state, at: now) + Self.makeWay(for: transfer, in: &state)
             return notBefore == nil ? admitted : admitted + [Letter(worker: 0, command: .look)]
         }
         if let letters { post(letters) } else { deliverAside(transfer) }
@@ -75,7 +75,7 @@ final class CurlDesk: Sendable {
         let letters = state.withLock { state in
             let now = ContinuousClock.now
             state.queue.promote(transfer.ticket, to: priority, at: now)
-            return Self.admit(&state, at: now)
+            return Self.admit(&state, at: now) + Self.makeWay(for: transfer, in: &state)
         }
         post(letters)
     }
@@ -96,6 +96,12 @@ final class CurlDesk: Sendable {
             return Self.admit(&state, at: .now, after: transfer)
         }
         post(letters)
+    }
+
+    /// A transfer that was asked to has stopped, and queues for a place behind what it made way for.
+    func yielded(_ transfer: CurlTransfer) {
+        paused(transfer)
+        resumes(transfer)
     }
 
     /// Queues a paused transfer for a place; its worker is told when it has one.
@@ -153,10 +159,6 @@ final class CurlDesk: Sendable {
         }
     }
 
-    var load: TransferLoad {
-        state.withLock { TransferLoad(active: $0.queue.activeCount, queued: $0.queue.queuedCount) }
-    }
-
     /// Ends everything that waits, and tells the workers to stop.
     func stop() {
         let letters = state.withLock { state in
@@ -203,6 +205,15 @@ final class CurlDesk: Sendable {
         }
         guard isShared else { return letters }
         return letters + state.counts.indices.map { Letter(worker: $0, command: .ratesChanged) }
+    }
+
+    /// Asks running prefetch to rest where a live transfer would wait for its place.
+    private static func makeWay(for transfer: CurlTransfer, in state: inout State) -> [Letter] {
+        guard let ticket = state.queue.yielding(to: transfer.ticket), let running = state.running[ticket] else {
+            return []
+        }
+        running.transfer.yield()
+        return [Letter(worker: running.worker, command: .steer(running.transfer))]
     }
 
     private static func sharesRate(_ transfer: CurlTransfer, _ state: State) -> Bool {

@@ -24,10 +24,24 @@ extension CurlExchange {
         return !isHTTP2
     }
 
+    /// Stops the flow at once where the holder wishes a pause, from inside the turn that brings bytes; the worker makes a
+    /// pause of it when the turn is over.
+    func halt(at now: ContinuousClock.Instant) {
+        isHalted = transfer.isHeld && canPause
+        if isHalted { setValve(at: now) }
+    }
+
+    /// The wish was taken back before the turn was over; the code says whether libcurl could hand over what it had kept.
+    func unhalt(at now: ContinuousClock.Instant) -> CURLcode {
+        isHalted = false
+        return setValve(at: now)
+    }
+
     /// Takes nothing more in; false where the sink failed and the transfer is to be ended.
     func pause(at now: ContinuousClock.Instant) -> Bool {
         guard flush() else { return false }
         hold = .paused
+        isHalted = false
         timers.pause(at: now)
         setValve(at: now)
         return true
@@ -45,7 +59,7 @@ extension CurlExchange {
     func setValve(at now: ContinuousClock.Instant) -> CURLcode {
         touch()
         if let until = rest, until <= now { rest = nil }
-        let isToBeShut = rest != nil || hold != .none
+        let isToBeShut = rest != nil || hold != .none || isHalted
         guard isToBeShut != isShut else { return CURLE_OK }
         // Before the call: it may hand over bytes, and those may shut it again.
         isShut = isToBeShut

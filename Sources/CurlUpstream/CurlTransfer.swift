@@ -16,6 +16,7 @@ final class CurlTransfer: Transfer {
     private static let stages: [TransferStage] = [.queued, .running, .paused]
     private let cancelled = Atomic(false)
     private let held = Atomic(false)
+    private let yields = Atomic(false)
     private let length = Atomic(Int64.max)
     private let stageNow = Atomic(0)
 
@@ -32,6 +33,12 @@ final class CurlTransfer: Transfer {
 
     /// Whether it is to be paused.
     var isHeld: Bool { held.load(ordering: .acquiring) }
+
+    /// The desk asks for its place.
+    func yield() { yields.store(true, ordering: .releasing) }
+
+    /// Whether its place was asked for; asks once.
+    func takeYield() -> Bool { yields.exchange(false, ordering: .acquiringAndReleasing) }
 
     /// How much of the body is wanted still.
     var wantedLength: Int64 { length.load(ordering: .acquiring) }

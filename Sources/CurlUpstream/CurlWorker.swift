@@ -173,9 +173,14 @@ final class CurlWorker {
         let isHeld = transfer.isHeld
         switch exchange.hold {
         case .none:
-            guard isHeld, exchange.canPause else { return }
+            guard exchange.canPause, isHeld || transfer.takeYield() else {
+                let code = exchange.isHalted ? exchange.unhalt(at: .now) : CURLE_OK
+                return code == CURLE_OK ? () : end(exchange, code)
+            }
             guard exchange.pause(at: .now) else { return end(exchange, CURLE_WRITE_ERROR) }
-            desk.paused(transfer)
+            guard !isHeld else { return desk.paused(transfer) }
+            exchange.hold = .awaitingPlace
+            desk.yielded(transfer)
         case .paused:
             guard !isHeld else { return }
             exchange.hold = .awaitingPlace

@@ -58,5 +58,15 @@ package final class CurlWorkerPool: Upstream {
         (transfer as? CurlTransfer).flatMap { desk.rates(of: [$0])[0] }
     }
 
-    package var load: TransferLoad { desk.load }
+    package var load: TransferLoad {
+        let now = snapshot()
+        return TransferLoad(
+            active: now.active, queued: now.queued, paused: now.paused, activeByOrigin: now.activeByOrigin,
+            queuedByOrigin: now.queuedByOrigin,
+            workers: now.workers.map {
+                TransferLoad.Worker(
+                    active: $0.active, ended: $0.ended, openedConnections: $0.openedConnections,
+                    reusedConnections: $0.reusedConnections)
+            })
+    }
 }

@@ -13,9 +13,12 @@ enum Larder {
     /// Serves until SIGTERM or SIGINT; then requests in progress are finished, for as long as the drain time allows, and
     /// everything is committed. Throws what keeps it from starting.
     static func serve(settings: LarderSettings) async throws {
-        ProcessLimits.prepare()
+        let files = ProcessLimits.prepare()
         let logger = Logger(label: "larder")
-        let store = try Store.open(directory: settings.dataDirectory, wallClock: SystemWallClock(), logger: logger)
+        logger.info("open files", metadata: files.metadata)
+        let store = try Store.open(
+            directory: settings.dataDirectory, openFileLimit: files.assetFiles, wallClock: SystemWallClock(),
+            logger: logger)
         let pool = CurlWorkerPool(settings: settings.pool, logger: logger)
         let cache = AssetCache(
             doors: AssetCache.Doors(
@@ -23,8 +26,10 @@ enum Larder {
                 chance: SystemChance(), logger: logger),
             settings: settings.cache)
         try await cache.prepare()
+        var counter = settings.counter(openAPI: EmbeddedDocument.openAPI)
+        counter.limits.connections = files.connections
         let server = try makeApplication(
-            cache: cache, settings: settings.counter(openAPI: EmbeddedDocument.openAPI), chance: SystemChance(),
+            cache: cache, settings: counter, chance: SystemChance(),
             clock: ContinuousClock(), wallClock: SystemWallClock(), logger: logger
         ) { port in
             logger.notice(

@@ -80,16 +80,27 @@ extension LarderSettings {
                 $0.components.starts(with: ["origins", name, "headers"]) && $0.components.count == 4
             }
             settings.headers = try Self.headers(at: headers, in: lookup)
-            guard !settings.baseURL.isEmpty else {
-                throw SettingsError("origins.\(name).baseURL", "is missing (where are the originals?)")
-            }
-            guard settings.ignoreVary.count <= OriginSettings.maxIgnoredFields else {
-                throw SettingsError(
-                    "origins.\(name).ignoreVary", "names more than \(OriginSettings.maxIgnoredFields) header fields")
-            }
+            try check(settings, of: name)
             origins.append(Origin(name: name, settings: settings))
         }
         return origins
+    }
+
+    /// What no setting of an origin can say of itself alone.
+    private static func check(_ settings: OriginSettings, of name: String) throws(SettingsError) {
+        let key = { (setting: String) in "origins.\(name).\(setting)" }
+        guard !settings.baseURL.isEmpty else {
+            throw SettingsError(key("baseURL"), "is missing (where are the originals?)")
+        }
+        guard settings.ignoreVary.count <= OriginSettings.maxIgnoredFields else {
+            throw SettingsError(key("ignoreVary"), "names more than \(OriginSettings.maxIgnoredFields) header fields")
+        }
+        guard settings.mirrors.count <= OriginSettings.maxMirrors else {
+            throw SettingsError(key("mirrors"), "names more than \(OriginSettings.maxMirrors) base URLs")
+        }
+        if let index = settings.repeatedMirror {
+            throw SettingsError(key("mirrors"), "\"\(settings.mirrors[index])\" is the baseURL or there twice")
+        }
     }
 
     private static func headers(

@@ -8,6 +8,7 @@ extension LarderSettings {
     var pool: CurlPoolSettings {
         var pool = CurlPoolSettings(maxTransfers: upstream.maxTransfers)
         if let workers = upstream.workers { pool.workers = workers }
+        pool.maxBytesPerSecond = upstream.maxBytesPerSecond
         pool.userAgent = "larder/" + LarderCommand.version
         return pool
     }

@@ -45,6 +45,8 @@ struct UpstreamSettings: Hashable, Sendable {
     /// Threads that transfer; nil: one for each core, at least two.
     var workers: Int?
     var maxTransfers = 64
+    /// Of all transfers together; nil: no limit.
+    var maxBytesPerSecond: Int64?
     /// Whose absolute URLs may be read: `host`, `*.suffix` or `host:port`, lower case.
     var allowedHosts: [String] = []
 }

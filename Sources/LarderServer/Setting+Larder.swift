@@ -43,6 +43,9 @@ extension Setting<LarderSettings> {
                 "upstream.maxTransfers", \.upstream.maxTransfers, .count(1...10_000, example: 64),
                 "transfers at once, all origins together"),
             Setting(
+                "upstream.maxBytesPerSecond", orNone: \.upstream.maxBytesPerSecond,
+                .size(atLeast: 1024, example: "100MiB"), "all transfers of all origins together"),
+            Setting(
                 "upstream.maxTransfersPerOrigin", \.urlOrigin.maxTransfers, .count(1...10_000, example: 16),
                 "transfers at once of one origin"),
             Setting("upstream.allowedHosts", list: \.upstream.allowedHosts, .host, "whose absolute URLs may be read"),

@@ -8,10 +8,6 @@ extension Setting<OriginSettings> {
     static var shared: [Setting] {
         [
             Setting("retries", \.retries, .count(0...20, example: 3), "a broken transfer is begun again so often"),
-            Setting("readAhead", \.readAheadBytes, .size(atLeast: 64 << 10, example: "8MiB"), "the largest window"),
-            Setting(
-                "finishIfRemaining", \.finishIfRemainingBytes, .size(atLeast: 0, example: "8MiB"),
-                "of a window its last reader left is finished"),
             Setting(
                 "timeouts.connect", orNone: \.timeouts.connect, .duration(example: "5s"), "name look-up, TCP and TLS"),
             Setting(
@@ -21,12 +17,13 @@ extension Setting<OriginSettings> {
             Setting("timeouts.total", orNone: \.timeouts.total, .duration(example: "5m"), "one transfer, end to end"),
             Setting("timeouts.read", \.readTimeout, .duration(example: "30s"), "a reader's wait for the first byte"),
             Setting("allowPrivateAddresses", \.allowPrivateAddresses, .flag, "upstreams on private networks"),
-        ]
+        ] + fills
     }
 
     private static var own: [Setting] {
         [
             Setting("baseURL", \.baseURL, .baseURL, "where the originals are"),
+            Setting("mirrors", list: \.mirrors, .baseURL, "where else they are, with the same paths"),
             Setting("freshness", \.freshness, .freshness, "respect, explicit, or how long bytes are used unasked"),
             keyQuery,
             queryNames("keyQuery.include", "only these query parameters name the asset") { .include($0) },

@@ -93,6 +93,10 @@ extension SettingsForm<Int64> {
         size.limited(name: "a byte size of \(ByteSize.format(minimum)) or more", example: example) { $0 >= minimum }
     }
 
+    static func size(_ range: ClosedRange<Int64>, example: String) -> SettingsForm {
+        let name = "a byte size from \(ByteSize.format(range.lowerBound)) to \(ByteSize.format(range.upperBound))"
+        return size.limited(name: name, example: example) { range.contains($0) }
+    }
 }
 
 extension SettingsForm<Duration> {

@@ -36,6 +36,44 @@ import Testing
         }
     }
 
+    @Test func aJobTakesThePlaceOfTheOneBeforeInItsQueue() async throws {
+        try await TestService.run { (service) async throws in
+            let latch = LoopbackLatch()
+            service.upstream.serve("/a.mp4", LoopbackAsset(size: 300_000, faults: [.stall(after: 1000, until: latch)]))
+            func order(_ members: JSON.Member...) -> JSON {
+                .object([JSON.Member("items", [["origin": "media", "path": "a.mp4"]])] + members)
+            }
+            let queue = JSON.Member("queue", "player-1"), supersede = JSON.Member("supersede", .bool(true))
+            let first = try await service.send("POST", "/v1/jobs", order(queue))
+            let location = try #require(first.headers["Location"])
+            let connection = try await RawConnection(port: service.port)
+            try await connection.request("GET", location + "/events")
+            _ = try #require(await connection.head())
+            await latch.reached()
+
+            let second = try await service.send("POST", "/v1/jobs", order(queue, supersede))
+
+            #expect(second.status == 202, "\(second.text)")
+            let job = try second.json()
+            guard case .string(let id)? = job["jobId"] else { throw CacheError(.internal, "no id") }
+            #expect(job["queue"] == "player-1")
+            let last = try #require(await connection.text(through: "superseded by job \(id)."))
+            #expect(last.contains("event: state") && last.contains("\"state\":\"cancelled\""))
+            latch.release()
+            let list = try await service.call("GET", "/v1/jobs?queue=player-1").json()
+            #expect(list["items"]?.array.count == 2)
+            #expect(try document().faults(of: list["items"]?.array.last ?? .null, in: "Job") == [])
+            #expect(try await service.call("GET", "/v1/jobs?queue=other").json()["items"]?.array.count == 0)
+            for (body, field): (JSON, JSON) in [
+                (order(supersede), "supersede"), (order(JSON.Member("queue", "a b"), supersede), "queue"),
+            ] {
+                let refused = try await service.send("POST", "/v1/jobs", body)
+                #expect(refused.status == 422)
+                #expect(try refused.json()["field"] == field)
+            }
+        }
+    }
+
     @Test func eventsTellAJobToItsEnd() async throws {
         try await TestService.run { (service) async throws in
             let latch = LoopbackLatch()

@@ -56,6 +56,36 @@ import Testing
         #expect(field { _ = try OriginSettings(told, name: "demo", present: nil) } == "headers.Authorization")
     }
 
+    @Test func aCircuitBreakersPartsHaveDefaultsOfTheirOwn() throws {
+        func breaker(_ json: JSON) throws -> OriginSettings.CircuitBreaker? {
+            let body: JSON = ["baseURL": "http://x", "circuitBreaker": json]
+            return try OriginSettings(body, name: "demo", present: nil).circuitBreaker
+        }
+        #expect(try breaker(.object([])) == .init(failures: 10, pause: .seconds(2)))
+        #expect(try breaker(["failures": 3]) == .init(failures: 3, pause: .seconds(2)))
+        #expect(try breaker(["pauseSeconds": .number(0.5)]) == .init(failures: 10, pause: .milliseconds(500)))
+        #expect(try breaker(.bool(false)) == nil)
+    }
+
+    @Test func aKeptSecretGoesToNoMirrorThatWasNotThere() throws {
+        var present = OriginSettings(baseURL: "https://one.example/a")
+        present.mirrors = ["https://two.example/a"]
+        present.headers = ["Authorization": "s3cret"]
+        func put(_ mirrors: [String], headers: JSON = ["Authorization": .string(Origin.secret)]) throws {
+            let body: JSON = [
+                "baseURL": "https://one.example/a", "headers": headers, "mirrors": .array(mirrors.map(JSON.string)),
+            ]
+            _ = try OriginSettings(body, name: "demo", present: present)
+        }
+        for mirrors in [[], ["https://two.example/a"], ["https://TWO.example/b", "https://one.example/c"]] {
+            #expect(field { try put(mirrors) } == nil)
+        }
+        for mirror in ["https://three.example", "http://two.example/a", "https://two.example:444/a"] {
+            #expect(field { try put(["https://two.example/a", mirror]) } == "headers.Authorization")
+            #expect(field { try put([mirror], headers: ["Authorization": "new"]) } == nil)
+        }
+    }
+
     @Test(arguments: Samples.origins)
     func anOriginThatIsToldReadsBackAsItWas(origin: Origin) throws {
         let again = try OriginSettings(origin.json, name: origin.name, present: origin.settings)
@@ -70,7 +100,8 @@ import Testing
         let nulls: JSON = [
             "baseURL": "http://x", "credentialsFile": .null, "trustValidators": .null, "staleIfErrorSeconds": .null,
             "negativeCaching": .null, "requestDirectives": .null, "ignoreVary": .null, "unknownLength": .null,
-            "fallback": .null,
+            "fallback": .null, "finishIfRemainingPercent": .null, "gapMergeBytes": .null, "speculativeBytes": .null,
+            "mirrors": .null, "hedging": .null, "circuitBreaker": .null,
         ]
         #expect(try OriginSettings(nulls, name: "demo", present: nil) == bare)
     }
@@ -94,6 +125,19 @@ import Testing
             (["fallback": ["assetId": "9f86d081884c7d659a2feaa0c55ad015", "file": "a"]], "fallback.assetId"),
             (["fallback": ["file": "../a"]], "fallback.file"), (["fallback": ["url": "http://x"]], "fallback.url"),
             (["freshness": "heuristic"], "freshness"),
+            (["finishIfRemainingPercent": 101], "finishIfRemainingPercent"),
+            (["finishIfRemainingPercent": .number(0.5)], "finishIfRemainingPercent"),
+            (["gapMergeBytes": 16_777_217], "gapMergeBytes"), (["gapMergeBytes": "64KiB"], "gapMergeBytes"),
+            (["speculativeBytes": -1], "speculativeBytes"), (["speculativeBytes": 1_073_741_825], "speculativeBytes"),
+            (["mirrors": "http://y"], "mirrors"), (["mirrors": ["http://y", 1]], "mirrors[1]"),
+            (["mirrors": ["http://y", "y"]], "mirrors[1]"), (["mirrors": ["http://X/"]], "mirrors[0]"),
+            (["mirrors": .array((0..<9).map { .string("http://m\($0)") })], "mirrors"),
+            (["hedging": 1], "hedging"), (["circuitBreaker": .bool(true)], "circuitBreaker"),
+            (["circuitBreaker": 5], "circuitBreaker"), (["circuitBreaker": ["pause": 5]], "circuitBreaker.pause"),
+            (["circuitBreaker": ["failures": 0]], "circuitBreaker.failures"),
+            (["circuitBreaker": ["failures": 1001]], "circuitBreaker.failures"),
+            (["circuitBreaker": ["pauseSeconds": 0]], "circuitBreaker.pauseSeconds"),
+            (["circuitBreaker": ["pauseSeconds": 3601]], "circuitBreaker.pauseSeconds"),
         ] as [(JSON, String)])
     func aWrongRuleOfAnOriginIsRefusedByName(rule: JSON, name: String) {
         let body = JSON.object(rule.members + [JSON.Member("baseURL", "http://x")])
@@ -102,8 +146,7 @@ import Testing
 
     @Test(
         arguments: [
-            ([:], "baseURL"), (["baseURL": "ftp://x"], "baseURL"), (["baseURL": "http://x", "mirrors": []], "mirrors"),
-            (["baseURL": "http://x", "speculativeBytes": 0], "speculativeBytes"),
+            ([:], "baseURL"), (["baseURL": "ftp://x"], "baseURL"), (["baseURL": "http://x", "quota": 1], "quota"),
             (["baseURL": "http://x", "headers": ["Host": "y"]], "headers.Host"),
             (["baseURL": "http://x", "headers": ["A": 1]], "headers.A"),
             (["baseURL": "http://x", "name": "other"], "name"),
@@ -128,8 +171,8 @@ import Testing
             (["items": [["url": "http://x", "ranges": ["bytes=5-1"]]]], "items[0].ranges[0]"),
             (["items": [["url": "http://x", "range": "bytes=0-1"]]], "items[0].range"),
             (["items": [["url": "http://x"]], "priority": "urgent"], "priority"),
-            (["items": [["url": "http://x"]], "queue": "a"], "queue"),
-            (["items": [["url": "http://x"]], "supersede": .bool(true)], "supersede"),
+            (["items": [["url": "http://x"]], "queue": 1], "queue"),
+            (["items": [["url": "http://x"]], "supersede": "yes"], "supersede"),
             (["items": [["url": "http://x"]], "timeoutSeconds": 0], "timeoutSeconds"),
             (["items": [["url": "http://x"]], "deadlineAt": "soon"], "deadlineAt"),
         ] as [(JSON, String)])

@@ -35,7 +35,7 @@ import Testing
 
     private static let bad: [Bad] = [
         Bad("GET", "/", 404, "notFound"), Bad("GET", "/v2/stats", 404, "notFound"),
-        Bad("GET", "/v1/fills", 404, "notFound"),
+        Bad("GET", "/v1/nothing", 404, "notFound"),
         Bad("POST", "/o/media/a", 405, "methodNotAllowed"), Bad("DELETE", "/v1/stats", 405, "methodNotAllowed"),
         Bad("PROPFIND", "/v1/policy", 405, "methodNotAllowed"), Bad("PUT", "/v1/jobs", 405, "methodNotAllowed"),
         Bad("GET", "/o/nobody/a", 404, "notFound"), Bad("GET", "/o/media/../../etc/passwd", 400, "malformedRequest"),
@@ -64,7 +64,7 @@ import Testing
             "PATCH", "/v1/policy", ["Content-Type": "application/json", "If-Match": "\"999\""], "{}", 412,
             "preconditionFailed"),
         Bad("PUT", "/v1/origins/Upper", json, #"{"baseURL":"http://x"}"#, 422, "invalidField"),
-        Bad("PUT", "/v1/origins/x", json, #"{"baseURL":"http://x","hedging":true}"#, 422, "invalidField"),
+        Bad("PUT", "/v1/origins/x", json, #"{"baseURL":"http://x","hedged":true}"#, 422, "invalidField"),
         Bad("DELETE", "/v1/origins/nobody", 404, "notFound"),
         Bad("POST", "/v1/probe", json, #"{"url":"http://10.0.0.1/"}"#, 403, "upstreamForbidden"),
         Bad("POST", "/v1/purges", json, "{}", 422, "invalidField"),
@@ -148,7 +148,7 @@ import Testing
     }
 
     @Test func aSecondHeadThatNeverEndsIsNotAwaitedForEver() async throws {
-        try await TestService.run(limits: .init(headerTimeout: .milliseconds(500))) { (service) async throws in
+        try await TestService.run(limits: .init(headerTimeout: .seconds(2))) { (service) async throws in
             let connection = try await RawConnection(port: service.port)
             try await connection.request("GET", "/health/live")
             #expect(try await connection.response()?.status == 200)

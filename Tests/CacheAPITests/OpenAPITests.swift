@@ -57,6 +57,9 @@ import Testing
                 "TopAsset",
                 [TopAsset(assetID: Samples.id, key: "k", servedBytes: 1, servedFromCacheBytes: 1, requests: 1).json]
             ),
+            ("Fill", Samples.fills.map(\.json)), ("Workers", [Samples.load.json, TransferLoad().json]),
+            ("Explanation", [Samples.explanation.json, Samples.bareExplanation.json]),
+            ("ConnectionCounts", [Samples.load.connections]),
             ("Policy", [PolicySettings().json, PolicySettings(capacityBytes: nil, maxIdle: .seconds(1)).json]),
             ("EvictionReport", [Samples.eviction.json]), ("ByteRun", [JSON.run(0..<1)]),
             ("MapBucket", [MapBucket(range: 0..<10, cached: 0.5, heat: 2).json]),
@@ -81,7 +84,8 @@ import Testing
         for (name, keys) in bodies { #expect(document.properties(of: name) == Set(keys), "\(name)") }
         let choices: [(String, [String])] = [
             ("Freshness", OriginSettings.Freshness.keys), ("KeyQuery", OriginSettings.KeyQuery.keys),
-            ("NegativeCaching", OriginSettings.negativeCachingKeys), ("Fallback", OriginSettings.Fallback.keys),
+            ("NegativeCaching", OriginSettings.negativeCachingKeys),
+            ("CircuitBreaker", OriginSettings.circuitBreakerKeys), ("Fallback", OriginSettings.Fallback.keys),
         ]
         for (name, keys) in choices {
             let described = document.schema(name)["oneOf"]?.array.flatMap { $0["properties"]?.members.map(\.key) ?? [] }

@@ -35,7 +35,8 @@ enum Samples {
 
     static let job = JobSnapshot(
         record: JobRecord(
-            id: "5e884898da28047151d0e56f8dc62927", state: .running, label: "tonight", priority: .high,
+            id: "5e884898da28047151d0e56f8dc62927", state: .running, label: "tonight", queue: "evening",
+            priority: .high,
             maxBytesPerSecond: 1000, timeout: .seconds(60), deadlineAt: time, createdAt: time, startedAt: time,
             finishedAt: time, error: RecordedError(code: "internal", message: "No.")),
         itemsTotal: 5, itemsDone: 1, itemsFailed: 1, itemsTimedOut: 1, itemsCancelled: 1, bytesTotal: 100,
@@ -65,8 +66,41 @@ enum Samples {
             startedAt: time, uptime: .seconds(60), all: figures, origins: origins.map { ($0, figures) },
             store: .init(
                 assets: 1, extents: 2, cachedBytes: 3, diskBytes: 4, capacityBytes: capacityBytes, freeDiskBytes: 5),
-            fillsActive: 1, fillsQueued: 2, jobs: [.running: 1], evictions: 1, evictedBytes: 10)
+            load: load, jobs: [.running: 1], evictions: 1, evictedBytes: 10)
     }
+
+    static let load = TransferLoad(
+        active: 1, queued: 2, paused: 3, activeByOrigin: ["demo": 1], queuedByOrigin: ["demo": 2],
+        workers: [TransferLoad.Worker(active: 1, ended: 9, openedConnections: 1, reusedConnections: 9)])
+
+    static let fills = [
+        FillStatus(
+            number: 17, assetID: id, key: "k", origin: "demo", kind: .window, range: 10..<20, position: 15,
+            bytesPerSecond: 5, readers: 2, stage: .running, priority: .readAhead, attempt: 1,
+            address: "192.0.2.7:443", httpVersion: "2", startedAt: time),
+        FillStatus(
+            number: 18, assetID: id, key: "k", origin: "demo", kind: .whole, range: 0..<Int64.max, startedAt: time),
+        FillStatus(number: 19, assetID: id, key: "k", origin: "demo", kind: .confirmation, startedAt: time),
+    ]
+
+    static var explanation: Explanation {
+        var forecast = FillForecast()
+        forecast.requests = [.confirmation, .window(10..<20), .opening(.suffix(5))]
+        (forecast.requestCount, forecast.requestedBytes) = (3, 15)
+        return Explanation(
+            assetID: id, key: "k", origin: "demo", url: "https://media.example.com/a.mp4",
+            mirrors: ["https://mirror.example.com"],
+            standing: .init(use: .confirm, freshUntil: time, age: .seconds(5), reason: "It is stale."),
+            answer: .init(
+                status: 206, requestClass: .partial, contentRange: "bytes 0-19/1000", contentLength: 20), length: 1000,
+            wanted: [0..<20], cached: ByteRangeSet([0..<10]), forecast: forecast, joined: [17])
+    }
+
+    /// Of an asset that nobody knows.
+    static let bareExplanation = Explanation(
+        assetID: id, key: "k", origin: "demo", url: "https://media.example.com/a.mp4",
+        standing: .init(use: .unknown, reason: "Nobody has fetched any of it yet."),
+        answer: .init(requestClass: .negative, code: .upstreamRefused(status: 404)))
 
     static let eviction = EvictionReport(
         isDryRun: true, freedBytes: 10, entries: [.init(assetID: id, key: "k", ranges: [0..<10], bytes: 10)], assets: 1)
@@ -86,6 +120,12 @@ enum Samples {
         settings.ignoreVary = ["User-Agent"]
         settings.unknownLength = .partial
         settings.fallback = .file("offline/film.mp4")
+        settings.finishIfRemainingPercent = 10
+        settings.gapMergeBytes = 0
+        settings.speculativeBytes = 1 << 20
+        settings.mirrors = ["https://two.example.com", "https://three.example.com/media"]
+        settings.hedging = true
+        settings.circuitBreaker = nil
         return Origin(name: "demo", settings: settings)
     }
 
@@ -97,6 +137,7 @@ enum Samples {
         explicit.staleIfError = .zero
         explicit.negativeCaching = .milliseconds(1500)
         explicit.fallback = .asset(id)
+        explicit.circuitBreaker = .init(failures: 5, pause: .milliseconds(500))
         return [
             origin, Origin(name: "explicit", settings: explicit),
             Origin(name: "plain", settings: OriginSettings(baseURL: "http://x")),

@@ -151,6 +151,19 @@ import Testing
             ])
     }
 
+    @Test func whoIsBusyWithEarlierBytesIsToldWhenItComesToThoseThatWereGivenUp() {
+        let ledger = SharedLedger(FillLedgerTests.known(onDisk: [0..<100]))
+        let reader = ledger.reader()
+        let fill = ledger.want(0..<200, by: reader).starts + ledger.advance(reader, to: 60).starts
+        let actions = ledger.broke(fill[0].fill, with: .upstreamRefused(status: 404), isWorthRetrying: false)
+
+        #expect(actions.isEmpty)
+        #expect(ledger.advance(reader, to: 80).isEmpty)
+        #expect(ledger.presence(for: reader).0 == .bytes(80..<100))
+        #expect(ledger.advance(reader, to: 100).isEmpty)
+        #expect(ledger.presence(for: reader).0 == .over(.upstreamRefused(status: 404)))
+    }
+
     @Test func aFailureNotWorthRetryingIsToldAtOnce() {
         let ledger = SharedLedger(FillLedgerTests.known())
         let reader = ledger.reader()

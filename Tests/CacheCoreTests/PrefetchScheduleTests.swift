@@ -13,14 +13,15 @@ import Testing
 
     static func job(
         _ id: String, items: Int = 1, priority: JobPriority = .normal, timeout: Duration? = nil,
-        deadlineAt: Timestamp? = nil
+        deadlineAt: Timestamp? = nil, queue: String? = nil
     ) -> JobRecord {
         JobRecord(
-            id: id, priority: priority, timeout: timeout, deadlineAt: deadlineAt, createdAt: moment().wall,
+            id: id, queue: queue, priority: priority, timeout: timeout, deadlineAt: deadlineAt,
+            createdAt: moment().wall,
             items: (0..<items).map { JobItemRecord(index: $0, reference: .url("http://up.test/\($0)", key: nil)) })
     }
 
-    private static func opened(_ concurrency: Int, _ jobs: JobRecord...) -> (PrefetchSchedule, [Run]) {
+    static func opened(_ concurrency: Int, _ jobs: JobRecord...) -> (PrefetchSchedule, [Run]) {
         var schedule = PrefetchSchedule(concurrency: concurrency)
         for job in jobs { _ = schedule.add(job, at: moment()) }
         let runs = schedule.open(at: moment()).starts

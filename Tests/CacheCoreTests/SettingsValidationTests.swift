@@ -54,6 +54,20 @@ import Testing
         ("retries", { $0.retries = -1 }), ("retries", { $0.retries = 21 }), ("maxTransfers", { $0.maxTransfers = 0 }),
         ("maxBytesPerSecond", { $0.maxBytesPerSecond = 0 }), ("readAheadBytes", { $0.readAheadBytes = -1 }),
         ("finishIfRemainingBytes", { $0.finishIfRemainingBytes = -1 }),
+        ("finishIfRemainingPercent", { $0.finishIfRemainingPercent = -1 }),
+        ("finishIfRemainingPercent", { $0.finishIfRemainingPercent = 101 }),
+        ("gapMergeBytes", { $0.gapMergeBytes = -1 }), ("gapMergeBytes", { $0.gapMergeBytes = (16 << 20) + 1 }),
+        ("speculativeBytes", { $0.speculativeBytes = -1 }),
+        ("speculativeBytes", { $0.speculativeBytes = (1 << 30) + 1 }),
+        ("mirrors", { $0.mirrors = (0..<9).map { "http://m\($0)" } }),
+        ("mirrors[1]", { $0.mirrors = ["http://m", "ftp://m"] }), ("mirrors[0]", { $0.mirrors = [""] }),
+        ("mirrors[0]", { $0.mirrors = ["http://u@m"] }), ("mirrors[0]", { $0.mirrors = ["http://m/?a"] }),
+        ("mirrors[0]", { $0.mirrors = ["http://h"] }), ("mirrors[0]", { $0.mirrors = ["HTTP://H/"] }),
+        ("mirrors[1]", { $0.mirrors = ["http://m/a", "http://M/a/"] }),
+        ("circuitBreaker.failures", { $0.circuitBreaker = .init(failures: 0) }),
+        ("circuitBreaker.failures", { $0.circuitBreaker = .init(failures: 1001) }),
+        ("circuitBreaker.pauseSeconds", { $0.circuitBreaker = .init(pause: .zero) }),
+        ("circuitBreaker.pauseSeconds", { $0.circuitBreaker = .init(pause: .milliseconds(3_600_001)) }),
         ("tls.caFile", { $0.tls.caFile = "" }),
         ("credentialsFile", { $0.credentialsFile = "" }), ("credentialsFile", { $0.credentialsFile = "/a" }),
         ("credentialsFile", { $0.credentialsFile = "a/../../b" }), ("credentialsFile", { $0.credentialsFile = ".." }),
@@ -89,6 +103,13 @@ import Testing
         settings.negativeCaching = nil
         settings.ignoreVary = (0..<32).map { "X-\($0)" }
         settings.fallback = .file("…/film.mp4")
+        settings.finishIfRemainingPercent = 100
+        settings.gapMergeBytes = 0
+        settings.speculativeBytes = 1 << 30
+        settings.mirrors = ["HTTP://[::1]:8080/", "http://[::1]/a%20b"] + (0..<6).map { "https://m/\($0)" }
+        settings.circuitBreaker = .init(failures: 1000, pause: .seconds(3600))
+        try settings.validate()
+        settings.circuitBreaker = nil
         try settings.validate()
     }
 }

@@ -19,12 +19,13 @@ struct Bench {
     }
 
     func cache(
-        policy: PolicySettings = TestCache.policy, disk: any Disk = SystemDisk(),
+        policy: PolicySettings = TestCache.policy, disk: any Disk = SystemDisk(), openFileLimit: Int = 256,
         _ change: (inout OriginSettings) -> Void = { _ in }
     ) throws -> TestCache {
         var origin = TestCache.origin(upstream)
         change(&origin.settings)
-        return try TestCache(directory: directory.path, origins: [origin], policy: policy, disk: disk)
+        return try TestCache(
+            directory: directory.path, origins: [origin], policy: policy, disk: disk, openFileLimit: openFileLimit)
     }
 
     /// The asset's identifier once it is known.

@@ -92,6 +92,11 @@ import Testing
             (JobOrder(items: [(.media("../a"), [])]), "items[0].path"),
             (JobOrder(items: [(.media("a"), [])], maxBytesPerSecond: 0), "maxBytesPerSecond"),
             (JobOrder(items: [(.media("a"), [])], timeout: .zero), "timeoutSeconds"),
+            (JobOrder(items: [(.media("a"), [])], supersedes: true), "supersede"),
+            (JobOrder(items: [(.media("a"), [])], queue: ""), "queue"),
+            (JobOrder(items: [(.media("a"), [])], queue: "a b"), "queue"),
+            (JobOrder(items: [(.media("a"), [])], queue: "ä"), "queue"),
+            (JobOrder(items: [(.media("a"), [])], queue: String(repeating: "a", count: 65)), "queue"),
         ]
         try await cache().run { cache in
             for (order, field) in orders {

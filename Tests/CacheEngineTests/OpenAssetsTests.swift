@@ -6,18 +6,22 @@ import Testing
 @testable import CacheEngine
 
 @Suite struct OpenAssetsTests {
+    /// Puts an asset into the table, held.
+    private static func add(_ number: UInt64, to table: OpenAssets, _ cache: AssetCache) throws -> OpenAsset {
+        let target = AssetTarget(
+            id: AssetID(high: 0, low: number), key: "\(number)", originName: "media",
+            settings: OriginSettings(baseURL: "http://127.0.0.1"), url: "http://127.0.0.1/", path: "/")
+        return try #require(
+            table.acquire(
+                orInsert: OpenAsset(target: target, context: cache.context), asOf: table.moment(for: target.id)))
+    }
+
     @Test func idleAssetsBeyondTheLimitAreClosedLongestIdleFirst() async throws {
         let bench = try Bench()
         let table = OpenAssets(idleLimit: 2)
         try await bench.cache().run { cache in
             for number in 1...4 as ClosedRange<UInt64> {
-                let target = AssetTarget(
-                    id: AssetID(high: 0, low: number), key: "\(number)", originName: "media",
-                    settings: OriginSettings(baseURL: "http://127.0.0.1"), url: "http://127.0.0.1/", path: "/")
-                let asset = try #require(
-                    table.acquire(
-                        orInsert: OpenAsset(target: target, context: cache.context), asOf: table.moment(for: target.id))
-                )
+                let asset = try Self.add(number, to: table, cache)
                 if number > 1 { table.release(asset) }
             }
             let surplus = table.idleSurplus()
@@ -25,6 +29,37 @@ import Testing
 
             #expect(surplus.map(\.asset.id.low) == [2])
             #expect(Set(table.all.map(\.id.low)) == [1, 3, 4])
+        }
+    }
+
+    @Test func whatIsUsedAgainIsIdleFromItsLastUse() async throws {
+        let bench = try Bench()
+        let table = OpenAssets(idleLimit: 1)
+        try await bench.cache().run { cache in
+            let assets = try (1...3).map { try Self.add($0, to: table, cache) }
+            assets.forEach(table.release)
+            let first = table.idleSurplus()
+            table.retain(assets[0])
+            table.close(first)
+            #expect(Set(table.all.map(\.id.low)) == [1, 3])
+            table.release(assets[0])
+
+            #expect(table.idleSurplus().map(\.asset.id.low) == [3])
+        }
+    }
+
+    @Test func aLookAtThousandsOfIdleAssetsTakesAMoment() async throws {
+        let bench = try Bench()
+        let table = OpenAssets()
+        try await bench.cache().run { cache in
+            let assets = try (1...5000).map { try Self.add($0, to: table, cache) }
+            #expect(table.idleSurplus().isEmpty)
+            assets.forEach(table.release)
+            let surplus = table.idleSurplus()
+            table.close(surplus)
+
+            #expect(surplus.map(\.asset.id.low) == Array(1...4488))
+            #expect(table.all.count == 512 && table.idleSurplus().isEmpty)
         }
     }
 

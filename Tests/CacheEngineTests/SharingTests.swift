@@ -31,9 +31,9 @@ import Testing
         let bench = try Bench(LoopbackAsset(size: 24 << 20))
         try await bench.cache { $0.maxTransfers = 64 }.run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1)
-            for _ in 0..<12 { bench.upstream.failNext("/a.mp4", .reset(after: 0)) }
+            for _ in 0..<8 { bench.upstream.failNext("/a.mp4", .reset(after: 0)) }
             try await withThrowingTaskGroup(of: Void.self) { group in
-                for index in 0..<12 as Range<Int64> {
+                for index in 0..<8 as Range<Int64> {
                     let range = (index * 2 << 20)..<((index * 2 << 20) + 1000)
                     group.addTask {
                         let read = try await cache.body(of: "a.mp4", range)

@@ -88,4 +88,29 @@ import Testing
             #expect(all.clientAborted == 1 && all.requestsTotal == 1)
         }
     }
+
+    @Test func aMinuteWrittenBeforeAFigureWasCountedIsStillRead() throws {
+        let line = #"{"requests":{"hit":2},"clientAborted":1,"upstreamBytes":5}"#
+        let figures = try #require(TrafficFigures(json: line))
+        #expect(figures.count(.hit) == 2 && figures.clientAborted == 1 && figures.upstreamBytes == 5)
+        #expect(figures.requestedBytes == 0 && figures.waits.isEmpty)
+        #expect(TrafficFigures(json: "[]") == nil)
+    }
+
+    @Test func waitsAndHedgesAddUpOverTheMinutes() {
+        let counters = CacheCounters()
+        let recorder = StatsRecorder()
+        counters.waited(.arrived, origin: "media")
+        recorder.wrote(counters.origins())
+        counters.waited(.arrived, origin: "media")
+        counters.waited(.gaveUp(.notFound), origin: "media")
+        counters.fillHedged(origin: "media")
+        counters.hedgeWon(origin: "media")
+        counters.requested(10, origin: "media")
+        let increase = recorder.pending(of: counters.origins()).first?.increase
+
+        #expect(increase?.waits == ["arrived": 1, "gaveUp": 1])
+        #expect(increase?.fillsHedged == 1 && increase?.hedgesWon == 1 && increase?.requestedBytes == 10)
+        #expect(counters.origins()["media"]?.waits == ["arrived": 2, "gaveUp": 1])
+    }
 }

@@ -114,21 +114,6 @@ private final class Witness: Sendable {
         #expect(try loaded.file?.bytes(0..<50) == Shelf.content(0..<50))
     }
 
-    @Test func forgettingWhatIsPendingLeavesTheCommittedFile() async throws {
-        let shelf = try Shelf()
-        let file = try shelf.fill(1, 0..<100)
-        try await shelf.commits.flush()
-        shelf.commits.began(Shelf.record(1), file: file)
-        try shelf.grow(file, 100..<200)
-
-        shelf.commits.forget(Shelf.id(1))
-        try await shelf.commits.flush()
-
-        let loaded = try #require(try await shelf.store.load(Shelf.id(1)))
-        #expect(loaded.extents.runs == [0..<100])
-        #expect(try SystemDisk().status(of: try #require(file.path)) != nil)
-    }
-
     @Test func workOfAFailedCommitGoesUnderWhatCameSince() throws {
         let shelf = try Shelf()
         let file = try shelf.store.createFile(asset: Shelf.id(1), generation: 1)
@@ -190,7 +175,6 @@ private final class Witness: Sendable {
 
         let error = await #expect(throws: CacheError.self) { try await shelf.commits.flush() }
         #expect(error?.code == .storageFull)
-        #expect(shelf.commits.pendingBytes == 6000)
         #expect(try SystemDisk().status(of: shelf.store.layout.reserve) == nil, "given back to make room")
 
         try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = 1000000") }

@@ -8,9 +8,10 @@ import Testing
     /// A job in which no field has its default, with an item of each kind.
     private static func fullJob(_ id: String) -> JobRecord {
         JobRecord(
-            id: id, state: .failed, label: "trailers", priority: .high, maxBytesPerSecond: 1000, timeout: .seconds(60),
-            deadlineAt: Timestamp(seconds: 50), createdAt: Timestamp(seconds: 1), startedAt: Timestamp(seconds: 2),
-            finishedAt: Timestamp(seconds: 3), error: RecordedError(code: "storageFull", message: "No space."),
+            id: id, state: .failed, label: "trailers", queue: "Player.1_a-b", priority: .high, maxBytesPerSecond: 1000,
+            timeout: .seconds(60), deadlineAt: Timestamp(seconds: 50), createdAt: Timestamp(seconds: 1),
+            startedAt: Timestamp(seconds: 2), finishedAt: Timestamp(seconds: 3),
+            error: RecordedError(code: "storageFull", message: "No space."),
             items: [
                 JobItemRecord(
                     index: 0, reference: .url("https://up.test/a?sig=1", key: "a"), ranges: ["bytes=0-9", "bytes=-5"],
@@ -27,7 +28,7 @@ import Testing
         let catalog = try Shelf().store.catalog
         let job = Self.fullJob("a")
 
-        #expect(try await catalog.insertJob(job) == .inserted)
+        #expect(try await catalog.insertJob(job) == .inserted())
 
         #expect(try await catalog.job("a") == job)
         #expect(try await catalog.job("b") == nil)
@@ -47,13 +48,13 @@ import Testing
         job.items[1].bytesTotal = 70
         job.items[1].error = nil
 
-        #expect(try await catalog.updateItem(job.items[1], ofJob: "a"))
+        #expect(try await catalog.updateItems([job.items[1]], ofJob: "a"))
         #expect(try await catalog.job("a")?.state == .failed)
         #expect(try await catalog.updateJob(job))
 
         #expect(try await catalog.job("a") == job)
         #expect(try await catalog.jobSummary("a")?.bytesTotal == 92)
-        #expect(try await !catalog.updateItem(job.items[1], ofJob: "b"))
+        #expect(try await !catalog.updateItems([job.items[1]], ofJob: "b"))
         job.id = "b"
         #expect(try await !catalog.updateJob(job))
     }
@@ -77,12 +78,11 @@ import Testing
         let catalog = try Shelf().store.catalog
         let key = IdempotencyKey(key: "k", bodyHash: "1")
 
-        #expect(try await catalog.idempotentJob(key) == nil)
-        #expect(try await catalog.insertJob(Self.fullJob("a"), idempotency: key) == .inserted)
+        #expect(try await catalog.insertJob(Self.fullJob("a"), idempotency: key) == .inserted())
         #expect(
             try await catalog.insertJob(Self.fullJob("b"), idempotency: key) == .repeated(jobID: "a", isSameBody: true))
         #expect(
-            try await catalog.idempotentJob(IdempotencyKey(key: "k", bodyHash: "2"))
+            try await catalog.insertJob(Self.fullJob("c"), idempotency: IdempotencyKey(key: "k", bodyHash: "2"))
                 == .repeated(jobID: "a", isSameBody: false))
         #expect(try await catalog.job("b") == nil)
     }
@@ -144,6 +144,62 @@ import Testing
         #expect(error?.code == .invalidField("cursor"))
     }
 
+    /// A job of a queue, with an item in each of the given states.
+    private static func queued(
+        _ id: String, in queue: String?, state: JobState = .queued, items: [JobState] = [.queued]
+    ) -> JobRecord {
+        JobRecord(
+            id: id, state: state, queue: queue, createdAt: Timestamp(seconds: 7),
+            items: items.enumerated().map {
+                JobItemRecord(index: $0.offset, reference: .known(Shelf.id(1)), state: $0.element)
+            })
+    }
+
+    @Test func aJobThatSupersedesEndsTheUnfinishedOnesOfItsQueueInTheSameCommit() async throws {
+        let directory = try TemporaryDirectory()
+        try await {
+            let shelf = try Shelf(in: directory)
+            let catalog = shelf.store.catalog
+            _ = try await catalog.insertJob(Self.queued("done", in: "a", state: .succeeded, items: [.succeeded]))
+            _ = try await catalog.insertJob(
+                Self.queued("running", in: "a", state: .running, items: [.succeeded, .running, .queued]))
+            _ = try await catalog.insertJob(Self.queued("waiting", in: "a"))
+            _ = try await catalog.insertJob(Self.queued("other", in: "b"))
+            _ = try await catalog.insertJob(Self.queued("none", in: nil))
+
+            let insertion = try await catalog.insertJob(Self.queued("new", in: "a"), supersedes: true)
+
+            #expect(insertion == .inserted(superseded: ["running", "waiting"]))
+            try shelf.store.close()
+        }()
+
+        let catalog = try Shelf(in: directory).store.catalog
+        #expect(try await catalog.unfinishedJobs().map(\.id) == ["other", "none", "new"])
+        let ended = try #require(try await catalog.job("running"))
+        #expect(ended.state == .cancelled && ended.finishedAt == Timestamp(seconds: 7))
+        #expect(ended.error == .superseded(by: "new") && ended.error?.message.contains("job new") == true)
+        #expect(ended.items.map(\.state) == [.succeeded, .cancelled, .cancelled])
+        #expect(ended.items.map(\.error) == [nil, ended.error, ended.error])
+        #expect(try await catalog.job("done")?.state == .succeeded)
+        #expect(try await catalog.jobPage(JobQuery(queue: "a")).items.map(\.record.id).count == 4)
+        #expect(try await catalog.jobPage(JobQuery(state: .queued, queue: "a")).items.map(\.record.id) == ["new"])
+    }
+
+    @Test func whatIsNotInsertedSupersedesNothing() async throws {
+        let catalog = try Shelf().store.catalog
+        let key = IdempotencyKey(key: "k", bodyHash: "1")
+        _ = try await catalog.insertJob(Self.queued("first", in: "a"), idempotency: key, supersedes: true)
+        _ = try await catalog.insertJob(Self.queued("second", in: "a"))
+
+        let again = try await catalog.insertJob(Self.queued("third", in: "a"), idempotency: key, supersedes: true)
+        await #expect(throws: CacheError.self) {
+            try await catalog.insertJob(Self.queued("second", in: "a"), supersedes: true)
+        }
+
+        #expect(again == .repeated(jobID: "first", isSameBody: true))
+        #expect(try await catalog.unfinishedJobs().map(\.id) == ["first", "second"])
+    }
+
     @Test func itemsAreListedInTheirOrderInPages() async throws {
         let catalog = try Shelf().store.catalog
         let items = (0..<7).map { JobItemRecord(index: $0, reference: .known(Shelf.id(UInt64($0)))) }
@@ -173,6 +229,6 @@ import Testing
         #expect(try await catalog.pruneJobs(before: Timestamp(seconds: 1000)) == 1)
 
         #expect(try await catalog.jobPage(JobQuery()).items.map(\.record.id) == ["queued", "recent"])
-        #expect(try await catalog.idempotentJob(key) == nil)
+        #expect(try await catalog.insertJob(Self.fullJob("again"), idempotency: key) == .inserted())
     }
 }

@@ -16,14 +16,14 @@ struct Shelf {
 
     init(
         in directory: TemporaryDirectory? = nil, disk: any Disk = SystemDisk(),
-        limits: CommitQueue.Limits = CommitQueue.Limits(),
+        limits: CommitQueue.Limits = CommitQueue.Limits(), openFileLimit: Int = 256,
         lost: @escaping @Sendable (FileName, ByteRangeSet) -> Void = { _, _ in }
     ) throws {
         self.directory = try directory ?? TemporaryDirectory()
         self.disk = disk
         store = try Store.open(
-            directory: self.directory.path("data"), disk: disk, wallClock: FixedClock(),
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            directory: self.directory.path("data"), disk: disk, openFileLimit: openFileLimit,
+            wallClock: FixedClock(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         commits = CommitQueue(store: store, limits: limits, lost: lost)
     }
 

@@ -14,20 +14,22 @@ package final class TestCache: Sendable {
 
     package init(
         directory: String, origins: [Origin] = [], policy: PolicySettings = TestCache.policy,
-        wallClock: ManualWallClock = ManualWallClock(), disk: any Disk = SystemDisk(),
-        credentialsDirectory: String? = nil, fallbackDirectory: String? = nil
+        wallClock: ManualWallClock = ManualWallClock(), disk: any Disk = SystemDisk(), openFileLimit: Int = 256,
+        credentialsDirectory: String? = nil, fallbackDirectory: String? = nil,
+        upstream: (CurlWorkerPool) -> any Upstream = { $0 }
     ) throws {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         self.wallClock = wallClock
-        store = try Store.open(directory: directory, disk: disk, wallClock: wallClock, logger: logger)
+        store = try Store.open(
+            directory: directory, disk: disk, openFileLimit: openFileLimit, wallClock: wallClock, logger: logger)
         pool = CurlWorkerPool(logger: logger)
         var absolute = OriginSettings(baseURL: "http://127.0.0.1")
         absolute.allowPrivateAddresses = true
         cache = AssetCache(
             doors: AssetCache.Doors(
-                store: store, upstream: pool, clock: ContinuousClock(), wallClock: wallClock, chance: SeededChance(),
-                logger: logger),
+                store: store, upstream: upstream(pool), clock: ContinuousClock(), wallClock: wallClock,
+                chance: SeededChance(), logger: logger),
             settings: AssetCache.Settings(
                 policy: policy, absolute: absolute, allowedHosts: HostPatterns(["127.0.0.1:*"]), origins: origins,
                 credentialsDirectory: credentialsDirectory, fallbackDirectory: fallbackDirectory))

@@ -1,5 +1,6 @@
 import CacheCore
 import CacheEngine
+import CurlUpstream
 import Foundation
 import Logging
 import Testing
@@ -76,6 +77,35 @@ import Testing
         #expect(origins[1].settings.effectiveAccess == .token)
     }
 
+    @Test func fillsAreSetForAllOriginsAndForEach() throws {
+        let file = try ConfigurationFile(
+            text: """
+                upstream: {gapMerge: 16KiB, hedging: yes, finishIfRemainingPercent: 5, circuitBreaker: {failures: 20}}
+                origins:
+                  a: {baseURL: "http://a.example", mirrors: ["http://b.example/", "https://c.example/d"]}
+                  b: {baseURL: "http://b.example", circuitBreaker: off, hedging: no, speculative: 1MiB}
+                  c: {baseURL: "http://c.example", circuitBreaker: {failures: 3, pause: 500ms}, gapMerge: 0}
+                """, name: "test.yaml")
+
+        let settings = try LarderSettings(environment: ["LARDER_ORIGINS_C_CIRCUIT_BREAKER": "off"], file: file)
+        let other = try LarderSettings(
+            flags: [("upstream.circuitBreaker", "off"), ("origins.c.circuitBreaker.failures", "4")], file: file)
+
+        var first = OriginSettings(baseURL: "http://a.example")
+        first.mirrors = ["http://b.example", "https://c.example/d"]
+        first.gapMergeBytes = 16 << 10
+        first.hedging = true
+        first.finishIfRemainingPercent = 5
+        first.circuitBreaker = .init(failures: 20)
+        #expect(settings.origins[0].settings == first)
+        let (second, third) = (settings.origins[1].settings, settings.origins[2].settings)
+        #expect(second.circuitBreaker == nil && !second.hedging && second.speculativeBytes == 1 << 20)
+        #expect(third.circuitBreaker == nil && third.gapMergeBytes == 0)
+        #expect(settings.urlOrigin.circuitBreaker == .init(failures: 20))
+        #expect(other.urlOrigin.circuitBreaker == nil && other.origins[0].settings.circuitBreaker == nil)
+        #expect(other.origins[2].settings.circuitBreaker == .init(failures: 4, pause: .milliseconds(500)))
+    }
+
     @Test func originsSayWhatIsTrustedKeptAndAnsweredInPlaceOfFailures() throws {
         let file = try ConfigurationFile(
             text: """
@@ -115,6 +145,15 @@ import Testing
         #expect(settings.origins.map(\.settings) == [first, second])
         #expect(settings.cache.credentialsDirectory == "/etc/larder/credentials")
         #expect(settings.cache.fallbackDirectory == "/srv/other")
+    }
+
+    @Test func allTransfersTogetherAreLimited() throws {
+        let settings = try LarderSettings(
+            flags: [("upstream.maxBytesPerSecond", "90MiB"), ("upstream.maxTransfers", "7")])
+
+        #expect(settings.pool.maxBytesPerSecond == 90 << 20)
+        #expect(settings.pool.maxTransfers == 7)
+        #expect(LarderSettings().pool.maxBytesPerSecond == nil)
     }
 
     @Test func originsCanBeNamedByFlagsAndChangedByVariables() throws {

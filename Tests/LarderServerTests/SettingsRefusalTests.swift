@@ -84,6 +84,38 @@ import Testing
             "origins.m.trustValidators: \"weak\" is not one of strong, lengthAndLastModified, immutable"
         ),
         ("origins.m.unknownLength", "206", "origins.m.unknownLength: \"206\" is not one of whole, partial"),
+        (
+            "origins.m.mirrors", "http://a.example,b",
+            "origins.m.mirrors: \"b\" is not an http or https URL without user, query and fragment "
+                + "(try https://media.example/library)"
+        ),
+        ("upstream.mirrors", "http://a.example", "upstream.mirrors: is no setting"),
+        ("upstream.gapMerge", "17MiB", "upstream.gapMerge: \"17MiB\" is not a byte size from 0 to 16MiB (try 64KiB)"),
+        (
+            "origins.m.speculative", "2GiB",
+            "origins.m.speculative: \"2GiB\" is not a byte size from 0 to 1GiB (try 2MiB)"
+        ),
+        (
+            "origins.m.finishIfRemainingPercent", "10%",
+            "origins.m.finishIfRemainingPercent: \"10%\" is not a whole number from 0 to 100 or none (try 10)"
+        ),
+        ("upstream.hedging", "maybe", "upstream.hedging: \"maybe\" is not true or false (try true)"),
+        (
+            "origins.m.circuitBreaker", "5",
+            "origins.m.circuitBreaker: \"5\" is not on, off, or a mapping with failures and pause (try off)"
+        ),
+        (
+            "upstream.circuitBreaker.failures", "0",
+            "upstream.circuitBreaker.failures: \"0\" is not a whole number from 1 to 1000 (try 10)"
+        ),
+        (
+            "upstream.circuitBreaker.pause", "61m",
+            "upstream.circuitBreaker.pause: \"61m\" is not a duration up to 1h (try 2s)"
+        ),
+        (
+            "upstream.maxBytesPerSecond", "1000",
+            "upstream.maxBytesPerSecond: \"1000\" is not a byte size of 1KiB or more or none (try 100MiB)"
+        ),
         ("policy.capacitty", "1", "policy.capacitty: is no setting (did you mean policy.capacity?)"),
         ("origins.m.baseUrl", "x", "origins.m.baseUrl: is no setting (did you mean origins.m.baseURL?)"),
         ("colour", "red", "colour: is no setting"),
@@ -115,6 +147,19 @@ import Testing
             "origins: {m: {baseURL: http://a.example, fallback: "
                 + "{asset: 9f86d081884c7d659a2feaa0c55ad015, file: a.mp4}}}",
             "origins.m.fallback.file: is set together with fallback.asset; keep one"
+        ),
+        (
+            "origins: {m: {baseURL: http://a.example, mirrors: [http://b.example, HTTP://A.example/]}}",
+            "origins.m.mirrors: \"http://A.example\" is the baseURL or there twice"
+        ),
+        (
+            "origins: {m: {baseURL: http://a.example, mirrors: ["
+                + "http://m1, http://m2, http://m3, http://m4, http://m5, http://m6, http://m7, http://m8, http://m9]}}",
+            "origins.m.mirrors: names more than 8 base URLs"
+        ),
+        (
+            "upstream: {circuitBreaker: {failure: 3}}",
+            "upstream.circuitBreaker.failure: is no setting (did you mean upstream.circuitBreaker.failures?)"
         ),
         ("policy: {capacity: [1, 2]}", "policy.capacity: is a list, not one value"),
         ("policy: {capacity: }", "policy.capacity: is empty, not one value"),

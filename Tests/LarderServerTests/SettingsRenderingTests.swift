@@ -28,7 +28,8 @@ import Testing
     @Test func whatIsPrintedReadsBackAsTheSameSettings() throws {
         let settings = try LarderSettings(flags: [
             ("listen.address", "[::1]:9000"), ("dataDirectory", "/srv/a b: c#\"d\\"), ("policy.capacity", "none"),
-            ("policy.maxIdle", "36h"), ("upstream.workers", "3"), ("upstream.allowedHosts", "*.a.example,b.example:81"),
+            ("policy.maxIdle", "36h"), ("upstream.workers", "3"), ("upstream.maxBytesPerSecond", "90MiB"),
+            ("upstream.allowedHosts", "*.a.example,b.example:81"),
             ("upstream.timeouts.idle", "250ms"), ("cors.allowedOrigins", "*"), ("log.format", "json"),
             ("limits.drainTimeout", "90s"), ("origins.a.b.baseURL", "https://a.example/x"),
             ("origins.a.b.keyQuery.include", "v,w"), ("origins.a.b.freshness", "10m"), ("origins.a.b.tls.verify", "no"),
@@ -39,7 +40,12 @@ import Testing
             ("origins.c.negativeCaching", "none"), ("origins.c.requestDirectives", "yes"),
             ("origins.c.ignoreVary", "Origin,User-Agent"), ("origins.c.unknownLength", "partial"),
             ("origins.c.fallback.file", "a b/c.mp4"), ("origins.a.b.staleIfError", "respect"),
-            ("origins.a.b.negativeCaching", "5s"),
+            ("origins.a.b.negativeCaching", "5s"), ("origins.a.b.mirrors", "https://b.example/x,http://c.example:81"),
+            ("origins.a.b.hedging", "yes"), ("origins.a.b.circuitBreaker.failures", "5"),
+            ("origins.a.b.circuitBreaker.pause", "500ms"), ("origins.c.circuitBreaker", "off"),
+            ("origins.c.gapMerge", "0"), ("origins.c.speculative", "1MiB"),
+            ("origins.c.finishIfRemainingPercent", "10"), ("upstream.gapMerge", "16KiB"),
+            ("upstream.circuitBreaker.failures", "20"),
             ("origins.a.b.fallback.asset", "9f86d081884c7d659a2feaa0c55ad015"),
         ])
 

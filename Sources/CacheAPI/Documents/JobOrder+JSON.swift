@@ -2,7 +2,9 @@ package import CacheCore
 package import CacheEngine
 
 extension JobOrder {
-    package static let keys = ["items", "priority", "label", "maxBytesPerSecond", "timeoutSeconds", "deadlineAt"]
+    package static let keys = [
+        "items", "priority", "label", "queue", "supersede", "maxBytesPerSecond", "timeoutSeconds", "deadlineAt",
+    ]
     package static let itemKeys = AssetReference.keys + ["assetId", "ranges"]
     /// What one job may name.
     package static let itemLimit = 10_000
@@ -23,6 +25,7 @@ extension JobOrder {
         }
         self.init(
             items: items, priority: try fields.choice("priority") ?? .normal, label: try fields.string("label"),
+            queue: try fields.string("queue"), supersedes: try fields.bool("supersede") ?? false,
             maxBytesPerSecond: try fields.integer("maxBytesPerSecond", in: 1...Int64.max),
             timeout: try fields.seconds("timeoutSeconds", from: 0.001), deadlineAt: try fields.instant("deadlineAt"),
             fingerprint: fingerprint)

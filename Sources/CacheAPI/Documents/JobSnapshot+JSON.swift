@@ -6,7 +6,8 @@ extension JobSnapshot {
     package var json: JSON {
         [
             "jobId": .string(record.id), "state": .string(record.state.rawValue), "label": .text(record.label),
-            "priority": .string(record.priority.rawValue), "createdAt": .instant(record.createdAt),
+            "queue": .text(record.queue), "priority": .string(record.priority.rawValue),
+            "createdAt": .instant(record.createdAt),
             "startedAt": .instant(record.startedAt), "finishedAt": .instant(record.finishedAt),
             "deadlineAt": .instant(record.deadlineAt), "timeoutSeconds": .seconds(record.timeout),
             "maxBytesPerSecond": .bytes(record.maxBytesPerSecond), "itemsTotal": .count(itemsTotal),

@@ -20,6 +20,10 @@ extension Origin {
             "maxBytesPerSecond": .bytes(settings.maxBytesPerSecond),
             "readAheadBytes": .integer(settings.readAheadBytes),
             "finishIfRemainingBytes": .integer(settings.finishIfRemainingBytes),
+            "finishIfRemainingPercent": .optional(settings.finishIfRemainingPercent) { .count($0) },
+            "gapMergeBytes": .integer(settings.gapMergeBytes), "speculativeBytes": .integer(settings.speculativeBytes),
+            "mirrors": .array(settings.mirrors.map(JSON.string)), "hedging": .bool(settings.hedging),
+            "circuitBreaker": settings.circuitBreaker?.json ?? .bool(false),
             "allowPrivateAddresses": .bool(settings.allowPrivateAddresses),
             "tls": ["caFile": .text(settings.tls.caFile), "verify": .bool(settings.tls.verify)],
             "access": .string(settings.effectiveAccess.rawValue), "credentialsFile": .text(settings.credentialsFile),
@@ -32,6 +36,10 @@ extension Origin {
             "fallback": .optional(settings.fallback, \.json),
         ]
     }
+}
+
+extension OriginSettings.CircuitBreaker {
+    var json: JSON { ["failures": .count(failures), "pauseSeconds": .seconds(pause)] }
 }
 
 extension OriginSettings.Fallback {

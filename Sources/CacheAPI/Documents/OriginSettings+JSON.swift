@@ -3,7 +3,8 @@ package import CacheCore
 extension OriginSettings {
     package static let keys = [
         "name", "baseURL", "headers", "freshness", "keyQuery", "timeouts", "retries", "maxTransfers",
-        "maxBytesPerSecond", "readAheadBytes", "finishIfRemainingBytes", "allowPrivateAddresses", "tls", "access",
+        "maxBytesPerSecond", "readAheadBytes", "finishIfRemainingBytes", "finishIfRemainingPercent", "gapMergeBytes",
+        "speculativeBytes", "mirrors", "hedging", "circuitBreaker", "allowPrivateAddresses", "tls", "access",
         "credentialsFile", "trustValidators", "staleIfErrorSeconds", "negativeCaching", "requestDirectives",
         "ignoreVary", "unknownLength", "fallback",
     ]
@@ -12,9 +13,11 @@ extension OriginSettings {
     ]
     package static let tlsKeys = ["caFile", "verify"]
     package static let negativeCachingKeys = ["maxSeconds"]
+    package static let circuitBreakerKeys = ["failures", "pauseSeconds"]
 
     /// Reads the `Origin` schema; fields left out take their defaults. A header whose value is ``Origin/secret`` keeps
-    /// the value that `present` has, as long as it goes where it went: not to another scheme, host or port.
+    /// the value that `present` has, as long as it goes where it went: not to another scheme, host or port, be it by the
+    /// base URL or by a mirror.
     package init(_ json: JSON, name: String, present: OriginSettings?) throws(CacheError) {
         let fields = try JSONFields(json, accepting: Self.keys)
         if let given = try fields.string("name"), given != name {
@@ -24,15 +27,15 @@ extension OriginSettings {
             throw fields.invalid("baseURL", "The upstream's URL is missing.")
         }
         self.init(baseURL: baseURL)
-        headers = try Self.headers(fields, baseURL: baseURL, present: present)
+        if let mirrors = try fields.strings("mirrors", atMost: Self.maxMirrors) { self.mirrors = mirrors }
+        headers = try headers(fields, present: present)
         if let value = fields.json("freshness") { freshness = try Freshness(value) }
         if let value = fields.json("keyQuery") { keyQuery = try KeyQuery(value) }
         try readTimeouts(fields)
         if let count = try fields.integer("retries", in: 0...1000) { retries = Int(count) }
         if let count = try fields.integer("maxTransfers", in: 0...100_000) { maxTransfers = Int(count) }
         maxBytesPerSecond = try fields.integer("maxBytesPerSecond")
-        if let bytes = try fields.integer("readAheadBytes") { readAheadBytes = bytes }
-        if let bytes = try fields.integer("finishIfRemainingBytes") { finishIfRemainingBytes = bytes }
+        try readFills(fields)
         if let isAllowed = try fields.bool("allowPrivateAddresses") { allowPrivateAddresses = isAllowed }
         if let value = fields.json("tls") {
             let inner = try JSONFields(value, at: "tls", accepting: Self.tlsKeys)
@@ -43,6 +46,29 @@ extension OriginSettings {
         if let value = fields.json("fallback") { fallback = try Fallback(value) }
         try readRules(fields)
         try validate()
+    }
+
+    private mutating func readFills(_ fields: JSONFields) throws(CacheError) {
+        if let bytes = try fields.integer("readAheadBytes") { readAheadBytes = bytes }
+        if let bytes = try fields.integer("finishIfRemainingBytes") { finishIfRemainingBytes = bytes }
+        finishIfRemainingPercent = try fields.integer("finishIfRemainingPercent", in: 0...100).map { Int($0) }
+        if let bytes = try fields.integer("gapMergeBytes") { gapMergeBytes = bytes }
+        if let bytes = try fields.integer("speculativeBytes") { speculativeBytes = bytes }
+        if let isOn = try fields.bool("hedging") { hedging = isOn }
+        if let value = fields.json("circuitBreaker") { circuitBreaker = try Self.circuitBreaker(value) }
+    }
+
+    private static func circuitBreaker(_ json: JSON) throws(CacheError) -> CircuitBreaker? {
+        if json == .bool(false) { return nil }
+        guard case .object = json else {
+            throw CacheError(
+                .invalidField("circuitBreaker"), "false or {\"failures\": …, \"pauseSeconds\": …} is expected here.")
+        }
+        let fields = try JSONFields(json, at: "circuitBreaker", accepting: circuitBreakerKeys)
+        var breaker = CircuitBreaker()
+        if let failures = try fields.integer("failures", in: 0...100_000) { breaker.failures = Int(failures) }
+        if let pause = try fields.seconds("pauseSeconds") { breaker.pause = pause }
+        return breaker
     }
 
     private mutating func readRules(_ fields: JSONFields) throws(CacheError) {
@@ -81,9 +107,7 @@ extension OriginSettings {
         }
     }
 
-    private static func headers(
-        _ fields: JSONFields, baseURL: String, present: OriginSettings?
-    ) throws(CacheError) -> HeaderList {
+    private func headers(_ fields: JSONFields, present: OriginSettings?) throws(CacheError) -> HeaderList {
         guard let value = fields.json("headers") else { return [:] }
         guard case .object(let members) = value else { throw fields.invalid("headers", "An object is expected here.") }
         var headers: HeaderList = [:]
@@ -95,9 +119,7 @@ extension OriginSettings {
             if text != Origin.secret {
                 headers.append(member.key, text)
             } else if let present, let kept = present.headers[member.key] {
-                guard isSameServer(baseURL, present.baseURL) else {
-                    throw fields.invalid(name, "The base URL has another server now: give the value anew.")
-                }
+                if let refusal = refusalToKeepSecrets(of: present) { throw fields.invalid(name, refusal) }
                 headers.append(member.key, kept)
             } else {
                 throw fields.invalid(name, "There is no value yet that could be kept.")
@@ -106,20 +128,14 @@ extension OriginSettings {
         return headers
     }
 
-    /// Whether both URLs name the same scheme, host and port in the same way; in doubt they do not.
-    private static func isSameServer(_ one: String, _ other: String) -> Bool {
-        guard one != other else { return true }
-        guard let left = server(one), let right = server(other) else { return false }
-        return left == right
-    }
-
-    /// What stands before the path, in lower case; nil where no host can be told.
-    private static func server(_ url: String) -> String? {
-        let parts = url.lowercased().split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
-        guard parts.count > 2, parts[0] == "http:" || parts[0] == "https:", parts[1].isEmpty, !parts[2].isEmpty,
-            !parts[2].contains(where: { "?#\\@".contains($0) })
-        else { return nil }
-        return parts[0] + "//" + parts[2]
+    /// Why what was sent to the servers of `present` alone must not be sent to those of these settings; nil where it may.
+    private func refusalToKeepSecrets(of present: OriginSettings) -> String? {
+        guard BaseURL.isSameServer(baseURL, present.baseURL) else {
+            return "The base URL has another server now: give the value anew."
+        }
+        let known = [present.baseURL] + present.mirrors
+        let isKnown = mirrors.allSatisfy { mirror in known.contains { BaseURL.isSameServer(mirror, $0) } }
+        return isKnown ? nil : "There is a mirror on another server now: give the value anew."
     }
 }
 

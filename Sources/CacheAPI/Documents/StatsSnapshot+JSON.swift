@@ -9,7 +9,8 @@ extension TrafficFigures {
             + ReadOutcome.Class.allCases.map { .init($0.rawValue, .integer(count($0))) }
         let bytes: JSON = [
             "served": .integer(servedBytes), "servedFromCache": .integer(servedFromCacheBytes),
-            "servedAfterFill": .integer(servedAfterFillBytes), "upstream": .integer(upstreamBytes),
+            "servedAfterFill": .integer(servedAfterFillBytes), "requested": .integer(requestedBytes),
+            "upstream": .integer(upstreamBytes),
             "upstreamPrefetch": .integer(upstreamPrefetchBytes), "refetched": .integer(refetchedBytes),
         ]
         return [
@@ -24,7 +25,9 @@ extension TrafficFigures {
         [
             .init("succeeded", .integer(fillsSucceeded)), .init("failed", .integer(fillsFailed)),
             .init("timedOut", .integer(fillsTimedOut)), .init("cancelled", .integer(fillsCancelled)),
-            .init("retried", .integer(fillsRetried)),
+            .init("retried", .integer(fillsRetried)), .init("hedged", .integer(fillsHedged)),
+            .init("hedgesWon", .integer(hedgesWon)),
+            .init("waits", .object(Self.waitOutcomes.map { .init($0.name, .integer(waits[$0.name] ?? 0)) })),
         ]
     }
 }
@@ -33,8 +36,8 @@ extension StatsSnapshot {
     /// The `Stats` schema.
     package var json: JSON {
         let running: [JSON.Member] = [
-            .init("active", .count(fillsActive)), .init("queued", .count(fillsQueued)),
-            .init("paused", 0),  // windows are bounded: no transfer is ever paused
+            .init("active", .count(load.active)), .init("queued", .count(load.queued)),
+            .init("paused", .count(load.paused)),
         ]
         let jobs = JobState.allCases.map { JSON.Member($0.rawValue, .integer(self.jobs[$0] ?? 0)) }
         let origins = self.origins.map { name, figures in
@@ -45,7 +48,7 @@ extension StatsSnapshot {
             [.init("startedAt", .instant(startedAt)), .init("uptimeSeconds", .seconds(uptime))] + all.members + [
                 .init("store", store.json), .init("fills", .object(running + all.fills)), .init("jobs", .object(jobs)),
                 .init("evictions", ["count": .integer(evictions), "bytes": .integer(evictedBytes)]),
-                .init("origins", .array(origins)),
+                .init("connections", load.connections), .init("origins", .array(origins)),
             ])
     }
 }

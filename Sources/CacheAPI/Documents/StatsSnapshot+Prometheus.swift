@@ -38,6 +38,7 @@ extension StatsSnapshot {
                 ]
             })
         add("client_aborted_total", "Responses that clients gave up.", \.clientAborted, to: &text)
+        add("requested_bytes_total", "Bytes of the windows asked of upstreams.", \.requestedBytes, to: &text)
         add("upstream_bytes_total", "Body bytes that upstreams sent.", \.upstreamBytes, to: &text)
         add("upstream_prefetch_bytes_total", "The part of them for jobs.", \.upstreamPrefetchBytes, to: &text)
         add("refetched_bytes_total", "The part of them not needed.", \.refetchedBytes, to: &text)
@@ -53,8 +54,24 @@ extension StatsSnapshot {
                 ].map { ([("origin", name), ("outcome", $0.0)], Double($0.1)) }
             })
         add("fill_retries_total", "Transfers begun again.", \.fillsRetried, to: &text)
-        text.add("fills_active", .gauge, "Transfers under way.", Double(fillsActive))
-        text.add("fills_queued", .gauge, "Transfers that wait for their turn.", Double(fillsQueued))
+        add("hedges_total", "Second requests for what a first one was late with.", \.fillsHedged, to: &text)
+        add("hedges_won_total", "Second requests that were answered first.", \.hedgesWon, to: &text)
+        text.add(
+            "waits_total", .counter, "Waits of readers for bytes that ended, by outcome.",
+            rows.flatMap { name, figures in
+                TrafficFigures.waitOutcomes.map {
+                    ([("origin", name), ("outcome", $0.name)], Double(figures.waits[$0.name] ?? 0))
+                }
+            })
+        text.add("fills_active", .gauge, "Transfers under way.", Double(load.active))
+        text.add("fills_queued", .gauge, "Transfers that wait for their turn.", Double(load.queued))
+        text.add("fills_paused", .gauge, "Transfers that wait for their readers.", Double(load.paused))
+        text.add(
+            "upstream_connections_total", .counter, "Requests to upstreams, by whether a connection was open.",
+            [
+                ([("connection", "opened")], Double(load.openedConnections)),
+                ([("connection", "reused")], Double(load.reusedConnections)),
+            ])
     }
 
     private func addStore(to text: inout PrometheusText) {
@@ -80,23 +97,5 @@ extension StatsSnapshot {
         let rest = origins.dropFirst(Self.labelledOrigins)
         guard !rest.isEmpty else { return own }
         return own + [("(other)", rest.reduce(into: TrafficFigures()) { $0.add($1.figures) })]
-    }
-}
-
-extension TrafficFigures {
-    /// Adds every figure of `other`.
-    mutating func add(_ other: TrafficFigures) {
-        requests.merge(other.requests, uniquingKeysWith: +)
-        clientAborted += other.clientAborted
-        servedFromCacheBytes += other.servedFromCacheBytes
-        servedAfterFillBytes += other.servedAfterFillBytes
-        upstreamBytes += other.upstreamBytes
-        upstreamPrefetchBytes += other.upstreamPrefetchBytes
-        refetchedBytes += other.refetchedBytes
-        fillsSucceeded += other.fillsSucceeded
-        fillsFailed += other.fillsFailed
-        fillsTimedOut += other.fillsTimedOut
-        fillsCancelled += other.fillsCancelled
-        fillsRetried += other.fillsRetried
     }
 }

@@ -66,10 +66,10 @@ struct JobController: Controller {
     }
 
     private func list(_ request: Request) async throws -> Response {
-        let query = try request.query(accepting: ["state", "label", "limit", "cursor"])
+        let query = try request.query(accepting: ["state", "label", "queue", "limit", "cursor"])
         let page = try await cache.jobs(
-            state: try query.choice("state"), label: query.string("label"), limit: try query.limit(),
-            cursor: query.string("cursor"))
+            state: try query.choice("state"), label: query.string("label"), queue: query.string("queue"),
+            limit: try query.limit(), cursor: query.string("cursor"))
         return .page(page.items.map(\.json), next: page.nextCursor)
     }
 

@@ -4,7 +4,8 @@ import HTTPTypes
 package struct RouteTable: Sendable {
     package static let lines: [RouteLine] =
         ContentController.routes.map(\.line) + ProbeController.routes.map(\.line) + AssetController.routes.map(\.line)
-        + JobController.routes.map(\.line) + StatsController.routes.map(\.line) + PolicyController.routes.map(\.line)
+        + FillController.routes.map(\.line) + JobController.routes.map(\.line) + StatsController.routes.map(\.line)
+        + PolicyController.routes.map(\.line)
         + EvictionController.routes.map(\.line) + OriginController.routes.map(\.line)
         + ServiceController.routes.map(\.line)
 

@@ -25,9 +25,17 @@ struct CounterChannel: ServerChildChannel {
     /// Nil where every request takes the regular road.
     let express: ExpressDesk?
 
+    /// TCP_NOTSENT_LOWAT, which is 25 on Linux (tcp(7)).
+    private static let unsentLimit = ChannelOptions.tcpOption(.init(rawValue: 25))
+    /// How much the kernel takes beyond what is on its way: what a client that stops reading never gets is not read, and
+    /// not fetched either.
+    private static let unsentBytes = 128 << 10
+
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         let presence = ClientPresence()
         return channel.eventLoop.makeCompletedFuture {
+            // A kernel that does not know it holds more unsent: nothing that would be worth an error.
+            try? channel.syncOptions?.setOption(Self.unsentLimit, value: Self.unsentBytes)
             guard let certificates else { return }
             try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: certificates.context))
         }.flatMap {

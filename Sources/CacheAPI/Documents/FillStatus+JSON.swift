@@ -1,0 +1,37 @@
+import CacheCore
+package import CacheEngine
+
+extension FillStatus {
+    /// The `Fill` schema.
+    package var json: JSON {
+        [
+            "fillId": .string(String(number)), "assetId": .string(assetID.description), "key": .string(key),
+            "origin": .string(origin), "kind": .string(kind.rawValue), "range": .optional(range, JSON.span),
+            "positionBytes": .integer(position), "bytesPerSecond": .integer(bytesPerSecond),
+            "readers": .count(readers), "state": .string(stage.rawValue), "priority": .string(priority.name),
+            "attempt": .count(attempt), "isHedged": .bool(isHedged), "upstreamAddress": .text(address),
+            "protocol": .optional(httpVersion) { .string("HTTP/" + $0) }, "startedAt": .instant(startedAt),
+        ]
+    }
+}
+
+extension TransferPriority {
+    /// Its name in the API.
+    package var name: String {
+        switch self {
+        case .live: "live"
+        case .readAhead: "readAhead"
+        case .prefetch: "prefetch"
+        }
+    }
+}
+
+extension JSON {
+    /// A run whose end need not be known.
+    static func span(_ range: ByteRange) -> JSON {
+        [
+            "offset": .integer(range.lowerBound),
+            "length": range.upperBound == .max ? .null : .integer(range.length),
+        ]
+    }
+}

@@ -1,0 +1,36 @@
+package import CacheCore
+
+extension TransferLoad {
+    /// The `Workers` schema.
+    package var json: JSON {
+        let origins = Set(activeByOrigin.keys).union(queuedByOrigin.keys).sorted()
+        return [
+            "active": .count(active), "queued": .count(queued), "paused": .count(paused),
+            "connections": connections,
+            "workers": .array(
+                workers.enumerated().map { index, worker in
+                    [
+                        "worker": .count(index), "active": .count(worker.active), "ended": .count(worker.ended),
+                        "openedConnections": .count(worker.openedConnections),
+                        "reusedConnections": .count(worker.reusedConnections),
+                    ]
+                }),
+            "origins": .array(
+                origins.map { name in
+                    [
+                        "origin": .string(name), "active": .count(activeByOrigin[name] ?? 0),
+                        "queued": .count(queuedByOrigin[name] ?? 0),
+                    ]
+                }),
+        ]
+    }
+
+    /// How often a request found a connection open.
+    var connections: JSON {
+        let (opened, reused) = (openedConnections, reusedConnections)
+        return [
+            "opened": .count(opened), "reused": .count(reused),
+            "reuseRatio": .number(opened + reused == 0 ? 0 : Double(reused) / Double(opened + reused)),
+        ]
+    }
+}

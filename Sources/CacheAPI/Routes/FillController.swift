@@ -1,0 +1,58 @@
+import CacheCore
+import CacheEngine
+import Hummingbird
+
+/// What is being fetched, what would be, and by whom.
+struct FillController: Controller {
+    let cache: AssetCache
+
+    static let routes: [Route<Self>] = [
+        Route(.get, "/v1/fills", .scope(.read), readsQuery: true) { controller, request, _ in
+            try controller.list(request)
+        },
+        Route(.get, "/v1/fills/{fillId}", .scope(.read)) { .json(try $0.cache.fill($2.parameter("fillId")).json) },
+        Route(.delete, "/v1/fills/{fillId}", .scope(.admin)) { controller, _, context in
+            try controller.cache.cancelFill(context.parameter("fillId"))
+            return Response(status: .noContent)
+        },
+        Route(.get, "/v1/explain", .scope(.read), readsQuery: true) { controller, request, _ in
+            try await controller.explain(request)
+        },
+        Route(.get, "/v1/workers", .scope(.read)) { controller, _, _ in .json(controller.cache.transferLoad.json) },
+    ]
+
+    private func list(_ request: Request) throws -> Response {
+        let query = try request.query(accepting: ["origin", "assetId", "state", "limit", "cursor"])
+        let id = try query.string("assetId").map { (text) throws(CacheError) in
+            guard let id = AssetID(text) else {
+                throw CacheError(.invalidField("assetId"), "32 hexadecimal digits are expected here.")
+            }
+            return id
+        }
+        let page = try cache.fills(
+            FillQuery(
+                origin: query.string("origin"), assetID: id, stage: try query.choice("state"),
+                limit: try query.limit(), cursor: query.string("cursor")))
+        return .page(page.items.map(\.json), next: page.nextCursor)
+    }
+
+    private enum Method: String, CaseIterable { case get = "GET", head = "HEAD" }
+
+    /// The request's own fields count as the reader's, but for the range and the method, which the query names.
+    private func explain(_ request: Request) async throws -> Response {
+        let keys = AssetReference.keys + ["assetId"]
+        let query = try request.query(accepting: keys + ["range", "method"])
+        let members = keys.compactMap { key in query.string(key).map { JSON.Member(key, .string($0)) } }
+        let reference = try AssetReference(JSONFields(.object(members), accepting: keys))
+        var fields = request.headers
+        fields[.range] = try query.string("range").map { (text) throws(CacheError) in
+            guard case .ranges = RangeHeader.parse(text) else {
+                throw CacheError(.invalidField("range"), "A range like bytes=0-1048575 is expected here.")
+            }
+            return text
+        }
+        let isHead = try query.choice("method", Method.self) == .head
+        let explanation = try await cache.explain(reference, request: ContentRequest(isHead: isHead, fields: fields))
+        return .json(explanation.json)
+    }
+}

@@ -1,0 +1,43 @@
+/// Transfers at one moment, and who carries them.
+package struct TransferLoad: Hashable, Sendable {
+    /// What one of the threads that carry transfers has done.
+    package struct Worker: Hashable, Sendable {
+        /// Transfers under way.
+        package var active: Int
+        /// Transfers that have ended.
+        package var ended: Int
+        package var openedConnections: Int
+        /// Requests sent on a connection that was already open.
+        package var reusedConnections: Int
+
+        package init(active: Int = 0, ended: Int = 0, openedConnections: Int = 0, reusedConnections: Int = 0) {
+            self.active = active
+            self.ended = ended
+            self.openedConnections = openedConnections
+            self.reusedConnections = reusedConnections
+        }
+    }
+
+    package var active: Int
+    package var queued: Int
+    package var paused: Int
+    /// By origin; origins without any are left out.
+    package var activeByOrigin: [String: Int]
+    package var queuedByOrigin: [String: Int]
+    package var workers: [Worker]
+
+    package init(
+        active: Int = 0, queued: Int = 0, paused: Int = 0, activeByOrigin: [String: Int] = [:],
+        queuedByOrigin: [String: Int] = [:], workers: [Worker] = []
+    ) {
+        self.active = active
+        self.queued = queued
+        self.paused = paused
+        self.activeByOrigin = activeByOrigin
+        self.queuedByOrigin = queuedByOrigin
+        self.workers = workers
+    }
+
+    package var openedConnections: Int { workers.reduce(0) { $0 + $1.openedConnections } }
+    package var reusedConnections: Int { workers.reduce(0) { $0 + $1.reusedConnections } }
+}

@@ -1,0 +1,100 @@
+import CacheAPI
+import CacheCore
+import CacheTestKit
+import Testing
+
+/// What is being fetched and what would be, over HTTP.
+@Suite(.timeLimit(.minutes(1))) struct FillRouteTests {
+    private func document() throws -> SchemaDocument { try SchemaDocument.openAPI() }
+
+    @Test func aFillIsListedLookedAtAndStopped() async throws {
+        try await TestService.run { (service) async throws in
+            let latch = LoopbackLatch()
+            defer { latch.release() }
+            service.upstream.serve(
+                "/a.mp4", LoopbackAsset(size: 300_000, faults: [.stall(after: 100_000, until: latch)]))
+            let connection = try await RawConnection(port: service.port)
+            try await connection.request("GET", "/o/media/a.mp4")
+            await latch.reached()
+            let list = try await service.call("GET", "/v1/fills?origin=media&state=running&limit=5").json()
+            let fill = try #require(list["items"]?.array.first)
+            let id = try #require(fill["fillId"]).plain
+
+            #expect(try document().faults(of: fill, in: "Fill") == [])
+            #expect(fill["kind"] == "opening" && fill["readers"] == 1 && fill["protocol"] == "HTTP/1.1")
+            #expect(try await service.call("GET", "/v1/fills/\(id)").json()["fillId"] == fill["fillId"])
+            #expect(try await service.call("GET", "/v1/fills?state=paused").json()["items"]?.array.isEmpty == true)
+            #expect(try await service.call("GET", "/v1/fills?state=idle").status == 422)
+            #expect(try await service.call("GET", "/v1/fills?cursor=x").status == 422)
+
+            let stopped = try await service.call("DELETE", "/v1/fills/\(id)")
+            #expect(stopped.status == 204 && stopped.text.isEmpty)
+            let isGone = try await eventually { try await service.call("GET", "/v1/fills/\(id)").status == 404 }
+            #expect(isGone)
+            #expect(try await service.call("DELETE", "/v1/fills/\(id)").status == 404)
+            #expect(try await service.call("DELETE", "/v1/fills/none").status == 404)
+            try await connection.hangUp()
+        }
+    }
+
+    @Test func stoppingNeedsTheAdministratorsToken() async throws {
+        let access = AccessRules(tokens: [("reader", .read), ("admin", .admin)])
+        try await TestService.run(access: access) { (service) async throws in
+            #expect(try await service.call("GET", "/v1/fills").status == 401)
+            let token: HeaderList = ["Authorization": "Bearer reader"]
+            #expect(try await service.call("GET", "/v1/fills", token).status == 200)
+            #expect(try await service.call("DELETE", "/v1/fills/1", token).status == 403)
+        }
+    }
+
+    @Test func aReadIsExplainedByEachOfItsNames() async throws {
+        try await TestService.run { (service) async throws in
+            service.upstream.serve("/a.mp4", LoopbackAsset(size: 300_000))
+            let mounted = "/v1/explain?origin=media&path=a.mp4&range=bytes=0-999"
+            let unknown = try await service.call("GET", mounted).json()
+            _ = try await service.call("GET", "/o/media/a.mp4", ["Range": "bytes=0-499"])
+            let known = try await service.call("GET", mounted).json()
+            let id = try #require(known["assetId"]).plain
+            let byID = try await service.call("GET", "/v1/explain?assetId=\(id)&method=HEAD").json()
+            let url = service.upstream.url("/b.mp4?signature=s3cret")
+            let byURL = try await service.call("GET", "/v1/explain?url=" + url).json()
+
+            for explanation in [unknown, known, byID, byURL] {
+                #expect(try document().faults(of: explanation, in: "Explanation") == [])
+            }
+            #expect(unknown["answer"]?["class"] == "miss" && unknown["fetch"]?["requests"] == 1)
+            #expect(known["answer"]?["class"] == "partial" && known["fetch"]?["bytes"] == 500)
+            #expect(byID["answer"]?["status"] == 200 && byID["answer"]?["contentLength"] == 300_000)
+            #expect(byURL["source"]?["url"] == .string(service.upstream.url("/b.mp4")))
+            #expect(service.upstream.requests.count == 1)
+            let total = try await service.call("GET", "/v1/stats").json()["requests"]?["total"]
+            #expect(total == 1)
+        }
+    }
+
+    @Test func whatCannotBeExplainedIsSaid() async throws {
+        try await TestService.run { (service) async throws in
+            #expect(try await service.call("GET", "/v1/explain").status == 422)
+            #expect(try await service.call("GET", "/v1/explain?origin=media&path=a&range=lines=1").status == 422)
+            #expect(try await service.call("GET", "/v1/explain?origin=media&path=a&method=PUT").status == 422)
+            #expect(try await service.call("GET", "/v1/explain?origin=none&path=a").status == 404)
+            #expect(try await service.call("GET", "/v1/explain?url=http://elsewhere.example/a").status == 403)
+        }
+    }
+
+    @Test func theWorkersTellTheirConnections() async throws {
+        try await TestService.run { (service) async throws in
+            service.upstream.serve("/a.mp4", LoopbackAsset(size: 300_000))
+            for range in ["bytes=0-99", "bytes=100-199", "bytes=200-299"] {
+                _ = try await service.call("GET", "/o/media/a.mp4", ["Range": range])
+            }
+            let workers = try await service.call("GET", "/v1/workers").json()
+
+            #expect(try document().faults(of: workers, in: "Workers") == [])
+            let connections = try #require(workers["connections"])
+            guard case .integer(let opened)? = connections["opened"], case .integer(let reused)? = connections["reused"]
+            else { throw CacheError(.internal, "There are no figures.") }
+            #expect(opened + reused == 3)
+        }
+    }
+}

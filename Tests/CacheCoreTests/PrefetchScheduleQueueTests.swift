@@ -1,0 +1,38 @@
+import CacheCore
+import Testing
+
+/// Jobs of one queue.
+@Suite struct PrefetchScheduleQueueTests {
+    private typealias Told = PrefetchScheduleTests
+
+    @Test func aJobThatSupersedesEndsTheUnfinishedOnesOfItsQueueAsItComes() {
+        var (schedule, first) = Told.opened(
+            3, Told.job("a", items: 2, queue: "q"), Told.job("b", queue: "r"), Told.job("c"))
+
+        let actions = schedule.add(Told.job("d", queue: "q"), superseding: ["a"], at: Told.moment(1)) ?? []
+
+        #expect(first.map(\.job) == ["a", "b", "c"])
+        #expect(actions.first == .stop(first[0]) && actions.contains(.changed(job: "a")))
+        let ended = schedule.standing(of: "a", at: Told.moment(1))
+        #expect(ended?.record.state == .cancelled && ended?.record.error == .superseded(by: "d"))
+        #expect(ended?.tally[.cancelled] == 2)
+        #expect(schedule.state(of: "b") == .running && schedule.state(of: "c") == .running)
+        #expect(schedule.ended(first[0], .interrupted, at: Told.moment(1)).starts.map(\.job) == ["d"])
+    }
+
+    @Test func jobsOfOneQueueRunSideBySideWhereNoneSupersedes() {
+        let (schedule, first) = Told.opened(2, Told.job("a", queue: "q"), Told.job("b", queue: "q"))
+
+        #expect(first.map(\.job) == ["a", "b"] && schedule.activeCount == 2)
+    }
+
+    @Test func whatIsSupersededWithoutBeingScheduledIsToldOf() {
+        var (schedule, first) = Told.opened(1, Told.job("a", queue: "q"))
+        _ = schedule.ended(first[0], .succeeded, at: Told.moment())
+
+        let actions = schedule.add(Told.job("b", queue: "q"), superseding: ["a", "old"], at: Told.moment())
+
+        #expect(actions?.contains(.changed(job: "old")) == true)
+        #expect(schedule.state(of: "a") == .succeeded)
+    }
+}

@@ -1,0 +1,147 @@
+import CacheCore
+import CacheTestKit
+import Logging
+import Testing
+
+@testable import CacheEngine
+
+@Suite struct CircuitTests {
+    private let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    private func cache(
+        failures: Int = 3, pause: Duration = .seconds(30), _ change: (inout OriginSettings) -> Void = { _ in }
+    ) throws -> TestCache {
+        try bench.cache { settings in
+            settings.circuitBreaker = OriginSettings.CircuitBreaker(failures: failures, pause: pause)
+            settings.retries = 0
+            change(&settings)
+        }
+    }
+
+    /// Lets three reads fail.
+    private func exhaust(_ cache: AssetCache) async {
+        bench.upstream.serve("/a.mp4") { _ in .response(status: 503) }
+        for _ in 0..<3 {
+            await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 0..<2000) }
+        }
+    }
+
+    private func circuit(_ cache: AssetCache) throws -> CircuitFigures {
+        try #require(cache.context.health.circuits(of: cache.origins.mounted("media")).first)
+    }
+
+    @Test func nothingIsAskedAfterSoManyFailures() async throws {
+        try await cache().run { cache in
+            await exhaust(cache)
+            let error = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 0..<2000) }
+            await #expect(throws: ProbeFailure.self) {
+                try await cache.probe(Bench.media, timeout: .seconds(5), refresh: true)
+            }
+            let circuit = try circuit(cache)
+
+            #expect(error?.code == .upstreamUnreachable)
+            #expect(error?.message.contains("failed 3 times in a row; it is left alone for another") == true)
+            #expect(bench.upstream.requests.count == 3)
+            #expect(circuit.state == .open && circuit.failuresInARow == 3 && circuit.opensTotal == 1)
+            #expect(try await eventually { try await cache.isAtRest() })
+        }
+    }
+
+    @Test func whatIsOnDiskIsServedAllTheSame() async throws {
+        let test = try cache {
+            $0.freshness = .ttl(.seconds(60))
+            $0.staleIfError = .seconds(3600)
+        }
+        try await test.run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<1000)
+            await exhaust(cache)
+            let fresh = try await cache.body(of: "a.mp4", 0..<1000)
+            test.wallClock.advance(by: .seconds(120))
+            let stale = try await cache.body(of: "a.mp4", 0..<1000)
+
+            #expect(fresh.bytes == bench.asset.bytes(0..<1000) && fresh.outcome.requestClass == .hit)
+            #expect(stale.bytes == fresh.bytes && stale.outcome.requestClass == .stale)
+            #expect(bench.upstream.requests.count == 4)
+        }
+    }
+
+    @Test func aProbeThatSucceedsClosesIt() async throws {
+        try await cache(pause: .milliseconds(50)).run { cache in
+            await exhaust(cache)
+            bench.upstream.serve("/a.mp4", bench.asset)
+            let isBack = try await eventually { (try? await cache.body(of: "a.mp4", 0..<1000)) != nil }
+            let circuit = try circuit(cache)
+
+            #expect(isBack)
+            #expect(circuit.state == .closed && circuit.failuresInARow == 0 && circuit.opensTotal == 1)
+            #expect(bench.upstream.requests.count == 4)
+        }
+    }
+
+    @Test(arguments: [403, 404, 429])
+    func refusalsThatAreAnswersDoNotOpenIt(_ status: Int) async throws {
+        bench.upstream.serve("/a.mp4") { _ in .response(status: status) }
+        try await cache().run { cache in
+            for _ in 0..<5 {
+                await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 0..<2000) }
+            }
+            let circuit = try circuit(cache)
+
+            #expect(circuit.state == .closed)
+            #expect(bench.upstream.requests.count == 5)
+        }
+    }
+
+    @Test func aMirrorIsAskedWhileTheOriginIsLeftAlone() async throws {
+        let mirror = try LoopbackUpstream()
+        try await cache { $0.mirrors = [mirror.url("")] }.run { cache in
+            await exhaust(cache)
+            mirror.serve("/a.mp4", bench.asset)
+            let read = try await cache.body(of: "a.mp4", 0..<1000)
+
+            #expect(read.bytes == bench.asset.bytes(0..<1000))
+            #expect(bench.upstream.requests.count == 3)
+        }
+    }
+
+    @Test func itMayBeSwitchedOff() async throws {
+        try await cache { $0.circuitBreaker = nil }.run { cache in
+            await exhaust(cache)
+            await exhaust(cache)
+
+            #expect(bench.upstream.requests.count == 6)
+        }
+    }
+
+    @Test func oneDeadHostOfAbsoluteURLsStandsForItselfAlone() throws {
+        let health = health()
+        let (dead, well) = (target("http://a.example:8080/x"), target("http://b.example/y"))
+        for _ in 0..<10 { health.settle(try health.admit(dead), .broken, by: dead.settings.circuitBreaker) }
+
+        #expect(throws: CacheError.self) { try health.admit(target("http://a.example:8080/z?q")) }
+        #expect(try health.admit(well).base == "http://b.example")
+        #expect(health.failingServers().map(\.address) == ["http://a.example:8080"])
+    }
+
+    @Test func noMoreHostsThanALimitAreRemembered() throws {
+        let health = health(limit: 8)
+        let dead = target("http://dead.example/")
+        for _ in 0..<10 { health.settle(try health.admit(dead), .broken, by: dead.settings.circuitBreaker) }
+        for number in 0..<100 { _ = try health.admit(target("http://host\(number).example/")) }
+
+        #expect(health.look { $0.count } <= 8)
+        #expect(throws: CacheError.self, "those that fail are kept longest") { try health.admit(dead) }
+    }
+
+    private func health(limit: Int = 1024) -> OriginHealth {
+        OriginHealth(uptime: { .seconds(1) }, chance: SeededChance(), logger: Logger(label: "test"), limit: limit)
+    }
+
+    private func target(_ url: String) -> AssetTarget {
+        AssetTarget(
+            id: AssetID(naming: url), key: url, originName: Origin.absoluteName,
+            settings: OriginSettings(baseURL: "http://127.0.0.1"), url: url, path: "/")
+    }
+}

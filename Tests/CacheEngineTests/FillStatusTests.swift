@@ -1,0 +1,101 @@
+import CacheCore
+import CacheTestKit
+import Testing
+
+@testable import CacheEngine
+
+/// What is being fetched, and how it is stopped.
+@Suite struct FillStatusTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    @Test func aFillIsSeenWhileItRunsAndGoneWhenItHasEnded() async throws {
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        bench.upstream.failNext("/a.mp4", .stall(after: 100_000, until: latch))
+        try await bench.cache().run { cache in
+            let id = try await bench.id(in: cache)
+            let reader = Task { try await cache.body(of: "a.mp4", 0..<400_000) }
+            await latch.reached()
+            let hasArrived = try await eventually {
+                let fill = try cache.fills(FillQuery()).items.first
+                return fill?.position == 100_000 && fill?.readers == 1
+            }
+            let fill = try #require(try cache.fills(FillQuery()).items.first)
+
+            #expect(hasArrived)
+            #expect(fill.assetID == id && fill.origin == "media" && fill.key == "/o/media/a.mp4")
+            #expect(fill.kind == .opening && fill.range == 0..<400_000)
+            #expect(fill.stage == .running && fill.priority == .live && fill.attempt == 0)
+            #expect(fill.httpVersion == "1.1")
+            #expect(try cache.fill(String(fill.number)).number == fill.number)
+
+            latch.release()
+            _ = try await reader.value
+            let isGone = try await eventually { try cache.fills(FillQuery()).items.isEmpty }
+            #expect(isGone)
+            #expect(throws: CacheError.self) { try cache.fill(String(fill.number)) }
+        }
+    }
+
+    @Test func theListIsCutIntoPagesAndChosenFrom() async throws {
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        for name in ["b", "c", "d"] {
+            bench.upstream.serve("/\(name)", LoopbackAsset(size: 1000, faults: [.stallBeforeHead(until: latch)]))
+        }
+        try await bench.cache().run { cache in
+            let readers = ["b", "c", "d"].map { name in Task { try await cache.body(of: name, 0..<1000) } }
+            await bench.upstream.waitForRequests(3)
+            let first = try cache.fills(FillQuery(limit: 2))
+            let rest = try cache.fills(FillQuery(limit: 2, cursor: first.nextCursor))
+            let one = try cache.fills(FillQuery(assetID: first.items[0].assetID))
+
+            #expect(first.items.count == 2 && rest.items.count == 1 && rest.nextCursor == nil)
+            #expect(Set((first.items + rest.items).map(\.number)).count == 3)
+            #expect(one.items.map(\.number) == [first.items[0].number])
+            #expect(try cache.fills(FillQuery(origin: "other")).items.isEmpty)
+            #expect(try cache.fills(FillQuery(stage: .paused)).items.isEmpty)
+            #expect(throws: CacheError.self) { try cache.fills(FillQuery(cursor: "x")) }
+            latch.release()
+            for reader in readers { _ = try await reader.value }
+        }
+    }
+
+    @Test func aStoppedFillStaysStoppedForWhoWaitedAndNotForWhoComes() async throws {
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        bench.upstream.failNext("/a.mp4", .stall(after: 100_000, until: latch))
+        try await bench.cache().run { cache in
+            let reader = Task { try await cache.body(of: "a.mp4", 0..<400_000) }
+            await latch.reached()
+            let hasArrived = try await eventually { try cache.fills(FillQuery()).items.first?.position == 100_000 }
+            let fill = try #require(try cache.fills(FillQuery()).items.first)
+            try cache.cancelFill(String(fill.number))
+            let error = await #expect(throws: CacheError.self) { try await reader.value }
+            let isAtRest = try await eventually { try await cache.isAtRest() }
+
+            #expect(hasArrived && isAtRest)
+            #expect(error?.code == .conflict)
+            #expect(bench.upstream.requests.count == 1)
+            #expect(throws: CacheError.self) { try cache.cancelFill(String(fill.number)) }
+            let later = try await cache.body(of: "a.mp4", 0..<400_000)
+            #expect(later.bytes.isSame(as: bench.asset.bytes(0..<400_000)))
+            #expect(bench.upstream.requests.map(\.range) == [0..<400_000, 100_000..<400_000])
+        }
+    }
+
+    @Test func requestsBytesAndConnectionsAreCounted() async throws {
+        try await bench.cache().run { cache in
+            for start in 0..<4 as Range<Int64> {
+                _ = try await cache.body(of: "a.mp4", (start * 1000)..<(start * 1000 + 1000))
+            }
+            let stats = try await cache.stats()
+            #expect(stats.all.requestedBytes == 4000)
+            #expect(stats.load.openedConnections >= 1)
+            #expect(stats.load.openedConnections + stats.load.reusedConnections == 4)
+            #expect(stats.load.workers.reduce(0) { $0 + $1.ended } == 4)
+        }
+    }
+}

@@ -1,0 +1,187 @@
+import CacheCore
+import CacheTestKit
+import Testing
+
+@testable import CacheEngine
+
+@Suite struct HedgingTests {
+    private let directory: TemporaryDirectory
+    private let asset = LoopbackAsset(size: 1 << 20)
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    /// Runs a cache before an upstream that the test carries out itself, and that has answered 20 times at once.
+    private func hedged(
+        mirrors: [String] = [], _ body: @Sendable (AssetCache, ManualUpstream) async throws -> Void
+    ) async throws {
+        var settings = OriginSettings(baseURL: "http://127.0.0.1:1")
+        settings.allowPrivateAddresses = true
+        settings.freshness = .ttl(.seconds(3600))
+        settings.hedging = true
+        settings.mirrors = mirrors
+        let kept = Kept()
+        let test = try TestCache(
+            directory: directory.path, origins: [Origin(name: "media", settings: settings)],
+            upstream: { pool in kept.keep(ManualUpstream(parser: pool)) })
+        let upstream = try #require(kept.upstream)
+        try await test.run { cache in
+            for number in 0..<20 {
+                async let read = cache.body(of: "a.mp4", Int64(number) * 100..<Int64(number) * 100 + 100)
+                try await upstream.transfer(number).succeed(with: asset)
+                _ = try await read
+            }
+            #expect(upstream.transfers.count == 20)
+            try await body(cache, upstream)
+        }
+    }
+
+    @Test func aSecondRequestWaitsInTheQueueAndIsNeverSentWhereTheFirstIsInTime() async throws {
+        try await hedged { cache, upstream in
+            async let read = cache.body(of: "a.mp4", 5000..<6000)
+            let first = await upstream.transfer(20)
+            first.leaveQueue()
+            let second = await upstream.transfer(21)
+            #expect(second.request.delay >= .milliseconds(20) && second.request.delay < .seconds(5))
+            #expect(second.request.window == first.request.window && second.request.url == first.request.url)
+            #expect(first.answer(of: asset))
+            #expect(second.isCancelled && !first.isCancelled)
+            try first.bring(asset.bytes(5000..<6000))
+            first.end()
+            let bytes = try await read.bytes
+            second.end(.cancelled)
+            let figures = try await cache.stats().all
+
+            #expect(bytes == asset.bytes(5000..<6000))
+            #expect(figures.fillsHedged == 0 && figures.hedgesWon == 0 && figures.fillsCancelled == 0)
+        }
+    }
+
+    @Test func theQuickerAnswerWinsAndTheLosersBytesAreCounted() async throws {
+        try await hedged { cache, upstream in
+            async let read = cache.body(of: "a.mp4", 5000..<6000)
+            let first = await upstream.transfer(20)
+            first.leaveQueue()
+            let second = await upstream.transfer(21)
+            second.leaveQueue()
+            #expect(second.answer(of: asset))
+            #expect(first.isCancelled)
+            #expect(!first.answer(of: asset), "it comes too late")
+            try second.bring(asset.bytes(5000..<5500))
+            first.end(.cancelled, dropped: 700)
+            try second.bring(asset.bytes(5500..<6000))
+            second.end()
+            let bytes = try await read.bytes
+            let figures = try await cache.stats().all
+
+            #expect(bytes == asset.bytes(5000..<6000))
+            #expect(figures.fillsHedged == 1 && figures.hedgesWon == 1)
+            #expect(figures.refetchedBytes == 700 && figures.upstreamBytes == 20 * 100 + 1700)
+            #expect(figures.fillsSucceeded == 21 && figures.fillsCancelled == 1)
+            #expect(try await eventually { try await cache.isAtRest() })
+        }
+    }
+
+    @Test func aLosersLateFailureBreaksNothing() async throws {
+        try await hedged { cache, upstream in
+            async let read = cache.body(of: "a.mp4", 5000..<6000)
+            let first = await upstream.transfer(20)
+            first.leaveQueue()
+            let second = await upstream.transfer(21)
+            second.leaveQueue()
+            #expect(first.answer(of: asset))
+            try first.bring(asset.bytes(5000..<6000))
+            first.end()
+            second.end(.upstreamTimedOut(.firstByte))
+            let figures = try await cache.stats().all
+
+            #expect(try await read.bytes == asset.bytes(5000..<6000))
+            #expect(figures.fillsHedged == 1 && figures.hedgesWon == 0)
+        }
+    }
+
+    @Test func theHedgeCarriesOnAloneWhereTheFirstFails() async throws {
+        try await hedged { cache, upstream in
+            async let read = cache.body(of: "a.mp4", 5000..<6000)
+            let first = await upstream.transfer(20)
+            first.leaveQueue()
+            let second = await upstream.transfer(21)
+            second.leaveQueue()
+            first.end(.upstreamUnreachable)
+            #expect(!second.isCancelled)
+            #expect(second.answer(of: asset))
+            try second.bring(asset.bytes(5000..<6000))
+            second.end()
+
+            #expect(try await read.bytes == asset.bytes(5000..<6000))
+            #expect(upstream.transfers.count == 22)
+        }
+    }
+
+    @Test func aHedgeThatIsNotSentYetGoesWithTheFirst() async throws {
+        try await hedged { cache, upstream in
+            async let read = cache.body(of: "a.mp4", 5000..<6000)
+            let first = await upstream.transfer(20)
+            first.leaveQueue()
+            let second = await upstream.transfer(21)
+            first.end(.upstreamUnreachable)
+            #expect(second.isCancelled)
+            try await upstream.transfer(22).succeed(with: asset)
+
+            #expect(try await read.bytes == asset.bytes(5000..<6000))
+        }
+    }
+
+    @Test func theHedgeGoesToAMirror() async throws {
+        try await hedged(mirrors: ["http://127.0.0.2:1/copy/"]) { cache, upstream in
+            async let read = cache.body(of: "a.mp4", 5000..<6000)
+            let first = await upstream.transfer(20)
+            first.leaveQueue()
+            let second = await upstream.transfer(21)
+            #expect(second.request.url == "http://127.0.0.2:1/copy/a.mp4")
+            second.leaveQueue()
+            var other = asset
+            other.etag = "\"v2\""
+            #expect(!second.answer(of: other), "it has another copy")
+            second.end(.upstreamProtocol)
+            #expect(first.answer(of: asset))
+            try first.bring(asset.bytes(5000..<6000))
+            first.end()
+
+            #expect(try await read.bytes == asset.bytes(5000..<6000))
+            #expect(upstream.transfers.count == 22)
+        }
+    }
+
+    @Test func bothAreToldWhatIsWanted() async throws {
+        try await hedged { cache, upstream in
+            async let read = cache.body(of: "a.mp4", 5000..<6000)
+            let first = await upstream.transfer(20)
+            let fill = try #require(try await cache.openAsset()?.look { $0.fills.values.first })
+            fill.pause()
+            first.leaveQueue()
+            let second = await upstream.transfer(21)
+            #expect(first.orders == [.pause] && second.orders == [.pause])
+            fill.resume()
+            #expect(first.orders == [.pause, .resume] && second.orders == [.pause, .resume])
+            #expect(first.answer(of: asset))
+            fill.shorten(to: 5400)
+            #expect(first.orders.last == .shorten(400))
+            try first.bring(asset.bytes(5000..<5400))
+            first.end()
+            try await upstream.transfer(22).succeed(with: asset)
+
+            #expect(try await read.bytes == asset.bytes(5000..<6000))
+            #expect(upstream.transfers[22].request.window == .closed(5400..<6000))
+        }
+    }
+
+    /// Takes the upstream out of the closure that makes it.
+    private final class Kept {
+        var upstream: ManualUpstream?
+
+        func keep(_ upstream: ManualUpstream) -> ManualUpstream {
+            self.upstream = upstream
+            return upstream
+        }
+    }
+}

@@ -1,0 +1,141 @@
+package import CacheCore
+import Synchronization
+
+/// An upstream whose every step the test takes itself: it keeps what it is asked for, and does nothing.
+package final class ManualUpstream: Upstream {
+    private struct State {
+        var transfers: [ManualTransfer] = []
+        var waiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    }
+
+    private let parser: any Upstream
+    private let state = Mutex(State())
+
+    /// `parser`: who takes URLs apart.
+    package init(parser: any Upstream) { self.parser = parser }
+
+    package func start(_ request: UpstreamRequest, delivering delegate: any TransferDelegate) -> any Transfer {
+        let transfer = ManualTransfer(request: request, delegate: delegate)
+        let woken = state.withLock { state in
+            state.transfers.append(transfer)
+            let count = state.transfers.count
+            defer { state.waiters.removeAll { $0.count <= count } }
+            return state.waiters.filter { $0.count <= count }.map(\.continuation)
+        }
+        for waiter in woken { waiter.resume() }
+        return transfer
+    }
+
+    package func parse(url: String) throws(CacheError) -> UpstreamURL { try parser.parse(url: url) }
+
+    package var load: TransferLoad { TransferLoad() }
+
+    /// All that was asked for, in order.
+    package var transfers: [ManualTransfer] { state.withLock { $0.transfers } }
+
+    /// The transfer with that number, from 0, as soon as it is there.
+    package func transfer(_ number: Int) async -> ManualTransfer {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                if state.transfers.count <= number { state.waiters.append((number + 1, continuation)) }
+                return state.transfers.count > number
+            }
+            if isThere { continuation.resume() }
+        }
+        return transfers[number]
+    }
+}
+
+/// A transfer that the test carries out.
+package final class ManualTransfer: Transfer {
+    /// What it was told, in order.
+    package enum Order: Hashable, Sendable {
+        case cancel
+        case promote(TransferPriority)
+        case pause
+        case resume
+        case shorten(Int64)
+    }
+
+    private struct State {
+        var orders: [Order] = []
+        var stage = TransferStage.queued
+        var sink: (any ByteSink)?
+        var stored: Int64 = 0
+    }
+
+    package let request: UpstreamRequest
+    private let delegate: any TransferDelegate
+    private let state = Mutex(State())
+
+    init(request: UpstreamRequest, delegate: any TransferDelegate) {
+        self.request = request
+        self.delegate = delegate
+    }
+
+    package func cancel() { note(.cancel) }
+    package func promote(to priority: TransferPriority) { note(.promote(priority)) }
+    package func pause() { note(.pause) }
+    package func resume() { note(.resume) }
+    package func shorten(to bytes: Int64) { note(.shorten(bytes)) }
+    package var stage: TransferStage { state.withLock { $0.stage } }
+    package var orders: [Order] { state.withLock { $0.orders } }
+    package var isCancelled: Bool { orders.contains(.cancel) }
+
+    private func note(_ order: Order) { state.withLock { $0.orders.append(order) } }
+
+    // MARK: What the test does
+
+    /// It leaves the queue.
+    package func leaveQueue() {
+        state.withLock { $0.stage = .running }
+        delegate.started()
+    }
+
+    /// Its head arrives; false where the fill has no use for the body.
+    @discardableResult
+    package func answer(_ status: Int, _ headers: HeaderList) -> Bool {
+        guard case .store(let sink, _) = delegate.began(UpstreamHead(status: status, headers: headers)) else {
+            return false
+        }
+        state.withLock { $0.sink = sink }
+        return true
+    }
+
+    /// A 206 arrives with what was asked for, of an asset of that size.
+    @discardableResult
+    package func answer(of asset: LoopbackAsset) -> Bool {
+        guard case .closed(let range) = request.window else { return false }
+        return answer(
+            206,
+            [
+                "Content-Range": "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(asset.size)",
+                "Content-Length": "\(range.length)", "ETag": asset.etag ?? "\"v1\"",
+            ])
+    }
+
+    package func bring(_ bytes: [UInt8]) throws {
+        let sink = state.withLock { $0.sink }
+        try bytes.withUnsafeBytes { try sink?.write($0) }
+        let stored = state.withLock { state in
+            state.stored += Int64(bytes.count)
+            return state.stored
+        }
+        delegate.progressed(to: stored)
+    }
+
+    package func end(_ code: CacheError.Code? = nil, dropped: Int64 = 0) {
+        let stored = state.withLock { $0.stored }
+        delegate.ended(
+            TransferEnd(
+                error: code.map { CacheError($0, "As the test says.") }, storedBytes: stored, droppedBytes: dropped))
+    }
+
+    /// From the queue to the end, all as it should be.
+    package func succeed(with asset: LoopbackAsset) throws {
+        leaveQueue()
+        guard answer(of: asset), case .closed(let range) = request.window else { return end() }
+        try bring(asset.bytes(range))
+        end()
+    }
+}

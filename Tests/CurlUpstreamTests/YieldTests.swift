@@ -1,0 +1,55 @@
+import CacheCore
+import CacheTestKit
+import Testing
+
+@testable import CurlUpstream
+
+/// Prefetch makes way for live reads.
+@Suite(.timeLimit(.minutes(1)))
+struct YieldTests {
+    @Test func aRunningPrefetchRestsWhileALiveTransferHasItsPlaceAndGoesOnAfterIt() async throws {
+        let upstream = try LoopbackUpstream()
+        let (asset, latch) = (LoopbackAsset(size: 400_000), LoopbackLatch())
+        upstream.serve("/a", asset)
+        upstream.failNext("/a", .stall(after: 100_000, until: latch))
+        let pool = CurlWorkerPool.forTest(maxTransfers: 1)
+        var order = upstream.request("/a")
+        order.priority = .prefetch
+        let prefetch = Recorder()
+        let transfer = pool.start(order, delivering: prefetch)
+        await prefetch.wait { $0.progress.last == 100_000 }
+
+        let live = pool.fetch(upstream.request("/a"))
+        #expect(await live.end().error == nil)
+        #expect(prefetch.progress.last == 100_000)
+        latch.release()
+        #expect(await prefetch.end().error == nil)
+        #expect(prefetch.bytes == asset.bytes(0..<400_000))
+        #expect(upstream.requests.count == 2)
+        #expect(transfer.stage != .paused)
+    }
+
+    @Test func prefetchYieldsToAPromotedTransferAndNotToReadAhead() {
+        let now = ContinuousClock.now
+        func entry(_ ticket: UInt64, _ priority: TransferPriority) -> TransferQueue.Entry {
+            TransferQueue.Entry(ticket: ticket, origin: "a", originLimit: 4, priority: priority, queued: now)
+        }
+        var queue = TransferQueue(limit: 4)
+        for ticket in 1...3 as ClosedRange<UInt64> { queue.add(entry(ticket, .prefetch)) }
+        queue.add(entry(4, .live))
+        _ = queue.admit(at: now)
+        queue.add(entry(5, .readAhead))
+        let toReadAhead = queue.yielding(to: 5)
+        queue.promote(5, to: .live, at: now)
+        let yielding = [queue.yielding(to: 5), queue.yielding(to: 5), queue.yielding(to: 5), queue.yielding(to: 5)]
+        queue.paused(3)
+        queue.resumes(3, at: now)
+        let admitted = queue.admit(at: now)
+        queue.finished(4)
+
+        #expect(toReadAhead == nil)
+        #expect(yielding == [3, 2, 1, nil])
+        #expect(admitted == [5])
+        #expect(queue.admit(at: now) == [3])
+    }
+}
