@@ -122,16 +122,19 @@ struct Evictor: Sendable {
             }
             context.openAssets.beginRemoval(of: batch)
             defer { context.openAssets.endRemoval(of: batch) }
+            // Once it is detached somebody may begin the asset anew, whose row and file are not those that are taken away.
+            var lastFiles: [AssetID: FileName] = [:]
             for asset in assets {
                 context.openAssets.detach(asset)
                 asset.retire(error)
+                lastFiles[asset.id] = asset.look { $0.file?.name }
                 let runs = asset.look { $0.ledger.extents.runs }
                 space.with { ledger in
                     ledger.pinned.remove(asset.id)
                     for run in runs { ledger.gone(run, of: asset.id) }
                 }
             }
-            try await context.commits.remove(batch)
+            try await context.commits.remove(batch, lastFiles: lastFiles)
         }
     }
 

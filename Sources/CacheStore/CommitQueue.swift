@@ -70,9 +70,14 @@ package final class CommitQueue: Sendable {
     }
 
     /// Takes assets out: what is pending for them at once, then their rows, then, those being gone for good, their
-    /// files. Bytes that old readers still hold open stay readable for them.
-    package func remove(_ assets: [AssetID]) async throws(CacheError) {
-        add { work in for asset in assets { work.remove(asset) } }
+    /// files. Bytes that old readers still hold open stay readable for them. `lastFiles`: the files that are taken away;
+    /// what has been begun anew meanwhile, with a later one, stays.
+    package func remove(
+        _ assets: [AssetID], lastFiles: [AssetID: FileName] = [:]
+    ) async throws(CacheError) {
+        add { work in
+            for asset in assets { work.remove(asset, filesUpTo: lastFiles[asset]?.serial ?? .max) }
+        }
         try await flush()
     }
 
@@ -108,7 +113,7 @@ package final class CommitQueue: Sendable {
                 group.cancelAll()
             }
             if await !commitLogged() {
-                try? await clock.sleep(for: limits.interval)  // as above; the disk is given time
+                try? await clock.sleep(for: min(limits.interval, .seconds(2)))  // as above; the disk is given time
             }
         }
         _ = await commitLogged()

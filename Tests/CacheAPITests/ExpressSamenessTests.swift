@@ -73,7 +73,9 @@ import Testing
         let cache = service.cache
         let id = try await cache.resolve(.mounted(origin: "media", path: "/a.mp4", key: nil)).id
         try await cache.context.commits.flush()
-        let figures = try await cache.stats().all
+        var figures = try await cache.stats().all
+        // How often the first fill woke its reader is chance.
+        figures.waits = [:]
         let hits = try await cache.context.store.catalog.asset(id)?.record.hits ?? 0
         told.withLock { told in
             told.figures = figures
