@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint demo soak fills conformance image
+.PHONY: help setup run test lint demo soak faults tsan fills bench eviction conformance image
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -14,8 +14,10 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make run LISTEN=127.0.0.1:9000 DATA=/tmp/store ARGS='--log-level debug'"
-	@echo "  make soak ROUNDS=5 ONLY=kill     ONLY=readers"
+	@echo "  make soak ROUNDS=5 ONLY=kill     ONLY=readers     ONLY=eviction SECONDS=60"
+	@echo "  make faults ONLY=flips,kill ROUNDS=100"
 	@echo "  make fills ONLY=herd,far ROUNDS=1 JSON=fills.json"
+	@echo "  make bench ONLY=warm ROUNDS=3 JSON=bench.json"
 	@echo "  make conformance PEER=nginx     PEER=varnish     ONLY=13     ONLY=if-range     EXPRESS=off"
 	@echo "  make image IMAGE=larder:dev BUILD_IMAGE=swift:6.2-bookworm RUN_IMAGE=debian:bookworm-slim"
 
@@ -31,11 +33,13 @@ test: setup ## run all tests: the rules of HTTP over real sockets, then each roo
 	@command -v python3 >/dev/null || scripts/apt python3
 	swift build --build-tests
 	@Tests/Conformance/run.py --larder .build/debug/larder --jobs 8
-	@ONLY=overlap,herd,cuts scripts/fills .build/debug/larder --brief
-	swift test
+	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief
+	@Benchmarks/bench .build/debug/larder --brief
+	@BRIEF=1 ONLY=kill,flips,catalog,aborts scripts/faults .build/debug/larder
+	@scripts/tests
 
 lint: setup ## format, import rules, sizes and compiler warnings
-	swift format lint --strict --recursive Sources Tests Package.swift
+	swift format lint --strict --recursive Sources Tests Benchmarks Package.swift
 	scripts/architecture
 	scripts/warnings
 
@@ -43,13 +47,28 @@ demo: setup ## the main job on real media, each step checked
 	swift build -c release --product larder
 	scripts/demo $(LARDER)
 
-soak: setup ## kill -9 rounds and 200 readers, every byte compared (ROUNDS=50, ONLY=kill|readers)
+soak: setup ## kill -9 rounds, 200 readers, eviction under load; every byte compared (ROUNDS=50 SECONDS=600 ONLY=kill|readers|eviction)
 	swift build -c release --product larder
 	scripts/soak $(LARDER)
+
+faults: setup ## damage, kills, a full disk, clients that hang up; every byte compared (ONLY=kill,flips,catalog,full,aborts ROUNDS=10)
+	swift build -c release --product larder
+	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' scripts/faults $(LARDER)
+
+tsan: setup ## the tests of store, upstream and engine under ThreadSanitizer (ONLY=CacheEngineTests)
+	@ONLY='$(ONLY)' scripts/tsan
 
 fills: setup ## what fills cost an upstream and readers, beside nginx (ONLY=overlap,seeks ROUNDS=3 JSON=file)
 	swift build -c release --product larder
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' JSON='$(JSON)' scripts/fills $(LARDER)
+
+bench: setup ## what a read costs in processor time, beside nginx (ONLY=warm,tail,cold,memory,catalog ROUNDS=3 JSON=file)
+	swift build -c release --product larder
+	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' JSON='$(JSON)' Benchmarks/bench $(LARDER)
+
+eviction: setup ## eviction policies on traces: misses, hit ratios, curve, speed (ONLY=golden,media,curve,restart,speed,switch TRACES=folder)
+	swift build -c release --product EvictionBench
+	@.build/release/EvictionBench '$(ONLY)' Benchmarks/Traces $(TRACES)
 
 conformance: $(if $(PEER),,setup) ## every rule of HTTP it keeps, over real sockets (ONLY=section or text, PEER=nginx|varnish)
 ifdef PEER

@@ -33,6 +33,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-extras", exact: "1.35.2"),
+        .package(url: "https://github.com/apple/swift-nio-http2", exact: "1.46.0"),
         .package(url: "https://github.com/apple/swift-nio-ssl", exact: "2.37.6"),
         .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"),
@@ -68,7 +69,8 @@ let package = Package(
         .executableTarget(
             name: "LarderServer",
             dependencies: [
-                "CacheCore", "CacheStore", "CurlUpstream", "CacheEngine", "CacheAPI", logging, lifecycle, signals,
+                "CLinux", "CacheCore", "CacheStore", "CurlUpstream", "CacheEngine", "CacheAPI", logging, lifecycle,
+                signals, nio, nioPosix,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Yams", package: "Yams"),
@@ -77,8 +79,15 @@ let package = Package(
         .plugin(name: "EmbedDocument", capability: .buildTool()),
         .target(
             name: "CacheTestKit",
-            dependencies: ["CacheCore", "CacheStore", "CacheEngine", "CurlUpstream", nio, nioPosix],
+            dependencies: [
+                "CacheCore", "CacheStore", "CacheEngine", "CurlUpstream", nio, nioPosix,
+                .product(name: "NIOHTTP2", package: "swift-nio-http2"),
+                .product(name: "NIOHPACK", package: "swift-nio-http2"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ],
             path: "Tests/CacheTestKit", swiftSettings: settings),
+        .executableTarget(
+            name: "EvictionBench", dependencies: ["CacheCore"], path: "Benchmarks/Eviction", swiftSettings: settings),
         .testTarget(name: "CacheCoreTests", dependencies: ["CacheCore"], swiftSettings: settings),
         .testTarget(name: "CacheStoreTests", dependencies: ["CacheStore", "CacheTestKit"], swiftSettings: settings),
         .testTarget(
@@ -88,6 +97,7 @@ let package = Package(
             name: "CacheAPITests",
             dependencies: [
                 "CacheAPI", "CacheTestKit", .product(name: "HummingbirdTesting", package: "hummingbird"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "Yams", package: "Yams"),
             ],
             swiftSettings: settings),

@@ -16,7 +16,7 @@ TARGETS = {
     "CurlUpstream": {"CacheCore", "CCurl"},
     "CacheEngine": {"CacheCore", "CacheStore"},
     "CacheAPI": {"CacheCore", "CacheEngine"},
-    "LarderServer": {"CacheCore", "CacheStore", "CurlUpstream", "CacheEngine", "CacheAPI"},
+    "LarderServer": {"CLinux", "CacheCore", "CacheStore", "CurlUpstream", "CacheEngine", "CacheAPI"},
 }
 
 # …and which rooms alone may import a module of others.
@@ -25,7 +25,7 @@ OWNERS = {
         "CacheAPI"
     },
     r"GRDB\w*": {"CacheStore"},
-    r"CLinux": {"CacheStore"},
+    r"CLinux": {"CacheStore", "LarderServer"},
     r"CCurl": {"CurlUpstream"},
     r"ArgumentParser|Configuration|Yams": {"LarderServer"},
     r"FoundationNetworking|AsyncHTTPClient": set(),
@@ -244,7 +244,7 @@ def check_manifest(report):
             depth += {"(": 1, ")": -1}.get(body[index], 0)
             index += 1
         declaration = re.sub(r"\.product\([^)]*\)", "", body[match.start() : index])
-        if kind != "testTarget" and 'path: "Tests/' not in declaration:
+        if kind != "testTarget" and not re.search(r'path: "(Tests|Benchmarks)/', declaration):
             found[name] = set(re.findall(r'"(\w+)"', declaration)) & set(TARGETS) - {name}
     for name in sorted(set(found) ^ set(TARGETS)):
         where = "is in Package.swift and not in the picture" if name in found else "is not in Package.swift"

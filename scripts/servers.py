@@ -103,8 +103,10 @@ class MediaServer(Nginx):
 class Larder:
     """A larder process that has one origin, `media`, and what it takes up."""
 
-    def __init__(self, program, directory, upstream_port, settings=(), descriptors=None):
+    def __init__(self, program, directory, upstream_port, settings=(), descriptors=None, core=None):
         self.program, self.directory, self.descriptors = program, pathlib.Path(directory), descriptors
+        #: The one it may run on; None: all.
+        self.core = core
         self.settings = [
             f"origins.media.baseURL=http://127.0.0.1:{upstream_port}",
             "origins.media.allowPrivateAddresses=true",
@@ -117,18 +119,8 @@ class Larder:
 
     def start(self):
         """Answers how long it took to be ready; None where it did not come up."""
-        self.dying.clear()
         began = time.monotonic()
-        flags = [part for setting in self.settings for part in ("--set", setting)]
-        with open(self.directory / "larder.log", "ab") as log:
-            self.process = subprocess.Popen(
-                [
-                    self.program, "serve", "--listen", f"127.0.0.1:{self.port}", "--data-directory",
-                    self.directory / "store", "--log-level", "warning", *flags,
-                ],
-                stdout=log, stderr=log, preexec_fn=self.limit_descriptors if self.descriptors else None,
-            )  # fmt: skip
-        atexit.register(self.process.kill)
+        self.launch()
         while time.monotonic() - began < 30:
             if self.process.poll() is not None:
                 return None
@@ -141,8 +133,25 @@ class Larder:
             time.sleep(0.02)
         return None
 
-    def limit_descriptors(self):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
+    def launch(self):
+        """Starts the process, and waits for nothing."""
+        self.dying.clear()
+        flags = [part for setting in self.settings for part in ("--set", setting)]
+        with open(self.directory / "larder.log", "ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    self.program, "serve", "--listen", f"127.0.0.1:{self.port}", "--data-directory",
+                    self.directory / "store", "--log-level", "warning", *flags,
+                ],
+                stdout=log, stderr=log, preexec_fn=self.limit,
+            )  # fmt: skip
+        atexit.register(self.process.kill)
+
+    def limit(self):
+        if self.descriptors:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
+        if self.core is not None:
+            os.sched_setaffinity(0, {self.core})
 
     def ask(self, method, path, value=None):
         """The status and the body of one call of the API; `value` is sent as JSON."""

@@ -4,11 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sched.h>
 #include <sys/file.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+// The number is the same on all architectures, and newer than the C library's headers may be.
+#define LARDER_SYS_CACHESTAT 451
 
 int larder_open(const char *path, enum larder_open_mode mode) {
     int flags = O_CLOEXEC | O_NOFOLLOW;
@@ -48,10 +52,44 @@ ssize_t larder_read_nowait(int descriptor, void *bytes, size_t count, int64_t of
     return preadv2(descriptor, &vector, 1, offset, RWF_NOWAIT);
 }
 
+int64_t larder_pages(int64_t offset, int64_t length) {
+    int64_t page = sysconf(_SC_PAGESIZE);
+    return length <= 0 ? 0 : (offset + length - 1) / page - offset / page + 1;
+}
+
+int64_t larder_cached_pages(int descriptor, int64_t offset, int64_t length) {
+    if (length <= 0) return 0;
+    struct {
+        uint64_t offset, length;
+    } range = {(uint64_t)offset, (uint64_t)length};
+    struct {
+        uint64_t cached, dirty, writeback, evicted, recently_evicted;
+    } pages;
+    if (syscall(LARDER_SYS_CACHESTAT, descriptor, &range, &pages, 0) != 0) return -1;
+    return (int64_t)pages.cached;
+}
+
+int larder_drop_pages(int descriptor, int64_t offset, int64_t length) {
+    int error = posix_fadvise(descriptor, offset, length, POSIX_FADV_DONTNEED);
+    if (error == 0) return 0;
+    errno = error;
+    return -1;
+}
+
+int64_t larder_largest_folio(void) {
+    int64_t page = sysconf(_SC_PAGESIZE);
+    return page * (page / 8);
+}
+
 int larder_lock_exclusive(int descriptor) { return flock(descriptor, LOCK_EX | LOCK_NB); }
 
 int64_t larder_free_bytes(const char *path) {
     struct statvfs status;
     if (statvfs(path, &status) != 0) return -1;
     return (int64_t)status.f_bavail * (int64_t)status.f_frsize;
+}
+
+int larder_usable_cores(void) {
+    cpu_set_t cores;
+    return sched_getaffinity(0, sizeof cores, &cores) < 0 ? -1 : CPU_COUNT(&cores);
 }

@@ -19,15 +19,16 @@ package func makeApplication(
     let express = ExpressDesk(
         cache: cache, gate: Gate(access: settings.access, cors: settings.cors), urlBytes: settings.limits.urlBytes,
         chance: chance, clock: clock, logger: logger)
+    let books = RepriseBooks(chance: chance)
     return Application(
         router: router,
         server: HTTPServerBuilder { responder in
             CounterChannel(
                 responder: responder, limits: settings.limits, certificates: shelf, wallClock: wallClock,
-                makeRequestID: { chance.identifier() }, express: settings.isExpress ? express : nil)
+                chance: chance, express: settings.isExpress ? express : nil, books: books)
         },
         configuration: ApplicationConfiguration(
-            address: .hostname(settings.host, port: settings.port), backlog: 1024,
+            address: .hostname(settings.host, port: settings.port), backlog: 4096,
             availableConnectionsDelegate: MaximumAvailableConnections(settings.limits.connections, logger: logger)),
         services: certificates.map { [$0] } ?? [],
         onServerRunning: { await onRunning($0.localAddress?.port) },
@@ -50,6 +51,7 @@ func makeRouter(
     router.mount(StatsController(cache: cache, version: settings.version), gate)
     router.mount(PolicyController(cache: cache, limits: limits), gate)
     router.mount(EvictionController(cache: cache, limits: limits), gate)
+    router.mount(ScrubController(cache: cache, limits: limits), gate)
     router.mount(OriginController(cache: cache, limits: limits), gate)
     router.mount(ServiceController(cache: cache, settings: settings), gate)
     return router

@@ -10,4 +10,7 @@ extension Range where Bound == Int64 {
         let (end, overflow) = offset.addingReportingOverflow(Swift.max(0, length))
         self = offset..<(overflow ? Int64.max : end)
     }
+
+    /// The first bytes of the run, at most `most`.
+    package func prefix(_ most: Int64) -> ByteRange { lowerBound..<(length > most ? lowerBound + most : upperBound) }
 }

@@ -38,7 +38,8 @@ package struct CacheError: Error, Sendable {
         case invalidField(String)
         case rateLimited
         case `internal`
-        case upstreamUnreachable
+        /// How long it is left alone, where it is not even asked.
+        case upstreamUnreachable(retryAfter: Duration? = nil)
         case upstreamProtocol
         /// The upstream's own status, and how long it wants to be left alone, where it said so.
         case upstreamRefused(status: Int, retryAfter: Duration? = nil)

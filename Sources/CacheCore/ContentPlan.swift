@@ -75,6 +75,11 @@ package struct ContentPlan: Hashable, Sendable {
         }
     }
 
+    /// One run of bytes, for an answer whose head is known already.
+    package static func bytes(_ run: ByteRange) -> ContentPlan {
+        ContentPlan(status: 206, headers: [:], body: [.bytes(run)], contentLength: run.length)
+    }
+
     private static func whole(_ generation: Generation, isHead: Bool) -> ContentPlan {
         var headers = representation(generation)
         if let type = generation.contentType { headers.append("Content-Type", type) }

@@ -1,11 +1,40 @@
 extension FillLedger {
-    /// Gives up what is on disk of `range` and is not leased. Those runs count as leaving until `left` is called.
-    package mutating func surrender(_ range: ByteRange) -> [ByteRange] {
-        var spared = ByteRangeSet()
-        for reader in readers.values { if let lease = lease(of: reader) { spared.insert(lease) } }
+    /// Keeps `range` on disk until the lease ends; nil where it is not all there.
+    package mutating func lease(_ range: ByteRange) -> LeaseID? {
+        guard extents.contains(range) else { return nil }
+        let id = LeaseID(number: nextNumber())
+        leases[id] = range
+        return id
+    }
+
+    package mutating func end(_ lease: LeaseID) { leases[lease] = nil }
+
+    /// What is not given up now: leases, and what fills bring.
+    package var busy: ByteRangeSet {
+        var busy = ByteRangeSet()
+        for lease in leases.values { busy.insert(lease) }
+        for reader in readers.values { if let lease = lease(of: reader) { busy.insert(lease) } }
         // What one transfer brought to readers who are past it need not stay until the transfer ends.
-        for fill in fills { spared.insert(acceptsRanges == false ? fill.remaining : fill.window) }
+        for fill in fills { busy.insert(acceptsRanges == false ? fill.remaining : fill.window) }
+        return busy
+    }
+
+    /// Gives up what is on disk of `range` and is not busy. Those runs count as leaving until `left` is called.
+    package mutating func surrender(_ range: ByteRange) -> [ByteRange] {
+        let spared = busy
         let runs = extents.runs(in: range).flatMap { spared.gaps(in: $0) }
+        if !runs.isEmpty { losses += 1 }
+        for run in runs {
+            extents.remove(run)
+            leaving.insert(run)
+        }
+        return runs
+    }
+
+    /// Gives up what is on disk of `range`, leases or not, because it is not what it was; as `surrender`.
+    package mutating func spoil(_ range: ByteRange) -> [ByteRange] {
+        let runs = extents.runs(in: range)
+        if !runs.isEmpty { losses += 1 }
         for run in runs {
             extents.remove(run)
             leaving.insert(run)
@@ -14,7 +43,15 @@ extension FillLedger {
     }
 
     /// The disk has lost these bytes, leases or not.
-    package mutating func lose(_ run: ByteRange) { extents.remove(run) }
+    package mutating func lose(_ run: ByteRange) {
+        losses += 1
+        extents.remove(run)
+    }
+
+    /// What takes room: what is there, and what is leaving.
+    package var kept: ByteRangeSet {
+        leaving.runs.reduce(into: extents) { $0.insert($1) }
+    }
 
     /// The surrendered runs are off the disk and out of the catalog.
     package mutating func left(_ runs: [ByteRange]) -> [Action] {
@@ -24,8 +61,6 @@ extension FillLedger {
 
     /// The bytes a reader is sending or will send next.
     private func lease(of reader: Reader) -> ByteRange? {
-        reader.wanted.map { wanted in
-            ByteRange(offset: wanted.lowerBound, length: min(wanted.length, reader.readAhead.windowBytes))
-        }
+        reader.wanted?.prefix(max(settings.pieceBytes, reader.readAhead.windowBytes))
     }
 }

@@ -76,8 +76,9 @@ extension FillLedger {
             failures[fill.window.isEmpty || acceptsRanges == false ? nil : fill.position] = inARow
             return handOver(fill)
         }
+        // Who has just learned what the asset is has yet to say what it wants.
         let busy = readers.filter { _, reader in
-            !reader.isWaiting && reader.wanted.map { $0.overlaps(fill.remaining) } ?? false
+            !reader.isWaiting && reader.wanted.map { $0.overlaps(fill.remaining) } ?? true
         }
         for id in busy.keys { readers[id]?.setback = Setback(range: fill.remaining, code: code) }
         let ledger = self

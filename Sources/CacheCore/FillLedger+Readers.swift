@@ -19,10 +19,8 @@ extension FillLedger {
     /// Says which bytes the reader wants next, in order; its asset must be described.
     package mutating func want(_ range: ByteRange, by id: ReaderID) -> [Action] {
         guard var reader = readers[id] else { return [] }
-        if reader.wanted?.lowerBound != range.lowerBound {
-            reader.readAhead.sought()
-            reader.setback = nil
-        }
+        if reader.wanted?.lowerBound != range.lowerBound { reader.readAhead.sought() }
+        if let before = reader.wanted, before.lowerBound != range.lowerBound { reader.setback = nil }
         reader.wanted = range
         readers[id] = reader
         return plan(for: id) + regulate()

@@ -22,6 +22,7 @@ extension FillLedger {
     package var withoutReaders: FillLedger {
         var ledger = self
         ledger.readers = [:]
+        ledger.leases = [:]
         ledger.leaving = ByteRangeSet()
         return ledger
     }

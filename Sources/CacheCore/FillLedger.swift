@@ -5,6 +5,7 @@
 package struct FillLedger: Sendable {
     package struct ReaderID: Hashable, Sendable { package let number: UInt64 }
     package struct FillID: Hashable, Sendable { package let number: UInt64 }
+    package struct LeaseID: Hashable, Sendable { package let number: UInt64 }
 
     /// What a fill asks the upstream for.
     package enum Wish: Hashable, Sendable {
@@ -72,11 +73,13 @@ package struct FillLedger: Sendable {
         package var gapMergeBytes: Int64
         /// How much is fetched beyond what a reader wants.
         package var speculativeBytes: Int64
+        /// The most that a reader sends before it says that it has advanced: so much ahead of it is not evicted.
+        package var pieceBytes: Int64
 
         package init(
             firstWindowBytes: Int64 = 512 << 10, largestWindowBytes: Int64 = 8 << 20, retries: Int = 3,
             finishIfRemainingBytes: Int64 = 0, finishIfRemainingPercent: Int? = nil, gapMergeBytes: Int64 = 0,
-            speculativeBytes: Int64 = 0
+            speculativeBytes: Int64 = 0, pieceBytes: Int64 = 64 << 10
         ) {
             self.firstWindowBytes = firstWindowBytes
             self.largestWindowBytes = max(firstWindowBytes, largestWindowBytes)
@@ -85,6 +88,7 @@ package struct FillLedger: Sendable {
             self.finishIfRemainingPercent = finishIfRemainingPercent
             self.gapMergeBytes = gapMergeBytes
             self.speculativeBytes = speculativeBytes
+            self.pieceBytes = pieceBytes
         }
     }
 
@@ -92,6 +96,8 @@ package struct FillLedger: Sendable {
     /// The time as the owner last told it, from any fixed moment on.
     package var now = Duration.zero
     package internal(set) var extents: ByteRangeSet
+    /// How often bytes that were on disk were given up or lost.
+    package internal(set) var losses: UInt64 = 0
     /// Nil while the end is not known.
     package internal(set) var length: Int64?
     /// False: ranges were ignored, or windows cannot be joined; one sequential transfer serves everybody.
@@ -102,6 +108,8 @@ package struct FillLedger: Sendable {
     /// Openings and confirmations under way.
     var questions: [Fill] = []
     var readers: [ReaderID: Reader] = [:]
+    /// Bytes on disk that are being sent to readers who want nothing else.
+    var leases: [LeaseID: ByteRange] = [:]
     /// Bytes that are being taken off the disk: neither present nor to be fetched until that is done.
     var leaving = ByteRangeSet()
     /// How long the upstream's first byte takes, smoothed.
@@ -126,7 +134,7 @@ package struct FillLedger: Sendable {
         isDescribed = true
     }
 
-    package var readerCount: Int { readers.count }
+    package var readerCount: Int { readers.count + leases.count }
     package var fillCount: Int { fills.count + questions.count }
     package var isComplete: Bool { length.map { extents.byteCount == $0 } ?? false }
     /// Whether somebody waits for what time alone may bring to an end.

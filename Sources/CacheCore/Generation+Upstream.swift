@@ -11,7 +11,9 @@ extension Generation {
             length: length, contentType: media.type, contentTypeFrom: media.from,
             validators: Validators.of(head.headers, now: now), acceptsRanges: acceptsRanges,
             headers: StoredHeaders.dated(head.headers, at: now), receivedAt: now, initialAge: freshness.initialAge,
-            freshUntil: freshness.freshUntil, isStorable: freshness.isStorable)
+            freshUntil: freshness.freshUntil,
+            isStorable: expecting.storeRules.allow(
+                type: media.type, length: length, isStorable: freshness.isStorable))
     }
 
     /// Whether bytes of both may stand in one file (RFC 9111 §3.4).
@@ -84,7 +86,8 @@ extension Generation {
         confirmed.receivedAt = expecting.now
         confirmed.initialAge = freshness.initialAge
         confirmed.freshUntil = freshness.freshUntil
-        confirmed.isStorable = freshness.isStorable
+        confirmed.isStorable = expecting.storeRules.allow(
+            type: contentType, length: length, isStorable: freshness.isStorable)
         return confirmed
     }
 }

@@ -60,17 +60,21 @@ package struct AssetRecord: Hashable, Sendable {
     package var lastAccessAt: Timestamp
     package var hits: Int64
     package var isPinned: Bool
+    /// Until when; nil: until it is unpinned.
+    package var pinnedUntil: Timestamp?
     package var tags: [String]
     /// The administrator's own lifetime for it, over what the origin says.
     package var ttl: Duration?
+    /// When its bytes are compared with their checksums; nil: as its origin says.
+    package var verify: Verification?
     /// The reader's fields by which this representation was chosen, where the upstream has several (RFC 9111 §4.1); sent
     /// with every request for it.
     package var variant: HeaderList
 
     package init(
         id: AssetID, key: String, origin: String, url: String, generation: Generation, createdAt: Timestamp,
-        lastAccessAt: Timestamp, hits: Int64 = 0, isPinned: Bool = false, tags: [String] = [], ttl: Duration? = nil,
-        variant: HeaderList = [:]
+        lastAccessAt: Timestamp, hits: Int64 = 0, isPinned: Bool = false, pinnedUntil: Timestamp? = nil,
+        tags: [String] = [], ttl: Duration? = nil, verify: Verification? = nil, variant: HeaderList = [:]
     ) {
         self.id = id
         self.key = key
@@ -81,8 +85,10 @@ package struct AssetRecord: Hashable, Sendable {
         self.lastAccessAt = lastAccessAt
         self.hits = hits
         self.isPinned = isPinned
+        self.pinnedUntil = pinnedUntil
         self.tags = tags
         self.ttl = ttl
+        self.verify = verify
         self.variant = variant
     }
 }

@@ -6,18 +6,21 @@ package struct WindowExpectation: Sendable {
     package var now: Timestamp
     package var freshness: OriginSettings.Freshness
     package var trust: OriginSettings.TrustedValidators
+    package var storeRules: OriginSettings.StoreRules
     /// The asset's path or URL, for its extension.
     package var path: String
 
     package init(
         window: UpstreamRequest.Window, known: Generation?, now: Timestamp, freshness: OriginSettings.Freshness,
-        trust: OriginSettings.TrustedValidators = .strong, path: String
+        trust: OriginSettings.TrustedValidators = .strong,
+        storeRules: OriginSettings.StoreRules = OriginSettings.StoreRules(), path: String
     ) {
         self.window = window
         self.known = known
         self.now = now
         self.freshness = freshness
         self.trust = trust
+        self.storeRules = storeRules
         self.path = path
     }
 }

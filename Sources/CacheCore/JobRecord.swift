@@ -44,6 +44,9 @@ package struct JobRecord: Hashable, Sendable {
     package var label: String?
     /// What a later job may supersede it by.
     package var queue: String?
+    /// Whether it ends the unfinished jobs of its queue when it is begun, or begun again. One that was superseded does
+    /// so too from then on: the jobs of its queue take each other's place.
+    package var supersedes: Bool
     package var priority: JobPriority
     package var maxBytesPerSecond: Int64?
     package var timeout: Duration?
@@ -56,7 +59,8 @@ package struct JobRecord: Hashable, Sendable {
 
     package init(
         id: String, state: JobState = .queued, label: String? = nil, queue: String? = nil,
-        priority: JobPriority = .normal, maxBytesPerSecond: Int64? = nil, timeout: Duration? = nil,
+        supersedes: Bool = false, priority: JobPriority = .normal, maxBytesPerSecond: Int64? = nil,
+        timeout: Duration? = nil,
         deadlineAt: Timestamp? = nil, createdAt: Timestamp, startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil,
         error: RecordedError? = nil, items: [JobItemRecord] = []
     ) {
@@ -64,6 +68,7 @@ package struct JobRecord: Hashable, Sendable {
         self.state = state
         self.label = label
         self.queue = queue
+        self.supersedes = supersedes
         self.priority = priority
         self.maxBytesPerSecond = maxBytesPerSecond
         self.timeout = timeout

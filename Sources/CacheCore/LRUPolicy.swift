@@ -1,60 +1,60 @@
 /// Least recently used goes first; every step is O(1), choosing victims O(1) for each segment looked at.
 package struct LRUPolicy: EvictionPolicy {
-    private struct Node {
-        var segment: SegmentID
-        var bytes: Int64
-    }
-
-    private var places: [SegmentID: Int] = [:]
-    private var nodes: [Node] = []
-    private var free: [Int] = []
+    package private(set) var table = SegmentTable()
     /// Oldest first.
     private var order = PlaceOrder()
-    package private(set) var usedBytes: Int64 = 0
+    package var capacityBytes: Int64
 
-    package init() {}
+    package init(capacityBytes: Int64) { self.capacityBytes = capacityBytes }
 
-    package var count: Int { places.count }
+    package var memoryBytes: Int { table.memoryBytes + order.memoryBytes }
 
-    package mutating func admit(_ segment: SegmentID, bytes: Int64, at now: Timestamp) {
-        guard places[segment] == nil else { return resize(segment, bytes: bytes) }
-        let node = Node(segment: segment, bytes: bytes)
-        let place = free.popLast() ?? nodes.count
-        if place == nodes.count { nodes.append(node) } else { nodes[place] = node }
-        places[segment] = place
-        usedBytes += bytes
-        order.append(place)
+    package mutating func admit(_ segment: SegmentID, bytes: Int64) {
+        guard let place = table.place(of: segment) else {
+            return order.append(table.insert(segment, bytes: bytes))
+        }
+        table.resize(at: place, to: bytes)
     }
 
     package mutating func resize(_ segment: SegmentID, bytes: Int64) {
-        guard let place = places[segment] else { return }
-        usedBytes += bytes - nodes[place].bytes
-        nodes[place].bytes = bytes
+        if let place = table.place(of: segment) { table.resize(at: place, to: bytes) }
     }
 
-    package mutating func touch(_ segment: SegmentID) {
-        if let place = places[segment] { order.append(place) }
+    @discardableResult
+    package mutating func touch(_ segment: SegmentID) -> Bool {
+        guard let place = table.place(of: segment) else { return false }
+        order.append(place)
+        return true
     }
 
     package mutating func remove(_ segment: SegmentID) {
-        guard let place = places.removeValue(forKey: segment) else { return }
+        guard let place = table.place(of: segment) else { return }
         order.remove(place)
-        usedBytes -= nodes[place].bytes
-        free.append(place)
+        table.remove(at: place)
     }
 
-    package func victims(toFree bytes: Int64, sparing: (SegmentID) -> Bool) -> [Victim] {
+    package func victims(
+        toFree bytes: Int64, atMost limit: Int, sparing: (SegmentID, Int) -> Bool, moving: (Int) -> Void
+    ) -> [Victim] {
         var victims: [Victim] = []
         var missing = bytes
         var next = order.first
-        while let place = next, missing > 0 {
-            let node = nodes[place]
-            if !sparing(node.segment) {
-                victims.append(Victim(segment: node.segment, bytes: node.bytes))
-                missing -= node.bytes
+        while let place = next, missing > 0, victims.count < limit {
+            let victim = table.victim(at: place)
+            if !sparing(victim.segment, place) {
+                victims.append(victim)
+                missing -= victim.bytes
             }
             next = order.next(after: place)
         }
         return victims
+    }
+
+    package var places: [Int] { order.places() }
+
+    package func standing(at place: Int) -> Standing { Standing() }
+
+    package mutating func restore(_ segment: SegmentID, bytes: Int64, standing: Standing) {
+        admit(segment, bytes: bytes)
     }
 }

@@ -2,11 +2,15 @@
 enum MountedPath {
     /// `path` without dot segments, percent-encoding normalised; empty segments stay.
     ///
-    /// Throws `.malformedRequest` for broken encoding and for a path that climbs out of the mount, or could be made to
-    /// by an upstream that takes an encoded slash, or a backslash, for a slash.
+    /// Throws `.malformedRequest` for broken encoding, for a byte that ends the path for many a file system (RFC 3986 §7.3),
+    /// and for a path that climbs out of the mount, or could be made to by an upstream that takes an encoded slash, or a
+    /// backslash, for a slash.
     static func normalized(_ path: String) throws(CacheError) -> String {
         guard let encoded = PercentEncoding.normalized(path: path) else {
             throw CacheError(.malformedRequest, "The path holds a % without two hexadecimal digits behind it.")
+        }
+        guard !encoded.contains("%00") else {
+            throw CacheError(.malformedRequest, "The path holds a NUL byte, %00.")
         }
         var kept: [Substring] = []
         let segments = encoded.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)

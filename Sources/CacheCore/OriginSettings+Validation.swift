@@ -40,6 +40,7 @@ extension OriginSettings {
         try require(
             tls.caFile.map { !$0.isEmpty && !$0.utf8.contains(0) } ?? true, "tls.caFile", "The CA file is a path.")
         try validateRules()
+        try validateStorage()
         try validateFiles()
     }
 
@@ -91,6 +92,21 @@ extension OriginSettings {
         try require(
             circuitBreaker.pause > .zero && circuitBreaker.pause <= Self.maxCircuitPause, "circuitBreaker.pauseSeconds",
             "A circuit stays open for more than 0 and at most 3600 seconds.")
+    }
+
+    private func validateStorage() throws(CacheError) {
+        try require(
+            storeRules.maxBytes.map { $0 >= 0 } ?? true, "storeRules.maxBytes",
+            "The length is not negative, or null for any.")
+        for (name, types) in [("never", storeRules.never), ("always", storeRules.always)] {
+            try require(
+                types.count <= Self.maxStoreTypes && types.allSatisfy { StoreRules.isPattern($0) },
+                "storeRules.\(name)", "At most \(Self.maxStoreTypes) media types, as video/mp4 or video/*.")
+        }
+        try require(quota.minBytes >= 0, "quota.minBytes", "What is left to an origin is not negative.")
+        try require(
+            quota.maxBytes.map { $0 > 0 && $0 >= quota.minBytes } ?? true, "quota.maxBytes",
+            "The most is above 0 and not below the least, or null for no limit.")
     }
 
     private func validateHeaders() throws(CacheError) {

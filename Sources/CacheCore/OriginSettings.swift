@@ -127,6 +127,10 @@ package struct OriginSettings: Hashable, Sendable {
     package var ignoreVary: [String]
     package var unknownLength: UnknownLength
     package var fallback: Fallback?
+    package var storeRules: StoreRules
+    package var quota: Quota
+    /// When bytes from the disk are compared with their checksums.
+    package var verification: Verification
 
     package init(baseURL: String) {
         self.baseURL = baseURL
@@ -157,6 +161,9 @@ package struct OriginSettings: Hashable, Sendable {
         ignoreVary = []
         unknownLength = .whole
         fallback = nil
+        storeRules = StoreRules()
+        quota = Quota()
+        verification = .suspect
     }
 
     /// Whether content needs a token.

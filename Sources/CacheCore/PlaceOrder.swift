@@ -1,48 +1,66 @@
-/// An order of small numbers, the places of a table, each in it at most once; every step is O(1).
+/// Lines of small numbers, the places of a table, each in one line at most; every step is O(1), eight bytes a place.
 package struct PlaceOrder: Sendable {
-    /// A place's neighbours; a place that is not in the order is its own.
+    /// The neighbours in a ring that each line closes with an end of its own; a place in no line is its own neighbour.
     private struct Link {
-        var next: Int
-        var previous: Int
+        var next: UInt32
+        var previous: UInt32
     }
 
-    /// Where a link leads nowhere.
-    private static let end = -1
-
-    private var links: [Link] = []
-    private var head = Self.end
-    private var tail = Self.end
+    /// The ends of the lines, then the places.
+    private var links: [Link]
+    private let lines: Int
     package private(set) var count = 0
 
-    package init() {}
-
-    package var first: Int? { head == Self.end ? nil : head }
-
-    /// The place behind one that is in the order.
-    package func next(after place: Int) -> Int? {
-        let next = links[place].next
-        return next == Self.end ? nil : next
+    package init(lines: Int = 1) {
+        self.lines = lines
+        links = (0..<UInt32(lines)).map { Link(next: $0, previous: $0) }
     }
 
-    package func contains(_ place: Int) -> Bool { place < links.count && links[place].next != place }
+    /// What it holds of the machine's memory.
+    package var memoryBytes: Int { links.capacity * MemoryLayout<Link>.stride }
 
-    /// Puts a place at the end, wherever it was before.
-    package mutating func append(_ place: Int) {
+    package var first: Int? { first(of: 0) }
+
+    package func first(of line: Int) -> Int? { place(links[line].next) }
+
+    /// The place behind one that is in a line.
+    package func next(after place: Int) -> Int? { self.place(links[place + lines].next) }
+
+    /// All places of a line, from its beginning.
+    package func places(of line: Int = 0) -> [Int] {
+        var places: [Int] = []
+        var next = first(of: line)
+        while let place = next {
+            places.append(place)
+            next = self.next(after: place)
+        }
+        return places
+    }
+
+    package func contains(_ place: Int) -> Bool {
+        place + lines < links.count && links[place + lines].next != place + lines
+    }
+
+    /// Puts a place at the end of a line, wherever it was before.
+    package mutating func append(_ place: Int, to line: Int = 0) {
         remove(place)
-        while links.count <= place { links.append(Link(next: links.count, previous: links.count)) }
-        links[place] = Link(next: Self.end, previous: tail)
-        if tail == Self.end { head = place } else { links[tail].next = place }
-        tail = place
+        let own = UInt32(place + lines)
+        while links.count <= own { links.appendClosely(Link(next: UInt32(links.count), previous: UInt32(links.count))) }
+        let last = links[line].previous
+        links[Int(own)] = Link(next: UInt32(line), previous: last)
+        links[Int(last)].next = own
+        links[line].previous = own
         count += 1
     }
 
-    /// Without effect on a place that is not in the order.
+    /// Without effect on a place that is in no line.
     package mutating func remove(_ place: Int) {
         guard contains(place) else { return }
-        let link = links[place]
-        if link.previous == Self.end { head = link.next } else { links[link.previous].next = link.next }
-        if link.next == Self.end { tail = link.previous } else { links[link.next].previous = link.previous }
-        links[place] = Link(next: place, previous: place)
+        let own = place + lines
+        let link = links[own]
+        links[Int(link.previous)].next = link.next
+        links[Int(link.next)].previous = link.previous
+        links[own] = Link(next: UInt32(own), previous: UInt32(own))
         count -= 1
     }
 
@@ -50,5 +68,15 @@ package struct PlaceOrder: Sendable {
         guard let first else { return nil }
         remove(first)
         return first
+    }
+
+    private func place(_ link: UInt32) -> Int? { link < lines ? nil : Int(link) - lines }
+}
+
+extension Array {
+    /// Appends, and grows by a thirtieth where there is no room, so that what is kept for millions wastes little.
+    mutating func appendClosely(_ element: Element) {
+        if count == capacity { reserveCapacity(count + Swift.max(16, count / 30)) }
+        append(element)
     }
 }

@@ -2,6 +2,9 @@ extension PolicySettings {
     /// The least a limited cache may have.
     package static let minCapacityBytes: Int64 = 16 << 20
 
+    /// How many uses it may take until an asset is kept.
+    package static let uses = 1...16
+
     /// Throws `.invalidField` with the API's name of the first field that cannot be used.
     package func validate() throws(CacheError) {
         if let capacityBytes, capacityBytes < Self.minCapacityBytes {
@@ -21,6 +24,13 @@ extension PolicySettings {
         }
         if let maxAge, maxAge <= .zero {
             throw CacheError(.invalidField("maxAgeSeconds"), "The greatest age is above 0, or null for no limit.")
+        }
+        if let maxPinnedBytes, maxPinnedBytes < 0 {
+            throw CacheError(
+                .invalidField("maxPinnedBytes"), "What may be pinned is not negative, or null for no limit.")
+        }
+        guard Self.uses.contains(minUses) else {
+            throw CacheError(.invalidField("admission.minUses"), "An asset is kept from 1 to 16 uses on.")
         }
         guard grace >= .zero else {
             throw CacheError(.invalidField("graceSeconds"), "The time young bytes are spared is not negative.")

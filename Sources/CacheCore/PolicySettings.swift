@@ -1,7 +1,5 @@
 /// The eviction policy an administrator sets.
 package struct PolicySettings: Hashable, Sendable {
-    package enum Algorithm: String, Hashable, Sendable, CaseIterable { case lru }
-
     /// Real disk bytes the store may use; nil: only `minFreeDiskBytes` limits it.
     package var capacityBytes: Int64?
     /// Eviction starts above this part of the capacity…
@@ -10,18 +8,23 @@ package struct PolicySettings: Hashable, Sendable {
     package var lowWatermark: Double
     /// What is left free on the disk for others.
     package var minFreeDiskBytes: Int64
-    package var algorithm: Algorithm
+    package var algorithm: EvictionAlgorithm
     /// Assets not read for this long go.
     package var maxIdle: Duration?
     /// Assets older than this go.
     package var maxAge: Duration?
     /// Bytes this young are spared, unless space is desperate.
     package var grace: Duration
+    /// An asset is kept from so many uses on.
+    package var minUses: Int
+    /// The whole lengths of all pinned assets; nil: no limit.
+    package var maxPinnedBytes: Int64?
 
     package init(
         capacityBytes: Int64? = 20 << 30, highWatermark: Double = 0.95, lowWatermark: Double = 0.85,
-        minFreeDiskBytes: Int64 = 1 << 30, algorithm: Algorithm = .lru, maxIdle: Duration? = nil,
-        maxAge: Duration? = nil, grace: Duration = .seconds(60)
+        minFreeDiskBytes: Int64 = 1 << 30, algorithm: EvictionAlgorithm = .s3fifo, maxIdle: Duration? = nil,
+        maxAge: Duration? = nil, grace: Duration = .seconds(60), minUses: Int = 1,
+        maxPinnedBytes: Int64? = nil
     ) {
         self.capacityBytes = capacityBytes
         self.highWatermark = highWatermark
@@ -31,5 +34,7 @@ package struct PolicySettings: Hashable, Sendable {
         self.maxIdle = maxIdle
         self.maxAge = maxAge
         self.grace = grace
+        self.minUses = minUses
+        self.maxPinnedBytes = maxPinnedBytes
     }
 }

@@ -31,15 +31,13 @@ struct PrefetchJob: Sendable {
     private var changes: [Int: Int] = [:]
     private var version: Int64 = 0
     private var unsavedItems: Set<Int> = []
-    private var isRecordSaved: Bool
+    private var isRecordSaved = true
     /// When its timeout runs out, on the running clock.
     private var limitAt: Duration?
 
-    init(_ record: JobRecord, arrival: UInt64, turn: UInt64, isChanged: Bool, at now: Moment) {
+    init(_ record: JobRecord, arrival: UInt64, turn: UInt64, at now: Moment) {
         self.record = record
         place = Place(priority: record.priority, turn: turn, arrival: arrival)
-        isRecordSaved = !isChanged
-        if isChanged { unsavedItems = Set(record.items.indices) }
         if record.state == .running { self.record.state = .queued }
         for index in record.items.indices {
             if record.items[index].state == .running { self.record.items[index].state = .queued }

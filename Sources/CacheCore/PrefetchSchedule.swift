@@ -120,15 +120,15 @@ package struct PrefetchSchedule: Sendable {
 
     /// Takes a job in, new or from the last time: what ran then is queued. Nil where it is there already.
     ///
-    /// `isChanged` says that what it looks like now is not written down yet. With `superseded`, the unfinished jobs of its
-    /// queue end as it comes; named are those that are written down as ended already, scheduled or not.
+    /// With `superseded`, the unfinished jobs of its queue end as it comes; named are those that are written down as ended
+    /// already, scheduled or not.
     package mutating func add(
-        _ record: JobRecord, isChanged: Bool = false, superseding superseded: [String]? = nil, at now: Moment
+        _ record: JobRecord, superseding superseded: [String]? = nil, at now: Moment
     ) -> [Action]? {
         guard jobs[record.id] == nil else { return nil }
         let ends = superseded.map { supersede($0, by: record, at: now) } ?? []
         arrivals += 1
-        jobs[record.id] = PrefetchJob(record, arrival: arrivals, turn: lastRun, isChanged: isChanged, at: now)
+        jobs[record.id] = PrefetchJob(record, arrival: arrivals, turn: lastRun, at: now)
         return ends + [.changed(job: record.id)] + admit(at: now)
     }
 
@@ -163,14 +163,7 @@ package struct PrefetchSchedule: Sendable {
     }
 
     /// Ends the jobs whose limit has run out.
-    package mutating func expire(at now: Moment) -> [Action] {
-        var actions: [Action] = []
-        for (id, job) in jobs where job.timeLeft(at: now) == .zero {
-            let error = CacheError(.upstreamTimedOut(.job), "The job's time ran out before all of it was fetched.")
-            actions += end(id, as: .timedOut, because: RecordedError(error), at: now)
-        }
-        return actions + admit(at: now)
-    }
+    package mutating func expire(at now: Moment) -> [Action] { admit(at: now) }
 
     private mutating func end(
         _ job: String, as state: JobState, because error: RecordedError?, at now: Moment
@@ -179,9 +172,13 @@ package struct PrefetchSchedule: Sendable {
         return runs.map { .stop($0) } + [.changed(job: job)]
     }
 
-    /// Starts what there is room for.
+    /// Starts what there is room for, and nothing whose time has run out.
     private mutating func admit(at now: Moment) -> [Action] {
         var actions: [Action] = []
+        for (id, job) in jobs where job.timeLeft(at: now) == .zero {
+            let error = CacheError(.upstreamTimedOut(.job), "The job's time ran out before all of it was fetched.")
+            actions += end(id, as: .timedOut, because: RecordedError(error), at: now)
+        }
         while isOpen, active.count < concurrency, let id = nextJob() {
             lastRun += 1
             guard let run = jobs[id]?.begin(number: lastRun, at: now) else { break }

@@ -6,6 +6,9 @@ package struct SegmentGrid: Hashable, Sendable {
     /// The grid of a cache of that capacity.
     package init(capacity: Int64?) { segmentBytes = Self.size(capacity: capacity) }
 
+    /// A grid of segments of that size, 64 bytes to 1 GiB.
+    package init(segmentBytes: Int64) { self.segmentBytes = min(max(64, segmentBytes), 1 << 30) }
+
     /// The power of two nearest to a 4096th of the capacity (the larger of two as near), at least 1 MiB and at most
     /// 16 MiB; 16 MiB without a limit.
     package static func size(capacity: Int64?) -> Int64 {

@@ -1,31 +1,41 @@
 /// How the store's disk space is used, and what is to go when it runs short; a value that only decides.
 package struct SpaceLedger: Sendable {
-    private struct Segment {
-        var bytes: Int64
-        var arrivedAt: Timestamp
-        var reads: Int64
+    /// What is known of a segment beside what the policy knows; small, for there may be millions. In seconds since 1970.
+    struct Heat: Hashable, Sendable {
+        var arrivedAt: UInt32 = 0
+        /// 0: never.
+        var readAt: UInt32 = 0
+        /// Reads closer together than the interval count as one.
+        var reads: UInt32 = 0
+
+        var lastUse: UInt32 { max(arrivedAt, readAt) }
     }
 
-    /// The policy in force. A new capacity takes effect at once; the grid of segments stays until the next start.
-    package var settings: PolicySettings
+    /// The policy in force; its algorithm, and the grid of its capacity, once the ledger was rebuilt.
+    package internal(set) var settings: PolicySettings
     /// Real disk blocks of all files.
     package var usedBytes: Int64 = 0
     /// Free bytes of the disk, for everybody; nil until measured.
     package var freeDiskBytes: Int64?
     /// Promised to windows under way.
-    package private(set) var reservedBytes: Int64 = 0
+    package internal(set) var reservedBytes: Int64 = 0
     package var pinned: Set<AssetID> = []
-    private let grid: SegmentGrid
-    private var policy: any EvictionPolicy
-    private var segments: [SegmentID: Segment] = [:]
+    package let grid: SegmentGrid
+    let algorithm: EvictionAlgorithm
+    var policy: any EvictionPolicy
+    /// By the policy's places.
+    var heats: [Heat] = []
+    /// What happened since a rebuilding began; nil: there is none under way.
+    var journal: [Event]?
+    var kept = KeptState()
+    var shares = OriginShares()
 
-    package init(settings: PolicySettings) {
+    /// `form`: that of what was written down; nil: as the settings say.
+    package init(settings: PolicySettings, form: LedgerForm? = nil) {
         self.settings = settings
-        grid = SegmentGrid(capacity: settings.capacityBytes)
-        policy =
-            switch settings.algorithm {
-            case .lru: LRUPolicy()
-            }
+        grid = form.map { SegmentGrid(segmentBytes: $0.segmentBytes) } ?? SegmentGrid(capacity: settings.capacityBytes)
+        algorithm = form?.algorithm ?? settings.algorithm
+        policy = algorithm.policy(capacityBytes: settings.capacityBytes ?? .max)
     }
 
     // MARK: Space
@@ -46,77 +56,166 @@ package struct SpaceLedger: Sendable {
     /// How many bytes are to be freed now, with `waitingBytes` more asked for: from above the high watermark down to the
     /// low one, and as much as the disk lacks.
     package func excess(waitingBytes: Int64) -> Int64 {
-        var excess: Int64 = 0
+        let lack = lack(waitingBytes: waitingBytes)
+        return min(max(lack.capacity, lack.disk), usedBytes)
+    }
+
+    /// What the capacity, and what the disk asks to be freed; not more than 0 where they ask for nothing.
+    func lack(waitingBytes: Int64) -> (capacity: Int64, disk: Int64) {
+        var lack: (capacity: Int64, disk: Int64) = (0, 0)
         let needed = usedBytes + reservedBytes + waitingBytes
-        if let capacity = settings.capacityBytes, needed > Int64(Double(capacity) * settings.highWatermark) {
-            excess = needed - Int64(Double(capacity) * settings.lowWatermark)
+        if let capacity = settings.capacityBytes, needed > Self.part(settings.highWatermark, of: capacity) {
+            lack.capacity = needed - Self.part(settings.lowWatermark, of: capacity)
         }
         if let freeDiskBytes {
-            excess = max(excess, settings.minFreeDiskBytes - (freeDiskBytes - reservedBytes - waitingBytes))
+            lack.disk = settings.minFreeDiskBytes - (freeDiskBytes - reservedBytes - waitingBytes)
         }
-        return min(excess, usedBytes)
+        return lack
+    }
+
+    /// What there is room for, once eviction has done its work: that is what the policy divides into its queues.
+    private var roomBytes: Int64 {
+        if let capacity = settings.capacityBytes { return Self.part(settings.lowWatermark, of: capacity) }
+        return freeDiskBytes.map { max(0, usedBytes + $0 - settings.minFreeDiskBytes) } ?? .max
+    }
+
+    /// Exact but for the largest, which a `Double` may round up to more than there is.
+    private static func part(_ mark: Double, of capacity: Int64) -> Int64 {
+        Int64(exactly: (Double(capacity) * mark).rounded(.down)) ?? capacity
     }
 
     // MARK: Segments
 
-    /// Bytes were written; the segments they lie in are the most recent now if they are new.
-    package mutating func arrived(_ range: ByteRange, of asset: AssetID, at now: Timestamp) {
+    /// Bytes were asked for, and are about to come.
+    package mutating func expect(_ range: ByteRange, of asset: AssetID) {
+        for (id, _) in parts(of: range, of: asset) { policy.expect(id) }
+    }
+
+    /// Bytes were written where none were; the segments they lie in are the most recent now if they are new.
+    package mutating func arrived(
+        _ range: ByteRange, of asset: AssetID, from origin: String = "", at now: Timestamp
+    ) {
+        journal?.append(.arrived(range, asset, now))
+        shares.own(asset, by: origin)
         for (id, part) in parts(of: range, of: asset) {
-            var segment = segments[id] ?? Segment(bytes: 0, arrivedAt: now, reads: 0)
-            segment.bytes = min(segment.bytes + part.length, grid.segmentBytes)
-            segment.arrivedAt = now
-            segments[id] = segment
-            policy.admit(id, bytes: segment.bytes, at: now)
+            let known = policy.bytes(of: id)
+            let bytes = min((known ?? 0) + part.length, grid.segmentBytes)
+            policy.admit(id, bytes: bytes)
+            shares.change(asset, by: bytes - (known ?? 0))
+            heat(of: id) { heat in
+                if known == nil { heat = Heat() }
+                heat.arrivedAt = UInt32(clamping: now.seconds)
+            }
+            if known == nil { kept.note(id, hasMoved: true) }
         }
     }
 
-    /// Bytes on disk were read.
-    package mutating func read(_ range: ByteRange, of asset: AssetID) {
+    /// Bytes that had been there before were read.
+    package mutating func read(_ range: ByteRange, of asset: AssetID, at now: Timestamp) {
+        journal?.append(.read(range, asset, now))
+        let now = UInt32(clamping: now.seconds)
         for (id, _) in parts(of: range, of: asset) {
-            segments[id]?.reads += 1
+            guard let place = policy.table.place(of: id), ReadMemory.isDue(now, after: heats[place].readAt) else {
+                continue
+            }
+            heats[place].readAt = now
+            heats[place].reads &+= 1
             policy.touch(id)
+            kept.note(id, hasMoved: algorithm.readsMove)
         }
     }
 
     /// Bytes are off the disk.
     package mutating func gone(_ range: ByteRange, of asset: AssetID) {
+        journal?.append(.gone(range, asset))
         for (id, part) in parts(of: range, of: asset) {
-            guard var segment = segments[id] else { continue }
-            segment.bytes -= part.length
-            if segment.bytes > 0 {
-                segments[id] = segment
-                policy.resize(id, bytes: segment.bytes)
+            guard let bytes = policy.bytes(of: id) else { continue }
+            shares.change(asset, by: -min(bytes, part.length))
+            if bytes > part.length {
+                policy.resize(id, bytes: bytes - part.length)
             } else {
-                forget(id)
+                policy.remove(id)
+                kept.note(id, hasMoved: false)
             }
         }
     }
 
-    package mutating func forget(_ id: SegmentID) {
-        segments[id] = nil
-        policy.remove(id)
+    /// These are all the bytes of the asset on disk, whatever was counted before; segments that are new were last used at
+    /// `lastUse`.
+    package mutating func count(
+        _ runs: some Sequence<ByteRange>, of asset: AssetID, from origin: String = "", lastUse: Timestamp
+    ) {
+        let extents = ByteRangeSet(runs)
+        if !extents.isEmpty { shares.own(asset, by: origin, bytes: extents.byteCount) }
+        journal?.append(.counted(extents, asset, lastUse: lastUse))
+        var end: Int32 = 0
+        for index in Set(extents.runs.flatMap { grid.indices(of: $0) }).sorted() {
+            let id = SegmentID(asset: asset, index: index)
+            let isNew = policy.table.place(of: id) == nil
+            policy.admit(id, bytes: extents.byteCount(in: grid.run(of: index)))
+            if isNew {
+                heat(of: id) { $0 = Heat(arrivedAt: UInt32(clamping: lastUse.seconds)) }
+                kept.note(id, hasMoved: true)
+            }
+            // A hole of more is left to whoever chooses a segment of it.
+            for hole in end..<min(index, Int32(clamping: Int(end) + 4096)) {
+                let hole = SegmentID(asset: asset, index: hole)
+                guard policy.table.place(of: hole) != nil else { continue }
+                policy.remove(hole)
+                kept.note(hole, hasMoved: false)
+            }
+            end = index + 1
+        }
     }
 
     package func reads(of asset: AssetID, in range: ByteRange) -> Int64 {
-        parts(of: range, of: asset).reduce(0) { $0 + (segments[$1.0]?.reads ?? 0) }
+        parts(of: range, of: asset).reduce(0) { sum, part in
+            sum + (policy.table.place(of: part.0).map { Int64(heats[$0].reads) } ?? 0)
+        }
     }
 
-    /// What to give up, first to go first, to free `bytes`; pinned assets never, segments younger than the grace only
-    /// where space is `isDesperate` or above the capacity, and none of those in `besides`.
+    /// What to give up, first to go first, to free `bytes`, at most `limit` segments; pinned assets never, segments younger
+    /// than the grace only where space is `isDesperate` or above the capacity, and none of those in `besides`. `share`: only
+    /// of that origin; nil: of all, but where it `keepsQuotas` not of those that would have less than they are guaranteed.
     package mutating func victims(
-        toFree bytes: Int64, at now: Timestamp, isDesperate: Bool, besides: Set<SegmentID> = []
+        toFree bytes: Int64, at now: Timestamp, isDesperate: Bool, besides: Set<SegmentID> = [], limit: Int = .max,
+        of share: Int? = nil, keepsQuotas: Bool = true
     ) -> [Victim] {
-        let young = now - settings.grace
-        let (pinned, segments) = (pinned, segments)
+        if policy.capacityBytes != roomBytes { policy.capacityBytes = roomBytes }
+        let young = (now - settings.grace).seconds
+        let (pinned, heats) = (pinned, heats)
         let isDesperate = isDesperate || settings.capacityBytes.map { usedBytes > $0 } ?? false
-        return policy.victims(toFree: bytes) { id in
-            pinned.contains(id.asset) || besides.contains(id)
-                || (!isDesperate && segments[id].map { $0.arrivedAt > young } ?? false)
+        var moved: [Int] = []
+        let (shares, segmentBytes) = (shares, grid.segmentBytes)
+        var spare = shares.spare
+        let victims = policy.victims(toFree: bytes, atMost: limit) { id, place in
+            if pinned.contains(id.asset) || (!isDesperate && heats[place].arrivedAt > young) || besides.contains(id) {
+                return true
+            }
+            guard shares.isOn else { return false }
+            let owner = shares.share(of: id.asset)
+            if let share { return owner != share }
+            guard keepsQuotas, let owner else { return false }
+            // Who is looked at may go, whole: rather too much is left than too little.
+            guard !shares.isGuaranteed(owner) || spare[owner] >= segmentBytes else { return true }
+            spare[owner] -= segmentBytes
+            return false
+        } moving: { place in
+            moved.append(place)
         }
+        for place in moved { kept.note(policy.table.segment(at: place), hasMoved: algorithm.choicesMove) }
+        return victims
     }
 
     /// The bytes of the asset that the segment stands for.
     package func range(of segment: SegmentID) -> ByteRange { grid.run(of: segment.index) }
+
+    /// Changes what is known of a segment, if it is known; its place may have had another one before.
+    mutating func heat(of id: SegmentID, _ change: (inout Heat) -> Void) {
+        guard let place = policy.table.place(of: id) else { return }
+        while heats.count <= place { heats.appendClosely(Heat()) }
+        change(&heats[place])
+    }
 
     private func parts(of range: ByteRange, of asset: AssetID) -> [(SegmentID, ByteRange)] {
         grid.indices(of: range).map { (SegmentID(asset: asset, index: $0), grid.run(of: $0).clamped(to: range)) }

@@ -43,8 +43,8 @@ package enum TransferStage: String, Sendable, CaseIterable {
 /// Who is told what a transfer does.
 package protocol TransferDelegate: AnyObject, Sendable {
     /// The transfer has left the queue, and is about to be sent; before `began`, at most once, not at all where it is
-    /// cancelled first.
-    func started()
+    /// cancelled first. Throws where it is not to be sent after all: it ends with that error.
+    func started() throws(CacheError)
     /// The final response's head (after redirects and 1xx) has arrived, before any byte of its body.
     func began(_ head: UpstreamHead) -> HeadVerdict
     /// `total` bytes of this transfer's body have been taken by the sink so far.
@@ -53,7 +53,7 @@ package protocol TransferDelegate: AnyObject, Sendable {
 }
 
 extension TransferDelegate {
-    package func started() {}
+    package func started() throws(CacheError) {}
 }
 
 /// What becomes of a response's body.

@@ -21,9 +21,16 @@ extension AssetCache {
     }
 
     package func patchAsset(_ id: AssetID, _ patch: AssetPatch) async throws(CacheError) -> AssetSummary {
+        if let end = patch.pinnedUntil, end <= context.wallClock.now() {
+            throw CacheError(.invalidField("pinnedUntilAt"), "That time has passed.")
+        }
         try await context.commits.flush()
-        let change = AssetChange(isPinned: patch.isPinned, tags: patch.tags, ttl: patch.ttl)
-        guard let stored = try await context.store.catalog.updateAsset(id, change) else { throw Self.unknown(id) }
+        let change = AssetChange(
+            isPinned: patch.isPinned, pinnedUntil: patch.pinnedUntil, tags: patch.tags, ttl: patch.ttl,
+            verify: patch.verify)
+        let limit = policy().settings.maxPinnedBytes
+        let updated = try await context.store.catalog.updateAsset(id, change, maxPinnedBytes: limit)
+        guard let stored = updated else { throw Self.unknown(id) }
         context.space.with { space in
             if stored.record.isPinned { space.pinned.insert(id) } else { space.pinned.remove(id) }
         }
@@ -31,14 +38,16 @@ extension AssetCache {
         defer { context.openAssets.release(asset) }
         asset.change { state in
             state.record?.isPinned = stored.record.isPinned
+            state.record?.pinnedUntil = stored.record.pinnedUntil
             state.record?.tags = stored.record.tags
             state.record?.ttl = stored.record.ttl
+            state.record?.verify = stored.record.verify
             if case .some(.some(let ttl)) = patch.ttl, let received = state.record?.generation.receivedAt {
                 state.record?.generation.freshUntil = received + ttl
             }
+            asset.refreshRow(state)
             return ((), [])
         }
-        if let record = asset.record { context.commits.refreshed(record) }
         return try await self.asset(id)
     }
 
@@ -50,7 +59,7 @@ extension AssetCache {
         if isSoft {
             try await expireSoftly([id])
         } else {
-            try await evictor.remove([id], because: Self.deleted)
+            try await evictor.remove([id], because: .purge, telling: Self.deleted)
         }
     }
 
@@ -63,7 +72,7 @@ extension AssetCache {
     /// Drops what is on disk of `range`; answers how many bytes. What is being sent just now stays.
     package func dropExtents(of id: AssetID, in range: ByteRange) async throws(CacheError) -> Int64 {
         context.openAssets.release(try await held(id))
-        return try await evictor.drop([range], of: id)
+        return try await evictor.drop([range], of: id, because: .purge)
     }
 
     /// The asset cut into `buckets` of equal size; empty while its length is not known.
@@ -81,14 +90,18 @@ extension AssetCache {
         }
     }
 
-    /// Stops the asset's fills; what arrived stays. Answers how many there were.
+    /// Stops the asset's fills, also the one that is to tell what it is; what arrived stays. Answers how many there were.
     package func cancelFills(of id: AssetID) async throws(CacheError) -> Int {
-        let asset = try await held(id)
-        defer { context.openAssets.release(asset) }
-        return asset.cancelFills()
+        if let asset = context.openAssets.acquire(id) {
+            defer { context.openAssets.release(asset) }
+            let count = asset.cancelFills()
+            if count > 0 || asset.record != nil { return count }
+        }
+        guard try await context.store.catalog.asset(id) != nil else { throw Self.unknown(id) }
+        return 0
     }
 
-    // MARK: Evictions and purges
+    // MARK: Evictions
 
     package func evict(_ goal: EvictionGoal, isDryRun: Bool) async throws(CacheError) -> EvictionReport {
         let bytes =
@@ -96,47 +109,16 @@ extension AssetCache {
             case .free(let bytes): bytes
             case .target(let target): max(0, context.space.with { $0.usedBytes } - target)
             }
-        var report = EvictionReport(isDryRun: isDryRun, freedBytes: 0, entries: [], assets: 0)
-        for group in evictor.victims(toFree: bytes) {
-            let key = try await key(of: group.asset)
-            let freed = isDryRun ? group.bytes : try await evictor.drop(group.ranges, of: group.asset)
-            guard freed > 0 else { continue }
-            if !isDryRun { context.counters.evicted(segments: group.ranges.count, bytes: freed) }
-            report.add(
-                EvictionReport.Entry(assetID: group.asset, key: key, ranges: group.ranges, bytes: freed))
-        }
-        return report
-    }
-
-    package func purge(
-        _ selection: PurgeSelection, isSoft: Bool, isDryRun: Bool
-    ) async throws(CacheError) -> EvictionReport {
-        try await context.commits.flush()
-        let urls = try selection.urls.map { (texts) throws(CacheError) in try normal(texts) }
-        let chosen = try await context.store.catalog.assetIDs(
-            matching: AssetSelection(
-                origin: selection.origin, prefix: selection.prefix, tag: selection.tag, urls: urls))
-        var report = EvictionReport(isDryRun: isDryRun, freedBytes: 0, entries: [], assets: 0)
-        for asset in chosen {
-            report.add(
-                EvictionReport.Entry(
-                    assetID: asset.id, key: try await key(of: asset.id), ranges: [], bytes: asset.cachedBytes))
-        }
-        if isSoft { report.freedBytes = 0 }
-        guard !isDryRun else { return report }
-        context.refusals.forgetAll()
-        if isSoft {
-            try await expireSoftly(chosen.map(\.id))
-        } else {
-            try await evictor.remove(chosen.map(\.id), because: Self.deleted)
-        }
+        guard isDryRun else { return try await evictor.free(bytes) }
+        var report = evictor.plan(toFree: bytes)
+        try await report.name { (id) async throws(CacheError) in try await name(of: id).key }
         return report
     }
 
     // MARK: Parts
 
     static func unknown(_ id: AssetID) -> CacheError { CacheError(.notFound, "There is no asset \(id).") }
-    private static let deleted = CacheError(.assetChanged, "The asset was deleted by an administrator.")
+    static let deleted = CacheError(.assetChanged, "The asset was deleted by an administrator.")
 
     private func held(_ id: AssetID) async throws(CacheError) -> OpenAsset {
         guard let asset = try await evictor.openKnown(id) else { throw Self.unknown(id) }
@@ -147,33 +129,6 @@ extension AssetCache {
         return asset
     }
 
-    private func key(of id: AssetID) async throws(CacheError) -> String {
-        if let asset = context.openAssets.acquire(id) {
-            defer { context.openAssets.release(asset) }
-            return asset.target.key
-        }
-        return try await context.store.catalog.asset(id)?.record.key ?? ""
-    }
-
-    private func normal(_ urls: [String]) throws(CacheError) -> [String] {
-        var normal: [String] = []
-        for url in urls { normal.append(try context.upstream.parse(url: url).text) }
-        return normal
-    }
-
-    private func expireSoftly(_ ids: [AssetID]) async throws(CacheError) {
-        try await context.commits.flush()  // what waits for its commit would make them fresh again
-        for id in ids {
-            _ = try await context.store.catalog.updateAsset(id, AssetChange(freshUntil: .some(nil)))
-            guard let asset = context.openAssets.acquire(id) else { continue }
-            asset.change { state in
-                state.record?.generation.freshUntil = nil
-                return ((), [])
-            }
-            context.openAssets.release(asset)
-        }
-    }
-
     private func summary(of record: AssetRecord, cachedBytes: Int64) -> AssetSummary {
         // A closed asset's blocks are not measured for a list: whole pages of 4 KiB are what a sparse file uses.
         var summary = AssetSummary(record: record, cachedBytes: cachedBytes, diskBytes: (cachedBytes + 4095) & ~4095)
@@ -181,7 +136,7 @@ extension AssetCache {
         defer { context.openAssets.release(asset) }
         asset.look { state in
             summary.diskBytes = state.diskBytes
-            summary.filePath = state.ledger.isComplete ? state.file?.path : nil
+            summary.filePath = state.ledger.isComplete && !state.isSpilled ? state.file?.path : nil
             summary.activeReaders = state.ledger.readerCount
             summary.activeFills = state.ledger.fillCount
         }

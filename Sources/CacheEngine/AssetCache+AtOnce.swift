@@ -19,7 +19,7 @@ extension AssetCache {
         for _ in 0..<2 {
             guard let asset = context.openAssets.acquire(target.id) else { return nil }
             asset.retarget(target)
-            switch openAtOnce(asset, attempt) {
+            switch openAtOnce(asset, attempt, changes) {
             case .read(let read)?:
                 if kept == nil { targets.keep(found, of: reference, changes: changes) }
                 return read
@@ -41,8 +41,9 @@ extension AssetCache {
     }
 
     /// Takes over the hold on `asset` where it answers with a read.
-    private func openAtOnce(_ asset: OpenAsset, _ attempt: ReadAttempt) -> Opening? {
+    private func openAtOnce(_ asset: OpenAsset, _ attempt: ReadAttempt, _ changes: UInt64) -> Opening? {
         if let variant = chosenVariant(of: asset, attempt) { return .variant(variant) }
+        let face = asset.look { $0.face }
         let standing = standing(of: asset, attempt)
         guard standing.use == .fresh, let generation = asset.record?.generation, generation.isStorable,
             let length = generation.length
@@ -52,6 +53,9 @@ extension AssetCache {
             let (reader, cached) = asset.join(present: plan.neededRanges, length: length)
         else { return nil }
         return .read(
-            contentRead(attempt, plan, generation, found: (cached, false), standing, from: asset, to: reader))
+            contentRead(attempt, plan, generation, found: (cached, false), standing, from: asset, to: reader) {
+                FreshView(
+                    asset, face: face, generation: generation, outcome: $0, origins: origins, originChanges: changes)
+            })
     }
 }

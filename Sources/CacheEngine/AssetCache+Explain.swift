@@ -45,16 +45,22 @@ extension AssetCache {
     }
 
     private func explanation(of asset: OpenAsset, _ attempt: ReadAttempt) -> Explanation {
-        let standing = standing(of: asset, attempt)
         guard let generation = asset.record?.generation else { return unknown(asset, attempt) }
+        let source = source(of: asset.target)
         let plan = plan(attempt.request, generation, of: asset)
+        var standing = standing(of: asset, attempt)
+        var forecast = asset.forecast(of: plan.neededRanges, attempt, asking: standing.question)
+        let isUnconfirmed = standing.mustConfirm && source.refusal != nil && forecast.requests.contains(.confirmation)
+        let standsIn = isUnconfirmed && generation.servesErrors(at: attempt.began, under: standing.rules)
+        if standsIn {
+            standing = Standing(isKnown: true, isSettling: false, use: .stale, rules: standing.rules)
+            forecast = asset.forecast(of: plan.neededRanges, attempt)
+        }
         let cached = asset.look { $0.ledger.lookUp(plan.neededRanges).cached }
         let outcome = outcome(attempt, plan, generation, cached: cached, standing, keeps: asset.target)
-        let forecast = asset.look {
-            $0.ledger.forecast(of: plan.neededRanges, opening: attempt.opening, asking: standing.question)
-        }
-        var explanation = blank(
-            asset.target, standing: self.standing(of: generation, standing, at: attempt.began),
+        var explanation = Explanation(
+            of: asset.target, source: source,
+            standing: self.standing(of: generation, standing, at: attempt.began, standsIn: standsIn),
             answer: Explanation.Answer(
                 status: plan.status, requestClass: outcome.requestClass, contentRange: plan.headers["Content-Range"],
                 contentLength: plan.contentLength))
@@ -63,49 +69,53 @@ extension AssetCache {
         explanation.cached = cached
         explanation.forecast = forecast
         explanation.joined = asset.numbers(of: forecast.joined)
+        explanation.refuse(isAtOnce: isUnconfirmed && !standsIn || explanation.asksForItsFirstByte)
         return explanation
+    }
+
+    private func source(of target: AssetTarget) -> Explanation.Source {
+        let addresses = context.addresses(of: target)
+        let (place, whyNot) = context.health.foresee(target, of: addresses.count)
+        return Explanation.Source(
+            url: place.map { addresses[$0].withoutQuery }, mirrors: target.settings.mirrors.map(\.withoutQuery),
+            whyNot: whyNot)
     }
 
     /// An asset that nobody has described: its first request is all that can be told.
     private func unknown(_ asset: OpenAsset, _ attempt: ReadAttempt) -> Explanation {
-        var forecast = asset.look { $0.ledger.forecast(of: [], opening: attempt.opening) }
+        var forecast = asset.forecast(of: [], attempt)
         if attempt.request.isHead || attempt.request.asksForNoMore(than: attempt.opening) {
             forecast.requestCount = forecast.requests.count
             forecast.requestedBytes = forecast.requests.isEmpty ? 0 : attempt.opening.knownLength
         }
-        var explanation = blank(
-            asset.target, standing: Explanation.Standing(use: .unknown, reason: "Nobody has fetched any of it yet."),
+        var explanation = Explanation(
+            of: asset.target, source: source(of: asset.target),
+            standing: Explanation.Standing(use: .unknown, reason: "Nobody has fetched any of it yet."),
             answer: Explanation.Answer(requestClass: asset.target.keepsNothing ? .bypass : .miss))
         explanation.forecast = forecast
         explanation.joined = asset.numbers(of: forecast.joined)
+        explanation.refuse(isAtOnce: true)
         return explanation
     }
 
     private func negative(_ target: AssetTarget, _ refusal: ReadFailure) -> Explanation {
         let left = refusal.outcome.timeToLive ?? .zero
-        return blank(
-            target,
+        return Explanation(
+            of: target, source: source(of: target),
             standing: Explanation.Standing(
                 use: .fresh, freshUntil: context.wallClock.now() + left, age: refusal.age),
             answer: Explanation.Answer(requestClass: .negative, code: refusal.error.code))
     }
 
-    private func blank(
-        _ target: AssetTarget, standing: Explanation.Standing, answer: Explanation.Answer
-    ) -> Explanation {
-        Explanation(
-            assetID: target.id, key: target.key, origin: target.originName, url: target.url.withoutQuery,
-            mirrors: target.settings.mirrors.map(\.withoutQuery), standing: standing, answer: answer)
-    }
-
     private func standing(
-        of generation: Generation, _ standing: Standing, at now: Timestamp
+        of generation: Generation, _ standing: Standing, at now: Timestamp, standsIn: Bool
     ) -> Explanation.Standing {
         let since = generation.freshUntil.map { "It has been stale since \(RFC3339.format($0))" }
         let stale = since ?? "It has no lifetime: the upstream gave it none, or an administrator has ended it"
         let (use, reason): (Explanation.Use, String?) =
             switch standing.use {
             case .fresh, nil: (.fresh, nil)
+            case .stale where standsIn: (.stale, stale + "; it stands in, as the upstream may not be asked.")
             case .stale: (.stale, stale + "; the request accepts that.")
             case .staleWhileRevalidate: (.staleWhileRevalidate, stale + "; it is served and confirmed behind.")
             case .confirm where generation.isFresh(at: now): (.confirm, "The request asks for a younger answer.")
@@ -114,6 +124,29 @@ extension AssetCache {
             }
         return Explanation.Standing(
             use: use, freshUntil: generation.freshUntil, age: generation.age(at: now), reason: reason)
+    }
+}
+
+extension Explanation {
+    fileprivate init(of target: AssetTarget, source: Source, standing: Standing, answer: Answer) {
+        self.init(
+            assetID: target.id, key: target.key, origin: target.originName, source: source, standing: standing,
+            answer: answer)
+    }
+
+    /// Whether one of the requests to come brings the first byte of the answer.
+    fileprivate var asksForItsFirstByte: Bool {
+        guard let first = wanted.first?.lowerBound, cached.run(containing: first) == nil else { return false }
+        return forecast.requests.contains { $0 == .whole || $0.range?.contains(first) == true }
+    }
+
+    /// Takes the requests back where nobody may be asked; the answer too, where it waits for one of them: `isAtOnce`.
+    fileprivate mutating func refuse(isAtOnce: Bool) {
+        guard let refusal = source.refusal, !forecast.requests.isEmpty else { return }
+        forecast = FillForecast()
+        guard isAtOnce else { return }
+        answer = Answer(requestClass: .error, code: refusal.code)
+        joined = []
     }
 }
 
@@ -160,6 +193,12 @@ extension OpenAsset {
             return ((), [])
         }
         return copy
+    }
+
+    fileprivate func forecast(
+        of ranges: [ByteRange], _ attempt: ReadAttempt, asking question: FillForecast.Question = .none
+    ) -> FillForecast {
+        look { $0.ledger.forecast(of: ranges, opening: attempt.opening, asking: question) }
     }
 
     /// The numbers that the fills have in the book.

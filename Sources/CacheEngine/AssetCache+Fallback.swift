@@ -33,7 +33,7 @@ extension AssetCache {
                 try await resolve(.known(id)),
                 ReadAttempt(
                     request: request, directives: RequestDirectives(), began: context.wallClock.now(),
-                    limit: target.settings.readTimeout, opening: request.openingWindow))
+                    limit: target.settings.readTimeout))
         case .file(let path): return try await whole(of: path, for: target, request)
         }
     }

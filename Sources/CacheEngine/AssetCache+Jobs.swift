@@ -11,7 +11,7 @@ extension AssetCache {
         let record = try order.record(id: context.chance.identifier(), at: context.wallClock.now())
         for item in record.items { try await check(item) }
         let key = idempotencyKey.map { IdempotencyKey(key: $0, bodyHash: order.fingerprint) }
-        switch try await prefetch.submit(record, idempotency: key, supersedes: order.supersedes) {
+        switch try await prefetch.submit(record, idempotency: key) {
         case .inserted: return try await prefetch.job(record.id)
         case .repeated(let id, isSameBody: true):
             return try await prefetch.job(id)
@@ -55,17 +55,11 @@ extension AssetCache {
     }
 
     /// Queues again what failed, timed out or was cancelled; `.conflict` while the job is not finished. A deadline that
-    /// has passed no longer holds.
+    /// has passed no longer holds. As the newest of its queue it ends the unfinished ones there in the same step, where it
+    /// supersedes.
     package func retryJob(_ id: String) async throws(CacheError) -> JobSnapshot {
-        let isBusy = CacheError(.conflict, "The job is not finished.")
-        if let state = prefetch.look({ $0.state(of: id) }), !state.isFinished { throw isBusy }
-        try await prefetch.save()
-        guard let record = try await context.store.catalog.job(id) else { throw PrefetchQueue.unknown(id) }
-        guard record.state.isFinished else { throw isBusy }
-        if let again = record.begunAgain(at: context.wallClock.now()) {
-            guard prefetch.add(again, isChanged: true) else { throw isBusy }
-            try await prefetch.save()
-        }
+        let now = context.wallClock.now()
+        try await prefetch.resubmit(id) { $0.begunAgain(at: now) }
         return try await prefetch.job(id)
     }
 

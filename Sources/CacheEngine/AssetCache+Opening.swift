@@ -1,5 +1,6 @@
 import CacheCore
 import CacheStore
+import Synchronization
 
 extension AssetCache {
     /// The target of a reference; an asset that is open is found without the catalog.
@@ -24,5 +25,14 @@ extension AssetCache {
                 ?? OpenAsset(target: target, context: context)
             if let opened = context.openAssets.acquire(orInsert: asset, asOf: moment) { return opened }
         }
+    }
+
+    /// Counts the read as a use where the policy keeps only what is used more often, and nothing is kept of the asset yet.
+    func isTooRare(_ target: AssetTarget, at now: Timestamp) async throws(CacheError) -> Bool {
+        let minUses = policy().settings.minUses
+        guard minUses > 1, !target.keepsNothing, context.openAssets[target.id]?.record == nil,
+            try await context.store.catalog.asset(target.id) == nil
+        else { return false }
+        return admission.withLock { $0.use(target.id, at: now) } < minUses
     }
 }

@@ -89,7 +89,8 @@ extension AssetCache {
     private func expectation(of asset: OpenAsset, window: UpstreamRequest.Window) -> WindowExpectation {
         WindowExpectation(
             window: window, known: nil, now: context.wallClock.now(), freshness: asset.freshness,
-            trust: asset.target.settings.trustValidators, path: asset.target.path)
+            trust: asset.target.settings.trustValidators, storeRules: asset.target.settings.storeRules,
+            path: asset.target.path)
     }
 
     private func report(

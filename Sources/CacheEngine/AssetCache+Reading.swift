@@ -40,14 +40,14 @@ extension AssetCache {
         ReadAttempt(
             request: request,
             directives: target.settings.requestDirectives ? RequestDirectives(request.headers) : RequestDirectives(),
-            began: context.wallClock.now(), limit: options.timeout ?? target.settings.readTimeout,
-            opening: request.openingWindow)
+            began: context.wallClock.now(), limit: options.timeout ?? target.settings.readTimeout)
     }
 
     /// Begins anew where the asset turns out to be another one before its first byte was sent, or the reader's fields
     /// choose another representation of it.
     func begin(_ target: AssetTarget, _ attempt: ReadAttempt) async throws(CacheError) -> ContentRead {
         var (target, attempt) = (target, attempt)
+        attempt.isPassing = try await isTooRare(target, at: attempt.began)
         for _ in 0..<4 {
             let asset = try await openToServe(target, attempt)
             do {
@@ -61,7 +61,7 @@ extension AssetCache {
                 switch error.code {
                 case .assetChanged: attempt.forwarding = attempt.forwarding ?? .stale
                 case .rangeNotSatisfiable where attempt.opening != .first && !attempt.request.asksForOneRangeOnly:
-                    attempt.opening = .first
+                    attempt.opensWithFirstByte = true
                 default: throw error
                 }
             }
@@ -69,12 +69,14 @@ extension AssetCache {
         throw CacheError(.assetChanged, "The upstream gave the asset another face with every request.")
     }
 
-    /// The asset, held; one that leaves no trace where the reader forbids to keep what must be fetched for it.
+    /// The asset, held; one that leaves no trace where the policy does not keep it yet, or
+    /// the reader forbids to keep what must be fetched for it.
     private func openToServe(
         _ target: AssetTarget, _ attempt: ReadAttempt
     ) async throws(CacheError) -> OpenAsset {
         let asset = try await open(target)
-        guard attempt.directives.noStore || attempt.directives.onlyIfCached, !isServedUnasked(asset, attempt) else {
+        let leavesNoTrace = attempt.directives.noStore || attempt.isPassing
+        guard leavesNoTrace || attempt.directives.onlyIfCached, !isServedUnasked(asset, attempt) else {
             return asset
         }
         context.openAssets.release(asset)
@@ -215,7 +217,7 @@ extension AssetCache {
     func contentRead(
         _ attempt: ReadAttempt, _ plan: ContentPlan, _ generation: Generation,
         found: (cached: ByteRangeSet, isJoining: Bool), _ standing: Standing, from asset: OpenAsset,
-        to reader: FillLedger.ReaderID
+        to reader: FillLedger.ReaderID, view: (ReadOutcome) -> FreshView? = { _ in nil }
     ) -> ContentRead {
         let now = context.wallClock.now()
         let cached = standing.isKnown ? found.cached : ByteRangeSet()
@@ -228,7 +230,7 @@ extension AssetCache {
         let hasAge = standing.isKnown || age >= .seconds(1)
         return ContentRead(
             asset: asset, reader: reader, plan: plan, outcome: outcome, age: hasAge ? age : nil,
-            cachedBefore: cached)
+            cachedBefore: cached, view: view(outcome))
     }
 
     func plan(_ request: ContentRequest, _ generation: Generation, of asset: OpenAsset) -> ContentPlan {

@@ -13,6 +13,9 @@ extension AssetCache {
             }
             adopt(RevisedPolicy(settings: kept.value, revision: kept.revision))
         }
+        if let form = try await catalog.segmentForm() { context.space.begin(as: form) }
+        let pinned = try await catalog.pinnedAssets()  // before their segments, or they could go
+        context.space.with { $0.pinned.formUnion(pinned) }
         for kept in try await catalog.origins() {
             origins[kept.value.name] = OriginTable.Entry(origin: kept.value, revision: kept.revision)
         }
@@ -20,6 +23,7 @@ extension AssetCache {
             let revision = try await catalog.saveOrigin(origin)
             origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)
         }
+        adoptQuotas()
         await logged("credentials could not be read", rereadCredentials)
         try evictor.measureDisk()
         enter(.ready)
@@ -29,19 +33,38 @@ extension AssetCache {
     package func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.context.commits.run(clock: self.clock) }
-            group.addTask { await self.logged("reconciliation failed", self.takeStock) }
+            group.addTask {
+                await self.takeStockAtLast()
+                for await _ in self.context.space.recounts {
+                    await self.logged("segments could not be counted", self.countSegments)
+                }
+            }
             group.addTask { await self.prefetch.run(in: self) }
             group.addTask {
                 for await _ in self.context.space.shortage {
+                    if self.context.space.excess().bytes > 0 {
+                        await self.logged("the eviction policy's state was not kept", self.keeper.keepBeforeEviction)
+                        await self.logged("old assets were not removed", self.expireBeforeEviction)
+                    }
                     await self.logged("eviction failed", self.evictor.makeRoom)
                 }
             }
+            group.addTask { await self.keepUp() }
+            group.addTask { await self.scrubber.run(clock: self.clock) }
             group.addTask { await self.every(.seconds(1), self.tidy) }
             group.addTask { await self.every(.seconds(2), self.rereadCredentials) }
+            group.addTask {
+                await self.every(.seconds(15)) { () async throws(CacheError) in
+                    try await self.keeper.keep()
+                    try await self.context.evictionLog.write()
+                }
+            }
             group.addTask { await self.every(.seconds(60), self.expire) }
             group.addTask { await self.every(.seconds(60), self.recordMinute) }
         }
         await logged("the last minute's figures were not kept", recordMinute)
+        await logged("the eviction policy's state was not kept", keeper.keep)
+        await logged("the log of evictions was not kept", context.evictionLog.write)
         await logged("the last commit failed", context.commits.flush)
         context.openAssets.closeAll()
         await context.diskThreads.shutdown()
@@ -52,26 +75,42 @@ extension AssetCache {
 
     // MARK: Parts
 
+    /// Takes stock, again where that fails: after a second, and then more and more rarely.
+    private func takeStockAtLast() async {
+        var pause = Duration.seconds(1)
+        while true {
+            if await logged("reconciliation failed and is tried again", takeStock) { return }
+            // Cancelled: what was left undone is done after the next start.
+            guard (try? await clock.sleep(for: pause)) != nil else { return }
+            pause = min(pause * 2, .seconds(60))
+        }
+    }
+
     /// Puts the store in order after a restart, and learns what is on disk and how recently it was read.
     private func takeStock() async throws(CacheError) {
         let before = context.space.with { $0.usedBytes }
         let found = try await context.store.reconcile()
         // What was added to old files during the walk may be counted twice: rather too much than too little.
         context.space.with { $0.usedBytes = found.usedDiskBytes + max(0, $0.usedBytes - before) }
-        var entries: [EvictionEntry] = []
-        var last: AssetID?
-        while true {
-            let batch = try await context.store.catalog.evictionBatch(after: last, limit: 1000)
-            guard !batch.isEmpty else { break }
-            last = batch.last?.id
-            entries += batch
-        }
-        entries.sort { $0.lastAccessAt < $1.lastAccessAt }
-        for entry in entries {
-            context.space.with { ledger in
-                if entry.isPinned { ledger.pinned.insert(entry.id) }
-                for run in entry.extents.runs { ledger.arrived(run, of: entry.id, at: entry.lastAccessAt) }
+        if let form = try await context.store.catalog.segmentForm() { try await keeper.restore(form) }
+        try await countSegments()
+        keeper.begin()
+        context.space.adopt(policy().settings)
+    }
+
+    /// Has the ledger know which bytes of which segments are on disk, asset by asset.
+    private func countSegments() async throws(CacheError) {
+        try await context.commits.flush()
+        let context = context
+        try await context.store.catalog.eachAsset { stored in
+            let count = { (runs: [ByteRange]) in
+                context.space.with {
+                    $0.count(runs, of: stored.asset, from: stored.origin, lastUse: stored.lastAccessAt)
+                }
             }
+            guard let open = context.openAssets[stored.asset] else { return count(stored.extents) }
+            // Under its lock, or what arrives just now would be forgotten again.
+            open.look { count($0.ledger.kept.runs) }
         }
         context.space.ring()
     }
@@ -86,9 +125,18 @@ extension AssetCache {
     /// Ends waits that have become too long, closes assets that nobody has used for long, once all they know is in the
     /// catalog, and looks after free space.
     private func tidy() async throws(CacheError) {
-        for asset in context.openAssets.all { asset.tick() }
+        for asset in context.openAssets.all {
+            asset.tick()
+            // What the disk had no room for stays in memory only while somebody is about to send it.
+            let spilled = asset.look { $0.file?.spilled ?? ByteRangeSet() }
+            if !spilled.isEmpty {
+                await logged("what found no room on the disk was not given up") { () async throws(CacheError) in
+                    _ = try await self.evictor.drop(spilled.runs, of: asset.id, because: .freeDisk)
+                }
+            }
+        }
         try evictor.measureDisk()
-        if context.space.excess().bytes > 0 { context.space.ring() }
+        if context.space.excess().bytes > 0 || context.space.with({ !$0.overdrafts.isEmpty }) { context.space.ring() }
         let surplus = context.openAssets.idleSurplus()
         guard !surplus.isEmpty else { return }
         try await context.commits.flush()
@@ -96,15 +144,43 @@ extension AssetCache {
     }
 
     /// Removes assets that were not read, or have been there, for longer than the policy allows.
-    private func expire() async throws(CacheError) {
+    func expire() async throws(CacheError) {
         let policy = policyState.withLock { $0.settings }
         let now = context.wallClock.now()
-        if let maxIdle = policy.maxIdle { try await expire(.lastAccess, before: now - maxIdle) { $0.lastAccessAt } }
-        if let maxAge = policy.maxAge { try await expire(.createdAt, before: now - maxAge) { $0.createdAt } }
+        let uptime = context.uptime()
+        expiredAt.withLock { $0 = uptime }
+        try await endPins(at: now)
+        if let maxIdle = policy.maxIdle {
+            try await expire(.lastAccess, before: now - maxIdle, because: .idle) { $0.lastAccessAt }
+        }
+        if let maxAge = policy.maxAge {
+            try await expire(.createdAt, before: now - maxAge, because: .age) { $0.createdAt }
+        }
+    }
+
+    /// What is too old goes before anything else, looked for every five seconds at most.
+    private func expireBeforeEviction() async throws(CacheError) {
+        let policy = policyState.withLock { $0.settings }
+        guard policy.maxIdle != nil || policy.maxAge != nil,
+            expiredAt.withLock({ $0 }).map({ context.uptime() - $0 >= .seconds(5) }) ?? true
+        else { return }
+        try await expire()
+    }
+
+    private func endPins(at now: Timestamp) async throws(CacheError) {
+        for id in try await context.store.catalog.endPins(at: now) {
+            context.space.with { _ = $0.pinned.remove(id) }
+            context.openAssets[id]?.change { state in
+                state.record?.isPinned = false
+                state.record?.pinnedUntil = nil
+                return ((), [])
+            }
+        }
     }
 
     private func expire(
-        _ sort: AssetQuery.Sort, before limit: Timestamp, _ time: (AssetRecord) -> Timestamp
+        _ sort: AssetQuery.Sort, before limit: Timestamp, because reason: EvictionReason,
+        _ time: (AssetRecord) -> Timestamp
     ) async throws(CacheError) {
         var cursor: String?
         repeat {
@@ -114,7 +190,8 @@ extension AssetCache {
             let idle = old.filter { item in !isInUse(item.record.id) }
             if !idle.isEmpty {
                 try await evictor.remove(
-                    idle.map(\.record.id), because: CacheError(.assetChanged, "The asset was too old to be kept."))
+                    idle.map(\.record.id), because: reason,
+                    telling: CacheError(.assetChanged, "The asset was too old to be kept."))
                 context.counters.evicted(segments: idle.count, bytes: idle.reduce(0) { $0 + $1.cachedBytes })
             }
             cursor = old.count == page.items.count ? page.nextCursor : nil
@@ -134,13 +211,17 @@ extension AssetCache {
         }
     }
 
-    private func logged(_ message: Logger.Message, _ body: () async throws(CacheError) -> Void) async {
+    /// Answers whether it succeeded.
+    @discardableResult
+    func logged(_ message: Logger.Message, _ body: () async throws(CacheError) -> Void) async -> Bool {
         do {
             try await body()
+            return true
         } catch  where error.code == .cancelled {
             // The service ends: what was left undone is done after the next start.
         } catch {
             context.logger.error(message, metadata: ["error": "\(error)"])
         }
+        return false
     }
 }

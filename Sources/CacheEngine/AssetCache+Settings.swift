@@ -21,8 +21,7 @@ extension AssetCache {
 
     func adopt(_ policy: RevisedPolicy) {
         policyState.withLock { $0 = policy }
-        context.space.with { $0.settings = policy.settings }
-        context.space.ring()
+        context.space.adopt(policy.settings)
     }
 
     // MARK: Origins
@@ -55,6 +54,7 @@ extension AssetCache {
         let isNew = origins[origin.name] == nil
         let revision = try await context.store.catalog.saveOrigin(origin, if: Precondition(expectedRevision))
         origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)
+        adoptQuotas()
         return (origin, revision, isNew)
     }
 
@@ -85,6 +85,12 @@ extension AssetCache {
             throw CacheError(.notFound, "There is no origin named \(name).")
         }
         origins[name] = nil
+        adoptQuotas()
+    }
+
+    func adoptQuotas() {
+        let quotas = origins.all.map(\.origin).filter { $0.settings.quota != OriginSettings.Quota() }
+        context.space.adopt(Dictionary(uniqueKeysWithValues: quotas.map { ($0.name, $0.settings.quota) }))
     }
 }
 

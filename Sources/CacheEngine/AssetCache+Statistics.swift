@@ -5,7 +5,10 @@ extension AssetCache {
     package func stats() async throws(CacheError) -> StatsSnapshot {
         let totals = try await context.store.catalog.totals()
         let free = try context.store.freeDiskBytes()
-        let figures = context.counters.origins().sorted { $0.key < $1.key }
+        let mounted = origins.all.map(\.origin)
+        let idle = Dictionary(uniqueKeysWithValues: mounted.map { ($0.name, TrafficFigures()) })
+        let figures = context.counters.origins().merging(idle) { counted, _ in counted }.sorted { $0.key < $1.key }
+        let circuits = mounted.map { ($0.name, context.health.circuits(of: $0)) }.filter { !$0.1.isEmpty }
         let (used, capacity) = context.space.with { ($0.usedBytes, $0.settings.capacityBytes) }
         let evictions = context.counters.evictions
         let now = context.wallClock.now()
@@ -13,13 +16,14 @@ extension AssetCache {
             startedAt: startedAt, uptime: now.since(startedAt),
             all: figures.reduce(into: TrafficFigures()) { $0.add($1.value) },
             origins: figures.map { (name: $0.key, figures: $0.value) },
+            circuits: Dictionary(uniqueKeysWithValues: circuits), failingServers: context.health.failingServers(),
             store: StatsSnapshot.StoreFigures(
                 assets: Int64(totals.assets), extents: Int64(totals.extents), cachedBytes: totals.cachedBytes,
                 diskBytes: used,
                 capacityBytes: capacity, freeDiskBytes: free),
             load: transferLoad,
             jobs: try await context.store.catalog.jobCounts().mapValues { Int64($0) }, evictions: evictions.count,
-            evictedBytes: evictions.bytes)
+            evictedBytes: evictions.bytes, integrity: context.counters.integrity, scrub: scrubber.latest)
     }
 
     /// The transfers of this moment.

@@ -38,15 +38,18 @@ package final class AssetCache: Sendable {
         package var origins: [Origin]
         package var diskThreads: Int
         package var jobConcurrency: Int
+        package var scrub: ScrubSchedule
         /// Where the origins' files of credentials lie; nil: no origin may name one.
         package var credentialsDirectory: String?
         /// Where the files lie that are answered in place of failures; nil: no origin may name one.
         package var fallbackDirectory: String?
+        /// What a gigabyte (10^9 bytes) from upstream costs, in whatever currency; nil: nobody says.
+        package var pricePerGigabyte: Double?
 
         package init(
             policy: PolicySettings, absolute: OriginSettings, allowedHosts: HostPatterns, origins: [Origin],
-            diskThreads: Int = 4, jobConcurrency: Int = 4, credentialsDirectory: String? = nil,
-            fallbackDirectory: String? = nil
+            diskThreads: Int = 4, jobConcurrency: Int = 4, scrub: ScrubSchedule = ScrubSchedule(),
+            credentialsDirectory: String? = nil, fallbackDirectory: String? = nil, pricePerGigabyte: Double? = nil
         ) {
             self.policy = policy
             self.absolute = absolute
@@ -54,8 +57,10 @@ package final class AssetCache: Sendable {
             self.origins = origins
             self.diskThreads = diskThreads
             self.jobConcurrency = jobConcurrency
+            self.scrub = scrub
             self.credentialsDirectory = credentialsDirectory
             self.fallbackDirectory = fallbackDirectory
+            self.pricePerGigabyte = pricePerGigabyte
         }
     }
 
@@ -64,12 +69,18 @@ package final class AssetCache: Sendable {
     let origins: OriginTable
     let targets = TargetMemo()
     let evictor: Evictor
+    let purges = PurgeBook()
+    let keeper: SegmentKeeper
     let prefetch: PrefetchQueue
+    let scrubber: Scrubber
     let recorder = StatsRecorder()
     let clock: any Clock<Duration>
     let startedAt: Timestamp
     let settings: Settings
     let policyState: Mutex<RevisedPolicy>
+    let admission = Mutex(AdmissionFilter())
+    /// When old assets were last looked for; nil: not yet.
+    let expiredAt = Mutex<Duration?>(nil)
     private let phase = Mutex(Readiness.starting)
 
     package init(doors: Doors, settings: Settings) {
@@ -78,11 +89,17 @@ package final class AssetCache: Sendable {
         let space = Space(settings: settings.policy)
         let commits = CommitQueue(store: doors.store) { file, lost in
             for asset in openAssets.acquireAll(file.asset) { asset.lost(lost, of: file) }
+        } spoiled: { file, runs in
+            for asset in openAssets.acquireAll(file.asset) { asset.spoiled(runs, of: file) }
+        } freed: { file, bytes in
+            for asset in openAssets.acquireAll(file.asset) { asset.freed(bytes, of: file) }
+            space.used(changedBy: -bytes)
         }
         let diskThreads = DiskThreads(threads: settings.diskThreads)
         context = EngineContext(
-            store: doors.store, commits: commits, upstream: doors.upstream, space: space, counters: CacheCounters(),
-            diskThreads: diskThreads,
+            store: doors.store, commits: commits, upstream: doors.upstream, space: space,
+            evictionLog: EvictionLog(catalog: doors.store.catalog, wallClock: doors.wallClock),
+            counters: CacheCounters(), readLog: ReadLog(wallClock: doors.wallClock), diskThreads: diskThreads,
             credentials: CredentialShelf(
                 store: doors.store, threads: diskThreads, directory: settings.credentialsDirectory,
                 logger: doors.logger), openAssets: openAssets, refusals: RefusalShelf(), fillBook: FillBook(),
@@ -91,15 +108,22 @@ package final class AssetCache: Sendable {
             loopName: "larder-" + doors.chance.identifier().prefix(8))
         origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)
         resolver = AssetResolver(origins: origins, upstream: doors.upstream, catalog: doors.store.catalog)
+        keeper = SegmentKeeper(
+            space: space, commits: commits, catalog: doors.store.catalog, uptime: uptime)
         evictor = Evictor(context: context, resolver: resolver)
         prefetch = PrefetchQueue(
             catalog: doors.store.catalog, concurrency: settings.jobConcurrency, clock: doors.clock,
             wallClock: doors.wallClock, logger: doors.logger)
+        scrubber = Scrubber(
+            context: context, evictor: evictor, schedule: settings.scrub)
         clock = doors.clock
         startedAt = doors.wallClock.now()
         self.settings = settings
         policyState = Mutex(RevisedPolicy(settings: settings.policy, revision: 0))
     }
+
+    /// Why the store began without a byte; nil where it did not.
+    package var catalogLoss: CatalogLoss? { context.store.loss }
 
     /// What this process calls itself in `CDN-Loop` (RFC 8586).
     package var loopName: String { context.loopName }

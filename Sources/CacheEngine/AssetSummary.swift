@@ -31,7 +31,7 @@ package struct MapBucket: Sendable {
     package var range: ByteRange
     /// The part of it that is on disk, 0…1.
     package var cached: Double
-    /// Reads of its segments since the start.
+    /// Reads of its segments; those of one within five minutes count as one.
     package var heat: Int64
 
     package init(range: ByteRange, cached: Double, heat: Int64) {
@@ -44,13 +44,22 @@ package struct MapBucket: Sendable {
 /// What an administrator changes of an asset; nil leaves a field as it is.
 package struct AssetPatch: Sendable {
     package var isPinned: Bool?
+    /// With a pin: until when; nil: until it is taken away.
+    package var pinnedUntil: Timestamp?
     package var tags: [String]?
     /// The inner nil takes the asset's own lifetime away.
     package var ttl: Duration??
+    /// The inner nil: as its origin says.
+    package var verify: Verification??
 
-    package init(isPinned: Bool? = nil, tags: [String]? = nil, ttl: Duration?? = nil) {
+    package init(
+        isPinned: Bool? = nil, pinnedUntil: Timestamp? = nil, tags: [String]? = nil, ttl: Duration?? = nil,
+        verify: Verification?? = nil
+    ) {
         self.isPinned = isPinned
+        self.pinnedUntil = pinnedUntil
         self.tags = tags
         self.ttl = ttl
+        self.verify = verify
     }
 }

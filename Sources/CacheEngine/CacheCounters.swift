@@ -2,19 +2,56 @@ import CacheCore
 import Synchronization
 
 /// Everything that is counted, per origin and per asset, since the service started.
+///
+/// It is kept in shards, by asset, which are added up when somebody asks: there is no lock that every read takes.
 final class CacheCounters: Sendable {
-    private struct State {
+    private struct Figures {
         var origins: [String: TrafficFigures] = [:]
         var assets: [AssetID: TopAsset] = [:]
-        var evictions: Int64 = 0
-        var evictedBytes: Int64 = 0
+
+        mutating func count(_ origin: String, _ body: (inout TrafficFigures) -> Void) {
+            body(&origins[origin, default: TrafficFigures()])
+        }
+
+        mutating func read(_ id: AssetID, key: String, fromCache: Int64, afterFill: Int64, limit: Int) {
+            var top =
+                assets[id] ?? TopAsset(assetID: id, key: key, servedBytes: 0, servedFromCacheBytes: 0, requests: 0)
+            top.servedBytes += fromCache + afterFill
+            top.servedFromCacheBytes += fromCache
+            top.requests += 1
+            assets[id] = top
+            guard assets.count > limit else { return }
+            let kept = assets.values.sorted { $0.servedBytes > $1.servedBytes }.prefix(limit / 2)
+            assets = Dictionary(uniqueKeysWithValues: kept.map { ($0.assetID, $0) })
+        }
     }
 
-    private let state = Mutex(State())
-    /// Assets whose reads are told apart; beyond it the less read half is forgotten.
+    private final class Shard: Sendable {
+        let figures = Mutex(Figures())
+    }
+
+    private let shards = (0..<16).map { _ in Shard() }
+    private let found = Mutex(IntegrityFigures())
+    private let evicted = Mutex((count: Int64(0), bytes: Int64(0)))
+    /// Assets of one shard whose reads are told apart; beyond it the less read half is forgotten.
     private let assetLimit: Int
 
-    init(assetLimit: Int = 20_000) { self.assetLimit = assetLimit }
+    init(assetLimit: Int = 20_000) { self.assetLimit = assetLimit / shards.count }
+
+    /// One request was answered with bytes that were at hand.
+    func gave(
+        _ bytes: Int64, of asset: AssetID, key: String, origin: String, as requestClass: ReadOutcome.Class,
+        isAborted: Bool
+    ) {
+        shard(of: asset).figures.withLock { figures in
+            figures.count(origin) { traffic in
+                traffic.requests[requestClass.rawValue, default: 0] += 1
+                traffic.servedFromCacheBytes += bytes
+                if isAborted { traffic.clientAborted += 1 }
+            }
+            figures.read(asset, key: key, fromCache: bytes, afterFill: 0, limit: assetLimit)
+        }
+    }
 
     /// One request came to its end.
     func answered(_ requestClass: ReadOutcome.Class, origin: String) {
@@ -25,20 +62,13 @@ final class CacheCounters: Sendable {
 
     /// Bytes were sent; nil as the asset: they are of none.
     func served(fromCache: Int64, afterFill: Int64, of asset: AssetID?, key: String, origin: String) {
-        state.withLock { state in
-            state.origins[origin, default: TrafficFigures()].servedFromCacheBytes += fromCache
-            state.origins[origin, default: TrafficFigures()].servedAfterFillBytes += afterFill
+        (asset.map(shard) ?? shards[0]).figures.withLock { figures in
+            figures.count(origin) { traffic in
+                traffic.servedFromCacheBytes += fromCache
+                traffic.servedAfterFillBytes += afterFill
+            }
             guard let asset else { return }
-            var top =
-                state.assets[asset]
-                ?? TopAsset(assetID: asset, key: key, servedBytes: 0, servedFromCacheBytes: 0, requests: 0)
-            top.servedBytes += fromCache + afterFill
-            top.servedFromCacheBytes += fromCache
-            top.requests += 1
-            state.assets[asset] = top
-            guard state.assets.count > assetLimit else { return }
-            let kept = state.assets.values.sorted { $0.servedBytes > $1.servedBytes }.prefix(assetLimit / 2)
-            state.assets = Dictionary(uniqueKeysWithValues: kept.map { ($0.assetID, $0) })
+            figures.read(asset, key: key, fromCache: fromCache, afterFill: afterFill, limit: assetLimit)
         }
     }
 
@@ -81,25 +111,47 @@ final class CacheCounters: Sendable {
     }
 
     func evicted(segments: Int, bytes: Int64) {
-        state.withLock { state in
-            state.evictions += Int64(segments)
-            state.evictedBytes += bytes
+        evicted.withLock { evicted in
+            evicted.count += Int64(segments)
+            evicted.bytes += bytes
         }
     }
 
-    var evictions: (count: Int64, bytes: Int64) { state.withLock { ($0.evictions, $0.evictedBytes) } }
+    var evictions: (count: Int64, bytes: Int64) { evicted.withLock { $0 } }
+
+    /// Bytes on disk proved not to be what was written.
+    func spoiled(blocks: Int, bytes: Int64) {
+        found.withLock { integrity in
+            integrity.badBlocks += Int64(blocks)
+            integrity.badBytes += bytes
+        }
+    }
+
+    func scrubbed(bytes: Int64) { found.withLock { $0.scrubbedBytes += bytes } }
+
+    func scrubEnded() { found.withLock { $0.scrubs += 1 } }
+
+    var integrity: IntegrityFigures { found.withLock { $0 } }
 
     /// The figures of every origin that was asked for anything, by name.
-    func origins() -> [String: TrafficFigures] { state.withLock { $0.origins } }
+    func origins() -> [String: TrafficFigures] {
+        shards.reduce(into: [:]) { sum, shard in
+            for (origin, figures) in shard.figures.withLock({ $0.origins }) {
+                sum[origin, default: TrafficFigures()].add(figures)
+            }
+        }
+    }
 
     func top(by order: TopOrder, limit: Int) -> [TopAsset] {
-        let assets = state.withLock { Array($0.assets.values) }
+        let assets = shards.flatMap { shard in shard.figures.withLock { Array($0.assets.values) } }
         return Array(assets.sorted { (order.rank($0), $1.assetID) > (order.rank($1), $0.assetID) }.prefix(limit))
     }
 
     private func count(_ origin: String, _ body: (inout TrafficFigures) -> Void) {
-        state.withLock { body(&$0.origins[origin, default: TrafficFigures()]) }
+        shards[0].figures.withLock { $0.count(origin, body) }
     }
+
+    private func shard(of asset: AssetID) -> Shard { shards[Int(asset.low % UInt64(shards.count))] }
 }
 
 /// What the list of most read assets is sorted by.

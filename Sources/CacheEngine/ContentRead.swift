@@ -19,21 +19,41 @@ package struct ReadTally: Sendable {
 
 /// One reader: the plan of its answer, and the bytes, which are sent from the file as they become present.
 package final class ContentRead: Sendable {
-    private struct State {
+    struct State {
         var segments: ArraySlice<ContentPlan.Segment>
         /// What is left of the segment under way.
         var run: ByteRange?
         var tally = ReadTally()
         var isFinished = false
+        /// Bytes in one piece that were read, and are not in the log yet.
+        var unlogged: ByteRange?
         /// What somebody who was not waited for has brought.
         var late: Result<(chunk: ByteRange, bytes: ByteBuffer), CacheError>?
+        /// How often bytes were found that could not be used.
+        var badCount = 0
+
+        /// Adds what was read to what goes into the log as one; answers what is to go there now.
+        mutating func log(_ chunk: ByteRange) -> ByteRange? {
+            guard let run = unlogged, run.upperBound == chunk.lowerBound,
+                run.lowerBound / ReadTrace.chunkBytes == chunk.lowerBound / ReadTrace.chunkBytes
+            else {
+                defer { unlogged = chunk }
+                return unlogged
+            }
+            unlogged = run.lowerBound..<chunk.upperBound
+            return nil
+        }
     }
 
     /// What can be had without waiting.
     package enum Turn: Sendable {
         case bytes(ByteBuffer)
+        /// Bytes that the kernel can send from the file.
+        case file(FilePiece)
         case end
         case later
+
+        package var isAtHand: Bool { if case .later = self { false } else { true } }
     }
 
     package let assetID: AssetID
@@ -42,20 +62,19 @@ package final class ContentRead: Sendable {
     package let plan: ContentPlan
     package let outcome: ReadOutcome
     package let age: Duration?
-    private let asset: OpenAsset
+    /// For answers that differ in their range alone.
+    package let view: FreshView?
+    let asset: OpenAsset
     private let reader: FillLedger.ReaderID
     /// What was on disk when the read began.
     private let cachedBefore: ByteRangeSet
-    private let state: Mutex<State>
-
-    /// As many bytes as are handed out at once.
-    private static let chunkBytes: Int64 = 64 << 10
+    let state: Mutex<State>
 
     /// The read takes over the hold on `asset` and the `reader`; `finish` lets both go. `asked`: what the answer is for,
     /// where that is another asset.
     init(
         asset: OpenAsset, reader: FillLedger.ReaderID, plan: ContentPlan, outcome: ReadOutcome, age: Duration?,
-        cachedBefore: ByteRangeSet, asked: AssetTarget? = nil
+        cachedBefore: ByteRangeSet, asked: AssetTarget? = nil, view: FreshView? = nil
     ) {
         let target = asked ?? asset.target
         assetID = target.id
@@ -64,6 +83,7 @@ package final class ContentRead: Sendable {
         self.plan = plan
         self.outcome = outcome
         self.age = age
+        self.view = view
         self.asset = asset
         self.reader = reader
         self.cachedBefore = cachedBefore
@@ -71,6 +91,9 @@ package final class ContentRead: Sendable {
     }
 
     deinit { letGo() }
+
+    /// Whether all of it was on disk when the read began: nothing is fetched because a client takes it.
+    package var isWhollyCached: Bool { cachedBefore.byteCount == plan.neededBytes }
 
     /// This read as the answer to a request for `target`; it passes its hold and its reader on, and is over. Throws
     /// `.conflict` where it has not the whole to give.
@@ -85,15 +108,15 @@ package final class ContentRead: Sendable {
             asked: target)
     }
 
-    /// The next bytes of the body, at most 64 KiB, glue included; nil at its end.
+    /// The next bytes of the body, at most `most`, glue included; nil at its end.
     ///
     /// Throws where they cannot be had any more; the answer must then be cut off. What was returned before counts as
     /// sent when this is called.
-    package func next() async throws(CacheError) -> ByteBuffer? {
+    package func next(atMost most: Int64 = Int64(ChunkShelf.chunkBytes)) async throws(CacheError) -> ByteBuffer? {
         while true {
             if let run = state.withLock({ $0.run }) {
                 asset.advance(reader, to: run.lowerBound)
-                if let buffer = try await read(run) { return buffer }
+                if let buffer = try await read(run, most) { return buffer }
                 state.withLock { $0.run = nil }
             }
             switch nextSegment() {
@@ -105,8 +128,10 @@ package final class ContentRead: Sendable {
     }
 
     /// As `next`, for those who cannot wait: `.later` where the bytes are not at hand, and `wake` is called once, on any
-    /// thread, when it is time to ask again.
-    package func nextAtOnce(wake: @escaping @Sendable () -> Void) throws(CacheError) -> Turn {
+    /// thread, when it is time to ask again. `fromFile`: whether many bytes may be left in the file.
+    package func nextAtOnce(
+        fromFile: Bool, wake: @escaping @Sendable () -> Void
+    ) throws(CacheError) -> Turn {
         let late = state.withLock { $0.late.take() }
         if let (chunk, bytes) = try late?.get() {
             took(chunk)
@@ -115,7 +140,7 @@ package final class ContentRead: Sendable {
         while true {
             if let run = state.withLock({ $0.run }) {
                 asset.advance(reader, to: run.lowerBound)
-                let turn = try readAtOnce(run, wake: wake)
+                let turn = try readAtOnce(run, fromFile: fromFile, wake: wake)
                 guard case .end = turn else { return turn }
                 state.withLock { $0.run = nil }
             }
@@ -126,6 +151,9 @@ package final class ContentRead: Sendable {
             }
         }
     }
+
+    /// What was handed out has left: its memory is used again.
+    package func takeBack(_ buffer: ByteBuffer) { asset.context.diskThreads.takeBack(buffer) }
 
     /// What comes next; bytes of the asset are said to be wanted.
     private func nextSegment() -> ContentPlan.Segment? {
@@ -155,6 +183,7 @@ package final class ContentRead: Sendable {
         case .failed, .sent: break
         }
         guard !asset.isForeign else { return tally }
+        if let run = state.withLock({ $0.unlogged }) { asset.context.readLog.note(run, of: asset.id) }
         asset.context.commits.touched(
             asset.id, at: asset.context.wallClock.now(), hits: outcome.requestClass == .hit ? 1 : 0)
         return tally
@@ -177,19 +206,22 @@ package final class ContentRead: Sendable {
         return true
     }
 
-    private func read(_ run: ByteRange) async throws(CacheError) -> ByteBuffer? {
-        guard case .bytes(let present) = try await asset.settle(reader), let file = asset.look({ $0.file }) else {
-            try checkEnd(run)
-            return nil
+    private func read(_ run: ByteRange, _ most: Int64) async throws(CacheError) -> ByteBuffer? {
+        while true {
+            guard case .bytes(let present) = try await asset.settle(reader), let file = asset.look({ $0.file }) else {
+                try checkEnd(run)
+                return nil
+            }
+            var chunk = present.prefix(most)
+            if let part = asset.toCheck(chunk) { chunk = part }
+            guard let buffer = try await bytes(chunk, of: file) else { continue }
+            took(chunk)
+            return buffer
         }
-        let chunk = Self.chunk(of: present)
-        let buffer = try await asset.context.diskThreads.read(chunk, of: file)
-        took(chunk)
-        return buffer
     }
 
     private func readAtOnce(
-        _ run: ByteRange, wake: @escaping @Sendable () -> Void
+        _ run: ByteRange, fromFile: Bool, wake: @escaping @Sendable () -> Void
     ) throws(CacheError) -> Turn {
         let presence = try asset.presence(of: reader) { [self] error in
             state.withLock { $0.late = error.map { .failure($0) } }
@@ -200,31 +232,46 @@ package final class ContentRead: Sendable {
             try checkEnd(run)
             return .end
         }
-        let chunk = Self.chunk(of: present)
+        if let part = asset.toCheck(present.prefix(FilePiece.mostBytes)) {
+            readLate(part, of: file, wake: wake)
+            return .later
+        }
+        if fromFile, let piece = piece(of: present, in: run, file) { return .file(piece) }
+        let chunk = present.prefix(Int64(ChunkShelf.chunkBytes))
         if let bytes = asset.context.diskThreads.readNow(chunk, of: file) {
             took(chunk)
             return .bytes(bytes)
         }
         asset.context.diskThreads.read(chunk, of: file) { [self] result in
-            state.withLock { $0.late = result.map { (chunk, $0) } }
-            wake()
+            finishLate(chunk, of: file, result.map { $0 }, wake: wake)
         }
         return .later
     }
 
-    private static func chunk(of present: ByteRange) -> ByteRange {
-        ByteRange(offset: present.lowerBound, length: min(present.length, chunkBytes))
+    /// Bytes that need not be copied; nil where they must be.
+    private func piece(of present: ByteRange, in run: ByteRange, _ file: SparseFile) -> FilePiece? {
+        // A file that is not the store's may become shorter, and the kernel would be asked for its bytes for ever.
+        guard !asset.isForeign, present.length >= FilePiece.leastBytes else { return nil }
+        let isLast = present.upperBound >= run.upperBound
+        let range = present.prefix(isLast ? FilePiece.mostBytes : FilePiece.mostFilledBytes)
+        guard let loan = file.lendNow(range) else { return nil }
+        took(range)
+        return FilePiece(range: range, loan: loan)
     }
 
     /// Bytes of the run have been read.
     private func took(_ chunk: ByteRange) {
-        let fromCache = cachedBefore.byteCount(in: chunk)
-        state.withLock { state in
+        let cached = cachedBefore.runs(in: chunk)
+        let fromCache = cached.reduce(0) { $0 + $1.length }
+        let past = state.withLock { state in
             state.run = state.run.map { chunk.upperBound..<$0.upperBound }
             state.tally.bytesFromCache += fromCache
             state.tally.bytesAfterFill += chunk.length - fromCache
+            return state.log(chunk)
         }
-        if fromCache > 0, !asset.isForeign { asset.context.space.read(chunk, of: asset.id) }
+        if let past, !asset.isForeign { asset.context.readLog.note(past, of: asset.id) }
+        // What came for this reader, or while it read, is no use of what was there.
+        for run in cached { asset.wasRead(run, at: asset.context.wallClock.now()) }
     }
 
     private func checkEnd(_ run: ByteRange) throws(CacheError) {

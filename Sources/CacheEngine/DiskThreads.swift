@@ -6,6 +6,7 @@ import NIOPosix
 /// Threads for reads that must wait for the disk, so that nothing else has to.
 struct DiskThreads: Sendable {
     private let pool: NIOThreadPool
+    private let chunks = ChunkShelf()
 
     init(threads: Int) {
         pool = NIOThreadPool(numberOfThreads: threads)
@@ -20,7 +21,7 @@ struct DiskThreads: Sendable {
     /// The bytes of `range`, all of which are in the file: from the page cache at once, else from these threads.
     func read(_ range: ByteRange, of file: SparseFile) async throws(CacheError) -> ByteBuffer {
         if let buffer = readNow(range, of: file) { return buffer }
-        return try await run { try Self.readWaiting(range, of: file) }
+        return try await run { try readWaiting(range, of: file) }
     }
 
     /// As `read`, from these threads in any case, for those who cannot wait.
@@ -32,12 +33,18 @@ struct DiskThreads: Sendable {
                 return then(.failure(CacheError(.shuttingDown, "The service is shutting down.")))
             }
             do throws(CacheError) {
-                then(.success(try Self.readWaiting(range, of: file)))
+                then(.success(try readWaiting(range, of: file)))
             } catch {
                 then(.failure(error))
             }
         }
     }
+
+    /// A buffer without bytes, with room for `count`.
+    func memory(_ count: Int) -> ByteBuffer { chunks.take(count) }
+
+    /// What was read has left.
+    func takeBack(_ buffer: ByteBuffer) { chunks.giveBack(buffer) }
 
     /// Does work that waits for the disk, and passes its `CacheError` on. Throws `.shuttingDown` where the threads have
     /// gone.
@@ -65,7 +72,7 @@ struct DiskThreads: Sendable {
 
     /// The bytes of `range`, if all of them are in the page cache.
     func readNow(_ range: ByteRange, of file: SparseFile) -> ByteBuffer? {
-        var buffer = ByteBufferAllocator().buffer(capacity: Int(range.length))
+        var buffer = chunks.take(Int(range.length))
         var isWhole = false
         buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: Int(range.length)) { space in
             let wanted = UnsafeMutableRawBufferPointer(rebasing: space[..<Int(range.length)])
@@ -76,8 +83,8 @@ struct DiskThreads: Sendable {
         return isWhole ? buffer : nil
     }
 
-    private static func readWaiting(_ range: ByteRange, of file: SparseFile) throws(CacheError) -> ByteBuffer {
-        var buffer = ByteBufferAllocator().buffer(capacity: Int(range.length))
+    private func readWaiting(_ range: ByteRange, of file: SparseFile) throws(CacheError) -> ByteBuffer {
+        var buffer = chunks.take(Int(range.length))
         var failure: CacheError?
         buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: Int(range.length)) { space in
             let wanted = UnsafeMutableRawBufferPointer(rebasing: space[..<Int(range.length)])

@@ -8,13 +8,16 @@ struct EngineContext: Sendable {
     let commits: CommitQueue
     let upstream: any Upstream
     let space: Space
+    let evictionLog: EvictionLog
     let counters: CacheCounters
+    let readLog: ReadLog
     let diskThreads: DiskThreads
     let credentials: CredentialShelf
     let openAssets: OpenAssets
     let refusals: RefusalShelf
     let fillBook: FillBook
     let health: OriginHealth
+    let upkeep = Upkeep()
     let wallClock: any WallClock
     /// How long the service has run; never goes back.
     let uptime: @Sendable () -> Duration

@@ -9,17 +9,37 @@ package struct EvictionReport: Sendable {
         package var bytes: Int64
     }
 
-    package var isDryRun: Bool
-    package var freedBytes: Int64
-    /// The first thousand, in the order they go.
-    package var entries: [Entry]
-    package var assets: Int
+    package let isDryRun: Bool
+    package var freedBytes: Int64 = 0
+    /// Those that are pinned, or were; evictions take none.
+    package var pinnedAssets = 0
+    /// By which exactly this purge can be carried out.
+    package var planID: String?
+    /// One for each asset, the first thousand of them, in the order they go.
+    package private(set) var entries: [Entry] = []
+    /// Of every asset, the place of its entry.
+    private var places: [AssetID: Int] = [:]
 
-    /// Adds an entry; beyond a thousand only its figures.
+    package var assets: Int { places.count }
+
+    init(isDryRun: Bool) { self.isDryRun = isDryRun }
+
+    /// Adds to the asset's entry; beyond a thousand only the figures.
     mutating func add(_ entry: Entry) {
         freedBytes += entry.bytes
-        assets += 1
-        if entries.count < 1000 { entries.append(entry) }
+        let place = places[entry.assetID] ?? assets
+        places[entry.assetID] = place
+        if place == entries.count, place < 1000 {
+            entries.append(entry)
+        } else if place < entries.count {
+            entries[place].ranges += entry.ranges
+            entries[place].bytes += entry.bytes
+        }
+    }
+
+    /// Finds the keys of the entries.
+    mutating func name(by key: (AssetID) async throws(CacheError) -> String) async throws(CacheError) {
+        for place in entries.indices { entries[place].key = try await key(entries[place].assetID) }
     }
 }
 
@@ -36,11 +56,22 @@ package struct PurgeSelection: Sendable {
     package var prefix: String?
     package var tag: String?
     package var urls: [String]?
+    package var assetIDs: [AssetID]?
+    /// `video/mp4` or `video/*`.
+    package var contentType: String?
+    /// How long they have been there at least.
+    package var minAge: Duration?
 
-    package init(origin: String? = nil, prefix: String? = nil, tag: String? = nil, urls: [String]? = nil) {
+    package init(
+        origin: String? = nil, prefix: String? = nil, tag: String? = nil, urls: [String]? = nil,
+        assetIDs: [AssetID]? = nil, contentType: String? = nil, minAge: Duration? = nil
+    ) {
         self.origin = origin
         self.prefix = prefix
         self.tag = tag
         self.urls = urls
+        self.assetIDs = assetIDs
+        self.contentType = contentType
+        self.minAge = minAge
     }
 }

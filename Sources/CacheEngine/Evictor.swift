@@ -1,6 +1,7 @@
 import CacheCore
 import CacheStore
 import Logging
+import Synchronization
 
 /// Makes room: chooses victims through the space ledger, has open assets give them up, and takes them off the disk.
 struct Evictor: Sendable {
@@ -8,7 +9,7 @@ struct Evictor: Sendable {
     let resolver: AssetResolver
 
     /// At most this many segments at a time, so that room comes soon and nothing waits for a long commit.
-    private static let batch = 64
+    private static let batch = 128
 
     private var space: Space { context.space }
 
@@ -25,18 +26,19 @@ struct Evictor: Sendable {
     private func evict() async throws(CacheError) {
         try measureDisk()
         var tried: Set<SegmentID> = []
+        try await keepQuotas(besides: &tried)
         while true {
-            let (excess, isAwaited) = space.excess()
+            let (excess, reason, isAwaited) = space.excess()
             guard excess > 0 else { break }
-            let now = context.wallClock.now()
-            let victims = space.with {
-                $0.victims(toFree: excess, at: now, isDesperate: isAwaited, besides: tried).prefix(Self.batch)
-            }
             // Nothing more can go: readers come before the limit.
-            guard !victims.isEmpty else { return space.overdraw() }
-            tried.formUnion(victims.map(\.segment))  // what is leased, and stays, is not tried twice
-            let freed = try await give(up: Array(victims))
+            guard
+                let gone = try await evictBatch(
+                    toFree: excess, because: reason, isDesperate: isAwaited, besides: &tried)
+            else {
+                return space.overdraw()
+            }
             // Measured again only when the next round of evictions begins: a file system may take its time.
+            let freed = gone.reduce(0) { $0 + $1.bytes }
             space.with { $0.freeDiskBytes = $0.freeDiskBytes.map { $0 + freed } }
             space.grantWaiting()
         }
@@ -44,73 +46,158 @@ struct Evictor: Sendable {
         if space.isDeadlocked { space.overdraw() }
     }
 
-    /// The segments that would go to free `bytes`, grouped by asset, first to go first.
-    func victims(toFree bytes: Int64) -> [(asset: AssetID, ranges: [ByteRange], bytes: Int64)] {
-        let now = context.wallClock.now()
-        let (victims, ranges) = space.with { ledger in
-            let victims = ledger.victims(toFree: bytes, at: now, isDesperate: true)
-            return (victims, victims.map { ledger.range(of: $0.segment) })
-        }
-        var places: [AssetID: Int] = [:]
-        var groups: [(asset: AssetID, ranges: [ByteRange], bytes: Int64)] = []
-        for (victim, range) in zip(victims, ranges) {
-            if let place = places[victim.segment.asset] {
-                groups[place].ranges.append(range)
-                groups[place].bytes += victim.bytes
-            } else {
-                places[victim.segment.asset] = groups.count
-                groups.append((victim.segment.asset, [range], victim.bytes))
+    /// Of origins that have more than their quota, takes it back.
+    private func keepQuotas(besides tried: inout Set<SegmentID>) async throws(CacheError) {
+        for (share, _) in space.with({ $0.overdrafts }) {
+            while let overdraft = space.with({ $0.overdrafts.first { $0.share == share } }),
+                let gone = try await evictBatch(
+                    toFree: overdraft.bytes, because: .quota, isDesperate: true, besides: &tried, of: share)
+            {
+                let freed = gone.reduce(0) { $0 + $1.bytes }
+                space.with { $0.freeDiskBytes = $0.freeDiskBytes.map { $0 + freed } }
             }
         }
-        return groups
     }
 
-    /// Takes the victims off the disk; answers how many bytes went.
-    private func give(up victims: [Victim]) async throws(CacheError) -> Int64 {
-        var byAsset: [AssetID: [ByteRange]] = [:]
-        for victim in victims {
-            byAsset[victim.segment.asset, default: []].append(space.with { $0.range(of: victim.segment) })
+    /// Frees `bytes`, or as much as can go, in batches; answers what went.
+    func free(_ bytes: Int64) async throws(CacheError) -> EvictionReport {
+        var report = EvictionReport(isDryRun: false)
+        var tried: Set<SegmentID> = []
+        while report.freedBytes < bytes,
+            let gone = try await evictBatch(
+                toFree: bytes - report.freedBytes, because: .request, isDesperate: true, besides: &tried)
+        {
+            for entry in gone { report.add(entry) }
         }
-        var freed: Int64 = 0
-        for (asset, ranges) in byAsset {
-            let bytes = try await drop(ranges, of: asset)
-            freed += bytes
-            if bytes > 0 { context.counters.evicted(segments: ranges.count, bytes: bytes) }
-        }
-        return freed
+        return report
     }
 
-    /// Takes what is on disk of `ranges`, and not leased, off the disk; answers how many bytes that were. An asset with
-    /// nothing left, and nobody using it, goes with its record.
-    func drop(_ ranges: [ByteRange], of id: AssetID) async throws(CacheError) -> Int64 {
-        guard let asset = try await openKnown(id) else {
-            space.with { ledger in for range in ranges { ledger.gone(range, of: id) } }
-            return 0
+    /// What would go to free `bytes`; nothing is named. A copy is asked: the policy in force learns nothing from it.
+    func plan(toFree bytes: Int64) -> EvictionReport {
+        var copy = space.with { $0 }
+        let victims = copy.victims(toFree: bytes, at: context.wallClock.now(), isDesperate: true)
+        return plan(victims.map { ($0, copy.range(of: $0.segment)) })
+    }
+
+    /// The segments that would go next to free `bytes`, at most `limit`, and how they stand.
+    func next(toFree bytes: Int64, limit: Int) -> [(account: SegmentAccount, range: ByteRange)] {
+        let before = space.with { $0 }
+        let (reason, now) = (space.excess().reason, context.wallClock.now())
+        var (copy, besides, missing) = (before, busy(on: before.grid), bytes)
+        var next: [(account: SegmentAccount, range: ByteRange)] = []
+        for (share, excess) in before.overdrafts.map({ (Optional($0.share), $0.bytes) }) + [(nil, Int64.max)] {
+            let victims = copy.victims(
+                toFree: min(excess, missing), at: now, isDesperate: share != nil, besides: besides,
+                limit: limit - next.count, of: share)
+            for victim in victims {
+                missing -= victim.bytes
+                besides.insert(victim.segment)
+                let account = before.account(of: victim.segment, going: share == nil ? reason : .quota)
+                if let account { next.append((account, before.range(of: victim.segment))) }
+            }
         }
-        defer { context.openAssets.release(asset) }
-        let (runs, bare, file) = asset.change { state in
-            let runs = ranges.flatMap { state.ledger.surrender($0) }
-            let known = 0..<(state.ledger.length ?? 0)
-            let bare = ranges.map { $0.clamped(to: known) }.filter { state.ledger.extents.runs(in: $0).isEmpty }
-            return ((runs, bare, state.file), [])
+        return next
+    }
+
+    private func plan(_ victims: [(victim: Victim, range: ByteRange)]) -> EvictionReport {
+        victims.reduce(into: EvictionReport(isDryRun: true)) { report, next in
+            report.add(
+                EvictionReport.Entry(
+                    assetID: next.victim.segment.asset, key: "", ranges: [next.range], bytes: next.victim.bytes))
         }
-        // What has nothing on disk is no victim any more, whatever was counted of it.
-        space.with { ledger in for range in bare { ledger.gone(range, of: id) } }
-        guard let file, !runs.isEmpty else { return 0 }
-        do {
-            try await context.commits.punch(file, runs)
-        } catch {
-            asset.gaveUp(runs, of: file)
-            throw error
+    }
+
+    /// The next batch of victims; those in use only where there are no others, for of these not all would go, and only then
+    /// what origins are guaranteed.
+    private func batch(
+        toFree bytes: Int64, isDesperate: Bool, besides tried: Set<SegmentID>, of share: Int?
+    ) -> [(victim: Victim, range: ByteRange)] {
+        let busy = busy(on: space.grid).union(tried)
+        let now = context.wallClock.now()
+        return space.with { ledger in
+            var tries = [(busy, true)]
+            if busy.count > tried.count { tries.append((tried, true)) }
+            if ledger.guarantees { tries.append((tried, false)) }
+            for (besides, keepsQuotas) in tries {
+                let victims = ledger.victims(
+                    toFree: bytes, at: now, isDesperate: isDesperate, besides: besides, limit: Self.batch, of: share,
+                    keepsQuotas: keepsQuotas)
+                if !victims.isEmpty { return victims.map { ($0, ledger.range(of: $0.segment)) } }
+            }
+            return []
         }
-        asset.gaveUp(runs, of: file)
-        try await removeIfUseless(asset)
-        return runs.reduce(0) { $0 + $1.length }
+    }
+
+    /// The segments with bytes that readers are sent next, or fills bring.
+    private func busy(on grid: SegmentGrid) -> Set<SegmentID> {
+        context.openAssets.all.reduce(into: []) { busy, asset in
+            let runs = asset.look { state in
+                state.ledger.busy.runs.flatMap { state.ledger.extents.runs(in: $0) }
+            }
+            for index in runs.flatMap({ grid.indices(of: $0) }) {
+                busy.insert(SegmentID(asset: asset.id, index: index))
+            }
+        }
+    }
+
+    /// Takes the next victims off the disk; answers what went, nil where nothing more can go. Those of an earlier batch that
+    /// stayed, being leased, are not tried twice.
+    private func evictBatch(
+        toFree bytes: Int64, because reason: EvictionReason, isDesperate: Bool, besides tried: inout Set<SegmentID>,
+        of share: Int? = nil
+    ) async throws(CacheError) -> [EvictionReport.Entry]? {
+        let victims = batch(toFree: bytes, isDesperate: isDesperate, besides: tried, of: share)
+        guard !victims.isEmpty else { return nil }
+        tried.formUnion(victims.map(\.victim.segment))
+        let gone = try await drop(plan(victims).entries, because: reason).filter { $0.bytes > 0 }
+        for entry in gone { context.counters.evicted(segments: entry.ranges.count, bytes: entry.bytes) }
+        return gone
+    }
+
+    /// Takes what is on disk of `ranges`, and not leased, off the disk; answers how many bytes that were.
+    func drop(
+        _ ranges: [ByteRange], of id: AssetID, because reason: EvictionReason
+    ) async throws(CacheError) -> Int64 {
+        let plan = EvictionReport.Entry(assetID: id, key: "", ranges: ranges, bytes: 0)
+        return try await drop([plan], because: reason).reduce(0) { $0 + $1.bytes }
+    }
+
+    /// Takes what is on disk of the ranges, and not leased, off the disk, all in one commit; answers what went. An asset with
+    /// nothing left, and nobody using it, goes with its record and its file.
+    private func drop(
+        _ plan: [EvictionReport.Entry], because reason: EvictionReason
+    ) async throws(CacheError) -> [EvictionReport.Entry] {
+        var opened: [(asset: OpenAsset, ranges: [ByteRange])] = []
+        defer { for (asset, _) in opened { context.openAssets.release(asset) } }
+        for entry in plan {
+            if let asset = try await openKnown(entry.assetID) {
+                opened.append((asset, entry.ranges))
+            } else {
+                space.with { ledger in for range in entry.ranges { ledger.gone(range, of: entry.assetID) } }
+            }
+        }
+        let leaving = opened.compactMap { $0.asset.surrender($0.ranges) }
+        let useless = leaving.filter(\.isAll).map(\.asset.id)
+        context.openAssets.beginRemoval(of: useless)
+        defer { context.openAssets.endRemoval(of: useless) }
+        for part in leaving where !part.isAll || !context.openAssets.detach(ifOnlyHeld: part.asset) {
+            context.commits.cut(part.file, part.runs)
+        }
+        defer { for part in leaving { part.asset.gaveUp(part.runs, of: part.file) } }
+        try await context.commits.flush()
+        for part in leaving { context.evictionLog.note(reason, part.runs, of: part.asset.target) }
+        return leaving.map { part in
+            EvictionReport.Entry(
+                assetID: part.asset.id, key: part.asset.target.key, ranges: part.ranges,
+                bytes: part.runs.reduce(0) { $0 + $1.length })
+        }
     }
 
     /// Takes whole assets away: their readers finish on what is on disk, late bytes are dropped, and whoever asks from
     /// now on begins with nothing.
-    func remove(_ ids: [AssetID], because error: CacheError) async throws(CacheError) {
+    func remove(
+        _ ids: [AssetID], because reason: EvictionReason, telling error: CacheError
+    ) async throws(CacheError) {
         var rest = ids[...]
         while !rest.isEmpty {
             let batch = Array(rest.prefix(Self.batch))
@@ -122,28 +209,18 @@ struct Evictor: Sendable {
             }
             context.openAssets.beginRemoval(of: batch)
             defer { context.openAssets.endRemoval(of: batch) }
-            // Once it is detached somebody may begin the asset anew, whose row and file are not those that are taken away.
-            var lastFiles: [AssetID: FileName] = [:]
             for asset in assets {
                 context.openAssets.detach(asset)
                 asset.retire(error)
-                lastFiles[asset.id] = asset.look { $0.file?.name }
                 let runs = asset.look { $0.ledger.extents.runs }
+                context.evictionLog.note(reason, runs, of: asset.target)
                 space.with { ledger in
                     ledger.pinned.remove(asset.id)
                     for run in runs { ledger.gone(run, of: asset.id) }
                 }
             }
-            try await context.commits.remove(batch, lastFiles: lastFiles)
+            try await context.commits.flush()
         }
-    }
-
-    /// Removes the record of an asset of which nothing is left, unless somebody else uses it.
-    private func removeIfUseless(_ asset: OpenAsset) async throws(CacheError) {
-        guard asset.look({ $0.ledger.extents.isEmpty && $0.record?.isPinned == false }) else { return }
-        context.openAssets.beginRemoval(of: [asset.id])
-        defer { context.openAssets.endRemoval(of: [asset.id]) }
-        if context.openAssets.detach(ifOnlyHeld: asset) { try await context.commits.remove([asset.id]) }
     }
 
     /// What others have left free of the disk.
@@ -164,7 +241,46 @@ struct Evictor: Sendable {
     }
 }
 
+/// What an asset has given up, and waits to be taken off the disk.
+private struct Surrender {
+    let asset: OpenAsset
+    let file: SparseFile
+    /// What was asked for, and the bytes of it that go.
+    let ranges: [ByteRange]
+    let runs: [ByteRange]
+    /// Whether nothing is left that would be worth the asset's record.
+    let isAll: Bool
+}
+
 extension OpenAsset {
+    /// Gives up what is on disk of the ranges and not leased; nil where that is nothing.
+    fileprivate func surrender(_ ranges: [ByteRange]) -> Surrender? {
+        reads.withLock { $0.forget() }
+        // Where no holes can be made, only a whole file gives its space back.
+        let ranges = context.store.holes.canBePunched ? ranges : [0..<Int64.max]
+        let (surrender, bare) = change { state in
+            let file = state.file.flatMap { $0.name == nil ? nil : $0 }  // a transient file's bytes go with its reader
+            let runs = file == nil ? [] : ranges.flatMap { state.ledger.surrender($0) }
+            let known = 0..<(state.ledger.length ?? 0)
+            let bare = ranges.map { $0.clamped(to: known) }.filter { state.ledger.extents.runs(in: $0).isEmpty }
+            let isAll = state.ledger.extents.isEmpty && state.record?.isPinned == false
+            let surrender = file.map { Surrender(asset: self, file: $0, ranges: ranges, runs: runs, isAll: isAll) }
+            return ((runs.isEmpty ? nil : surrender, bare), [])
+        }
+        // What has nothing on disk is no victim any more, whatever was counted of it.
+        context.space.with { ledger in for range in bare { ledger.gone(range, of: id) } }
+        return surrender
+    }
+
+    /// The file gave bytes back to the disk that were surrendered before. Lets the asset go.
+    func freed(_ bytes: Int64, of file: FileName) {
+        defer { context.openAssets.release(self) }
+        change { state in
+            if state.file?.name == file { state.diskBytes -= bytes }
+            return ((), [])
+        }
+    }
+
     /// The runs are off the disk.
     func gaveUp(_ runs: [ByteRange], of file: SparseFile) {
         let shrunk = change { state in

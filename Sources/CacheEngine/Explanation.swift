@@ -43,13 +43,29 @@ package struct Explanation: Sendable {
         }
     }
 
+    /// Where bytes are fetched from.
+    package struct Source: Sendable {
+        /// What would be asked first, without its query: the origin's own URL, or that of a mirror; nil: nobody may be.
+        package var url: String?
+        /// The origin's mirrors.
+        package var mirrors: [String]
+        /// Why the origin's own URL would not be asked; nil where it would.
+        package var whyNot: CacheError?
+
+        package init(url: String?, mirrors: [String] = [], whyNot: CacheError? = nil) {
+            self.url = url
+            self.mirrors = mirrors
+            self.whyNot = whyNot
+        }
+
+        /// Why nothing can be fetched at all.
+        package var refusal: CacheError? { url == nil ? whyNot : nil }
+    }
+
     package var assetID: AssetID
     package var key: String
     package var origin: String
-    /// Where it would be fetched from first, without its query.
-    package var url: String
-    /// Where it would be fetched from when that fails.
-    package var mirrors: [String]
+    package var source: Source
     package var standing: Standing
     package var answer: Answer
     /// The whole asset's length; nil where that is not known.
@@ -63,15 +79,14 @@ package struct Explanation: Sendable {
     package var joined: [UInt64]
 
     package init(
-        assetID: AssetID, key: String, origin: String, url: String, mirrors: [String] = [], standing: Standing,
-        answer: Answer, length: Int64? = nil, wanted: [ByteRange] = [], cached: ByteRangeSet = ByteRangeSet(),
+        assetID: AssetID, key: String, origin: String, source: Source, standing: Standing, answer: Answer,
+        length: Int64? = nil, wanted: [ByteRange] = [], cached: ByteRangeSet = ByteRangeSet(),
         forecast: FillForecast = FillForecast(), joined: [UInt64] = []
     ) {
         self.assetID = assetID
         self.key = key
         self.origin = origin
-        self.url = url
-        self.mirrors = mirrors
+        self.source = source
         self.standing = standing
         self.answer = answer
         self.length = length

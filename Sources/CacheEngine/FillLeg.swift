@@ -10,7 +10,7 @@ final class FillLeg: TransferDelegate {
         self.number = number
     }
 
-    func started() { fill.started(number) }
+    func started() throws(CacheError) { try fill.started(number) }
 
     func began(_ head: UpstreamHead) -> HeadVerdict { fill.began(head, of: number) }
 

@@ -5,34 +5,32 @@ import Synchronization
 
 /// What its legs tell.
 extension FillTransfer {
-    /// The leg has left the queue. The circuit may have opened while it waited.
-    func started(_ number: Int) {
+    /// The leg has left the queue. While it waited the circuit may have opened, or the bytes have become unwanted: it is
+    /// not sent then.
+    func started(_ number: Int) throws(CacheError) {
         let now = context.uptime()
         let (leg, target, isWanted) = state.withLock { state in
             state.legs[number].startedAt = now
             let isWanted = !state.isOver && state.winner == nil && !state.wishes.isCancelled
             return (state.legs[number], state.target, isWanted && !state.legs[number].isCancelled)
         }
-        guard isWanted, let target else { return }
+        guard isWanted, let target else { throw Self.unwanted }
         do throws(CacheError) {
             let permit = try context.health.readmit(leg.permit, of: target)
             state.withLock { $0.legs[number].permit = permit }
+            guard leg.isHedge else { return hedge(target) }
+            guard context.health.takeRetry(target) else {
+                throw CacheError(.cancelled, "The origin's budget for second requests is spent.")
+            }
         } catch {
-            return stop(number, because: error)
-        }
-        guard leg.isHedge else { return hedge(target) }
-        guard context.health.takeRetry(target) else {
-            return stop(number, because: CacheError(.cancelled, "The origin's budget for second requests is spent."))
+            state.withLock { state in
+                state.legs[number].refusal = error
+                state.legs[number].isCancelled = true
+                state.legs[number].startedAt = nil
+            }
+            throw error
         }
         context.counters.fillHedged(origin: target.originName)
-    }
-
-    private func stop(_ number: Int, because refusal: CacheError) {
-        state.withLock { state in
-            state.legs[number].refusal = refusal
-            state.legs[number].isCancelled = true
-        }
-        tellLegs()
     }
 
     /// Queues the same request again, to another address where there is one, for when the first byte is late: if it comes

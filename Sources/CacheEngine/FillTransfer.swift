@@ -12,6 +12,8 @@ final class FillTransfer: Sendable {
     struct Wishes: Hashable {
         var priority = TransferPriority.prefetch
         var isPaused = false
+        /// Of the last word on that.
+        var restNumber = 0
         /// How much of the body is wanted, where that is less than was asked for.
         var length: Int64?
         var isCancelled = false
@@ -101,7 +103,8 @@ final class FillTransfer: Sendable {
         }
         // The asset counts what it tries again itself; it does not know of a try that is free.
         if attempt == 0, retry.isFree { context.counters.fillRetried(origin: asset.target.originName) }
-        context.space.reserve(bytes) { [self] in launch() }
+        let expected = wish.knownRun.map { (run: $0, asset: asset.id) }
+        context.space.reserve(bytes, expecting: expected) { [self] in launch() }
     }
 
     /// Asks the first address that may be asked.
@@ -114,7 +117,7 @@ final class FillTransfer: Sendable {
             return (state.attempt, state.wishes.isCancelled)
         }
         guard !isCancelled else {
-            return refuse(CacheError(.cancelled, "Nobody wants these bytes any more."))
+            return refuse(Self.unwanted)
         }
         if attempt == 0, !retry.isAgain { context.health.asked(target) }
         do throws(CacheError) {
@@ -125,6 +128,8 @@ final class FillTransfer: Sendable {
             refuse(error)
         }
     }
+
+    static let unwanted = CacheError(.cancelled, "Nobody wants these bytes any more.")
 
     private func delay(beforeAttempt attempt: Int) -> Duration {
         if let delay = retry.delay { return delay }
@@ -155,15 +160,19 @@ final class FillTransfer: Sendable {
 
     func promote(to priority: TransferPriority) { want { $0.priority = min($0.priority, priority) } }
 
-    /// Takes no more of the body until `resume`.
-    func pause() { want { $0.isPaused = true } }
-
-    func resume() { want { $0.isPaused = false } }
+    /// Whether it is to take no more of the body; of two words the one with the higher number counts, whichever comes first.
+    func rest(_ isWanted: Bool, number: Int) {
+        want { wishes in
+            guard number > wishes.restNumber else { return }
+            wishes.isPaused = isWanted
+            wishes.restNumber = number
+        }
+    }
 
     /// Ends at `offset` of the asset where it can: what lies behind it is fetched by another.
     func shorten(to offset: Int64) {
         state.withLock { state in
-            guard let body = state.body, offset >= body.position else { return }
+            guard let body = state.body, body.position...(body.end ?? .max) ~= offset else { return }
             state.body?.end = offset
             state.wishes.length = offset - body.start
         }
@@ -244,6 +253,14 @@ extension FillLedger.Wish {
         case .opening(.suffix(let count)): count
         case .window(let range): range.length
         case .opening(.whole), .whole, .confirmation: 0
+        }
+    }
+
+    /// Which bytes it is known to bring.
+    var knownRun: ByteRange? {
+        switch self {
+        case .opening(.closed(let range)), .window(let range): range
+        case .opening(.suffix), .opening(.whole), .whole, .confirmation: nil
         }
     }
 

@@ -53,8 +53,9 @@ package struct JobOrder: Sendable {
             records.append(JobItemRecord(index: index, reference: item.reference, ranges: item.ranges))
         }
         return JobRecord(
-            id: id, label: label, queue: queue, priority: priority, maxBytesPerSecond: maxBytesPerSecond,
-            timeout: timeout, deadlineAt: deadlineAt, createdAt: now, items: records)
+            id: id, label: label, queue: queue, supersedes: supersedes, priority: priority,
+            maxBytesPerSecond: maxBytesPerSecond, timeout: timeout, deadlineAt: deadlineAt, createdAt: now,
+            items: records)
     }
 
     private func check() throws(CacheError) {

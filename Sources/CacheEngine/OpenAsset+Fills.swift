@@ -1,5 +1,6 @@
 import CacheCore
 import CacheStore
+import Synchronization
 
 extension OpenAsset {
     var target: AssetTarget { look { $0.target } }
@@ -38,16 +39,25 @@ extension OpenAsset {
     /// Bytes of the fill are in the file: readers may have them, and the catalog will.
     func arrived(_ range: ByteRange, in file: SparseFile, by fill: FillLedger.FillID) {
         context.commits.grew(file, range)
-        let (origin, repeated, grown) = change { state in
-            let repeated = state.ledger.lookUp([range]).cached.byteCount
+        let (origin, new, grown) = change { state in
+            let new = state.ledger.extents.gaps(in: range)
             let actions = state.ledger.arrived(fill, upTo: range.upperBound)
             let before = state.diskBytes
             state.diskBytes = (try? file.diskBytes()) ?? before  // measured again with the next arrival
-            return ((state.target.originName, repeated, state.diskBytes - before), actions)
+            return ((state.target.originName, new, state.diskBytes - before), actions)
         }
         context.space.used(changedBy: grown)
-        if file.name != nil { context.space.arrived(range, of: id, at: context.wallClock.now()) }
-        context.counters.refetched(repeated, origin: origin)
+        if file.name != nil { context.space.arrived(new, of: id, from: origin, at: context.wallClock.now()) }
+        context.counters.refetched(range.length - new.reduce(0) { $0 + $1.length }, origin: origin)
+    }
+
+    /// Bytes that had been on disk before its reader came were read. Everybody passes here: what was read a moment ago asks
+    /// nothing that is shared.
+    func wasRead(_ run: ByteRange, at now: Timestamp) {
+        guard !isForeign else { return }
+        let grid = context.space.grid
+        guard let due = reads.withLock({ $0.take(run, in: grid, at: now) }) else { return }
+        context.space.read(due, of: id, at: now)
     }
 
     /// The disk has lost bytes that were written, and takes no more into that file: whoever reads them is cut off, and the
@@ -59,6 +69,7 @@ extension OpenAsset {
             for run in bytes.runs { state.ledger.lose(run) }
             return ((), [])
         }
+        context.evictionLog.note(.corrupt, bytes.runs, of: target)
         context.openAssets.forget(self)
         retire(CacheError(.storageCorrupt, "The disk has lost bytes of the asset."))
     }
@@ -82,11 +93,17 @@ extension OpenAsset {
 
     /// The end of a body of unknown length was found.
     func recordLength() {
-        let record = change { state -> (AssetRecord?, [FillLedger.Action]) in
-            state.record?.generation.length = state.ledger.length
-            return (state.file?.name == nil ? nil : state.record, [])
+        change { state in
+            let length = state.ledger.length
+            state.record?.generation.length = length
+            if state.file?.name != nil { refreshRow(state) }
+            return ((), [])
         }
-        if let record { context.commits.refreshed(record) }
+    }
+
+    /// Has the row, where there is one, say what the asset is now.
+    func refreshRow(_ state: State) {
+        if let record = state.record, !state.isDisowned { context.commits.refreshed(record) }
     }
 }
 

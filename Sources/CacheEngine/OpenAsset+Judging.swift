@@ -11,7 +11,7 @@ extension OpenAsset {
     }
 
     /// Judges an answer's head on the upstream's thread, before its first byte is written. What a mirror answers counts only
-    /// where it agrees with what is known; it never opens a generation.
+    /// where it agrees with what is known; it opens a generation only where nothing could be joined to what is known.
     func judge(
         _ head: UpstreamHead, for wish: FillLedger.Wish, of fill: FillLedger.FillID, isMirror: Bool = false
     ) throws(CacheError) -> Ruling {
@@ -21,7 +21,9 @@ extension OpenAsset {
             return ((), [])
         }
         let judgement = HeadJudgement.judge(head, expecting: expectation)
-        if isMirror, let objection = judgement.objection(knowing: expectation.known) { return .skip(objection) }
+        if isMirror, let objection = judgement.objection(knowing: record?.generation, trusting: expectation.trust) {
+            return .skip(objection)
+        }
         return try take(
             judgement, Answer(head: head, wish: wish, fill: fill, isMirror: isMirror, expectation: expectation))
     }
@@ -46,6 +48,10 @@ extension OpenAsset {
             return .nothing
         case (.window(let range, let generation), _):
             return .bytes(range, try adopt(generation, window: range, answer))
+        case (.whole(let generation), .opening) where head.httpVersion == "2" && generation.isLongTransfer:
+            // Over HTTP/2 it could not rest until its readers come after it: it is asked for again where it can.
+            confirm(generation, isSequential: true)
+            return .nothing
         case (.whole(let generation), _):
             let range = 0..<(generation.length ?? look { $0.ledger.length } ?? .max)
             return .bytes(range, try adopt(generation, window: range, answer))
@@ -106,14 +112,17 @@ extension OpenAsset {
             RefusalShelf.Refusal(status: head.status, receivedAt: now, freshness: freshness), of: id)
     }
 
-    /// What is known already that the answer must agree with. While no byte is on disk there is nothing that bytes of
-    /// another generation could be mixed with.
+    /// What is known already that the answer must prove to be the same as. While no byte is on disk there is nothing that
+    /// bytes of another generation could be mixed with; a mirror must prove it all the same, where anything could.
     private func expectation(for wish: FillLedger.Wish, isMirror: Bool) -> WindowExpectation {
-        let (target, record, isEmpty) = look { ($0.target, $0.record, $0.ledger.extents.isEmpty && $0.file == nil) }
-        let known = wish == .whole && isEmpty && !isMirror ? nil : record?.generation
+        let (target, known, isEmpty) = look {
+            ($0.target, $0.record?.generation, $0.ledger.extents.isEmpty && $0.file == nil)
+        }
+        let trust = target.settings.trustValidators
+        let isUnbound = wish == .whole && isEmpty && !(isMirror && known?.isJoinable(trusting: trust) == true)
         return WindowExpectation(
-            window: wish.window, known: known, now: context.wallClock.now(), freshness: freshness,
-            trust: target.settings.trustValidators, path: target.path)
+            window: wish.window, known: isUnbound ? nil : known, now: context.wallClock.now(), freshness: freshness,
+            trust: trust, storeRules: target.settings.storeRules, path: target.path)
     }
 
     /// How long answers are used: the administrator's word on the asset, on the origin, or the upstream's.
@@ -136,28 +145,28 @@ extension OpenAsset {
         }
         let made = if let present { present } else { try makeFile(for: generation) }
         let described = generation
-        let adopted = change { state -> ((AssetRecord, SparseFile)?, [FillLedger.Action]) in
-            guard state.ending == nil else { return (nil, []) }
+        let adopted = change { state -> (SparseFile?, [FillLedger.Action]) in
+            guard state.ending == nil, state.file != nil || !state.isDisowned else { return (nil, []) }
             let record = state.describe(described, id: id, at: context.wallClock.now())
             // Two first windows may be judged on two threads at once: the bytes of both go into one file.
+            let isFirst = state.file == nil
             let file = state.file ?? made
             state.file = file
+            if file.name != nil, !state.isDisowned {
+                isFirst ? context.commits.began(record, file: file) : context.commits.refreshed(record)
+            }
             let actions = state.ledger.began(
                 answer.fill, window: window, length: described.length, acceptsRanges: described.acceptsRanges,
                 firstByte: answer.head.timings.firstByte, isMultiplexed: answer.head.httpVersion == "2")
-            return ((record, file), actions)
+            return (file, actions)
         }
-        guard let (record, file) = adopted else {
+        if present == nil, adopted !== made { context.commits.abandon(made) }
+        guard let file = adopted else {
             throw CacheError(.assetChanged, "The asset was superseded or removed before its bytes came.")
         }
         context.refusals.forget(id)
-        if file.name == nil {
-            dropTraces()
-        } else if present == nil, file === made {
-            context.commits.began(record, file: file)
-        } else {
-            context.commits.refreshed(record)
-        }
+        // What must not be kept goes with its readers. A read that leaves no trace leaves what was kept before as it is.
+        if file.name == nil, !target.keepsNothing { context.openAssets.detach(self) }
         return file
     }
 
@@ -168,28 +177,23 @@ extension OpenAsset {
     }
 
     /// The generation is what the upstream has now; no bytes of it came. Without effect on an asset that was superseded or
-    /// removed meanwhile: what it says is over.
-    func confirm(_ generation: Generation) {
-        let isNew = record == nil
-        let isSequential = !generation.isJoinable(trusting: target.settings.trustValidators)
-        let confirmed = change { state -> (AssetRecord?, [FillLedger.Action]) in
-            guard state.ending == nil else { return (nil, []) }
+    /// removed meanwhile: what it says is over. `isSequential`: its bytes come in one transfer only, whatever it says.
+    func confirm(_ generation: Generation, isSequential: Bool = false) {
+        let isSequential = isSequential || !generation.isJoinable(trusting: target.settings.trustValidators)
+        let isKnown = change { state -> (Bool, [FillLedger.Action]) in
+            guard state.ending == nil else { return (false, []) }
+            let isNew = state.record == nil
             let record = state.describe(generation, id: id, at: context.wallClock.now())
-            return (record, state.ledger.confirmed(length: generation.length, isSequential: isSequential))
+            if !state.isDisowned, !state.target.keepsNothing {
+                switch (generation.isStorable, isNew) {
+                case (true, true): context.commits.began(record, file: nil)
+                case (true, false): context.commits.refreshed(record)
+                case (false, _): context.commits.discard(id)
+                }
+            }
+            return (true, state.ledger.confirmed(length: generation.length, isSequential: isSequential))
         }
-        guard let record = confirmed, !target.keepsNothing else { return }
-        context.refusals.forget(id)
-        guard generation.isStorable else { return context.commits.discard(id) }
-        if isNew { context.commits.began(record, file: nil) } else { context.commits.refreshed(record) }
-    }
-}
-
-extension OpenAsset {
-    /// What must not be kept goes with its readers. A read that leaves no trace leaves what was kept before as it is.
-    private func dropTraces() {
-        guard !target.keepsNothing else { return }
-        context.openAssets.detach(self)
-        context.commits.discard(id)
+        if isKnown, !target.keepsNothing { context.refusals.forget(id) }
     }
 }
 
@@ -197,16 +201,19 @@ extension HeadJudgement {
     fileprivate static let anotherCopy = CacheError(.upstreamProtocol, "The mirror's copy is another one.")
 
     /// Why a mirror's answer cannot be believed; nil where it can, or says itself that it is none. Where nothing is known
-    /// there is nothing that it could contradict, but what it has not the origin may have.
-    fileprivate func objection(knowing known: Generation?) -> CacheError? {
+    /// there is nothing that it could contradict, but what it has not the origin may have. Where nothing can prove that
+    /// bytes belong together, it must at least be described alike; its bytes are a generation of their own then.
+    fileprivate func objection(
+        knowing known: Generation?, trusting trust: OriginSettings.TrustedValidators
+    ) -> CacheError? {
         switch self {
-        case .changed: Self.anotherCopy
         case .unsatisfiable where known != nil: Self.anotherCopy
-        case .window(_, let found), .whole(let found):
-            known.flatMap { $0.length ?? found.length != found.length ? Self.anotherCopy : nil }
+        case .changed where known?.isJoinable(trusting: trust) == true: Self.anotherCopy
+        case .changed(let found), .window(_, let found), .whole(let found):
+            known.flatMap { found.isDescribed(as: $0) ? nil : Self.anotherCopy }
         case .refused(let error):
             if case .upstreamRefused(let status, _) = error.code, status < 500, !error.code.isWorthRetrying {
-                CacheError(.upstreamUnreachable, "The upstream failed, and a mirror answered with status \(status).")
+                CacheError(.upstreamUnreachable(), "The upstream failed, and a mirror answered with status \(status).")
             } else {
                 nil
             }
@@ -233,12 +240,23 @@ extension OpenAsset.State {
 }
 
 extension Generation {
+    /// Whether its bytes come in one transfer only, and are many more than the 32 MiB that an HTTP/2 upstream may send before
+    /// it learns that they are not wanted.
+    fileprivate var isLongTransfer: Bool { acceptsRanges == false && (length ?? 0) > 64 << 20 }
+
     /// Whether both have validators, and not the same ones.
     fileprivate func differs(from other: Generation) -> Bool {
         let (old, new) = (validators, other.validators)
         if let oldTag = old.entityTag, let newTag = new.entityTag { return oldTag != newTag }
         if let oldDate = old.lastModified, let newDate = new.lastModified { return oldDate != newDate }
         return false
+    }
+
+    /// Whether it says of itself what is known of `known`: its length, tag and date.
+    fileprivate func isDescribed(as known: Generation) -> Bool {
+        let (old, new) = (known.validators, validators)
+        return known.length ?? length == length && old.entityTag ?? new.entityTag == new.entityTag
+            && old.lastModified ?? new.lastModified == new.lastModified
     }
 
     /// The same, numbered behind `known`.

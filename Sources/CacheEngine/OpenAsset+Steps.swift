@@ -6,8 +6,8 @@ extension OpenAsset {
         case begin(FillTransfer, FillLedger.Start)
         case cancel(FillTransfer)
         case promote(FillTransfer, TransferPriority)
-        case pause(FillTransfer)
-        case goOn(FillTransfer)
+        /// Two threads may carry out what was decided in another order: the last word is the one with the highest number.
+        case rest(FillTransfer, Bool, number: Int)
         case shorten(FillTransfer, to: Int64)
         case resume(Waiter, CacheError?)
         case count(WaitOutcome, origin: String)
@@ -32,8 +32,8 @@ extension OpenAsset {
             case .tell(let reader, let outcome): steps += state.tell(reader, outcome)
             case .cut(let fill): steps += state.fills[fill].map { [.cancel($0)] } ?? []
             case .promote(let fill, let priority): steps += state.fills[fill].map { [.promote($0, priority)] } ?? []
-            case .pause(let fill): steps += state.fills[fill].map { [.pause($0)] } ?? []
-            case .resume(let fill): steps += state.fills[fill].map { [.goOn($0)] } ?? []
+            case .pause(let fill): steps += state.rest(fill, true)
+            case .resume(let fill): steps += state.rest(fill, false)
             case .shorten(let fill, let end): steps += state.fills[fill].map { [.shorten($0, to: end)] } ?? []
             }
         }
@@ -47,8 +47,7 @@ extension OpenAsset {
             transfer.begin(priority: start.priority, attempt: start.attempt, patience: start.patience)
         case .cancel(let transfer): transfer.cancel()
         case .promote(let transfer, let priority): transfer.promote(to: priority)
-        case .pause(let transfer): transfer.pause()
-        case .goOn(let transfer): transfer.resume()
+        case .rest(let transfer, let isWanted, let number): transfer.rest(isWanted, number: number)
         case .shorten(let transfer, let end): transfer.shorten(to: end)
         case .resume(let waiter, let error): waiter(error)
         case .count(let outcome, let origin): context.counters.waited(outcome, origin: origin)
@@ -57,6 +56,11 @@ extension OpenAsset {
 }
 
 extension OpenAsset.State {
+    fileprivate mutating func rest(_ fill: FillLedger.FillID, _ isWanted: Bool) -> [OpenAsset.Step] {
+        restCount += 1
+        return fills[fill].map { [.rest($0, isWanted, number: restCount)] } ?? []
+    }
+
     fileprivate mutating func tell(_ reader: FillLedger.ReaderID, _ outcome: WaitOutcome) -> [OpenAsset.Step] {
         let count = OpenAsset.Step.count(outcome, origin: target.originName)
         // Whoever takes over from a writer that vanished waits on, for the fill that was begun in its name.

@@ -10,15 +10,15 @@ final class OpenAsset: Sendable {
     struct State {
         var target: AssetTarget
         /// Nil until the upstream has described the asset.
-        var record: AssetRecord?
+        var record: AssetRecord? { didSet { face += 1 } }
         var ledger: FillLedger
-        var file: SparseFile?
+        var file: SparseFile? { didSet { face += 1 } }
         var fills: [FillLedger.FillID: FillTransfer] = [:]
         var waiters: [FillLedger.ReaderID: Waiter] = [:]
         /// Failures of readers that were between looking and waiting.
         var missedFailures: [FillLedger.ReaderID: CacheError] = [:]
         /// Why it serves only what is on disk already: purged, or superseded by another generation.
-        var ending: CacheError?
+        var ending: CacheError? { didSet { face += 1 } }
         /// The failure behind the ledger's latest one, for its sentence.
         var lastFailure: CacheError?
         /// Why nothing more is fetched for readers that were here when fills were stopped.
@@ -28,6 +28,15 @@ final class OpenAsset: Sendable {
         /// The status of the upstream's latest answer.
         var upstreamStatus: Int?
         var diskBytes: Int64 = 0
+        /// What was on disk before the service ended out of order, and has not been looked at since.
+        var unchecked = ByteRangeSet()
+        /// How often fills were told to rest or to go on.
+        var restCount = 0
+        /// Whether its row is no longer its own, but its successor's or nobody's. What changes rows is reported under the lock,
+        /// and only where this does not hold: a late word would make a row again that was taken away.
+        var isDisowned = false { didSet { face += 1 } }
+        /// Another one after each change of what answers are made of, the bytes apart.
+        private(set) var face: UInt64 = 0
     }
 
     /// Called once, on any thread, when its reader should look again, or with why that is in vain.
@@ -38,6 +47,8 @@ final class OpenAsset: Sendable {
     /// Whether its bytes are those of a file that is not the store's: nothing of it is counted as cached.
     let isForeign: Bool
     private let state: Mutex<State>
+    /// Which of its segments were read lately.
+    let reads = Mutex(ReadMemory())
 
     /// An asset nobody knows yet.
     init(target: AssetTarget, context: EngineContext) {
@@ -48,7 +59,10 @@ final class OpenAsset: Sendable {
     }
 
     /// An asset with what the catalog, or a response, told of it.
-    init(target: AssetTarget, record: AssetRecord, extents: ByteRangeSet, file: SparseFile?, context: EngineContext) {
+    init(
+        target: AssetTarget, record: AssetRecord, extents: ByteRangeSet, file: SparseFile?, isSuspect: Bool = false,
+        context: EngineContext
+    ) {
         id = target.id
         self.context = context
         isForeign = false
@@ -57,6 +71,7 @@ final class OpenAsset: Sendable {
             settings: target.settings.fillSettings, length: record.generation.length,
             acceptsRanges: isJoinable ? record.generation.acceptsRanges : false, extents: extents)
         var opened = State(target: target, record: record, ledger: ledger, file: file)
+        if isSuspect { opened.unchecked = extents }
         opened.diskBytes = (try? file?.diskBytes()) ?? 0  // unknown counts as none until it is measured next
         state = Mutex(opened)
     }
@@ -78,7 +93,8 @@ final class OpenAsset: Sendable {
 
     convenience init(target: AssetTarget, loaded: LoadedAsset, context: EngineContext) {
         self.init(
-            target: target, record: loaded.record, extents: loaded.extents, file: loaded.file, context: context)
+            target: target, record: loaded.record, extents: loaded.extents, file: loaded.file,
+            isSuspect: loaded.isSuspect, context: context)
     }
 
     /// A look at the state that changes nothing.
@@ -123,17 +139,32 @@ final class OpenAsset: Sendable {
         throw ending
     }
 
-    /// Takes a reader in that wants `ranges`, in order, if all of them are on disk and the asset is `length` bytes long:
-    /// nothing is fetched for it. Nil where they are not.
+    /// Takes a reader in that wants `ranges`, in order, if all of them are on disk, need not be checked, and the asset is
+    /// `length` bytes long: nothing is fetched for it. Nil where that is not so.
     func join(present ranges: [ByteRange], length: Int64) -> (reader: FillLedger.ReaderID, cached: ByteRangeSet)? {
         change { state in
             let cached = state.ledger.lookUp(ranges).cached
             guard state.ledger.isDescribed, state.ledger.length == length,
-                cached.byteCount == ranges.reduce(0, { $0 + $1.length })
+                cached.byteCount == ranges.reduce(0, { $0 + $1.length }), !ranges.contains(where: state.mustCheck)
             else { return (nil, []) }
             var (reader, actions) = state.ledger.join(opening: .first, priority: .live, needsConfirmation: false)
             if let first = ranges.first { actions += state.ledger.want(first, by: reader) }
             return ((reader, cached), actions)
+        }
+    }
+
+    /// The file, and a lease on `range` in it; nil where that is not all on disk, or anything else has changed since `face`.
+    func lease(_ range: ByteRange, face: UInt64) -> (file: SparseFile, id: FillLedger.LeaseID)? {
+        change { state in
+            guard state.face == face, let file = state.file, !state.mustCheck(range) else { return (nil, []) }
+            return (state.ledger.lease(range).map { (file, $0) }, [])
+        }
+    }
+
+    func end(_ lease: FillLedger.LeaseID) {
+        change { state in
+            state.ledger.end(lease)
+            return ((), [])
         }
     }
 
@@ -159,6 +190,14 @@ final class OpenAsset: Sendable {
     }
 
     // MARK: Ending
+
+    /// From now on the catalog hears nothing of it.
+    func disown() {
+        change { state in
+            state.isDisowned = true
+            return ((), [])
+        }
+    }
 
     /// From now on nothing more is fetched: readers finish on what is on disk, or are told `error`.
     func retire(_ error: CacheError) {
@@ -208,6 +247,6 @@ extension OriginSettings {
         FillLedger.Settings(
             largestWindowBytes: readAheadBytes, retries: retries, finishIfRemainingBytes: finishIfRemainingBytes,
             finishIfRemainingPercent: finishIfRemainingPercent, gapMergeBytes: gapMergeBytes,
-            speculativeBytes: speculativeBytes)
+            speculativeBytes: speculativeBytes, pieceBytes: FilePiece.mostBytes)
     }
 }

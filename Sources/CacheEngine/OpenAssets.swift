@@ -106,14 +106,16 @@ final class OpenAssets: Sendable {
         if isLast { giveBack(asset) }
     }
 
-    /// Takes the asset out of the table; whoever holds it goes on with it.
-    func detach(_ asset: OpenAsset) { replace(asset, by: nil) }
+    /// Takes the asset out of the table, and its row out of the catalog with the next commit; whoever holds it goes on
+    /// with it.
+    func detach(_ asset: OpenAsset) { replace(asset, by: nil, begun: nil) }
 
-    /// Takes the asset out of the table if its caller is the only one who holds it; answers whether it did.
+    /// As `detach`, if its caller is the only one who holds it; answers whether it did.
     func detach(ifOnlyHeld asset: OpenAsset) -> Bool {
         state.withLock { state in
             guard let entry = state.table[asset.id], entry.asset === asset, entry.users == 1 else { return false }
             state.table.remove(asset.id)
+            asset.context.commits.discard(asset.id)
             state.detached[ObjectIdentifier(asset)] = (asset, 1)
             return true
         }
@@ -137,14 +139,9 @@ final class OpenAssets: Sendable {
         record.url = target.url
         let successor = OpenAsset(
             target: target, record: record, extents: ByteRangeSet(), file: nil, context: asset.context)
-        guard replace(asset, by: successor) else { return }
+        guard replace(asset, by: successor, begun: generation.isStorable ? record : nil) else { return }
         let runs = asset.look { $0.ledger.extents.runs }
         asset.context.space.with { space in for run in runs { space.gone(run, of: asset.id) } }
-        if generation.isStorable {
-            asset.context.commits.began(record, file: nil)
-        } else {
-            asset.context.commits.discard(asset.id)
-        }
     }
 
     /// Those that nobody holds and that exceed the limit, longest idle first. They stay in the table until `close`.
@@ -173,13 +170,22 @@ final class OpenAssets: Sendable {
 
     var all: [OpenAsset] { state.withLock { $0.table.all } }
 
-    /// Answers whether the asset was in the table.
+    /// Answers whether the asset was in the table. `begun`: the successor's row; nil: there is none any more.
+    ///
+    /// The catalog must hear of an asset's lives in their order, or a row is made again that was taken away, or taken away
+    /// that was just made:
+    ///
+    /// 1. The asset reports under its own lock, and is disowned under it: nothing comes from it after that.
+    /// 2. Its row is given up or handed over under the lock of the table: who begins it anew can do so only after that.
     @discardableResult
-    private func replace(_ asset: OpenAsset, by successor: OpenAsset?) -> Bool {
+    private func replace(_ asset: OpenAsset, by successor: OpenAsset?, begun: AssetRecord?) -> Bool {
+        asset.disown()
         let isUnused = state.withLock { state -> Bool? in
             guard let entry = state.table[asset.id], entry.asset === asset else { return nil }
             state.table.remove(asset.id)
             if let successor { state.table.insert(successor) }
+            let commits = asset.context.commits
+            if let begun { commits.began(begun, file: nil) } else { commits.discard(asset.id) }
             if entry.users > 0 { state.detached[ObjectIdentifier(asset)] = (asset, entry.users) }
             return entry.users == 0
         }

@@ -64,28 +64,18 @@ final class OriginHealth: Sendable {
     ) throws(CacheError) -> Permit {
         let places = (0..<count).map { (first + $0) % count }.filter { !skipped.contains($0) }
         let now = uptime()
-        let (permit, worst) = change(target, at: now) { party -> (Permit?, Refusal) in
-            var refusal = Refusal()
-            for place in places {
-                let base = target.base(of: place)
-                let known = party.circuits[base]
-                guard target.settings.circuitBreaker != nil, var circuit = known else {
-                    party.circuits[base] = nil
-                    return (target.permit(place, isProbe: false), refusal)
-                }
-                if !mayProbe, circuit.state != .closed { continue }
-                let admission = circuit.admit(at: now)
-                party.circuits[base] = circuit
-                switch admission {
-                case .admitted: return (target.permit(place, isProbe: false), refusal)
-                case .probe: return (target.permit(place, isProbe: true), refusal)
-                case .refused(let until): refusal.add(circuit.failuresInARow, until)
-                }
-            }
-            return (nil, refusal)
-        }
-        guard let permit else { throw worst.error(at: now) }
+        let (permit, refusal) = change(target, at: now) { $0.admit(target, to: places, mayProbe: mayProbe, at: now) }
+        guard let permit else { throw refusal.error(at: now) }
         return permit
+    }
+
+    /// Which of the target's first `count` addresses a request would go to now, nil where to none, and why not to the
+    /// first: what `admit` would say, without its leave.
+    func foresee(_ target: AssetTarget, of count: Int) -> (address: Int?, whyNot: CacheError?) {
+        let now = uptime()
+        var party = look { $0[target.party] } ?? Party()
+        let (permit, refusal) = party.admit(target, to: Array(0..<count), mayProbe: true, at: now)
+        return (permit?.address, permit?.address == 0 ? nil : refusal.error(at: now))
     }
 
     /// What was admitted a while ago is sent now: the same leave, or that of a probe, where the address may still be asked.
@@ -195,6 +185,31 @@ final class OriginHealth: Sendable {
     }
 }
 
+extension OriginHealth.Party {
+    /// Leave to ask the first of the target's addresses at `places` that may be asked, and why those before it may not.
+    fileprivate mutating func admit(
+        _ target: AssetTarget, to places: [Int], mayProbe: Bool, at now: Duration
+    ) -> (OriginHealth.Permit?, Refusal) {
+        var refusal = Refusal()
+        for place in places {
+            let base = target.base(of: place)
+            guard target.settings.circuitBreaker != nil, var circuit = circuits[base] else {
+                circuits[base] = nil
+                return (target.permit(place, isProbe: false), refusal)
+            }
+            if !mayProbe, circuit.state != .closed { continue }
+            let admission = circuit.admit(at: now)
+            circuits[base] = circuit
+            switch admission {
+            case .admitted: return (target.permit(place, isProbe: false), refusal)
+            case .probe: return (target.permit(place, isProbe: true), refusal)
+            case .refused(let until): refusal.add(circuit.failuresInARow, until)
+            }
+        }
+        return (nil, refusal)
+    }
+}
+
 /// Why none of the addresses may be asked.
 private struct Refusal: Sendable {
     private var failures = 0
@@ -211,10 +226,14 @@ private struct Refusal: Sendable {
     func error(at now: Duration) -> CacheError {
         let history = "The upstream failed \(failures) times in a row"
         guard let until, !isBeingTried else {
-            return CacheError(.upstreamUnreachable, "\(history); whether it is well again is just being tried.")
+            return CacheError(
+                .upstreamUnreachable(retryAfter: .seconds(1)),
+                "\(history); whether it is well again is just being tried.")
         }
-        let seconds = max(1, Int((until - now).inSeconds.rounded(.up)))
-        return CacheError(.upstreamUnreachable, "\(history); it is left alone for another \(seconds) s.")
+        let seconds = max(1, Int64((until - now).inSeconds.rounded(.up)))
+        return CacheError(
+            .upstreamUnreachable(retryAfter: .seconds(seconds)),
+            "\(history); it is left alone for another \(seconds) s.")
     }
 }
 

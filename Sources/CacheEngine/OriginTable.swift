@@ -9,12 +9,8 @@ final class OriginTable: Sendable {
         var revision: Int64
     }
 
-    private struct State {
-        var entries: [String: Entry] = [:]
-        var changes: UInt64 = 0
-    }
-
-    private let state = Mutex(State())
+    private let entries = Mutex<[String: Entry]>([:])
+    private let changeCount = Atomic<UInt64>(0)
     /// What holds for reads of absolute URLs.
     let absolute: OriginSettings
     private let allowedHosts: HostPatterns
@@ -24,18 +20,16 @@ final class OriginTable: Sendable {
         self.allowedHosts = allowedHosts
     }
 
-    var all: [Entry] { state.withLock { $0.entries.values.sorted { $0.origin.name < $1.origin.name } } }
+    var all: [Entry] { entries.withLock { $0.values.sorted { $0.origin.name < $1.origin.name } } }
 
     /// How often any origin was mounted, changed or taken away.
-    var changes: UInt64 { state.withLock { $0.changes } }
+    var changes: UInt64 { changeCount.load(ordering: .acquiring) }
 
     subscript(name: String) -> Entry? {
-        get { state.withLock { $0.entries[name] } }
+        get { entries.withLock { $0[name] } }
         set {
-            state.withLock { state in
-                state.entries[name] = newValue
-                state.changes += 1
-            }
+            entries.withLock { $0[name] = newValue }
+            changeCount.add(1, ordering: .releasing)
         }
     }
 

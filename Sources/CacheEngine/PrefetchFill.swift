@@ -52,7 +52,7 @@ struct PrefetchFill {
         try measure(runs)
         report(tally.progress)
         for round in 1...Self.rounds {
-            for run in runs { try await fetch(run, of: asset, reader, isCounted: round == 1) }
+            try await fetch(runs, of: asset, reader, isCounted: round == 1)
             runs = try item.runs(length: asset.look { $0.ledger.length })
             try measure(runs)
             try checkKept(asset)
@@ -63,13 +63,26 @@ struct PrefetchFill {
         throw CacheError(.storageFull, "Bytes were evicted before all of the item was on disk.")
     }
 
-    /// Fetches the run; bytes that are there already cost nothing.
+    /// Fetches the runs at the item's pace; bytes that are there already cost nothing.
     private mutating func fetch(
-        _ run: ByteRange, of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool
+        _ runs: [ByteRange], of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool
     ) async throws(CacheError) {
-        guard let pace, asset.look({ $0.ledger.acceptsRanges }) != false else {
-            return try await follow(run, of: asset, reader, isCounted: isCounted, at: pace)
+        let (isPresent, acceptsRanges) = asset.look { state in
+            (runs.allSatisfy { state.ledger.extents.contains($0) }, state.ledger.acceptsRanges)
         }
+        guard let pace, !isPresent else {
+            for run in runs { try await follow(run, of: asset, reader, isCounted: isCounted) }
+            return
+        }
+        guard acceptsRanges != false else {
+            return try await accompany(runs, of: asset, reader, isCounted: isCounted, at: pace)
+        }
+        for run in runs { try await fetch(run, of: asset, reader, isCounted: isCounted, at: pace) }
+    }
+
+    private mutating func fetch(
+        _ run: ByteRange, of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool, at pace: PrefetchPace
+    ) async throws(CacheError) {
         var position = run.lowerBound
         while position < run.upperBound {
             let (isPresent, next) = asset.look { $0.ledger.piece(from: position, limit: pace.pieceBytes) }
@@ -81,22 +94,35 @@ struct PrefetchFill {
         }
     }
 
-    /// Wants the run, and waits until all of it is on disk, or the asset's end is found. `pace`: how fast it goes on where
-    /// what is fetched cannot be asked for in pieces.
+    /// Wants the run, and waits until all of it is on disk, or the asset's end is found.
     private mutating func follow(
-        _ run: ByteRange, of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool,
-        at pace: PrefetchPace? = nil
+        _ run: ByteRange, of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool
     ) async throws(CacheError) {
         asset.want(run, by: reader)
         while case .bytes(let present) = try await asset.settle(reader) {
-            let fetched = tally.progress.bytesFromUpstream
-            if isCounted {
-                tally.passed(present)
-                if tally.isDue(at: cache.prefetch.uptime()) { report(tally.progress) }
-            }
-            try await pace?.take(tally.progress.bytesFromUpstream - fetched)
+            if isCounted { pass(present) }
             asset.advance(reader, to: present.upperBound)
         }
+    }
+
+    /// As `follow` for all runs, where they cannot be asked for in pieces: the transfer brings the asset from its first
+    /// byte on, whatever of it is there or wanted, and the reader that goes along at the pace holds it back.
+    private mutating func accompany(
+        _ runs: [ByteRange], of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool, at pace: PrefetchPace
+    ) async throws(CacheError) {
+        let wanted = ByteRangeSet(runs)
+        asset.want(0..<(wanted.runs.last?.upperBound ?? 0), by: reader)
+        while case .bytes(let present) = try await asset.settle(reader) {
+            let piece = present.lowerBound..<min(present.upperBound, present.lowerBound + pace.pieceBytes)
+            if isCounted { for run in wanted.runs(in: piece) { pass(run) } }
+            try await pace.take(piece.length)
+            asset.advance(reader, to: piece.upperBound)
+        }
+    }
+
+    private mutating func pass(_ range: ByteRange) {
+        tally.passed(range)
+        if tally.isDue(at: cache.prefetch.uptime()) { report(tally.progress) }
     }
 
     /// The size of what is wanted, which must fit into the cache.

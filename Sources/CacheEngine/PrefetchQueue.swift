@@ -78,26 +78,41 @@ final class PrefetchQueue: Sendable {
         return hasChanged
     }
 
-    /// Takes a job in; false where it is there already.
-    func add(_ record: JobRecord, isChanged: Bool = false) -> Bool {
-        change { $0.add(record, isChanged: isChanged, at: $1) ?? [] }
+    /// Takes a job in as it was; false where it is there already.
+    func add(_ record: JobRecord) -> Bool { change { $0.add(record, at: $1) ?? [] } }
+
+    /// Takes a job in that begins, and has ended the named ones in the catalog.
+    private func add(_ record: JobRecord, superseding superseded: [String]) -> Bool {
+        change { $0.add(record, superseding: record.supersedes ? superseded : nil, at: $1) ?? [] }
     }
 
-    /// Takes a new job on; it is durable when this returns. With `supersedes`, the unfinished jobs of its queue end in the
-    /// same step.
-    func submit(
-        _ record: JobRecord, idempotency: IdempotencyKey?, supersedes: Bool
-    ) async throws(CacheError) -> JobInsertion {
+    /// Takes a new job on; it is durable when this returns. Where it supersedes, the unfinished jobs of its queue end in
+    /// the same step.
+    func submit(_ record: JobRecord, idempotency: IdempotencyKey?) async throws(CacheError) -> JobInsertion {
         // In turn with `save`, `takeUp` and other submissions, for between the catalog's step and the schedule's
         // 1. a save would write over the catalog's end of a job what the schedule still takes for its state,
         // 2. a take-up would schedule a job as it was read before it ended,
         // 3. a later job of the queue would not find this one in the schedule, and both would run.
         try await saving.pass { () async throws(CacheError) in
-            let insertion = try await catalog.insertJob(record, idempotency: idempotency, supersedes: supersedes)
-            if case .inserted(let superseded) = insertion {
-                change { $0.add(record, superseding: supersedes ? superseded : nil, at: $1) ?? [] }
-            }
+            let insertion = try await catalog.insertJob(record, idempotency: idempotency)
+            if case .inserted(let superseded) = insertion { _ = add(record, superseding: superseded) }
             return insertion
+        }
+    }
+
+    /// Takes a finished job on again, as `again` makes it of what it was; likewise. Nil from it leaves the job as it is.
+    ///
+    /// Throws `.conflict` where the job is not finished, `.notFound` where it is not known.
+    func resubmit(_ id: String, as again: @Sendable (JobRecord) -> JobRecord?) async throws(CacheError) {
+        try await save()
+        try await saving.pass { () async throws(CacheError) in
+            guard let finished = try await catalog.job(id) else { throw Self.unknown(id) }
+            guard finished.state.isFinished, look({ !$0.contains(id) }) else {
+                throw CacheError(.conflict, "The job is not finished.")
+            }
+            guard let record = again(finished) else { return }
+            let superseded = try await catalog.requeueJob(record, at: wallClock.now())
+            _ = add(record, superseding: superseded)
         }
     }
 

@@ -7,10 +7,15 @@ struct ReadAttempt: Sendable {
     /// When the request came: what the upstream has said since then needs no confirmation.
     let began: Timestamp
     let limit: Duration
-    /// What is asked for first where the asset is not known.
-    var opening: UpstreamRequest.Window
+    /// Whether, where the asset is not known, its first byte is asked for first, in place of what the request wants.
+    var opensWithFirstByte = false
+    /// Whether it leaves no trace, the asset being asked for too seldom.
+    var isPassing = false
     /// Why the upstream is asked, where that shows before the bytes are looked for.
     var forwarding: ReadOutcome.Forwarding?
+
+    /// What is asked for first where the asset is not known.
+    var opening: UpstreamRequest.Window { opensWithFirstByte ? .first : request.openingWindow }
 }
 
 /// What opening an asset for a reader comes to.

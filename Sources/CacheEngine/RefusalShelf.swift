@@ -17,6 +17,8 @@ final class RefusalShelf: Sendable {
     }
 
     private let refusals = Mutex<[AssetID: Refusal]>([:])
+    /// Whether there may be any: most reads need not look for theirs.
+    private let hasSome = Atomic(false)
     private let limit: Int
 
     init(limit: Int = 10_000) { self.limit = limit }
@@ -28,10 +30,13 @@ final class RefusalShelf: Sendable {
             }
             if refusals.count >= limit { refusals.removeAll() }
             refusals[asset] = refusal
+            hasSome.store(true, ordering: .releasing)
         }
     }
 
-    subscript(asset: AssetID) -> Refusal? { refusals.withLock { $0[asset] } }
+    subscript(asset: AssetID) -> Refusal? {
+        hasSome.load(ordering: .acquiring) ? refusals.withLock { $0[asset] } : nil
+    }
 
     func forget(_ asset: AssetID) { refusals.withLock { $0[asset] = nil } }
 

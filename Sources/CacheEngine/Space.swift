@@ -17,15 +17,59 @@ final class Space: Sendable {
     /// Rings whenever something may have to go.
     let shortage: AsyncStream<Void>
     private let bell: AsyncStream<Void>.Continuation
+    /// Rings when the bytes of segments must be counted.
+    let recounts: AsyncStream<Void>
+    private let recountBell: AsyncStream<Void>.Continuation
+    /// Of the grid in force, for those who look at it before they take the lock.
+    private let segmentBytes: Atomic<Int64>
 
     init(settings: PolicySettings) {
-        state = Mutex(State(ledger: SpaceLedger(settings: settings)))
+        let ledger = SpaceLedger(settings: settings)
+        segmentBytes = Atomic(ledger.grid.segmentBytes)
+        state = Mutex(State(ledger: ledger))
         (shortage, bell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        (recounts, recountBell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Reserves `bytes` and calls `grant`: at once where they fit, else as soon as the evictor has made room.
-    func reserve(_ bytes: Int64, then grant: @escaping @Sendable () -> Void) {
+    /// How assets are cut into segments just now.
+    var grid: SegmentGrid { SegmentGrid(segmentBytes: segmentBytes.load(ordering: .relaxed)) }
+
+    /// Begins again with nothing, in the form of what was written down; before there is anything.
+    func begin(as form: LedgerForm) {
+        with { ledger in
+            ledger = SpaceLedger(settings: ledger.settings, form: form)
+            segmentBytes.store(ledger.grid.segmentBytes, ordering: .relaxed)
+        }
+    }
+
+    /// Puts a policy in force at once; what is known of the segments is taken over without holding anybody up.
+    func adopt(_ settings: PolicySettings) {
+        with { $0.adopt(settings) }
+        while let old = with({ $0.beginRebuilding() }) {
+            let rebuilt = old.rebuilt()
+            let (isGuess, _) = with { ledger in
+                defer { segmentBytes.store(ledger.grid.segmentBytes, ordering: .relaxed) }
+                return ledger.finishRebuilding(rebuilt)
+            }
+            if isGuess { recountBell.yield() }
+        }
+        ring()
+    }
+
+    /// Puts origins' quotas in force at once.
+    func adopt(_ quotas: [String: OriginSettings.Quota]) {
+        if with({ $0.adopt(quotas) }) { recountBell.yield() }
+        ring()
+    }
+
+    /// Reserves `bytes` and calls `grant`: at once where they fit, else as soon as the evictor has made room. `expected`: which
+    /// they will be, where that is known.
+    func reserve(
+        _ bytes: Int64, expecting expected: (run: ByteRange, asset: AssetID)?,
+        then grant: @escaping @Sendable () -> Void
+    ) {
         let (fits, isShort) = state.withLock { state in
+            if let expected { state.ledger.expect(expected.run, of: expected.asset) }
             guard bytes == 0 || (state.waiting.isEmpty && state.ledger.reserve(bytes)) else {
                 state.waiting.append(Waiting(bytes: bytes, grant: grant))
                 return (false, true)
@@ -52,12 +96,12 @@ final class Space: Sendable {
         if isShort { ring() }
     }
 
-    func arrived(_ range: ByteRange, of asset: AssetID, at now: Timestamp) {
-        state.withLock { $0.ledger.arrived(range, of: asset, at: now) }
+    func arrived(_ runs: [ByteRange], of asset: AssetID, from origin: String, at now: Timestamp) {
+        with { ledger in for run in runs { ledger.arrived(run, of: asset, from: origin, at: now) } }
     }
 
-    func read(_ range: ByteRange, of asset: AssetID) {
-        state.withLock { $0.ledger.read(range, of: asset) }
+    func read(_ range: ByteRange, of asset: AssetID, at now: Timestamp) {
+        state.withLock { $0.ledger.read(range, of: asset, at: now) }
     }
 
     func ring() { bell.yield() }
@@ -67,11 +111,12 @@ final class Space: Sendable {
         state.withLock { body(&$0.ledger) }
     }
 
-    /// How much is to be freed now, and whether somebody waits for it.
-    func excess() -> (bytes: Int64, isAwaited: Bool) {
+    /// How much is to be freed now and why, and whether somebody waits for it.
+    func excess() -> (bytes: Int64, reason: EvictionReason, isAwaited: Bool) {
         state.withLock { state in
             let waiting = state.waiting.reduce(0) { $0 + $1.bytes }
-            return (state.ledger.excess(waitingBytes: waiting), !state.waiting.isEmpty)
+            let reason = state.ledger.reason(waitingBytes: waiting)
+            return (state.ledger.excess(waitingBytes: waiting), reason, !state.waiting.isEmpty)
         }
     }
 

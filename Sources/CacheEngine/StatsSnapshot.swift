@@ -47,6 +47,17 @@ package struct TrafficFigures: Hashable, Sendable, Codable {
     private func ratio(_ part: Int64, _ whole: Int64) -> Double { whole == 0 ? 0 : Double(part) / Double(whole) }
 }
 
+/// What was found of bytes on disk since the start.
+package struct IntegrityFigures: Hashable, Sendable {
+    /// Blocks, or parts of them, that were not what was written.
+    package var badBlocks: Int64 = 0
+    package var badBytes: Int64 = 0
+    package var scrubs: Int64 = 0
+    package var scrubbedBytes: Int64 = 0
+
+    package init() {}
+}
+
 /// Everything `/v1/stats` tells, read at one moment.
 package struct StatsSnapshot: Sendable {
     package struct StoreFigures: Sendable {
@@ -61,13 +72,20 @@ package struct StatsSnapshot: Sendable {
     package var startedAt: Timestamp
     package var uptime: Duration
     package var all: TrafficFigures
-    /// Sorted by name.
+    /// Those that are mounted or were asked for anything, sorted by name.
     package var origins: [(name: String, figures: TrafficFigures)]
+    /// How the addresses of mounted origins stand, the base URL first; those without a circuit breaker are not there.
+    package var circuits: [String: [CircuitFigures]]
+    /// The servers of absolute URLs that have failed lately.
+    package var failingServers: [CircuitFigures]
     package var store: StoreFigures
     package var load: TransferLoad
     package var jobs: [JobState: Int64]
     package var evictions: Int64
     package var evictedBytes: Int64
+    package var integrity = IntegrityFigures()
+    /// The scrub under way or the last one.
+    package var scrub: ScrubReport?
 }
 
 /// One step of the history: what was counted during it.

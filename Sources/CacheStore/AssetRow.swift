@@ -7,6 +7,8 @@ struct AssetRow {
     let record: AssetRecord
     let file: FileName?
     let cachedBytes: Int64
+    /// The run of the service that has looked at all bytes of it last; 0: none.
+    let checkedRun: Int64
 
     init(_ row: Row, secrets: SecretBox) throws {
         let id = try RowCoding.assetID(row["id"])
@@ -16,13 +18,17 @@ struct AssetRow {
             url: try secrets.open(row["sealed_url"]), generation: generation,
             createdAt: Timestamp(milliseconds: row["created_at"]),
             lastAccessAt: Timestamp(milliseconds: row["last_access_at"]), hits: row["hits"],
-            isPinned: row["is_pinned"], tags: try RowCoding.value(json: row["tags"]),
+            isPinned: row["is_pinned"],
+            pinnedUntil: (row["pinned_until"] as Int64?).map { Timestamp(milliseconds: $0) },
+            tags: try RowCoding.value(json: row["tags"]),
             ttl: (row["ttl"] as Int64?).map { .milliseconds($0) },
+            verify: try (row["verify"] as String?).map { try RowCoding.choice($0, "when bytes are checked") },
             variant: try (row["sealed_variant"] as Data?).map { try RowCoding.headers(json: secrets.open($0)) } ?? [:])
         file = (row["file_serial"] as Int64?).map {
             FileName(asset: id, generation: generation.number, serial: $0)
         }
         cachedBytes = row["cached_bytes"]
+        checkedRun = row["checked_run"]
     }
 
     private static func generation(_ row: Row) throws -> Generation {
@@ -49,7 +55,9 @@ struct AssetRow {
             "sealed_url": try secrets.seal(record.url), "clear_url": RowCoding.redacted(record.url),
             "file_serial": serial, "created_at": record.createdAt.milliseconds,
             "last_access_at": record.lastAccessAt.milliseconds, "hits": record.hits, "is_pinned": record.isPinned,
-            "tags": try RowCoding.json(record.tags), "ttl": record.ttl?.wholeMilliseconds,
+            "pinned_until": record.pinnedUntil?.milliseconds, "tags": try RowCoding.json(record.tags),
+            "ttl": record.ttl?.wholeMilliseconds,
+            "verify": record.verify?.rawValue,
             "sealed_variant": record.variant.fields.isEmpty ? nil : try secrets.seal(RowCoding.json(record.variant)),
         ]
         return asset &+ [
@@ -66,16 +74,16 @@ struct AssetRow {
     }
 
     static let insertSQL = """
-        INSERT INTO assets (
+        INSERT OR REPLACE INTO assets (
             id, key, origin, sealed_url, clear_url, generation, file_serial, length, content_type,
             content_type_from, entity_tag, last_modified, last_modified_is_strong, accepts_ranges, headers, received_at,
             initial_age, fresh_until, is_storable, created_at, last_access_at, hits, is_pinned, tags, ttl,
-            sealed_variant
+            sealed_variant, pinned_until, verify
         ) VALUES (
             :id, :key, :origin, :sealed_url, :clear_url, :generation, :file_serial, :length,
             :content_type, :content_type_from, :entity_tag, :last_modified, :last_modified_is_strong, :accepts_ranges,
             :headers, :received_at, :initial_age, :fresh_until, :is_storable, :created_at, :last_access_at, :hits,
-            :is_pinned, :tags, :ttl, :sealed_variant
+            :is_pinned, :tags, :ttl, :sealed_variant, :pinned_until, :verify
         )
         """
 

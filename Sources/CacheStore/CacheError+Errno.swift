@@ -4,34 +4,47 @@ import Glibc
 /// A system call that failed, kept as a `CacheError`'s cause.
 package struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertible {
     package let number: Int32
+    /// Of what it failed; for those who run the service, not for its clients.
+    package let path: String?
 
-    package init(number: Int32) { self.number = number }
+    package init(number: Int32, path: String? = nil) {
+        self.number = number
+        self.path = path
+    }
 
     package var description: String {
         let text = strerror(number).map { String(cString: $0) } ?? "unknown"
-        return "errno \(number), \(text)"
+        return "errno \(number), \(text)" + (path.map { ": " + $0 } ?? "")
     }
 }
 
 extension CacheError {
+    /// Whether the file system does not know the call that failed.
+    var isUnsupported: Bool {
+        switch (cause as? SystemCallError)?.number {
+        case EOPNOTSUPP, ENOSYS, ENODEV: true
+        default: false
+        }
+    }
+
     /// What a failed system call means: `storageFull` where space or quota is used up or a size limit is met,
     /// `storageCorrupt` where the device or the file system is broken, `overloaded` where descriptors have run out,
-    /// else `internal`.
+    /// else `internal`. The path is in the cause only: clients are told the message.
     ///
     /// - Parameter doing: the beginning of the sentence, such as "Writing".
     package init(errno number: Int32, doing: String, path: String) {
-        let cause = SystemCallError(number: number)
+        let cause = SystemCallError(number: number, path: path)
         switch number {
         case ENOSPC, EDQUOT, EFBIG:
-            self.init(.storageFull, "\(doing) \(path) failed: no space is left for it.", cause: cause)
+            self.init(.storageFull, "\(doing) a file failed: no space is left for it.", cause: cause)
         case EIO, EUCLEAN, EBADMSG, ENXIO, ENODEV:
-            self.init(.storageCorrupt, "\(doing) \(path) failed: the disk reports an error.", cause: cause)
+            self.init(.storageCorrupt, "\(doing) a file failed: the disk reports an error.", cause: cause)
         case EMFILE, ENFILE:
-            self.init(.overloaded, "\(doing) \(path) failed: too many files are open.", cause: cause)
+            self.init(.overloaded, "\(doing) a file failed: too many files are open.", cause: cause)
         case EACCES, EPERM, EROFS:
-            self.init(.internal, "\(doing) \(path) failed: permission is missing.", cause: cause)
+            self.init(.internal, "\(doing) a file failed: permission is missing.", cause: cause)
         default:
-            self.init(.internal, "\(doing) \(path) failed: \(cause).", cause: cause)
+            self.init(.internal, "\(doing) a file failed: \(SystemCallError(number: number)).", cause: cause)
         }
     }
 }

@@ -25,19 +25,60 @@ package struct AssetSelection: Hashable, Sendable {
     package var tag: String?
     /// Upstream URLs; their queries are left out of the comparison.
     package var urls: [String]?
+    package var ids: [AssetID]?
+    /// In lower case, without parameters; `video/*` is every kind of video.
+    package var contentType: String?
+    /// Those of that moment included.
+    package var createdBefore: Timestamp?
 
-    package init(origin: String? = nil, prefix: String? = nil, tag: String? = nil, urls: [String]? = nil) {
+    package init(
+        origin: String? = nil, prefix: String? = nil, tag: String? = nil, urls: [String]? = nil, ids: [AssetID]? = nil,
+        contentType: String? = nil, createdBefore: Timestamp? = nil
+    ) {
         self.origin = origin
         self.prefix = prefix
         self.tag = tag
         self.urls = urls
+        self.ids = ids
+        self.contentType = contentType
+        self.createdBefore = createdBefore
     }
 }
 
 /// An asset that a purge would take, and what that frees.
 package struct SelectedAsset: Hashable, Sendable {
     package var id: AssetID
+    package var key: String
     package var cachedBytes: Int64
+    package var generation: Int64
+    package var createdAt: Timestamp
+    package var isPinned: Bool
+}
+
+extension AssetSelection {
+    /// Adds what an `AssetQuery` does not know.
+    fileprivate func narrow(
+        _ conditions: inout [String], _ arguments: inout [String: any DatabaseValueConvertible]
+    ) throws {
+        if let urls {
+            conditions.append("clear_url IN (SELECT value FROM json_each(:urls))")
+            arguments["urls"] = try RowCoding.json(urls.map(RowCoding.redacted))
+        }
+        if let ids {
+            conditions.append("id IN (\(ids.indices.map { ":id\($0)" }.joined(separator: ",")))")
+            for (index, id) in ids.enumerated() { arguments["id\(index)"] = RowCoding.blob(id) }
+        }
+        if let contentType {
+            let kind = "lower(trim(substr(content_type, 1, instr(content_type || ';', ';') - 1)))"
+            let isWhole = !contentType.hasSuffix("/*")
+            conditions.append(isWhole ? "\(kind) = :kind" : "substr(\(kind), 1, length(:kind)) = :kind")
+            arguments["kind"] = isWhole ? contentType : String(contentType.dropLast())
+        }
+        if let createdBefore {
+            conditions.append("created_at <= :createdBefore")
+            arguments["createdBefore"] = createdBefore.milliseconds
+        }
+    }
 }
 
 extension Catalog {
@@ -52,15 +93,19 @@ extension Catalog {
             arguments["value"] = cursor?.value
             arguments["tie"] = cursor?.id
             arguments["limit"] = limit + 1
-            let rows = try Row.fetchAll(
+            // A cursor's rows know their columns by name; in copied ones each name is looked for.
+            let rows = try Row.fetchCursor(
                 db, sql: Self.pageSQL(query, isContinued: cursor != nil), arguments: StatementArguments(arguments))
-            let items = try rows.prefix(limit).map { row in
-                let asset = try AssetRow(row, secrets: secrets)
-                return AssetPage.Item(record: asset.record, cachedBytes: asset.cachedBytes, file: asset.file)
+            // A row that is not what was written is left out: who opens the asset takes it out.
+            let assets = try Array(
+                rows.compactMap { row in
+                    (try? AssetRow(row, secrets: secrets)).map { (value: row[query.sort.column] as Int64, asset: $0) }
+                })
+            let items = assets.prefix(limit).map { _, asset in
+                AssetPage.Item(record: asset.record, cachedBytes: asset.cachedBytes, file: asset.file)
             }
-            guard rows.count > limit, let last = items.last else { return AssetPage(items: items, nextCursor: nil) }
-            let value: Int64 = rows[limit - 1][query.sort.column]
-            let next = PageCursor(list: list, value: value, tie: last.record.id.description)
+            guard assets.count > limit, let last = items.last else { return AssetPage(items: items, nextCursor: nil) }
+            let next = PageCursor(list: list, value: assets[limit - 1].value, tie: last.record.id.description)
             return AssetPage(items: items, nextCursor: next.text)
         }
     }
@@ -71,15 +116,17 @@ extension Catalog {
         return try await read { db in
             var arguments = Self.arguments(query)
             var conditions = query.conditions
-            if let urls = selection.urls {
-                conditions.append("clear_url IN (SELECT value FROM json_each(:urls))")
-                arguments["urls"] = try RowCoding.json(urls.map(RowCoding.redacted))
-            }
+            try selection.narrow(&conditions, &arguments)
             let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
+            let columns = "id, key, cached_bytes, generation, created_at, is_pinned"
             let rows = try Row.fetchAll(
-                db, sql: "SELECT id, cached_bytes FROM assets \(filter) ORDER BY id",
-                arguments: StatementArguments(arguments))
-            return try rows.map { SelectedAsset(id: try RowCoding.assetID($0[0]), cachedBytes: $0[1]) }
+                db, sql: "SELECT \(columns) FROM assets \(filter) ORDER BY id", arguments: StatementArguments(arguments)
+            )
+            return try rows.map {
+                SelectedAsset(
+                    id: try RowCoding.assetID($0[0]), key: $0[1], cachedBytes: $0[2], generation: $0[3],
+                    createdAt: Timestamp(milliseconds: $0[4]), isPinned: $0[5])
+            }
         }
     }
 

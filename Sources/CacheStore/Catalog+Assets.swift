@@ -9,13 +9,19 @@ extension Catalog {
         return try await read { try Self.storedAsset(id, $0, secrets) }
     }
 
-    /// Changes what an administrator sets; nil where the asset is not known.
-    package func updateAsset(_ id: AssetID, _ change: AssetChange) async throws(CacheError) -> StoredAsset? {
+    /// Changes what an administrator sets; nil where the asset is not known. Throws `conflict` where the lengths of all pinned
+    /// assets would be more than `maxPinnedBytes`.
+    package func updateAsset(
+        _ id: AssetID, _ change: AssetChange, maxPinnedBytes: Int64? = nil
+    ) async throws(CacheError) -> StoredAsset? {
         let secrets = secrets
         return try await write { db in
             let name = RowCoding.blob(id)
             if let isPinned = change.isPinned {
-                try db.execute(sql: "UPDATE assets SET is_pinned = ? WHERE id = ?", arguments: [isPinned, name])
+                try db.execute(
+                    sql: "UPDATE assets SET is_pinned = ?, pinned_until = ? WHERE id = ?",
+                    arguments: [isPinned, change.pinnedUntil?.milliseconds, name])
+                if isPinned, let maxPinnedBytes { try Self.checkPins(atMost: maxPinnedBytes, db) }
             }
             if let tags = change.tags {
                 try db.execute(
@@ -24,6 +30,10 @@ extension Catalog {
             if let ttl = change.ttl {
                 try db.execute(
                     sql: "UPDATE assets SET ttl = ? WHERE id = ?", arguments: [ttl?.wholeMilliseconds, name])
+            }
+            if let verify = change.verify {
+                try db.execute(
+                    sql: "UPDATE assets SET verify = ? WHERE id = ?", arguments: [verify?.rawValue, name])
             }
             if let freshUntil = change.freshUntil {
                 try db.execute(
@@ -34,24 +44,52 @@ extension Catalog {
         }
     }
 
-    /// The next assets in the order of their names, for the eviction policy's picture at the start; empty at the end.
-    package func evictionBatch(after last: AssetID?, limit: Int) async throws(CacheError) -> [EvictionEntry] {
-        try await read { db in
+    /// An asset counts with its length, however much of it is there, so that none grows above the limit.
+    private static func checkPins(atMost most: Int64, _ db: Database) throws {
+        let bytes = try Int64.fetchOne(
+            db, sql: "SELECT coalesce(sum(max(coalesce(length, 0), cached_bytes)), 0) FROM assets WHERE is_pinned")
+        guard bytes ?? 0 <= most else {
+            throw CacheError(.conflict, "More bytes would be pinned than the policy's maxPinnedBytes allows.")
+        }
+    }
+
+    /// Takes away the pins that have lasted until `now`; answers whose they were.
+    package func endPins(at now: Timestamp) async throws(CacheError) -> [AssetID] {
+        try await write { db in
             let rows = try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT id, generation, file_serial, length, last_access_at, created_at, is_pinned FROM assets
-                    WHERE id > ? ORDER BY id LIMIT ?
-                    """,
-                arguments: [last.map(RowCoding.blob) ?? Data(), limit])
-            return try rows.map { row in
-                EvictionEntry(
-                    id: try RowCoding.assetID(row["id"]), generation: row["generation"], length: row["length"],
-                    extents: try (row["file_serial"] as Int64?).map { try ExtentTable.extents(of: $0, db) }
-                        ?? ByteRangeSet(),
-                    lastAccessAt: Timestamp(milliseconds: row["last_access_at"]),
-                    createdAt: Timestamp(milliseconds: row["created_at"]), isPinned: row["is_pinned"])
+                    UPDATE assets SET is_pinned = 0, pinned_until = NULL WHERE pinned_until <= ? RETURNING id
+                    """, arguments: [now.milliseconds])
+            return try rows.map { try RowCoding.assetID($0[0]) }
+        }
+    }
+
+    /// Tells the eviction policy of every asset's extents, as they are at one moment, those that have not been used for longest
+    /// first.
+    package func eachAsset(_ tell: @escaping @Sendable (EvictionEntry) -> Void) async throws(CacheError) {
+        try await read { db in
+            let rows = try Row.fetchCursor(
+                db,
+                sql: """
+                    SELECT id, origin, last_access_at, start, "end" FROM assets
+                    LEFT JOIN extents ON file = file_serial ORDER BY last_access_at, id
+                    """)
+            var entry: EvictionEntry?
+            while let row = try rows.next() {
+                let asset = try RowCoding.assetID(row[0])
+                if let done = entry, done.asset != asset {
+                    tell(done)
+                    entry = nil
+                }
+                var present =
+                    entry
+                    ?? EvictionEntry(
+                        asset: asset, origin: row[1], lastAccessAt: Timestamp(milliseconds: row[2]), extents: [])
+                if let start = row[3] as Int64? { present.extents.append(start..<row[4]) }
+                entry = present
             }
+            if let entry { tell(entry) }
         }
     }
 
@@ -69,42 +107,62 @@ extension Catalog {
     }
 
     static func storedAsset(_ id: AssetID, _ db: Database, _ secrets: SecretBox) throws -> StoredAsset? {
-        let row = try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT * FROM assets WHERE id = ?"), arguments: [RowCoding.blob(id)])
-        guard let asset = try row.map({ try AssetRow($0, secrets: secrets) }) else { return nil }
+        let rows = try Row.fetchCursor(
+            db.cachedStatement(
+                sql: "SELECT *, row_sum IS larder_sum(\(RowSum.columns)) AS is_right FROM assets WHERE id = ?"),
+            arguments: [RowCoding.blob(id)])
+        guard let row = try rows.next() else { return nil }
+        guard row["is_right"] else { throw DamagedRow.error(id) }
+        let asset = try AssetRow(row, secrets: secrets)
         let extents = try asset.file.map { try ExtentTable.extents(of: $0.serial, db) }
-        return StoredAsset(record: asset.record, extents: extents ?? ByteRangeSet(), file: asset.file)
+        return StoredAsset(
+            record: asset.record, extents: extents ?? ByteRangeSet(), file: asset.file, checkedRun: asset.checkedRun)
+    }
+}
+
+/// A row is not what was written.
+struct DamagedRow: Error {
+    let asset: AssetID
+
+    static func error(_ asset: AssetID) -> CacheError {
+        CacheError(
+            .storageCorrupt, "The catalog's row of the asset \(asset) is damaged.", cause: DamagedRow(asset: asset))
     }
 }
 
 /// What an administrator changes of an asset; nil leaves a value as it is.
 package struct AssetChange: Hashable, Sendable {
     package var isPinned: Bool?
+    /// With a pin: until when; nil: until it is taken away.
+    package var pinnedUntil: Timestamp?
     package var tags: [String]?
     /// `.some(nil)` takes the asset's own lifetime away.
     package var ttl: Duration??
+    /// `.some(nil)`: its bytes are checked when its origin says.
+    package var verify: Verification??
     /// `.some(nil)` makes it stale: it must be confirmed before its next use.
     package var freshUntil: Timestamp??
 
     package init(
-        isPinned: Bool? = nil, tags: [String]? = nil, ttl: Duration?? = nil, freshUntil: Timestamp?? = nil
+        isPinned: Bool? = nil, pinnedUntil: Timestamp? = nil, tags: [String]? = nil, ttl: Duration?? = nil,
+        verify: Verification?? = nil,
+        freshUntil: Timestamp?? = nil
     ) {
         self.isPinned = isPinned
+        self.pinnedUntil = pinnedUntil
         self.tags = tags
         self.ttl = ttl
+        self.verify = verify
         self.freshUntil = freshUntil
     }
 }
 
 /// What the eviction policy wants to know of an asset.
 package struct EvictionEntry: Hashable, Sendable {
-    package var id: AssetID
-    package var generation: Int64
-    package var length: Int64?
-    package var extents: ByteRangeSet
+    package var asset: AssetID
+    package var origin: String
     package var lastAccessAt: Timestamp
-    package var createdAt: Timestamp
-    package var isPinned: Bool
+    package var extents: [ByteRange]
 }
 
 /// What all rows add up to.

@@ -3,31 +3,54 @@ import Foundation
 import GRDB
 
 extension Catalog {
-    /// Does a batch in one transaction, durable when this returns; answers the files that no row names any more.
-    /// Blocks.
-    func commit(_ work: PendingWork) throws(CacheError) -> [FileName] {
+    /// What a commit leaves to be done.
+    struct Committed: Sendable {
+        /// Files that no row names any more.
+        var orphans: [FileName] = []
+        /// Bytes that proved not to be what they were claimed to be, and are claimed no more.
+        var spoiled: [(file: SparseFile, ranges: [ByteRange])] = []
+    }
+
+    /// Does a batch in one transaction, durable when this returns. Blocks.
+    func commit(_ work: PendingWork) throws(CacheError) -> Committed {
         do {
             return try pool.write { db in
-                var orphans: [FileName] = []
+                var (orphans, spoiled): ([FileName], [(file: SparseFile, ranges: [ByteRange])]) = ([], [])
                 for asset in work.removals { orphans += try Self.remove(asset, db) }
-                for (serial, cut) in work.cuts { try ExtentTable.remove(cut.ranges.runs, from: serial, db) }
+                for (serial, cut) in work.cuts {
+                    try ExtentTable.remove(cut.ranges.runs, from: serial, db)
+                    let bad = try SumTable.release(cut.ranges, of: serial, look: cut.file.sum, db)
+                    try Self.giveUp(bad, of: cut.file, serial, &spoiled, db)
+                }
                 for begun in work.begun.values { orphans += try begin(begun, db) }
                 for record in work.refreshed.values { try refresh(record, db) }
                 for (serial, growth) in work.growth where try Self.hasRow(serial, db) {
-                    try ExtentTable.add(growth.ranges.runs, to: serial, db)
+                    let (runs, written) = (growth.ranges.runs, growth.file.writtenSums(in: growth.ranges))
+                    try ExtentTable.add(runs, to: serial, db)
+                    let bad = try SumTable.claim(runs, of: serial, written: written, look: growth.file.sum, db)
+                    try Self.giveUp(bad, of: growth.file, serial, &spoiled, db)
                 }
                 for (asset, use) in work.uses { try Self.use(asset, use, db) }
                 orphans += try work.abandoned.filter { try !Self.hasRow($0.serial, db) }
-                return orphans
+                return Committed(orphans: orphans, spoiled: spoiled)
             }
         } catch {
-            throw CacheError(database: error)
+            throw failure(error)
         }
+    }
+
+    private static func giveUp(
+        _ bad: [ByteRange], of file: SparseFile, _ serial: Int64,
+        _ spoiled: inout [(file: SparseFile, ranges: [ByteRange])], _ db: Database
+    ) throws {
+        guard !bad.isEmpty else { return }
+        try ExtentTable.remove(bad, from: serial, db)
+        spoiled.append((file, bad))
     }
 
     private static func remove(_ asset: AssetID, _ db: Database) throws -> [FileName] {
         guard let row = try named(asset, db) else { return [] }
-        try db.execute(sql: "DELETE FROM assets WHERE id = ?", arguments: [RowCoding.blob(asset)])
+        try db.cachedStatement(sql: "DELETE FROM assets WHERE id = ?").execute(arguments: [RowCoding.blob(asset)])
         return [row.file].compactMap(\.self)
     }
 

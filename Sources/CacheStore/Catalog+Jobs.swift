@@ -2,12 +2,12 @@ package import CacheCore
 import GRDB
 
 extension Catalog {
-    /// Keeps a new job with all its items, unless the idempotency key was used before. With `supersedes`, the unfinished
+    /// Keeps a new job with all its items, unless the idempotency key was used before. Where it supersedes, the unfinished
     /// jobs of its queue end in the same commit.
     ///
     /// Throws `conflict` where the job's identifier is taken.
     package func insertJob(
-        _ job: JobRecord, idempotency: IdempotencyKey? = nil, supersedes: Bool = false
+        _ job: JobRecord, idempotency: IdempotencyKey? = nil
     ) async throws(CacheError) -> JobInsertion {
         let secrets = secrets
         return try await write { db in
@@ -17,10 +17,23 @@ extension Catalog {
                     sql: "INSERT INTO idempotency_keys (key, body_hash, job, created_at) VALUES (?, ?, ?, ?)",
                     arguments: [idempotency.key, idempotency.bodyHash, job.id, job.createdAt.milliseconds])
             }
-            let superseded = supersedes ? try Self.supersede(by: job, db) : []
+            let superseded = try Self.supersede(by: job, at: job.createdAt, db)
             try db.execute(sql: JobRow.insertSQL, arguments: JobRow.arguments(job))
             try Self.writeItems(job.items, job: db.lastInsertedRowID, db, secrets)
             return .inserted(superseded: superseded)
+        }
+    }
+
+    /// Writes a finished job that is begun again at `now`, with its items. Where it supersedes, the unfinished jobs of its
+    /// queue end in the same commit; answers which.
+    package func requeueJob(_ job: JobRecord, at now: Timestamp) async throws(CacheError) -> [String] {
+        let secrets = secrets
+        return try await write { db in
+            guard let sequence = try Self.sequence(of: job.id, db) else { return [] }
+            let superseded = try Self.supersede(by: job, at: now, db)
+            try db.execute(sql: JobRow.updateSQL, arguments: JobRow.arguments(job))
+            try Self.writeItems(job.items, job: sequence, db, secrets)
+            return superseded
         }
     }
 
@@ -100,8 +113,9 @@ extension Catalog {
         try Int64.fetchOne(db, sql: "SELECT sequence FROM jobs WHERE id = ?", arguments: [job])
     }
 
-    /// Ends the unfinished jobs of the job's queue; answers which.
-    private static func supersede(by job: JobRecord, _ db: Database) throws -> [String] {
+    /// Ends the unfinished jobs of the queue of a job that supersedes; answers which.
+    private static func supersede(by job: JobRecord, at now: Timestamp, _ db: Database) throws -> [String] {
+        guard job.supersedes else { return [] }
         let rows = try Row.fetchAll(
             db,
             sql: "SELECT id, sequence FROM jobs WHERE queue = ? AND state IN ('queued', 'running') ORDER BY sequence",
@@ -109,7 +123,7 @@ extension Catalog {
         let error = RecordedError.superseded(by: job.id)
         for row in rows {
             let arguments: StatementArguments = [
-                "code": error.code, "message": error.message, "now": job.createdAt.milliseconds,
+                "code": error.code, "message": error.message, "now": now.milliseconds,
                 "job": row["sequence"] as Int64,
             ]
             try db.execute(
@@ -121,7 +135,8 @@ extension Catalog {
             try db.execute(
                 sql: """
                     UPDATE jobs
-                    SET state = 'cancelled', error_code = :code, error_message = :message, finished_at = :now
+                    SET state = 'cancelled', supersedes = 1, error_code = :code, error_message = :message,
+                        finished_at = :now
                     WHERE sequence = :job
                     """,
                 arguments: arguments)

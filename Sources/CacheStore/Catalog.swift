@@ -1,6 +1,20 @@
 import CacheCore
 import Foundation
 import GRDB
+import Synchronization
+
+/// Why a catalog cannot be read: its file is not what was written.
+struct DamagedCatalog: Error, CustomStringConvertible {
+    let description: String
+
+    static func error(_ error: any Error) -> CacheError? {
+        guard let error = error as? DatabaseError, [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode) else {
+            return nil
+        }
+        return CacheError(
+            .storageCorrupt, "The catalog is damaged.", cause: DamagedCatalog(description: "\(error)"))
+    }
+}
 
 /// The durable index: what is cached, the jobs, the origins, the policy and the statistics, in SQLite.
 ///
@@ -11,26 +25,53 @@ package final class Catalog: Sendable {
     let secrets: SecretBox
     /// Counts the openings of this catalog, from 1: the high half of every file serial that this process gives out.
     let run: Int64
+    /// The last run that began after one that ended out of order: bytes of earlier ones are to be checked before they are
+    /// used. 0: there was none.
+    let suspectRun: Int64
+    /// Whether SQLite has met pages that make no tables: the next start is to look at all of them.
+    let isDamaged = Atomic(false)
 
     /// Opens or creates the catalog and brings it to this version; blocks.
     ///
-    /// Throws `conflict` where a newer version wrote it, and `storageCorrupt` where `secrets` is not its key.
-    init(path: String, secrets: SecretBox) throws(CacheError) {
+    /// Throws `conflict` where a newer version wrote it, and `storageCorrupt` where `secrets` is not its key, or where it is
+    /// damaged: then its cause is a `DamagedCatalog`.
+    ///
+    /// - Parameter earlierRun: the last run that has left files behind, where the catalog that knew it may be lost.
+    init(path: String, secrets: SecretBox, earlierRun: Int64 = 0) throws(CacheError) {
         do {
             pool = try DatabasePool(path: path, configuration: Self.configuration)
             self.secrets = secrets
             try Self.makeDurable(pool)
             try Self.migrate(pool, path)
             try Self.checkKey(pool, secrets)
-            run = try pool.write { db in
-                let run = try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'run'") ?? 0
+            (run, suspectRun) = try pool.write { db in
+                let damage = try String.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'damaged'")
+                if let damage { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: damage) }
+                let known = try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'run'") ?? 0
+                let run = max(known, earlierRun)
                 try db.execute(sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('run', ?)", arguments: [run + 1])
                 try Self.requeueRunningJobs(db)
-                return run + 1
+                return (run + 1, try Self.suspectRun(db, beginning: run + 1))
             }
+            if suspectRun == run { try Self.checkStructure(pool) }
         } catch {
-            throw CacheError(database: error)
+            throw DamagedCatalog.error(error) ?? CacheError(database: error)
         }
+    }
+
+    /// After an end out of order: that the pages still make tables and indexes.
+    private static func checkStructure(_ pool: DatabasePool) throws {
+        let answer = try pool.read { db in try String.fetchOne(db, sql: "PRAGMA quick_check(1)") }
+        guard answer == "ok" else { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: answer) }
+    }
+
+    /// Takes the mark of an orderly end away, or writes down that it was not there.
+    private static func suspectRun(_ db: Database, beginning run: Int64) throws -> Int64 {
+        try db.execute(sql: "DELETE FROM meta WHERE name = 'closed'")
+        if db.changesCount == 0, run > 1 {
+            try db.execute(sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('suspectRun', ?)", arguments: [run])
+        }
+        return try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'suspectRun'") ?? 0
     }
 
     private static var configuration: Configuration {
@@ -38,6 +79,7 @@ package final class Catalog: Sendable {
         configuration.label = "larder.catalog"
         configuration.maximumReaderCount = 4
         configuration.busyMode = .timeout(5)
+        configuration.prepareDatabase { $0.add(function: RowSum.function) }
         return configuration
     }
 
@@ -81,7 +123,7 @@ package final class Catalog: Sendable {
 
     /// Runs `body` on a reading connection, off the caller's thread.
     func read<Value: Sendable>(_ body: @Sendable (Database) throws -> Value) async throws(CacheError) -> Value {
-        do { return try await pool.read(body) } catch { throw CacheError(database: error) }
+        do { return try await pool.read(body) } catch { throw failure(error) }
     }
 
     /// Runs `body` in one transaction that is durable when this returns, off the caller's thread.
@@ -92,13 +134,35 @@ package final class Catalog: Sendable {
     ) async throws(CacheError) -> Value {
         let outcome = await withCheckedContinuation { continuation in
             pool.asyncWrite(body) { _, outcome in
-                continuation.resume(returning: outcome.mapError { CacheError(database: $0) })
+                continuation.resume(returning: outcome.mapError { self.failure($0) })
             }
         }
         return try outcome.get()
     }
 
-    func close() throws(CacheError) {
-        do { try pool.close() } catch { throw CacheError(database: error) }
+    /// What a failure means, where it may tell of damage.
+    func failure(_ error: any Error) -> CacheError {
+        guard let damage = DamagedCatalog.error(error) else { return CacheError(database: error) }
+        isDamaged.store(true, ordering: .relaxed)
+        return damage
+    }
+
+    /// Marks the end as orderly where it is.
+    func close(isOrderly: Bool) throws(CacheError) {
+        do {
+            if isDamaged.load(ordering: .relaxed) {
+                // Where that cannot be written the end is not orderly, and the next start looks for itself.
+                try? pool.write { db in
+                    try db.execute(
+                        sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('damaged', ?)",
+                        arguments: ["damage was met while the catalog was in use"])
+                }
+            } else if isOrderly {
+                try pool.write { db in
+                    try db.execute(sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('closed', 1)")
+                }
+            }
+            try pool.close()
+        } catch { throw CacheError(database: error) }
     }
 }

@@ -19,10 +19,13 @@ package final class CommitQueue: Sendable {
         }
     }
 
-    private let store: Store
+    let store: Store
     private let limits: Limits
     private let lost: @Sendable (FileName, ByteRangeSet) -> Void
+    private let spoiled: @Sendable (FileName, [ByteRange]) -> Void
+    private let freed: @Sendable (FileName, Int64) -> Void
     private let pending = Mutex(PendingWork())
+    private let held = Mutex(HeldHoles())
     /// Commits are made here, one after the other.
     private let queue = DispatchQueue(label: "larder.commits", qos: .userInitiated)
     private let someWork = Gate()
@@ -30,13 +33,20 @@ package final class CommitQueue: Sendable {
 
     /// - Parameter lost: told, on a thread of the queue's own, of bytes that the disk failed to sync. They are never
     ///   committed, and the file takes no more writes: the reader's picture of it must give them up.
+    /// - Parameter spoiled: told, likewise, of bytes that proved not to be what they were claimed to be; they are not in
+    ///   the catalog any more.
+    /// - Parameter freed: told, likewise, how many bytes a file gave back to the disk later than it was to.
     package init(
         store: Store, limits: Limits = Limits(),
-        lost: @escaping @Sendable (FileName, ByteRangeSet) -> Void = { _, _ in }
+        lost: @escaping @Sendable (FileName, ByteRangeSet) -> Void = { _, _ in },
+        spoiled: @escaping @Sendable (FileName, [ByteRange]) -> Void = { _, _ in },
+        freed: @escaping @Sendable (FileName, Int64) -> Void = { _, _ in }
     ) {
         self.store = store
         self.limits = limits
         self.lost = lost
+        self.spoiled = spoiled
+        self.freed = freed
     }
 
     /// A new asset, or a new generation of one: its row is made or replaced. Where generation or file change, the old
@@ -56,7 +66,9 @@ package final class CommitQueue: Sendable {
     /// Bytes that have just been written. Without effect where the file is not, or no longer, that of a row.
     package func grew(_ file: SparseFile, _ range: ByteRange) {
         guard let name = file.name, !range.isEmpty else { return }
-        add { $0.grow(file, name.serial, range) }
+        let runs = file.stored(range)
+        guard !runs.isEmpty else { return }
+        add { work in for run in runs { work.grow(file, name.serial, run) } }
     }
 
     /// Uses of an asset; without effect where it has no row.
@@ -64,32 +76,24 @@ package final class CommitQueue: Sendable {
         add { $0.use(asset, at: time, hits: hits) }
     }
 
-    /// As `remove`, for one asset and without waiting: done with the next commit.
+    /// Takes an asset out: what is pending for it at once, then its row, then, it being gone for good, its file. Bytes that
+    /// old readers still hold open stay readable for them.
     package func discard(_ asset: AssetID) {
         add { $0.remove(asset) }
     }
 
-    /// Takes assets out: what is pending for them at once, then their rows, then, those being gone for good, their
-    /// files. Bytes that old readers still hold open stay readable for them. `lastFiles`: the files that are taken away;
-    /// what has been begun anew meanwhile, with a later one, stays.
-    package func remove(
-        _ assets: [AssetID], lastFiles: [AssetID: FileName] = [:]
-    ) async throws(CacheError) {
-        add { work in
-            for asset in assets { work.remove(asset, filesUpTo: lastFiles[asset]?.serial ?? .max) }
-        }
-        try await flush()
+    /// Takes the name of a file away that no row is to have.
+    package func abandon(_ file: SparseFile) {
+        guard let name = file.name else { return }
+        add { $0.abandon(name) }
     }
 
     /// Takes runs of bytes out: what is pending of them at once, then from the rows, then from the disk. Bytes that are
-    /// written there after this call, and reported, are spared.
-    package func punch(_ file: SparseFile, _ ranges: [ByteRange]) async throws(CacheError) {
-        guard let name = file.name else {
-            throw CacheError(.internal, "A transient file has no bytes that could be given up.")
-        }
+    /// written there after this call, and reported, are spared. Without effect on a transient file.
+    package func cut(_ file: SparseFile, _ ranges: [ByteRange]) {
+        guard let name = file.name else { return }
         file.doom(ranges)
         add { $0.cut(file, name.serial, ranges) }
-        try await flush()
     }
 
     /// Returns when everything that was reported before the call is durable. An error says that some of it is not yet;
@@ -100,6 +104,9 @@ package final class CommitQueue: Sendable {
         }
         try outcome.get()
     }
+
+    /// As `flush`, for those who may wait for the disk. Blocks.
+    func commitNow() throws(CacheError) { try queue.sync { commit() }.get() }
 
     /// Makes commits as the limits ask for them, until the task is cancelled; then a last one.
     package func run(clock: some Clock<Duration>) async {
@@ -146,14 +153,20 @@ package final class CommitQueue: Sendable {
         someWork.close()
         muchWork.close()
         var work = pending.withLock { $0.take() }
-        guard !work.isEmpty else { return .success(()) }
-        var failure = sync(&work)
+        var failure = makeHeldHoles()
+        guard !work.isEmpty else { return failure.map { .failure($0) } ?? .success(()) }
+        failure = sync(&work) ?? failure
         do throws(CacheError) {
             for shard in Set(work.begun.values.compactMap { $0.file?.name?.shard }) {
                 try store.disk.syncDirectory(store.layout.shard(shard))
             }
-            let orphans = try commitWithReserve(work)
-            failure = clear(work, orphans) ?? failure
+            let written = work.growth.values.map { ($0.file, $0.file.writtenSums(in: $0.ranges)) }
+            let committed = try commitWithReserve(work)
+            for (file, sums) in written { file.committed(sums) }
+            for (file, ranges) in committed.spoiled {
+                if let name = file.name { spoiled(name, ranges) }
+            }
+            failure = clear(work, committed.orphans) ?? failure
         } catch {
             let earlier = work
             pending.withLock { $0.restore(earlier) }
@@ -163,8 +176,19 @@ package final class CommitQueue: Sendable {
         return failure.map { .failure($0) } ?? .success(())
     }
 
+    /// Those of earlier commits that could not be made then.
+    private func makeHeldHoles() -> CacheError? {
+        let (made, failure, isMore) = held.withLock { held in
+            let (made, failure) = held.tryAgain()
+            return (made, failure, !held.isEmpty)
+        }
+        if isMore { someWork.open() }
+        for (file, bytes) in made where bytes > 0 { freed(file, bytes) }
+        return failure
+    }
+
     /// On a full disk the reserve makes room: what frees space must be committed first.
-    private func commitWithReserve(_ work: PendingWork) throws(CacheError) -> [FileName] {
+    private func commitWithReserve(_ work: PendingWork) throws(CacheError) -> Catalog.Committed {
         do throws(CacheError) {
             return try store.catalog.commit(work)
         } catch {
@@ -207,8 +231,13 @@ package final class CommitQueue: Sendable {
             }
         }
         for cut in work.cuts.values {
-            do throws(CacheError) { try cut.file.punchDoomed() } catch { failure = failure ?? error }
+            let outcome: CacheError? = held.withLock { held in
+                do throws(CacheError) { try held.punch(cut.file, cut.ranges) } catch { return error }
+                return nil
+            }
+            failure = failure ?? outcome
         }
+        if !held.withLock({ $0.isEmpty }) { someWork.open() }
         do throws(CacheError) { try store.reserve.keep() } catch { failure = failure ?? error }
         return failure
     }

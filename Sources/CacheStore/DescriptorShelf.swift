@@ -14,11 +14,15 @@ import Synchronization
 final class DescriptorShelf: Sendable {
     /// As many descriptors are open at most, where they are not all in use.
     let limit: Int
+    /// Whether the file system tells which pages somebody refers to.
+    let tellsReferences: Bool
+    let spill = SpillAllowance()
     private let disk: any Disk
     private let table: Mutex<DescriptorTable>
 
-    init(limit: Int, disk: any Disk) {
+    init(limit: Int, disk: any Disk, tellsReferences: Bool) {
         self.limit = limit
+        self.tellsReferences = tellsReferences
         self.disk = disk
         table = Mutex(DescriptorTable(limit: limit))
     }
@@ -75,6 +79,11 @@ final class DescriptorShelf: Sendable {
     func giveBack(_ place: DescriptorTable.Place, wrote: Bool) {
         change { $0.giveBack(place, wrote: wrote) }
     }
+
+    /// As `borrowOpen`, for longer than a call, until `takeBack`; nil also where too many are lent so.
+    func lend(_ place: DescriptorTable.Place) -> Descriptor? { table.withLock { $0.lend(place) } }
+
+    func takeBack(_ place: DescriptorTable.Place) { change { $0.takeBack(place) } }
 
     /// From now on the descriptor stays open, which is borrowed by the caller.
     func keep(_ place: DescriptorTable.Place) { table.withLock { $0.keep(place) } }

@@ -13,6 +13,8 @@ struct DescriptorTable: Sendable {
     private struct Slot {
         var descriptor: Descriptor?
         var borrowers = 0
+        /// How many of them hold it for longer than a call.
+        var loans = 0
         /// How many have a reason to keep the descriptor, such as a name that is gone.
         var keepers = 0
         /// Writes that are done, and how many of them are known to be on the device.
@@ -28,6 +30,8 @@ struct DescriptorTable: Sendable {
     private var idle = PlaceOrder()
     /// Descriptors that are open, or just being opened.
     private(set) var openCount = 0
+    /// Descriptors that are lent for longer than a call.
+    private var lentCount = 0
 
     init(limit: Int) { self.limit = limit }
 
@@ -93,6 +97,23 @@ struct DescriptorTable: Sendable {
         if wrote { slots[place.number].writes += 1 }
         settle(place.number)
         return takeSurplus()
+    }
+
+    /// Lends the descriptor out for longer than a call; nil where the file has none, or half of the limit is lent so:
+    /// the others are for those who need one for a moment.
+    mutating func lend(_ place: Place) -> Descriptor? {
+        let isLent = slots[place.number].loans > 0
+        guard isLent || lentCount < max(1, limit / 2), let descriptor = borrow(place) else { return nil }
+        if !isLent { lentCount += 1 }
+        slots[place.number].loans += 1
+        return descriptor
+    }
+
+    /// What was lent out is given back; answers likewise.
+    mutating func takeBack(_ place: Place) -> [Descriptor] {
+        slots[place.number].loans -= 1
+        if slots[place.number].loans == 0 { lentCount -= 1 }
+        return giveBack(place, wrote: false)
     }
 
     mutating func keep(_ place: Place) {

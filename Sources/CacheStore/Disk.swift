@@ -17,6 +17,18 @@ package protocol Disk: Sendable {
     ) throws(CacheError) -> Int
     /// As `read`, but only what is in the page cache; nil where that cannot be had without waiting.
     func readNow(_ descriptor: Descriptor, into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int?
+    /// Whether `drops` can be believed of files in this directory: not every file system keeps its pages in the page cache
+    /// alone. Makes a file there, and takes it away.
+    func tellsReferences(in directory: String) -> Bool
+    /// Whether files in this directory may have holes, and whether holes can be made in them. Makes a file there, and takes it
+    /// away.
+    func holes(in directory: String) throws(CacheError) -> HoleSupport
+    /// Whether all bytes of `range` are in the page cache, so that to send them from there is not to wait; false also
+    /// where the kernel does not tell.
+    func isCached(_ descriptor: Descriptor, _ range: ByteRange) -> Bool
+    /// Drops what the page cache has of `block`, as far as it is on the disk and nobody refers to it; answers whether none of
+    /// `range` is left there.
+    func drops(_ descriptor: Descriptor, _ range: ByteRange, of block: ByteRange) -> Bool
     /// Answers how many bytes were written; may be fewer than given.
     func write(
         _ descriptor: Descriptor, _ bytes: UnsafeRawBufferPointer, at offset: Int64
@@ -45,6 +57,19 @@ package protocol Disk: Sendable {
     func lock(_ descriptor: Descriptor) throws(CacheError) -> Bool
     /// The bytes that may still be written to the file system of `path`.
     func freeBytes(at path: String) throws(CacheError) -> Int64
+}
+
+/// What a file system can do with holes.
+package struct HoleSupport: Hashable, Sendable {
+    /// What was never written takes no space.
+    package var areSparse: Bool
+    /// Space in the middle of a file can be given back.
+    package var canBePunched: Bool
+
+    package init(areSparse: Bool, canBePunched: Bool) {
+        self.areSparse = areSparse
+        self.canBePunched = canBePunched
+    }
 }
 
 /// An open file's number in this process.

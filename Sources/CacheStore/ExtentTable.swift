@@ -34,6 +34,7 @@ enum ExtentTable {
 
     static func removeAll(of file: Int64, _ db: Database) throws {
         try db.execute(sql: "DELETE FROM extents WHERE file = ?", arguments: [file])
+        try SumTable.removeAll(of: file, db)
         try db.execute(sql: "UPDATE assets SET cached_bytes = 0 WHERE file_serial = ?", arguments: [file])
     }
 
@@ -55,7 +56,8 @@ enum ExtentTable {
         var set = ByteRangeSet(rows.map { $0[0]..<$0[1] })
         let changed = change(&set)
         guard changed != 0 else { return 0 }
-        try db.execute(sql: "DELETE FROM extents WHERE file = ? AND start BETWEEN ? AND ?", arguments: arguments)
+        try db.cachedStatement(sql: "DELETE FROM extents WHERE file = ? AND start BETWEEN ? AND ?")
+            .execute(arguments: arguments)
         for run in set.runs {
             try db.cachedStatement(sql: "INSERT INTO extents (file, start, \"end\") VALUES (?, ?, ?)")
                 .execute(arguments: [file, run.lowerBound, run.upperBound])
@@ -65,7 +67,7 @@ enum ExtentTable {
 
     private static func count(_ bytes: Int64, for file: Int64, _ db: Database) throws {
         guard bytes != 0 else { return }
-        try db.execute(
-            sql: "UPDATE assets SET cached_bytes = cached_bytes + ? WHERE file_serial = ?", arguments: [bytes, file])
+        try db.cachedStatement(sql: "UPDATE assets SET cached_bytes = cached_bytes + ? WHERE file_serial = ?")
+            .execute(arguments: [bytes, file])
     }
 }

@@ -7,7 +7,8 @@ enum JobRow {
     static func record(_ row: Row, items: [JobItemRecord] = []) throws -> JobRecord {
         JobRecord(
             id: row["id"], state: try RowCoding.choice(row["state"], "a job's state"), label: row["label"],
-            queue: row["queue"], priority: try RowCoding.choice(row["priority"], "a job's priority"),
+            queue: row["queue"], supersedes: row["supersedes"],
+            priority: try RowCoding.choice(row["priority"], "a job's priority"),
             maxBytesPerSecond: row["max_bytes_per_second"],
             timeout: (row["timeout"] as Int64?).map { .milliseconds($0) },
             deadlineAt: timestamp(row["deadline_at"]), createdAt: Timestamp(milliseconds: row["created_at"]),
@@ -18,7 +19,7 @@ enum JobRow {
     static func arguments(_ job: JobRecord) -> StatementArguments {
         [
             "id": job.id, "state": job.state.rawValue, "label": job.label, "queue": job.queue,
-            "priority": job.priority.rawValue,
+            "supersedes": job.supersedes, "priority": job.priority.rawValue,
             "max_bytes_per_second": job.maxBytesPerSecond, "timeout": job.timeout?.wholeMilliseconds,
             "deadline_at": job.deadlineAt?.milliseconds, "created_at": job.createdAt.milliseconds,
             "started_at": job.startedAt?.milliseconds, "finished_at": job.finishedAt?.milliseconds,
@@ -61,11 +62,11 @@ enum JobRow {
 
     static let insertSQL = """
         INSERT INTO jobs (
-            id, state, label, queue, priority, max_bytes_per_second, timeout, deadline_at, created_at, started_at,
-            finished_at, error_code, error_message
+            id, state, label, queue, supersedes, priority, max_bytes_per_second, timeout, deadline_at, created_at,
+            started_at, finished_at, error_code, error_message
         ) VALUES (
-            :id, :state, :label, :queue, :priority, :max_bytes_per_second, :timeout, :deadline_at, :created_at,
-            :started_at, :finished_at, :error_code, :error_message
+            :id, :state, :label, :queue, :supersedes, :priority, :max_bytes_per_second, :timeout, :deadline_at,
+            :created_at, :started_at, :finished_at, :error_code, :error_message
         )
         """
 

@@ -3,7 +3,9 @@ import GRDB
 /// How a catalog of any earlier version becomes one of this version: SQL text that is never changed once released.
 enum Migrations {
     /// Name and text, in the order of use.
-    static let all: [(name: String, sql: String)] = [("v1", v1), ("v2", v2), ("v3", v3)]
+    static let all: [(name: String, sql: String)] = [
+        ("v1", v1), ("v2", v2), ("v3", v3), ("v4", v4), ("v5", v5), ("v6", v6), ("v7", v7), ("v8", v8),
+    ]
 
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
@@ -138,5 +140,89 @@ enum Migrations {
     private static let v3 = """
         ALTER TABLE jobs ADD COLUMN queue TEXT;
         CREATE INDEX jobs_by_queue ON jobs (queue, state, sequence) WHERE queue IS NOT NULL;
+        """
+
+    /// Which jobs take the place of the unfinished ones of their queue.
+    private static let v4 = """
+        ALTER TABLE jobs ADD COLUMN supersedes INTEGER NOT NULL DEFAULT 0;
+        """
+
+    /// How the eviction policy's segments stand; in which form, `meta` says. Instants are seconds since 1970 here.
+    private static let v5 = """
+        CREATE TABLE segments (
+            asset BLOB NOT NULL REFERENCES assets (id) ON DELETE CASCADE,
+            position INTEGER NOT NULL,
+            sequence INTEGER NOT NULL,
+            is_proven INTEGER NOT NULL,
+            counted_reads INTEGER NOT NULL,
+            priority REAL,
+            arrived_at INTEGER NOT NULL,
+            read_at INTEGER NOT NULL,
+            reads INTEGER NOT NULL,
+            PRIMARY KEY (asset, position)
+        ) STRICT, WITHOUT ROWID;
+        """
+
+    /// The log of evictions; ranges are a list of pairs.
+    private static let v6 = """
+        CREATE TABLE evictions (
+            sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+            at INTEGER NOT NULL,
+            reason TEXT NOT NULL,
+            asset BLOB NOT NULL,
+            key TEXT NOT NULL,
+            origin TEXT NOT NULL,
+            bytes INTEGER NOT NULL,
+            ranges TEXT NOT NULL
+        ) STRICT;
+        CREATE INDEX evictions_by_at ON evictions (at);
+        """
+
+    /// Until when assets are pinned.
+    private static let v7 = """
+        ALTER TABLE assets ADD COLUMN pinned_until INTEGER;
+        CREATE INDEX assets_by_pinned_until ON assets (pinned_until) WHERE pinned_until IS NOT NULL;
+        """
+
+    /// Checksums: of bytes, in rows of `SumRow`, but for what was written before; and of the assets' rows themselves. When
+    /// they are looked at, and which run of the service has looked at all of an asset.
+    private static let v8 = """
+        CREATE TABLE sums (
+            file INTEGER NOT NULL REFERENCES assets (file_serial) ON DELETE CASCADE,
+            row INTEGER NOT NULL CHECK (row >= 0),
+            sums BLOB NOT NULL,
+            PRIMARY KEY (file, row)
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE unsummed (
+            file INTEGER PRIMARY KEY NOT NULL REFERENCES assets (file_serial) ON DELETE CASCADE
+        ) STRICT;
+        INSERT INTO unsummed SELECT file_serial FROM assets WHERE cached_bytes > 0 AND file_serial IS NOT NULL;
+
+        ALTER TABLE assets ADD COLUMN verify TEXT;
+        ALTER TABLE assets ADD COLUMN checked_run INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE assets ADD COLUMN row_sum INTEGER;
+        UPDATE assets SET row_sum = larder_sum(
+            id, key, origin, sealed_url, clear_url, generation, file_serial, length, content_type, content_type_from,
+            entity_tag, last_modified, last_modified_is_strong, accepts_ranges, headers, received_at, initial_age,
+            fresh_until, is_storable, created_at, is_pinned, tags, ttl, sealed_variant, pinned_until, verify);
+        CREATE TRIGGER assets_inserted AFTER INSERT ON assets BEGIN
+            UPDATE assets SET row_sum = larder_sum(
+                id, key, origin, sealed_url, clear_url, generation, file_serial, length, content_type, content_type_from,
+                entity_tag, last_modified, last_modified_is_strong, accepts_ranges, headers, received_at, initial_age,
+                fresh_until, is_storable, created_at, is_pinned, tags, ttl, sealed_variant, pinned_until, verify)
+            WHERE id = NEW.id;
+        END;
+        CREATE TRIGGER assets_updated AFTER UPDATE OF
+            id, key, origin, sealed_url, clear_url, generation, file_serial, length, content_type, content_type_from,
+            entity_tag, last_modified, last_modified_is_strong, accepts_ranges, headers, received_at, initial_age,
+            fresh_until, is_storable, created_at, is_pinned, tags, ttl, sealed_variant, pinned_until, verify ON assets
+        BEGIN
+            UPDATE assets SET row_sum = larder_sum(
+                id, key, origin, sealed_url, clear_url, generation, file_serial, length, content_type, content_type_from,
+                entity_tag, last_modified, last_modified_is_strong, accepts_ranges, headers, received_at, initial_age,
+                fresh_until, is_storable, created_at, is_pinned, tags, ttl, sealed_variant, pinned_until, verify)
+            WHERE id = NEW.id;
+        END;
         """
 }

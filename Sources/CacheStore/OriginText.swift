@@ -25,6 +25,17 @@ struct OriginText: Codable {
         var pause: Int64?
     }
 
+    private struct StoreRules: Codable {
+        var maxBytes: Int64?
+        var never: [String]
+        var always: [String]
+    }
+
+    private struct Quota: Codable {
+        var minBytes: Int64
+        var maxBytes: Int64?
+    }
+
     private var baseURL: String
     private var headers: [[String]]
     private var freshnessTTL: Int64?
@@ -50,6 +61,7 @@ struct OriginText: Codable {
     private var requestDirectives: Bool?
     private var ignoreVary: [String]?
     private var unknownLength: String?
+    private var verification: String?
     private var fallbackAsset: String?
     private var fallbackFile: String?
     private var finishIfRemainingPercent: Int?
@@ -58,6 +70,8 @@ struct OriginText: Codable {
     private var mirrors: [String]?
     private var hedging: Bool?
     private var circuitBreaker: CircuitBreaker?
+    private var storeRules: StoreRules?
+    private var quota: Quota?
 
     init(_ settings: OriginSettings) {
         baseURL = settings.baseURL
@@ -90,6 +104,10 @@ struct OriginText: Codable {
         access = settings.access?.rawValue
         keepRules(of: settings)
         keepFills(of: settings)
+        storeRules = StoreRules(
+            maxBytes: settings.storeRules.maxBytes, never: settings.storeRules.never,
+            always: settings.storeRules.always)
+        quota = Quota(minBytes: settings.quota.minBytes, maxBytes: settings.quota.maxBytes)
     }
 
     private mutating func keepFills(of settings: OriginSettings) {
@@ -110,6 +128,7 @@ struct OriginText: Codable {
         requestDirectives = settings.requestDirectives
         ignoreVary = settings.ignoreVary
         unknownLength = settings.unknownLength.rawValue
+        verification = settings.verification.rawValue
         switch settings.fallback {
         case .asset(let id): fallbackAsset = id.description
         case .file(let path): fallbackFile = path
@@ -138,6 +157,11 @@ struct OriginText: Codable {
         if let access { settings.access = try RowCoding.choice(access, "an origin's access") }
         try giveRules(to: &settings)
         try giveFills(to: &settings)
+        if let storeRules {
+            settings.storeRules = OriginSettings.StoreRules(
+                maxBytes: storeRules.maxBytes, never: storeRules.never, always: storeRules.always)
+        }
+        if let quota { settings.quota = OriginSettings.Quota(minBytes: quota.minBytes, maxBytes: quota.maxBytes) }
         return settings
     }
 
@@ -167,6 +191,9 @@ struct OriginText: Codable {
         if let ignoreVary { settings.ignoreVary = ignoreVary }
         if let unknownLength {
             settings.unknownLength = try RowCoding.choice(unknownLength, "an origin's answer to unknown lengths")
+        }
+        if let verification {
+            settings.verification = try RowCoding.choice(verification, "when an origin's bytes are checked")
         }
         if let fallbackAsset {
             guard let id = AssetID(fallbackAsset) else { throw RowCoding.corrupt("an origin's fallback") }

@@ -74,23 +74,18 @@ struct PendingWork: Sendable {
         uses[asset] = Use(at: max(earlier?.at ?? time, time), hits: (earlier?.hits ?? 0) + hits)
     }
 
-    /// Takes an asset out, but for what was begun anew with a file later than `last`.
-    mutating func remove(_ asset: AssetID, filesUpTo last: Int64 = .max) {
-        forget(asset, filesUpTo: last)
+    mutating func remove(_ asset: AssetID) {
+        forget(asset)
         removals.insert(asset)
     }
 
     /// Drops what is pending for an asset, and the file it was to begin with.
-    private mutating func forget(_ asset: AssetID, filesUpTo last: Int64) {
-        if begun[asset]?.file?.name.map({ $0.serial <= last }) ?? true,
-            let name = begun.removeValue(forKey: asset)?.file?.name
-        {
-            abandon(name)
-        }
+    private mutating func forget(_ asset: AssetID) {
+        if let name = begun.removeValue(forKey: asset)?.file?.name { abandon(name) }
         refreshed[asset] = nil
         uses[asset] = nil
-        for (serial, ranges) in growth where serial <= last && ranges.file.name?.asset == asset { dropGrowth(serial) }
-        for (serial, ranges) in cuts where serial <= last && ranges.file.name?.asset == asset { cuts[serial] = nil }
+        for (serial, ranges) in growth where ranges.file.name?.asset == asset { dropGrowth(serial) }
+        for (serial, ranges) in cuts where ranges.file.name?.asset == asset { cuts[serial] = nil }
     }
 
     /// Drops the bytes of one file; answers them.

@@ -10,6 +10,9 @@ struct PolicyText: Codable {
     private var maxIdle: Int64?
     private var maxAge: Int64?
     private var grace: Int64
+    /// Rows that are older than it have none.
+    private var minUses: Int?
+    private var maxPinnedBytes: Int64?
 
     init(_ policy: PolicySettings) {
         capacityBytes = policy.capacityBytes
@@ -20,6 +23,8 @@ struct PolicyText: Codable {
         maxIdle = policy.maxIdle?.wholeMilliseconds
         maxAge = policy.maxAge?.wholeMilliseconds
         grace = policy.grace.wholeMilliseconds
+        minUses = policy.minUses
+        maxPinnedBytes = policy.maxPinnedBytes
     }
 
     func policy() throws(CacheError) -> PolicySettings {
@@ -27,6 +32,6 @@ struct PolicyText: Codable {
             capacityBytes: capacityBytes, highWatermark: highWatermark, lowWatermark: lowWatermark,
             minFreeDiskBytes: minFreeDiskBytes, algorithm: try RowCoding.choice(algorithm, "an eviction algorithm"),
             maxIdle: maxIdle.map { .milliseconds($0) }, maxAge: maxAge.map { .milliseconds($0) },
-            grace: .milliseconds(grace))
+            grace: .milliseconds(grace), minUses: minUses ?? 1, maxPinnedBytes: maxPinnedBytes)
     }
 }

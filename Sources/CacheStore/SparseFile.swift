@@ -10,15 +10,22 @@ package final class SparseFile: Sendable {
     package let name: FileName?
     /// Nil for a transient file.
     package let path: String?
-    private let disk: any Disk
-    private let shelf: DescriptorShelf
-    private let place: DescriptorTable.Place
+    let disk: any Disk
+    let shelf: DescriptorShelf
+    let place: DescriptorTable.Place
     private let closed: @Sendable () -> Void
-    private let state = Mutex(State())
+    let state = Mutex(State())
 
-    private struct State {
+    struct State {
         /// Runs that are to become holes when the commit that gives them up is durable.
         var doomed = ByteRangeSet()
+        /// Blocks whose pages sockets may still refer to.
+        var lent = ByteRangeSet()
+        /// Whether anything was, since it was opened.
+        var isWritten = false
+        /// The sums of what was written and is not committed, as it was written.
+        var written = BlockSums()
+        var spilled = SpilledBytes()
         /// Why the disk could not sync the file; from then on nothing is written to it.
         var syncFailure: CacheError?
     }
@@ -39,25 +46,46 @@ package final class SparseFile: Sendable {
     }
 
     deinit {
+        shelf.spill.giveBack(state.withLock { $0.spilled.byteCount })
         shelf.remove(place)
         closed()
     }
 
-    /// Writes all of `bytes`, or throws; blocks. Bytes written where a punch is pending are spared by it.
+    /// Writes all of `bytes`, or throws; blocks. Bytes written where a punch is pending are spared by it. Where the disk has no
+    /// room they are kept in memory for their readers, if there is some.
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
         let range = ByteRange(offset: offset, length: Int64(bytes.count))
         let failure = state.withLock { state in
             if !state.doomed.isEmpty { state.doomed.remove(range) }
+            state.written.remove(touching: range)
+            state.isWritten = true
             return state.syncFailure
         }
         if let failure { throw failure }
+        let pieces = name == nil ? [] : Checksum.pieces(of: bytes, at: offset)
+        do throws(CacheError) {
+            try writeAll(bytes, at: offset)
+        } catch  where error.code == .storageFull {
+            return try spill(bytes, at: offset, error)
+        }
+        unspill([range])
+        state.withLock { state in
+            // What nobody has claimed for so long was never reported; its sums can be made again.
+            if state.written.pieces.count > Self.mostPieces { state.written = BlockSums() }
+            for piece in pieces { state.written.insert(piece, joining: false) }
+        }
+    }
+
+    private static let mostPieces = 8192
+
+    private func writeAll(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
         try withDescriptor { descriptor, wrote throws(CacheError) in
             var written = 0
             while written < bytes.count {
                 let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
                 let count = try disk.write(descriptor, rest, at: offset + Int64(written))
                 guard count > 0 else {
-                    throw CacheError(.storageFull, "Writing \(path ?? "a transient file") made no progress.")
+                    throw CacheError(.storageFull, "Writing a file made no progress.")
                 }
                 written += count
             }
@@ -67,6 +95,17 @@ package final class SparseFile: Sendable {
 
     /// Reads until `bytes` is full or the file ends, and answers how many bytes there were; blocks.
     package func read(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
+        let range = ByteRange(offset: offset, length: Int64(bytes.count))
+        let here = state.withLock { $0.spilled.isEmpty ? ByteRangeSet() : $0.spilled.copy(into: bytes, at: offset) }
+        for gap in here.gaps(in: range) {
+            let part = Int(gap.lowerBound - offset)..<Int(gap.upperBound - offset)
+            let count = try readStored(into: UnsafeMutableRawBufferPointer(rebasing: bytes[part]), at: gap.lowerBound)
+            if count < part.count { return part.lowerBound + count }
+        }
+        return bytes.count
+    }
+
+    private func readStored(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
         try withDescriptor { descriptor throws(CacheError) in
             var filled = 0
             while filled < bytes.count {
@@ -82,7 +121,7 @@ package final class SparseFile: Sendable {
     /// Reads what is in the page cache from `offset` on, perhaps less than asked for; nil where that means waiting, also
     /// for the file to be opened.
     package func readNow(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
-        guard let descriptor = shelf.borrowOpen(place) else { return nil }
+        guard state.withLock({ $0.spilled.isEmpty }), let descriptor = shelf.borrowOpen(place) else { return nil }
         defer { shelf.giveBack(place, wrote: false) }
         return disk.readNow(descriptor, into: bytes, at: offset)
     }
@@ -122,35 +161,15 @@ package final class SparseFile: Sendable {
     /// The file's name has proved to stay.
     func unkeep() { shelf.unkeep(place) }
 
-    /// Marks runs for `punchDoomed`; from now on a write takes its bytes off the mark.
+    /// Marks runs for `punchDoomed(in:)`; from now on a write takes its bytes off the mark.
     func doom(_ ranges: some Sequence<ByteRange>) {
-        state.withLock { for range in ranges { $0.doomed.insert(range) } }
-    }
-
-    /// Makes holes of what is marked and was not written since; blocks. Only after the catalog has given the runs up.
-    func punchDoomed() throws(CacheError) {
-        try withDescriptor { descriptor throws(CacheError) in
-            while try punchFirstDoomed(descriptor) {}
-        }
-    }
-
-    /// Answers whether there was something to punch.
-    ///
-    /// The system call is made inside the lock, so that it cannot overtake a write to the same bytes: a write first
-    /// takes its bytes off the mark, then touches the file.
-    private func punchFirstDoomed(_ descriptor: Descriptor) throws(CacheError) -> Bool {
-        let outcome: Result<Bool, CacheError> = state.withLock { state in
-            guard let first = state.doomed.runs.first else { return .success(false) }
-            // Off the mark even where punching fails: the bytes are unclaimed, and only their space is lost.
-            state.doomed.remove(first)
-            do throws(CacheError) {
-                try disk.punch(descriptor, first)
-                return .success(true)
-            } catch {
-                return .failure(error)
+        state.withLock { state in
+            for range in ranges {
+                state.doomed.insert(range)
+                state.written.remove(touching: range)
             }
         }
-        return try outcome.get()
+        unspill(ranges)
     }
 
     /// Borrows the descriptor for as long as `body` takes.

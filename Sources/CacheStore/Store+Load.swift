@@ -7,7 +7,7 @@ extension Store {
     ///
     /// What the row claims beyond the file's end, or of a file that is gone, is taken out of the catalog as well.
     package func load(_ id: AssetID) async throws(CacheError) -> LoadedAsset? {
-        guard let stored = try await catalog.asset(id) else { return nil }
+        guard let stored = try await intactRow(of: id) else { return nil }
         guard let name = stored.file else {
             return LoadedAsset(record: stored.record, extents: ByteRangeSet(), file: nil)
         }
@@ -20,12 +20,35 @@ extension Store {
             try await catalog.emptyRow(of: name, ifGone: layout.path(of: name), disk)
             return LoadedAsset(record: stored.record, extents: ByteRangeSet(), file: nil)
         }
-        var extents = stored.extents
-        if let last = extents.runs.last, last.upperBound > size {
+        if let last = stored.extents.runs.last, last.upperBound > size {
             logger.warning("an asset's file is shorter than its extents", metadata: ["file": "\(name)"])
-            extents.remove(size..<last.upperBound)
             try await catalog.cutRow(of: name, toEndOf: layout.path(of: name), disk)
+            return try await load(id)
         }
-        return LoadedAsset(record: stored.record, extents: extents, file: file)
+        return LoadedAsset(
+            record: stored.record, extents: stored.extents, file: file,
+            isSuspect: isSuspect(name, checkedRun: stored.checkedRun))
+    }
+
+    /// Takes an asset's row out that is not what was written; answers whether it was such a one.
+    package func discardIfDamaged(_ id: AssetID) async throws(CacheError) -> Bool {
+        let isDamaged = try await catalog.discardDamagedRow(of: id)
+        if isDamaged { logger.error("an asset's row is damaged and is taken out", metadata: ["asset": "\(id)"]) }
+        return isDamaged
+    }
+
+    /// Whether the service ended out of order since the file's bytes were made or checked.
+    func isSuspect(_ name: FileName, checkedRun: Int64) -> Bool {
+        max(name.serial >> Self.serialBits, checkedRun) < catalog.suspectRun
+    }
+
+    /// The asset as its row says; a row that is damaged is taken out, and the asset fetched anew.
+    private func intactRow(of id: AssetID) async throws(CacheError) -> StoredAsset? {
+        do throws(CacheError) {
+            return try await catalog.asset(id)
+        } catch  where error.cause is DamagedRow {
+            _ = try await discardIfDamaged(id)
+            return nil
+        }
     }
 }

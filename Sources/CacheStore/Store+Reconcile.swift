@@ -9,6 +9,8 @@ package struct Reconciliation: Hashable, Sendable {
     package var emptiedRows = 0
     /// Rows that claimed bytes beyond their file's end.
     package var cutRows = 0
+    /// Files that kept blocks which no row claims: holes that were to be made when the service ended.
+    package var trimmedFiles = 0
     /// What files of earlier runs take on the device; whoever writes the others knows what they take.
     package var usedDiskBytes: Int64 = 0
 }
@@ -22,7 +24,7 @@ extension Store {
         for (number, shard) in StoreLayout.shards.enumerated() {
             if Task.isCancelled { throw CacheError(.cancelled, "The store's reconciliation was cancelled.") }
             let claims = try await catalog.claims(inShard: number)
-            let (shardResult, doubtful) = try await onDiskQueue { () throws(CacheError) in
+            let (shardResult, doubtful, fat) = try await onDiskQueue { () throws(CacheError) in
                 try self.compare(shard, claims)
             }
             result.removedFiles += shardResult.removedFiles
@@ -30,12 +32,14 @@ extension Store {
             for name in doubtful {
                 try await repair(name, &result)
             }
+            for name in fat { result.usedDiskBytes -= try await trim(name, &result) }
         }
         logger.info(
             "store reconciled",
             metadata: [
                 "removedFiles": "\(result.removedFiles)", "emptiedRows": "\(result.emptiedRows)",
-                "cutRows": "\(result.cutRows)", "usedDiskBytes": "\(result.usedDiskBytes)",
+                "cutRows": "\(result.cutRows)", "trimmedFiles": "\(result.trimmedFiles)",
+                "usedDiskBytes": "\(result.usedDiskBytes)",
             ])
         return result
     }
@@ -55,11 +59,11 @@ extension Store {
 
     /// Removes a shard's files without rows; answers which rows do not fit their files.
     private func compare(
-        _ shard: String, _ claims: [FileName: Int64]
-    ) throws(CacheError) -> (Reconciliation, doubtful: [FileName]) {
+        _ shard: String, _ claims: [FileName: Catalog.Claim]
+    ) throws(CacheError) -> (Reconciliation, doubtful: [FileName], fat: [FileName]) {
         var result = Reconciliation()
         var missing = claims
-        var doubtful: [FileName] = []
+        var (doubtful, fat): ([FileName], [FileName]) = ([], [])
         for entry in try disk.list(layout.shard(shard)) {
             let path = layout.shard(shard) + "/" + entry
             guard let status = try disk.status(of: path) else { continue }
@@ -68,8 +72,9 @@ extension Store {
                 continue
             }
             // A row never comes back to an old file, so what had no row before the listing has none now.
-            if let end = missing.removeValue(forKey: name) {
-                if end > status.size { doubtful.append(name) }
+            if let claim = missing.removeValue(forKey: name) {
+                if claim.end > status.size { doubtful.append(name) }
+                if isOfEarlierRun(name), status.diskBytes > claim.mostDiskBytes { fat.append(name) }
             } else if isOfEarlierRun(name) {
                 try unlink(name)
                 result.removedFiles += 1
@@ -77,7 +82,28 @@ extension Store {
             }
             if isOfEarlierRun(name) { result.usedDiskBytes += status.diskBytes }
         }
-        return (result, doubtful + missing.keys)
+        return (result, doubtful + missing.keys, fat)
+    }
+
+    /// Makes the holes that an earlier run was to make and did not, before anybody writes to the file; answers how many bytes
+    /// that has freed.
+    ///
+    /// 1. The file is opened first: who opens it later gets the same object, and a write to it shows.
+    /// 2. Then the catalog is asked. What was written in this run before 1, and committed, is in its answer; what is written
+    ///    after 1 is spared, or all of the file is left alone.
+    private func trim(_ name: FileName, _ result: inout Reconciliation) async throws(CacheError) -> Int64 {
+        guard holes.canBePunched else { return 0 }
+        let file = try await onDiskQueue { () throws(CacheError) in try self.openFile(name) }
+        guard let file, let extents = try await catalog.extents(of: name.serial) else { return 0 }
+        let freed = try await onDiskQueue { () throws(CacheError) -> Int64 in
+            let before = try file.status()
+            let gaps = extents.gaps(in: 0..<before.size)
+            guard file.doomIfUnwritten(gaps) else { return 0 }
+            _ = try file.punchDoomed(in: ByteRangeSet(gaps))
+            return before.diskBytes - (try file.diskBytes())
+        }
+        if freed > 0 { result.trimmedFiles += 1 }
+        return freed
     }
 
     private func isOfEarlierRun(_ name: FileName) -> Bool { name.serial >> Self.serialBits < catalog.run }

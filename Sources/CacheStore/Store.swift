@@ -14,12 +14,16 @@ package final class Store: Sendable {
     let diskQueue = DispatchQueue(label: "larder.store.disk", qos: .utility, attributes: .concurrent)
     let shelf: DescriptorShelf
     let openFiles = OpenFiles()
+    /// What the file system can do with holes; where none can be made, whole files are to go.
+    package let holes: HoleSupport
+    /// Why the store began without a byte, where its catalog was damaged.
+    package let loss: CatalogLoss?
     private let lock: DirectoryLock
     let lastSerial: Atomic<Int64>
 
     private init(
         layout: StoreLayout, disk: any Disk, shelf: DescriptorShelf, logger: Logger, lock: DirectoryLock,
-        catalog: Catalog, reserve: Reserve
+        catalog: Catalog, reserve: Reserve, holes: HoleSupport, loss: CatalogLoss?
     ) {
         self.layout = layout
         self.disk = disk
@@ -28,6 +32,8 @@ package final class Store: Sendable {
         self.lock = lock
         self.catalog = catalog
         self.reserve = reserve
+        self.holes = holes
+        self.loss = loss
         lastSerial = Atomic(catalog.run << Self.serialBits)
     }
 
@@ -37,12 +43,14 @@ package final class Store: Sendable {
     /// Opens the store in `directory`, or makes one there (mode 0700; the parent must exist); blocks for a moment.
     ///
     /// Serving may begin when this returns; `reconcile` tidies up afterwards. Throws `conflict` where another process
-    /// uses the directory, or where a newer version wrote its catalog.
+    /// uses the directory, or where a newer version wrote its catalog. A catalog that is damaged is put aside, and the store
+    /// begins without a byte: `loss` says so.
     ///
+    /// - Parameter mayLose: whether that may be done; else it throws `storageCorrupt`.
     /// - Parameter openFileLimit: how many files of assets keep a descriptor, those in use at once apart.
     package static func open(
-        directory: String, disk: any Disk = SystemDisk(), openFileLimit: Int = 256, wallClock: any WallClock,
-        logger: Logger
+        directory: String, disk: any Disk = SystemDisk(), openFileLimit: Int = 256, mayLose: Bool = true,
+        wallClock: any WallClock, logger: Logger
     ) throws(CacheError) -> Store {
         let layout = StoreLayout(directory: directory)
         _ = try disk.createDirectory(layout.directory)
@@ -55,23 +63,17 @@ package final class Store: Sendable {
                 .storageCorrupt, "\(layout.secretKey) is missing, so the catalog beside it cannot be read.")
         }
         let reserve = Reserve(layout, disk: disk)
-        let catalog = try openCatalog(layout, try SecretBox(layout, disk: disk), reserve)
+        let secrets = try SecretBox(layout, disk: disk)
+        let (catalog, loss) = try openCatalog(
+            layout, secrets, reserve, disk, isNew: isNew, mayLose: mayLose, now: wallClock.now(), logger)
         try reserve.keep()
         try disk.syncDirectory(layout.directory)
         return Store(
-            layout: layout, disk: disk, shelf: DescriptorShelf(limit: openFileLimit, disk: disk), logger: logger,
-            lock: lock, catalog: catalog, reserve: reserve)
-    }
-
-    private static func openCatalog(
-        _ layout: StoreLayout, _ secrets: SecretBox, _ reserve: Reserve
-    ) throws(CacheError) -> Catalog {
-        do throws(CacheError) {
-            return try Catalog(path: layout.catalog, secrets: secrets)
-        } catch {
-            guard error.code == .storageFull, try reserve.release() else { throw error }
-            return try Catalog(path: layout.catalog, secrets: secrets)
-        }
+            layout: layout, disk: disk,
+            shelf: DescriptorShelf(
+                limit: openFileLimit, disk: disk, tellsReferences: disk.tellsReferences(in: layout.directory)),
+            logger: logger, lock: lock, catalog: catalog, reserve: reserve,
+            holes: try holes(in: layout, disk, reserve, logger), loss: loss)
     }
 
     private static func createShards(_ layout: StoreLayout, _ disk: any Disk) throws(CacheError) {
@@ -87,9 +89,10 @@ package final class Store: Sendable {
     /// What may still be written to the store's file system.
     package func freeDiskBytes() throws(CacheError) -> Int64 { try disk.freeBytes(at: layout.directory) }
 
-    /// Ends the use of the catalog and gives the directory free; whatever is not committed by now is lost.
-    package func close() throws(CacheError) {
-        try catalog.close()
+    /// Ends the use of the catalog and gives the directory free; whatever is not committed by now is lost. After an end that
+    /// is not orderly the next start has everything checked before it is used.
+    package func close(isOrderly: Bool = true) throws(CacheError) {
+        try catalog.close(isOrderly: isOrderly)
         lock.release()
     }
 

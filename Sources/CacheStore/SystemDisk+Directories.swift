@@ -2,6 +2,29 @@ package import CacheCore
 import Glibc
 
 extension SystemDisk {
+    package func holes(in directory: String) throws(CacheError) -> HoleSupport {
+        let path = directory + "/.holes"
+        let descriptor = try open(path, .openOrCreate)
+        defer {
+            close(descriptor)
+            _ = Glibc.unlink(path)
+        }
+        let page = [UInt8](repeating: 1, count: 64 << 10)
+        let far: Int64 = 4 << 20
+        try truncate(descriptor, to: 0)
+        try writeAll(descriptor, page)
+        let number = descriptor.number
+        try call("Writing", path) { pwrite(number, page, page.count, off_t(far)) }
+        try sync(descriptor)
+        let areSparse = try status(descriptor).diskBytes < far
+        do throws(CacheError) {
+            try punch(descriptor, 0..<Int64(page.count))
+            return HoleSupport(areSparse: areSparse, canBePunched: true)
+        } catch  where error.isUnsupported {
+            return HoleSupport(areSparse: areSparse, canBePunched: false)
+        }
+    }
+
     package func list(_ directory: String) throws(CacheError) -> [String] {
         guard let stream = opendir(directory) else {
             throw CacheError(errno: errno, doing: "Listing", path: directory)

@@ -67,6 +67,33 @@ package struct SystemDisk: Disk {
         return count < 0 ? nil : count
     }
 
+    package func tellsReferences(in directory: String) -> Bool {
+        let path = directory + "/.pages"
+        let number = larder_open(path, LARDER_OPEN_OR_CREATE)
+        guard number >= 0 else { return false }
+        defer {
+            Glibc.close(number)
+            Glibc.unlink(path)
+        }
+        let (descriptor, page) = (Descriptor(number: number), [UInt8](repeating: 1, count: 4096))
+        guard pwrite(number, page, page.count, 0) == page.count, fdatasync(number) == 0 else { return false }
+        let range = 0..<Int64(page.count)
+        return isCached(descriptor, range) && drops(descriptor, range, of: range)
+    }
+
+    package func isCached(_ descriptor: Descriptor, _ range: ByteRange) -> Bool {
+        let (first, length) = (range.lowerBound, range.length)
+        guard larder_cached_pages(descriptor.number, first, length) == larder_pages(first, length) else { return false }
+        // Those that are read ahead come in order: where the last one is filled, all are.
+        var last: UInt8 = 0
+        return larder_read_nowait(descriptor.number, &last, 1, range.upperBound - 1) == 1
+    }
+
+    package func drops(_ descriptor: Descriptor, _ range: ByteRange, of block: ByteRange) -> Bool {
+        larder_drop_pages(descriptor.number, block.lowerBound, block.length) == 0
+            && larder_cached_pages(descriptor.number, range.lowerBound, range.length) == 0
+    }
+
     package func write(
         _ descriptor: Descriptor, _ bytes: UnsafeRawBufferPointer, at offset: Int64
     ) throws(CacheError) -> Int {

@@ -25,19 +25,25 @@ struct CurlError: Error, CustomStringConvertible {
     private func connecting(_ host: String) -> (CacheError.Code, String) {
         switch code {
         case CURLE_COULDNT_RESOLVE_HOST:
-            (.upstreamUnreachable, "The name of \(host) could not be resolved; check its spelling and the DNS.")
-        case CURLE_COULDNT_CONNECT: (.upstreamUnreachable, unconnected(host))
+            (.upstreamUnreachable(), "The name of \(host) could not be resolved; check its spelling and the DNS.")
+        case CURLE_COULDNT_CONNECT: (.upstreamUnreachable(), unconnected(host))
         case CURLE_PEER_FAILED_VERIFICATION:
-            (.upstreamUnreachable, untrusted(host))
+            (.upstreamUnreachable(), untrusted(host))
         case CURLE_SSL_CACERT_BADFILE:
-            (.upstreamUnreachable, "The file of certificate authorities for \(host) cannot be read; check tls.caFile.")
+            (
+                .upstreamUnreachable(),
+                "The file of certificate authorities for \(host) cannot be read; check tls.caFile."
+            )
         case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_SSL_CERTPROBLEM, CURLE_SSL_ISSUER_ERROR:
-            (.upstreamUnreachable, "No TLS connection with \(host) came about; check that it speaks TLS on that port.")
+            (
+                .upstreamUnreachable(),
+                "No TLS connection with \(host) came about; check that it speaks TLS on that port."
+            )
         case CURLE_OPERATION_TIMEDOUT:
             (.upstreamTimedOut(.connect), "No connection with \(host) came about in time.")
         case CURLE_OUT_OF_MEMORY: (.internal, "There is no memory left for a transfer.")
         case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING:
-            (.upstreamUnreachable, "\(host) ended the connection before it was established.")
+            (.upstreamUnreachable(), "\(host) ended the connection before it was established.")
         default: answering(host)
         }
     }
@@ -54,7 +60,7 @@ struct CurlError: Error, CustomStringConvertible {
         // libcurl has no other word for a line that is longer than it takes.
         case CURLE_OUT_OF_MEMORY: (.upstreamProtocol, "\(host) sent a line that is too long, or no memory is left.")
         case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CLIENTCERT:
-            (.upstreamUnreachable, "\(host) refused the TLS connection; it may ask for a client's certificate.")
+            (.upstreamUnreachable(), "\(host) refused the TLS connection; it may ask for a client's certificate.")
         default: (.upstreamProtocol, "The transfer from \(host) failed.")
         }
     }

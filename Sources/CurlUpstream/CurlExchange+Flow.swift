@@ -67,7 +67,7 @@ extension CurlExchange {
     }
 
     func setRate(_ bytesPerSecond: Int64?, at now: ContinuousClock.Instant) {
-        let until = meter.change(to: bytesPerSecond, at: now) ?? now
+        let until = rateLimit.change(to: bytesPerSecond, at: now) ?? now
         guard rest != nil else { return }
         rest = until
         timers.arrived(at: until)
@@ -76,7 +76,7 @@ extension CurlExchange {
 
     /// Rests after `bytes` for as long as the rate asks for.
     func throttle(_ bytes: Int, _ now: ContinuousClock.Instant) {
-        guard let until = meter.took(bytes, at: now) else { return }
+        guard let until = rateLimit.took(bytes, at: now) else { return }
         rest = until
         timers.arrived(at: until)
         setValve(at: now)
@@ -89,6 +89,12 @@ extension CurlExchange {
     }
 
     var isHTTP2: Bool { collector.version.hasPrefix("2") }
+
+    /// Whether the present hop's request is a stream of a connection with others, as far as is known.
+    var mayBeStream: Bool {
+        guard timers.isConnected else { return false }
+        return clock.isAnswered ? isHTTP2 : url.scheme == .https && !transfer.request.mayBePaused
+    }
 
     /// Wants no more than `bytes` of the body, where the stream can be left without harm to its connection.
     func shorten(to bytes: Int64) {

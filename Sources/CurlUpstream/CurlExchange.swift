@@ -53,7 +53,7 @@ final class CurlExchange {
     private let firstURL: UpstreamURL
     var earlier: [RedirectHead] = []
     var clock: ExchangeClock
-    var meter = RateMeter()
+    var rateLimit = RateLimit()
     var collector: HeadCollector
     var body = Body.awaited
     private var outcome: Outcome?
@@ -172,11 +172,11 @@ final class CurlExchange {
 
     // MARK: What the worker decides
 
-    /// Tells the delegate, once, that the transfer is about to be sent.
-    func announce() {
+    /// Tells the delegate, once, that the transfer is about to be sent; throws where the delegate will not have it sent.
+    func announce() throws(CacheError) {
         guard !isAnnounced else { return }
         isAnnounced = true
-        transfer.delegate.started()
+        try transfer.delegate.started()
     }
 
     /// Hands over what the last turn gathered; false where the sink failed and the transfer is to be ended.

@@ -45,6 +45,9 @@ struct CurlOptions {
         let mayShare = isSecure && !request.mayBePaused
         set(CURLOPT_HTTP_VERSION, mayShare ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
         set(CURLOPT_PIPEWAIT, mayShare ? 1 : 0)
+        // libcurl shares no connection of a host whose last one turned out not to be HTTP/2; those of another scope are kept
+        // apart. Only link-local addresses, which are never allowed, have one.
+        if isSecure, request.mayBePaused { set(CURLOPT_ADDRESS_SCOPE, 1) }
         set(CURLOPT_TCP_NODELAY, 1)
         set(CURLOPT_TCP_KEEPALIVE, 1)
         set(CURLOPT_HTTP_CONTENT_DECODING, 0)

@@ -20,6 +20,7 @@ final class CurlWorker {
     /// When to look at an exchange: never later than something comes due for it, and where that has moved on, too early.
     private var alarms = IndexedHeap<TransferQueue.Ticket, Instant>()
     private var keep: ConnectionKeep
+    private var resets: StreamResets
     private var isStopping = false
 
     private static let longestWait = Duration.seconds(60)
@@ -30,6 +31,7 @@ final class CurlWorker {
         self.desk = desk
         self.settings = settings
         buffers = BufferPool(bytes: settings.bufferBytes)
+        resets = StreamResets(multi: mailbox.multi)
         keep = ConnectionKeep(most: settings.connectionsPerWorker, at: .now)
     }
 
@@ -48,6 +50,7 @@ final class CurlWorker {
         }
         let left = mailbox.close()
         for exchange in Array(exchanges.values) { end(exchange, with: .poolShutDown) }
+        for easy in resets.handles where resets.ended(easy) { discard(easy) }
         desk.abandon(left)
     }
 
@@ -82,7 +85,7 @@ final class CurlWorker {
             made = exchange
             try launch(exchange)
         } catch {
-            if let made { retire(made.easy) }
+            if let made { discard(made.easy) }
             fail(transfer, error)
         }
     }
@@ -107,7 +110,7 @@ final class CurlWorker {
         let rate = desk.rates(of: [exchange.transfer])[0]
         try CurlOptions.apply(to: exchange, headers: list, rate: rate)
         exchange.setRate(rate, at: .now)
-        exchange.announce()
+        try exchange.announce()
         guard curl_multi_add_handle(mailbox.multi, exchange.easy) == CURLM_OK else {
             throw CacheError(.internal, "The transfer could not be started.")
         }
@@ -128,7 +131,11 @@ final class CurlWorker {
         var left: Int32 = 0
         while let message = curl_multi_info_read(mailbox.multi, &left)?.pointee {
             guard message.msg == CURLMSG_DONE, let easy = message.easy_handle else { continue }
-            if let exchange = exchanges[easy] { end(exchange, message.data.result) }
+            if let exchange = exchanges[easy] {
+                end(exchange, message.data.result, isWhole: message.data.result == CURLE_OK)
+            } else if resets.ended(easy) {
+                discard(easy)
+            }
         }
         let now = Instant.now
         for exchange in due where isUnderWay(exchange) {
@@ -201,16 +208,18 @@ final class CurlWorker {
         end(exchange, CURLE_ABORTED_BY_CALLBACK)
     }
 
-    /// Takes the handle out of the multi; then the next hop begins, or the transfer has ended.
-    private func end(_ exchange: CurlExchange, _ code: CURLcode) {
+    /// Takes the handle out of the multi; then the next hop begins, or the transfer has ended. `isWhole`: its response has
+    /// come to its end.
+    private func end(_ exchange: CurlExchange, _ code: CURLcode, isWhole: Bool = false) {
         let easy = exchange.easy
+        let isCutStream = !isWhole && exchange.mayBeStream
         exchanges[easy] = nil
         curl_multi_remove_handle(mailbox.multi, easy)
         var outcome = exchange.finished(code)
         if outcome == nil {
             do {
                 try exchange.renewHandle()
-                retire(easy)
+                retire(easy, isCutStream: isCutStream)
                 return try launch(exchange)
             } catch {
                 exchange.cancelled(error)
@@ -219,15 +228,20 @@ final class CurlWorker {
         }
         byTicket[exchange.transfer.ticket] = nil
         alarms.remove(exchange.transfer.ticket)
-        retire(exchange.easy)
+        retire(exchange.easy, isCutStream: isCutStream && exchange.easy == easy)
         // The delegate first: what it starts now, live, goes before prefetch that waits for this place.
         exchange.transfer.delegate.ended(outcome ?? TransferEnd())
         desk.ended(exchange.transfer, connections: exchange.connections)
     }
 
+    private func retire(_ easy: UnsafeMutableRawPointer, isCutStream: Bool) {
+        guard !isCutStream || isStopping || !resets.send(with: easy) else { return }
+        discard(easy)
+    }
+
     /// Handles serve one request: before 8.1, libcurl keeps a pointer to the last header field of a handle's response
     /// beyond the response, and takes a folded first line of the next one for its continuation.
-    private func retire(_ easy: UnsafeMutableRawPointer) {
+    private func discard(_ easy: UnsafeMutableRawPointer) {
         curl_easy_cleanup(easy)
         curl_slist_free_all(headers.removeValue(forKey: easy))
     }

@@ -20,6 +20,9 @@ struct ExchangeClock {
         answer = nil
     }
 
+    /// Whether the present hop's answer has begun.
+    var isAnswered: Bool { answer != nil }
+
     /// A header line has come; the hop's first counts.
     mutating func answered(at now: Instant) { if answer == nil { answer = now } }
 

@@ -5,6 +5,8 @@ import CacheStore
 import CurlUpstream
 import Dispatch
 import Logging
+import NIOCore
+import NIOPosix
 import ServiceLifecycle
 import UnixSignals
 
@@ -14,6 +16,8 @@ enum Larder {
     /// everything is committed. Throws what keeps it from starting.
     static func serve(settings: LarderSettings) async throws {
         let files = ProcessLimits.prepare()
+        // As many event loops as there are cores that this process may run on.
+        NIOSingletons.groupLoopCountSuggestion = min(System.coreCount, ProcessLimits.cores ?? .max)
         let logger = Logger(label: "larder")
         logger.info("open files", metadata: files.metadata)
         let store = try Store.open(
@@ -47,12 +51,14 @@ enum Larder {
         configuration.maximumGracefulShutdownDuration =
             settings.limits.shutdownDelay + settings.limits.drainTimeout
         let outcome = await Result.of { try await ServiceGroup(configuration: configuration).run() }
-        await close(pool, store, logger: logger)
+        await close(pool, store, isOrderly: outcome.isSuccess, logger: logger)
         try outcome.get()
     }
 
     /// Joins the upstream's threads, away from the shared pool, and closes the catalog.
-    private static func close(_ pool: CurlWorkerPool, _ store: Store, logger: Logger) async {
+    private static func close(
+        _ pool: CurlWorkerPool, _ store: Store, isOrderly: Bool, logger: Logger
+    ) async {
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async {
                 pool.shutdown()
@@ -60,7 +66,7 @@ enum Larder {
             }
         }
         do {
-            try store.close()
+            try store.close(isOrderly: isOrderly)
             logger.notice("stopped")
         } catch {
             logger.error("the catalog was not closed in order", metadata: ["error": "\(error)"])
@@ -92,6 +98,10 @@ private struct ReadinessService: Service {
 }
 
 extension Result where Failure == any Error {
+    fileprivate var isSuccess: Bool {
+        if case .success = self { true } else { false }
+    }
+
     fileprivate static func of(_ body: () async throws -> Success) async -> Self {
         do { return .success(try await body()) } catch { return .failure(error) }
     }

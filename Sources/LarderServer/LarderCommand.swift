@@ -7,7 +7,10 @@ struct LarderCommand: AsyncParsableCommand {
         commandName: "larder",
         abstract: "A cache for byte ranges of audio and video files, with an HTTP interface to manage it.",
         version: version,
-        subcommands: [ServeCommand.self, ConfigCommand.self, HealthcheckCommand.self],
+        subcommands: [
+            ServeCommand.self, ConfigCommand.self, HealthcheckCommand.self, VerifyCommand.self, ExportCommand.self,
+            SimulateCommand.self,
+        ],
         defaultSubcommand: ServeCommand.self)
 
     static let version = "0.1.0"

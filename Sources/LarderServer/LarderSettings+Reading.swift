@@ -98,6 +98,14 @@ extension LarderSettings {
         guard settings.mirrors.count <= OriginSettings.maxMirrors else {
             throw SettingsError(key("mirrors"), "names more than \(OriginSettings.maxMirrors) base URLs")
         }
+        for (name, types) in [("never", settings.storeRules.never), ("always", settings.storeRules.always)]
+        where types.count > OriginSettings.maxStoreTypes {
+            throw SettingsError(
+                key("storeRules.\(name)"), "names more than \(OriginSettings.maxStoreTypes) media types")
+        }
+        if let most = settings.quota.maxBytes, most < settings.quota.minBytes {
+            throw SettingsError(key("quota.max"), "is below quota.min")
+        }
         if let index = settings.repeatedMirror {
             throw SettingsError(key("mirrors"), "\"\(settings.mirrors[index])\" is the baseURL or there twice")
         }

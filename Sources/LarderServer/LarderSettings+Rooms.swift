@@ -17,8 +17,8 @@ extension LarderSettings {
     var cache: AssetCache.Settings {
         AssetCache.Settings(
             policy: policy, absolute: urlOrigin, allowedHosts: HostPatterns(upstream.allowedHosts), origins: origins,
-            jobConcurrency: jobConcurrency, credentialsDirectory: credentialsDirectory,
-            fallbackDirectory: fallbackDirectory)
+            jobConcurrency: jobConcurrency, scrub: scrub, credentialsDirectory: credentialsDirectory,
+            fallbackDirectory: fallbackDirectory, pricePerGigabyte: upstream.pricePerGigabyte)
     }
 
     /// What the counter is built from.

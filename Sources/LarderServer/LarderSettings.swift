@@ -1,4 +1,5 @@
 import CacheCore
+import CacheEngine
 import Logging
 
 /// Everything an administrator can tune, checked; the defaults are the values of a bare `larder serve`.
@@ -22,6 +23,8 @@ struct LarderSettings: Hashable, Sendable {
     var log = LogSettings()
     /// Prefetch items under way at once.
     var jobConcurrency = 4
+    /// When everything on disk is compared with its checksums.
+    var scrub = ScrubSchedule()
 
     private static var absoluteURLs: OriginSettings {
         var settings = OriginSettings(baseURL: "")
@@ -47,6 +50,8 @@ struct UpstreamSettings: Hashable, Sendable {
     var maxTransfers = 64
     /// Of all transfers together; nil: no limit.
     var maxBytesPerSecond: Int64?
+    /// What 10^9 bytes cost, for simulations of policies; nil: nobody says.
+    var pricePerGigabyte: Double?
     /// Whose absolute URLs may be read: `host`, `*.suffix` or `host:port`, lower case.
     var allowedHosts: [String] = []
 }

@@ -20,7 +20,7 @@ struct ServeCommand: AsyncParsableCommand {
         do {
             try await Larder.serve(settings: settings)
         } catch let error as CacheError {
-            StandardError.write("larder: \(error.message)\n")
+            StandardError.write("larder: \(error.message)\(error.cause.map { " (\($0))" } ?? "")\n")
             throw ExitCode.failure
         } catch {
             StandardError.write("larder: serving on \(settings.listen.address) failed: \(error)\n")

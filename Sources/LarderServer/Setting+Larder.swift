@@ -1,4 +1,5 @@
 import CacheCore
+import CacheEngine
 import Logging
 
 extension Setting<LarderSettings> {
@@ -20,15 +21,27 @@ extension Setting<LarderSettings> {
             Setting("log.level", \.log.level, .choice, "the least severe events that are logged"),
             Setting("log.format", \.log.format, .choice, "lines for people (text) or machines (json)"),
             Setting("jobs.concurrency", \.jobConcurrency, .count(1...256, example: 4), "prefetch items at once"),
+            Setting(
+                "scrub.interval", orNone: \.scrub.interval, .duration(example: "7d"), "all bytes are checked so often"),
+            Setting(
+                "scrub.bytesPerSecond", orNone: \.scrub.bytesPerSecond, .size(atLeast: 1024, example: "32MiB"),
+                "so fast at most"),
         ]
     }
 
     private static var policy: [Setting] {
         [
             Setting("policy.capacity", orNone: \.policy.capacityBytes, .size, "disk the store may use"),
+            Setting("policy.algorithm", \.policy.algorithm, .choice, "which bytes go first"),
             Setting("policy.highWatermark", \.policy.highWatermark, .fraction, "eviction starts above this part"),
             Setting("policy.lowWatermark", \.policy.lowWatermark, .fraction, "and stops below this one"),
             Setting("policy.minFreeDisk", \.policy.minFreeDiskBytes, .size, "disk left free for others"),
+            Setting(
+                "policy.admission.minUses", \.policy.minUses, .count(PolicySettings.uses, example: 2),
+                "an asset is kept from so many uses on"),
+            Setting(
+                "policy.maxPinned", orNone: \.policy.maxPinnedBytes, .size(atLeast: 0, example: "5GiB"),
+                "lengths of all pinned assets"),
             Setting("policy.maxIdle", orNone: \.policy.maxIdle, .duration(example: "30d"), "unread this long: goes"),
             Setting("policy.maxAge", orNone: \.policy.maxAge, .duration(example: "90d"), "older than this: goes"),
         ]
@@ -48,6 +61,9 @@ extension Setting<LarderSettings> {
             Setting(
                 "upstream.maxTransfersPerOrigin", \.urlOrigin.maxTransfers, .count(1...10_000, example: 16),
                 "transfers at once of one origin"),
+            Setting(
+                "upstream.pricePerGigabyte", orNone: \.upstream.pricePerGigabyte, .price,
+                "what a gigabyte from upstream costs"),
             Setting("upstream.allowedHosts", list: \.upstream.allowedHosts, .host, "whose absolute URLs may be read"),
         ]
             + Setting<OriginSettings>.shared.map { $0.moved(to: "upstream", \.urlOrigin) }

@@ -2,7 +2,7 @@ import CacheCore
 
 extension Setting<OriginSettings> {
     /// Every setting of one origin but its headers.
-    static var all: [Setting] { own + rules + shared }
+    static var all: [Setting] { own + rules + storage + shared }
 
     /// Those that `upstream` gives to all origins at once, too.
     static var shared: [Setting] {
@@ -51,12 +51,30 @@ extension Setting<OriginSettings> {
             Setting("requestDirectives", \.requestDirectives, .flag, "readers' Cache-Control is obeyed"),
             Setting("ignoreVary", list: \.ignoreVary, .fieldName, "fields that tell no variants apart"),
             Setting("unknownLength", \.unknownLength, .choice, "a range of an unknown length: whole or partial"),
+            Setting("verify", \.verification, .choice, "suspect bytes, or always, are checked before they are sent"),
             fallback("fallback.asset", .assetID, "the asset answered in place of a failure", of: \.assetID) {
                 .asset($0)
             },
             fallback("fallback.file", .insidePath, "the same as a file, below fallbackDirectory", of: \.filePath) {
                 .file($0)
             },
+        ]
+    }
+
+    /// What is kept whatever the upstream says, and how much of it.
+    private static var storage: [Setting] {
+        [
+            Setting(
+                "storeRules.max", orNone: \.storeRules.maxBytes, .size(atLeast: 0, example: "4GiB"),
+                "nothing longer is kept"),
+            Setting("storeRules.never", list: \.storeRules.never, .mediaType, "media types that are not kept"),
+            Setting("storeRules.always", list: \.storeRules.always, .mediaType, "media types that always are"),
+            Setting(
+                "quota.min", \.quota.minBytes, .size(atLeast: 0, example: "10GiB"),
+                "of the store, left to it whatever others need"),
+            Setting(
+                "quota.max", orNone: \.quota.maxBytes, .size(atLeast: 1, example: "100GiB"),
+                "of the store, what is above goes"),
         ]
     }
 

@@ -17,6 +17,12 @@ extension SettingsForm<String> {
         ) { FieldText.isToken($0) && $0 != "*" }
     }
 
+    /// A media type, or all of one kind (RFC 9110 §8.3.1).
+    static var mediaType: SettingsForm {
+        text("a media type or type/*", example: "video/*").limited(
+            name: "a media type or type/*", example: "video/*", where: OriginSettings.StoreRules.isPattern)
+    }
+
     /// `name`, `*.suffix`, either with `:port`; written in lower case.
     static var host: SettingsForm {
         SettingsForm(

@@ -82,6 +82,15 @@ extension SettingsForm<Double> {
     }
 }
 
+extension SettingsForm<Double> {
+    /// An amount of money.
+    static var price: SettingsForm {
+        SettingsForm(
+            name: "a price", example: "0.05",
+            parse: { text in Double(text).flatMap { $0.isFinite && $0 >= 0 ? $0 : nil } }, write: { String($0) })
+    }
+}
+
 extension SettingsForm<Int64> {
     static var size: SettingsForm {
         SettingsForm(

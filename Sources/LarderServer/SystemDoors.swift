@@ -1,3 +1,4 @@
+import CLinux
 import CacheCore
 import Glibc
 import Logging
@@ -31,6 +32,12 @@ enum ProcessLimits {
         return OpenFileBudget(limit: raiseOpenFiles())
     }
 
+    /// The processor cores that this process may run on; nil where the system does not tell.
+    static var cores: Int? {
+        let count = larder_usable_cores()
+        return count > 0 ? Int(count) : nil
+    }
+
     private static func raiseOpenFiles() -> Int {
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         var limit = rlimit()
@@ -50,7 +57,7 @@ struct OpenFileBudget: Hashable {
     var assetFiles: Int { min(max(limit / 4, 64), 16384) }
 
     /// Connections of clients; more wait until one ends.
-    var connections: Int { max(limit / 2, 64) }
+    var connections: Int { max(limit * 2 / 5, 64) }
 
     /// For the log.
     var metadata: Logger.Metadata {

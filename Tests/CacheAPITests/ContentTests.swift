@@ -4,7 +4,7 @@ import CacheEngine
 import CacheTestKit
 import Testing
 
-@Suite(.bothRoads, .timeLimit(.minutes(1))) struct ContentTests {
+@Suite(.bothRoads, .timeLimit(.minutes(20))) struct ContentTests {
     private let size: Int64 = 600_000
 
     private func asset(_ faults: [LoopbackFault] = [], framing: LoopbackAsset.Framing = .length) -> LoopbackAsset {

@@ -21,6 +21,12 @@ import Testing
         #expect(merged.lowWatermark == 0.5)
         #expect(merged.highWatermark == present.highWatermark && merged.maxIdle == .seconds(60))
         #expect(try present.merging(.object([])) == present)
+        #expect(PolicySettings().algorithm == .s3fifo)
+        #expect(try present.merging(["admission": ["minUses": 3]]).minUses == 3)
+        for algorithm in EvictionAlgorithm.allCases {
+            let told = try present.merging(["algorithm": .string(algorithm.rawValue)]).json
+            #expect(told["algorithm"] == .string(algorithm.rawValue))
+        }
     }
 
     @Test(
@@ -29,7 +35,8 @@ import Testing
             (["capacityBytes": -1], "capacityBytes"),
             (["highWatermark": .null], "highWatermark"), (["highWatermark": 2], "highWatermark"),
             (["lowWatermark": .number(0.99)], "lowWatermark"), (["algorithm": "random"], "algorithm"),
-            (["admission": ["minUses": 2]], "admission"), (["graceSeconds": .bool(true)], "graceSeconds"),
+            (["admission": ["minUses": 0]], "admission.minUses"), (["admission": ["uses": 2]], "admission.uses"),
+            (["admission": .null], "admission"), (["graceSeconds": .bool(true)], "graceSeconds"),
             (["maxIdleSeconds": 0], "maxIdleSeconds"),
         ] as [(JSON, String)])
     func aWrongPolicyIsRefusedByName(patch: JSON, name: String) {
@@ -101,7 +108,7 @@ import Testing
             "baseURL": "http://x", "credentialsFile": .null, "trustValidators": .null, "staleIfErrorSeconds": .null,
             "negativeCaching": .null, "requestDirectives": .null, "ignoreVary": .null, "unknownLength": .null,
             "fallback": .null, "finishIfRemainingPercent": .null, "gapMergeBytes": .null, "speculativeBytes": .null,
-            "mirrors": .null, "hedging": .null, "circuitBreaker": .null,
+            "mirrors": .null, "hedging": .null, "circuitBreaker": .null, "verify": .null,
         ]
         #expect(try OriginSettings(nulls, name: "demo", present: nil) == bare)
     }
@@ -120,7 +127,8 @@ import Testing
             (["requestDirectives": "yes"], "requestDirectives"), (["ignoreVary": "User-Agent"], "ignoreVary"),
             (["ignoreVary": ["A", "B C"]], "ignoreVary[1]"), (["ignoreVary": [1]], "ignoreVary[0]"),
             (["ignoreVary": .array((0..<33).map { .string("X-\($0)") })], "ignoreVary"),
-            (["unknownLength": "206"], "unknownLength"), (["fallback": "a.mp4"], "fallback"),
+            (["unknownLength": "206"], "unknownLength"), (["verify": "never"], "verify"),
+            (["fallback": "a.mp4"], "fallback"),
             (["fallback": .object([])], "fallback.assetId"), (["fallback": ["assetId": "xyz"]], "fallback.assetId"),
             (["fallback": ["assetId": "9f86d081884c7d659a2feaa0c55ad015", "file": "a"]], "fallback.assetId"),
             (["fallback": ["file": "../a"]], "fallback.file"), (["fallback": ["url": "http://x"]], "fallback.url"),
@@ -199,6 +207,9 @@ import Testing
     @Test func anAssetPatchTellsNullFromAbsent() throws {
         #expect(try AssetPatch(["ttlSeconds": .null]).ttl == .some(nil))
         #expect(try AssetPatch(["pinned": .bool(true)]).ttl == nil)
+        #expect(try AssetPatch(["verify": "always"]).verify == .some(.always))
+        #expect(try AssetPatch(["verify": .null]).verify == .some(nil))
+        #expect(field { _ = try AssetPatch(["verify": "never"]) } == "verify")
         #expect(field { _ = try AssetPatch(["pinned": .null]) } == "pinned")
         #expect(field { _ = try AssetPatch(["tags": [""]]) } == "tags[0]")
     }

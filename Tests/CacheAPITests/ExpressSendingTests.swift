@@ -6,7 +6,7 @@ import Testing
 @testable import CacheEngine
 
 /// The express lane in the middle of a body: connections, leases, and the end of service.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct ExpressSendingTests {
+@Suite(.serialized, .timeLimit(.minutes(20))) struct ExpressSendingTests {
     private static let large: Int64 = 8 << 20
     private static let target = "/o/media/large.mp4"
     private let asset = LoopbackAsset(size: Self.large)
@@ -118,7 +118,8 @@ import Testing
     @Test func whatIsEvictedAheadOfItIsFetchedAgain() async throws {
         try await run { (service) async throws in
             let connection = try await halted(service)
-            let freed = try await service.cache.evictor.drop([0..<Self.large], of: try await id(service))
+            let freed = try await service.cache.evictor.drop(
+                [0..<Self.large], of: try await id(service), because: .purge)
             #expect(freed > 0 && freed < Self.large)
             try await connection.read(true)
             #expect(await connection.bytes(Int(Self.large)) == Self.bytes)
@@ -133,7 +134,7 @@ import Testing
     @Test func aBodyThatCannotBeCompletedIsCutOff() async throws {
         try await run { (service) async throws in
             let connection = try await halted(service)
-            _ = try await service.cache.evictor.drop([0..<Self.large], of: try await id(service))
+            _ = try await service.cache.evictor.drop([0..<Self.large], of: try await id(service), because: .purge)
             service.upstream.serve("/large.mp4", LoopbackAsset(size: Self.large, seed: 9, etag: "\"v2\""))
             try await connection.read(true)
             let rest = await connection.rest()
@@ -144,20 +145,22 @@ import Testing
     }
 
     @Test func theEndOfServiceWaitsForTheBody() async throws {
-        let reading = AsyncStream<Task<[UInt8], Never>>.makeStream()
+        let reading = AsyncStream<(Task<[UInt8], Never>, LogRecord)>.makeStream()
         try await run { (service) async throws in
             let connection = try await halted(service)
             let port = service.port
-            reading.continuation.yield(
-                Task {
-                    // Once no connection is taken any more the end of service has begun.
-                    _ = try? await eventually { (try? await RawConnection(port: port).hangUp()) == nil }
-                    try? await connection.read(true)
-                    return await connection.rest()
-                })
+            let task = Task {
+                // Once no connection is taken any more the end of service has begun.
+                _ = try? await eventually { (try? await RawConnection(port: port).hangUp()) == nil }
+                try? await connection.read(true)
+                return await connection.rest()
+            }
+            reading.continuation.yield((task, service.log))
         }
-        let task = try #require(await reading.stream.first { _ in true })
+        let (task, log) = try #require(await reading.stream.first { _ in true })
         #expect(await task.value == Self.bytes)
+        let line = await log.line { $0["path"] == Self.target }
+        #expect(line != nil && line?["aborted"] == nil)
     }
 
     @Test func restIsLimitedButNoAnswerIsCutForItsReadersPace() async throws {

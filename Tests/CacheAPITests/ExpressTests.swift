@@ -9,7 +9,7 @@ import Testing
 @testable import CacheEngine
 
 /// What the express lane answers, and what it leaves to the regular road.
-@Suite(.timeLimit(.minutes(1))) struct ExpressTests {
+@Suite(.timeLimit(.minutes(20))) struct ExpressTests {
     private func asset() -> LoopbackAsset { LoopbackAsset(size: 600_000) }
 
     private func desk(_ service: TestService, access: AccessRules = AccessRules()) -> ExpressDesk {

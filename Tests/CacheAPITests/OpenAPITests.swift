@@ -52,6 +52,9 @@ import Testing
             ("JobItem", Samples.items.map(\.json)),
             ("RecordedError", [RecordedError(code: "internal", message: "").json]),
             ("Stats", [Samples.stats().json, Samples.stats(capacityBytes: nil).json]),
+            ("OriginStats", Samples.stats().json["origins"]?.array ?? []),
+            ("OriginCircuit", Samples.stats().json["origins"]?.array.compactMap { $0["circuit"] } ?? []),
+            ("Circuit", Samples.stats().json["failingServers"]?.array ?? []),
             ("HistoryStep", [HistoryStep(at: Samples.time, figures: Samples.figures).json]),
             (
                 "TopAsset",
@@ -61,7 +64,13 @@ import Testing
             ("Explanation", [Samples.explanation.json, Samples.bareExplanation.json]),
             ("ConnectionCounts", [Samples.load.connections]),
             ("Policy", [PolicySettings().json, PolicySettings(capacityBytes: nil, maxIdle: .seconds(1)).json]),
-            ("EvictionReport", [Samples.eviction.json]), ("ByteRun", [JSON.run(0..<1)]),
+            ("EvictionReport", [Samples.eviction.json]), ("Eviction", [Samples.evictionRecord.json]),
+            ("EvictionCandidate", Samples.candidates.map { $0.json(at: Samples.time + .seconds(5)) }),
+            ("PurgePlan", [Samples.purgePlan.json]), ("PolicyTrials", [Samples.trials.json]),
+            ("PolicyTrial", Samples.trials.json["items"]?.array ?? []),
+            ("PolicyCurve", [Samples.curve.json]), ("ByteRun", [JSON.run(0..<1)]),
+            ("Scrub", [Samples.scrub.json, ScrubReport(id: "s", startedAt: Samples.time).json]),
+            ("IntegrityFigures", [Samples.stats().json["integrity"] ?? .null]),
             ("MapBucket", [MapBucket(range: 0..<10, cached: 0.5, heat: 2).json]),
             ("Origin", Samples.origins.map(\.json)),
             ("Problem", Self.problems),
@@ -78,8 +87,11 @@ import Testing
             ("AssetPatch", AssetPatch.keys), ("ProbeOrder", ProbeOrder.keys), ("ProbeItem", ProbeOrder.itemKeys),
             ("JobOrder", JobOrder.keys), ("JobOrderItem", JobOrder.itemKeys), ("PolicyChange", PolicySettings.keys),
             ("EvictionOrder", EvictionOrder.keys), ("PurgeOrder", PurgeOrder.keys),
-            ("OriginChange", OriginSettings.keys),
+            ("ScrubOrder", ScrubOrder.keys),
+            ("PolicyTrialOrder", TrialOrder.keys), ("OriginChange", OriginSettings.keys),
             ("OriginTimeouts", OriginSettings.timeoutKeys), ("OriginTLS", OriginSettings.tlsKeys),
+            ("StoreRules", OriginSettings.storeRulesKeys), ("Quota", OriginSettings.quotaKeys),
+            ("Admission", PolicySettings.admissionKeys),
         ]
         for (name, keys) in bodies { #expect(document.properties(of: name) == Set(keys), "\(name)") }
         let choices: [(String, [String])] = [
@@ -101,6 +113,8 @@ import Testing
         _ = try PolicySettings().merging(example("PolicyChange"))
         _ = try EvictionOrder(example("EvictionOrder"))
         _ = try PurgeOrder(example("PurgeOrder"))
+        _ = try TrialOrder(example("PolicyTrialOrder"), under: PolicySettings())
+        _ = try ScrubOrder(example("ScrubOrder"))
         for change in try #require(document.schema("OriginChange")["examples"]).array {
             _ = try OriginSettings(change, name: "demo", present: nil)
         }
@@ -111,7 +125,7 @@ import Testing
         .requestTimedOut, .conflict, .assetChanged, .preconditionFailed, .payloadTooLarge, .uriTooLong,
         .headersTooLarge,
         .unsupportedMediaType, .rangeNotSatisfiable(length: 1), .invalidField("f"), .rateLimited, .internal,
-        .upstreamUnreachable, .upstreamProtocol, .upstreamRefused(status: 500), .upstreamRefused(status: 410),
+        .upstreamUnreachable(), .upstreamProtocol, .upstreamRefused(status: 500), .upstreamRefused(status: 410),
         .upstreamRefused(status: 451), .overloaded, .shuttingDown, .storageCorrupt, .upstreamTimedOut(.read),
         .notCached, .storageFull, .loop, .cancelled,
     ]

@@ -40,6 +40,8 @@ import Testing
         for code in [CacheError.Code.overloaded, .shuttingDown, .storageCorrupt, .rateLimited] {
             #expect(code.headers[.retryAfter] != nil)
         }
+        #expect(CacheError.Code.upstreamUnreachable(retryAfter: .seconds(2)).headers[.retryAfter] == "2")
+        #expect(CacheError.Code.upstreamUnreachable().contentHeaders.isEmpty)
     }
 
     @Test(arguments: [

@@ -64,10 +64,29 @@ enum Samples {
     static func stats(origins: [String] = ["demo"], capacityBytes: Int64? = 1000) -> StatsSnapshot {
         StatsSnapshot(
             startedAt: time, uptime: .seconds(60), all: figures, origins: origins.map { ($0, figures) },
+            circuits: Dictionary(uniqueKeysWithValues: origins.map { ($0, circuits) }),
+            failingServers: [.init(address: "http://dead.example:8080", state: .halfOpen, failuresInARow: 12)],
             store: .init(
                 assets: 1, extents: 2, cachedBytes: 3, diskBytes: 4, capacityBytes: capacityBytes, freeDiskBytes: 5),
-            load: load, jobs: [.running: 1], evictions: 1, evictedBytes: 10)
+            load: load, jobs: [.running: 1], evictions: 1, evictedBytes: 10, scrub: scrub)
     }
+
+    static var scrub: ScrubReport {
+        var report = ScrubReport(id: "s1", startedAt: time)
+        report.state = .failed
+        report.asset = id
+        report.bytesPerSecond = 1 << 20
+        report.finishedAt = time
+        report.error = "Why."
+        return report
+    }
+
+    static let circuits = [
+        CircuitFigures(
+            address: "https://media.example.com", state: .open, failuresInARow: 10, opensTotal: 2,
+            pause: .milliseconds(1500)),
+        CircuitFigures(address: "https://mirror.example.com", state: .closed),
+    ]
 
     static let load = TransferLoad(
         active: 1, queued: 2, paused: 3, activeByOrigin: ["demo": 1], queuedByOrigin: ["demo": 2],
@@ -88,8 +107,10 @@ enum Samples {
         forecast.requests = [.confirmation, .window(10..<20), .opening(.suffix(5))]
         (forecast.requestCount, forecast.requestedBytes) = (3, 15)
         return Explanation(
-            assetID: id, key: "k", origin: "demo", url: "https://media.example.com/a.mp4",
-            mirrors: ["https://mirror.example.com"],
+            assetID: id, key: "k", origin: "demo",
+            source: .init(
+                url: "https://mirror.example.com/a.mp4", mirrors: ["https://mirror.example.com"],
+                whyNot: CacheError(.upstreamUnreachable(), "It is left alone for another 2 s.")),
             standing: .init(use: .confirm, freshUntil: time, age: .seconds(5), reason: "It is stale."),
             answer: .init(
                 status: 206, requestClass: .partial, contentRange: "bytes 0-19/1000", contentLength: 20), length: 1000,
@@ -98,12 +119,35 @@ enum Samples {
 
     /// Of an asset that nobody knows.
     static let bareExplanation = Explanation(
-        assetID: id, key: "k", origin: "demo", url: "https://media.example.com/a.mp4",
+        assetID: id, key: "k", origin: "demo", source: .init(url: "https://media.example.com/a.mp4"),
         standing: .init(use: .unknown, reason: "Nobody has fetched any of it yet."),
         answer: .init(requestClass: .negative, code: .upstreamRefused(status: 404)))
 
-    static let eviction = EvictionReport(
-        isDryRun: true, freedBytes: 10, entries: [.init(assetID: id, key: "k", ranges: [0..<10], bytes: 10)], assets: 1)
+    static let evictionRecord = EvictionRecord(
+        at: time, reason: .freeDisk, assetID: id, key: "k", origin: "media", bytes: 10, ranges: [0..<10])
+
+    static let purgePlan = PurgePlan(id: "p", chosen: [], isSoft: true, expiresAt: time).standing
+    static let trials = PolicyTrials(
+        window: .seconds(60), reads: 3, sampleShare: 0.5,
+        trials: [PolicyTrial(of: ReadTrace(epoch: time), since: time, under: .lru, capacityBytes: 1 << 20)],
+        pricePerGigabyte: 0.05)
+    static let curve = PolicyCurve(
+        algorithm: .s3fifo, capacityBytes: 10, window: .seconds(60), reads: 3,
+        points: [MissRatioCurve.Point(capacityBytes: 1, requestMissRatio: 1, byteMissRatio: 0.5)])
+    static let candidates = [SegmentAccount.Queue.main, nil].map { queue in
+        let segment = SegmentID(asset: id, index: 0)
+        return EvictionCandidate(
+            assetID: id, key: "k", origin: "media", range: 0..<10,
+            account: SegmentAccount(
+                segment: segment, bytes: 10, reason: .capacity, queue: queue, reads: 1,
+                priority: queue == nil ? 0.5 : nil, arrivedAt: time, lastReadAt: queue == nil ? time : nil))
+    }
+
+    static var eviction: EvictionReport {
+        var report = EvictionReport(isDryRun: true)
+        report.add(.init(assetID: id, key: "k", ranges: [0..<10], bytes: 10))
+        return report
+    }
 
     static var origin: Origin {
         var settings = OriginSettings(baseURL: "https://media.example.com")
@@ -126,6 +170,8 @@ enum Samples {
         settings.mirrors = ["https://two.example.com", "https://three.example.com/media"]
         settings.hedging = true
         settings.circuitBreaker = nil
+        settings.storeRules = .init(maxBytes: 1 << 30, never: ["video/mp2t"], always: ["audio/*"])
+        settings.quota = .init(minBytes: 10, maxBytes: 20)
         return Origin(name: "demo", settings: settings)
     }
 

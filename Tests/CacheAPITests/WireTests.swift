@@ -4,7 +4,7 @@ import CacheTestKit
 import Testing
 
 /// Versions, framing and connections (RFC 9112), byte by byte.
-@Suite(.bothRoads, .timeLimit(.minutes(1))) struct WireTests {
+@Suite(.bothRoads, .timeLimit(.minutes(20))) struct WireTests {
     private static let live = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
     private func unbounded(_ size: Int64 = 300_000, _ faults: [LoopbackFault] = []) -> LoopbackAsset {

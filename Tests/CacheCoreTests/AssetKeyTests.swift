@@ -21,6 +21,7 @@ import Testing
         ("a/%2e%2E/b", "/o/films/b"), ("a/%2e/b", "/o/films/a/b"), ("a//../b", "/o/films/a/b"), ("...", "/o/films/..."),
         ("a..b/..c", "/o/films/a..b/..c"), ("a?b#c", "/o/films/a%3Fb%23c"), ("a[1]|^", "/o/films/a%5B1%5D%7C%5E"),
         ("a:b@c;d=1,2!$&'()*+", "/o/films/a:b@c;d=1,2!$&'()*+"), ("%252e%252e/a", "/o/films/%252e%252e/a"),
+        ("%2500", "/o/films/%2500"),
     ])
     func normalisesThePath(path: String, key: String) throws {
         #expect(try Self.key(path) == key)
@@ -28,7 +29,7 @@ import Testing
 
     @Test(arguments: [
         "..", "../a", "a/../../b", "%2e%2e/a", "./../a", ".%2E", "..%2fa", "a/..%2f..%2f..%2fb", "a%2f..%2fb", "..%5Ca",
-        "a\\..\\..\\b", "%", "a%2", "a%zz", "%%41", "a/b/../../..",
+        "a\\..\\..\\b", "%", "a%2", "a%zz", "%%41", "a/b/../../..", "a%00b", "\u{0}",
     ])
     func refusesPathsThatClimbOrAreBroken(path: String) {
         Self.expect(.malformedRequest) { () throws(CacheError) in _ = try Self.key(path) }

@@ -44,6 +44,18 @@ import Testing
         #expect(actions.starts.map(\.wish) == [.opening(.closed(0..<100))])
     }
 
+    @Test func whoLearnsWhatTheAssetIsLearnsOfTheFailureThatFollowed() {
+        let ledger = SharedLedger(FillLedger(settings: FillLedgerTests.settings))
+        let (reader, opening) = ledger.join(opening: .closed(0..<100), priority: .live, needsConfirmation: false)
+        let fill = opening.starts[0].fill
+        _ = ledger.began(fill, window: 0..<100, length: 1000, acceptsRanges: true)
+        _ = ledger.broke(fill, with: .upstreamUnreachable(), isWorthRetrying: false)
+
+        #expect(ledger.presence(for: reader).0 == .described)
+        #expect(ledger.want(0..<100, by: reader).starts.isEmpty)
+        #expect(ledger.presence(for: reader).0 == .over(.upstreamUnreachable()))
+    }
+
     // MARK: Upstreams without ranges
 
     @Test func oneTransferServesEverybodyWhereRangesAreIgnored() {
@@ -66,7 +78,7 @@ import Testing
         let first = ledger.want(300..<400, by: reader).starts[0]
         _ = ledger.presence(for: reader)
         _ = ledger.arrived(first.fill, upTo: 200)
-        let again = ledger.broke(first.fill, with: .upstreamUnreachable, isWorthRetrying: true).starts
+        let again = ledger.broke(first.fill, with: .upstreamUnreachable(), isWorthRetrying: true).starts
 
         #expect(first.wish == .whole)
         #expect(again.map(\.wish) == [.whole])
@@ -97,7 +109,7 @@ import Testing
         let fill = ledger.want(0..<100, by: reader).starts[0].fill
         _ = ledger.arrived(fill, upTo: 40)
         ledger.readOn(reader)
-        let again = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true).starts
+        let again = ledger.broke(fill, with: .upstreamUnreachable(), isWorthRetrying: true).starts
 
         #expect(again.map(\.window) == [40..<100])
     }
@@ -110,7 +122,7 @@ import Testing
         for step in 0..<6 {
             if step == 2 { _ = ledger.arrived(fill, upTo: 10) }
             ledger.readOn(reader)
-            let again = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true).starts
+            let again = ledger.broke(fill, with: .upstreamUnreachable(), isWorthRetrying: true).starts
             guard let next = again.first else { break }
             attempts.append(next.attempt)
             fill = next.fill
@@ -127,7 +139,7 @@ import Testing
         for step in 0..<5 {
             _ = ledger.arrived(fill, upTo: Int64(step + 1))
             ledger.readOn(reader)
-            let again = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true).starts
+            let again = ledger.broke(fill, with: .upstreamUnreachable(), isWorthRetrying: true).starts
             guard let next = again.first else { break }
             attempts.append(next.attempt)
             fill = next.fill
@@ -142,12 +154,12 @@ import Testing
         var fill = ledger.want(0..<100, by: first).starts[0].fill
         _ = (ledger.want(50..<60, by: second), ledger.want(5000..<5010, by: other))
         for reader in [first, second, other] { _ = ledger.presence(for: reader) }
-        for _ in 0..<2 { fill = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true).starts[0].fill }
-        let actions = ledger.broke(fill, with: .upstreamUnreachable, isWorthRetrying: true)
+        for _ in 0..<2 { fill = ledger.broke(fill, with: .upstreamUnreachable(), isWorthRetrying: true).starts[0].fill }
+        let actions = ledger.broke(fill, with: .upstreamUnreachable(), isWorthRetrying: true)
 
         #expect(
             Set(actions) == [
-                .tell(first, .gaveUp(.upstreamUnreachable)), .tell(second, .gaveUp(.upstreamUnreachable)),
+                .tell(first, .gaveUp(.upstreamUnreachable())), .tell(second, .gaveUp(.upstreamUnreachable())),
             ])
     }
 
@@ -204,7 +216,7 @@ import Testing
             fills += ledger.want(start..<(start + 50), by: reader).starts.map(\.fill)
             _ = ledger.presence(for: reader)
         }
-        let actions = fills.flatMap { ledger.broke($0, with: .upstreamUnreachable, isWorthRetrying: true) }
+        let actions = fills.flatMap { ledger.broke($0, with: .upstreamUnreachable(), isWorthRetrying: true) }
 
         #expect(fills.count == 20)
         #expect(actions.failures.isEmpty)

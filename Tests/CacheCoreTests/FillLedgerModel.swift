@@ -35,6 +35,7 @@ final class FillLedgerModel {
     var isOnDisk: [Bool]
     var readers: [FillLedger.ReaderID: Reader] = [:]
     var fills: [FillLedger.FillID: Fill] = [:]
+    var leases: [FillLedger.LeaseID: ByteRange] = [:]
     var leaving: [[ByteRange]] = []
     /// Woken, or new: they look at their presence when they come to it.
     var awake: [FillLedger.ReaderID] = []
@@ -53,7 +54,7 @@ final class FillLedgerModel {
             finishIfRemainingBytes: [0, 20].randomElement(using: &random) ?? 0,
             finishIfRemainingPercent: [nil, 30].randomElement(using: &random) ?? nil,
             gapMergeBytes: [0, 9].randomElement(using: &random) ?? 0,
-            speculativeBytes: [0, 0, 10].randomElement(using: &random) ?? 0)
+            speculativeBytes: [0, 0, 10].randomElement(using: &random) ?? 0, pieceBytes: 16)
         ledger = FillLedger(settings: settings)
         isOnDisk = Array(repeating: false, count: Int(length))
     }
@@ -239,7 +240,7 @@ final class FillLedgerModel {
         guard let fill = fills.removeValue(forKey: id) else { return }
         guard breaks else { return perform(ledger.completed(id)) }
         let isRetryable = Int.random(in: 0..<8, using: &random) > 0
-        let code: CacheError.Code = fill.isCut ? .cancelled : .upstreamUnreachable
+        let code: CacheError.Code = fill.isCut ? .cancelled : .upstreamUnreachable()
         perform(ledger.broke(id, with: code, isWorthRetrying: isRetryable))
     }
 
@@ -269,8 +270,22 @@ final class FillLedgerModel {
                 let lease = wanted.lowerBound..<min(wanted.upperBound, wanted.lowerBound + 16)
                 check(!lease.overlaps(run), "\(run) is surrendered under a reader at \(wanted.lowerBound)")
             }
+            for lease in leases.values { check(!lease.overlaps(run), "\(run) is surrendered under \(lease)") }
         }
         if !runs.isEmpty { leaving.append(runs) }
+    }
+
+    /// Somebody begins to send bytes that are on disk, or has sent them.
+    func lease() {
+        if let id = leases.keys.min(by: { $0.number < $1.number }), Bool.random(using: &random) {
+            leases[id] = nil
+            return ledger.end(id)
+        }
+        let from = Int64.random(in: 0..<length, using: &random)
+        let range = from..<min(length, from + Int64.random(in: 1...20, using: &random))
+        let id = ledger.lease(range)
+        check((id != nil) == range.allSatisfy { isOnDisk[Int($0)] }, "a lease of \(range)")
+        if let id { leases[id] = range }
     }
 
     func left() {

@@ -32,7 +32,12 @@ extension FillLedgerModel {
         case 0...1 where readers.count < 8: join()
         case 2:
             if let id = ids(of: readers).randomElement(using: &random) { leave(id) }
-        case 3: Int.random(in: 0..<12, using: &random) == 0 ? stop() : surrender()
+        case 3:
+            switch Int.random(in: 0..<12, using: &random) {
+            case 0: stop()
+            case 1...4: lease()
+            default: surrender()
+            }
         case 4...5: left()
         case 6...12:
             if let id = ids(of: fills).randomElement(using: &random) { proceed(id, mayBreak: true) }
@@ -45,7 +50,7 @@ extension FillLedgerModel {
         check(
             ledger.extents.byteCount == Int64(isOnDisk.count { $0 }) && ledger.extents.runs.allSatisfy(areOnDisk),
             "step \(step): the extents are not what arrived and was not surrendered")
-        check(ledger.readerCount == readers.count, "step \(step): \(ledger.readerCount) readers")
+        check(ledger.readerCount == readers.count + leases.count, "step \(step): \(ledger.readerCount) readers")
         check(ledger.fillCount == fills.count, "step \(step): \(ledger.fillCount) fills of \(fills.count)")
         for (id, reader) in readers where reader.isWaiting {
             check(willHear(reader), "step \(step): reader \(id.number) of \(String(describing: reader.wanted)) is lost")

@@ -204,7 +204,7 @@ import Testing
             fill = ledger.want(0..<100, by: reader).starts.first?.fill ?? fill
             _ = ledger.presence(for: reader)
         }
-        let actions = fill.map { ledger.broke($0, with: .upstreamUnreachable, isWorthRetrying: true) } ?? []
+        let actions = fill.map { ledger.broke($0, with: .upstreamUnreachable(), isWorthRetrying: true) } ?? []
 
         #expect(actions.starts.map(\.window) == [0..<100])
         #expect(actions.dropFirst() == [.tell(readers[0], .writerVanished)])
@@ -213,7 +213,7 @@ import Testing
     @Test func aChangedGenerationAndAShutdownAreToldAsWhatTheyAre() {
         #expect(WaitOutcome(.assetChanged) == .generationChanged)
         #expect(WaitOutcome(.shuttingDown) == .shuttingDown)
-        #expect(WaitOutcome(.upstreamUnreachable) == .gaveUp(.upstreamUnreachable))
+        #expect(WaitOutcome(.upstreamUnreachable()) == .gaveUp(.upstreamUnreachable()))
         #expect(WaitOutcome.deadlinePassed.failure == .upstreamTimedOut(.read))
     }
 

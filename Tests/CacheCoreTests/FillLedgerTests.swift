@@ -5,7 +5,8 @@ private typealias Action = FillLedger.Action
 
 /// The fill rules, verb by verb, on small numbers: windows of 100 bytes that grow to 800.
 @Suite struct FillLedgerTests {
-    static let settings = FillLedger.Settings(firstWindowBytes: 100, largestWindowBytes: 800, retries: 2)
+    static let settings = FillLedger.Settings(
+        firstWindowBytes: 100, largestWindowBytes: 800, retries: 2, pieceBytes: 100)
 
     static func known(
         _ length: Int64? = 10_000, acceptsRanges: Bool? = true, onDisk: [ByteRange] = []

@@ -125,3 +125,29 @@ import Testing
         }
     }
 }
+
+struct SingleRangeTests {
+    @Test func whatIsReadAtOnceIsWhatTheWholeReaderReads() {
+        let pieces = [
+            "bytes=", "bytes", "Bytes=", "=", "-", "--", "0", "7", "99", "100", "101", "999999999999999999",
+            "9999999999999999999", " ", ",", "", "x", "00012",
+        ]
+        let pairs = pieces.flatMap { first in pieces.map { first + $0 } }
+        for text in pairs.flatMap({ first in pairs.map { first + $0 } }) {
+            for length in [0, 1, 100] as [Int64] {
+                let single = Array(text.utf8).withUnsafeBytes { RangeHeader.single($0, length: length) }
+                guard let single else { continue }
+                #expect(RangeHeader.parse(text).resolve(length: length) == .runs([single]), "\(text)")
+            }
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("bytes=0-0", 0..<1), ("bytes=5-", 5..<100), ("bytes=-7", 93..<100), ("bytes=90-200", 90..<100),
+            ("bytes=-200", 0..<100), ("bytes=100-", nil), ("bytes=-0", nil), ("bytes=9-5", nil), ("bytes=1-2,3-4", nil),
+        ] as [(String, ByteRange?)])
+    func plainOnesAreRead(text: String, run: ByteRange?) {
+        #expect(Array(text.utf8).withUnsafeBytes { RangeHeader.single($0, length: 100) } == run)
+    }
+}

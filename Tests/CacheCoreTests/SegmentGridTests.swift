@@ -28,4 +28,12 @@ import Testing
         #expect(!grid.indices(of: 0..<Int64.max).isEmpty)
         #expect(!grid.indices(of: Int64.max - 1..<Int64.max).isEmpty)
     }
+    @Test(arguments: [(Int64.min, 64), (64, 64), (1000, 1000), (.max, 1 << 30)] as [(Int64, Int64)])
+    func canHaveAnySizeThatMakesSense(wanted: Int64, size: Int64) {
+        let grid = SegmentGrid(segmentBytes: wanted)
+
+        #expect(grid.segmentBytes == size)
+        #expect(grid.run(of: .max).length == size)
+        #expect(grid.indices(of: 0..<size) == 0..<1)
+    }
 }

@@ -6,11 +6,13 @@ import Testing
     let other = AssetID(high: 0, low: 2)
     let start = Timestamp(seconds: 1_780_000_000)
 
-    func ledger(capacity: Int64? = 100 << 20, minFree: Int64 = 0) -> SpaceLedger {
+    func ledger(
+        capacity: Int64? = 100 << 20, minFree: Int64 = 0, _ algorithm: EvictionAlgorithm = .lru
+    ) -> SpaceLedger {
         SpaceLedger(
             settings: PolicySettings(
                 capacityBytes: capacity, highWatermark: 0.9, lowWatermark: 0.5, minFreeDiskBytes: minFree,
-                grace: .seconds(60)))
+                algorithm: algorithm, grace: .seconds(60)))
     }
 
     @Test func whatIsUsedAndPromisedStaysUnderTheCapacity() {
@@ -58,6 +60,15 @@ import Testing
         #expect(space.excess(waitingBytes: waiting << 20) == excess << 20)
     }
 
+    @Test func theLargestCapacityThereIsIsNoTrouble() {
+        var space = SpaceLedger(settings: PolicySettings(capacityBytes: .max, highWatermark: 1, minFreeDiskBytes: 0))
+        space.usedBytes = 100
+        space.arrived(0..<100, of: asset, at: start)
+
+        #expect(space.excess(waitingBytes: 5) == 0)
+        #expect(space.victims(toFree: 1, at: start, isDesperate: true).count == 1)
+    }
+
     @Test func aFullDiskMakesRoomWhateverTheCapacitySays() {
         var space = ledger(minFree: 10 << 20)
         space.usedBytes = 20 << 20
@@ -70,13 +81,55 @@ import Testing
     @Test func theLeastRecentlyReadSegmentsGoFirst() {
         var space = ledger()
         space.arrived(0..<(3 << 20), of: asset, at: start)
-        space.read(0..<10, of: asset)
+        space.read(0..<10, of: asset, at: start)
         let victims = space.victims(toFree: 2 << 20, at: start + .seconds(100), isDesperate: false)
 
         #expect(victims.map(\.segment.index) == [1, 2])
         #expect(victims.map(\.bytes) == [1 << 20, 1 << 20])
         #expect(space.range(of: victims[0].segment) == (1 << 20)..<(2 << 20))
         #expect(space.reads(of: asset, in: 0..<(1 << 20)) == 1)
+    }
+
+    @Test func readsOfASegmentWithinFiveMinutesCountOnce() {
+        var space = ledger()
+        space.arrived(0..<(3 << 20), of: asset, at: start)
+        for (offset, seconds) in [(0, 0), (1, 299), (2, 300), (1 << 20, 300), (3 << 20, 300)] as [(Int64, Int64)] {
+            space.read(ByteRange(offset: offset, length: 10), of: asset, at: start + .seconds(seconds))
+        }
+
+        #expect((0..<4).map { space.reads(of: asset, in: $0 << 20..<($0 + 1) << 20) } == [2, 1, 0, 0])
+    }
+
+    @Test func whatWasEvictedAndIsAskedForAgainOutlastsWhatIsNew() {
+        for isExpected in [false, true] {
+            var space = ledger(capacity: 20 << 20, .s3fifo)
+            let later = start + .seconds(100)
+            space.arrived(0..<(1 << 20), of: asset, at: start)
+            for victim in space.victims(toFree: 1, at: later, isDesperate: false) {
+                space.gone(space.range(of: victim.segment), of: victim.segment.asset)
+            }
+            // Nine more go, which is all that is remembered.
+            space.arrived(0..<(9 << 20), of: other, at: start)
+            if isExpected { space.expect(0..<(1 << 20), of: asset) }
+            for victim in space.victims(toFree: 9 << 20, at: later, isDesperate: false) {
+                space.gone(space.range(of: victim.segment), of: victim.segment.asset)
+            }
+            space.arrived(0..<(1 << 20), of: asset, at: start)
+            space.arrived((20 << 20)..<(21 << 20), of: other, at: start)
+            let first = space.victims(toFree: 1, at: later, isDesperate: false)
+
+            #expect(first.map(\.segment.asset) == [isExpected ? other : asset])
+        }
+    }
+
+    @Test func countedBytesTakeThePlaceOfWhatWasThoughtToBeThere() {
+        var space = ledger()
+        space.arrived(0..<(4 << 20), of: asset, at: start)
+        space.count([(2 << 20)..<(2 << 20) + 5, (5 << 20)..<(6 << 20)], of: asset, lastUse: start)
+        let victims = space.victims(toFree: .max, at: start + .seconds(100), isDesperate: false)
+
+        #expect(victims.map(\.segment.index) == [2, 5])
+        #expect(victims.map(\.bytes) == [5, 1 << 20])
     }
 
     @Test func pinnedAssetsNeverGoAndYoungBytesOnlyInNeed() {
@@ -93,6 +146,42 @@ import Testing
         #expect(calm.isEmpty)
         #expect(desperate.map(\.segment.asset) == [other])
         #expect(grown.map(\.segment.asset) == [other])
+    }
+
+    @Test func choosesNoMoreThanAskedForAndNoneTwice() {
+        var space = ledger()
+        space.arrived(0..<(8 << 20), of: asset, at: start)
+        let later = start + .seconds(100)
+
+        let first = space.victims(toFree: 8 << 20, at: later, isDesperate: false, limit: 3)
+        let next = space.victims(
+            toFree: 8 << 20, at: later, isDesperate: false, besides: Set(first.map(\.segment)), limit: 3)
+
+        #expect(first.map(\.segment.index) == [0, 1, 2])
+        #expect(next.map(\.segment.index) == [3, 4, 5])
+    }
+
+    /// Segments of many assets come and go in any order, beside a plain dictionary of what is left of each.
+    @Test func knowsTheBytesOfEachSegment() {
+        var (random, seed) = SeededRandom.announced()
+        var space = ledger()
+        var model: [SegmentID: Set<Int64>] = [:]
+        for _ in 0..<5000 {
+            let id = SegmentID(
+                asset: AssetID(high: 0, low: UInt64.random(in: 0..<5, using: &random)),
+                index: Int32.random(in: 0..<9, using: &random))
+            let place = Int64.random(in: 0..<4, using: &random)
+            let range = ByteRange(offset: space.range(of: id).lowerBound + place * 100, length: 100)
+            if model[id, default: []].insert(place).inserted {
+                space.arrived(range, of: id.asset, at: start)
+            } else {
+                model[id]?.remove(place)
+                space.gone(range, of: id.asset)
+            }
+            let victims = space.victims(toFree: .max, at: start, isDesperate: true)
+            let left = model.filter { !$0.value.isEmpty }.mapValues { Int64($0.count * 100) }
+            #expect(Dictionary(uniqueKeysWithValues: victims.map { ($0.segment, $0.bytes) }) == left, "seed \(seed)")
+        }
     }
 
     @Test func aSegmentIsForgottenWithItsLastByte() {

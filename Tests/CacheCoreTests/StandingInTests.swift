@@ -32,7 +32,7 @@ import Testing
 
     @Test func whatTheUpstreamDidDeservesAFallback() {
         let codes: [CacheError.Code] = [
-            .upstreamUnreachable, .upstreamProtocol, .upstreamRefused(status: 401), .upstreamRefused(status: 404),
+            .upstreamUnreachable(), .upstreamProtocol, .upstreamRefused(status: 401), .upstreamRefused(status: 404),
             .upstreamRefused(status: 429, retryAfter: .seconds(9)), .upstreamRefused(status: 503),
             .upstreamTimedOut(.connect), .upstreamTimedOut(.firstByte), .upstreamTimedOut(.idle),
             .upstreamTimedOut(.total), .upstreamTimedOut(.read), .assetChanged,

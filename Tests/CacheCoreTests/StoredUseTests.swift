@@ -89,7 +89,7 @@ import Testing
     }
 
     private static let failures: [(CacheError.Code, Bool)] = [
-        (.upstreamUnreachable, true), (.upstreamProtocol, true), (.upstreamTimedOut(.firstByte), true),
+        (.upstreamUnreachable(), true), (.upstreamProtocol, true), (.upstreamTimedOut(.firstByte), true),
         (.upstreamRefused(status: 500), true), (.upstreamRefused(status: 503), true),
         (.upstreamRefused(status: 501), false), (.upstreamRefused(status: 404), false),
         (.upstreamRefused(status: 429), false), (.storageFull, false), (.cancelled, false),

@@ -53,7 +53,7 @@ import Testing
         try await bench.cache().run { cache in
             let id = try await bench.id(in: cache)
             let record = try await cache.asset(id).record
-            let isKnown = try await eventually(within: .seconds(60)) {
+            let isKnown = try await eventually {
                 cache.context.space.with { $0.pinned.contains(id) }
             }
 

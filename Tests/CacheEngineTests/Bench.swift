@@ -54,8 +54,3 @@ extension AssetCache {
         return isQuiet && context.space.with { $0.reservedBytes } == 0
     }
 }
-
-extension [UInt8] {
-    /// Equality by another name: an expectation that fails shows no diff of millions of bytes.
-    func isSame(as other: [UInt8]) -> Bool { self == other }
-}

@@ -9,21 +9,12 @@ import Testing
     init() throws { bench = try Bench() }
 
     @Test func aCancelledReaderEndsItsFillAndWhatArrivedIsAHit() async throws {
-        let latch = LoopbackLatch()
-        defer { latch.release() }
-        bench.upstream.failNext("/a.mp4", .stall(after: 100_000, until: latch))
-        try await bench.cache { $0.finishIfRemainingBytes = 0 }.run { cache in
-            let reader = Task { try await cache.body(of: "a.mp4", 0..<400_000) }
-            await latch.reached()
-            let hasArrived = try await eventually {
-                try await cache.openAsset()?.look { $0.ledger.extents.byteCount } == 100_000
-            }
-            reader.cancel()
-            let error = await #expect(throws: CacheError.self) { try await reader.value }
+        try await bench.withStalledRead({ $0.finishIfRemainingBytes = 0 }) { cache, read in
+            read.task.cancel()
+            let error = await #expect(throws: CacheError.self) { try await read.task.value }
             let isAtRest = try await eventually { try await cache.isAtRest() }
             let again = try await cache.body(of: "a.mp4", 0..<100_000)
 
-            #expect(hasArrived)
             #expect(error?.code == .cancelled)
             #expect(isAtRest)
             #expect(again.outcome.requestClass == .hit)
@@ -51,17 +42,12 @@ import Testing
     }
 
     @Test func oneReaderOfTwoMayGoAndTheOtherIsServedByTheSameFill() async throws {
-        let latch = LoopbackLatch()
-        defer { latch.release() }
-        bench.upstream.failNext("/a.mp4", .stall(after: 100_000, until: latch))
-        try await bench.cache().run { cache in
-            let leaving = Task { try await cache.body(of: "a.mp4", 0..<400_000) }
-            await latch.reached()
+        try await bench.withStalledRead { cache, leaving in
             let staying = Task { try await cache.body(of: "a.mp4", 200_000..<400_000) }
             _ = try await eventually { try await cache.openAsset()?.look { $0.ledger.readerCount } == 2 }
-            leaving.cancel()
-            _ = await leaving.result
-            latch.release()
+            leaving.task.cancel()
+            _ = await leaving.task.result
+            leaving.resume()
             let bytes = try await staying.value.bytes
 
             #expect(bytes.isSame(as: bench.asset.bytes(200_000..<400_000)))
@@ -70,17 +56,10 @@ import Testing
     }
 
     @Test func anAdministratorStopsAFillAndItsReaderIsTold() async throws {
-        let latch = LoopbackLatch()
-        defer { latch.release() }
-        bench.upstream.failNext("/a.mp4", .stall(after: 100_000, until: latch))
-        try await bench.cache().run { cache in
-            let reader = Task { try await cache.body(of: "a.mp4", 0..<400_000) }
-            await latch.reached()
+        try await bench.withStalledRead { cache, read in
             let id = try await bench.id(in: cache)
-            _ = try await eventually { (try? await cache.extents(of: id)) == [0..<100_000] }
-            _ = try await eventually { try await cache.openAsset()?.look { $0.waiters.count } == 1 }
             let stopped = try await cache.cancelFills(of: id)
-            let error = await #expect(throws: CacheError.self) { try await reader.value }
+            let error = await #expect(throws: CacheError.self) { try await read.task.value }
             let isAtRest = try await eventually { try await cache.isAtRest() }
 
             #expect(stopped == 1)

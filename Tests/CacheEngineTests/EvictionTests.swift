@@ -10,6 +10,15 @@ import Testing
     static let small = PolicySettings(
         capacityBytes: capacity, highWatermark: 0.95, lowWatermark: 0.7, minFreeDiskBytes: 0, grace: .zero)
 
+    /// Reads assets, and waits for their fills: what one has just brought is its own until it has ended.
+    private func fetch(_ names: [String], through cache: AssetCache) async throws {
+        for name in names { _ = try await cache.body(of: name) }
+        let isQuiet = try await eventually {
+            cache.context.openAssets.all.allSatisfy { $0.look { $0.ledger.fillCount } == 0 }
+        }
+        #expect(isQuiet)
+    }
+
     @Test func anAssetFourTimesTheCapacityPassesThroughIt() async throws {
         let bench = try Bench(LoopbackAsset(size: 64 << 20))
         let test = try bench.cache(policy: Self.small) { $0.readAheadBytes = 2 << 20 }
@@ -42,7 +51,7 @@ import Testing
         let bench = try Bench(LoopbackAsset(size: 5 << 20))
         for name in ["b", "c", "d"] { bench.upstream.serve("/\(name).mp4", LoopbackAsset(size: 5 << 20, seed: 7)) }
         try await bench.cache(policy: Self.small).run { cache in
-            _ = try await cache.body(of: "a.mp4")
+            try await fetch(["a.mp4"], through: cache)
             let id = try await bench.id(in: cache)
             #expect(try await cache.patchAsset(id, AssetPatch(isPinned: true)).record.isPinned)
             for name in ["b", "c", "d"] { _ = try await cache.body(of: "\(name).mp4") }
@@ -55,6 +64,29 @@ import Testing
         }
     }
 
+    @Test func whatWasNotReadForTooLongGoesBeforeAnythingElseHoweverOftenItWasRead() async throws {
+        let bench = try Bench(LoopbackAsset(size: 2 << 20))
+        for name in ["b", "c", "d", "e"] { bench.upstream.serve("/\(name).mp4", LoopbackAsset(size: 4 << 20)) }
+        var policy = Self.small
+        policy.maxIdle = .seconds(1000)
+        let test = try bench.cache(policy: policy)
+        try await test.run { cache in
+            for _ in 0..<4 {
+                _ = try await cache.body(of: "a.mp4")
+                test.wallClock.advance(by: .seconds(300))
+            }
+            _ = try await cache.assets(AssetQuery())
+            test.wallClock.advance(by: .seconds(701))
+            for name in ["b", "c", "d", "e"] { _ = try await cache.body(of: "\(name).mp4") }
+            let hasGone = try await eventually { try await cache.evictions(EvictionQuery()).items.count > 1 }
+            let first = try await cache.evictions(EvictionQuery()).items.last
+
+            #expect(hasGone)
+            #expect(first?.key == "/o/media/a.mp4")
+            #expect(first?.reason == .idle)
+        }
+    }
+
     @Test func whatAnUnmountedOriginLeftBehindIsEvictedLikeAnythingElse() async throws {
         let bench = try Bench(LoopbackAsset(size: 12 << 20))
         bench.upstream.serve("/b.mp4", LoopbackAsset(size: 12 << 20, seed: 2))
@@ -63,7 +95,7 @@ import Testing
             origins: [TestCache.origin(bench.upstream), TestCache.origin(bench.upstream, name: "other")],
             policy: Self.small)
         try await test.run { cache in
-            _ = try await cache.body(of: "a.mp4")
+            try await fetch(["a.mp4"], through: cache)
             try await cache.deleteOrigin("media", expectedRevision: nil)
             cache.context.openAssets.closeAll()
             let other = try await cache.body(of: "b.mp4", origin: "other")
@@ -82,7 +114,7 @@ import Testing
         disk.pretendFree(100 << 20)
         let policy = PolicySettings(capacityBytes: 1 << 30, minFreeDiskBytes: 50 << 20, grace: .zero)
         try await bench.cache(policy: policy, disk: disk).run { cache in
-            _ = try await cache.body(of: "a.mp4")
+            try await fetch(["a.mp4"], through: cache)
             disk.pretendFree(48 << 20)
             try await cache.evictor.makeRoom()
             let left = try await cache.asset(try await bench.id(in: cache)).cachedBytes
@@ -108,7 +140,7 @@ import Testing
         let bench = try Bench(LoopbackAsset(size: 40 << 20))
         let test = try bench.cache()
         try await test.run { cache in
-            _ = try await cache.body(of: "a.mp4")
+            try await fetch(["a.mp4"], through: cache)
             let before = try await test.store.usedDiskBytes()
             let plan = try await cache.evict(.free(bytes: 10 << 20), isDryRun: true)
             let planned = try await test.store.usedDiskBytes()
@@ -123,10 +155,119 @@ import Testing
         }
     }
 
+    @Test func aBatchTakesWholeAssetsWithTheirFilesAndPartsOfOthers() async throws {
+        let bench = try Bench(LoopbackAsset(size: 40 << 20))
+        let names = (0..<9).map { "small\($0).mp4" }
+        for name in names { bench.upstream.serve("/\(name)", LoopbackAsset(size: 1 << 20)) }
+        let test = try bench.cache()
+        try await test.run { cache in
+            try await fetch(names + ["a.mp4"], through: cache)
+            cache.context.openAssets.closeAll()
+            let before = try await test.store.usedDiskBytes()
+            let report = try await cache.evict(.free(bytes: 10 << 20), isDryRun: false)
+            let left = try await cache.assets(AssetQuery()).items
+            let after = try await test.store.usedDiskBytes()
+            let again = try await cache.body(of: "a.mp4")
+
+            #expect(report.entries.map(\.key) == (names + ["a.mp4"]).map { "/o/media/" + $0 })
+            #expect(report.assets == 10)
+            #expect(report.freedBytes == 25 << 20)
+            #expect(left.map(\.cachedBytes) == [24 << 20])
+            #expect(abs(before - after - report.freedBytes) < 64 << 10)
+            #expect(again.bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size)))
+            let used = try await test.store.usedDiskBytes()
+            #expect(abs(cache.context.space.with { $0.usedBytes } - used) < 64 << 10)
+        }
+    }
+
+    @Test func whatWasReadAgainOutlastsWhatWasNotUnderAnotherAlgorithm() async throws {
+        let bench = try Bench()
+        let names = (0..<8).map { "small\($0).mp4" }
+        for name in names { bench.upstream.serve("/\(name)", LoopbackAsset(size: 1 << 20)) }
+        let test = try bench.cache()
+        try await test.run { cache in
+            for name in names { _ = try await cache.body(of: name) }
+            for name in names.prefix(3) { _ = try await cache.body(of: name) }
+            for algorithm in EvictionAlgorithm.allCases {
+                var policy = TestCache.policy
+                policy.algorithm = algorithm
+                _ = try await cache.setPolicy(policy, expectedRevision: nil)
+                let plan = try await cache.evict(.free(bytes: 5 << 20), isDryRun: true)
+
+                let expected = names.dropFirst(3).map { "/o/media/" + $0 }
+                #expect(Set(plan.entries.map(\.key)) == Set(expected), "\(algorithm)")
+            }
+        }
+    }
+
+    @Test func aSmallerCapacityOnALiveStoreEvictsInTheSegmentsOfItsOwn() async throws {
+        let bench = try Bench(LoopbackAsset(size: 40 << 20))
+        let test = try bench.cache()
+        try await test.run { cache in
+            _ = try await cache.body(of: "a.mp4")
+            let read = try await cache.read(Bench.media, request: ContentRequest())
+            _ = try await cache.setPolicy(Self.small, expectedRevision: nil)
+            let isSmall = try await eventually { try await test.store.usedDiskBytes() <= Self.capacity }
+            var bytes: [UInt8] = []
+            while let next = try await read.nextBytes() { bytes += next }
+            read.finish(.sent)
+
+            #expect(cache.context.space.grid.segmentBytes == 1 << 20)
+            #expect(isSmall)
+            #expect(bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size)))
+            let isSmallAgain = try await eventually { try await test.store.usedDiskBytes() <= Self.capacity }
+            #expect(isSmallAgain)
+        }
+    }
+
+    @Test(arguments: EvictionAlgorithm.allCases)
+    func whatWasReadAgainOutlastsWhatWasNotAfterARestart(algorithm: EvictionAlgorithm) async throws {
+        let bench = try Bench()
+        let names = (0..<6).map { "small\($0).mp4" }
+        for name in names { bench.upstream.serve("/\(name)", LoopbackAsset(size: 1 << 20)) }
+        var policy = Self.small
+        policy.algorithm = algorithm
+        let kept = try bench.cache(policy: policy)
+        try await kept.run { cache in
+            for name in names { _ = try await cache.body(of: name) }
+            for _ in 0..<2 {
+                for name in names.prefix(2) { _ = try await cache.body(of: name) }
+                kept.wallClock.advance(by: .seconds(300))
+            }
+            // What is read last of all, but for the first time.
+            _ = try await cache.body(of: "small5.mp4", 0..<1)
+            #expect(try await eventually { cache.keeper.isReady })
+        }
+        try await bench.cache(policy: policy).run { cache in
+            #expect(try await eventually { cache.keeper.isReady })
+            let plan = try await cache.evict(.free(bytes: 3 << 20), isDryRun: true)
+            let heats = try await cache.map(of: plan.entries[0].assetID, buckets: 1)
+
+            #expect(Set(plan.entries.map(\.key)).isDisjoint(with: names.prefix(2).map { "/o/media/" + $0 }))
+            #expect(plan.assets == 3)
+            #expect(heats[0].heat == 0)
+        }
+    }
+
+    @Test func whoHadTheBytesFetchedDoesNotMakeThemHot() async throws {
+        let bench = try Bench()
+        let test = try bench.cache()
+        try await test.run { cache in
+            var heats: [Int64] = []
+            for seconds in [0, 1, 1, 300] as [Int64] {
+                test.wallClock.advance(by: .seconds(seconds))
+                _ = try await cache.body(of: "a.mp4")
+                heats.append(try await cache.map(of: try await bench.id(in: cache), buckets: 1)[0].heat)
+            }
+
+            #expect(heats == [0, 1, 1, 2])
+        }
+    }
+
     @Test func droppedExtentsAreFetchedAgainAndNothingElse() async throws {
         let bench = try Bench()
         try await bench.cache().run { cache in
-            _ = try await cache.body(of: "a.mp4")
+            try await fetch(["a.mp4"], through: cache)
             let id = try await bench.id(in: cache)
             let dropped = try await cache.dropExtents(of: id, in: 100_000..<300_000)
             let before = bench.upstream.requests.count

@@ -47,7 +47,7 @@ import Testing
             #expect(partial.answer.contentRange == "bytes 1000-3999/3145728")
             #expect(partial.answer.contentLength == 3000 && partial.length == 3 << 20)
             #expect(partial.cached.runs == [2000..<3000])
-            #expect(partial.url == bench.upstream.url("/a.mp4"))
+            #expect(partial.source.url == bench.upstream.url("/a.mp4"))
             #expect(hit.answer.requestClass == .hit && hit.forecast == FillForecast())
             #expect(hit.standing.use == .fresh && hit.standing.reason == nil)
             #expect(beyond.answer.status == 416 && beyond.forecast.requestCount == 0)
@@ -85,22 +85,14 @@ import Testing
     }
 
     @Test func aRunningFillIsNamedAndNotAskedForAgain() async throws {
-        let latch = LoopbackLatch()
-        defer { latch.release() }
-        bench.upstream.failNext("/a.mp4", .stall(after: 100_000, until: latch))
-        try await bench.cache().run { cache in
-            let reader = Task { try await cache.body(of: "a.mp4", 0..<400_000) }
-            await latch.reached()
-            let hasArrived = try await eventually { try cache.fills(FillQuery()).items.first?.position == 100_000 }
-            let fill = try #require(try cache.fills(FillQuery()).items.first)
+        try await bench.withStalledRead { cache, read in
             let joining = try await explain(cache, "200000-449999")
 
-            #expect(hasArrived)
-            #expect(joining.joined == [fill.number])
+            #expect(joining.joined == [read.fill.number])
             #expect(joining.forecast.requests == [.window(400_000..<450_000)])
-            #expect(try cache.fill(String(fill.number)).readers == 1)
-            latch.release()
-            _ = try await reader.value
+            #expect(try cache.fill(String(read.fill.number)).readers == 1)
+            read.resume()
+            _ = try await read.task.value
         }
     }
 

@@ -90,7 +90,7 @@ import Testing
             read.finish(.clientGone)
 
             #expect(during == 1)
-            #expect(try descriptors(of: shelf.path("notice.mp4")) == 0)
+            #expect(try await eventually { try descriptors(of: shelf.path("notice.mp4")) == 0 })
             #expect(try await eventually { try await cache.isAtRest() })
         }
     }
@@ -150,6 +150,17 @@ import Testing
             read.finish(.failed(CacheError(.storageCorrupt, "It ended.")))
 
             #expect(error?.code == .storageCorrupt)
+        }
+    }
+
+    @Test func nothingOfAFileThatMayShrinkIsLeftToTheKernel() async throws {
+        try await cache().run { cache in
+            let read = try await cache.read(Bench.media, request: ContentRequest())
+            let turn = try read.nextAtOnce(fromFile: true) {}
+            read.finish(.clientGone)
+            let isLeft = if case .file = turn { true } else { false }
+
+            #expect(!isLeft)
         }
     }
 

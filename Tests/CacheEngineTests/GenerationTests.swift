@@ -36,7 +36,7 @@ import Testing
             let error = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4") }
             let summary = try await cache.asset(try await bench.id(in: cache))
 
-            #expect(error?.code == .upstreamProtocol || error?.code == .upstreamUnreachable)
+            #expect(error?.code == .upstreamProtocol || error?.code == .upstreamUnreachable())
             #expect(summary.record.generation.length == nil)
             #expect(!summary.isComplete)
         }
@@ -48,7 +48,7 @@ import Testing
             let error = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 0..<1000) }
             let isAtRest = try await eventually { try await cache.isAtRest() }
 
-            #expect(error.map { [.upstreamProtocol, .upstreamUnreachable].contains($0.code) } == true)
+            #expect(error.map { [.upstreamProtocol, .upstreamUnreachable()].contains($0.code) } == true)
             #expect(bench.upstream.requests.count == 2)
             #expect(isAtRest)
         }

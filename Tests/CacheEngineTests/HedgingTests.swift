@@ -35,12 +35,17 @@ import Testing
         }
     }
 
+    /// The next request, which has left the queue, and its hedge, which has not.
+    private func pair(_ upstream: ManualUpstream) async -> (first: ManualTransfer, second: ManualTransfer) {
+        let first = await upstream.transfer(20)
+        first.leaveQueue()
+        return (first, await upstream.transfer(21))
+    }
+
     @Test func aSecondRequestWaitsInTheQueueAndIsNeverSentWhereTheFirstIsInTime() async throws {
         try await hedged { cache, upstream in
             async let read = cache.body(of: "a.mp4", 5000..<6000)
-            let first = await upstream.transfer(20)
-            first.leaveQueue()
-            let second = await upstream.transfer(21)
+            let (first, second) = await pair(upstream)
             #expect(second.request.delay >= .milliseconds(20) && second.request.delay < .seconds(5))
             #expect(second.request.window == first.request.window && second.request.url == first.request.url)
             #expect(first.answer(of: asset))
@@ -59,9 +64,7 @@ import Testing
     @Test func theQuickerAnswerWinsAndTheLosersBytesAreCounted() async throws {
         try await hedged { cache, upstream in
             async let read = cache.body(of: "a.mp4", 5000..<6000)
-            let first = await upstream.transfer(20)
-            first.leaveQueue()
-            let second = await upstream.transfer(21)
+            let (first, second) = await pair(upstream)
             second.leaveQueue()
             #expect(second.answer(of: asset))
             #expect(first.isCancelled)
@@ -84,9 +87,7 @@ import Testing
     @Test func aLosersLateFailureBreaksNothing() async throws {
         try await hedged { cache, upstream in
             async let read = cache.body(of: "a.mp4", 5000..<6000)
-            let first = await upstream.transfer(20)
-            first.leaveQueue()
-            let second = await upstream.transfer(21)
+            let (first, second) = await pair(upstream)
             second.leaveQueue()
             #expect(first.answer(of: asset))
             try first.bring(asset.bytes(5000..<6000))
@@ -102,11 +103,9 @@ import Testing
     @Test func theHedgeCarriesOnAloneWhereTheFirstFails() async throws {
         try await hedged { cache, upstream in
             async let read = cache.body(of: "a.mp4", 5000..<6000)
-            let first = await upstream.transfer(20)
-            first.leaveQueue()
-            let second = await upstream.transfer(21)
+            let (first, second) = await pair(upstream)
             second.leaveQueue()
-            first.end(.upstreamUnreachable)
+            first.end(.upstreamUnreachable())
             #expect(!second.isCancelled)
             #expect(second.answer(of: asset))
             try second.bring(asset.bytes(5000..<6000))
@@ -120,10 +119,8 @@ import Testing
     @Test func aHedgeThatIsNotSentYetGoesWithTheFirst() async throws {
         try await hedged { cache, upstream in
             async let read = cache.body(of: "a.mp4", 5000..<6000)
-            let first = await upstream.transfer(20)
-            first.leaveQueue()
-            let second = await upstream.transfer(21)
-            first.end(.upstreamUnreachable)
+            let (first, second) = await pair(upstream)
+            first.end(.upstreamUnreachable())
             #expect(second.isCancelled)
             try await upstream.transfer(22).succeed(with: asset)
 
@@ -134,9 +131,7 @@ import Testing
     @Test func theHedgeGoesToAMirror() async throws {
         try await hedged(mirrors: ["http://127.0.0.2:1/copy/"]) { cache, upstream in
             async let read = cache.body(of: "a.mp4", 5000..<6000)
-            let first = await upstream.transfer(20)
-            first.leaveQueue()
-            let second = await upstream.transfer(21)
+            let (first, second) = await pair(upstream)
             #expect(second.request.url == "http://127.0.0.2:1/copy/a.mp4")
             second.leaveQueue()
             var other = asset
@@ -156,12 +151,16 @@ import Testing
         try await hedged { cache, upstream in
             async let read = cache.body(of: "a.mp4", 5000..<6000)
             let first = await upstream.transfer(20)
-            let fill = try #require(try await cache.openAsset()?.look { $0.fills.values.first })
-            fill.pause()
+            let fill = try #require(
+                try await cache.openAsset()?.look { state in
+                    state.fills.first { state.ledger.standing(of: $0.key)?.window == 5000..<6000 }?.value
+                })
+            fill.rest(true, number: 2)
+            fill.rest(false, number: 1)
             first.leaveQueue()
             let second = await upstream.transfer(21)
-            #expect(first.orders == [.pause] && second.orders == [.pause])
-            fill.resume()
+            #expect(try await eventually { first.orders == [.pause] && second.orders == [.pause] })
+            fill.rest(false, number: 3)
             #expect(first.orders == [.pause, .resume] && second.orders == [.pause, .resume])
             #expect(first.answer(of: asset))
             fill.shorten(to: 5400)

@@ -5,7 +5,7 @@ import CacheTestKit
 import Testing
 
 /// Jobs that take the place of the older ones of their queue.
-@Suite(.timeLimit(.minutes(1))) struct JobQueueTests {
+@Suite(.timeLimit(.minutes(20))) struct JobQueueTests {
     private let upstream: LoopbackUpstream
     private let directory: TemporaryDirectory
 
@@ -91,6 +91,49 @@ import Testing
             for job in jobs where left.contains(job.record.id) {
                 #expect(try await cache.finished(job).record.state == .succeeded)
             }
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func whatWasSupersededTakesItsPlaceBackWhenItIsTriedAgain(_ saidSo: Bool) async throws {
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        upstream.serve("/a.mp4", LoopbackAsset(size: 1_000_000, faults: [.stallBeforeHead(until: latch)]))
+        upstream.serve("/b.mp4", LoopbackAsset(size: 1_000_000, faults: [.stallBeforeHead(until: latch)]))
+        let test = try cache()
+        try await test.run { cache in
+            let first = try await cache.submit(order("a.mp4", supersedes: saidSo))
+            let second = try await cache.submit(order("b.mp4"))
+            #expect(try await cache.finished(first).record.error == .superseded(by: second.record.id))
+
+            let again = try await cache.retryJob(first.record.id)
+
+            #expect(try await cache.finished(second).record.error == .superseded(by: first.record.id))
+            #expect(!again.record.state.isFinished && again.record.error == nil)
+            #expect(try await test.store.catalog.unfinishedJobs().map(\.id) == [first.record.id])
+            await #expect(throws: CacheError.self) { try await cache.retryJob(first.record.id) }
+            latch.release()
+            #expect(try await cache.finished(again).record.state == .succeeded)
+        }
+    }
+
+    @Test func whatDoesNotSupersedeIsTriedAgainBesideTheOthers() async throws {
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        upstream.serve("/b.mp4", LoopbackAsset(size: 1_000_000, faults: [.stallBeforeHead(until: latch)]))
+        try await cache().run { cache in
+            let first = try await cache.finished(try await cache.submit(order("a.mp4", supersedes: false)))
+            #expect(first.record.state == .failed)
+            let second = try await cache.submit(order("b.mp4", supersedes: false))
+            await latch.reached()
+            upstream.serve("/a.mp4", LoopbackAsset(size: 1_000_000))
+
+            let again = try await cache.retryJob(first.record.id)
+
+            #expect(try await cache.finished(again).record.state == .succeeded)
+            #expect(try await cache.job(second.record.id).record.state == .running)
+            latch.release()
+            #expect(try await cache.finished(second).record.state == .succeeded)
         }
     }
 

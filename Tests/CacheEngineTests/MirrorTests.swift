@@ -68,6 +68,60 @@ import Testing
         }
     }
 
+    static let unprovable = [
+        LoopbackAsset(size: 3 << 20, seed: 2, etag: "W/\"v1\"", lastModified: nil),
+        LoopbackAsset(size: 3 << 20, seed: 2, etag: nil, lastModified: nil),
+    ]
+
+    @Test(arguments: unprovable)
+    func servesInOneTransferWhatNothingCanBeJoinedTo(_ copy: LoopbackAsset) async throws {
+        turn(.hangUp)
+        mirror.serve("/copy/a.mp4", copy)
+        try await cache().run { cache in
+            let part = try await cache.body(of: "a.mp4", 1000..<2000)
+            let whole = try await cache.body(of: "a.mp4")
+            let again = try await cache.body(of: "a.mp4")
+
+            #expect(part.status == 206 && part.bytes == copy.bytes(1000..<2000))
+            #expect(whole.bytes.isSame(as: copy.bytes(0..<copy.size)))
+            #expect(again.outcome.requestClass == .hit && again.bytes.isSame(as: whole.bytes))
+        }
+    }
+
+    @Test(arguments: unprovable)
+    func twoCopiesThatNothingJoinsAreNotPutTogether(_ copy: LoopbackAsset) async throws {
+        turn(.hangUp)
+        let second = try LoopbackUpstream()
+        let other = LoopbackAsset(size: copy.size, seed: 3, etag: copy.etag, lastModified: nil)
+        second.serve("/a.mp4", other)
+        mirror.serve("/copy/a.mp4") { request in
+            var cut = copy
+            cut.faults = [.cut(after: 200_000)]
+            return request.number < 2 ? .asset(cut) : .hangUp
+        }
+        try await cache { $0.mirrors.append(second.url("")) }.run { cache in
+            _ = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4") }
+            let read = try await cache.body(of: "a.mp4")
+
+            #expect(read.bytes.isSame(as: other.bytes(0..<other.size)))
+        }
+    }
+
+    @Test(arguments: unprovable)
+    func whatTheOriginHasDescribedIsNotTakenFromACopyThatIsDescribedOtherwise(_ copy: LoopbackAsset) async throws {
+        let mine = LoopbackAsset(size: 3 << 20, etag: "W/\"mine\"", lastModified: nil)
+        bench.upstream.serve("/a.mp4") { $0.number == 0 ? .asset(mine) : .hangUp }
+        mirror.serve("/copy/a.mp4", copy)
+        try await cache { $0.retries = 1 }.run { cache in
+            let error = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 0..<1000) }
+            bench.upstream.serve("/a.mp4", mine)
+            let read = try await cache.body(of: "a.mp4", 0..<1000)
+
+            #expect(error?.code == .upstreamProtocol, "the origin's own failure")
+            #expect(read.bytes == mine.bytes(0..<1000))
+        }
+    }
+
     @Test func onlyTheOriginOpensAGenerationAfterAMirrorAnswered() async throws {
         turn(.hangUp)
         try await cache().run { cache in
@@ -176,18 +230,18 @@ import Testing
     }
 
     @Test func anOriginWithoutMirrorsIsAskedAgainAfterTheBackoff() {
-        let next = failure(.upstreamUnreachable).retry(within: limit)
+        let next = failure(.upstreamUnreachable()).retry(within: limit)
 
         #expect(next == FillRetry(isAgain: true, failed: [0]))
         #expect(failure(.upstreamForbidden).retry(within: limit) == nil)
     }
 
     @Test func addressesAreTriedInTurnAndThenAgainWithBackoff() throws {
-        let first = try #require(failure(.upstreamUnreachable, of: 3).retry(within: limit))
+        let first = try #require(failure(.upstreamUnreachable(), of: 3).retry(within: limit))
         #expect(first == FillRetry(delay: .zero, isAgain: true, address: 1, failed: [0]))
-        let second = try #require(failure(.upstreamUnreachable, at: 1, of: 3, after: first).retry(within: limit))
+        let second = try #require(failure(.upstreamUnreachable(), at: 1, of: 3, after: first).retry(within: limit))
         #expect(second == FillRetry(delay: .zero, isAgain: true, address: 2, failed: [0, 1]))
-        let third = try #require(failure(.upstreamUnreachable, at: 2, of: 3, after: second).retry(within: limit))
+        let third = try #require(failure(.upstreamUnreachable(), at: 2, of: 3, after: second).retry(within: limit))
 
         #expect(third == FillRetry(isAgain: true, address: 0, failed: [0, 1, 2]))
     }
@@ -216,7 +270,7 @@ import Testing
     }
 
     @Test func whatWasLeftAloneIsNotWaitedFor() {
-        var refused = failure(.upstreamUnreachable)
+        var refused = failure(.upstreamUnreachable())
         refused.wasLeftAlone = true
 
         #expect(refused.retry(within: limit) == nil)

@@ -114,6 +114,59 @@ import Testing
         #expect(upstream.requestedBytes("/a.mp4") == 900_000)
     }
 
+    @Test(arguments: [LoopbackAsset.Framing.length, .chunked])
+    func aJobKeepsToItsRateWhereTheUpstreamKnowsNoRanges(_ framing: LoopbackAsset.Framing) async throws {
+        let rate = 1_000_000.0
+        let asset = LoopbackAsset(size: 2_000_000, acceptsRanges: false, framing: framing)
+        upstream.serve("/a.mp4", asset)
+        try await cache().run { cache in
+            var order = JobOrder.of("a.mp4")
+            order.maxBytesPerSecond = Int64(rate)
+            let start = ContinuousClock.now
+            let job = try await cache.submit(order)
+            var last = job
+            for await step in try await cache.jobEvents(job.record.id) {
+                // Half a second's worth at once, as much on the way ahead of it, and what one turn brings.
+                let due = rate * ((ContinuousClock.now - start) / .seconds(1)) + 1_500_000
+                #expect(Double(step.bytesFromUpstream) <= due)
+                last = step
+            }
+
+            #expect(last.record.state == .succeeded && last.bytesFromUpstream == asset.size)
+            #expect(ContinuousClock.now - start >= .milliseconds(1450))
+        }
+        #expect(upstream.requests.count == 1)
+    }
+
+    @Test func whatComesBeforeTheBytesThatAreWantedCountsForTheRateToo() async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 2_000_000, acceptsRanges: false))
+        try await cache().run { cache in
+            var order = JobOrder(items: [(.media("a.mp4"), ["bytes=100-199", "bytes=1800000-1999999"])])
+            order.maxBytesPerSecond = 1_000_000
+            let start = ContinuousClock.now
+            let job = try await cache.finished(try await cache.submit(order))
+
+            #expect(job.record.state == .succeeded && job.bytesFromUpstream == 200_100)
+            #expect(ContinuousClock.now - start >= .milliseconds(1450))
+        }
+    }
+
+    @Test func whatMustBeFetchedOnceMoreCountsForTheRateToo() async throws {
+        let asset = LoopbackAsset(size: 2_000_000, acceptsRanges: false, faults: [.cut(after: 1_500_000)])
+        upstream.serve("/a.mp4", asset)
+        try await cache { $0.retries = 0 }.run { cache in
+            _ = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4") }
+            upstream.serve("/a.mp4", LoopbackAsset(size: 2_000_000, acceptsRanges: false))
+            var order = JobOrder.of("a.mp4")
+            order.maxBytesPerSecond = 1_000_000
+            let start = ContinuousClock.now
+            let job = try await cache.finished(try await cache.submit(order))
+
+            #expect(job.record.state == .succeeded)
+            #expect(ContinuousClock.now - start >= .milliseconds(1450))
+        }
+    }
+
     @Test func aDeadlineThatHasPassedEndsTheJobAndARetryGoesWithoutIt() async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 1000))
         let test = try cache()

@@ -155,12 +155,24 @@ private final class Witness: Sendable {
 
         file.doom([0..<size / 2])
         try shelf.grow(file, 4096..<8192)
-        try file.punchDoomed()
+        #expect(try file.punchDoomed(in: ByteRangeSet([0..<size])).isEmpty)
 
         #expect(try file.diskBytes() <= before - size / 2 + 8192)
         #expect(try file.bytes(4096..<8192) == Shelf.content(4096..<8192))
         #expect(try file.bytes(0..<4096) == [UInt8](repeating: 0, count: 4096))
         #expect(try file.size() == size)
+    }
+
+    @Test func aCommitPunchesOnlyWhatItHasGivenUp() async throws {
+        let shelf = try Shelf()
+        let file = try shelf.fill(1, 0..<16384)
+        try await shelf.commits.flush()
+
+        file.doom([8192..<16384])
+        try await shelf.commits.punch(file, [0..<8192])
+
+        #expect(try file.bytes(0..<8192).allSatisfy { $0 == 0 })
+        #expect(try file.bytes(8192..<16384) == Shelf.content(8192..<16384))
     }
 
     @Test func aCommitThatDoesNotFitStaysPendingUntilItDoes() async throws {

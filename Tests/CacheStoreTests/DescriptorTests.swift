@@ -75,6 +75,27 @@ import Testing
         #expect(shelf.store.shelf.openCount == 0)
     }
 
+    @Test func whatIsLentForLongLeavesDescriptorsToTheOthers() async throws {
+        let shelf = try Shelf(openFileLimit: 4)
+        // Where the file system does not tell who refers to its pages nothing is lent.
+        guard shelf.store.shelf.tellsReferences else { return }
+        let files = try (1...9).map { try shelf.fill($0, 0..<100) }
+        try await shelf.commits.flush()
+        var loans: [FileLoan] = []
+        for file in files {
+            _ = try file.bytes(0..<100)
+            if let loan = file.lendNow(0..<100) { loans.append(loan) }
+        }
+        #expect(loans.count == 2 && shelf.store.shelf.openCount == 4)
+
+        // One more of the same file takes no descriptor.
+        if let again = files[0].lendNow(0..<100) { loans.append(again) }
+        #expect(loans.count == 3)
+
+        loans = []
+        #expect(files[8].lendNow(0..<100) != nil)
+    }
+
     @Test func whatIsNotSyncedStaysOpen() async throws {
         let disk = FaultyDisk()
         let shelf = try Shelf(disk: disk, openFileLimit: 4)

@@ -8,7 +8,8 @@ import Testing
     /// A job in which no field has its default, with an item of each kind.
     private static func fullJob(_ id: String) -> JobRecord {
         JobRecord(
-            id: id, state: .failed, label: "trailers", queue: "Player.1_a-b", priority: .high, maxBytesPerSecond: 1000,
+            id: id, state: .failed, label: "trailers", queue: "Player.1_a-b", supersedes: true, priority: .high,
+            maxBytesPerSecond: 1000,
             timeout: .seconds(60), deadlineAt: Timestamp(seconds: 50), createdAt: Timestamp(seconds: 1),
             startedAt: Timestamp(seconds: 2), finishedAt: Timestamp(seconds: 3),
             error: RecordedError(code: "storageFull", message: "No space."),
@@ -146,10 +147,11 @@ import Testing
 
     /// A job of a queue, with an item in each of the given states.
     private static func queued(
-        _ id: String, in queue: String?, state: JobState = .queued, items: [JobState] = [.queued]
+        _ id: String, in queue: String?, state: JobState = .queued, items: [JobState] = [.queued],
+        supersedes: Bool = false
     ) -> JobRecord {
         JobRecord(
-            id: id, state: state, queue: queue, createdAt: Timestamp(seconds: 7),
+            id: id, state: state, queue: queue, supersedes: supersedes, createdAt: Timestamp(seconds: 7),
             items: items.enumerated().map {
                 JobItemRecord(index: $0.offset, reference: .known(Shelf.id(1)), state: $0.element)
             })
@@ -167,7 +169,7 @@ import Testing
             _ = try await catalog.insertJob(Self.queued("other", in: "b"))
             _ = try await catalog.insertJob(Self.queued("none", in: nil))
 
-            let insertion = try await catalog.insertJob(Self.queued("new", in: "a"), supersedes: true)
+            let insertion = try await catalog.insertJob(Self.queued("new", in: "a", supersedes: true))
 
             #expect(insertion == .inserted(superseded: ["running", "waiting"]))
             try shelf.store.close()
@@ -185,15 +187,40 @@ import Testing
         #expect(try await catalog.jobPage(JobQuery(state: .queued, queue: "a")).items.map(\.record.id) == ["new"])
     }
 
+    @Test func whatIsBegunAgainSupersedesWhereItSaidSoOrWasSuperseded() async throws {
+        let catalog = try Shelf().store.catalog
+        _ = try await catalog.insertJob(Self.queued("old", in: "a"))
+        _ = try await catalog.insertJob(Self.queued("failed", in: "a", state: .failed))
+        _ = try await catalog.insertJob(Self.queued("new", in: "a", supersedes: true))
+        let old = try #require(try await catalog.job("old"))
+        var again = old
+        (again.state, again.items[0].state, again.error, again.items[0].error) = (.queued, .queued, nil, nil)
+
+        let bySuperseded = try await catalog.requeueJob(again, at: Timestamp(seconds: 9))
+        let new = try #require(try await catalog.job("new"))
+        var failed = try #require(try await catalog.job("failed"))
+        failed.state = .queued
+        let byOther = try await catalog.requeueJob(failed, at: Timestamp(seconds: 10))
+        var unknown = again
+        unknown.id = "none"
+        let byUnknown = try await catalog.requeueJob(unknown, at: Timestamp(seconds: 11))
+
+        #expect(old.supersedes && !failed.supersedes)
+        #expect(bySuperseded == ["new"] && byOther == [] && byUnknown == [])
+        #expect(new.error == .superseded(by: "old") && new.finishedAt == Timestamp(seconds: 9))
+        #expect(try await catalog.unfinishedJobs().map(\.id) == ["old", "failed"])
+        #expect(try await catalog.job("old")?.items.map(\.state) == [.queued])
+    }
+
     @Test func whatIsNotInsertedSupersedesNothing() async throws {
         let catalog = try Shelf().store.catalog
         let key = IdempotencyKey(key: "k", bodyHash: "1")
-        _ = try await catalog.insertJob(Self.queued("first", in: "a"), idempotency: key, supersedes: true)
+        _ = try await catalog.insertJob(Self.queued("first", in: "a", supersedes: true), idempotency: key)
         _ = try await catalog.insertJob(Self.queued("second", in: "a"))
 
-        let again = try await catalog.insertJob(Self.queued("third", in: "a"), idempotency: key, supersedes: true)
+        let again = try await catalog.insertJob(Self.queued("third", in: "a", supersedes: true), idempotency: key)
         await #expect(throws: CacheError.self) {
-            try await catalog.insertJob(Self.queued("second", in: "a"), supersedes: true)
+            try await catalog.insertJob(Self.queued("second", in: "a", supersedes: true))
         }
 
         #expect(again == .repeated(jobID: "first", isSameBody: true))

@@ -34,7 +34,10 @@ import Testing
         settings.requestDirectives = true
         settings.ignoreVary = ["User-Agent", "Origin"]
         settings.unknownLength = .partial
+        settings.verification = .always
         settings.fallback = .asset(AssetID(high: 1, low: 2))
+        settings.storeRules = .init(maxBytes: 5, never: ["video/*"], always: ["audio/mpeg"])
+        settings.quota = .init(minBytes: 6, maxBytes: 7)
         return settings
     }
 
@@ -145,7 +148,7 @@ import Testing
     @Test func thePolicyComesBackAfterAReopening() async throws {
         let directory = try TemporaryDirectory()
         let policy = PolicySettings(
-            capacityBytes: nil, highWatermark: 0.7, lowWatermark: 0.6, minFreeDiskBytes: 5, algorithm: .lru,
+            capacityBytes: nil, highWatermark: 0.7, lowWatermark: 0.6, minFreeDiskBytes: 5, algorithm: .gdsf,
             maxIdle: .seconds(3), maxAge: .milliseconds(4500), grace: .seconds(1))
         let revision = try await {
             let shelf = try Shelf(in: directory)

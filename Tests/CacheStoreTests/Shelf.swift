@@ -17,14 +17,16 @@ struct Shelf {
     init(
         in directory: TemporaryDirectory? = nil, disk: any Disk = SystemDisk(),
         limits: CommitQueue.Limits = CommitQueue.Limits(), openFileLimit: Int = 256,
-        lost: @escaping @Sendable (FileName, ByteRangeSet) -> Void = { _, _ in }
+        lost: @escaping @Sendable (FileName, ByteRangeSet) -> Void = { _, _ in },
+        spoiled: @escaping @Sendable (FileName, [ByteRange]) -> Void = { _, _ in },
+        freed: @escaping @Sendable (FileName, Int64) -> Void = { _, _ in }
     ) throws {
         self.directory = try directory ?? TemporaryDirectory()
         self.disk = disk
         store = try Store.open(
             directory: self.directory.path("data"), disk: disk, openFileLimit: openFileLimit,
             wallClock: FixedClock(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        commits = CommitQueue(store: store, limits: limits, lost: lost)
+        commits = CommitQueue(store: store, limits: limits, lost: lost, spoiled: spoiled, freed: freed)
     }
 
     /// Begins an asset, writes the ranges and reports them; nothing is flushed.
@@ -68,14 +70,30 @@ struct Shelf {
         record.generation.isStorable = false
         record.hits = 5
         record.isPinned = true
+        record.pinnedUntil = Timestamp(seconds: 2_000_000_000)
         record.tags = ["film", "2026"]
         record.ttl = .milliseconds(1500)
+        record.verify = .always
         return record
     }
 
     /// The bytes every test file has: never zero, and known from the offset.
     static func content(_ range: ByteRange) -> [UInt8] {
         range.map { UInt8(truncatingIfNeeded: $0 % 251) + 1 }
+    }
+}
+
+extension CommitQueue {
+    /// Takes runs of bytes out, and returns when they are holes.
+    func punch(_ file: SparseFile, _ ranges: [ByteRange]) async throws(CacheError) {
+        cut(file, ranges)
+        try await flush()
+    }
+
+    /// Takes assets out, and returns when that is durable.
+    func remove(_ assets: [AssetID]) async throws(CacheError) {
+        for asset in assets { discard(asset) }
+        try await flush()
     }
 }
 

@@ -87,14 +87,15 @@ import Testing
         let (shelf, _) = try await reopened { #expect(truncate($0, 5500) == 0) }
 
         if byLoading {
-            #expect(try await shelf.store.load(Shelf.id(1))?.extents.runs == [0..<1000, 5000..<5500])
+            #expect(try await shelf.store.load(Shelf.id(1))?.extents.runs == [0..<1000])
         } else {
             #expect(try await shelf.store.reconcile().cutRows == 1)
         }
 
         let stored = try #require(try await shelf.store.catalog.asset(Shelf.id(1)))
-        #expect(stored.extents.runs == [0..<1000, 5000..<5500])
-        #expect(try await shelf.store.catalog.totals().cachedBytes == 1500)
+        // Of an extent that has lost its end nobody knows whether the rest is right.
+        #expect(stored.extents.runs == [0..<1000])
+        #expect(try await shelf.store.catalog.totals().cachedBytes == 1000)
     }
 
     @Test func oneFileIsOneObjectHoweverOftenItIsLoaded() async throws {
@@ -143,12 +144,16 @@ import Testing
         let disk = FaultyDisk()
         let shelf = try Shelf(disk: disk)
         let file = try shelf.fill(1)
+        // Nor is there any memory for what finds no room.
+        #expect(shelf.store.shelf.spill.take(64 << 20))
         disk.fail(.write, with: number)
 
         let error = #expect(throws: CacheError.self) { try file.write(at: 0, [1]) }
 
         #expect(error?.code == code)
-        #expect(error?.cause as? SystemCallError == SystemCallError(number: number))
+        let cause = error?.cause as? SystemCallError
+        #expect(cause?.number == number && cause?.path?.contains(shelf.directory.path) == true)
+        #expect(error?.message.contains("/") == false)
     }
 
     @Test func aKeyThatIsNotTheCatalogsIsRefused() throws {

@@ -2,7 +2,7 @@
 ///
 /// For what comes to rest after an answer, and has nobody to tell it.
 package func eventually(
-    within limit: Duration = .seconds(30), _ condition: () async throws -> Bool
+    within limit: Duration = .seconds(300), _ condition: () async throws -> Bool
 ) async throws -> Bool {
     let clock = ContinuousClock()
     let end = clock.now + limit

@@ -27,7 +27,9 @@ package final class FaultyDisk: Disk {
         var faults: [Fault] = []
         var paths: [Int32: String] = [:]
         var writeLimit = Int.max
+        var readLimit = Int.max
         var freeBytes: Int64?
+        var holes: HoleSupport?
     }
 
     private let base: any Disk
@@ -51,8 +53,14 @@ package final class FaultyDisk: Disk {
     /// Makes every write take at most this many bytes.
     package func limitWrites(to count: Int) { state.withLock { $0.writeLimit = count } }
 
-    /// Makes the disk say that so many bytes are free; nil: the truth.
+    /// Makes every read give at most this many bytes.
+    package func limitReads(to count: Int) { state.withLock { $0.readLimit = count } }
+
+    /// Makes the disk say that so many bytes are free, and those that are punched from now on; nil: the truth.
     package func pretendFree(_ bytes: Int64?) { state.withLock { $0.freeBytes = bytes } }
+
+    /// Makes the disk say what it can do with holes.
+    package func pretendHoles(_ holes: HoleSupport) { state.withLock { $0.holes = holes } }
 
     package func heal() { state.withLock { $0.faults = [] } }
 
@@ -82,13 +90,28 @@ package final class FaultyDisk: Disk {
         _ descriptor: Descriptor, into bytes: UnsafeMutableRawBufferPointer, at offset: Int64
     ) throws(CacheError) -> Int {
         try note(.read, descriptor)
-        return try base.read(descriptor, into: bytes, at: offset)
+        let limit = state.withLock { $0.readLimit }
+        let part = UnsafeMutableRawBufferPointer(rebasing: bytes.prefix(limit))
+        return try base.read(descriptor, into: part, at: offset)
     }
 
     package func readNow(
         _ descriptor: Descriptor, into bytes: UnsafeMutableRawBufferPointer, at offset: Int64
     ) -> Int? {
         base.readNow(descriptor, into: bytes, at: offset)
+    }
+
+    package func tellsReferences(in directory: String) -> Bool { base.tellsReferences(in: directory) }
+
+    package func holes(in directory: String) throws(CacheError) -> HoleSupport {
+        if let pretended = state.withLock({ $0.holes }) { return pretended }
+        return try base.holes(in: directory)
+    }
+
+    package func isCached(_ descriptor: Descriptor, _ range: ByteRange) -> Bool { base.isCached(descriptor, range) }
+
+    package func drops(_ descriptor: Descriptor, _ range: ByteRange, of block: ByteRange) -> Bool {
+        base.drops(descriptor, range, of: block)
     }
 
     package func write(
@@ -102,6 +125,7 @@ package final class FaultyDisk: Disk {
     package func punch(_ descriptor: Descriptor, _ range: ByteRange) throws(CacheError) {
         try note(.punch, descriptor)
         try base.punch(descriptor, range)
+        state.withLock { state in state.freeBytes = state.freeBytes.map { $0 + range.length } }
     }
 
     package func truncate(_ descriptor: Descriptor, to size: Int64) throws(CacheError) {

@@ -33,23 +33,34 @@ package enum LoopbackBody {
         stamp(buffer, from: offset, seed: seed)
     }
 
+    // Loops over counters, not over ranges and closures: without optimisation those cost a hundred times as much.
+
     private static func stamp(_ buffer: UnsafeMutableRawBufferPointer, from offset: Int64, seed: UInt64) {
         var mark = offset - offset % stampSpacing
         while mark < offset + Int64(buffer.count) {
             let word = mixed(seed ^ UInt64(mark))
-            for index in 0..<8 {
+            var index = 0
+            while index < 8 {
                 let place = Int(mark - offset) + index
                 if place >= 0, place < buffer.count { buffer[place] = UInt8(truncatingIfNeeded: word >> (8 * index)) }
+                index += 1
             }
             mark += stampSpacing
         }
     }
 
     private static func pattern(for seed: UInt64) -> [UInt8] {
-        if let known = patterns.withLock({ $0[seed] }) { return known }
-        let made = (0..<period).map { UInt8(truncatingIfNeeded: mixed(seed &* 0x9E37_79B9 &+ UInt64($0))) }
-        patterns.withLock { $0[seed] = made }
-        return made
+        patterns.withLock { known in
+            if let pattern = known[seed] { return pattern }
+            let made = [UInt8](unsafeUninitializedCapacity: period) { buffer, count in
+                while count < period {
+                    buffer[count] = UInt8(truncatingIfNeeded: mixed(seed &* 0x9E37_79B9 &+ UInt64(count)))
+                    count += 1
+                }
+            }
+            known[seed] = made
+            return made
+        }
     }
 
     /// The finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).

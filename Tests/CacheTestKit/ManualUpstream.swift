@@ -86,18 +86,24 @@ package final class ManualTransfer: Transfer {
 
     // MARK: What the test does
 
-    /// It leaves the queue.
-    package func leaveQueue() {
+    /// It leaves the queue; false where the fill will not have it sent, and it has ended.
+    @discardableResult
+    package func leaveQueue() -> Bool {
         state.withLock { $0.stage = .running }
-        delegate.started()
+        do {
+            try delegate.started()
+            return true
+        } catch {
+            delegate.ended(TransferEnd(error: error))
+            return false
+        }
     }
 
     /// Its head arrives; false where the fill has no use for the body.
     @discardableResult
-    package func answer(_ status: Int, _ headers: HeaderList) -> Bool {
-        guard case .store(let sink, _) = delegate.began(UpstreamHead(status: status, headers: headers)) else {
-            return false
-        }
+    package func answer(_ status: Int, _ headers: HeaderList, httpVersion: String = "1.1") -> Bool {
+        let head = UpstreamHead(status: status, headers: headers, httpVersion: httpVersion)
+        guard case .store(let sink, _) = delegate.began(head) else { return false }
         state.withLock { $0.sink = sink }
         return true
     }

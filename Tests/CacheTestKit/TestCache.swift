@@ -38,8 +38,10 @@ package final class TestCache: Sendable {
     /// A policy under which nothing is evicted by chance.
     package static var policy: PolicySettings { PolicySettings(capacityBytes: nil, minFreeDiskBytes: 0) }
 
-    /// Runs the cache and its services for as long as `body` takes, then shuts everything down.
-    package func run<Value: Sendable>(_ body: @Sendable (AssetCache) async throws -> Value) async throws -> Value {
+    /// Runs the cache and its services for as long as `body` takes, then shuts everything down, in good order or not.
+    package func run<Value: Sendable>(
+        isOrderly: Bool = true, _ body: @Sendable (AssetCache) async throws -> Value
+    ) async throws -> Value {
         try await cache.prepare()
         let outcome = await withTaskGroup { group in
             group.addTask { await self.cache.run() }
@@ -49,7 +51,7 @@ package final class TestCache: Sendable {
             return outcome
         }
         pool.shutdown()
-        try store.close()
+        try store.close(isOrderly: isOrderly)
         return try outcome.get()
     }
 
@@ -58,6 +60,7 @@ package final class TestCache: Sendable {
         var settings = OriginSettings(baseURL: upstream.url(""))
         settings.allowPrivateAddresses = true
         settings.freshness = .ttl(.seconds(3600))
+        settings.readTimeout = .seconds(300)  // a busy machine is no failure
         return Origin(name: name, settings: settings)
     }
 }

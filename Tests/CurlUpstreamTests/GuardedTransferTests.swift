@@ -6,7 +6,7 @@ import Testing
 
 @testable import CurlUpstream
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(20)))
 struct GuardedTransferTests {
     let upstream: LoopbackUpstream
     let pool = CurlWorkerPool.forTest(workers: 1)

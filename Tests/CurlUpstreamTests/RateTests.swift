@@ -4,7 +4,7 @@ import Testing
 
 @testable import CurlUpstream
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(20)))
 struct RateTests {
     let upstream: LoopbackUpstream
     let begun = ContinuousClock.now
@@ -68,13 +68,13 @@ struct RateTests {
     }
 
     @Test func aRateThatChangesStretchesTheRest() {
-        var meter = RateMeter(bytesPerSecond: 1000)
-        #expect([500].map { meter.took($0, at: begun) } == [begun + .milliseconds(500)])
+        var limit = RateLimit(bytesPerSecond: 1000)
+        #expect([500].map { limit.took($0, at: begun) } == [begun + .milliseconds(500)])
         let half = begun + .milliseconds(250)
-        #expect([500].map { meter.change(to: $0, at: half) } == [begun + .milliseconds(750)])
-        #expect([5000].map { meter.change(to: $0, at: half) } == [begun + .milliseconds(300)])
-        #expect([Int64?.none].map { meter.change(to: $0, at: half) } == [nil])
-        #expect([1 << 20].map { meter.took($0, at: half) } == [nil])
+        #expect([500].map { limit.change(to: $0, at: half) } == [begun + .milliseconds(750)])
+        #expect([5000].map { limit.change(to: $0, at: half) } == [begun + .milliseconds(300)])
+        #expect([Int64?.none].map { limit.change(to: $0, at: half) } == [nil])
+        #expect([1 << 20].map { limit.took($0, at: half) } == [nil])
     }
 
     @Test func manyChangesOfTheShareAreOneLetter() throws {
@@ -86,7 +86,7 @@ struct RateTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(20)))
 struct ReuseTests {
     @Test func manyShortWindowsOfOneHostUseItsConnectionsAgain() async throws {
         let upstream = try LoopbackUpstream()

@@ -21,8 +21,10 @@ final class Recorder: TransferDelegate, ByteSink {
     private let verdict: @Sendable (Recorder, UpstreamHead) -> HeadVerdict
     private let onWrite: @Sendable (Int) throws(CacheError) -> Void
     private let onEnd: @Sendable () -> Void
+    private let onStart: @Sendable () throws(CacheError) -> Void
 
     init(
+        onStart: @escaping @Sendable () throws(CacheError) -> Void = {},
         onWrite: @escaping @Sendable (Int) throws(CacheError) -> Void = { _ in },
         onEnd: @escaping @Sendable () -> Void = {},
         judging verdict: @escaping @Sendable (Recorder, UpstreamHead) -> HeadVerdict = { sink, _ in
@@ -30,6 +32,7 @@ final class Recorder: TransferDelegate, ByteSink {
         }
     ) {
         self.verdict = verdict
+        self.onStart = onStart
         self.onWrite = onWrite
         self.onEnd = onEnd
     }
@@ -38,7 +41,10 @@ final class Recorder: TransferDelegate, ByteSink {
         Recorder(judging: { sink, _ in .store(into: sink, limit: limit) })
     }
 
-    func started() { update { $0.calls.append("started") } }
+    func started() throws(CacheError) {
+        update { $0.calls.append("started") }
+        try onStart()
+    }
 
     func began(_ head: UpstreamHead) -> HeadVerdict {
         update {

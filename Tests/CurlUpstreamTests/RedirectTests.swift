@@ -4,7 +4,7 @@ import Testing
 
 @testable import CurlUpstream
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(20)))
 struct RedirectTests {
     let upstream: LoopbackUpstream
     let other: LoopbackUpstream
@@ -120,14 +120,14 @@ struct RedirectTests {
         upstream.serve("/old") { _ in .redirect(to: "/d/a") }
         let latch = LoopbackLatch()
         upstream.failNext("/old", .stallBeforeHead(until: latch))
+        let clock = ContinuousClock()
+        let began = clock.now
         let recorder = pool.fetch(request("/old"))
         await latch.reached()
-        let clock = ContinuousClock()
-        let reached = clock.now
         latch.release()
         let end = await recorder.end()
         #expect((end.timings.total ?? .zero) >= (recorder.head?.timings.firstByte ?? .seconds(99)))
-        #expect((end.timings.total ?? .seconds(99)) < reached.duration(to: clock.now) + .seconds(5))
+        #expect((end.timings.total ?? .seconds(99)) <= began.duration(to: clock.now))
     }
 
     @Test func aSecureURLDoesNotLeadToAnInsecureOne() throws {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CurlUpstream
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(20)))
 struct TransferTests {
     let upstream: LoopbackUpstream
     let pool = CurlWorkerPool.forTest()

@@ -5,7 +5,7 @@ import Testing
 @testable import CurlUpstream
 
 /// Prefetch makes way for live reads.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(20)))
 struct YieldTests {
     @Test func aRunningPrefetchRestsWhileALiveTransferHasItsPlaceAndGoesOnAfterIt() async throws {
         let upstream = try LoopbackUpstream()

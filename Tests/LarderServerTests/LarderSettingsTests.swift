@@ -13,7 +13,9 @@ import Testing
             text: """
                 policy: {capacity: 1GiB, maxIdle: 30d, maxAge: 90d}
                 """, name: "test.yaml")
-        let environment = ["LARDER_POLICY_CAPACITY": "2GiB", "LARDER_POLICY_MAX_IDLE": "20d"]
+        let environment = [
+            "LARDER_POLICY_CAPACITY": "2GiB", "LARDER_POLICY_MAX_IDLE": "20d", "LARDER_POLICY_ALGORITHM": "sieve",
+        ]
 
         let settings = try LarderSettings(
             flags: [("policy.capacity", "3GiB")], environment: environment, file: file)
@@ -22,6 +24,7 @@ import Testing
         #expect(settings.policy.maxIdle == .seconds(20 * 86_400))
         #expect(settings.policy.maxAge == .seconds(90 * 86_400))
         #expect(settings.policy.highWatermark == 0.95)
+        #expect(settings.policy.algorithm == .sieve)
     }
 
     @Test func jsonFilesSayTheSameAsYAMLFiles() throws {

@@ -29,6 +29,7 @@ import Testing
         let settings = try LarderSettings(flags: [
             ("listen.address", "[::1]:9000"), ("dataDirectory", "/srv/a b: c#\"d\\"), ("policy.capacity", "none"),
             ("policy.maxIdle", "36h"), ("upstream.workers", "3"), ("upstream.maxBytesPerSecond", "90MiB"),
+            ("upstream.pricePerGigabyte", "0.05"),
             ("upstream.allowedHosts", "*.a.example,b.example:81"),
             ("upstream.timeouts.idle", "250ms"), ("cors.allowedOrigins", "*"), ("log.format", "json"),
             ("limits.drainTimeout", "90s"), ("origins.a.b.baseURL", "https://a.example/x"),
@@ -39,6 +40,7 @@ import Testing
             ("origins.c.trustValidators", "immutable"), ("origins.c.staleIfError", "0s"),
             ("origins.c.negativeCaching", "none"), ("origins.c.requestDirectives", "yes"),
             ("origins.c.ignoreVary", "Origin,User-Agent"), ("origins.c.unknownLength", "partial"),
+            ("origins.c.verify", "always"), ("scrub.interval", "7d"), ("scrub.bytesPerSecond", "none"),
             ("origins.c.fallback.file", "a b/c.mp4"), ("origins.a.b.staleIfError", "respect"),
             ("origins.a.b.negativeCaching", "5s"), ("origins.a.b.mirrors", "https://b.example/x,http://c.example:81"),
             ("origins.a.b.hedging", "yes"), ("origins.a.b.circuitBreaker.failures", "5"),

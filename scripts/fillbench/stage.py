@@ -16,6 +16,7 @@ import time
 import servers
 
 from .originals import Original
+from .secure import SecureServer
 
 SCRIPTS = pathlib.Path(__file__).parent.parent
 
@@ -132,6 +133,11 @@ class Stage(contextlib.ExitStack):
         self.callback(server.stop)
         return server
 
+    def secure_server(self, **behaviour):
+        server = SecureServer(self.place("upstream"), self.media, **behaviour)
+        self.callback(server.stop)
+        return server
+
     def scripted(self, **behaviour):
         upstream = ScriptedUpstream(self.media, **behaviour)
         self.callback(upstream.stop)
@@ -144,7 +150,10 @@ class Stage(contextlib.ExitStack):
         return self.larder(upstream, *settings, descriptors=descriptors)
 
     def larder(self, upstream, *settings, descriptors=None):
-        settings = ("policy.capacity=none", "origins.media.freshness=1d", "limits.shutdownDelay=1ms", *settings)
+        settings = (
+            "policy.capacity=none", "origins.media.freshness=1d", "limits.shutdownDelay=1ms",
+            *getattr(upstream, "settings", ()), *settings,
+        )  # fmt: skip
         larder = servers.Larder(self.program, self.place("larder"), upstream.port, settings, descriptors)
         if larder.start() is None:
             words = (larder.directory / "larder.log").read_text()[-2000:]

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -36,8 +37,34 @@ int64_t larder_seek_hole(int descriptor, int64_t offset);
 /// preadv2(2) with RWF_NOWAIT: only what is in the page cache; EAGAIN where reading would wait for the disk.
 ssize_t larder_read_nowait(int descriptor, void *_Nonnull bytes, size_t count, int64_t offset);
 
+/// cachestat(2), since Linux 6.5: how many pages of the run are in the page cache; -1 where the kernel does not tell.
+int64_t larder_cached_pages(int descriptor, int64_t offset, int64_t length);
+
+/// How many pages a run touches.
+int64_t larder_pages(int64_t offset, int64_t length);
+
+/// posix_fadvise(2) with POSIX_FADV_DONTNEED: the run's pages leave the page cache, those apart that are not on the disk yet
+/// or that somebody refers to.
+int larder_drop_pages(int descriptor, int64_t offset, int64_t length);
+
+/// The largest piece that the page cache keeps whole: what one page of page table entries maps.
+int64_t larder_largest_folio(void);
+
 /// flock(2) with LOCK_EX | LOCK_NB: EWOULDBLOCK where another open file description holds the lock.
 int larder_lock_exclusive(int descriptor);
 
 /// statvfs(3): the bytes an unprivileged process may still write to the file system of path, or -1.
 int64_t larder_free_bytes(const char *_Nonnull path);
+
+/// sched_getaffinity(2): how many processor cores this process is bound to, or -1.
+int larder_usable_cores(void);
+
+/// The CRC-32C (RFC 3720 §12.1) of bytes that come after those whose sum is `sum` (0: after none); by the processor's
+/// instruction where it has one (SSE4.2, ARMv8 CRC), else by tables.
+uint32_t larder_crc32c(uint32_t sum, const void *_Nullable bytes, size_t count);
+
+/// As `larder_crc32c`, by tables in any case.
+uint32_t larder_crc32c_by_table(uint32_t sum, const void *_Nullable bytes, size_t count);
+
+/// Whether the processor has the instruction.
+bool larder_crc32c_has_instruction(void);

@@ -2,15 +2,25 @@ package import CacheCore
 package import CacheEngine
 
 extension AssetPatch {
-    package static let keys = ["pinned", "tags", "ttlSeconds"]
+    package static let keys = ["pinned", "pinnedUntilAt", "tags", "ttlSeconds", "verify"]
 
-    /// Reads the `AssetPatch` schema; `null` takes the asset's own lifetime away, and is refused elsewhere.
+    /// Reads the `AssetPatch` schema; `null` takes the asset's own lifetime away, or its own word on
+    /// checks, and is refused elsewhere.
     package init(_ json: JSON) throws(CacheError) {
         let fields = try JSONFields(json, accepting: Self.keys)
         for key in ["pinned", "tags"] where fields.isNull(key) {
             throw fields.invalid(key, "null is not for this field.")
         }
-        self.init(isPinned: try fields.bool("pinned"), tags: try Self.tags(fields))
+        self.init(
+            isPinned: try fields.bool("pinned"), pinnedUntil: try fields.instant("pinnedUntilAt"),
+            tags: try Self.tags(fields))
+        if fields.has("pinnedUntilAt") {
+            guard isPinned != false else {
+                throw fields.invalid("pinnedUntilAt", "It is for a pin, and there is none with pinned: false.")
+            }
+            isPinned = true
+        }
+        if fields.has("verify") { verify = .some(try fields.choice("verify")) }
         if fields.has("ttlSeconds") { ttl = .some(try fields.seconds("ttlSeconds")) }
     }
 

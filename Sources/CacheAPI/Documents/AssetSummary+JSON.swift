@@ -15,8 +15,10 @@ extension AssetSummary {
             "cachedBytes": .integer(cachedBytes), "diskBytes": .integer(diskBytes), "complete": .bool(isComplete),
             "filePath": .text(filePath), "hits": .integer(record.hits), "createdAt": .instant(record.createdAt),
             "lastAccessAt": .instant(record.lastAccessAt), "freshUntilAt": .instant(generation.freshUntil),
-            "pinned": .bool(record.isPinned), "tags": .array(record.tags.map(JSON.string)),
-            "ttlSeconds": .seconds(record.ttl), "variant": .array(record.variant.fields.map { .string($0.name) }),
+            "pinned": .bool(record.isPinned), "pinnedUntilAt": .instant(record.pinnedUntil),
+            "tags": .array(record.tags.map(JSON.string)),
+            "ttlSeconds": .seconds(record.ttl), "verify": .text(record.verify?.rawValue),
+            "variant": .array(record.variant.fields.map { .string($0.name) }),
             "activeReaders": .count(activeReaders),
             "activeFills": .count(activeFills),
         ]

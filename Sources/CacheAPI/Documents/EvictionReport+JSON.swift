@@ -6,6 +6,7 @@ extension EvictionReport {
     package var json: JSON {
         [
             "dryRun": .bool(isDryRun), "freedBytes": .integer(freedBytes), "assets": .count(assets),
+            "pinnedAssets": .count(pinnedAssets), "planId": planID.map { .string($0) } ?? .null,
             "entries": .array(entries.map(\.json)),
         ]
     }
@@ -41,7 +42,10 @@ package struct EvictionOrder: Sendable {
 
 /// The body of `POST /v1/purges`.
 package struct PurgeOrder: Sendable {
-    package static let keys = ["origin", "prefix", "tag", "urls", "soft", "dryRun"]
+    private static let conditions = [
+        "origin", "prefix", "tag", "urls", "assetIds", "contentType", "olderThanSeconds",
+    ]
+    package static let keys = conditions + ["soft", "dryRun"]
 
     package var selection: PurgeSelection
     package var isSoft: Bool
@@ -49,12 +53,18 @@ package struct PurgeOrder: Sendable {
 
     package init(_ json: JSON) throws(CacheError) {
         let fields = try JSONFields(json, accepting: Self.keys)
-        guard ["origin", "prefix", "tag", "urls"].contains(where: { fields.json($0) != nil }) else {
-            throw fields.invalid("origin", "At least one of origin, prefix, tag and urls is expected here.")
+        guard Self.conditions.contains(where: { fields.json($0) != nil }) else {
+            let names = Self.conditions.joined(separator: ", ")
+            throw fields.invalid("origin", "At least one of \(names) is expected here.")
         }
         selection = PurgeSelection(
             origin: try Self.condition("origin", fields), prefix: try Self.condition("prefix", fields),
-            tag: try Self.condition("tag", fields), urls: try fields.strings("urls"))
+            tag: try Self.condition("tag", fields), urls: try fields.strings("urls"),
+            assetIDs: try Self.assetIDs(fields), contentType: try Self.condition("contentType", fields),
+            minAge: try fields.seconds("olderThanSeconds"))
+        guard selection.contentType.map(OriginSettings.StoreRules.isPattern) ?? true else {
+            throw fields.invalid("contentType", "A media type, as video/mp4 or video/*, is expected here.")
+        }
         if let index = selection.urls?.firstIndex(of: "") {
             throw fields.invalid("urls[\(index)]", "An empty string selects nothing.")
         }
@@ -62,10 +72,34 @@ package struct PurgeOrder: Sendable {
         isDryRun = try fields.bool("dryRun") ?? false
     }
 
+    private static func assetIDs(_ fields: JSONFields) throws(CacheError) -> [AssetID]? {
+        guard let texts = try fields.strings("assetIds") else { return nil }
+        var ids: [AssetID] = []
+        for (index, text) in texts.enumerated() {
+            guard let id = AssetID(text) else {
+                throw fields.invalid("assetIds[\(index)]", "32 hexadecimal digits are expected here.")
+            }
+            ids.append(id)
+        }
+        return ids
+    }
+
     /// An empty prefix would be every asset's.
     private static func condition(_ key: String, _ fields: JSONFields) throws(CacheError) -> String? {
         let text = try fields.string(key)
         guard text != "" else { throw fields.invalid(key, "An empty string selects nothing.") }
         return text
+    }
+}
+
+extension PurgePlan.Standing {
+    /// The `PurgePlan` schema.
+    package var json: JSON {
+        [
+            "planId": .string(planID), "state": .string(state.rawValue), "soft": .bool(isSoft),
+            "assets": .count(assets), "pinnedAssets": .count(pinnedAssets), "bytes": .integer(bytes),
+            "assetsDone": .count(assetsDone), "assetsChanged": .count(assetsChanged),
+            "freedBytes": .integer(freedBytes), "expiresAt": .instant(expiresAt),
+        ]
     }
 }

@@ -10,7 +10,7 @@ extension Explanation {
         [
             "assetId": .string(assetID.description), "key": .string(key), "origin": .string(origin),
             "contentLength": .bytes(length), "answer": answer.json, "freshness": standing.json,
-            "source": ["url": .string(url), "mirrors": .array(mirrors.map(JSON.string))],
+            "source": source.json,
             "wanted": .array(wanted.map(JSON.span)),
             "cached": [
                 "bytes": .integer(cached.byteCount), "runs": .count(cached.runs.count),
@@ -19,6 +19,12 @@ extension Explanation {
             "fetch": forecast.json,
             "joins": .array(joined.map { .string(String($0)) }),
         ]
+    }
+}
+
+extension Explanation.Source {
+    var json: JSON {
+        ["url": .text(url), "mirrors": .array(mirrors.map(JSON.string)), "whyNot": .text(whyNot?.message)]
     }
 }
 

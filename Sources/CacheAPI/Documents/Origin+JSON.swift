@@ -33,7 +33,18 @@ extension Origin {
             "requestDirectives": .bool(settings.requestDirectives),
             "ignoreVary": .array(settings.ignoreVary.map(JSON.string)),
             "unknownLength": .string(settings.unknownLength.rawValue),
-            "fallback": .optional(settings.fallback, \.json),
+            "verify": .string(settings.verification.rawValue),
+            "fallback": .optional(settings.fallback, \.json), "storeRules": settings.storeRules.json,
+            "quota": ["minBytes": .integer(settings.quota.minBytes), "maxBytes": .bytes(settings.quota.maxBytes)],
+        ]
+    }
+}
+
+extension OriginSettings.StoreRules {
+    var json: JSON {
+        [
+            "maxBytes": .bytes(maxBytes), "never": .array(never.map(JSON.string)),
+            "always": .array(always.map(JSON.string)),
         ]
     }
 }

@@ -6,13 +6,15 @@ extension OriginSettings {
         "maxBytesPerSecond", "readAheadBytes", "finishIfRemainingBytes", "finishIfRemainingPercent", "gapMergeBytes",
         "speculativeBytes", "mirrors", "hedging", "circuitBreaker", "allowPrivateAddresses", "tls", "access",
         "credentialsFile", "trustValidators", "staleIfErrorSeconds", "negativeCaching", "requestDirectives",
-        "ignoreVary", "unknownLength", "fallback",
+        "ignoreVary", "unknownLength", "fallback", "storeRules", "quota", "verify",
     ]
     package static let timeoutKeys = [
         "connectSeconds", "firstByteSeconds", "idleSeconds", "totalSeconds", "readSeconds",
     ]
     package static let tlsKeys = ["caFile", "verify"]
     package static let negativeCachingKeys = ["maxSeconds"]
+    package static let storeRulesKeys = ["maxBytes", "never", "always"]
+    package static let quotaKeys = ["minBytes", "maxBytes"]
     package static let circuitBreakerKeys = ["failures", "pauseSeconds"]
 
     /// Reads the `Origin` schema; fields left out take their defaults. A header whose value is ``Origin/secret`` keeps
@@ -45,6 +47,7 @@ extension OriginSettings {
         credentialsFile = try fields.string("credentialsFile")
         if let value = fields.json("fallback") { fallback = try Fallback(value) }
         try readRules(fields)
+        try readStorage(fields)
         try validate()
     }
 
@@ -71,6 +74,19 @@ extension OriginSettings {
         return breaker
     }
 
+    private mutating func readStorage(_ fields: JSONFields) throws(CacheError) {
+        if let value = fields.json("storeRules") {
+            let inner = try JSONFields(value, at: "storeRules", accepting: Self.storeRulesKeys)
+            storeRules.maxBytes = try inner.integer("maxBytes")
+            storeRules.never = try inner.strings("never", atMost: Self.maxStoreTypes) ?? []
+            storeRules.always = try inner.strings("always", atMost: Self.maxStoreTypes) ?? []
+        }
+        if let value = fields.json("quota") {
+            let inner = try JSONFields(value, at: "quota", accepting: Self.quotaKeys)
+            quota = Quota(minBytes: try inner.integer("minBytes") ?? 0, maxBytes: try inner.integer("maxBytes"))
+        }
+    }
+
     private mutating func readRules(_ fields: JSONFields) throws(CacheError) {
         if let trusted = try fields.choice("trustValidators", TrustedValidators.self) { trustValidators = trusted }
         staleIfError = try fields.seconds("staleIfErrorSeconds")
@@ -78,6 +94,7 @@ extension OriginSettings {
         if let isObeyed = try fields.bool("requestDirectives") { requestDirectives = isObeyed }
         if let names = try fields.strings("ignoreVary", atMost: Self.maxIgnoredFields) { ignoreVary = names }
         if let answer = try fields.choice("unknownLength", UnknownLength.self) { unknownLength = answer }
+        if let when = try fields.choice("verify", Verification.self) { verification = when }
     }
 
     private static func negativeCaching(_ json: JSON) throws(CacheError) -> Duration? {

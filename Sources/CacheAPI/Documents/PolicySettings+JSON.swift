@@ -3,8 +3,9 @@ package import CacheCore
 extension PolicySettings {
     package static let keys = [
         "capacityBytes", "highWatermark", "lowWatermark", "minFreeDiskBytes", "algorithm", "maxIdleSeconds",
-        "maxAgeSeconds", "graceSeconds",
+        "maxAgeSeconds", "graceSeconds", "admission", "maxPinnedBytes",
     ]
+    package static let admissionKeys = ["minUses"]
 
     /// The `Policy` schema.
     package var json: JSON {
@@ -13,6 +14,7 @@ extension PolicySettings {
             "lowWatermark": .number(lowWatermark), "minFreeDiskBytes": .integer(minFreeDiskBytes),
             "algorithm": .string(algorithm.rawValue), "maxIdleSeconds": .seconds(maxIdle),
             "maxAgeSeconds": .seconds(maxAge), "graceSeconds": .seconds(grace),
+            "admission": ["minUses": .count(minUses)], "maxPinnedBytes": .bytes(maxPinnedBytes),
         ]
     }
 
@@ -20,17 +22,23 @@ extension PolicySettings {
     /// Throws `.invalidField` where the result would be no policy.
     package func merging(_ json: JSON) throws(CacheError) -> PolicySettings {
         let fields = try JSONFields(json, accepting: Self.keys)
-        for key in ["highWatermark", "lowWatermark", "minFreeDiskBytes", "algorithm", "graceSeconds"]
+        for key in ["highWatermark", "lowWatermark", "minFreeDiskBytes", "algorithm", "graceSeconds", "admission"]
         where fields.isNull(key) { throw fields.invalid(key, "null is not for this field.") }
         var merged = self
         if fields.has("capacityBytes") { merged.capacityBytes = try fields.integer("capacityBytes") }
         if let mark = try fields.number("highWatermark", in: 0...1) { merged.highWatermark = mark }
         if let mark = try fields.number("lowWatermark", in: 0...1) { merged.lowWatermark = mark }
         if let bytes = try fields.integer("minFreeDiskBytes") { merged.minFreeDiskBytes = bytes }
-        if let algorithm = try fields.choice("algorithm", Algorithm.self) { merged.algorithm = algorithm }
+        if let algorithm = try fields.choice("algorithm", EvictionAlgorithm.self) { merged.algorithm = algorithm }
         if fields.has("maxIdleSeconds") { merged.maxIdle = try fields.seconds("maxIdleSeconds") }
         if fields.has("maxAgeSeconds") { merged.maxAge = try fields.seconds("maxAgeSeconds") }
         if let grace = try fields.seconds("graceSeconds") { merged.grace = grace }
+        if fields.has("maxPinnedBytes") { merged.maxPinnedBytes = try fields.integer("maxPinnedBytes") }
+        if let value = fields.json("admission") {
+            let inner = try JSONFields(value, at: "admission", accepting: Self.admissionKeys)
+            if inner.isNull("minUses") { throw inner.invalid("minUses", "null is not for this field.") }
+            if let uses = try inner.integer("minUses", in: 0...1000) { merged.minUses = Int(uses) }
+        }
         try merged.validate()
         return merged
     }

@@ -42,14 +42,50 @@ extension StatsSnapshot {
         let jobs = JobState.allCases.map { JSON.Member($0.rawValue, .integer(self.jobs[$0] ?? 0)) }
         let origins = self.origins.map { name, figures in
             JSON.object(
-                [.init("origin", .string(name))] + figures.members + [.init("fills", .object(figures.fills))])
+                [.init("origin", .string(name))] + figures.members + [
+                    .init("fills", .object(figures.fills)), .init("circuit", circuit(of: name)),
+                ])
         }
         return .object(
             [.init("startedAt", .instant(startedAt)), .init("uptimeSeconds", .seconds(uptime))] + all.members + [
                 .init("store", store.json), .init("fills", .object(running + all.fills)), .init("jobs", .object(jobs)),
                 .init("evictions", ["count": .integer(evictions), "bytes": .integer(evictedBytes)]),
+                .init("integrity", integrity.json(scrub)),
                 .init("connections", load.connections), .init("origins", .array(origins)),
+                .init(
+                    "failingServers",
+                    .array(failingServers.prefix(Self.listedServers).map { .object($0.members) })),
             ])
+    }
+
+    /// As many failing servers are listed.
+    package static let listedServers = 100
+
+    /// The `OriginCircuit` schema; null where the origin has no circuit breaker.
+    private func circuit(of origin: String) -> JSON {
+        guard let circuits = circuits[origin], let base = circuits.first else { return .null }
+        let mirrors = circuits.dropFirst().map { JSON.object($0.members) }
+        return .object(base.members + [.init("mirrors", .array(mirrors))])
+    }
+}
+
+extension CircuitFigures {
+    /// The members of the `Circuit` schema.
+    package var members: [JSON.Member] {
+        [
+            .init("url", .string(address)), .init("state", .string(state.rawValue)),
+            .init("failuresInARow", .count(failuresInARow)), .init("opensTotal", .integer(opensTotal)),
+            .init("probeInSeconds", .seconds(pause)),
+        ]
+    }
+}
+
+extension IntegrityFigures {
+    fileprivate func json(_ scrub: ScrubReport?) -> JSON {
+        [
+            "badBlocks": .integer(badBlocks), "badBytes": .integer(badBytes), "scrubs": .integer(scrubs),
+            "scrubbedBytes": .integer(scrubbedBytes), "scrub": .optional(scrub, \.json),
+        ]
     }
 }
 

@@ -12,12 +12,17 @@ extension StatsSnapshot {
         text.add("uptime_seconds", .gauge, "Time since the start.", uptime.inSeconds)
         addTraffic(to: &text)
         addFills(to: &text)
+        addCircuits(to: &text)
         addStore(to: &text)
         text.add(
             "jobs", .gauge, "Prefetch jobs kept, by state.",
             JobState.allCases.map { ([("state", $0.rawValue)], Double(jobs[$0] ?? 0)) })
         text.add("evictions_total", .counter, "Evictions.", Double(evictions))
         text.add("evicted_bytes_total", .counter, "Bytes evicted.", Double(evictedBytes))
+        text.add("bad_blocks_total", .counter, "Blocks that were not what was written.", Double(integrity.badBlocks))
+        text.add("bad_bytes_total", .counter, "Their bytes.", Double(integrity.badBytes))
+        text.add("scrubs_total", .counter, "Scrubs that ended.", Double(integrity.scrubs))
+        text.add("scrubbed_bytes_total", .counter, "Bytes that scrubs have read.", Double(integrity.scrubbedBytes))
         return text.text
     }
 
@@ -74,6 +79,30 @@ extension StatsSnapshot {
             ])
     }
 
+    private func addCircuits(to text: inout PrometheusText) {
+        text.add(
+            "circuits", .gauge, "Base URLs, mirrors and failing servers of absolute URLs, by their circuit's state.",
+            rows.flatMap { name, _ in
+                CircuitFigures.State.allCases.map { state in
+                    let count = circuits(of: name).count { $0.state == state }
+                    return ([("origin", name), ("state", state.rawValue)], Double(count))
+                }
+            })
+        text.add(
+            "circuit_opens_total", .counter, "Times that a circuit opened, failed probes included.",
+            rows.map { name, _ in
+                ([("origin", name)], circuits(of: name).reduce(0) { $0 + Double($1.opensTotal) })
+            })
+    }
+
+    private func circuits(of row: String) -> [CircuitFigures] {
+        switch row {
+        case Origin.absoluteName: failingServers
+        case Self.rest: origins.dropFirst(Self.labelledOrigins).flatMap { circuits[$0.name] ?? [] }
+        default: circuits[row] ?? []
+        }
+    }
+
     private func addStore(to text: inout PrometheusText) {
         text.add("store_assets", .gauge, "Assets kept.", Double(store.assets))
         text.add("store_extents", .gauge, "Runs of bytes on disk.", Double(store.extents))
@@ -91,11 +120,13 @@ extension StatsSnapshot {
         text.add(name, .counter, help, rows.map { ([("origin", $0.0)], Double($0.1[keyPath: figure])) })
     }
 
+    private static let rest = "(other)"
+
     /// The origins as labels: a bounded set.
     private var rows: [(String, TrafficFigures)] {
         let own = origins.prefix(Self.labelledOrigins).map { ($0.name, $0.figures) }
         let rest = origins.dropFirst(Self.labelledOrigins)
         guard !rest.isEmpty else { return own }
-        return own + [("(other)", rest.reduce(into: TrafficFigures()) { $0.add($1.figures) })]
+        return own + [(Self.rest, rest.reduce(into: TrafficFigures()) { $0.add($1.figures) })]
     }
 }

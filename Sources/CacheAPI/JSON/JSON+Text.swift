@@ -41,6 +41,9 @@ extension JSON {
 
     private static func append(_ value: String, to text: inout String) {
         text += "\""
+        defer { text += "\"" }
+        let isPlain = value.utf8.allSatisfy { $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+        guard !isPlain else { return text += value }
         for scalar in value.unicodeScalars {
             switch scalar {
             case "\"": text += "\\\""
@@ -54,6 +57,5 @@ extension JSON {
             default: text.unicodeScalars.append(scalar)
             }
         }
-        text += "\""
     }
 }

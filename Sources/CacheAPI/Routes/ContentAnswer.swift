@@ -67,8 +67,10 @@ struct ContentAnswer {
             body.end(.sent)
             return ResponseBody()
         }
+        let door = context.bodyDoor
         return ResponseBody(contentLength: plan.contentLength.flatMap { Int(exactly: $0) }) { writer in
-            try await body.send(first: opening.first, to: &writer)
+            guard let door else { throw CacheError(.internal, "The request came on no connection.") }
+            try await door.send(body, first: opening.first)
             try await writer.finish(nil)
         }
     }

@@ -1,3 +1,4 @@
+import CacheCore
 import CacheEngine
 import Hummingbird
 
@@ -7,6 +8,12 @@ struct EvictionController: Controller {
     let limits: APISettings.Limits
 
     static let routes: [Route<Self>] = [
+        Route(.get, "/v1/evictions", .scope(.read), readsQuery: true) { controller, request, _ in
+            try await controller.list(request)
+        },
+        Route(.get, "/v1/evictions/next", .scope(.read), readsQuery: true) { controller, request, _ in
+            try await controller.next(request)
+        },
         Route(.post, "/v1/evictions", .scope(.admin)) { controller, request, _ in
             let order = try EvictionOrder(await request.json(upTo: controller.limits.bodyBytes).json)
             return .json(try await controller.cache.evict(order.goal, isDryRun: order.isDryRun).json)
@@ -17,5 +24,31 @@ struct EvictionController: Controller {
                 order.selection, isSoft: order.isSoft, isDryRun: order.isDryRun)
             return .json(report.json)
         },
+        Route(.get, "/v1/purges/{planId}", .scope(.read)) {
+            .json(try $0.cache.purgePlan($2.parameter("planId")).json)
+        },
+        Route(.post, "/v1/purges/{planId}/commit", .scope(.admin)) {
+            .json(try await $0.cache.commitPurge($2.parameter("planId")).json)
+        },
+        Route(.delete, "/v1/purges/{planId}", .scope(.admin)) { controller, _, context in
+            try controller.cache.cancelPurge(context.parameter("planId"))
+            return Response(status: .noContent)
+        },
     ]
+
+    private func list(_ request: Request) async throws -> Response {
+        let query = try request.query(accepting: ["origin", "assetId", "reason", "limit", "cursor"])
+        let page = try await cache.evictions(
+            EvictionQuery(
+                origin: query.string("origin"), assetID: try query.assetID("assetId"),
+                reason: try query.choice("reason"), limit: try query.limit(), cursor: query.string("cursor")))
+        return .page(page.items.map(\.json), next: page.nextCursor)
+    }
+
+    private func next(_ request: Request) async throws -> Response {
+        let query = try request.query(accepting: ["bytes", "limit"])
+        let bytes = try query.integer("bytes", in: 1...Int64.max) ?? 256 << 20
+        let candidates = try await cache.nextEvictions(toFree: bytes, limit: try query.limit())
+        return .page(candidates.map { $0.json(at: cache.now) }, next: nil)
+    }
 }

@@ -23,15 +23,9 @@ struct FillController: Controller {
 
     private func list(_ request: Request) throws -> Response {
         let query = try request.query(accepting: ["origin", "assetId", "state", "limit", "cursor"])
-        let id = try query.string("assetId").map { (text) throws(CacheError) in
-            guard let id = AssetID(text) else {
-                throw CacheError(.invalidField("assetId"), "32 hexadecimal digits are expected here.")
-            }
-            return id
-        }
         let page = try cache.fills(
             FillQuery(
-                origin: query.string("origin"), assetID: id, stage: try query.choice("state"),
+                origin: query.string("origin"), assetID: query.assetID("assetId"), stage: try query.choice("state"),
                 limit: try query.limit(), cursor: query.string("cursor")))
         return .page(page.items.map(\.json), next: page.nextCursor)
     }
@@ -45,12 +39,7 @@ struct FillController: Controller {
         let members = keys.compactMap { key in query.string(key).map { JSON.Member(key, .string($0)) } }
         let reference = try AssetReference(JSONFields(.object(members), accepting: keys))
         var fields = request.headers
-        fields[.range] = try query.string("range").map { (text) throws(CacheError) in
-            guard case .ranges = RangeHeader.parse(text) else {
-                throw CacheError(.invalidField("range"), "A range like bytes=0-1048575 is expected here.")
-            }
-            return text
-        }
+        fields[.range] = query.string("range")
         let isHead = try query.choice("method", Method.self) == .head
         let explanation = try await cache.explain(reference, request: ContentRequest(isHead: isHead, fields: fields))
         return .json(explanation.json)

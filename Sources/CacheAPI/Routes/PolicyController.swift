@@ -19,6 +19,17 @@ struct PolicyController: Controller {
             let types = ["application/json", "application/merge-patch+json"]
             return try await controller.change(request, types: types) { $0 }
         },
+        Route(.get, "/v1/policy/curve", .scope(.read), readsQuery: true) { controller, request, _ in
+            let query = try request.query(accepting: ["windowSeconds"])
+            let window = try query.seconds("windowSeconds", in: 1...315_360_000) ?? .seconds(7 * 86400)
+            return .json(await controller.cache.policyCurve(within: window).json)
+        },
+        Route(.post, "/v1/policy/simulations", .scope(.read)) { controller, request, _ in
+            let json = try await request.json(upTo: controller.limits.bodyBytes).json
+            let order = try TrialOrder(json, under: controller.cache.policy().settings)
+            let trials = await controller.cache.trials(of: order.algorithms, at: order.capacities, within: order.window)
+            return .json(trials.json)
+        },
     ]
 
     private func change(

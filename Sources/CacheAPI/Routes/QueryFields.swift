@@ -28,6 +28,14 @@ struct QueryFields {
         return value
     }
 
+    func assetID(_ key: String) throws(CacheError) -> AssetID? {
+        guard let text = values[key] else { return nil }
+        guard let id = AssetID(text) else {
+            throw CacheError(.invalidField(key), "32 hexadecimal digits are expected here.")
+        }
+        return id
+    }
+
     func bool(_ key: String) throws(CacheError) -> Bool? {
         switch values[key] {
         case nil: return nil

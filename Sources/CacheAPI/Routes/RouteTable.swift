@@ -6,7 +6,8 @@ package struct RouteTable: Sendable {
         ContentController.routes.map(\.line) + ProbeController.routes.map(\.line) + AssetController.routes.map(\.line)
         + FillController.routes.map(\.line) + JobController.routes.map(\.line) + StatsController.routes.map(\.line)
         + PolicyController.routes.map(\.line)
-        + EvictionController.routes.map(\.line) + OriginController.routes.map(\.line)
+        + EvictionController.routes.map(\.line) + ScrubController.routes.map(\.line)
+        + OriginController.routes.map(\.line)
         + ServiceController.routes.map(\.line)
 
     package init() {}

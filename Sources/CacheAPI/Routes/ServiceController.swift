@@ -11,7 +11,7 @@ struct ServiceController: Controller {
         Route(.get, "/health/live", .nothing) { _, _, _ in .json(["status": "live"]) },
         Route(.get, "/health/ready", .nothing) { controller, _, _ in
             switch controller.cache.readiness {
-            case .ready: .json(["status": "ready"])
+            case .ready: controller.ready
             case .starting: throw CacheError(.overloaded, "The service is starting.")
             case .draining: throw CacheError(.shuttingDown, "The service is shutting down.")
             }
@@ -29,4 +29,13 @@ struct ServiceController: Controller {
             .text(controller.settings.openAPI, type: "application/yaml")
         },
     ]
+
+    /// Ready; and why with an empty store, where its catalog was lost.
+    private var ready: Response {
+        guard cache.catalogLoss != nil else { return .json(["status": "ready"]) }
+        return .json([
+            "status": "ready",
+            "detail": "The catalog was damaged at the start and is put aside; the store began empty. The log names it.",
+        ])
+    }
 }

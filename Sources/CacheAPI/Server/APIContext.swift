@@ -9,12 +9,16 @@ package struct APIContext: RequestContext {
     package let note: RequestNote
     /// Set before any route sees the request.
     package var requestID = ""
+    /// Set with it: since when the request is answered.
+    package var stopwatch = Stopwatch(ContinuousClock())
     let presence: ClientPresence?
+    let bodyDoor: BodyLane.Door?
 
     package init(source: ApplicationRequestContextSource) {
         coreContext = .init(source: source)
         note = RequestNote()
         presence = ClientPresence.current
+        bodyDoor = BodyLane.Door.current
     }
 
     /// A path parameter; every route that asks has it in its pattern.

@@ -34,7 +34,7 @@ package final class AccessLine: Sendable {
             defer { isWritten = true }
             return !isWritten
         }
-        guard isFirst else { return }
+        guard isFirst, logger.logLevel <= .info else { return }
         let content = note.content
         var metadata: Logger.Metadata = [
             "method": .string(method), "path": .string(path), "status": .stringConvertible(status),

@@ -17,6 +17,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     struct Leave: Sendable {}
 
     private let presence: ClientPresence
+    private var context: ChannelHandlerContext?
     private let headerTimeout: TimeAmount
     private let idleTimeout: TimeAmount
     private let halfClosedTimeout: TimeAmount
@@ -50,7 +51,30 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         self.makeRequestID = makeRequestID
     }
 
-    func handlerAdded(context: ChannelHandlerContext) { expect(context, "No request came in time.") }
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        expect(context, "No request came in time.")
+    }
+
+    /// Whether a request that comes now is the only one, and nothing stands against its answer.
+    var isAtRest: Bool { unanswered == 0 && unsent == 0 && leave == nil && !isOver && !isQuiescing }
+
+    /// A whole request has come that this handler does not see; it will see the answer.
+    func isAskedInFront() {
+        patience = nil
+        lastActivity = .now()
+        unanswered += 1
+    }
+
+    /// A whole request is answered in front of this handler.
+    func answersInFront() {
+        patience = nil
+        lastActivity = .now()
+        unsent += 1
+    }
+
+    /// That answer has left, or cannot any more.
+    func answeredInFront() { if let context { answered(context) } }
 
     /// Gives the client the header's time to go on.
     private func expect(_ context: ChannelHandlerContext, _ reason: String) {
@@ -98,7 +122,10 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) { cancelAll() }
+    func handlerRemoved(context: ChannelHandlerContext) {
+        cancelAll()
+        self.context = nil
+    }
 
     private func cancelAll() {
         alarm?.task.cancel()

@@ -10,10 +10,7 @@ struct ContentOpening: Sendable {
 
     init(_ read: ContentRead, _ context: APIContext) async throws(ReadFailure) {
         self.read = read
-        let note = context.note
-        body = ContentBody(length: read.plan.contentLength, presence: context.presence, next: read.next) { ending in
-            note.add(read.finish(ending))
-        }
+        body = ContentBody(read, note: context.note, stopwatch: context.stopwatch)
         do {
             first = read.plan.body.isEmpty ? nil : try await body.first()
         } catch {

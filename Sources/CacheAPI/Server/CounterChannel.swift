@@ -1,4 +1,5 @@
 import CacheCore
+import CacheEngine
 import HTTPTypes
 import HummingbirdCore
 import Logging
@@ -13,6 +14,7 @@ struct CounterChannel: ServerChildChannel {
     struct Value: ServerChildChannelValue {
         let stream: HTTP1Channel.Value
         let presence: ClientPresence
+        let bodyDoor: BodyLane.Door
 
         var channel: any Channel { stream.channel }
     }
@@ -21,41 +23,50 @@ struct CounterChannel: ServerChildChannel {
     let limits: APISettings.Limits
     let certificates: CertificateShelf?
     let wallClock: any WallClock
-    let makeRequestID: @Sendable () -> String
+    let chance: any Chance
     /// Nil where every request takes the regular road.
     let express: ExpressDesk?
-
-    /// TCP_NOTSENT_LOWAT, which is 25 on Linux (tcp(7)).
-    private static let unsentLimit = ChannelOptions.tcpOption(.init(rawValue: 25))
-    /// How much the kernel takes beyond what is on its way: what a client that stops reading never gets is not read, and
-    /// not fetched either.
-    private static let unsentBytes = 128 << 10
+    let books: RepriseBooks
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         let presence = ClientPresence()
+        // One piece of a file is never too much: who writes bodies waits for one to leave before the next.
+        let mark = ChannelOptions.Types.WriteBufferWaterMark(low: 64 << 10, high: 2 * Int(FilePiece.mostBytes))
         return channel.eventLoop.makeCompletedFuture {
-            // A kernel that does not know it holds more unsent: nothing that would be worth an error.
-            try? channel.syncOptions?.setOption(Self.unsentLimit, value: Self.unsentBytes)
+            try channel.syncOptions?.setOption(.writeBufferWaterMark, value: mark)
             guard let certificates else { return }
             try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: certificates.context))
         }.flatMap {
             http.setup(channel: channel, logger: logger)
         }.flatMapThrowing { stream in
             let pipeline = channel.pipeline.syncOperations
+            let unsent = UnsentLimit()
             let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
             try pipeline.addHandler(ByteWatch(), position: .before(decoder))
+            let watch = ConnectionWatch(
+                presence: presence, limits: limits, makeRequestID: { [chance] in chance.identifier() })
+            var lane: ExpressLane?
             // TLS makes of every byte another one: nothing is gained by sending from the event loop.
-            let lane = certificates == nil ? express.map { ExpressLane(desk: $0) } : nil
-            let watch = ConnectionWatch(presence: presence, limits: limits, makeRequestID: makeRequestID)
-            let behind: [(any RemovableChannelHandler)?] = [WireRules(wallClock: wallClock), HostRules(), watch, lane]
+            if let express, certificates == nil {
+                let reprises = RepriseLane(book: books.book(of: channel.eventLoop), desk: express, watch: watch)
+                try pipeline.addHandler(reprises, position: .first)
+                lane = ExpressLane(desk: express, unsent: unsent, reprises: reprises)
+            }
+            let bodies = BodyLane(sendsFiles: certificates == nil, unsent: unsent)
+            let behind: [(any RemovableChannelHandler)?] = [
+                WireRules(wallClock: wallClock), HostRules(), watch, lane, bodies,
+            ]
             try pipeline.addHandlers(behind.compactMap { $0 }, position: .after(decoder))
-            return Value(stream: stream, presence: presence)
+            let door = BodyLane.Door(bodies, on: channel.eventLoop)
+            return Value(stream: stream, presence: presence, bodyDoor: door)
         }
     }
 
     func handle(value: Value, logger: Logger) async {
         await ClientPresence.$current.withValue(value.presence) {
-            await http.handle(value: value.stream, logger: logger)
+            await BodyLane.Door.$current.withValue(value.bodyDoor) {
+                await http.handle(value: value.stream, logger: logger)
+            }
         }
     }
 

@@ -20,6 +20,7 @@ package struct Envelope: RouterMiddleware {
     ) async throws -> Response {
         let stopwatch = Stopwatch(clock)
         var context = context
+        context.stopwatch = stopwatch
         context.requestID = Self.accepted(request.headers[.requestID]) ?? chance.identifier()
         var response: Response
         do {

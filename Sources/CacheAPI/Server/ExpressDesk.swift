@@ -16,6 +16,9 @@ struct ExpressDesk: Sendable {
     let clock: any Clock<Duration>
     let logger: Logger
 
+    /// Whether there is an access log.
+    var isLogged: Bool { logger.logLevel <= .info }
+
     /// Fields that want more than content at once.
     private static let refused = [
         "Content-Length", "Transfer-Encoding", "Expect", "Upgrade", HTTPField.Name.larderTimeout.rawName,
@@ -39,24 +42,45 @@ struct ExpressDesk: Sendable {
             // Who is not admitted is told so on the regular road.
             return (try? gate.admitContent(authorization: fields[.authorization], host: host, access: access)) != nil
         }
-        guard let read else { return nil }
-        guard let first = firstBytes(of: read) else {
-            read.abandon()
-            return nil
-        }
+        guard let read, let first = first(of: read) else { return nil }
         let requestID = Envelope.accepted(fields[.requestID]) ?? chance.identifier()
         var answered = read.plannedFields
         read.sign(&answered)
         Envelope.address(&answered, to: fields[.origin], as: requestID, by: gate.cors)
+        let response = HTTPResponse(status: .init(code: read.plan.status), headerFields: answered)
+        let path = String(head.uri.prefix { $0 != "?" })
+        return answer(
+            HTTPResponseHead(response), read, first, method: head.method.rawValue, path: path, as: requestID, stopwatch)
+    }
+
+    /// `reprise` once more, for `run`; nil where that is not at hand.
+    func answer(_ reprise: Reprise, _ run: ByteRange, at moment: FreshView.Moment) -> ExpressAnswer? {
+        let stopwatch = Stopwatch(clock)
+        guard let read = reprise.view.open(run, at: moment), let first = first(of: read) else { return nil }
+        let requestID = chance.identifier()
+        let head = reprise.form.head(run, of: reprise.view.length, as: requestID, at: moment)
+        return answer(head, read, first, method: "GET", path: reprise.path, as: requestID, stopwatch)
+    }
+
+    /// The first bytes; nil where they are not at hand: the read is given up then.
+    private func first(of read: ContentRead) -> ContentRead.Turn? {
+        // A failure is told by the regular road, which meets it too.
+        if let first = try? read.nextAtOnce(fromFile: true, wake: {}), first.isAtHand { return first }
+        read.abandon()
+        return nil
+    }
+
+    private func answer(
+        _ head: HTTPResponseHead, _ read: ContentRead, _ first: ContentRead.Turn, method: String, path: String,
+        as requestID: String, _ stopwatch: Stopwatch
+    ) -> ExpressAnswer {
         let note = RequestNote()
         note.update { $0.outcome = read.outcome.requestClass.rawValue }
         let line = AccessLine(
-            logger: logger, method: head.method.rawValue, path: String(head.uri.prefix { $0 != "?" }),
-            requestID: requestID, status: read.plan.status, note: note, stopwatch: stopwatch)
-        let response = HTTPResponse(status: .init(code: read.plan.status), headerFields: answered)
-        return ExpressAnswer(
-            head: HTTPResponseHead(response), first: first.readableBytes > 0 ? first : nil, read: read, note: note,
-            line: line, stopwatch: stopwatch)
+            logger: logger, method: method, path: path, requestID: requestID, status: Int(head.status.code),
+            note: note, stopwatch: stopwatch)
+        let body = ContentBody(read, note: note, stopwatch: stopwatch)
+        return ExpressAnswer(head: head, body: body, first: first, note: note, line: line)
     }
 
     /// What the router makes of the target; nil where that takes more than a look.
@@ -69,15 +93,5 @@ struct ExpressDesk: Sendable {
         // A path without a segment is no path below a mount.
         guard rest[slash...].first(where: { $0 != "/" }).map({ $0 != "?" }) ?? false else { return nil }
         return .mounted(origin: String(rest[..<slash]), path: String(rest[slash...]), key: nil)
-    }
-
-    /// Empty where the answer has no body; nil where the disk must be waited for.
-    private func firstBytes(of read: ContentRead) -> ByteBuffer? {
-        // A failure is told by the regular road, which meets it too.
-        switch try? read.nextAtOnce(wake: {}) {
-        case .bytes(let bytes)?: bytes
-        case .end?: ByteBuffer()
-        case .later?, nil: nil
-        }
     }
 }

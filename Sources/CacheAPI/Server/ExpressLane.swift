@@ -8,7 +8,7 @@ import NIOHTTP1
 /// everything else on to the regular road untouched.
 ///
 /// Answers leave in the order of their requests: what comes while the regular road owes one goes there too, and what
-/// comes while the lane answers waits. Of a body one chunk at a time is in memory, and the next is read when it has left.
+/// comes while the lane answers waits.
 final class ExpressLane: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -28,6 +28,8 @@ final class ExpressLane: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private let desk: ExpressDesk
+    private let unsent: UnsentLimit
+    private let reprises: RepriseLane
     private var phase = Phase.open
     /// Requests that went to the regular road and have no whole answer yet.
     private var owed = 0
@@ -37,11 +39,17 @@ final class ExpressLane: ChannelDuplexHandler, RemovableChannelHandler {
     /// The client has closed its sending side, which the regular road must not take for leave to close the connection.
     private var isInputEndHeld = false
     private var isCatchingUp = false
-    /// Chunks sent since others on the event loop had their turn.
-    private var burst = 0
-    private static let maxBurst = 8
+    private var sender: BodySender?
+    private var context: ChannelHandlerContext?
 
-    init(desk: ExpressDesk) { self.desk = desk }
+    init(desk: ExpressDesk, unsent: UnsentLimit, reprises: RepriseLane) {
+        self.desk = desk
+        self.unsent = unsent
+        self.reprises = reprises
+        reprises.lane = self
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
     // MARK: Requests
 
@@ -55,7 +63,10 @@ final class ExpressLane: ChannelDuplexHandler, RemovableChannelHandler {
         switch (phase, part) {
         case (.open, .head(let head)) where owed == 0 && ExpressDesk.takes(head): phase = .asked(head)
         case (.asked(let head), .end(nil)):
-            if let answer = desk.answer(head) { return begin(answer, context) }
+            if let answer = desk.answer(head) {
+                reprises.learn(head, answer)
+                return begin(answer, context)
+            }
             pass(.head(head), context)
             pass(part, context)
         case (.asked(let head), _):
@@ -106,72 +117,45 @@ final class ExpressLane: ChannelDuplexHandler, RemovableChannelHandler {
 
     // MARK: Answers
 
+    /// The answer to a request that this lane has not seen, and that is the only one.
+    func give(_ answer: ExpressAnswer) {
+        guard let context else { return answer.end(.clientGone) }
+        begin(answer, context)
+    }
+
     private func begin(_ answer: ExpressAnswer, _ context: ChannelHandlerContext) {
         phase = .answering(answer)
         context.write(wrapOutboundOut(.head(answer.head)), promise: nil)
-        send(answer.first ?? ByteBuffer(), of: answer, context)
+        if case .end = answer.first { return sendEnd(of: answer, context) }
+        let sender = BodySender(answer.body, on: context, sendsFiles: true, endsAnswer: true) { [weak self] ending in
+            guard case .sent = ending else { return self?.end(ending, context) ?? () }
+            self?.finish(answer, context)
+        }
+        self.sender = sender
+        unsent.set(isSmall: !answer.body.read.isWhollyCached, on: context.channel)
+        sender.start(answer.first)
     }
 
-    /// Writes a chunk; the last one together with the answer's end.
-    private func send(_ bytes: ByteBuffer, of answer: ExpressAnswer, _ context: ChannelHandlerContext) {
-        let written = context.eventLoop.makePromise(of: Void.self)
-        let count = bytes.readableBytes
-        let isLast = answer.left == Int64(count)
-        if count > 0 {
-            answer.begins()
-            context.write(wrapOutboundOut(.body(.byteBuffer(bytes))), promise: isLast ? nil : written)
-        }
-        if isLast { context.write(wrapOutboundOut(.end(nil)), promise: written) }
+    /// Sends what is left of an answer without a body.
+    private func sendEnd(of answer: ExpressAnswer, _ context: ChannelHandlerContext) {
         let here = NIOLoopBound((self, answer, context), eventLoop: context.eventLoop)
+        let written = context.eventLoop.makePromise(of: Void.self)
         written.futureResult.whenComplete { result in
             let (lane, answer, context) = here.value
-            guard lane.isSending(answer) else { return }
-            guard case .success = result else { return lane.end(answer, .clientGone, context) }
-            answer.sent(count)
-            if isLast { lane.finish(answer, context) } else { lane.takeTurn(answer, context) }
+            guard case .answering(let current) = lane.phase, current === answer else { return }
+            if case .success = result { lane.finish(answer, context) } else { lane.end(.clientGone, context) }
         }
-        context.flush()
-    }
-
-    private func isSending(_ answer: ExpressAnswer) -> Bool {
-        if case .answering(let current) = phase { current === answer } else { false }
-    }
-
-    /// Goes on with the body, after others on the event loop where much was sent in one go.
-    private func takeTurn(_ answer: ExpressAnswer, _ context: ChannelHandlerContext) {
-        burst += 1
-        guard burst >= Self.maxBurst else { return goOn(answer, context) }
-        let here = NIOLoopBound((self, answer, context), eventLoop: context.eventLoop)
-        context.eventLoop.execute { here.value.0.goOn(here.value.1, here.value.2) }
-    }
-
-    private func goOn(_ answer: ExpressAnswer, _ context: ChannelHandlerContext) {
-        guard isSending(answer) else { return }
-        if burst >= Self.maxBurst { burst = 0 }
-        let here = NIOLoopBound((self, answer, context), eventLoop: context.eventLoop)
-        let eventLoop = context.eventLoop
-        do throws(CacheError) {
-            let turn = try answer.next {
-                eventLoop.execute { here.value.0.goOn(here.value.1, here.value.2) }
-            }
-            switch turn {
-            case .bytes(let bytes): send(bytes, of: answer, context)
-            case .later: break
-            case .end: throw CacheError(.internal, "The body lacks \(answer.left) bytes.")
-            }
-        } catch {
-            end(answer, .failed(error), context)
-        }
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
     }
 
     private func finish(_ answer: ExpressAnswer, _ context: ChannelHandlerContext) {
-        phase = .open
+        (phase, sender) = (.open, nil)
         answer.end(.sent)
         catchUp(context)
     }
 
     /// Cuts the answer off: nobody takes a part for the whole.
-    private func end(_ answer: ExpressAnswer, _ ending: ReadEnding, _ context: ChannelHandlerContext) {
+    private func end(_ ending: ReadEnding, _ context: ChannelHandlerContext) {
         stop(ending)
         context.close(promise: nil)
     }
@@ -180,17 +164,19 @@ final class ExpressLane: ChannelDuplexHandler, RemovableChannelHandler {
         guard case .answering(let answer) = phase else { return }
         phase = .closed
         waiting = []
+        sender?.stop(ending)
+        sender = nil
         answer.end(ending)
     }
 
     // MARK: The connection
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        guard case .answering(let answer) = phase else { return context.fireUserInboundEventTriggered(event) }
+        guard isAnswering else { return context.fireUserInboundEventTriggered(event) }
         if case .inputClosed? = event as? ChannelEvent {
             isInputEndHeld = true
         } else if event is ConnectionWatch.Leave {
-            end(answer, .clientGone, context)
+            end(.clientGone, context)
         } else {
             context.fireUserInboundEventTriggered(event)
         }
@@ -201,7 +187,10 @@ final class ExpressLane: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireChannelInactive()
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) { stop(.clientGone) }
+    func handlerRemoved(context: ChannelHandlerContext) {
+        stop(.clientGone)
+        self.context = nil
+    }
 }
 
 @available(*, unavailable)

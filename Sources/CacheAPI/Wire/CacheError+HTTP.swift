@@ -43,7 +43,7 @@ extension CacheError.Code {
     package var contentHeaders: HTTPFields {
         guard case .upstreamRefused(let status, let wait) = self, contentStatus == status else { return headers }
         var fields: HTTPFields = [:]
-        if let wait { fields[.retryAfter] = String(max(0, Int64(wait.inSeconds.rounded(.up)))) }
+        fields[.retryAfter] = wait.map(Self.seconds)
         // A challenge must come along (RFC 9110 §15.5.2), but the upstream's own is for Larder's credentials.
         if status == 401 { fields[.wwwAuthenticate] = "Upstream" }
         // GET and HEAD are what the upstream does not allow (§15.5.6).
@@ -58,7 +58,11 @@ extension CacheError.Code {
         case .methodNotAllowed(let allow): [.allow: allow]
         case .rangeNotSatisfiable(let length?): [.contentRange: "bytes */\(length)"]
         case .overloaded, .shuttingDown, .storageCorrupt, .rateLimited: [.retryAfter: "5"]
+        case .upstreamUnreachable(let wait?): [.retryAfter: Self.seconds(wait)]
         default: [:]
         }
     }
+
+    /// A wait as `Retry-After` tells it (RFC 9110 §10.2.3).
+    private static func seconds(_ wait: Duration) -> String { String(max(0, Int64(wait.inSeconds.rounded(.up)))) }
 }

@@ -8,8 +8,8 @@ package enum CacheStatus {
     ///
     /// What the upstream sent and is no such list is left out: nobody could read ours behind it.
     package static func field(_ outcome: ReadOutcome, after upstream: [String] = []) -> String {
-        let ours = ItemOrInnerList.item(Item(bareItem: .token("Larder"), parameters: parameters(outcome)))
-        return text(members(upstream) + [ours]) ?? text([ours]) ?? "Larder"
+        guard !upstream.isEmpty, let before = text(members(upstream)), !before.isEmpty else { return member(outcome) }
+        return before + ", " + member(outcome)
     }
 
     private static func text(_ members: [ItemOrInnerList]) -> String? {
@@ -24,20 +24,26 @@ package enum CacheStatus {
         return lines.isEmpty ? [] : (try? parser.parseListFieldValue()) ?? []
     }
 
-    /// §2.1–2.8, in the order that reads best.
-    private static func parameters(_ outcome: ReadOutcome) -> OrderedMap<String, RFC9651BareItem> {
-        var parameters: OrderedMap<String, RFC9651BareItem> = [:]
+    /// Larder's own member: §2.1–2.8, in the order that reads best.
+    private static func member(_ outcome: ReadOutcome) -> String {
+        var text = "Larder"
         if let forwarding = outcome.forwarding {
-            parameters["fwd"] = .token(forwarding.rawValue)
+            text += ";fwd=" + forwarding.rawValue
         } else if outcome.requestClass != .error {
-            parameters["hit"] = true
+            text += ";hit"
         }
-        parameters["fwd-status"] = outcome.upstreamStatus.map { .integer(Int64($0)) }
-        parameters["ttl"] = outcome.timeToLive.map { .integer(min(max($0.components.seconds, -largest), largest)) }
-        if outcome.isStored { parameters["stored"] = true }
-        if outcome.isCollapsed { parameters["collapsed"] = true }
-        parameters["detail"] = outcome.detail.map { FieldText.isToken($0) ? .token($0) : .string($0) }
-        return parameters
+        if let status = outcome.upstreamStatus { text += ";fwd-status=\(status)" }
+        if let left = outcome.timeToLive { text += ";ttl=\(min(max(left.components.seconds, -largest), largest))" }
+        if outcome.isStored { text += ";stored" }
+        if outcome.isCollapsed { text += ";collapsed" }
+        if let detail = outcome.detail { text += ";detail=" + (FieldText.isToken(detail) ? detail : quoted(detail)) }
+        return text
+    }
+
+    /// As a string of RFC 9651 §4.1.6, which knows ASCII only.
+    private static func quoted(_ text: String) -> String {
+        let plain = text.unicodeScalars.map { (0x20..<0x7F).contains($0.value) ? $0 : "?" }
+        return plain.reduce(into: "\"") { $0 += ($1 == "\"" || $1 == "\\" ? "\\" : "") + String($1) } + "\""
     }
 
     /// The largest integer of a structured field (RFC 9651 §3.3.1).

@@ -1,7 +1,7 @@
 /// Spaces one transfer's arrivals out to a rate: told what came, it says until when to rest.
 ///
 /// A transfer's own and not libcurl's, whose limit averages over seconds and lets a window of ordinary size through at once.
-struct RateMeter {
+struct RateLimit {
     typealias Instant = ContinuousClock.Instant
 
     /// Rests shorter than this are saved up.

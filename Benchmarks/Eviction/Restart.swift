@@ -1,0 +1,37 @@
+import CacheCore
+
+/// What a restart in the middle of a load costs, after which a policy knows of its segments what was written down of them.
+struct RestartCheck {
+    private static let tolerance = 0.5
+
+    let trace: MediaTrace
+
+    func run() -> Bool {
+        print("\n\(trace.name), cut in half: byte hits of the second half (%); a restart may cost \(Self.tolerance)")
+        var isCheap = true
+        for permille in [Int64(10), 100] {
+            let capacity = trace.footprint / 1000 * permille
+            for algorithm in EvictionAlgorithm.allCases {
+                let without = ratio(algorithm, capacity, isCut: false)
+                let with = ratio(algorithm, capacity, isCut: true)
+                isCheap = isCheap && without - with <= Self.tolerance
+                print(
+                    padded("\(algorithm.rawValue), \(Double(permille) / 10) %", 20),
+                    "without \(without.rounded(2))  with \(with.rounded(2))",
+                    without - with <= Self.tolerance ? "" : "NOT within \(Self.tolerance)")
+            }
+        }
+        return isCheap
+    }
+
+    private func ratio(_ algorithm: EvictionAlgorithm, _ capacity: Int64, isCut: Bool) -> Double {
+        var cache = CacheSimulation(policy: algorithm.policy(capacityBytes: capacity))
+        let half = trace.reads.count / 2
+        for read in trace.reads[..<half] { cache.read(read.run, of: read.asset, at: read.at) }
+        let first = cache.tally
+        if isCut { cache.restart(under: algorithm.policy(capacityBytes: capacity)) }
+        for read in trace.reads[half...] { cache.read(read.run, of: read.asset, at: read.at) }
+        let bytes = cache.tally.bytes - first.bytes
+        return 100 * Double(cache.tally.hitBytes - first.hitBytes) / Double(max(1, bytes))
+    }
+}

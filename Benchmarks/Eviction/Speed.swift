@@ -1,0 +1,78 @@
+import CacheCore
+import Foundation
+
+/// How fast a policy chooses among a million segments, and what it remembers them with.
+struct SpeedCheck {
+    private static let segmentBytes: Int64 = 1 << 20
+
+    let segments: Int
+
+    func run() -> Bool {
+        print("\n\(segments) segments: processor time; target 1 M operations/s and 64 bytes a segment")
+        return EvictionAlgorithm.allCases.map { run($0) }.allSatisfy(\.self)
+    }
+
+    /// One operation is a call of the policy; a read that misses makes five.
+    private func run(_ algorithm: EvictionAlgorithm) -> Bool {
+        let capacity = Int64(segments) * Self.segmentBytes
+        var policy = algorithm.policy(capacityBytes: capacity)
+        for number in 0..<segments { policy.admit(Self.segment(UInt64(number)), bytes: Self.segmentBytes) }
+        var random = Generator()
+        var (operations, hits) = (0, 0)
+        let reads = 4 * segments
+        let started = clock()
+        for _ in 0..<reads {
+            // Squared, so that some are read far more often than others; half of all different ones do not fit.
+            let share = Double(random.next() >> 11) / Double(1 << 53)
+            let segment = Self.segment(UInt64(share * share * Double(2 * segments)))
+            operations += 1
+            if policy.touch(segment) {
+                hits += 1
+                continue
+            }
+            policy.expect(segment)
+            let missing = policy.usedBytes + Self.segmentBytes - capacity
+            for victim in policy.victims(toFree: missing, sparing: { _ in false }) {
+                policy.remove(victim.segment)
+                operations += 1
+            }
+            policy.admit(segment, bytes: Self.segmentBytes)
+            operations += 3
+        }
+        let seconds = Double(clock() - started) / Double(CLOCKS_PER_SEC)
+        let rate = Double(operations) / seconds / 1e6
+        let bytes = Double(policy.memoryBytes) / Double(max(1, policy.count))
+        let (readRate, hitRatio) = (Double(reads) / seconds / 1e6, 100 * Double(hits) / Double(reads))
+        print(
+            padded(algorithm.rawValue, 7), "\(rate.rounded(2)) M operations/s, \(readRate.rounded(2)) M reads/s,",
+            "hits \(hitRatio.rounded(1)) %, \(bytes.rounded(1)) bytes a segment")
+        return rate >= 1 && bytes <= 64
+    }
+
+    private static func segment(_ number: UInt64) -> SegmentID {
+        let asset = number / 16 &* 0x9E37_79B9_7F4A_7C15
+        return SegmentID(asset: AssetID(high: asset, low: ~asset), index: Int32(number % 16))
+    }
+
+    /// SplitMix64.
+    private struct Generator {
+        var state: UInt64 = 1
+
+        mutating func next() -> UInt64 {
+            state &+= 0x9E37_79B9_7F4A_7C15
+            var word = state
+            word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+            word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+            return word ^ (word >> 31)
+        }
+    }
+}
+
+extension Double {
+    func rounded(_ digits: Int) -> Double {
+        let scale = (0..<digits).reduce(1.0) { scale, _ in scale * 10 }
+        return (self * scale).rounded() / scale
+    }
+}
+
+func padded(_ text: String, _ width: Int) -> String { text.padding(toLength: width, withPad: " ", startingAt: 0) }

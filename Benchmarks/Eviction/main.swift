@@ -1,0 +1,33 @@
+import Foundation
+
+// EvictionBench PARTS FOLDER…: the parts, divided by commas, of golden, media, curve, restart, speed, switch; none: all of them.
+let parts = CommandLine.arguments.dropFirst().first.map { $0.split(separator: ",").map(String.init) } ?? []
+let folders = Array(CommandLine.arguments.dropFirst(2))
+let unknown = Set(parts).subtracting(["golden", "media", "curve", "restart", "speed", "switch"])
+var isWellDone = unknown.isEmpty
+if !unknown.isEmpty { print("no such part: \(unknown.sorted().joined(separator: ", "))") }
+
+/// The folder that has the file.
+func folder(of file: String) -> String? {
+    let found = folders.first { FileManager.default.fileExists(atPath: "\($0)/\(file)") }
+    if found == nil { print("\(file) is in none of the folders given, so it is left out") }
+    return found
+}
+
+func isAsked(_ part: String) -> Bool { parts.isEmpty || parts.contains(part) }
+
+if isAsked("golden"), let folder = folder(of: "cloudPhysicsIO.csv.gz") {
+    isWellDone = try GoldenCheck(folder: folder).run() && isWellDone
+}
+if isAsked("media") || isAsked("curve") || isAsked("restart") {
+    for name in MediaCheck.targets.keys.sorted() {
+        guard let folder = folder(of: name + ".runs.csv.gz") else { continue }
+        let trace = try MediaTrace(named: name, in: folder)
+        if isAsked("media") { isWellDone = MediaCheck(trace: trace).run() && isWellDone }
+        if isAsked("restart") { isWellDone = RestartCheck(trace: trace).run() && isWellDone }
+        if isAsked("curve") { isWellDone = CurveCheck(trace: trace).run() && isWellDone }
+    }
+}
+if isAsked("speed") { isWellDone = SpeedCheck(segments: 1_000_000).run() && isWellDone }
+if isAsked("switch") { isWellDone = SwitchCheck(segments: 300_000).run() && isWellDone }
+exit(isWellDone ? 0 : 1)

@@ -1,0 +1,82 @@
+"""    python3 -m sidebyside LARDER [--brief] [--only NAME,NAME] [--rounds N] [--json FILE] [--list]
+
+Exits 0 where every figure that must hold did; a brief run judges none, it only shows that all can be measured.
+"""
+
+import argparse
+import datetime
+import json
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+from fillbench.__main__ import machine, version
+
+from .catalog import catalog
+from .cold import cold
+from .memory import memory
+from .stage import Stage
+from .table import Table
+from .warm import tail, warm
+
+PARTS = {"warm": warm, "tail": tail, "cold": cold, "memory": memory, "catalog": catalog}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="bench", description="What a read costs, beside nginx.")
+    parser.add_argument("larder")
+    parser.add_argument("--brief", action="store_true", help="everything once, for moments, judging nothing")
+    parser.add_argument("--only", default="", help=f"parts, divided by commas: {', '.join(PARTS)}")
+    parser.add_argument("--rounds", type=int, default=0, help="of each figure (3)")
+    parser.add_argument("--json", default="", help="a file for all values")
+    parser.add_argument("--list", action="store_true", help="the parts")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if options.list:
+        print("\n".join(PARTS))
+        return 0
+    names = [name for name in options.only.split(",") if name] or list(PARTS)
+    if unknown := [name for name in names if name not in PARTS]:
+        raise SystemExit(f"bench: no such part: {', '.join(unknown)} (there are {', '.join(PARTS)})")
+    rounds = options.rounds or (1 if options.brief else 3)
+    table, began = Table(), time.monotonic()
+    media = pathlib.Path(tempfile.mkdtemp(prefix="larder-bench-media."))
+    report = {
+        "at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "machine": machine(),
+        "larder": version(options.larder, "--version"),
+        "nginx": version(shutil.which("nginx") or "/usr/sbin/nginx", "-v"), "rounds": rounds, "brief": options.brief,
+    }  # fmt: skip
+    try:
+        for name in names:
+            started = time.monotonic()
+            with Stage(options.larder, media) as stage:
+                PARTS[name](table, stage, rounds, options.brief)
+                report.setdefault("nginxConfiguration", {}).update(stage.configurations)
+            print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+    finally:
+        shutil.rmtree(media, ignore_errors=True)
+    return tell(table, report, options, time.monotonic() - began)
+
+
+def tell(table, report, options, seconds):
+    for name, text in report["nginxConfiguration"].items():
+        print(f"nginx, {name}: {' '.join(text.split())}")
+    kept = report["machine"]
+    print(f"\n{report['larder']}, {report['nginx']}, {kept['cores']} × {kept['processor']}, {seconds:.0f} s")
+    print(f"\n{table.text()}\n")
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps({**report, "figures": table.as_json()}, indent=1))
+    held = options.brief or table.held()
+    print("bench: measured" if options.brief else "bench: held" if held else "bench: NOT MET")
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

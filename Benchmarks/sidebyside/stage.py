@@ -1,0 +1,118 @@
+"""The servers under measure, each on one core, and the upstream behind them on the other."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import servers
+from fillbench.originals import Original
+
+SERVER_CORE, LOAD_CORE = 0, (os.cpu_count() or 1) - 1
+
+
+def pinned(process, core):
+    subprocess.run(["taskset", "-a", "-p", "-c", str(core), str(process)], check=True, capture_output=True)
+
+
+class Server:
+    """One of those that are compared; `prefix` comes before the upstream's path."""
+
+    def __init__(self, name, process, prefix=""):
+        self.name, self.process, self.prefix = name, process, prefix
+        self.port, self.number = process.port, process.process.pid
+
+    def url(self, path):
+        return f"http://127.0.0.1:{self.port}{self.prefix}{path}"
+
+
+class Stage(contextlib.ExitStack):
+    """`with Stage(program, media) as stage`: what it started ends with it, and its files go."""
+
+    SLICE = """
+        access_log off; sendfile on; tcp_nopush {nopush}; tcp_nodelay on; keepalive_requests 10000000;
+        proxy_cache_path {directory}/cache levels=1:2 keys_zone=cache:64m max_size=30g inactive=1d use_temp_path=off;
+        upstream media {{ server 127.0.0.1:{upstream}; keepalive 64; keepalive_requests 10000000; }}
+        server {{
+            listen 127.0.0.1:{{port}} backlog=4096;
+            location / {{
+                slice 1m; proxy_cache cache; proxy_cache_key $uri$is_args$args$slice_range;
+                proxy_set_header Range $slice_range; proxy_cache_valid 200 206 1d; proxy_cache_lock on;
+                proxy_http_version 1.1; proxy_set_header Connection ""; proxy_pass http://media;
+            }}
+        }}
+    """
+    STATIC = """
+        access_log off; sendfile on; tcp_nopush {nopush}; tcp_nodelay on; keepalive_requests 10000000;
+        open_file_cache max=1000;
+        server {{ listen 127.0.0.1:{{port}} backlog=4096; root {media}; location /many/ {{ try_files /small =404; }} }}
+    """
+
+    def __init__(self, program, media):
+        super().__init__()
+        self.program, self.media, self.configurations = program, media, {}
+
+    def apart(self):
+        """A stage of its own for one measurement."""
+        return Stage(self.program, self.media)
+
+    def __enter__(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-bench."))
+        self.callback(shutil.rmtree, self.directory, ignore_errors=True)
+        return super().__enter__()
+
+    def place(self, name):
+        return pathlib.Path(tempfile.mkdtemp(prefix=f"{name}.", dir=self.directory))
+
+    def original(self, name, length):
+        original = Original(self.media, f"/{name}", length)
+        if not original.file.exists():
+            original.make_dense(name)
+        return original
+
+    def upstream(self):
+        """On the core of the load."""
+        nginx = self.start_nginx("upstream", self.STATIC.format(nopush="off", media=self.media), LOAD_CORE)
+        return nginx.port
+
+    def static(self, nopush="off"):
+        return Server("nginx static", self.start_nginx("static", self.STATIC.format(nopush=nopush, media=self.media)))
+
+    def slices(self, upstream, nopush="off"):
+        directory = self.place("slice")
+        text = self.SLICE.format(nopush=nopush, directory=directory, upstream=upstream)
+        return Server("nginx slice", self.start_nginx("slice", text, SERVER_CORE, directory))
+
+    def start_nginx(self, name, text, core=SERVER_CORE, directory=None):
+        self.configurations[name] = text
+        nginx = servers.Nginx(directory or self.place(name), text)
+        self.callback(nginx.stop)
+        for member in [nginx.process.pid, *children(nginx.process.pid)]:
+            pinned(member, core)
+        return nginx
+
+    def larder(self, upstream, *settings, place=None, core=SERVER_CORE):
+        larder = self.larder_process(upstream, *settings, place=place, core=core)
+        if larder.start() is None:
+            words = (larder.directory / "larder.log").read_text()[-2000:]
+            raise RuntimeError(f"larder did not start; its last words:\n{words}")
+        self.callback(larder.stop)
+        return Server("larder", larder, "/o/media")
+
+    def larder_process(self, upstream, *settings, place=None, core=SERVER_CORE):
+        """Not started."""
+        settings = ("policy.capacity=none", "origins.media.freshness=1d", "limits.shutdownDelay=1ms", *settings)
+        return servers.Larder(self.program, place or self.place("larder"), upstream, settings, core=core)
+
+
+def children(process):
+    return [int(child) for child in pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def fetch(url, core=LOAD_CORE):
+    """Reads all of it; bytes a second."""
+    command = ["taskset", "-c", str(core), "curl", "--silent", "--fail", "--output", "/dev/null"]
+    told = subprocess.run([*command, "--write-out", "%{speed_download}", url], capture_output=True, check=True)
+    return float(told.stdout)

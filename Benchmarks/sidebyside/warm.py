@@ -1,0 +1,89 @@
+"""Random ranges of a file that is on disk and in the page cache: processor time, rate, and the slowest answers."""
+
+from .load import Load
+from .processes import processor_seconds
+from .stage import LOAD_CORE, fetch
+
+KIBI, MEBI = 1 << 10, 1 << 20
+SIZES = {"1 KiB": KIBI, "64 KiB": 64 * KIBI, "1 MiB": MEBI, "8 MiB": 8 * MEBI}
+#: Processor time of Larder's ÷ that of nginx slice: what it must be, and the aim.
+PROCESSOR = {"1 KiB": (1.0, "0.8"), "64 KiB": (1.05, "0.85"), "1 MiB": (0.6, "0.5"), "8 MiB": (0.8, "0.7")}
+TARGET = "/warm"
+
+
+class Warm:
+    """The three servers, each with the whole file in its cache."""
+
+    def __init__(self, stage, length):
+        self.length, self.load = length, Load(stage.directory, core=LOAD_CORE)
+        stage.original(TARGET[1:], length)
+        upstream = stage.upstream()
+        self.larder = stage.larder(upstream)
+        self.slice = self.better([stage.slices(upstream, nopush) for nopush in ("off", "on")])
+        self.static = self.better([stage.static(nopush) for nopush in ("off", "on")])
+        fetch(self.larder.url(TARGET))
+
+    def better(self, two):
+        """Which of nginx's `tcp_nopush off` and `on` answers more requests of 64 KiB a second."""
+        for server in two:
+            fetch(server.url(TARGET))
+        return max(two, key=lambda server: self.run(server, 64 * KIBI, 16, 1, 0)[0].rate)
+
+    def run(self, server, size, connections, seconds, seed, pause=0.0):
+        """What wrk says, and the server's processor time for each request."""
+        before = processor_seconds(server.number)
+        run = self.load.run(
+            server.port, server.prefix + TARGET, size, self.length, connections, seconds, seed, pause=pause
+        )
+        return run, (processor_seconds(server.number) - before) / run.requests
+
+
+def warm(table, stage, rounds, brief):
+    servers = Warm(stage, (64 if brief else 1024) * MEBI)
+    seconds = 1 if brief else 3
+    for number in range(rounds):
+        for connections in (16,) if brief else (16, 64):
+            for name, size in chosen(brief):
+                one(table, servers, f"{name}, {connections} connections", name, size, connections, seconds, number)
+
+
+def chosen(brief):
+    return list(SIZES.items())[1:3] if brief else SIZES.items()
+
+
+def one(table, servers, title, name, size, connections, seconds, number):
+    rates, spent = {}, {}
+    for server in (servers.larder, servers.slice, servers.static):
+        run, spent[server.name] = servers.run(server, size, connections, seconds, number + 1)
+        rates[server.name] = run.rate
+        spent[server.name] *= 1e6
+    most, aim = PROCESSOR[name]
+    table.add(
+        f"processor µs a request ÷ slice, {title}", spent["larder"] / spent["nginx slice"], spent, most=most, aim=aim
+    )
+    table.add(
+        f"requests a second ÷ slice, {title}", rates["larder"] / rates["nginx slice"], rates, least=1.0, aim="1.3"
+    )
+    limit = {"most": 1.5, "aim": "1.2"} if name == "1 KiB" else {}
+    table.add(f"processor µs a request ÷ static, {title}", spent["larder"] / spent["nginx static"], **limit)
+
+
+def tail(table, stage, rounds, brief):
+    """99 of 100 answers, at half the rate of the slower one."""
+    servers = Warm(stage, (64 if brief else 1024) * MEBI)
+    seconds = 1 if brief else 4
+    connections = 64
+    for name, size in chosen(brief):
+        slower = min(
+            servers.run(server, size, connections, 2, 99)[0].rate for server in (servers.larder, servers.slice)
+        )
+        pause = 1000 * connections / (slower / 2)
+        for number in range(rounds if brief else max(7, rounds)):
+            late, rates = {}, {}
+            for server in (servers.larder, servers.slice):
+                run, _ = servers.run(server, size, connections, seconds, number + 1, pause)
+                late[server.name] = run.p99 * 1000
+            table.add(
+                f"99 of 100 answers within, ms ÷ slice, {name}", late["larder"] / late["nginx slice"], late,
+                most=1.15, aim="0.9",
+            )  # fmt: skip

@@ -1,0 +1,83 @@
+package import CacheCore
+package import CacheEngine
+
+/// The body of `POST /v1/policy/simulations`.
+package struct TrialOrder: Sendable {
+    package static let keys = ["algorithms", "capacities", "windowSeconds"]
+    /// Combinations that are played at once.
+    package static let mostTrials = 64
+
+    package var algorithms: [EvictionAlgorithm]
+    package var capacities: [Int64]
+    package var window: Duration
+
+    /// What is left out is as in `policy`; the window is a week, as much as is remembered at most times.
+    package init(_ json: JSON, under policy: PolicySettings) throws(CacheError) {
+        let fields = try JSONFields(json, accepting: Self.keys)
+        window = try fields.seconds("windowSeconds", from: 1) ?? .seconds(7 * 86400)
+        algorithms = []
+        for (index, name) in (try fields.strings("algorithms", atMost: 16) ?? [policy.algorithm.rawValue]).enumerated()
+        {
+            guard let algorithm = EvictionAlgorithm(rawValue: name) else {
+                let names = EvictionAlgorithm.allCases.map(\.rawValue).joined(separator: ", ")
+                throw fields.invalid("algorithms[\(index)]", "One of \(names) is expected here.")
+            }
+            algorithms.append(algorithm)
+        }
+        capacities = []
+        for (index, value) in (try fields.array("capacities", atMost: 64) ?? []).enumerated() {
+            guard case .integer(let bytes) = value, (1 << 20)...(1 << 60) ~= bytes else {
+                throw fields.invalid("capacities[\(index)]", "A number of bytes from 1 MiB to 1 EiB is expected here.")
+            }
+            capacities.append(bytes)
+        }
+        if capacities.isEmpty, let capacity = policy.capacityBytes { capacities = [capacity] }
+        guard !capacities.isEmpty else {
+            throw fields.invalid("capacities", "The policy in force has no capacity: at least one is expected here.")
+        }
+        guard !algorithms.isEmpty else { throw fields.invalid("algorithms", "At least one is expected here.") }
+        guard algorithms.count * capacities.count <= Self.mostTrials else {
+            throw fields.invalid("capacities", "At most \(Self.mostTrials) combinations are played at once.")
+        }
+    }
+}
+
+extension PolicyTrials {
+    /// The `PolicyTrials` schema.
+    package var json: JSON {
+        [
+            "windowSeconds": .seconds(window), "reads": .count(reads), "sampleShare": .number(sampleShare),
+            "items": .array(trials.map(json)),
+        ]
+    }
+
+    private func json(_ trial: PolicyTrial) -> JSON {
+        let days = max(1, window.inSeconds) / 86400
+        let upstream = Double(trial.upstreamBytes) / days
+        return [
+            "algorithm": .string(trial.algorithm.rawValue), "capacityBytes": .integer(trial.capacityBytes),
+            "requestHitRatio": .number(trial.requestHitRatio), "byteHitRatio": .number(trial.byteHitRatio),
+            "writtenBytesPerDay": .integer(Int64(Double(trial.writtenBytes) / days)),
+            "upstreamBytesPerDay": .integer(Int64(upstream)),
+            "upstreamCostPerDay": pricePerGigabyte.map { .number($0 * upstream / 1e9) } ?? .null,
+        ]
+    }
+}
+
+extension PolicyCurve {
+    /// The `PolicyCurve` schema.
+    package var json: JSON {
+        [
+            "algorithm": .string(algorithm.rawValue), "capacityBytes": .integer(capacityBytes),
+            "windowSeconds": .seconds(window), "reads": .count(reads),
+            "points": .array(
+                points.map { point in
+                    [
+                        "capacityBytes": .integer(point.capacityBytes),
+                        "requestMissRatio": .number(point.requestMissRatio),
+                        "byteMissRatio": .number(point.byteMissRatio),
+                    ]
+                }),
+        ]
+    }
+}

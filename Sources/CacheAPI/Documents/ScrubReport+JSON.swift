@@ -1,0 +1,31 @@
+package import CacheCore
+package import CacheEngine
+
+extension ScrubOrder {
+    package static let keys = ["bytesPerSecond", "assetId"]
+
+    /// Reads the `ScrubOrder` schema.
+    package init(_ json: JSON) throws(CacheError) {
+        let fields = try JSONFields(json, accepting: Self.keys)
+        self.init(bytesPerSecond: try fields.integer("bytesPerSecond", in: 1024...(1 << 40)))
+        guard let text = try fields.string("assetId") else { return }
+        guard let id = AssetID(text) else {
+            throw fields.invalid("assetId", "32 hexadecimal digits are expected here.")
+        }
+        asset = id
+    }
+}
+
+extension ScrubReport {
+    /// The `Scrub` schema.
+    package var json: JSON {
+        [
+            "scrubId": .string(id), "state": .string(state.rawValue), "assetId": .text(asset?.description),
+            "bytesPerSecond": .bytes(bytesPerSecond), "startedAt": .instant(startedAt),
+            "finishedAt": .instant(finishedAt), "assetsTotal": .integer(assetsTotal),
+            "assetsDone": .integer(assetsDone), "bytesTotal": .integer(bytesTotal), "bytesDone": .integer(bytesDone),
+            "badBlocks": .integer(badBlocks), "badBytes": .integer(badBytes), "damagedRows": .integer(damagedRows),
+            "error": .text(error),
+        ]
+    }
+}

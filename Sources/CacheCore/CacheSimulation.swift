@@ -1,0 +1,156 @@
+/// Plays reads against an eviction policy without a store, to learn what they would have cost.
+package struct CacheSimulation: Sendable {
+    /// What came of one read.
+    package enum Outcome: Hashable, Sendable {
+        case hit
+        /// What was missing was taken in; these went for it, in order.
+        case miss(evicted: [Victim])
+        /// It is larger than the capacity.
+        case refused
+    }
+
+    /// Sums over all reads.
+    package struct Tally: Hashable, Sendable {
+        package var requests: Int64 = 0
+        /// Those that missed nothing.
+        package var hits: Int64 = 0
+        package var bytes: Int64 = 0
+        package var hitBytes: Int64 = 0
+        package var writtenBytes: Int64 = 0
+        package var evictedSegments: Int64 = 0
+        package var evictedBytes: Int64 = 0
+
+        package var missedBytes: Int64 { bytes - hitBytes }
+        package var requestHitRatio: Double { requests == 0 ? 0 : Double(hits) / Double(requests) }
+        package var byteHitRatio: Double { bytes == 0 ? 0 : Double(hitBytes) / Double(bytes) }
+
+        package init() {}
+    }
+
+    /// What is known of a segment of which parts are there.
+    private struct Standing {
+        /// Which 64ths of the segment are there.
+        var parts: UInt64 = 0
+        var touchedAt: Timestamp?
+    }
+
+    private var policy: any EvictionPolicy
+    private let grid: SegmentGrid
+    private let touchInterval: Duration
+    private var standings: [SegmentID: Standing] = [:]
+    package private(set) var tally = Tally()
+
+    /// `touchInterval`: reads of a segment closer together than this count as one.
+    package init(policy: any EvictionPolicy, grid: SegmentGrid? = nil, touchInterval: Duration = .seconds(300)) {
+        self.policy = policy
+        self.grid = grid ?? SegmentGrid(capacity: policy.capacityBytes)
+        self.touchInterval = touchInterval
+    }
+
+    package var usedBytes: Int64 { policy.usedBytes }
+
+    package func contains(_ segment: SegmentID) -> Bool { policy.bytes(of: segment) != nil }
+
+    /// Goes on as after a restart: under a policy that is told how the segments stood, and nothing of those that had gone.
+    package mutating func restart(under fresh: any EvictionPolicy) {
+        var fresh = fresh
+        for place in policy.places {
+            let segment = policy.table.segment(at: place)
+            fresh.restore(segment, bytes: policy.table.bytes(at: place), standing: policy.standing(at: place))
+        }
+        policy = fresh
+    }
+
+    // MARK: Whole segments
+
+    /// Reads a segment that is there as a whole or not at all, and touches it each time.
+    package mutating func read(_ segment: SegmentID, bytes: Int64) -> Outcome {
+        let bytes = max(0, bytes)
+        if policy.touch(segment) {
+            count(bytes, missing: 0)
+            return .hit
+        }
+        count(bytes, missing: bytes)
+        guard bytes <= policy.capacityBytes else { return .refused }
+        let evicted = makeRoom(for: bytes, in: segment)
+        policy.admit(segment, bytes: bytes)
+        tally.writtenBytes &+= bytes
+        return .miss(evicted: evicted)
+    }
+
+    // MARK: Runs of an asset
+
+    /// Reads a run of an asset, of which only what is missing is taken in, in 64ths of a segment.
+    package mutating func read(_ run: ByteRange, of asset: AssetID, at now: Timestamp) {
+        var missing: Int64 = 0
+        for index in grid.indices(of: run) {
+            let part = grid.run(of: index).clamped(to: run)
+            missing += read(part, of: SegmentID(asset: asset, index: index), at: now)
+        }
+        count(run.length, missing: missing)
+    }
+
+    /// Answers how many bytes were missing.
+    private mutating func read(_ run: ByteRange, of segment: SegmentID, at now: Timestamp) -> Int64 {
+        var standing = standings[segment] ?? Standing()
+        let missing = missingBytes(of: run, in: segment, given: standing.parts)
+        if missing < run.length { touch(segment, &standing, at: now) }
+        guard missing > 0 else {
+            standings[segment] = standing
+            return 0
+        }
+        let known = policy.bytes(of: segment) ?? 0
+        guard missing <= policy.capacityBytes - known else { return missing }
+        for victim in makeRoom(for: missing, in: segment) { standings[victim.segment] = nil }
+        policy.admit(segment, bytes: known + missing)
+        standing.parts |= parts(of: run, in: segment)
+        standings[segment] = standing
+        tally.writtenBytes &+= missing
+        return missing
+    }
+
+    private mutating func touch(_ segment: SegmentID, _ standing: inout Standing, at now: Timestamp) {
+        if let last = standing.touchedAt, now.since(last) < touchInterval { return }
+        standing.touchedAt = now
+        policy.touch(segment)
+    }
+
+    /// The 64ths of the segment in which the run has bytes.
+    private func parts(of run: ByteRange, in segment: SegmentID) -> UInt64 {
+        let start = grid.run(of: segment.index).lowerBound
+        let (first, last) = ((run.lowerBound - start) / partBytes, (run.upperBound - 1 - start) / partBytes)
+        return (UInt64.max << first) & (UInt64.max >> (63 - last))
+    }
+
+    private var partBytes: Int64 { (grid.segmentBytes + 63) / 64 }
+
+    private func missingBytes(of run: ByteRange, in segment: SegmentID, given present: UInt64) -> Int64 {
+        let wanted = parts(of: run, in: segment)
+        if wanted & present == 0 { return run.length }
+        if wanted & ~present == 0 { return 0 }
+        let start = grid.run(of: segment.index).lowerBound
+        return (0..<Int64(64)).filter { wanted & ~present & (1 << $0) != 0 }.reduce(0) { sum, part in
+            sum + ByteRange(offset: start + part * partBytes, length: partBytes).clamped(to: run).length
+        }
+    }
+
+    // MARK: Both
+
+    private mutating func makeRoom(for bytes: Int64, in segment: SegmentID) -> [Victim] {
+        policy.expect(segment)
+        let victims = policy.victims(toFree: policy.usedBytes - (policy.capacityBytes - bytes)) { $0 == segment }
+        for victim in victims {
+            policy.remove(victim.segment)
+            tally.evictedSegments += 1
+            tally.evictedBytes &+= victim.bytes
+        }
+        return victims
+    }
+
+    private mutating func count(_ bytes: Int64, missing: Int64) {
+        tally.requests += 1
+        tally.hits += missing == 0 ? 1 : 0
+        tally.bytes &+= bytes
+        tally.hitBytes &+= bytes - missing
+    }
+}

@@ -1,0 +1,47 @@
+/// What an eviction policy would have made of the reads of a trace.
+package struct PolicyTrial: Hashable, Sendable {
+    package var algorithm: EvictionAlgorithm
+    package var capacityBytes: Int64
+    package var requestHitRatio: Double
+    package var byteHitRatio: Double
+    /// Over the time that the trace covers, reckoned up from its sample.
+    package var writtenBytes: Int64
+    /// What would have been fetched, likewise.
+    package var upstreamBytes: Int64
+
+    /// Plays the reads since `time`: a sample of the chunks against the same share of the capacity (Waldspurger et al.,
+    /// "Cache Modeling and Optimization using Miniature Simulations", USENIX ATC 2017). Takes about a microsecond a read.
+    package init(
+        of trace: ReadTrace, since time: Timestamp, under algorithm: EvictionAlgorithm, capacityBytes: Int64
+    ) {
+        let share = trace.share
+        var simulation = CacheSimulation(
+            policy: algorithm.policy(capacityBytes: Int64(Double(capacityBytes) * share)),
+            grid: SegmentGrid(capacity: capacityBytes))
+        for read in trace.reads(since: time) { simulation.read(read.run, of: read.asset, at: read.at) }
+        let tally = simulation.tally
+        self.algorithm = algorithm
+        self.capacityBytes = capacityBytes
+        requestHitRatio = tally.requestHitRatio
+        byteHitRatio = tally.byteHitRatio
+        writtenBytes = Int64(Double(tally.writtenBytes) / share)
+        upstreamBytes = Int64(Double(tally.missedBytes) / share)
+    }
+}
+
+extension MissRatioCurve {
+    /// What the reads since `time` would miss at several capacities. `grid`: of the capacity in force.
+    package static func points(
+        of trace: ReadTrace, since time: Timestamp, under algorithm: EvictionAlgorithm, capacities: [Int64],
+        grid: SegmentGrid
+    ) -> [Point] {
+        let sampled = capacities.map { Int64(Double($0) * trace.share) }
+        let share = share(capacityBytes: sampled.min() ?? 0, grid: grid)
+        var curve = MissRatioCurve(algorithm, capacities: sampled, grid: grid, share: share)
+        for read in trace.reads(since: time) { curve.read(read.run, of: read.asset, at: read.at) }
+        return zip(capacities, curve.points).map { capacity, point in
+            Point(
+                capacityBytes: capacity, requestMissRatio: point.requestMissRatio, byteMissRatio: point.byteMissRatio)
+        }
+    }
+}

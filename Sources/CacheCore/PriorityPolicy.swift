@@ -1,0 +1,105 @@
+/// The segment of least priority goes first; a priority is a weight on top of the one that went last, so that what is no
+/// longer read ages. Every step is O(log n).
+///
+/// By reads: LFU-DA; by reads for each megabyte: GDSF (Arlitt et al., "Evaluating Content Management Techniques for Web Proxy
+/// Caches", 1999; Cherkasova, "Improving WWW Proxies Performance with Greedy-Dual-Size-Frequency Caching Policy", 1998).
+package struct PriorityPolicy: EvictionPolicy {
+    /// What a segment weighs.
+    package enum Weight: Hashable, Sendable {
+        case reads
+        case readsPerMegabyte
+    }
+
+    private let weight: Weight
+    private let isAging: Bool
+    package private(set) var table = SegmentTable()
+    private var heap = PlaceHeap()
+    /// The priority of what went last.
+    private var floor = 0.0
+    package var capacityBytes: Int64
+
+    /// `isAging`: false leaves the priority of what went out of account, which is plain LFU.
+    package init(capacityBytes: Int64, weight: Weight, isAging: Bool = true) {
+        self.capacityBytes = capacityBytes
+        self.weight = weight
+        self.isAging = isAging
+    }
+
+    package var memoryBytes: Int { table.memoryBytes + heap.memoryBytes }
+
+    package mutating func admit(_ segment: SegmentID, bytes: Int64) {
+        guard table.place(of: segment) == nil else { return resize(segment, bytes: bytes) }
+        let place = table.insert(segment, bytes: bytes)
+        table[mark: place] = 1
+        heap.insert(place, priority: priority(of: place))
+    }
+
+    package mutating func resize(_ segment: SegmentID, bytes: Int64) {
+        guard let place = table.place(of: segment) else { return }
+        // One without bytes was taken up as it stood, and is counted only now.
+        let isCounted = table.bytes(at: place) > 0
+        table.resize(at: place, to: bytes)
+        if weight == .readsPerMegabyte, isCounted { heap.update(place, priority: priority(of: place), isUse: false) }
+    }
+
+    @discardableResult
+    package mutating func touch(_ segment: SegmentID) -> Bool {
+        guard let place = table.place(of: segment) else { return false }
+        if table[mark: place] < .max { table[mark: place] += 1 }
+        heap.update(place, priority: priority(of: place), isUse: true)
+        return true
+    }
+
+    package mutating func remove(_ segment: SegmentID) {
+        guard let place = table.place(of: segment) else { return }
+        heap.remove(place)
+        table.remove(at: place)
+    }
+
+    package mutating func victims(
+        toFree bytes: Int64, atMost limit: Int, sparing: (SegmentID, Int) -> Bool, moving: (Int) -> Void
+    ) -> [Victim] {
+        var victims: [Victim] = []
+        var missing = bytes
+        guard missing > 0, limit > 0 else { return [] }
+        var floor = floor
+        heap.walk { place, priority in
+            let victim = table.victim(at: place)
+            if !sparing(victim.segment, place) {
+                victims.append(victim)
+                missing -= victim.bytes
+                floor = max(floor, priority)
+            }
+            return missing > 0 && victims.count < limit
+        }
+        if isAging { self.floor = floor }
+        return victims
+    }
+
+    package var places: [Int] {
+        var places: [Int] = []
+        heap.walk { place, _ in
+            places.append(place)
+            return true
+        }
+        return places
+    }
+
+    package func standing(at place: Int) -> Standing {
+        Standing(reads: table[mark: place] - 1, priority: heap.priority(of: place))
+    }
+
+    /// The first one that is told a priority of, the least, says where the present one stands.
+    package mutating func restore(_ segment: SegmentID, bytes: Int64, standing: Standing) {
+        guard table.place(of: segment) == nil else { return resize(segment, bytes: bytes) }
+        if let priority = standing.priority, isAging, count == 0 { floor = priority }
+        let place = table.insert(segment, bytes: bytes)
+        table[mark: place] = min(standing.reads, .max - 1) + 1
+        heap.insert(place, priority: standing.priority ?? priority(of: place))
+    }
+
+    private func priority(of place: Int) -> Double {
+        let reads = Double(table[mark: place])
+        return floor + (weight == .reads ? reads : reads * 1e6 / Double(max(1, table.bytes(at: place))))
+    }
+}

@@ -1,0 +1,84 @@
+import CacheCore
+import CacheStore
+import Logging
+import NIOCore
+import Synchronization
+
+extension OpenAsset.State {
+    /// Whether some of its bytes are in memory alone, because the disk had no room for them.
+    var isSpilled: Bool { file.map { !$0.spilled.isEmpty } ?? false }
+
+    /// Whether bytes of `range` are to be compared with their sums before they are sent.
+    func mustCheck(_ range: ByteRange) -> Bool {
+        guard let file, file.name != nil else { return false }
+        if (record?.verify ?? target.settings.verification) == .always { return true }
+        return !unchecked.isEmpty && unchecked.byteCount(in: range) > 0
+    }
+}
+
+extension OpenAsset {
+    /// The first bytes of `chunk` that are to be checked together; nil where they may be sent as they are.
+    func toCheck(_ chunk: ByteRange) -> ByteRange? {
+        look { $0.mustCheck(chunk) } ? BlockSums.cut(chunk.prefix(BlockSums.blockBytes)).first : nil
+    }
+
+    /// Bytes of one block, compared with their sums; nil where they are not what they were: they are given up. Blocks.
+    func readChecked(_ range: ByteRange, of file: SparseFile) throws(CacheError) -> ByteBuffer? {
+        var buffer = context.diskThreads.memory(Int(range.length))
+        var outcome = Result<CheckedBytes, CacheError>.success(.bad([range]))
+        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: Int(range.length)) { space in
+            let wanted = UnsafeMutableRawBufferPointer(rebasing: space[..<Int(range.length)])
+            do throws(CacheError) {
+                outcome = .success(try context.commits.read(range, of: file, into: wanted))
+            } catch {
+                outcome = .failure(error)
+            }
+            return wanted.count
+        }
+        switch try outcome.get() {
+        case .right(let runs):
+            passed(runs, of: file)
+            return buffer
+        case .bad(let runs):
+            spoil(runs, of: file)
+            return nil
+        }
+    }
+
+    /// These bytes are what they were.
+    private func passed(_ runs: [ByteRange], of file: SparseFile) {
+        let isAll = change { state in
+            guard state.file === file, !state.unchecked.isEmpty else { return (false, []) }
+            for run in runs { state.unchecked.remove(run) }
+            return (state.unchecked.isEmpty, [])
+        }
+        if isAll, let name = file.name { context.upkeep.add(.checked(name)) }
+    }
+
+    /// These bytes are not what was written: they are given up, leases or not, counted, and taken off the disk; whoever wants
+    /// them waits, and has them fetched again.
+    func spoil(_ runs: [ByteRange], of file: SparseFile) {
+        let gone = change { state in
+            guard state.file === file else { return ([ByteRange](), []) }
+            return (runs.flatMap { state.ledger.spoil($0) }, [])
+        }
+        guard !gone.isEmpty else { return }
+        reads.withLock { $0.forget() }
+        context.evictionLog.note(.corrupt, gone, of: target)
+        context.counters.spoiled(blocks: gone.flatMap(BlockSums.cut).count, bytes: gone.reduce(0) { $0 + $1.length })
+        for run in gone {
+            context.logger.error(
+                "bytes on disk are not what was written; they are fetched again when they are wanted",
+                metadata: ["asset": "\(id)", "offset": "\(run.lowerBound)", "length": "\(run.length)"])
+        }
+        context.openAssets.retain(self)
+        context.upkeep.add(.spoiled(self, file, gone))
+    }
+
+    /// The catalog has found that bytes of the file of that name are not what was written, and claims them no more. Lets the
+    /// asset go.
+    func spoiled(_ runs: [ByteRange], of name: FileName) {
+        defer { context.openAssets.release(self) }
+        if let file = look({ $0.file }), file.name == name { spoil(runs, of: file) }
+    }
+}

@@ -1,0 +1,169 @@
+package import CacheCore
+import CacheStore
+import Logging
+import Synchronization
+
+/// Compares what is on disk with its checksums, one scrub at a time, no faster than it may.
+final class Scrubber: Sendable {
+    private struct State {
+        /// The latest last; few are kept.
+        var reports: [ScrubReport] = []
+    }
+
+    private let context: EngineContext
+    private let evictor: Evictor
+    private let schedule: ScrubSchedule
+    private let state = Mutex(State())
+    /// The identifiers of scrubs to be begun.
+    private let orders: AsyncStream<String>
+    private let begin: AsyncStream<String>.Continuation
+    private static let keptReports = 32
+
+    init(context: EngineContext, evictor: Evictor, schedule: ScrubSchedule) {
+        self.context = context
+        self.evictor = evictor
+        self.schedule = schedule
+        (orders, begin) = AsyncStream.makeStream()
+    }
+
+    /// Begins a scrub. Throws `.conflict` where one is under way.
+    func order(_ order: ScrubOrder) throws(CacheError) -> ScrubReport {
+        let report = ScrubReport(
+            id: context.chance.identifier(), asset: order.asset,
+            bytesPerSecond: order.bytesPerSecond ?? schedule.bytesPerSecond, startedAt: context.wallClock.now())
+        let running = state.withLock { state -> String? in
+            if let last = state.reports.last, last.state == .running { return last.id }
+            state.reports = state.reports.suffix(Self.keptReports - 1) + [report]
+            return nil
+        }
+        if let running { throw CacheError(.conflict, "The scrub \(running) is under way.") }
+        begin.yield(report.id)
+        return report
+    }
+
+    subscript(id: String) -> ScrubReport? { state.withLock { $0.reports.last { $0.id == id } } }
+
+    var latest: ScrubReport? { state.withLock { $0.reports.last } }
+
+    /// Scrubs as it is asked to, and as the schedule says, until it is cancelled.
+    func run(clock: any Clock<Duration>) async {
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                for await id in self.orders { await self.scrub(id, clock) }
+            }
+            guard let interval = schedule.interval else { return }
+            group.addTask {
+                // Where one is under way the turn is left out.
+                while (try? await clock.sleep(for: interval)) != nil { _ = try? self.order(ScrubOrder()) }
+            }
+        }
+    }
+
+    private func scrub(_ id: String, _ clock: any Clock<Duration>) async {
+        guard let report = self[id] else { return }
+        var failure: CacheError?
+        do throws(CacheError) {
+            try await scrub(report, clock)
+        } catch {
+            failure = error
+        }
+        let now = context.wallClock.now()
+        change(id) { report in
+            report.finishedAt = now
+            report.error = failure?.message
+            report.state = failure == nil ? .succeeded : failure?.code == .cancelled ? .cancelled : .failed
+        }
+        context.counters.scrubEnded()
+        let level: Logger.Level = failure == nil && (self[id]?.badBlocks ?? 0) == 0 ? .info : .error
+        context.logger.log(
+            level: level, "scrub ended",
+            metadata: [
+                "scrub": "\(id)", "bytes": "\(self[id]?.bytesDone ?? 0)", "badBlocks": "\(self[id]?.badBlocks ?? 0)",
+                "error": "\(failure?.message ?? "none")",
+            ])
+    }
+
+    private func scrub(_ report: ScrubReport, _ clock: any Clock<Duration>) async throws(CacheError) {
+        try await context.commits.flush()
+        let catalog = context.store.catalog
+        if let asset = report.asset {
+            change(report.id) { $0.assetsTotal = 1 }
+            return try await look(at: asset, report, clock)
+        }
+        let totals = try await catalog.totals()
+        change(report.id) { report in
+            report.assetsTotal = Int64(totals.assets)
+            report.bytesTotal = totals.cachedBytes
+        }
+        var last: AssetID?
+        while true {
+            let page = try await catalog.assetIDs(after: last, limit: 256)
+            guard let end = page.last else { return }
+            for id in page { try await look(at: id, report, clock) }
+            last = end
+        }
+    }
+
+    /// Checks all of one asset that is on disk; what is bad is given up.
+    private func look(
+        at id: AssetID, _ report: ScrubReport, _ clock: any Clock<Duration>
+    ) async throws(CacheError) {
+        if Task.isCancelled { throw CacheError(.cancelled, "The service ends.") }
+        if try await context.store.discardIfDamaged(id) { change(report.id) { $0.damagedRows += 1 } }
+        defer { change(report.id) { $0.assetsDone += 1 } }
+        guard let asset = try await evictor.openKnown(id) else { return }
+        defer { context.openAssets.release(asset) }
+        let (file, runs) = asset.look { ($0.file, $0.ledger.extents.runs) }
+        guard let file, let name = file.name else { return }
+        let damaged = try await context.store.catalog.dropStraySums(of: name.serial)
+        if damaged > 0 { change(report.id) { $0.damagedRows += Int64(damaged) } }
+        var isRight = true
+        for run in runs {
+            for part in BlockSums.cut(run) {
+                isRight = try await look(at: part, of: file, asset, report, clock) && isRight
+            }
+        }
+        if isRight { try await context.store.catalog.checked(name) }
+    }
+
+    private func look(
+        at part: ByteRange, of file: SparseFile, _ asset: OpenAsset, _ report: ScrubReport,
+        _ clock: any Clock<Duration>
+    ) async throws(CacheError) -> Bool {
+        let started = context.uptime()
+        // What was evicted since is no loss.
+        guard asset.look({ $0.file === file && $0.ledger.extents.contains(part) }) else { return true }
+        let isRight = try await context.diskThreads.run { try asset.readChecked(part, of: file) != nil }
+        context.counters.scrubbed(bytes: part.length)
+        change(report.id) { report in
+            report.bytesDone += part.length
+            if !isRight {
+                report.badBlocks += 1
+                report.badBytes += part.length
+            }
+        }
+        guard let rate = report.bytesPerSecond, rate > 0 else { return isRight }
+        let due = Duration.seconds(Double(part.length) / Double(rate)) - (context.uptime() - started)
+        // Cancelled: what follows notices.
+        if due > .zero { try? await clock.sleep(for: due) }
+        return isRight
+    }
+
+    private func change(_ id: String, _ body: (inout ScrubReport) -> Void) {
+        state.withLock { state in
+            guard let index = state.reports.lastIndex(where: { $0.id == id }) else { return }
+            body(&state.reports[index])
+        }
+    }
+}
+
+extension AssetCache {
+    /// Begins to compare what is on disk with its checksums.
+    package func scrub(_ order: ScrubOrder) throws(CacheError) -> ScrubReport { try scrubber.order(order) }
+
+    /// How far a scrub has come.
+    package func scrub(_ id: String) throws(CacheError) -> ScrubReport {
+        guard let report = scrubber[id] else { throw CacheError(.notFound, "There is no scrub \(id).") }
+        return report
+    }
+}

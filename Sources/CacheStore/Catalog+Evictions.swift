@@ -1,0 +1,65 @@
+package import CacheCore
+import GRDB
+
+extension Catalog {
+    /// No more evictions are kept than these, whatever their age.
+    package static let mostEvictions: Int64 = 100_000
+
+    /// Adds to the log of evictions, oldest first, and forgets those before `time` and above the limit.
+    package func logEvictions(
+        _ records: [EvictionRecord], forgettingBefore time: Timestamp
+    ) async throws(CacheError) {
+        try await write { db in
+            for record in records {
+                try db.cachedStatement(
+                    sql: """
+                        INSERT INTO evictions (at, reason, asset, key, origin, bytes, ranges) VALUES (?, ?, ?, ?, ?, ?, ?)
+                        """
+                ).execute(arguments: [
+                    record.at.milliseconds, record.reason.rawValue, RowCoding.blob(record.assetID), record.key,
+                    record.origin, record.bytes,
+                    try RowCoding.json(record.ranges.map { [$0.lowerBound, $0.upperBound] }),
+                ])
+            }
+            try db.execute(sql: "DELETE FROM evictions WHERE at < ?", arguments: [time.milliseconds])
+            try db.execute(
+                sql: "DELETE FROM evictions WHERE sequence <= (SELECT max(sequence) FROM evictions) - ?",
+                arguments: [Self.mostEvictions])
+        }
+    }
+
+    /// A page of the log, newest first. Throws `invalidField("cursor")` where the cursor is not one of this list.
+    package func evictionPage(
+        _ query: EvictionQuery, since time: Timestamp
+    ) async throws(CacheError) -> (items: [EvictionRecord], nextCursor: String?) {
+        let limit = min(max(query.limit, 1), 1000)
+        let end = try query.cursor.map { text throws(CacheError) in try PageCursor(text, list: "evictions").value }
+        return try await read { db in
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT sequence, at, reason, asset, key, origin, bytes, ranges FROM evictions
+                    WHERE sequence < :end AND at >= :time AND (:origin IS NULL OR origin = :origin)
+                        AND (:asset IS NULL OR asset = :asset) AND (:reason IS NULL OR reason = :reason)
+                    ORDER BY sequence DESC LIMIT :limit
+                    """,
+                arguments: [
+                    "end": end ?? Int64.max, "time": time.milliseconds, "origin": query.origin,
+                    "asset": query.assetID.map(RowCoding.blob), "reason": query.reason?.rawValue, "limit": limit + 1,
+                ])
+            let page = rows.prefix(limit)
+            let next =
+                rows.count > limit ? page.last.map { PageCursor(list: "evictions", value: $0["sequence"]).text } : nil
+            return (try page.map(Self.eviction), next)
+        }
+    }
+
+    private static func eviction(_ row: Row) throws -> EvictionRecord {
+        let ranges = try RowCoding.value([[Int64]].self, json: row["ranges"])
+        guard ranges.allSatisfy({ $0.count == 2 && $0[0] <= $0[1] }) else { throw RowCoding.corrupt("a run of bytes") }
+        return EvictionRecord(
+            at: Timestamp(milliseconds: row["at"]), reason: try RowCoding.choice(row["reason"], "an eviction's reason"),
+            assetID: try RowCoding.assetID(row["asset"]), key: row["key"], origin: row["origin"], bytes: row["bytes"],
+            ranges: ranges.map { $0[0]..<$0[1] })
+    }
+}

@@ -1,0 +1,101 @@
+package import CacheCore
+import GRDB
+
+/// Copies an asset out of a store's directory, whether a service uses it or not: nothing in the store is changed.
+package enum Export {
+    /// What is copied.
+    private struct Source {
+        let length: Int64
+        let name: FileName
+        let sums: BlockSums
+        let isSummed: Bool
+    }
+
+    /// Writes all of the asset, which `text` names by its identifier or its key, to a new file; answers how many bytes.
+    ///
+    /// Throws `notFound` where there is no such asset, `conflict` where some of it is missing, or `path` is there already, and
+    /// `storageCorrupt` where bytes are not what was written.
+    package static func copy(
+        _ text: String, from directory: String, to path: String, disk: any Disk = SystemDisk()
+    ) throws(CacheError) -> Int64 {
+        let layout = StoreLayout(directory: directory)
+        guard try disk.status(of: layout.catalog) != nil else {
+            throw CacheError(.notFound, "There is no store in \(directory).")
+        }
+        let source = try source(text, layout)
+        guard try disk.status(of: path) == nil else { throw CacheError(.conflict, "\(path) is there already.") }
+        let partial = path + ".partial"
+        try disk.unlink(partial)
+        let input = try disk.open(layout.path(of: source.name), .readOnly)
+        defer { disk.close(input) }
+        let output = try disk.open(partial, .create)
+        do throws(CacheError) {
+            defer { disk.close(output) }
+            for part in BlockSums.cut(0..<source.length) { try copy(part, of: source, input, output, disk) }
+            try disk.sync(output)
+            try disk.rename(partial, to: path)
+        } catch {
+            // The first failure is what is told.
+            try? disk.unlink(partial)
+            throw error
+        }
+        return source.length
+    }
+
+    private static func copy(
+        _ part: ByteRange, of source: Source, _ input: Descriptor, _ output: Descriptor, _ disk: any Disk
+    ) throws(CacheError) {
+        let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(part.length), alignment: 8)
+        defer { bytes.deallocate() }
+        var filled = 0
+        while filled < bytes.count {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: bytes[filled...])
+            let count = try disk.read(input, into: rest, at: part.lowerBound + Int64(filled))
+            guard count > 0 else { throw damaged(part) }
+            filled += count
+        }
+        if source.isSummed {
+            let piece = BlockSums.Piece(range: part, sum: Checksum.of(UnsafeRawBufferPointer(bytes)))
+            guard Array(source.sums.pieces(touching: part)) == [piece] else { throw damaged(part) }
+        }
+        var written = 0
+        while written < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
+            written += try disk.write(output, rest, at: part.lowerBound + Int64(written))
+        }
+    }
+
+    private static func damaged(_ part: ByteRange) -> CacheError {
+        CacheError(
+            .storageCorrupt,
+            "The bytes from \(part.lowerBound) on are not what was written, or have been evicted meanwhile.")
+    }
+
+    private static func source(_ text: String, _ layout: StoreLayout) throws(CacheError) -> Source {
+        do {
+            var configuration = Configuration()
+            configuration.readonly = true
+            configuration.busyMode = .timeout(5)
+            let queue = try DatabaseQueue(path: layout.catalog, configuration: configuration)
+            return try queue.read { db in try source(text, db) }
+        } catch {
+            throw CacheError(database: error)
+        }
+    }
+
+    private static func source(_ text: String, _ db: Database) throws -> Source {
+        let row = try Row.fetchOne(
+            db, sql: "SELECT id, generation, file_serial, length FROM assets WHERE id = ? OR key = ?",
+            arguments: [AssetID(text).map(RowCoding.blob), text])
+        guard let row else { throw CacheError(.notFound, "There is no asset \(text).") }
+        guard let serial = row[2] as Int64?, let length = row[3] as Int64?,
+            try ExtentTable.extents(of: serial, db).byteCount == length
+        else {
+            throw CacheError(.conflict, "The asset \(text) is not complete.")
+        }
+        return Source(
+            length: length, name: FileName(asset: try RowCoding.assetID(row[0]), generation: row[1], serial: serial),
+            sums: try SumTable.sums(of: serial, around: 0..<length, db).sums,
+            isSummed: try !SumTable.isUnsummed(serial, db))
+    }
+}

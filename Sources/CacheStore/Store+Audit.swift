@@ -1,0 +1,101 @@
+package import CacheCore
+
+extension Store {
+    /// Compares catalog, files and checksums, all of them; for a store that nobody else uses. `repairing`: what is wrong is
+    /// taken out, so that the rest is right.
+    package func audit(repairing: Bool) async throws(CacheError) -> Audit {
+        var audit = Audit()
+        let commits = CommitQueue(store: self)
+        for sentence in try await catalog.faults() {
+            audit.findings.append(Audit.Finding(kind: .damagedCatalog, file: sentence))
+        }
+        var last: AssetID?
+        while true {
+            let page = try await catalog.assetIDs(after: last, limit: 256)
+            guard let end = page.last else { break }
+            for id in page { try await look(at: id, repairing, commits, &audit) }
+            last = end
+        }
+        try await commits.flush()
+        try await lookForOrphans(repairing, &audit)
+        audit.isRepaired = repairing && !audit.findings.contains { $0.kind == .damagedCatalog }
+        return audit
+    }
+
+    private func look(
+        at id: AssetID, _ repairing: Bool, _ commits: CommitQueue, _ audit: inout Audit
+    ) async throws(CacheError) {
+        audit.assets += 1
+        let stored: StoredAsset?
+        do throws(CacheError) {
+            stored = try await catalog.asset(id)
+        } catch  where error.cause is DamagedRow {
+            audit.findings.append(Audit.Finding(kind: .damagedRow, asset: id))
+            if repairing { try await catalog.discardDamagedRow(of: id) }
+            return
+        }
+        guard let stored, let name = stored.file else { return }
+        let file = try await onDiskQueue { () throws(CacheError) in try self.openFile(name) }
+        guard let file else {
+            audit.findings.append(Audit.Finding(kind: .missingFile, asset: id, file: "\(name)"))
+            if repairing { try await catalog.emptyRow(of: name, ifGone: layout.path(of: name), disk) }
+            return
+        }
+        try await lookAtRows(of: name, stored, repairing, &audit)
+        try await look(at: file, stored, repairing, commits, &audit)
+    }
+
+    private func lookAtRows(
+        of name: FileName, _ stored: StoredAsset, _ repairing: Bool, _ audit: inout Audit
+    ) async throws(CacheError) {
+        let wrongRows = try await catalog.straySums(of: name.serial, dropping: repairing)
+        for _ in 0..<wrongRows {
+            audit.findings.append(Audit.Finding(kind: .damagedRow, asset: stored.record.id, file: "\(name)"))
+        }
+        if try await catalog.countIsWrong(of: name.serial, correcting: repairing) {
+            audit.findings.append(Audit.Finding(kind: .wrongCount, asset: stored.record.id, file: "\(name)"))
+        }
+        if try await catalog.isUnsummedLater(name.serial) { audit.uncheckableBytes += stored.cachedBytes }
+    }
+
+    private func look(
+        at file: SparseFile, _ stored: StoredAsset, _ repairing: Bool, _ commits: CommitQueue, _ audit: inout Audit
+    ) async throws(CacheError) {
+        guard let name = file.name else { return }
+        let size = try await onDiskQueue { () throws(CacheError) in try file.size() }
+        var extents = stored.extents
+        if let last = extents.runs.last, last.upperBound > size {
+            audit.findings.append(
+                Audit.Finding(
+                    kind: .shortFile, asset: stored.record.id, file: "\(name)", range: size..<last.upperBound))
+            if repairing { try await catalog.cutRow(of: name, toEndOf: layout.path(of: name), disk) }
+            extents = try await catalog.extents(of: name.serial) ?? ByteRangeSet()
+            extents.remove(size..<Int64.max)
+        }
+        var bad = ByteRangeSet()
+        for part in extents.runs.flatMap(BlockSums.cut) {
+            audit.bytes += part.length
+            guard case .bad = try await onDiskQueue({ () throws(CacheError) in try commits.check(part, of: file) })
+            else { continue }
+            bad.insert(part)
+        }
+        for run in bad.runs {
+            audit.findings.append(
+                Audit.Finding(kind: .badBytes, asset: stored.record.id, file: "\(name)", range: run))
+        }
+        guard repairing else { return }
+        if bad.isEmpty { try await catalog.checked(name) } else { commits.cut(file, bad.runs) }
+    }
+
+    private func lookForOrphans(_ repairing: Bool, _ audit: inout Audit) async throws(CacheError) {
+        for (number, shard) in StoreLayout.shards.enumerated() {
+            let claims = try await catalog.claims(inShard: number)
+            for entry in try disk.list(layout.shard(shard)) {
+                audit.files += 1
+                if let name = FileName(entry), claims[name] != nil { continue }
+                audit.findings.append(Audit.Finding(kind: .orphanFile, file: "\(shard)/\(entry)"))
+                if repairing { try disk.unlink(layout.shard(shard) + "/" + entry) }
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import CacheCore
+import Logging
+
+/// A catalog that was damaged, and put aside.
+package struct CatalogLoss: Hashable, Sendable {
+    /// Where it lies now.
+    package var path: String
+    /// What was wrong with it.
+    package var reason: String
+}
+
+extension Store {
+    /// Opens the catalog; puts a damaged one aside and begins a new one.
+    static func openCatalog(
+        _ layout: StoreLayout, _ secrets: SecretBox, _ reserve: Reserve, _ disk: any Disk, isNew: Bool, mayLose: Bool,
+        now: Timestamp, _ logger: Logger
+    ) throws(CacheError) -> (Catalog, CatalogLoss?) {
+        do throws(CacheError) {
+            let earlierRun = isNew ? try lastRun(in: layout, disk) : 0
+            return (try openWithReserve(layout, secrets, reserve, earlierRun: earlierRun), nil)
+        } catch {
+            guard mayLose, let damage = error.cause as? DamagedCatalog else { throw error }
+            let path = "\(layout.catalog).damaged-\(now.milliseconds)"
+            for suffix in ["", "-wal", "-shm"] where try disk.status(of: layout.catalog + suffix) != nil {
+                try disk.rename(layout.catalog + suffix, to: path + suffix)
+            }
+            try disk.syncDirectory(layout.directory)
+            logger.critical(
+                "the catalog was damaged: it is put aside, and the store begins empty; jobs, origins and the policy that were set over the API are lost with it",
+                metadata: ["catalog": "\(path)", "reason": "\(damage)"])
+            let earlierRun = try lastRun(in: layout, disk)
+            let catalog = try openWithReserve(layout, secrets, reserve, earlierRun: earlierRun)
+            return (catalog, CatalogLoss(path: path, reason: damage.description))
+        }
+    }
+
+    private static func openWithReserve(
+        _ layout: StoreLayout, _ secrets: SecretBox, _ reserve: Reserve, earlierRun: Int64
+    ) throws(CacheError) -> Catalog {
+        do throws(CacheError) {
+            return try Catalog(path: layout.catalog, secrets: secrets, earlierRun: earlierRun)
+        } catch {
+            guard error.code == .storageFull, try reserve.release() else { throw error }
+            return try Catalog(path: layout.catalog, secrets: secrets, earlierRun: earlierRun)
+        }
+    }
+
+    /// The last run that has left files behind: what they are named by must not be given out again, and they belong to nobody.
+    private static func lastRun(in layout: StoreLayout, _ disk: any Disk) throws(CacheError) -> Int64 {
+        var last: Int64 = 0
+        for shard in StoreLayout.shards {
+            for entry in try disk.list(layout.shard(shard)) {
+                if let name = FileName(entry) { last = max(last, name.serial >> serialBits) }
+            }
+        }
+        return last
+    }
+
+    /// Finds out what the file system can do with holes, and says what it cannot.
+    static func holes(
+        in layout: StoreLayout, _ disk: any Disk, _ reserve: Reserve, _ logger: Logger
+    ) throws(CacheError) -> HoleSupport {
+        let holes: HoleSupport
+        do throws(CacheError) {
+            holes = try disk.holes(in: layout.directory)
+        } catch  where error.code == .storageFull {
+            return HoleSupport(areSparse: true, canBePunched: true)  // nobody knows; the next start asks again
+        }
+        if !holes.canBePunched {
+            logger.warning(
+                "no holes can be made in files of this file system: what is evicted goes with its whole file",
+                metadata: ["directory": "\(layout.directory)"])
+        }
+        if !holes.areSparse {
+            logger.warning(
+                "files of this file system have no holes: an asset takes the space up to its last cached byte",
+                metadata: ["directory": "\(layout.directory)"])
+        }
+        return holes
+    }
+}

@@ -1,0 +1,198 @@
+import CacheCore
+import CacheTestKit
+import NIOCore
+import NIOEmbedded
+import NIOHTTP1
+import Testing
+
+@testable import CacheAPI
+@testable import CacheEngine
+
+/// Answers that are given again in front of the HTTP decoder.
+@Suite(.timeLimit(.minutes(20))) struct RepriseTests {
+    /// Counts the requests that were passed on.
+    private final class Passed: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        var count = 0
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            count += 1
+            context.fireChannelRead(data)
+        }
+    }
+
+    /// A connection of the express lane without its sockets.
+    private final class Line {
+        let channel = EmbeddedChannel()
+        let passed = Passed()
+
+        init(_ service: TestService, book: RepriseBook = RepriseBook(chance: SeededChance())) throws {
+            let desk = ExpressDesk(
+                cache: service.cache, gate: Gate(access: AccessRules(), cors: CORSRules()), urlBytes: 8192,
+                chance: SeededChance(), clock: ContinuousClock(), logger: service.log.logger)
+            let watch = ConnectionWatch(presence: ClientPresence(), limits: .init(), makeRequestID: { "id" })
+            let reprises = RepriseLane(book: book, desk: desk, watch: watch)
+            let handlers: [any ChannelHandler] = [
+                reprises, passed, HTTPResponseEncoder(), ByteToMessageHandler(HTTPRequestDecoder()),
+                WireRules(wallClock: service.wallClock), watch,
+                ExpressLane(desk: desk, unsent: UnsentLimit(), reprises: reprises),
+            ]
+            try channel.pipeline.syncOperations.addHandlers(handlers)
+        }
+
+        /// The answer's head and body; empty where the regular road would have to give it.
+        func ask(_ range: String?, path: String = "/a.mp4", _ more: String = "") throws -> String {
+            let field = range.map { "Range: \($0)\r\n" } ?? ""
+            return try send("GET /o/media\(path) HTTP/1.1\r\nHost: localhost\r\n\(field)\(more)\r\n")
+        }
+
+        func send(_ text: String) throws -> String {
+            try channel.writeInbound(ByteBuffer(string: text))
+            channel.embeddedEventLoop.run()
+            var answer = String.UnicodeScalarView()
+            while let piece = try channel.readOutbound(as: ByteBuffer.self) {
+                answer.append(contentsOf: piece.readableBytesView.map { Unicode.Scalar($0) })
+            }
+            return String(answer)
+        }
+
+        deinit { _ = try? channel.finish(acceptAlreadyClosed: true) }
+    }
+
+    private let asset = LoopbackAsset(size: 20_000)
+
+    private func run(_ body: @Sendable @escaping (TestService) async throws -> Void) async throws {
+        try await TestService.run { (service) async throws in
+            for path in ["/a.mp4", "/b.mp4"] {
+                service.upstream.serve(path, asset)
+                _ = try await service.call("GET", "/o/media" + path)
+            }
+            try await body(service)
+        }
+    }
+
+    /// Without what differs from one answer to the next, and in one order.
+    private func essence(_ answer: String) -> [String] {
+        let parts = answer.split(separator: "\r\n\r\n", maxSplits: 1).map(String.init)
+        let fields = (parts.first ?? "").split(separator: "\r\n").filter { !$0.hasPrefix("X-Request-Id") }
+        return fields.map(String.init).sorted() + parts.dropFirst()
+    }
+
+    @Test(arguments: ["bytes=5-9", "bytes=19000-", "bytes=-7", "bytes=0-99999999", nil])
+    func whatIsAskedAgainIsAnsweredInFrontAndInTheSameWords(range: String?) async throws {
+        try await run { (service) async throws in
+            let known = try Line(service)
+            _ = try known.ask(range == nil ? nil : "bytes=1-2")
+            let before = known.passed.count
+            let again = try known.ask(range)
+            #expect(known.passed.count == before, "it was not passed on")
+            let first = try Line(service).ask(range)
+            #expect(again.hasPrefix("HTTP/1.1 20"))
+            for (one, other) in zip(essence(again), essence(first)) { #expect(one == other) }
+            #expect(essence(again).count == essence(first).count)
+        }
+    }
+
+    @Test(arguments: [
+        ("bytes=1-2,5-6", ""), ("bytes=99999999-", ""), ("bytes=9-5", ""), ("lines=1-2", ""), ("bytes= 1-2", ""),
+        ("bytes=1-2", "If-Range: \"v1\"\r\n"), ("bytes=1-2", "Cache-Control: no-cache\r\n"),
+        ("bytes=1-2", "X-Request-Id: mine\r\n"), ("bytes=1-2", "Connection: close\r\n"),
+        ("bytes=1-2", "Range: bytes=3-4\r\n"),
+    ])
+    func whatIsJudgedByMoreThanOneRangeIsPassedOn(range: String, more: String) async throws {
+        try await run { (service) async throws in
+            let book = RepriseBook(chance: SeededChance())
+            for _ in 0..<2 {
+                let line = try Line(service, book: book)
+                _ = try line.ask("bytes=0-0")
+                let before = line.passed.count
+                _ = try line.ask(range, more)
+                #expect(line.passed.count == before + 1)
+            }
+        }
+    }
+
+    @Test func anotherPathAnotherReaderAndAnotherMethodAreOtherQuestions() async throws {
+        try await run { (service) async throws in
+            let line = try Line(service)
+            for more in ["", "User-Agent: a\r\n", "User-Agent: b\r\n"] {
+                for path in ["/a.mp4", "/b.mp4"] {
+                    let before = line.passed.count
+                    #expect(try line.ask("bytes=0-5", path: path, more).hasPrefix("HTTP/1.1 206"))
+                    #expect(line.passed.count == before + 1)
+                }
+            }
+            let head = try line.send("HEAD /o/media/a.mp4 HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-5\r\n\r\n")
+            #expect(head.hasSuffix("\r\n\r\n") && line.passed.count == 7)
+        }
+    }
+
+    private func age(_ line: Line) throws -> Int {
+        let field = essence(try line.ask("bytes=0-5")).first { $0.hasPrefix("Age: ") }
+        return try #require(field.flatMap { Int($0.dropFirst(5)) })
+    }
+
+    @Test func anAssetThatIsOldOrTakenOutIsLookedAtAnew() async throws {
+        try await run { (service) async throws in
+            let (aged, purged) = (try Line(service), try Line(service))
+            for line in [aged, purged] { for _ in 0..<2 { _ = try line.ask("bytes=0-5") } }
+            #expect([aged, purged].map(\.passed.count) == [1, 1])
+            let age = try age(aged)
+
+            service.wallClock.advance(by: .seconds(1800))
+            #expect(try self.age(aged) == age + 1800)
+            #expect(aged.passed.count == 1)
+            service.wallClock.advance(by: .seconds(7200))
+            #expect(try aged.ask("bytes=0-5").isEmpty && aged.passed.count == 2)
+
+            let id = try await service.cache.resolve(.mounted(origin: "media", path: "/a.mp4", key: nil)).id
+            weak let asset = service.cache.context.openAssets[id]
+            #expect(asset != nil)
+            try await service.cache.deleteAsset(id, isSoft: false)
+            #expect(try await eventually { asset == nil }, "what is remembered of its answers does not keep it")
+            #expect(try purged.ask("bytes=0-5").isEmpty && purged.passed.count == 2)
+        }
+    }
+
+    @Test func aChangedOriginIsAskedAnew() async throws {
+        try await run { (service) async throws in
+            let line = try Line(service)
+            for _ in 0..<2 { _ = try line.ask("bytes=0-5") }
+            var (origin, revision) = try service.cache.origin("media")
+            origin.settings.access = .token
+            _ = try await service.cache.setOrigin(origin, expectedRevision: revision)
+            _ = try line.ask("bytes=0-5")
+            #expect(line.passed.count == 2)
+        }
+    }
+
+    @Test(arguments: [
+        "GET /o/media/a.mp4 HTTP/1.1\r\nHost: loc", "alhost\r\nRange: bytes=0-5\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+        "POST /v1/probes HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}",
+    ])
+    func whereRequestsDoNotComeOneByOneNothingIsAnsweredInFront(piece: String) async throws {
+        try await run { (service) async throws in
+            let line = try Line(service)
+            for _ in 0..<2 { _ = try line.ask("bytes=0-5") }
+            #expect(line.passed.count == 1)
+            _ = try? line.send(piece)
+            #expect(throws: (any Error).self) {
+                try line.channel.pipeline.syncOperations.handler(type: RepriseLane.self)
+            }
+        }
+    }
+
+    @Test func readsAreCountedAndLogged() async throws {
+        try await run { (service) async throws in
+            let line = try Line(service)
+            let before = try await service.cache.stats().all
+            for _ in 0..<10 { _ = try line.ask("bytes=0-99") }
+            let after = try await service.cache.stats().all
+            #expect(line.passed.count == 1)
+            #expect(after.servedFromCacheBytes - before.servedFromCacheBytes == 1000)
+            #expect((after.requests["hit"] ?? 0) - (before.requests["hit"] ?? 0) == 10)
+            let told = service.log.requests.suffix(9)
+            #expect(told.allSatisfy { $0["bytes"] == "100" && $0["path"] == "/o/media/a.mp4" && $0["status"] == "206" })
+        }
+    }
+}

@@ -1,0 +1,106 @@
+import Testing
+
+@testable import CacheCore
+
+@Suite struct ReadTraceTests {
+    private static let epoch = Timestamp(seconds: 1_000_000)
+    private static let chunk = ReadTrace.chunkBytes
+
+    private func asset(_ number: UInt64) -> AssetID { AssetID(high: 7, low: number) }
+
+    @Test func aReadIsKeptByChunksWithItsPlaceItsLengthAndItsTime() {
+        var trace = ReadTrace(epoch: Self.epoch)
+        trace.note(Self.chunk - 1000..<Self.chunk + 500, of: asset(1), at: Self.epoch + .seconds(10))
+        trace.note(0..<0, of: asset(1), at: Self.epoch)
+        trace.note(1 << 50..<(1 << 50) + 1, of: asset(1), at: Self.epoch)
+        trace.note(20_000..<20_001, of: asset(2), at: Self.epoch - .seconds(5))
+        let reads = Array(trace.reads(since: Self.epoch))
+
+        #expect(reads.map(\.run.length) == [1000, 500, 1])
+        #expect(reads.map(\.run.lowerBound) == [Self.chunk - 16384, Self.chunk, 16384])
+        #expect(reads.map(\.at) == [Self.epoch + .seconds(10), Self.epoch + .seconds(10), Self.epoch])
+        #expect(reads[0].asset == reads[1].asset && reads[0].asset != reads[2].asset)
+        #expect(Array(trace.reads(since: Self.epoch + .seconds(1))).count == 2)
+    }
+
+    @Test func whereMoreComesThanItHoldsItKeepsAllReadsOfFewerChunks() {
+        var trace = ReadTrace(limit: 1000, epoch: Self.epoch)
+        for round in 0..<4 as Range<Int64> {
+            for number in 0..<1000 as Range<UInt64> {
+                trace.note(0..<100, of: asset(number), at: Self.epoch + .seconds(round))
+            }
+        }
+        let byAsset = Dictionary(grouping: trace.reads(since: Self.epoch), by: \.asset)
+
+        #expect(trace.count <= 1000 && trace.count > 400)
+        #expect(trace.share == 0.125 || trace.share == 0.25)
+        #expect(byAsset.values.allSatisfy { $0.count == 4 })
+        let half = trace.sampled(atMost: trace.count / 2)
+        #expect(half.count <= trace.count / 2 && half.count > 0 && half.share < trace.share)
+    }
+
+    @Test func whereTheSampleIsAsSmallAsItMayBeTheOldestGo() {
+        var trace = ReadTrace(limit: 64, epoch: Self.epoch)
+        for number in 0..<60_000 as Range<UInt64> {
+            trace.note(0..<100, of: asset(number), at: Self.epoch + .seconds(Int(number)))
+        }
+        let reads = Array(trace.reads(since: Self.epoch))
+
+        #expect(trace.share == 1.0 / 256)
+        #expect(reads.count >= 32 && reads.count <= 64)
+        #expect(reads.map(\.at) == reads.map(\.at).sorted() && reads[0].at > Self.epoch + .seconds(30_000))
+    }
+}
+
+/// Reads of a trace against policies.
+@Suite struct PolicyTrialTests {
+    private static let epoch = Timestamp(seconds: 1_000_000)
+
+    /// 6,000 chunks, some read more often than others, a minute apart.
+    private static func trace(limit: Int) -> ReadTrace {
+        var (trace, random) = (ReadTrace(limit: limit, epoch: epoch), SeededRandom(seed: 11))
+        for minute in 0..<40_000 as Range<Int> {
+            let share = random.next() >> 44
+            let asset = AssetID(high: 0, low: ((((share * share) >> 20) * 6000) >> 20) + 1)
+            trace.note(0..<1 << 20, of: asset, at: epoch + .seconds(60 * minute))
+        }
+        return trace
+    }
+
+    @Test func allReadsAreTheExactSimulation() {
+        let trace = Self.trace(limit: 1 << 20)
+        let trial = PolicyTrial(of: trace, since: Self.epoch, under: .sieve, capacityBytes: 1000 << 20)
+        var simulation = CacheSimulation(
+            policy: SievePolicy(capacityBytes: 1000 << 20), grid: SegmentGrid(capacity: 1000 << 20))
+        for read in trace.reads(since: Self.epoch) { simulation.read(read.run, of: read.asset, at: read.at) }
+
+        #expect(trace.share == 1)
+        #expect(trial.byteHitRatio == simulation.tally.byteHitRatio && trial.byteHitRatio > 0.2)
+        #expect(trial.upstreamBytes == simulation.tally.missedBytes)
+        #expect(trial.writtenBytes == simulation.tally.writtenBytes)
+    }
+
+    @Test(arguments: [EvictionAlgorithm.lru, .s3fifo])
+    func aSampleTellsNearlyTheSame(algorithm: EvictionAlgorithm) {
+        let (whole, part) = (Self.trace(limit: 1 << 20), Self.trace(limit: 25_000))
+        let exact = PolicyTrial(of: whole, since: Self.epoch, under: algorithm, capacityBytes: 1500 << 20)
+        let about = PolicyTrial(of: part, since: Self.epoch, under: algorithm, capacityBytes: 1500 << 20)
+
+        #expect(part.share < 1)
+        #expect(abs(exact.byteHitRatio - about.byteHitRatio) < 0.04, "\(exact), \(about)")
+        #expect(abs(Double(about.upstreamBytes) / Double(exact.upstreamBytes) - 1) < 0.2, "\(exact), \(about)")
+    }
+
+    @Test func theCurveFallsAndAgreesWithTheTrial() {
+        let trace = Self.trace(limit: 1 << 20)
+        let capacities: [Int64] = [200, 1000, 6000].map { $0 << 20 }
+        let grid = SegmentGrid(capacity: capacities[1])
+        let points = MissRatioCurve.points(
+            of: trace, since: Self.epoch, under: .s3fifo, capacities: capacities, grid: grid)
+        let trial = PolicyTrial(of: trace, since: Self.epoch, under: .s3fifo, capacityBytes: capacities[1])
+
+        #expect(points.map(\.capacityBytes) == capacities)
+        #expect(points.map(\.byteMissRatio) == points.map(\.byteMissRatio).sorted(by: >))
+        #expect(abs(points[1].byteMissRatio - (1 - trial.byteHitRatio)) < 0.03)
+    }
+}

@@ -1,0 +1,124 @@
+import CacheCore
+import CacheStore
+import CacheTestKit
+import Testing
+
+@testable import CacheEngine
+
+/// Bytes on disk that are not what was written are never sent.
+@Suite struct IntegrityTests {
+    private let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    private var whole: [UInt8] { bench.asset.bytes(0..<bench.asset.size) }
+
+    private func file() throws -> String { try #require(try bench.directory.assetFiles().first) }
+
+    @Test func withVerifyAlwaysDamagedBytesAreFetchedAgain() async throws {
+        try await bench.cache { $0.verification = .always }.run { cache in
+            _ = try await cache.body(of: "a.mp4")
+            for offset in [Int64(0), 300_000, 1 << 20, bench.asset.size - 1] { try damage(file(), at: offset) }
+
+            let again = try await cache.body(of: "a.mp4")
+            let third = try await cache.body(of: "a.mp4", 1 << 20..<2 << 20)
+
+            #expect(again.bytes.isSame(as: whole))
+            #expect(third.bytes.isSame(as: bench.asset.bytes(1 << 20..<2 << 20)))
+            let integrity = try await cache.stats().integrity
+            #expect(integrity.badBlocks == 4)
+            #expect(integrity.badBytes == 4 * BlockSums.blockBytes)
+            let refetched = bench.upstream.requestedBytes("/a.mp4") - bench.asset.size
+            #expect(refetched == 4 * BlockSums.blockBytes)
+        }
+    }
+
+    @Test func anAssetCanBeCheckedAlwaysWhereItsOriginIsNot() async throws {
+        try await bench.cache().run { cache in
+            _ = try await cache.body(of: "a.mp4")
+            let id = try await bench.id(in: cache)
+            #expect(try await cache.patchAsset(id, AssetPatch(verify: .some(.always))).record.verify == .always)
+            try damage(file(), at: 5000)
+
+            let again = try await cache.body(of: "a.mp4", 0..<10_000)
+
+            #expect(again.bytes == bench.asset.bytes(0..<10_000))
+            #expect(try await cache.stats().integrity.badBlocks == 1)
+            #expect(try await cache.patchAsset(id, AssetPatch(verify: .some(nil))).record.verify == nil)
+        }
+    }
+
+    @Test func afterAnEndOutOfOrderWhatIsReadFirstIsChecked() async throws {
+        try await bench.cache().run { cache in _ = try await cache.body(of: "a.mp4") }
+        try damage(file(), at: 700_000)
+        try await bench.cache().run(isOrderly: false) { cache in
+            // Nothing says that these bytes need a look.
+            let read = try await cache.body(of: "a.mp4", 690_000..<710_000)
+            #expect(!read.bytes.isSame(as: bench.asset.bytes(690_000..<710_000)))
+        }
+        try await bench.cache().run { cache in
+            let read = try await cache.body(of: "a.mp4")
+
+            #expect(read.bytes.isSame(as: whole))
+            #expect(try await cache.stats().integrity.badBlocks == 1)
+            let isChecked = try await eventually {
+                try await cache.openAsset()?.look { $0.unchecked.isEmpty } ?? false
+            }
+            #expect(isChecked)
+        }
+    }
+
+    @Test func aScrubFindsEveryDamagedBlockAndWhatIsReadThenIsRight() async throws {
+        try await bench.cache().run { cache in
+            _ = try await cache.body(of: "a.mp4")
+            for offset in [Int64(1), 900_000, 2_500_000] { try damage(file(), at: offset) }
+
+            let order = try cache.scrub(ScrubOrder(bytesPerSecond: 1 << 40))
+            let isOver = try await eventually { try cache.scrub(order.id).state != .running }
+
+            #expect(isOver)
+            let report = try cache.scrub(order.id)
+            #expect(report.state == .succeeded)
+            #expect(report.badBlocks == 3)
+            #expect(report.bytesDone == bench.asset.size && report.bytesTotal == bench.asset.size)
+            #expect(report.assetsDone == 1 && report.assetsTotal == 1)
+            #expect(try await cache.body(of: "a.mp4").bytes.isSame(as: whole))
+            #expect(try await cache.stats().scrub?.id == order.id)
+        }
+    }
+
+    @Test func onlyOneScrubRunsAtATime() async throws {
+        try await bench.cache().run { cache in
+            _ = try await cache.body(of: "a.mp4")
+            let order = try cache.scrub(ScrubOrder(bytesPerSecond: 1024))
+            let error = #expect(throws: CacheError.self) { try cache.scrub(ScrubOrder()) }
+            #expect(error?.code == .conflict)
+            #expect(try cache.scrub(order.id).state == .running)
+            #expect(throws: CacheError.self) { try cache.scrub("none") }
+        }
+    }
+
+    @Test func aFileThatWasCutShortIsFetchedAgainFromThere() async throws {
+        try await bench.cache { $0.verification = .always }.run { cache in
+            _ = try await cache.body(of: "a.mp4")
+            let descriptor = try SystemDisk().open(file(), .readWrite)
+            try SystemDisk().truncate(descriptor, to: 1_000_000)
+            SystemDisk().close(descriptor)
+
+            #expect(try await cache.body(of: "a.mp4").bytes.isSame(as: whole))
+        }
+    }
+
+    @Test func whatTheDiskCannotReadIsFetchedAgain() async throws {
+        let disk = FaultyDisk()
+        try await bench.cache(disk: disk) { $0.verification = .always }.run { cache in
+            _ = try await cache.body(of: "a.mp4")
+            // A read that fails is tried once more.
+            disk.fail(.read, after: 3, with: 5)
+            disk.fail(.read, after: 4, with: 5)
+
+            #expect(try await cache.body(of: "a.mp4").bytes.isSame(as: whole))
+            #expect(try await cache.stats().integrity.badBlocks == 1)
+        }
+    }
+}

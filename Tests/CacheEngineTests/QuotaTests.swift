@@ -1,0 +1,150 @@
+import CacheCore
+import CacheStore
+import CacheTestKit
+import Testing
+
+@testable import CacheEngine
+
+/// Quotas and store rules of origins, on a live cache.
+@Suite struct QuotaTests {
+    private func cachedBytes(_ origin: String, in cache: AssetCache) async throws -> Int64 {
+        try await cache.assets(AssetQuery(origin: origin)).items.reduce(0) { $0 + $1.cachedBytes }
+    }
+
+    private func cache(_ bench: Bench, _ change: (inout OriginSettings) -> Void) throws -> TestCache {
+        for name in 0..<6 { bench.upstream.serve("/\(name).mp4", LoopbackAsset(size: 1 << 20)) }
+        var origin = TestCache.origin(bench.upstream)
+        change(&origin.settings)
+        return try TestCache(
+            directory: bench.directory.path, origins: [origin, TestCache.origin(bench.upstream, name: "other")])
+    }
+
+    @Test func anOriginAboveItsQuotaGivesUpItsOwnAndNothingElse() async throws {
+        let bench = try Bench()
+        try await cache(bench) { $0.quota.maxBytes = 2 << 20 }.run { cache in
+            for origin in ["other", "media"] {
+                for name in 0..<6 { _ = try await cache.body(of: "\(name).mp4", origin: origin) }
+            }
+            let isKept = try await eventually { try await cachedBytes("media", in: cache) <= 2 << 20 }
+            let log = try await cache.evictions(EvictionQuery(reason: .quota)).items
+
+            #expect(isKept)
+            #expect(try await cachedBytes("other", in: cache) == 6 << 20)
+            #expect(Set(log.map(\.origin)) == ["media"])
+            #expect(log.reduce(0) { $0 + $1.bytes } >= 4 << 20)
+        }
+    }
+
+    @Test func aQuotaThatIsSetLaterCountsWhatIsThere() async throws {
+        let bench = try Bench()
+        try await cache(bench) { _ in }.run { cache in
+            for name in 0..<6 { _ = try await cache.body(of: "\(name).mp4") }
+            var (origin, _) = try cache.origin("media")
+            origin.settings.quota.maxBytes = 3 << 20
+            _ = try await cache.setOrigin(origin, expectedRevision: nil)
+            let isKept = try await eventually { try await cachedBytes("media", in: cache) <= 3 << 20 }
+
+            #expect(isKept)
+        }
+    }
+
+    @Test func whatIsGuaranteedToAnOriginStaysWhileOthersHaveAnything() async throws {
+        let bench = try Bench()
+        try await cache(bench) { $0.quota.minBytes = 6 << 20 }.run { cache in
+            for origin in ["media", "other"] {
+                for name in 0..<6 { _ = try await cache.body(of: "\(name).mp4", origin: origin) }
+            }
+            // What a fill has just brought is its own until it has ended.
+            #expect(try await eventually { try await cache.isAtRest() })
+            let first = try await cache.evict(.free(bytes: 4 << 20), isDryRun: false)
+            let rest = try await cache.evict(.free(bytes: 8 << 20), isDryRun: false)
+
+            #expect(first.entries.allSatisfy { $0.key.hasPrefix("/o/other/") })
+            #expect(first.freedBytes == 4 << 20)
+            #expect(rest.freedBytes == 8 << 20)
+        }
+    }
+
+    @Test func aPinEndsAtItsTime() async throws {
+        let bench = try Bench()
+        let test = try cache(bench) { _ in }
+        try await test.run { cache in
+            _ = try await cache.body(of: "0.mp4")
+            let id = try await cache.assets(AssetQuery()).items[0].record.id
+            let end = test.wallClock.now() + .seconds(60)
+            let pinned = try await cache.patchAsset(id, AssetPatch(isPinned: true, pinnedUntil: end)).record
+            try await cache.expire()
+            let spared = try await cache.evict(.free(bytes: 1), isDryRun: true).assets
+            test.wallClock.advance(by: .seconds(60))
+            try await cache.expire()
+            let unpinned = try await cache.asset(id).record
+            let taken = try await cache.evict(.free(bytes: 1), isDryRun: true).assets
+            let past = await #expect(throws: CacheError.self) {
+                try await cache.patchAsset(id, AssetPatch(isPinned: true, pinnedUntil: end))
+            }
+
+            #expect(pinned.isPinned && pinned.pinnedUntil == end && spared == 0)
+            #expect(!unpinned.isPinned && unpinned.pinnedUntil == nil && taken == 1)
+            #expect(past?.code == .invalidField("pinnedUntilAt"))
+        }
+    }
+
+    @Test func noMoreIsPinnedThanThePolicyAllows() async throws {
+        let bench = try Bench()
+        try await cache(bench) { _ in }.run { cache in
+            var policy = TestCache.policy
+            policy.maxPinnedBytes = 1 << 20
+            _ = try await cache.setPolicy(policy, expectedRevision: nil)
+            _ = try await cache.body(of: "0.mp4", 0..<1000)
+            _ = try await cache.body(of: "1.mp4", 0..<1000)
+            let ids = try await cache.assets(AssetQuery()).items.map(\.record.id)
+            let first = try await cache.patchAsset(ids[0], AssetPatch(isPinned: true)).record.isPinned
+            let refused = await #expect(throws: CacheError.self) {
+                try await cache.patchAsset(ids[1], AssetPatch(isPinned: true))
+            }
+
+            #expect(first)
+            #expect(refused?.code == .conflict)
+            #expect(try await !cache.asset(ids[1]).record.isPinned)
+            #expect(try await cache.patchAsset(ids[0], AssetPatch(isPinned: true)).record.isPinned)
+        }
+    }
+
+    @Test func whatIsAskedForOnceIsSentAndNotKept() async throws {
+        let bench = try Bench()
+        let test = try cache(bench) { _ in }
+        try await test.run { cache in
+            var policy = TestCache.policy
+            policy.minUses = 2
+            _ = try await cache.setPolicy(policy, expectedRevision: nil)
+            var classes: [ReadOutcome.Class] = []
+            for seconds in [0, 1, 300, 1] as [Int64] {
+                test.wallClock.advance(by: .seconds(seconds))
+                let read = try await cache.body(of: "0.mp4")
+                classes.append(read.outcome.requestClass)
+                #expect(read.bytes.count == 1 << 20)
+            }
+
+            #expect(classes == [.bypass, .bypass, .miss, .hit])
+        }
+    }
+
+    @Test func whatTheRulesForbidIsSentAndNotKept() async throws {
+        let bench = try Bench()
+        bench.upstream.serve("/long.mp4", LoopbackAsset(size: 300_000, contentType: "video/mp4"))
+        bench.upstream.serve("/list.m3u8", LoopbackAsset(size: 1000, contentType: "application/vnd.apple.mpegurl"))
+        bench.upstream.serve("/short.mp4", LoopbackAsset(size: 1000, contentType: "video/mp4"))
+        try await cache(bench) { settings in
+            settings.storeRules = .init(maxBytes: 200_000, never: ["application/*"])
+        }.run { cache in
+            for name in ["long.mp4", "list.m3u8", "short.mp4"] {
+                let read = try await cache.body(of: name)
+                #expect(read.bytes.count == (name == "long.mp4" ? 300_000 : 1000))
+                #expect(read.outcome.requestClass == (name == "short.mp4" ? .miss : .bypass))
+            }
+            let kept = try await cache.assets(AssetQuery()).items.map(\.record.key)
+
+            #expect(kept == ["/o/media/short.mp4"])
+        }
+    }
+}

@@ -1,0 +1,171 @@
+import CacheCore
+import Foundation
+import Testing
+
+@testable import CacheStore
+
+/// Drives the bookkeeping of sums at random against a file in a plain array: what is claimed has a sum, the sum is that of its
+/// bytes, and bytes that rot on the way are never given a new one.
+@Suite struct BlockSumsModelTests {
+    private struct Model {
+        static let size = 5 * BlockSums.blockBytes + 1234
+        var random: SplitMix
+        let content: [UInt8]
+        var file = [UInt8](repeating: 0, count: Int(Model.size))
+        var sums = BlockSums()
+        var claimed = ByteRangeSet()
+        /// Written, and perhaps reported, since the last commit.
+        var written = BlockSums()
+        var growth = ByteRangeSet()
+        var cuts = ByteRangeSet()
+        var rotten: Set<Int64> = []
+
+        init(seed: UInt64) {
+            random = SplitMix(seed: seed)
+            var bytes = SplitMix(seed: seed &+ 1)
+            content = (0..<Int(Model.size)).map { _ in UInt8(truncatingIfNeeded: bytes.next()) | 1 }
+        }
+
+        mutating func number(_ limit: Int64) -> Int64 { Int64(random.next() % UInt64(limit)) }
+
+        /// Often at the bounds of blocks, and often small.
+        mutating func range() -> ByteRange {
+            let block = BlockSums.blockBytes
+            let start = number(3) == 0 ? number(5) * block : number(Self.size - 1)
+            let length = [1, 100, 70_000, block, 3 * block][Int(number(5))]
+            return start..<min(Self.size, start + 1 + number(length))
+        }
+
+        func sum(_ range: ByteRange) -> UInt32 { Self.sum(range, of: file) }
+
+        static func sum(_ range: ByteRange, of file: [UInt8]) -> UInt32 {
+            file.withUnsafeBytes {
+                Checksum.of(UnsafeRawBufferPointer(rebasing: $0[Int(range.lowerBound)..<Int(range.upperBound)]))
+            }
+        }
+
+        mutating func write() {
+            var range = range()
+            while !range.isEmpty {
+                let part = range.prefix(1 + number(100_000))
+                let (first, end) = (Int(part.lowerBound), Int(part.upperBound))
+                file.replaceSubrange(first..<end, with: content[first..<end])
+                for offset in rotten where part.contains(offset) { rotten.remove(offset) }
+                written.remove(touching: part)
+                // The sums of some writes are lost: those were reported in other pieces than they were made in.
+                if number(8) > 0 {
+                    file.withUnsafeBytes { bytes in
+                        let pieces = Checksum.pieces(
+                            of: UnsafeRawBufferPointer(rebasing: bytes[first..<end]), at: part.lowerBound)
+                        for piece in pieces { written.insert(piece, joining: false) }
+                    }
+                }
+                if number(10) > 0 { growth.insert(part) }
+                range = part.upperBound..<range.upperBound
+            }
+        }
+
+        mutating func cut() {
+            let range = range()
+            cuts.insert(range)
+            growth.remove(range)
+            written.remove(touching: range)
+        }
+
+        /// As a commit does: cuts, then growth; the holes come after it.
+        mutating func commit() throws {
+            let file = file
+            for run in cuts.runs { claimed.remove(run) }
+            giveUp(try sums.release(cuts) { Self.sum($0, of: file) })
+            for run in growth.runs { claimed.insert(run) }
+            giveUp(try sums.claim(growth.runs, written: written) { Self.sum($0, of: file) })
+            for run in cuts.runs {
+                for hole in growth.gaps(in: run) {
+                    for offset in hole {
+                        self.file[Int(offset)] = 0
+                        rotten.remove(offset)
+                    }
+                }
+            }
+            (written, growth, cuts) = (BlockSums(), ByteRangeSet(), ByteRangeSet())
+        }
+
+        private mutating func giveUp(_ bad: [ByteRange]) {
+            for range in bad { claimed.remove(range) }
+            for range in bad { #expect(!rotten.isEmpty, "given up \(range)") }
+        }
+
+        /// What was not committed is forgotten; its bytes stay.
+        mutating func kill() { (written, growth, cuts) = (BlockSums(), ByteRangeSet(), ByteRangeSet()) }
+
+        mutating func rot() {
+            guard !claimed.isEmpty else { return }
+            let run = claimed.runs[Int(number(Int64(claimed.runs.count)))]
+            let offset = run.lowerBound + number(run.length)
+            file[Int(offset)] ^= 1 << UInt8(number(8))
+            if file[Int(offset)] == content[Int(offset)] { rotten.remove(offset) } else { rotten.insert(offset) }
+        }
+
+        func check(_ label: Comment) {
+            #expect(ByteRangeSet(sums.pieces.map(\.range)) == claimed, label)
+            for piece in sums.pieces {
+                let isRotten = rotten.contains { piece.range.contains($0) }
+                #expect((sum(piece.range) == piece.sum) == !isRotten, label)
+                #expect(BlockSums.cut(piece.range).count == 1, label)
+            }
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func everyClaimedByteHasTheSumOfWhatIsOnDisk(rots: Bool) throws {
+        for seed in UInt64(1)...30 {
+            var model = Model(seed: seed)
+            for step in 0..<60 {
+                switch model.number(12) {
+                case 0..<5: model.write()
+                case 5..<7: model.cut()
+                case 7: model.kill()
+                case 8 where rots: model.rot()
+                default:
+                    try model.commit()
+                    model.check("seed \(seed), step \(step)")
+                }
+            }
+        }
+    }
+
+    @Test func rowsAreReadAsTheyWereWritten() {
+        for seed in UInt64(1)...50 {
+            var random = SplitMix(seed: seed)
+            var sums = BlockSums()
+            let row = Int64(seed % 3) * 1000
+            let bounds = SumRow.bounds(of: row)
+            var position = bounds.lowerBound
+            while position < bounds.upperBound {
+                let kind = random.next() % 4
+                let end = (position / BlockSums.blockBytes + 1) * BlockSums.blockBytes
+                let length = kind < 2 ? end - position : 1 + Int64(random.next() % UInt64(end - position))
+                if kind > 0 {
+                    sums.insert(
+                        BlockSums.Piece(
+                            range: position..<position + length, sum: UInt32(truncatingIfNeeded: random.next())))
+                }
+                position += length
+            }
+            let data = SumRow.encode(sums, file: 7, row: row)
+            #expect(SumRow.decode(data, file: 7, row: row) == sums, "seed \(seed)")
+            #expect(SumRow.decode(data, file: 8, row: row) == nil)
+            #expect(SumRow.decode(data, file: 7, row: row + 1) == nil)
+            for _ in 0..<20 {
+                var flipped = data
+                flipped[Int(random.next() % UInt64(data.count))] ^= 1 << UInt8(random.next() % 8)
+                #expect(SumRow.decode(flipped, file: 7, row: row) == nil, "seed \(seed)")
+            }
+        }
+    }
+
+    @Test func aWholeRowOfCompleteBlocksTakesFourBytesForEach() {
+        let pieces = (0..<64).map { BlockSums.Piece(range: ByteRange(offset: $0 << 18, length: 1 << 18), sum: 1) }
+        #expect(SumRow.encode(BlockSums(pieces), file: 1, row: 0).count == 64 * 4 + 2 + 4)
+    }
+}

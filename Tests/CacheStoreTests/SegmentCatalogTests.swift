@@ -1,0 +1,54 @@
+import CacheCore
+import CacheStore
+import CacheTestKit
+import Synchronization
+import Testing
+
+@Suite struct SegmentCatalogTests {
+    private let form = LedgerForm(algorithm: .lfuda, segmentBytes: 2 << 20)
+
+    private func record(_ asset: UInt64, _ sequence: Int64?, priority: Double? = nil, reads: Int64 = 0) -> SegmentRecord
+    {
+        SegmentRecord(
+            segment: SegmentID(asset: Shelf.id(asset), index: 3), sequence: sequence,
+            standing: Standing(isProven: true, reads: 2, priority: priority), arrivedAt: 100, readAt: 200, reads: reads)
+    }
+
+    private func kept(in catalog: Catalog) async throws -> [SegmentRecord] {
+        let records = Mutex<[SegmentRecord]>([])
+        try await catalog.eachSegment { record in records.withLock { $0.append(record) } }
+        return records.withLock { $0 }
+    }
+
+    private func shelf() async throws -> Shelf {
+        let shelf = try Shelf()
+        for number in UInt64(1)...3 { try shelf.fill(number, 0..<10) }
+        try await shelf.commits.flush()
+        return shelf
+    }
+
+    @Test func segmentsAreKeptInTheirOrderWithAllThatIsKnown() async throws {
+        let shelf = try await shelf()
+        let catalog = shelf.store.catalog
+        let before = try await catalog.segmentForm()
+        let records = [record(2, 7, priority: 0.5, reads: 9), record(1, 9, priority: 1.5), record(3, 8, priority: 1.5)]
+        try await catalog.replaceSegments(records, form: form)
+
+        #expect(before == nil)
+        #expect(try await catalog.segmentForm() == form)
+        #expect(try await kept(in: catalog) == [records[0], records[2], records[1]])
+    }
+
+    @Test func whatDidNotMoveKeepsItsPlaceAndWhatIsGoneGoes() async throws {
+        let shelf = try await shelf()
+        let catalog = shelf.store.catalog
+        try await catalog.replaceSegments([record(1, 1), record(2, 2), record(3, 3)], form: form)
+        let changes = SegmentChanges(records: [record(1, nil, reads: 5), record(4, 9)], gone: [record(2, nil).segment])
+        try await catalog.saveSegments(changes)
+
+        #expect(try await kept(in: catalog) == [record(1, 1, reads: 5), record(3, 3)])
+        shelf.commits.discard(Shelf.id(1))
+        try await shelf.commits.flush()
+        #expect(try await kept(in: catalog) == [record(3, 3)])
+    }
+}

@@ -1,0 +1,68 @@
+import CacheCore
+import CacheTestKit
+import Glibc
+import Testing
+
+@testable import CacheStore
+
+/// What the disk has no room for is kept in memory for its readers, and nobody ever claims it.
+@Suite struct SpillTests {
+    @Test func whatFindsNoRoomIsReadFromMemoryAndNotClaimed() async throws {
+        let disk = FaultyDisk()
+        let shelf = try Shelf(disk: disk)
+        let file = try shelf.fill(1, 0..<100_000)
+        disk.fail(.write, with: ENOSPC, isLasting: true)
+        try shelf.grow(file, 100_000..<400_000)
+        try shelf.grow(file, 500_000..<600_000)
+        disk.heal()
+        try shelf.grow(file, 400_000..<500_000)
+        try await shelf.commits.flush()
+
+        #expect(file.spilled.runs == [100_000..<400_000, 500_000..<600_000])
+        #expect(try file.bytes(0..<600_000).isSame(as: Shelf.content(0..<600_000)))
+        let stored = try await shelf.store.catalog.asset(Shelf.id(1))
+        #expect(stored?.extents.runs == [0..<100_000, 400_000..<500_000])
+
+        try shelf.grow(file, 150_000..<200_000)
+        shelf.commits.cut(file, [100_000..<150_000, 200_000..<600_000])
+        try await shelf.commits.flush()
+
+        #expect(file.spilled.isEmpty)
+        let left = try await shelf.store.catalog.asset(Shelf.id(1))
+        #expect(left?.extents.runs == [0..<100_000, 150_000..<200_000])
+        #expect(try file.bytes(150_000..<200_000).isSame(as: Shelf.content(150_000..<200_000)))
+    }
+
+    @Test func memoryHasItsEndToo() throws {
+        let allowance = SpillAllowance(bytes: 1000)
+        #expect(allowance.take(600))
+        #expect(!allowance.take(600))
+        allowance.giveBack(600)
+        #expect(allowance.take(1000))
+    }
+
+    @Test func partsOfWhatIsInMemoryGoAndStayAsTheyAreTold() {
+        for seed in UInt64(1)...20 {
+            var random = SplitMix(seed: seed)
+            var spilled = SpilledBytes()
+            var picture = [UInt8?](repeating: nil, count: 2000)
+            for _ in 0..<60 {
+                let start = Int(random.next() % 1900)
+                let end = min(2000, start + 1 + Int(random.next() % 300))
+                if random.next() % 3 > 0 {
+                    let bytes = (start..<end).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+                    bytes.withUnsafeBytes { spilled.put($0, at: Int64(start)) }
+                    for place in start..<end { picture[place] = bytes[place - start] }
+                } else {
+                    spilled.remove(Int64(start)..<Int64(end))
+                    for place in start..<end { picture[place] = nil }
+                }
+            }
+            var copy = [UInt8](repeating: 0, count: 2000)
+            let here = copy.withUnsafeMutableBytes { spilled.copy(into: $0, at: 0) }
+            #expect(here.byteCount == Int64(picture.count { $0 != nil }), "seed \(seed)")
+            #expect(spilled.byteCount == here.byteCount, "seed \(seed)")
+            #expect(here.runs.allSatisfy { run in run.allSatisfy { picture[Int($0)] == copy[Int($0)] } })
+        }
+    }
+}

@@ -1,0 +1,393 @@
+"""The faults: what is on disk is damaged, the disk is full, calls fail, clients hang up; every byte is compared.
+
+    faults.py LARDER
+
+Environment: ONLY (kill, calls, flips, catalog, full, aborts; several with commas), ROUNDS (of each; its own number without),
+SEED, BRIEF (few rounds). Prints a row for each trial as it ends, and exits 0 where all of them held.
+"""
+
+import http.client
+import json
+import os
+import pathlib
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import servers
+
+LARDER = sys.argv[1]
+ONLY = [name for name in os.environ.get("ONLY", "").split(",") if name]
+SEED = int(os.environ.get("SEED") or time.time())
+BRIEF = bool(os.environ.get("BRIEF"))
+COLUMNS = [("trial", 10), ("rounds", 9), ("what was done", 46), ("wrong bytes", 13), ("failed", 8), ("seconds", 9), ("", 8)]
+
+
+def rounds(ordinary, brief):
+    return int(os.environ.get("ROUNDS") or (brief if BRIEF else ordinary))
+
+
+def line(cells):
+    print("  " + "".join(str(cell).ljust(width) for cell, (_, width) in zip(cells, COLUMNS)).rstrip(), flush=True)
+
+
+class Library:
+    """Files of bytes that a seed decides, and nginx in front of them."""
+
+    def __init__(self, directory, chance, sizes):
+        media = directory / "media"
+        media.mkdir()
+        self.files = {}
+        for number, size in enumerate(sizes):
+            self.files[f"{number}.bin"] = chance.randbytes(size)
+            (media / f"{number}.bin").write_bytes(self.files[f"{number}.bin"])
+        self.server = servers.MediaServer(directory, media)
+
+    def key(self, name):
+        return f"/o/media/{name}"
+
+
+class Trial:
+    """One store, what was read of it, and what went wrong."""
+
+    def __init__(self, directory, library, settings=()):
+        self.library, self.wrong, self.failed = library, 0, []
+        self.service = servers.Larder(
+            LARDER, directory, library.server.port, ["policy.minFreeDisk=0", "limits.shutdownDelay=1ms", *settings]
+        )
+        self.store = directory / "store"
+
+    def start(self):
+        if self.service.start() is None:
+            self.failed.append("it did not start: " + (self.service.directory / "larder.log").read_text()[-500:])
+            return False
+        return True
+
+    def stop(self):
+        code = self.service.stop()
+        if code != 0:
+            self.failed.append(f"exit code {code}")
+
+    def read(self, name, first, last, must=True):
+        """Compares one run; an answer that was cut off is no wrong byte, but a failure where it `must` come."""
+        content = self.library.files[name][first:last]
+        connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=60)
+        try:
+            connection.request("GET", self.library.key(name), headers={"Range": f"bytes={first}-{last - 1}"})
+            response = connection.getresponse()
+            body = response.read()
+            if response.status == 206 and body != content:
+                self.wrong += 1
+                self.failed.append(f"{name} {first}-{last - 1}: WRONG BYTES")
+            elif response.status != 206 and must:
+                self.failed.append(f"{name} {first}-{last - 1}: {response.status} {body[:200]}")
+        except (OSError, http.client.HTTPException) as error:
+            if must and not self.service.dying.is_set():
+                self.failed.append(f"{name} {first}-{last - 1}: {type(error).__name__} {error}")
+        finally:
+            connection.close()
+
+    def read_some(self, chance, count, must=True):
+        for _ in range(count):
+            name = chance.choice(list(self.library.files))
+            size = len(self.library.files[name])
+            first = chance.randrange(size)
+            self.read(name, first, min(size, first + chance.randint(1, 900_000)), must)
+
+    def read_all(self):
+        for name, content in self.library.files.items():
+            self.read(name, 0, len(content))
+
+    def scrub(self):
+        status, text = self.service.ask("POST", "/v1/scrubs", {"bytesPerSecond": 1 << 40})
+        place = f"/v1/scrubs/{json.loads(text)['scrubId']}"
+        end = time.monotonic() + 300
+        while json.loads(self.service.ask("GET", place)[1])["state"] == "running" and time.monotonic() < end:
+            time.sleep(0.02)
+        if json.loads(self.service.ask("GET", place)[1])["state"] != "succeeded":
+            self.failed.append("the scrub did not succeed")
+
+    def claims(self):
+        """[(path, first, last)] of every extent."""
+        catalog = sqlite3.connect(f"file:{self.store}/catalog.sqlite?mode=ro", uri=True)
+        rows = catalog.execute(
+            'SELECT id, generation, file_serial, start, "end" FROM assets JOIN extents ON file = file_serial'
+        ).fetchall()
+        catalog.close()
+        return [
+            (self.store / "assets" / id.hex()[:2] / f"{id.hex()}-{generation}-{serial:x}.bytes", first, last)
+            for id, generation, serial, first, last in rows
+        ]
+
+    def verify(self):
+        """What `larder verify` finds: its exit code, and its findings."""
+        outcome = subprocess.run(
+            [LARDER, "verify", "--format", "json", "--data-directory", self.store], capture_output=True, text=True
+        )
+        return outcome.returncode, json.loads(outcome.stdout)["findings"] if outcome.returncode < 2 else []
+
+
+def flip(path, offset, bit):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)[0]
+        file.seek(offset)
+        file.write(bytes([byte ^ 1 << bit]))
+
+
+def flips(directory, chance):
+    """Bits of files are flipped and files cut short: each is found, and nothing wrong is sent."""
+    library = Library(directory, chance, [chance.randint(1, 5 << 20) for _ in range(12)])
+    trial, done, found, goal = Trial(directory, library), 0, 0, rounds(1000, 40)
+    if not trial.start():
+        return trial, 0, "nothing"
+    trial.stop()
+    number = 0
+    while done < goal:
+        number += 1
+        trial.service.settings[-1] = f"origins.media.verify={'always' if number % 2 else 'suspect'}"
+        if not trial.start():
+            break
+        trial.read_some(chance, 30)
+        trial.stop()
+        damaged = damage(trial, chance, min(25, goal - done))
+        code, findings = trial.verify()
+        for path, offset in damaged:
+            runs = [(f["offset"], f["offset"] + f["length"]) for f in findings if f["file"] == path.name and "offset" in f]
+            if any(first <= offset < last for first, last in runs):
+                found += 1
+            else:
+                trial.failed.append(f"{path.name} at {offset}: not found (exit code {code})")
+        done += len(damaged)
+        if not trial.start():
+            break
+        if number % 2 == 0:
+            trial.scrub()
+        trial.read_all()
+        trial.stop()
+        if trial.verify() != (0, []):
+            trial.failed.append("after all was read, something is still wrong")
+    return trial, done, f"flips and truncations in files, {found} found"
+
+
+def damage(trial, chance, count):
+    """Flips bits inside extents, and now and then cuts a file; what was damaged: [(path, offset)]."""
+    damaged, cut = [], set()
+    claims = trial.claims()
+    for _ in range(count):
+        path, first, last = chance.choice(claims)
+        offset = chance.randrange(first, last)
+        if path in cut:
+            continue
+        if chance.random() < 0.05:
+            os.truncate(path, offset)
+            cut.add(path)
+            damaged = [(other, place) for other, place in damaged if other != path] + [(path, offset)]
+        elif (path, offset) not in damaged:
+            flip(path, offset, chance.randrange(8))
+            damaged.append((path, offset))
+    return damaged
+
+
+def catalog(directory, chance):
+    """Bits of the catalog's own file are flipped: it starts, and nothing wrong is sent."""
+    library = Library(directory, chance, [chance.randint(1, 2 << 20) for _ in range(30)])
+    trial = Trial(directory, library, ["origins.media.verify=always"])
+    count, lost = rounds(100, 6), 0
+    for _ in range(count):
+        if not trial.start():
+            break
+        trial.read_some(chance, 20, must=False)
+        trial.stop()
+        path = trial.store / "catalog.sqlite"
+        with sqlite3.connect(path) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        database.close()
+        for _ in range(chance.randint(1, 4)):
+            flip(path, chance.randrange(path.stat().st_size), chance.randrange(8))
+        for _ in range(2):
+            if not trial.start():
+                break
+            trial.read_some(chance, 20, must=False)
+            trial.stop()
+        aside = list(trial.store.glob("catalog.sqlite.damaged-*"))
+        lost += len([file for file in aside if not file.name.endswith(("-wal", "-shm"))])
+        for file in aside:
+            file.unlink()
+        if not trial.start():
+            break
+        trial.read_all()
+        trial.stop()
+    return trial, count, f"flips in the catalog, put aside {lost} times"
+
+
+def kill(directory, chance):
+    """kill -9 under readers, then everything is read again."""
+    library = Library(directory, chance, [chance.randint(1, 8 << 20) for _ in range(6)])
+    trial, count, reads = Trial(directory, library, ["policy.capacity=32MiB"]), rounds(500, 5), 0
+    for number in range(count):
+        if not trial.start():
+            break
+        killer = threading.Timer(chance.choice([0.02, 0.1, 0.4, 1]) * (0.5 + chance.random()), trial.service.kill)
+        seeds = [chance.random() for _ in range(8)]
+
+        def reader(seed):
+            own = random.Random(seed)
+            while not trial.service.dying.is_set():
+                trial.read_some(own, 1)
+
+        threads = [threading.Thread(target=reader, args=(seed,)) for seed in seeds]
+        killer.start()
+        for thread in threads:
+            thread.start()
+        for thread in [*threads, killer]:
+            thread.join()
+        reads += 1
+        if number % 5 == 4 and trial.start():
+            trial.read_all()
+            trial.stop()
+            if trial.verify()[0] != 0:
+                trial.failed.append("larder verify finds damage")
+    return trial, count, "kill -9 under 8 readers"
+
+
+def full(directory, chance):
+    """The disk is full for a while: reads go on, and when there is space again, bytes are kept again."""
+    library = Library(directory, chance, [6 << 20 for _ in range(12)])
+    trial = Trial(directory, library, ["policy.capacity=none", "policy.minFreeDisk=0"])
+    trial.store.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", trial.store], capture_output=True).returncode:
+        return trial, 0, "not run: a small file system needs root"
+    seconds, reads = rounds(60, 3), 0
+    try:
+        ballast = trial.store / "ballast"
+        if not trial.start():
+            return trial, 0, "nothing"
+        trial.read_some(chance, 10)
+        with open(ballast, "wb") as file:
+            try:
+                while True:
+                    file.write(b"x" * 65536)
+                    file.flush()
+            except OSError:
+                pass
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            trial.read_some(chance, 10)
+            reads += 10
+        ballast.unlink()
+        began = time.monotonic()
+        while not hits(trial, chance) and time.monotonic() - began < 30:
+            time.sleep(0.1)
+        recovered = time.monotonic() - began
+        if recovered > 5:
+            trial.failed.append(f"bytes were kept again after {recovered:.1f} s")
+        trial.stop()
+    finally:
+        subprocess.run(["umount", "-l", trial.store])
+    return trial, reads, f"reads in {seconds} s on a full disk, well after {recovered:.1f} s"
+
+
+def hits(trial, chance):
+    """Whether what is read is there when it is read again."""
+    name, first = chance.choice(list(trial.library.files)), chance.randrange(5 << 20)
+    trial.read(name, first, first + 1000)
+    connection = http.client.HTTPConnection("127.0.0.1", trial.service.port, timeout=60)
+    connection.request("GET", trial.library.key(name), headers={"Range": f"bytes={first}-{first + 999}"})
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return "; hit" in (response.getheader("Cache-Status") or "") or "Larder;hit" in (
+        response.getheader("Cache-Status") or ""
+    ).replace(" ", "")
+
+
+def aborts(directory, chance):
+    """Clients ask and hang up: nothing of them stays."""
+    library = Library(directory, chance, [6 << 20 for _ in range(6)])
+    trial, count = Trial(directory, library), rounds(100_000, 500)
+    if not trial.start():
+        return trial, 0, "nothing"
+    trial.read_some(chance, 5)
+    before = descriptors(trial)
+
+    def client(seed, share):
+        own = random.Random(seed)
+        for _ in range(share):
+            connection = http.client.HTTPConnection("127.0.0.1", trial.service.port, timeout=60)
+            try:
+                name, first = own.choice(list(library.files)), own.randrange(5 << 20)
+                connection.request("GET", library.key(name), headers={"Range": f"bytes={first}-"})
+                if own.random() < 0.3:
+                    connection.getresponse().read(own.randrange(1, 100_000))
+            except (OSError, http.client.HTTPException) as error:
+                trial.failed.append(f"{type(error).__name__} {error}")
+            finally:
+                connection.close()
+
+    threads = [threading.Thread(target=client, args=(chance.random(), count // 16)) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    end = time.monotonic() + 60
+    while left(trial) and time.monotonic() < end:
+        time.sleep(0.2)
+    if left(trial):
+        trial.failed.append(f"left behind: {left(trial)}")
+    after = descriptors(trial)
+    if after > before + 40:
+        trial.failed.append(f"{before} descriptors before, {after} after")
+    trial.read_all()
+    trial.stop()
+    return trial, count // 16 * 16, f"requests given up; descriptors {before}, then {after}"
+
+
+def left(trial):
+    """What is under way: fills, and readers of assets."""
+    fills = json.loads(trial.service.ask("GET", "/v1/fills")[1])["items"]
+    assets = json.loads(trial.service.ask("GET", "/v1/assets?limit=1000")[1])["items"]
+    return len(fills) + sum(asset["activeReaders"] + asset["activeFills"] for asset in assets)
+
+
+def descriptors(trial):
+    return len(os.listdir(f"/proc/{trial.service.process.pid}/fd"))
+
+
+TRIALS = {"kill": kill, "flips": flips, "catalog": catalog, "full": full, "aborts": aborts}
+
+
+def main():
+    strangers = [name for name in ONLY if name not in TRIALS]
+    if strangers:
+        raise SystemExit(f"faults: ONLY is some of {', '.join(TRIALS)}")
+    print(f"faults: seed {SEED}")
+    line([name for name, _ in COLUMNS])
+    held = True
+    for name, run in TRIALS.items():
+        if ONLY and name not in ONLY:
+            continue
+        directory = pathlib.Path(tempfile.mkdtemp(prefix=f"larder-faults-{name}."))
+        began = time.monotonic()
+        trial, done, what = run(directory, random.Random(SEED))
+        trial.library.server.stop()
+        isGood = not trial.wrong and not trial.failed
+        held = held and isGood
+        seconds = f"{time.monotonic() - began:.1f}"
+        line([name, done, what, trial.wrong, len(trial.failed), seconds, "held" if isGood else "FAILED"])
+        for failure in trial.failed[:5]:
+            print(f"      {failure}")
+        if isGood:
+            shutil.rmtree(directory)
+        else:
+            print(f"      files and logs are kept in {directory}")
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""An upstream over TLS, with HTTP/2 or without: nginx with a certificate of its own."""
+
+import subprocess
+from dataclasses import dataclass
+
+import ranges
+import servers
+
+
+@dataclass
+class Answer:
+    """One line of the log."""
+
+    #: The number of the connection.
+    connection: int
+    protocol: str
+    path: str
+    first: int
+    #: Behind the last byte that was asked for.
+    last: int
+    #: How many of the body's bytes left.
+    sent: int
+
+    @property
+    def run(self):
+        return self.first, self.first + self.sent
+
+
+class SecureServer(servers.Nginx):
+    """Serves the files of a directory, below `/whole/` without ranges, below `/narrow/` from another upstream that is
+    slow; a connection ends after so many requests."""
+
+    def __init__(self, directory, media, http2=True, narrow=None, requests=10_000_000):
+        self.log = directory / "answers.log"
+        self.certificate = directory / "certificate.pem"
+        key = directory / "key.pem"
+        subprocess.run(
+            [
+                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+                "-keyout", key, "-out", self.certificate,
+            ],
+            check=True, capture_output=True,
+        )  # fmt: skip
+        narrow = narrow and f"""
+            location /narrow/ {{ proxy_pass http://127.0.0.1:{narrow.port}/; proxy_buffering off; }}
+        """
+        super().__init__(
+            directory,
+            f"""
+                log_format answers
+                    '$connection $server_protocol $request_method $uri $http_range $status $body_bytes_sent';
+                access_log {self.log} answers; keepalive_requests {requests};
+                add_header Cache-Control max-age=86400; add_header X-Connection $connection;
+                server {{
+                    listen 127.0.0.1:{{port}} ssl {"http2" if http2 else ""} backlog=4096;
+                    ssl_certificate {self.certificate}; ssl_certificate_key {key};
+                    root {media};
+                    location /whole/ {{ alias {media}/; max_ranges 0; }}
+                    {narrow or ""}
+                }}
+            """,
+        )
+
+    @property
+    def settings(self):
+        """What Larder is told of it."""
+        return [
+            f"origins.media.baseURL=https://127.0.0.1:{self.port}", f"origins.media.tls.caFile={self.certificate}"
+        ]  # fmt: skip
+
+    def answers(self, length, path=None):
+        """What was answered with bytes, of files of that length."""
+        found = []
+        for line in self.log.read_text().splitlines():
+            connection, protocol, method, uri, header, status, sent = line.split()
+            if method == "GET" and status in ("200", "206") and path in (None, uri):
+                first, last = ranges.run_of(header, length) if status == "206" else (0, length)
+                found.append(Answer(int(connection), protocol, uri, first, last, int(sent)))
+        return found

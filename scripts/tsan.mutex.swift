@@ -1,0 +1,28 @@
+import Glibc
+
+/// Of the shape of `Synchronization.Mutex`, over a lock that ThreadSanitizer sees.
+struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {  // the value is touched under the lock alone
+    private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let value = UnsafeMutablePointer<Value>.allocate(capacity: 1)
+
+    init(_ initialValue: consuming sending Value) {
+        lock.initialize(to: pthread_mutex_t())
+        pthread_mutex_init(lock, nil)
+        value.initialize(to: initialValue)
+    }
+
+    deinit {
+        value.deinitialize(count: 1)
+        value.deallocate()
+        pthread_mutex_destroy(lock)
+        lock.deallocate()
+    }
+
+    borrowing func withLock<Result: ~Copyable, Failure: Error>(
+        _ body: (inout sending Value) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
+        pthread_mutex_lock(lock)
+        defer { pthread_mutex_unlock(lock) }
+        return try body(&value.pointee)
+    }
+}
