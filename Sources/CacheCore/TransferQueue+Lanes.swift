@@ -42,8 +42,10 @@ extension TransferQueue {
         var all = 0
         var prefetch = 0
 
-        func hasPlace(in line: Line, limit: Int) -> Bool {
-            all < limit && (!line.isPrefetch || prefetch < Self.prefetchShare(of: limit))
+        /// - Parameter kept: how many free places are no prefetch's yet.
+        func hasPlace(in line: Line, limit: Int, kept: Int) -> Bool {
+            guard all + (line == .prefetch ? kept : 0) < limit else { return false }
+            return !line.isPrefetch || prefetch < Self.prefetchShare(of: limit)
         }
 
         private static func prefetchShare(of limit: Int) -> Int { limit == 1 ? 1 : limit - max(1, limit / 4) }

@@ -4,13 +4,17 @@
 /// A value without a clock or a thread; whoever owns it tells it the time and starts what it admits. An origin at its limit
 /// holds up nobody else. Prefetch may fill no more than three quarters of a limit, so that a live read finds a free place;
 /// prefetch that has waited for `agingLimit` goes among the live reads, so that it gets its turn beside any number of them.
-/// No step walks over what waits.
+/// The place of a live transfer that has ended is kept from prefetch for a moment: readers who ask for one run after the other
+/// would find it taken each time (anticipatory scheduling: Iyer and Druschel, SOSP 2001). No step walks over what waits.
 package struct TransferQueue: Sendable {
     package typealias Ticket = UInt64
     package typealias Instant = ContinuousClock.Instant
 
     /// How long prefetch waits before it is treated as live, with the moment it gets so as its deadline.
     package static let agingLimit = Duration.seconds(30)
+
+    /// How long the place of a live transfer is kept for the next one, while prefetch waits.
+    package static let keepingLimit = Duration.milliseconds(25)
 
     /// A transfer that comes to the queue.
     package struct Entry: Hashable, Sendable {
@@ -48,6 +52,7 @@ package struct TransferQueue: Sendable {
     private var contenders = Array(repeating: IndexedHeap<String, Rank>(), count: Line.allCases.count)
     private var delayed = IndexedHeap<Ticket, Instant>()
     private var aging = IndexedHeap<Ticket, Instant>()
+    private var kept = KeptPlaces()
 
     package init(limit: Int) { self.limit = max(1, limit) }
 
@@ -110,7 +115,7 @@ package struct TransferQueue: Sendable {
         guard let member = members[ticket], member.isNew else { return false }
         switch member.place {
         case .active, .paused: return false
-        case .delayed, .waiting: finished(ticket)
+        case .delayed, .waiting: leave(member)
         }
         return true
     }
@@ -128,6 +133,7 @@ package struct TransferQueue: Sendable {
             member.isNew = false
             member.place = .active
             members[ticket] = member
+            if member.priority != .prefetch { kept.take(of: member.entry.origin) }
             count(member, by: 1)
             admitted.append(ticket)
         }
@@ -167,28 +173,35 @@ package struct TransferQueue: Sendable {
     }
 
     /// A transfer has ended, wherever it stood.
-    package mutating func finished(_ ticket: Ticket) {
+    package mutating func finished(_ ticket: Ticket, at now: Instant) {
+        mature(at: now)
         guard let member = members[ticket] else { return }
-        giveUpPlace(member)
-        members[ticket] = nil
+        let leavesPlace = isActive(ticket) && member.priority != .prefetch
+        leave(member)
+        guard leavesPlace, aging.first != nil else { return }
+        kept.keep(of: member.entry.origin, until: now + Self.keepingLimit)
+        contend(member.entry.origin)
     }
 
-    /// When the next transfer that waits for its time comes due; nil where none does.
-    package var nextDue: Instant? { delayed.first?.rank }
+    /// When the next transfer that waits for its time, or for a place that is kept, is to be looked at; nil where none does.
+    package var nextDue: Instant? {
+        [delayed.first?.rank, aging.first.flatMap { _ in kept.nextFree }].compactMap(\.self).min()
+    }
 }
 
 extension TransferQueue {
     /// The transfer that is to have the next place; nil where none may.
     private var next: Ticket? {
         let heads = Line.allCases.map { line in
-            total.hasPlace(in: line, limit: limit) ? contenders[line.rawValue].first?.rank : nil
+            total.hasPlace(in: line, limit: limit, kept: kept.count) ? contenders[line.rawValue].first?.rank : nil
         }
         let live = [heads[Line.live.rawValue], heads[Line.aged.rawValue]].compactMap(\.self).min()
         return (live ?? heads[Line.readAhead.rawValue] ?? heads[Line.prefetch.rawValue])?.ticket
     }
 
-    /// Lines up what has come due, and moves prefetch that has waited long enough.
+    /// Lines up what has come due, lets go of places kept long enough, and moves prefetch that has waited long enough.
     private mutating func mature(at now: Instant) {
+        while let origin = kept.takeFree(at: now) { contend(origin) }
         while let due = delayed.first, due.rank <= now {
             delayed.remove(due.id)
             if let member = members[due.id] { lineUp(member) }
@@ -228,6 +241,11 @@ extension TransferQueue {
         contend(member.entry.origin)
     }
 
+    private mutating func leave(_ member: Member) {
+        giveUpPlace(member)
+        members[member.entry.ticket] = nil
+    }
+
     private mutating func giveUpPlace(_ member: Member) {
         switch member.place {
         case .delayed:
@@ -262,7 +280,9 @@ extension TransferQueue {
     private mutating func contend(_ origin: String) {
         guard let lane = lanes[origin] else { return }
         for line in Line.allCases {
-            if lane.load.hasPlace(in: line, limit: lane.limit), let head = lane.lines[line.rawValue].first {
+            if lane.load.hasPlace(in: line, limit: lane.limit, kept: kept.count(of: origin)),
+                let head = lane.lines[line.rawValue].first
+            {
                 contenders[line.rawValue].set(origin, to: head.rank)
             } else {
                 contenders[line.rawValue].remove(origin)

@@ -123,11 +123,13 @@ final class CurlDesk: Sendable {
         let letters: [Letter] = state.withLock { state in
             guard let running = state.running.removeValue(forKey: transfer.ticket) else { return [] }
             if state.queue.isActive(transfer.ticket) { state.roster.finished(transfer.host, on: running.worker) }
-            state.queue.finished(transfer.ticket)
+            let now = ContinuousClock.now
+            state.queue.finished(transfer.ticket, at: now)
             state.counts[running.worker].ended += 1
             state.counts[running.worker].openedConnections += connections.opened
             state.counts[running.worker].reusedConnections += connections.reused
-            return Self.admit(&state, at: .now, after: transfer)
+            let letters = Self.admit(&state, at: now, after: transfer)
+            return state.queue.nextDue == nil ? letters : letters + [Letter(worker: 0, command: .look)]
         }
         post(letters)
     }

@@ -15,26 +15,48 @@ struct TransferQueueModelTests {
         var waiting: [UInt64: Member] = [:]
         var active: [UInt64: Member] = [:]
         var paused: [UInt64: Member] = [:]
+        var kept: [(origin: String, until: ContinuousClock.Instant)] = []
 
         func share(_ limit: Int) -> Int { limit == 1 ? 1 : limit - max(1, limit / 4) }
 
-        func hasPlace(_ member: Member) -> Bool {
+        mutating func keepPlace(of ticket: UInt64, at now: ContinuousClock.Instant) {
+            guard let member = active[ticket], member.entry.priority != .prefetch else { return }
+            let isAwaited = waiting.values.contains {
+                $0.entry.priority == .prefetch && $0.ready <= now && !isOld($0, now)
+            }
+            if isAwaited { kept.append((member.entry.origin, now + TransferQueue.keepingLimit)) }
+        }
+
+        func hasPlace(_ member: Member, at now: ContinuousClock.Instant) -> Bool {
             let sameOrigin = active.values.filter { $0.entry.origin == member.entry.origin }
             guard active.count < limit, sameOrigin.count < member.entry.originLimit else { return false }
             guard member.entry.priority == .prefetch else { return true }
+            let isOld = isOld(member, now)
+            guard isOld || active.count + kept.count < limit,
+                isOld
+                    || sameOrigin.count + kept.count(where: { $0.origin == member.entry.origin })
+                        < member.entry.originLimit
+            else { return false }
             return active.values.count { $0.entry.priority == .prefetch } < share(limit)
                 && sameOrigin.count { $0.entry.priority == .prefetch } < share(member.entry.originLimit)
         }
 
+        func isOld(_ member: Member, _ now: ContinuousClock.Instant) -> Bool {
+            member.entry.priority == .prefetch && member.ready + TransferQueue.agingLimit <= now
+        }
+
         mutating func admit(at now: ContinuousClock.Instant) -> [UInt64] {
             var admitted: [UInt64] = []
-            while let best = waiting.values.filter({ $0.ready <= now && hasPlace($0) }).min(by: {
+            kept.removeAll { $0.until <= now }
+            while let best = waiting.values.filter({ $0.ready <= now && hasPlace($0, at: now) }).min(by: {
                 rank($0, now) < rank($1, now)
             }) {
                 let ticket = best.entry.ticket
                 waiting[ticket] = nil
                 active[ticket] = best
                 active[ticket]?.isNew = false
+                let used = kept.firstIndex { $0.origin == best.entry.origin }
+                if let used, best.entry.priority != .prefetch { kept.remove(at: used) }
                 admitted.append(ticket)
             }
             return admitted
@@ -43,7 +65,7 @@ struct TransferQueueModelTests {
         typealias Rank = (Int, Int, ContinuousClock.Instant, UInt64)
 
         func rank(_ member: Member, _ now: ContinuousClock.Instant) -> Rank {
-            let isOld = member.entry.priority == .prefetch && member.ready + TransferQueue.agingLimit <= now
+            let isOld = isOld(member, now)
             let line = isOld ? 0 : member.entry.priority.rawValue
             let deadline = isOld ? member.ready + TransferQueue.agingLimit : member.deadline
             return (line, member.isNew ? 1 : 0, deadline, member.entry.ticket)
@@ -58,7 +80,7 @@ struct TransferQueueModelTests {
         var model = Model(limit: 6)
         var now = ContinuousClock.now
         for ticket in 1...600 as ClosedRange<UInt64> {
-            now += .milliseconds(Int.random(in: 0...2000, using: &random))
+            now += .milliseconds(Int.random(in: 0...(Bool.random(using: &random) ? 40 : 2000), using: &random))
             let entry = entry(ticket, at: now, &random)
             queue.add(entry)
             model.waiting[ticket] = Model.Member(
@@ -86,7 +108,7 @@ struct TransferQueueModelTests {
         while case let admitted = queue.admit(at: now), !admitted.isEmpty {
             #expect(queue.activeCount <= 64)
             order += admitted
-            for ticket in admitted { queue.finished(ticket) }
+            for ticket in admitted { queue.finished(ticket, at: now) }
         }
         #expect(order == Array((1...5000).reversed()))
         #expect(queue.activeByOrigin == [:] && queue.queuedByOrigin == [:])
@@ -115,8 +137,7 @@ struct TransferQueueModelTests {
                 queue.promote(ticket, to: .live, at: now)
                 for members in [\Model.waiting, \Model.active, \Model.paused] {
                     guard let member = model[keyPath: members][ticket], member.entry.priority > .live else { continue }
-                    let isOld = member.entry.priority == .prefetch && member.ready + TransferQueue.agingLimit <= now
-                    let deadline = isOld ? member.ready + TransferQueue.agingLimit : member.deadline
+                    let deadline = model.isOld(member, now) ? member.ready + TransferQueue.agingLimit : member.deadline
                     model[keyPath: members][ticket]?.entry.priority = .live
                     model[keyPath: members][ticket]?.deadline = min(deadline, now)
                 }
@@ -139,7 +160,8 @@ struct TransferQueueModelTests {
                 model.waiting[ticket] = member
             default:
                 let ticket = model.active.keys.sorted().randomElement(using: &random) ?? ticket
-                queue.finished(ticket)
+                queue.finished(ticket, at: now)
+                model.keepPlace(of: ticket, at: now)
                 (model.active[ticket], model.waiting[ticket], model.paused[ticket]) = (nil, nil, nil)
             }
         }

@@ -30,7 +30,7 @@ struct TransferQueueTests {
         func admit(at now: ContinuousClock.Instant) -> [UInt64] { queue.admit(at: now) }
         func paused(_ ticket: UInt64) { queue.paused(ticket) }
         func resumes(_ ticket: UInt64, at now: ContinuousClock.Instant) { queue.resumes(ticket, at: now) }
-        func finished(_ ticket: UInt64) { queue.finished(ticket) }
+        func finished(_ ticket: UInt64, at now: ContinuousClock.Instant) { queue.finished(ticket, at: now) }
     }
 
     private func queue(_ limit: Int, _ entries: TransferQueue.Entry...) -> Box {
@@ -48,7 +48,7 @@ struct TransferQueueTests {
         let queue = queue(2, entry(1), entry(2), entry(3))
         #expect(queue.admit(at: now) == [1, 2])
         #expect(queue.admit(at: now) == [])
-        queue.finished(1)
+        queue.finished(1, at: now)
         #expect(queue.admit(at: now) == [3])
         #expect(queue.activeCount == 2)
         #expect(queue.queuedCount == 0)
@@ -59,9 +59,9 @@ struct TransferQueueTests {
         #expect(queue.admit(at: now) == [1, 3])
         #expect(queue.queuedByOrigin == ["a": 1])
         #expect(queue.activeByOrigin == ["a": 1, "b": 1])
-        queue.finished(3)
+        queue.finished(3, at: now)
         #expect(queue.admit(at: now) == [])
-        queue.finished(1)
+        queue.finished(1, at: now)
         #expect(queue.admit(at: now) == [2])
     }
 
@@ -70,8 +70,26 @@ struct TransferQueueTests {
         #expect(queue.admit(at: now) == [1, 2, 3])
         queue.add(entry(5))
         #expect(queue.admit(at: now) == [5])
-        queue.finished(5)
+        queue.finished(5, at: now)
         #expect(queue.admit(at: now) == [])
+    }
+
+    @Test func thePlaceOfALiveTransferIsKeptForTheNextOneWhilePrefetchWaits() {
+        let queue = queue(8, entry(1, limit: 2), entry(2, limit: 2), entry(3, .prefetch, limit: 2))
+        #expect(queue.admit(at: now) == [1, 2])
+        queue.finished(1, at: now)
+        #expect(queue.admit(at: now) == [])
+        #expect(queue.nextDue == now + TransferQueue.keepingLimit)
+        queue.add(entry(4, limit: 2))
+        #expect(queue.admit(at: now) == [4])
+        #expect(queue.nextDue == nil)
+        queue.finished(2, at: now)
+        queue.add(entry(5, .prefetch, origin: "b"))
+        #expect(queue.admit(at: now) == [5], "nothing is kept of another origin")
+        #expect(queue.admit(at: now + TransferQueue.keepingLimit) == [3])
+        queue.finished(4, at: now)
+        queue.add(entry(6, .prefetch, limit: 2))
+        #expect(queue.nextDue == nil, "nobody waited for it")
     }
 
     @Test func prefetchLeavesRoomAtItsOriginToo() {
@@ -91,7 +109,7 @@ struct TransferQueueTests {
         let queue = queue(1, entry(1, notBefore: later), entry(2))
         #expect(queue.admit(at: now) == [2])
         #expect(queue.nextDue == later)
-        queue.finished(2)
+        queue.finished(2, at: now)
         #expect(queue.admit(at: now + .milliseconds(999)) == [])
         #expect(queue.admit(at: later) == [1])
         #expect(queue.nextDue == nil)
@@ -102,9 +120,9 @@ struct TransferQueueTests {
         #expect(queue.admit(at: now) == [1])
         queue.promote(3, to: .live, at: now)
         queue.promote(2, to: .prefetch, at: now)
-        queue.finished(1)
+        queue.finished(1, at: now)
         #expect(queue.admit(at: now) == [3])
-        queue.finished(3)
+        queue.finished(3, at: now)
         #expect(queue.admit(at: now) == [2])
     }
 
@@ -113,7 +131,7 @@ struct TransferQueueTests {
         _ = queue.admit(at: now)
         queue.promote(1, to: .live, at: now)
         #expect(queue.admit(at: now) == [4])
-        for ticket in 1...4 { queue.finished(UInt64(ticket)) }
+        for ticket in 1...4 { queue.finished(UInt64(ticket), at: now) }
         #expect(queue.activeByOrigin == [:])
     }
 
@@ -147,9 +165,9 @@ struct TransferQueueTests {
         let queue = queue(1, entry(1, .prefetch), entry(2, .readAhead), entry(3, patience: .seconds(60)))
         #expect(queue.admit(at: aged - .nanoseconds(1)) == [3])
         queue.add(entry(4, patience: .seconds(60)))
-        queue.finished(3)
+        queue.finished(3, at: now)
         #expect(queue.admit(at: aged) == [1])
-        queue.finished(1)
+        queue.finished(1, at: now)
         #expect(queue.admit(at: aged) == [4])
     }
 
@@ -165,10 +183,10 @@ struct TransferQueueTests {
         let due = now + .seconds(60)
         let queue = queue(1, entry(1), entry(2, .prefetch, notBefore: due), entry(3, patience: .seconds(300)))
         #expect(queue.admit(at: due) == [1])
-        queue.finished(1)
+        queue.finished(1, at: now)
         #expect(queue.admit(at: due + .seconds(29)) == [3])
         queue.add(entry(4, patience: .seconds(300)))
-        queue.finished(3)
+        queue.finished(3, at: now)
         #expect(queue.admit(at: due + .seconds(30)) == [2])
     }
 
@@ -183,9 +201,9 @@ struct TransferQueueTests {
         #expect(queue.queuedByOrigin == ["a": 2])
         #expect(queue.admit(at: now) == [])
         queue.add(entry(4))
-        queue.finished(2)
+        queue.finished(2, at: now)
         #expect(queue.admit(at: now) == [4], "a more urgent class goes first all the same")
-        queue.finished(4)
+        queue.finished(4, at: now)
         #expect(queue.admit(at: now) == [1])
         #expect(queue.pausedCount == 0)
     }
@@ -198,9 +216,9 @@ struct TransferQueueTests {
         queue.resumes(1, at: now)
         #expect(!queue.remove(1), "it began, and is not the queue's to end")
         queue.paused(1)
-        queue.finished(2)
+        queue.finished(2, at: now)
         #expect(queue.admit(at: now) == [])
-        queue.finished(1)
+        queue.finished(1, at: now)
         #expect(queue.pausedCount == 0 && queue.queuedCount == 0 && queue.activeCount == 0)
     }
 
