@@ -29,14 +29,14 @@ run: setup ## build for release and serve on LISTEN, the store in DATA
 	@scripts/welcome $(LISTEN)
 	@exec $(LARDER) serve --listen $(LISTEN) --data-directory $(DATA) $(ARGS)
 
-test: setup ## run all tests: the rules of HTTP over real sockets, then each room's own
+test: setup ## run all tests: the rules of HTTP over real sockets, then each room's own (SEED=random, or a number that was printed)
 	@command -v python3 >/dev/null || scripts/apt python3
 	swift build --build-tests
 	@Tests/Conformance/run.py --larder .build/debug/larder --jobs 8
 	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief
 	@Benchmarks/bench .build/debug/larder --brief
-	@BRIEF=1 ONLY=kill,flips,catalog,aborts scripts/faults .build/debug/larder
-	@scripts/tests
+	@BRIEF=1 SEED=$(if $(filter random,$(SEED)),,$(or $(SEED),1)) ONLY=kill,flips,catalog,aborts scripts/faults .build/debug/larder
+	@LARDER_TEST_SEED='$(SEED)' scripts/tests
 
 lint: setup ## format, import rules, sizes and compiler warnings
 	swift format lint --strict --recursive Sources Tests Benchmarks Package.swift

@@ -77,10 +77,11 @@ let package = Package(
             ],
             swiftSettings: settings, plugins: ["EmbedDocument"]),
         .plugin(name: "EmbedDocument", capability: .buildTool()),
+        .target(name: "TestChance", path: "Tests/TestChance", swiftSettings: settings),
         .target(
             name: "CacheTestKit",
             dependencies: [
-                "CacheCore", "CacheStore", "CacheEngine", "CurlUpstream", nio, nioPosix,
+                "TestChance", "CacheCore", "CacheStore", "CacheEngine", "CurlUpstream", nio, nioPosix,
                 .product(name: "NIOHTTP2", package: "swift-nio-http2"),
                 .product(name: "NIOHPACK", package: "swift-nio-http2"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -88,11 +89,16 @@ let package = Package(
             path: "Tests/CacheTestKit", swiftSettings: settings),
         .executableTarget(
             name: "EvictionBench", dependencies: ["CacheCore"], path: "Benchmarks/Eviction", swiftSettings: settings),
-        .testTarget(name: "CacheCoreTests", dependencies: ["CacheCore"], swiftSettings: settings),
-        .testTarget(name: "CacheStoreTests", dependencies: ["CacheStore", "CacheTestKit"], swiftSettings: settings),
+        .testTarget(name: "CacheCoreTests", dependencies: ["CacheCore", "TestChance"], swiftSettings: settings),
         .testTarget(
-            name: "CurlUpstreamTests", dependencies: ["CurlUpstream", "CacheTestKit"], swiftSettings: settings),
-        .testTarget(name: "CacheEngineTests", dependencies: ["CacheEngine", "CacheTestKit"], swiftSettings: settings),
+            name: "CacheStoreTests", dependencies: ["CacheStore", "CacheTestKit", "TestChance"], swiftSettings: settings
+        ),
+        .testTarget(
+            name: "CurlUpstreamTests", dependencies: ["CurlUpstream", "CacheTestKit", "TestChance"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "CacheEngineTests", dependencies: ["CacheEngine", "CacheTestKit", "TestChance"],
+            swiftSettings: settings),
         .testTarget(
             name: "CacheAPITests",
             dependencies: [

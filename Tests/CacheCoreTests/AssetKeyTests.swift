@@ -1,5 +1,6 @@
 import CacheCore
 import Testing
+import TestChance
 
 @Suite struct AssetKeyTests {
     private static func origin(_ keyQuery: OriginSettings.KeyQuery = .all, base: String = "http://h/films") -> Origin {

@@ -1,5 +1,6 @@
 import CacheCore
 import Testing
+import TestChance
 
 @Suite struct ByteSizeTests {
     @Test(

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import CacheCore
+import TestChance
 
 /// What every policy promises.
 @Suite struct EvictionPolicyTests {

@@ -1,5 +1,6 @@
 import CacheCore
 import Testing
+import TestChance
 
 /// A driver of one `FillLedger` and a picture of it in plain arrays: an upstream, a disk of bytes, readers and fills.
 ///

@@ -1,4 +1,5 @@
 @testable import CacheCore
+import TestChance
 
 /// The same requests in every run: some keys far more often than others, and one in sixteen of a key never seen again.
 struct GeneratedTrace {

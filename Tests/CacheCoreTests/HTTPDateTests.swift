@@ -1,5 +1,6 @@
 import CacheCore
 import Testing
+import TestChance
 
 @Suite struct HTTPDateTests {
     private let now = Timestamp(seconds: 1_795_248_000)  // 2026-11-21

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import CacheCore
+import TestChance
 
 @Suite struct MissRatioCurveTests {
     private static let segmentBytes: Int64 = 1 << 20

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import CacheCore
+import TestChance
 
 @Suite struct PlaceHeapTests {
     private struct Member {

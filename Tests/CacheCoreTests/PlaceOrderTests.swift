@@ -1,11 +1,11 @@
 import Testing
 
 @testable import CacheCore
+import TestChance
 
 @Suite struct PlaceOrderTests {
     @Test func itKeepsTheOrderOfAnArrayThroughRandomSteps() {
-        let seed = UInt64.random(in: 0...UInt64.max)
-        var random = SeededRandom(seed: seed)
+        var (random, seed) = SeededRandom.announced()
         var order = PlaceOrder()
         var expected: [Int] = []
         for _ in 0..<5000 {

@@ -1,5 +1,6 @@
 import CacheCore
 import Testing
+import TestChance
 
 /// Random commands; whatever happens, counts add up, no item runs twice at once, and in the end all jobs are over.
 @Suite struct PrefetchScheduleHistoryTests {

@@ -1,5 +1,6 @@
 import CacheCore
 import Testing
+import TestChance
 
 @Suite struct RangeHeaderTests {
     private static let readable: [(String, [RangeHeader.Spec])] = [

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import CacheCore
+import TestChance
 
 @Suite struct ReadTraceTests {
     private static let epoch = Timestamp(seconds: 1_000_000)

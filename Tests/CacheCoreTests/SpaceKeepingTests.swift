@@ -1,6 +1,7 @@
 import Testing
 
 @testable import CacheCore
+import TestChance
 
 /// What is written down of a ledger, and taken up after a restart.
 @Suite struct SpaceKeepingTests {

@@ -1,5 +1,6 @@
 import CacheCore
 import Testing
+import TestChance
 
 @Suite struct SpaceLedgerTests {
     let asset = AssetID(high: 0, low: 1)

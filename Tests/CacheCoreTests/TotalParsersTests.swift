@@ -1,5 +1,6 @@
 import CacheCore
 import Testing
+import TestChance
 
 /// Text from outside has some answer, whatever it is: no parser traps, and what each accepts it can write again.
 @Suite struct TotalParsersTests {

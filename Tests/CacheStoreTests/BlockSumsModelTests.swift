@@ -3,13 +3,14 @@ import Foundation
 import Testing
 
 @testable import CacheStore
+import TestChance
 
 /// Drives the bookkeeping of sums at random against a file in a plain array: what is claimed has a sum, the sum is that of its
 /// bytes, and bytes that rot on the way are never given a new one.
 @Suite struct BlockSumsModelTests {
     private struct Model {
         static let size = 5 * BlockSums.blockBytes + 1234
-        var random: SplitMix
+        var random: SeededRandom
         let content: [UInt8]
         var file = [UInt8](repeating: 0, count: Int(Model.size))
         var sums = BlockSums()
@@ -21,8 +22,8 @@ import Testing
         var rotten: Set<Int64> = []
 
         init(seed: UInt64) {
-            random = SplitMix(seed: seed)
-            var bytes = SplitMix(seed: seed &+ 1)
+            random = SeededRandom(seed: seed)
+            var bytes = SeededRandom(seed: seed &+ 1)
             content = (0..<Int(Model.size)).map { _ in UInt8(truncatingIfNeeded: bytes.next()) | 1 }
         }
 
@@ -136,7 +137,7 @@ import Testing
 
     @Test func rowsAreReadAsTheyWereWritten() {
         for seed in UInt64(1)...50 {
-            var random = SplitMix(seed: seed)
+            var random = SeededRandom(seed: seed)
             var sums = BlockSums()
             let row = Int64(seed % 3) * 1000
             let bounds = SumRow.bounds(of: row)

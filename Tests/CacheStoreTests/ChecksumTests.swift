@@ -3,6 +3,7 @@ import CacheCore
 import Testing
 
 @testable import CacheStore
+import TestChance
 
 @Suite struct ChecksumTests {
     /// RFC 3720, appendix B.4.
@@ -28,7 +29,7 @@ import Testing
     }
 
     @Test func instructionAndTableAgreeAtEveryLengthAndAlignment() {
-        var random = SplitMix(seed: 32)
+        var random = SeededRandom(seed: 32)
         let bytes = (0..<40_000).map { _ in UInt8(truncatingIfNeeded: random.next()) }
         for round in 0..<400 {
             let start = Int(random.next() % 64)
@@ -43,7 +44,7 @@ import Testing
     }
 
     @Test func theSumOfTwoRunsFollowsFromTheirSums() {
-        var random = SplitMix(seed: 33)
+        var random = SeededRandom(seed: 33)
         let bytes = (0..<100_000).map { _ in UInt8(truncatingIfNeeded: random.next()) }
         for round in 0..<300 {
             let length = round < 100 ? round : Int(random.next() % 100_000)

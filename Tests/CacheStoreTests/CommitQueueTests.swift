@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 
 @testable import CacheStore
+import TestChance
 
 @Suite struct CommitQueueTests {
     @Test func whatWasFlushedIsThereAfterReopening() async throws {
@@ -58,8 +59,7 @@ import Testing
     }
 
     @Test func extentRowsFollowTheSetThroughRandomChanges() async throws {
-        let seed = UInt64.random(in: 0...UInt64.max)
-        var random = SplitMix(seed: seed)
+        var (random, seed) = SeededRandom.announced()
         let shelf = try Shelf()
         let file = try shelf.fill(1, 0..<1)
         var expected = ByteRangeSet([0..<1])

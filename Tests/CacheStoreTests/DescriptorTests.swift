@@ -7,6 +7,7 @@ import Synchronization
 import Testing
 
 @testable import CacheStore
+import TestChance
 
 /// Files with few descriptors between them.
 @Suite struct DescriptorTests {
@@ -36,11 +37,11 @@ import Testing
             try file.sync()
             return file
         }
-        let seed = UInt64.random(in: 0...UInt64.max)
+        let seed = SeededRandom.announced().seed
         let wrong = Atomic(0)
         let most = Atomic(0)
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
-            var random = SplitMix(seed: seed &+ UInt64(thread))
+            var random = SeededRandom(seed: seed &+ UInt64(thread))
             for _ in 0..<1500 {
                 let number = Int(random.next() % 100)
                 let start = Int64(random.next() % UInt64(Self.size - 500))

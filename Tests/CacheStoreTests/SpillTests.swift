@@ -4,6 +4,7 @@ import Glibc
 import Testing
 
 @testable import CacheStore
+import TestChance
 
 /// What the disk has no room for is kept in memory for its readers, and nobody ever claims it.
 @Suite struct SpillTests {
@@ -43,7 +44,7 @@ import Testing
 
     @Test func partsOfWhatIsInMemoryGoAndStayAsTheyAreTold() {
         for seed in UInt64(1)...20 {
-            var random = SplitMix(seed: seed)
+            var random = SeededRandom(seed: seed)
             var spilled = SpilledBytes()
             var picture = [UInt8?](repeating: nil, count: 2000)
             for _ in 0..<60 {

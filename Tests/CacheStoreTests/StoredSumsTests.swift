@@ -6,13 +6,14 @@ import Synchronization
 import Testing
 
 @testable import CacheStore
+import TestChance
 
 /// Sums as the catalog has them, against what is on disk.
 @Suite struct StoredSumsTests {
     @Test func everyClaimedByteHasASumWhateverIsFilledCutCommittedAndKilled() async throws {
         for seed in UInt64(1)...6 {
             let directory = try TemporaryDirectory()
-            var random = SplitMix(seed: seed)
+            var random = SeededRandom(seed: seed)
             var serial: SparseFile?
             for life in 0..<4 {
                 let shelf = try Shelf(in: directory)

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import CurlUpstream
+import TestChance
 
 @Suite(.timeLimit(.minutes(20)))
 struct PauseTests {
@@ -207,14 +208,9 @@ struct PauseTests {
     }
 
     @Test func everyTransferEndsOnceWhateverIsWishedOfIt() async throws {
-        let seed = UInt64.random(in: 0...UInt64.max)
-        let dice = Mutex(seed)
-        func roll(_ bound: UInt64) -> UInt64 {
-            dice.withLock { state in
-                state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-                return (state >> 33) % bound
-            }
-        }
+        let (random, seed) = SeededRandom.announced()
+        let dice = Mutex(random)
+        func roll(_ bound: UInt64) -> UInt64 { dice.withLock { $0.next() % bound } }
         let pool = CurlWorkerPool.forTest(maxTransfers: 5)
         let running = (0..<60).map { number in
             let recorder = Recorder()

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import CurlUpstream
+import TestChance
 
 @Suite(.timeLimit(.minutes(20)))
 struct PoolTests {
@@ -188,14 +189,11 @@ struct PoolTests {
     }
 
     @Test func everyTransferEndsExactlyOnceInAMixOfFailures() async {
-        let seed = UInt64.random(in: 0...UInt64.max)
+        let (random, seed) = SeededRandom.announced()
         let pool = CurlWorkerPool.forTest(maxTransfers: 12)
-        let mixed = Mutex(seed)
+        let mixed = Mutex(random)
         upstream.serve("/mix") { _ in
-            let dice = mixed.withLock { state -> UInt64 in
-                state = state &* 6_364_136_223_846_793_005 &+ 1
-                return state >> 60
-            }
+            let dice = mixed.withLock { $0.next() >> 60 }
             switch dice {
             case 0: return .hangUp
             case 1: return .redirect(to: "/a")

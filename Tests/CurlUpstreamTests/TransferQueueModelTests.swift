@@ -1,5 +1,6 @@
 import CacheCore
 import Testing
+import TestChance
 
 /// The queue against the same rules said plainly: walk over everything, take the best.
 struct TransferQueueModelTests {
@@ -73,9 +74,8 @@ struct TransferQueueModelTests {
     }
 
     @Test(arguments: 0..<20)
-    func theQueueAdmitsWhatAWalkOverEverythingWould(_ round: Int) {
-        let seed = UInt64.random(in: 0...UInt64.max)
-        var random = Generator(state: seed)
+    func theQueueAdmitsWhatAWalkOverEverythingWould(round: Int) {
+        var (random, seed) = SeededRandom.announced(round)
         var queue = TransferQueue(limit: 6)
         var model = Model(limit: 6)
         var now = ContinuousClock.now
@@ -115,7 +115,7 @@ struct TransferQueueModelTests {
     }
 
     private func entry(
-        _ ticket: UInt64, at now: ContinuousClock.Instant, _ random: inout Generator
+        _ ticket: UInt64, at now: ContinuousClock.Instant, _ random: inout SeededRandom
     ) -> TransferQueue.Entry {
         let isDelayed = Int.random(in: 0..<5, using: &random) == 0
         let delay = Duration.milliseconds(Int.random(in: 1...9000, using: &random))
@@ -128,7 +128,7 @@ struct TransferQueueModelTests {
     /// One thing happens to each, the same to both.
     private func change(
         _ queue: inout TransferQueue, _ model: inout Model, at now: ContinuousClock.Instant, upTo last: UInt64,
-        _ random: inout Generator
+        _ random: inout SeededRandom
     ) {
         for _ in 0..<2 {
             let ticket = UInt64.random(in: 1...last, using: &random)
@@ -166,24 +166,12 @@ struct TransferQueueModelTests {
             }
         }
     }
-
-    private struct Generator: RandomNumberGenerator {
-        var state: UInt64
-        mutating func next() -> UInt64 {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return state ^ (state >> 29)
-        }
-    }
 }
 
 struct IndexedHeapTests {
     @Test func theLeastComesFirstWhateverIsMovedOrTakenOut() {
-        let seed = UInt64.random(in: 0...UInt64.max)
-        var state = seed
-        func random(_ bound: UInt64) -> Int {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return Int((state >> 33) % bound)
-        }
+        var (numbers, seed) = SeededRandom.announced()
+        func random(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &numbers) }
         var heap = IndexedHeap<Int, Int>()
         var plain: [Int: Int] = [:]
         for _ in 0..<5000 {

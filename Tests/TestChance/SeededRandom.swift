@@ -1,0 +1,32 @@
+import Foundation
+
+/// The same numbers for the same seed, everywhere (SplitMix64: Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+/// Generators, 2014).
+package struct SeededRandom: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+
+    package init(seed: UInt64) { state = seed }
+
+    /// The test's own numbers, the same in every run; others where the environment's `LARDER_TEST_SEED` says `random`, those of
+    /// another run where it has that run's seed. The seed is printed, so that a failure can be had again.
+    package static func announced(
+        _ round: Int = 0, _ test: StaticString = #function
+    ) -> (random: SeededRandom, seed: UInt64) {
+        let asked = ProcessInfo.processInfo.environment["LARDER_TEST_SEED"] ?? ""
+        var seed = UInt64(asked) ?? (asked == "random" ? .random(in: 0...UInt64.max) : 0xCBF2_9CE4_8422_2325)
+        if asked.isEmpty {  // FNV-1a of the test's name
+            for byte in "\(test)".utf8 { seed = (seed ^ UInt64(byte)) &* 0x0100_0000_01B3 }
+        }
+        if UInt64(asked) == nil { seed &+= UInt64(truncatingIfNeeded: round) }
+        print("\(test): seed \(seed)")
+        return (SeededRandom(seed: seed), seed)
+    }
+
+    package mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var word = state
+        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+        return word ^ (word >> 31)
+    }
+}
