@@ -8,7 +8,7 @@ package enum EvictionReason: String, Hashable, Sendable, CaseIterable {
     case idle
     /// …or was there for too long.
     case age
-    /// Its origin had more than its quota.
+    /// Its origin, or one of its tags, had more than its quota.
     case quota
     /// An administrator asked for room…
     case request

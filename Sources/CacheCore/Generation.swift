@@ -71,6 +71,8 @@ package struct AssetRecord: Hashable, Sendable {
     /// with every request for it.
     package var variant: HeaderList
 
+    package static func isTag(_ text: String) -> Bool { (1...128).contains(text.utf8.count) }
+
     package init(
         id: AssetID, key: String, origin: String, url: String, generation: Generation, createdAt: Timestamp,
         lastAccessAt: Timestamp, hits: Int64 = 0, isPinned: Bool = false, pinnedUntil: Timestamp? = nil,

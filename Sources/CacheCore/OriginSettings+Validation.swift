@@ -103,10 +103,7 @@ extension OriginSettings {
                 types.count <= Self.maxStoreTypes && types.allSatisfy { StoreRules.isPattern($0) },
                 "storeRules.\(name)", "At most \(Self.maxStoreTypes) media types, as video/mp4 or video/*.")
         }
-        try require(quota.minBytes >= 0, "quota.minBytes", "What is left to an origin is not negative.")
-        try require(
-            quota.maxBytes.map { $0 > 0 && $0 >= quota.minBytes } ?? true, "quota.maxBytes",
-            "The most is above 0 and not below the least, or null for no limit.")
+        try quota.validate(at: "quota")
     }
 
     private func validateHeaders() throws(CacheError) {

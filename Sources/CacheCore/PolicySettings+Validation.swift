@@ -5,6 +5,9 @@ extension PolicySettings {
     /// How many uses it may take until an asset is kept.
     package static let uses = 1...16
 
+    /// The most tags that may have a quota.
+    package static let maxTagQuotas = 100
+
     /// Throws `.invalidField` with the API's name of the first field that cannot be used.
     package func validate() throws(CacheError) {
         if let capacityBytes, capacityBytes < Self.minCapacityBytes {
@@ -35,5 +38,10 @@ extension PolicySettings {
         guard grace >= .zero else {
             throw CacheError(.invalidField("graceSeconds"), "The time young bytes are spared is not negative.")
         }
+        guard tagQuotas.count <= Self.maxTagQuotas, tagQuotas.keys.allSatisfy(AssetRecord.isTag) else {
+            throw CacheError(
+                .invalidField("tagQuotas"), "At most \(Self.maxTagQuotas) tags, of 1 to 128 bytes, have a quota.")
+        }
+        for (tag, quota) in tagQuotas { try quota.validate(at: "tagQuotas.\(tag)") }
     }
 }

@@ -19,12 +19,14 @@ package struct PolicySettings: Hashable, Sendable {
     package var minUses: Int
     /// The whole lengths of all pinned assets; nil: no limit.
     package var maxPinnedBytes: Int64?
+    /// What assets with a tag may have together.
+    package var tagQuotas: [String: Quota]
 
     package init(
         capacityBytes: Int64? = 20 << 30, highWatermark: Double = 0.95, lowWatermark: Double = 0.85,
         minFreeDiskBytes: Int64 = 1 << 30, algorithm: EvictionAlgorithm = .s3fifo, maxIdle: Duration? = nil,
         maxAge: Duration? = nil, grace: Duration = .seconds(60), minUses: Int = 1,
-        maxPinnedBytes: Int64? = nil
+        maxPinnedBytes: Int64? = nil, tagQuotas: [String: Quota] = [:]
     ) {
         self.capacityBytes = capacityBytes
         self.highWatermark = highWatermark
@@ -36,5 +38,6 @@ package struct PolicySettings: Hashable, Sendable {
         self.grace = grace
         self.minUses = minUses
         self.maxPinnedBytes = maxPinnedBytes
+        self.tagQuotas = tagQuotas
     }
 }

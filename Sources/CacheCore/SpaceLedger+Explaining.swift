@@ -6,6 +6,8 @@ package struct SegmentAccount: Hashable, Sendable {
     package var segment: SegmentID
     package var bytes: Int64
     package var reason: EvictionReason
+    /// Of whom there is too much, where that is the reason.
+    package var quotaOwner: QuotaOwner?
     package var queue: Queue?
     /// Reads that still count for it.
     package var reads: UInt16
@@ -16,12 +18,13 @@ package struct SegmentAccount: Hashable, Sendable {
     package var lastReadAt: Timestamp?
 
     package init(
-        segment: SegmentID, bytes: Int64, reason: EvictionReason, queue: Queue?, reads: UInt16, priority: Double?,
-        arrivedAt: Timestamp, lastReadAt: Timestamp?
+        segment: SegmentID, bytes: Int64, reason: EvictionReason, quotaOwner: QuotaOwner? = nil, queue: Queue?,
+        reads: UInt16, priority: Double?, arrivedAt: Timestamp, lastReadAt: Timestamp?
     ) {
         self.segment = segment
         self.bytes = bytes
         self.reason = reason
+        self.quotaOwner = quotaOwner
         self.queue = queue
         self.reads = reads
         self.priority = priority
@@ -31,12 +34,15 @@ package struct SegmentAccount: Hashable, Sendable {
 }
 
 extension SpaceLedger {
-    /// How a segment stands; nil where it is not known.
-    package func account(of segment: SegmentID, going reason: EvictionReason) -> SegmentAccount? {
+    /// How a segment stands; nil where it is not known. `owner`: of whom there is too much.
+    package func account(
+        of segment: SegmentID, going reason: EvictionReason, from owner: QuotaOwner?
+    ) -> SegmentAccount? {
         guard let place = policy.table.place(of: segment) else { return nil }
         let (standing, heat) = (policy.standing(at: place), heats[place])
         return SegmentAccount(
-            segment: segment, bytes: policy.table.bytes(at: place), reason: reason,
+            segment: segment, bytes: policy.table.bytes(at: place),
+            reason: owner == nil ? reason : .quota, quotaOwner: owner,
             queue: algorithm == .s3fifo ? (standing.isProven ? .main : .small) : nil, reads: standing.reads,
             priority: standing.priority, arrivedAt: Timestamp(seconds: Int64(heat.arrivedAt)),
             lastReadAt: heat.readAt == 0 ? nil : Timestamp(seconds: Int64(heat.readAt)))

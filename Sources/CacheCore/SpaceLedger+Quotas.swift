@@ -1,10 +1,17 @@
 extension SpaceLedger {
-    /// Puts origins' quotas in force, by name; answers whether what they have must be counted now.
-    package mutating func adopt(_ quotas: [String: OriginSettings.Quota]) -> Bool { shares.adopt(quotas) }
+    /// Puts quotas in force; answers whether what their owners have must be counted now.
+    package mutating func adopt(_ quotas: [QuotaOwner: Quota]) -> Bool { shares.adopt(quotas) }
 
-    /// Whether some origin is left something whatever others need.
+    /// Whether something is left to somebody whatever others need.
     package var guarantees: Bool { shares.guarantees }
 
-    /// Origins that have more than their quota, by their shares, and how much.
-    package var overdrafts: [(share: Int, bytes: Int64)] { shares.overdrafts }
+    /// Those that have more than their quota, and how much.
+    package var overdrafts: [(owner: QuotaOwner, bytes: Int64)] { shares.overdrafts }
+
+    /// The asset is theirs from now on, with what is counted of its `extents`.
+    package mutating func own(_ asset: AssetID, by owners: AssetOwners, extents: ByteRangeSet) {
+        let indices = Set(extents.runs.flatMap { grid.indices(of: $0) })
+        let bytes = indices.reduce(0) { $0 + (policy.bytes(of: SegmentID(asset: asset, index: $1)) ?? 0) }
+        shares.own(asset, by: owners, bytes: bytes)
+    }
 }

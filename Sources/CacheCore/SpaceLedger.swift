@@ -28,7 +28,7 @@ package struct SpaceLedger: Sendable {
     /// What happened since a rebuilding began; nil: there is none under way.
     var journal: [Event]?
     var kept = KeptState()
-    var shares = OriginShares()
+    var shares = OwnerShares()
 
     /// `form`: that of what was written down; nil: as the settings say.
     package init(settings: PolicySettings, form: LedgerForm? = nil) {
@@ -93,10 +93,10 @@ package struct SpaceLedger: Sendable {
 
     /// Bytes were written where none were; the segments they lie in are the most recent now if they are new.
     package mutating func arrived(
-        _ range: ByteRange, of asset: AssetID, from origin: String = "", at now: Timestamp
+        _ range: ByteRange, of asset: AssetID, from owners: AssetOwners = AssetOwners(), at now: Timestamp
     ) {
         journal?.append(.arrived(range, asset, now))
-        shares.own(asset, by: origin)
+        shares.meet(asset, of: owners)
         for (id, part) in parts(of: range, of: asset) {
             let known = policy.bytes(of: id)
             let bytes = min((known ?? 0) + part.length, grid.segmentBytes)
@@ -143,10 +143,11 @@ package struct SpaceLedger: Sendable {
     /// These are all the bytes of the asset on disk, whatever was counted before; segments that are new were last used at
     /// `lastUse`.
     package mutating func count(
-        _ runs: some Sequence<ByteRange>, of asset: AssetID, from origin: String = "", lastUse: Timestamp
+        _ runs: some Sequence<ByteRange>, of asset: AssetID, from owners: AssetOwners = AssetOwners(),
+        lastUse: Timestamp
     ) {
         let extents = ByteRangeSet(runs)
-        if !extents.isEmpty { shares.own(asset, by: origin, bytes: extents.byteCount) }
+        shares.own(asset, by: owners, bytes: extents.byteCount)
         journal?.append(.counted(extents, asset, lastUse: lastUse))
         var end: Int32 = 0
         for index in Set(extents.runs.flatMap { grid.indices(of: $0) }).sorted() {
@@ -175,31 +176,25 @@ package struct SpaceLedger: Sendable {
     }
 
     /// What to give up, first to go first, to free `bytes`, at most `limit` segments; pinned assets never, segments younger
-    /// than the grace only where space is `isDesperate` or above the capacity, and none of those in `besides`. `share`: only
-    /// of that origin; nil: of all, but where it `keepsQuotas` not of those that would have less than they are guaranteed.
+    /// than the grace only where space is `isDesperate` or above the capacity, and none of those in `besides`. `owner`: only
+    /// of its assets; `keepsQuotas`: not of others that would have less than is left to them then.
     package mutating func victims(
         toFree bytes: Int64, at now: Timestamp, isDesperate: Bool, besides: Set<SegmentID> = [], limit: Int = .max,
-        of share: Int? = nil, keepsQuotas: Bool = true
+        of owner: QuotaOwner? = nil, keepsQuotas: Bool = true
     ) -> [Victim] {
         if policy.capacityBytes != roomBytes { policy.capacityBytes = roomBytes }
         let young = (now - settings.grace).seconds
         let (pinned, heats) = (pinned, heats)
         let isDesperate = isDesperate || settings.capacityBytes.map { usedBytes > $0 } ?? false
         var moved: [Int] = []
-        let (shares, segmentBytes) = (shares, grid.segmentBytes)
-        var spare = shares.spare
+        guard
+            var choice = shares.choice(of: owner, segmentBytes: grid.segmentBytes, keepsQuotas: keepsQuotas)
+        else { return [] }
         let victims = policy.victims(toFree: bytes, atMost: limit) { id, place in
             if pinned.contains(id.asset) || (!isDesperate && heats[place].arrivedAt > young) || besides.contains(id) {
                 return true
             }
-            guard shares.isOn else { return false }
-            let owner = shares.share(of: id.asset)
-            if let share { return owner != share }
-            guard keepsQuotas, let owner else { return false }
-            // Who is looked at may go, whole: rather too much is left than too little.
-            guard !shares.isGuaranteed(owner) || spare[owner] >= segmentBytes else { return true }
-            spare[owner] -= segmentBytes
-            return false
+            return choice.spares(id.asset)
         } moving: { place in
             moved.append(place)
         }

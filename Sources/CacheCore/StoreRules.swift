@@ -34,19 +34,6 @@ extension OriginSettings {
         }
     }
 
-    /// How much of the store an origin may have.
-    package struct Quota: Hashable, Sendable {
-        /// What is left to it whatever others need.
-        package var minBytes: Int64
-        /// What is above goes, of its own; nil: no limit.
-        package var maxBytes: Int64?
-
-        package init(minBytes: Int64 = 0, maxBytes: Int64? = nil) {
-            self.minBytes = minBytes
-            self.maxBytes = maxBytes
-        }
-    }
-
     /// The most media types that a store rule may name.
     package static let maxStoreTypes = 64
 }

@@ -46,6 +46,7 @@ extension AssetCache {
                 state.record?.generation.freshUntil = received + ttl
             }
             asset.refreshRow(state)
+            if patch.tags != nil { context.space.own(id, by: state.owners, extents: state.ledger.kept) }
             return ((), [])
         }
         return try await self.asset(id)

@@ -103,14 +103,14 @@ extension AssetCache {
         try await context.commits.flush()
         let context = context
         try await context.store.catalog.eachAsset { stored in
-            let count = { (runs: [ByteRange]) in
+            let count = { (runs: [ByteRange], owners: AssetOwners) in
                 context.space.with {
-                    $0.count(runs, of: stored.asset, from: stored.origin, lastUse: stored.lastAccessAt)
+                    $0.count(runs, of: stored.asset, from: owners, lastUse: stored.lastAccessAt)
                 }
             }
-            guard let open = context.openAssets[stored.asset] else { return count(stored.extents) }
+            guard let open = context.openAssets[stored.asset] else { return count(stored.extents, stored.owners) }
             // Under its lock, or what arrives just now would be forgotten again.
-            open.look { count($0.ledger.kept.runs) }
+            open.look { count($0.ledger.kept.runs, $0.owners) }
         }
         context.space.ring()
     }

@@ -22,6 +22,7 @@ extension AssetCache {
     func adopt(_ policy: RevisedPolicy) {
         policyState.withLock { $0 = policy }
         context.space.adopt(policy.settings)
+        adoptQuotas()
     }
 
     // MARK: Origins
@@ -88,9 +89,19 @@ extension AssetCache {
         adoptQuotas()
     }
 
+    /// Who comes to it at the same time may have seen less: it looks again until nothing is new.
     func adoptQuotas() {
-        let quotas = origins.all.map(\.origin).filter { $0.settings.quota != OriginSettings.Quota() }
-        context.space.adopt(Dictionary(uniqueKeysWithValues: quotas.map { ($0.name, $0.settings.quota) }))
+        var adopted: [QuotaOwner: Quota]?
+        while case let quotas = quotas, quotas != adopted {
+            context.space.adopt(quotas)
+            adopted = quotas
+        }
+    }
+
+    private var quotas: [QuotaOwner: Quota] {
+        let origins = origins.all.map { (QuotaOwner.origin($0.origin.name), $0.origin.settings.quota) }
+        let tags = policy().settings.tagQuotas.map { (QuotaOwner.tag($0.key), $0.value) }
+        return Dictionary((origins + tags).filter { $0.1 != Quota() }) { first, _ in first }
     }
 }
 

@@ -46,12 +46,12 @@ struct Evictor: Sendable {
         if space.isDeadlocked { space.overdraw() }
     }
 
-    /// Of origins that have more than their quota, takes it back.
+    /// Of those that have more than their quota, takes it back.
     private func keepQuotas(besides tried: inout Set<SegmentID>) async throws(CacheError) {
-        for (share, _) in space.with({ $0.overdrafts }) {
-            while let overdraft = space.with({ $0.overdrafts.first { $0.share == share } }),
+        for (owner, _) in space.with({ $0.overdrafts }) {
+            while let overdraft = space.with({ $0.overdrafts.first { $0.owner == owner } }),
                 let gone = try await evictBatch(
-                    toFree: overdraft.bytes, because: .quota, isDesperate: true, besides: &tried, of: share)
+                    toFree: overdraft.bytes, because: .quota, isDesperate: true, besides: &tried, of: owner)
             {
                 let freed = gone.reduce(0) { $0 + $1.bytes }
                 space.with { $0.freeDiskBytes = $0.freeDiskBytes.map { $0 + freed } }
@@ -83,17 +83,22 @@ struct Evictor: Sendable {
     func next(toFree bytes: Int64, limit: Int) -> [(account: SegmentAccount, range: ByteRange)] {
         let before = space.with { $0 }
         let (reason, now) = (space.excess().reason, context.wallClock.now())
-        var (copy, besides, missing) = (before, busy(on: before.grid), bytes)
+        let busy = busy(on: before.grid)
+        var (copy, missing) = (before, bytes)
         var next: [(account: SegmentAccount, range: ByteRange)] = []
-        for (share, excess) in before.overdrafts.map({ (Optional($0.share), $0.bytes) }) + [(nil, Int64.max)] {
+        for owner in before.overdrafts.map({ Optional($0.owner) }) + [nil] {
+            // What went for another one may have been its, too.
+            let excess = owner.map { owner in copy.overdrafts.first { $0.owner == owner }?.bytes ?? 0 } ?? missing
             let victims = copy.victims(
-                toFree: min(excess, missing), at: now, isDesperate: share != nil, besides: besides,
-                limit: limit - next.count, of: share)
+                toFree: min(excess, missing), at: now, isDesperate: owner != nil, besides: busy,
+                limit: limit - next.count, of: owner)
             for victim in victims {
                 missing -= victim.bytes
-                besides.insert(victim.segment)
-                let account = before.account(of: victim.segment, going: share == nil ? reason : .quota)
-                if let account { next.append((account, before.range(of: victim.segment))) }
+                let range = before.range(of: victim.segment)
+                copy.gone(range, of: victim.segment.asset)
+                if let account = before.account(of: victim.segment, going: reason, from: owner) {
+                    next.append((account, range))
+                }
             }
         }
         return next
@@ -108,9 +113,9 @@ struct Evictor: Sendable {
     }
 
     /// The next batch of victims; those in use only where there are no others, for of these not all would go, and only then
-    /// what origins are guaranteed.
+    /// what is left to others by their quotas.
     private func batch(
-        toFree bytes: Int64, isDesperate: Bool, besides tried: Set<SegmentID>, of share: Int?
+        toFree bytes: Int64, isDesperate: Bool, besides tried: Set<SegmentID>, of owner: QuotaOwner?
     ) -> [(victim: Victim, range: ByteRange)] {
         let busy = busy(on: space.grid).union(tried)
         let now = context.wallClock.now()
@@ -120,7 +125,7 @@ struct Evictor: Sendable {
             if ledger.guarantees { tries.append((tried, false)) }
             for (besides, keepsQuotas) in tries {
                 let victims = ledger.victims(
-                    toFree: bytes, at: now, isDesperate: isDesperate, besides: besides, limit: Self.batch, of: share,
+                    toFree: bytes, at: now, isDesperate: isDesperate, besides: besides, limit: Self.batch, of: owner,
                     keepsQuotas: keepsQuotas)
                 if !victims.isEmpty { return victims.map { ($0, ledger.range(of: $0.segment)) } }
             }
@@ -144,9 +149,9 @@ struct Evictor: Sendable {
     /// stayed, being leased, are not tried twice.
     private func evictBatch(
         toFree bytes: Int64, because reason: EvictionReason, isDesperate: Bool, besides tried: inout Set<SegmentID>,
-        of share: Int? = nil
+        of owner: QuotaOwner? = nil
     ) async throws(CacheError) -> [EvictionReport.Entry]? {
-        let victims = batch(toFree: bytes, isDesperate: isDesperate, besides: tried, of: share)
+        let victims = batch(toFree: bytes, isDesperate: isDesperate, besides: tried, of: owner)
         guard !victims.isEmpty else { return nil }
         tried.formUnion(victims.map(\.victim.segment))
         let gone = try await drop(plan(victims).entries, because: reason).filter { $0.bytes > 0 }

@@ -39,16 +39,16 @@ extension OpenAsset {
     /// Bytes of the fill are in the file: readers may have them, and the catalog will.
     func arrived(_ range: ByteRange, in file: SparseFile, by fill: FillLedger.FillID) {
         context.commits.grew(file, range)
-        let (origin, new, grown) = change { state in
+        let (owners, new, grown) = change { state in
             let new = state.ledger.extents.gaps(in: range)
             let actions = state.ledger.arrived(fill, upTo: range.upperBound)
             let before = state.diskBytes
             state.diskBytes = (try? file.diskBytes()) ?? before  // measured again with the next arrival
-            return ((state.target.originName, new, state.diskBytes - before), actions)
+            return ((state.owners, new, state.diskBytes - before), actions)
         }
         context.space.used(changedBy: grown)
-        if file.name != nil { context.space.arrived(new, of: id, from: origin, at: context.wallClock.now()) }
-        context.counters.refetched(range.length - new.reduce(0) { $0 + $1.length }, origin: origin)
+        if file.name != nil { context.space.arrived(new, of: id, from: owners, at: context.wallClock.now()) }
+        context.counters.refetched(range.length - new.reduce(0) { $0 + $1.length }, origin: owners.origin)
     }
 
     /// Bytes that had been on disk before its reader came were read. Everybody passes here: what was read a moment ago asks

@@ -37,6 +37,8 @@ final class OpenAsset: Sendable {
         var isDisowned = false { didSet { face += 1 } }
         /// Another one after each change of what answers are made of, the bytes apart.
         private(set) var face: UInt64 = 0
+
+        var owners: AssetOwners { AssetOwners(origin: target.originName, tags: record?.tags ?? []) }
     }
 
     /// Called once, on any thread, when its reader should look again, or with why that is in vain.

@@ -56,8 +56,8 @@ final class Space: Sendable {
         ring()
     }
 
-    /// Puts origins' quotas in force at once.
-    func adopt(_ quotas: [String: OriginSettings.Quota]) {
+    /// Puts quotas in force at once.
+    func adopt(_ quotas: [QuotaOwner: Quota]) {
         if with({ $0.adopt(quotas) }) { recountBell.yield() }
         ring()
     }
@@ -96,8 +96,14 @@ final class Space: Sendable {
         if isShort { ring() }
     }
 
-    func arrived(_ runs: [ByteRange], of asset: AssetID, from origin: String, at now: Timestamp) {
-        with { ledger in for run in runs { ledger.arrived(run, of: asset, from: origin, at: now) } }
+    func arrived(_ runs: [ByteRange], of asset: AssetID, from owners: AssetOwners, at now: Timestamp) {
+        with { ledger in for run in runs { ledger.arrived(run, of: asset, from: owners, at: now) } }
+    }
+
+    /// The asset's owners have changed; `extents`: what it has on disk.
+    func own(_ asset: AssetID, by owners: AssetOwners, extents: ByteRangeSet) {
+        with { $0.own(asset, by: owners, extents: extents) }
+        ring()
     }
 
     func read(_ range: ByteRange, of asset: AssetID, at now: Timestamp) {

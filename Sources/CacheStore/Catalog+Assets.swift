@@ -72,7 +72,7 @@ extension Catalog {
             let rows = try Row.fetchCursor(
                 db,
                 sql: """
-                    SELECT id, origin, last_access_at, start, "end" FROM assets
+                    SELECT id, origin, last_access_at, start, "end", tags FROM assets
                     LEFT JOIN extents ON file = file_serial ORDER BY last_access_at, id
                     """)
             var entry: EvictionEntry?
@@ -83,15 +83,19 @@ extension Catalog {
                     entry = nil
                 }
                 var present =
-                    entry
+                    try entry
                     ?? EvictionEntry(
-                        asset: asset, origin: row[1], lastAccessAt: Timestamp(milliseconds: row[2]), extents: [])
+                        asset: asset, owners: AssetOwners(origin: row[1], tags: Self.tags(row[5])),
+                        lastAccessAt: Timestamp(milliseconds: row[2]), extents: [])
                 if let start = row[3] as Int64? { present.extents.append(start..<row[4]) }
                 entry = present
             }
             if let entry { tell(entry) }
         }
     }
+
+    /// Most assets have none, and decoding takes its time.
+    private static func tags(_ json: String) throws -> [String] { json == "[]" ? [] : try RowCoding.value(json: json) }
 
     /// What all rows add up to; pending work is not among it.
     package func totals() async throws(CacheError) -> CatalogTotals {
@@ -160,7 +164,7 @@ package struct AssetChange: Hashable, Sendable {
 /// What the eviction policy wants to know of an asset.
 package struct EvictionEntry: Hashable, Sendable {
     package var asset: AssetID
-    package var origin: String
+    package var owners: AssetOwners
     package var lastAccessAt: Timestamp
     package var extents: [ByteRange]
 }

@@ -31,11 +31,6 @@ struct OriginText: Codable {
         var always: [String]
     }
 
-    private struct Quota: Codable {
-        var minBytes: Int64
-        var maxBytes: Int64?
-    }
-
     private var baseURL: String
     private var headers: [[String]]
     private var freshnessTTL: Int64?
@@ -71,7 +66,7 @@ struct OriginText: Codable {
     private var hedging: Bool?
     private var circuitBreaker: CircuitBreaker?
     private var storeRules: StoreRules?
-    private var quota: Quota?
+    private var quota: QuotaText?
 
     init(_ settings: OriginSettings) {
         baseURL = settings.baseURL
@@ -107,7 +102,7 @@ struct OriginText: Codable {
         storeRules = StoreRules(
             maxBytes: settings.storeRules.maxBytes, never: settings.storeRules.never,
             always: settings.storeRules.always)
-        quota = Quota(minBytes: settings.quota.minBytes, maxBytes: settings.quota.maxBytes)
+        quota = QuotaText(settings.quota)
     }
 
     private mutating func keepFills(of settings: OriginSettings) {
@@ -161,7 +156,7 @@ struct OriginText: Codable {
             settings.storeRules = OriginSettings.StoreRules(
                 maxBytes: storeRules.maxBytes, never: storeRules.never, always: storeRules.always)
         }
-        if let quota { settings.quota = OriginSettings.Quota(minBytes: quota.minBytes, maxBytes: quota.maxBytes) }
+        if let quota { settings.quota = quota.quota }
         return settings
     }
 

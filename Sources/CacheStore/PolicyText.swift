@@ -13,6 +13,7 @@ struct PolicyText: Codable {
     /// Rows that are older than it have none.
     private var minUses: Int?
     private var maxPinnedBytes: Int64?
+    private var tagQuotas: [String: QuotaText]?
 
     init(_ policy: PolicySettings) {
         capacityBytes = policy.capacityBytes
@@ -25,6 +26,7 @@ struct PolicyText: Codable {
         grace = policy.grace.wholeMilliseconds
         minUses = policy.minUses
         maxPinnedBytes = policy.maxPinnedBytes
+        tagQuotas = policy.tagQuotas.mapValues(QuotaText.init)
     }
 
     func policy() throws(CacheError) -> PolicySettings {
@@ -32,6 +34,7 @@ struct PolicyText: Codable {
             capacityBytes: capacityBytes, highWatermark: highWatermark, lowWatermark: lowWatermark,
             minFreeDiskBytes: minFreeDiskBytes, algorithm: try RowCoding.choice(algorithm, "an eviction algorithm"),
             maxIdle: maxIdle.map { .milliseconds($0) }, maxAge: maxAge.map { .milliseconds($0) },
-            grace: .milliseconds(grace), minUses: minUses ?? 1, maxPinnedBytes: maxPinnedBytes)
+            grace: .milliseconds(grace), minUses: minUses ?? 1, maxPinnedBytes: maxPinnedBytes,
+            tagQuotas: (tagQuotas ?? [:]).mapValues(\.quota))
     }
 }

@@ -24,6 +24,7 @@ extension LarderSettings {
         for setting in Setting<LarderSettings>.all {
             try setting.read(lookup, SettingsPath(dotted: setting.key), &self)
         }
+        policy.tagQuotas = try Self.tagQuotas(namedBy: paths, in: lookup)
         origins = try Self.origins(namedBy: paths, in: lookup, like: urlOrigin)
         try readTokenFiles()
         try checkTogether()
@@ -103,9 +104,7 @@ extension LarderSettings {
             throw SettingsError(
                 key("storeRules.\(name)"), "names more than \(OriginSettings.maxStoreTypes) media types")
         }
-        if let most = settings.quota.maxBytes, most < settings.quota.minBytes {
-            throw SettingsError(key("quota.max"), "is below quota.min")
-        }
+        try check(settings.quota, below: key("quota."))
         if let index = settings.repeatedMirror {
             throw SettingsError(key("mirrors"), "\"\(settings.mirrors[index])\" is the baseURL or there twice")
         }

@@ -9,6 +9,13 @@ extension LarderSettings {
                 tree.insert(text, at: setting.key.split(separator: ".").map(String.init))
             }
         }
+        for (tag, quota) in policy.tagQuotas.sorted(by: { $0.key < $1.key }) {
+            for setting in Setting<Quota>.all {
+                if let text = setting.written(quota) {
+                    tree.insert(text, at: SettingsSchema.tagQuotas + [tag, setting.key])
+                }
+            }
+        }
         for origin in origins {
             let place = ["origins", origin.name]
             for setting in Setting<OriginSettings>.all {
@@ -59,8 +66,9 @@ private struct SettingsTree {
     func lines(indentation: String) -> [String] {
         branches.flatMap { name, branch in
             switch branch {
-            case .group(let group): ["\(indentation)\(name):"] + group.lines(indentation: indentation + "  ")
-            case .leaf(.scalar(let text)): ["\(indentation)\(name): \(Self.quoted(text))"]
+            case .group(let group):
+                ["\(indentation)\(Self.quoted(name)):"] + group.lines(indentation: indentation + "  ")
+            case .leaf(.scalar(let text)): ["\(indentation)\(Self.quoted(name)): \(Self.quoted(text))"]
             case .leaf(.list(let texts)):
                 ["\(indentation)\(name): [\(texts.map(Self.quoted).joined(separator: ", "))]"]
             }

@@ -69,13 +69,7 @@ extension Setting<OriginSettings> {
                 "nothing longer is kept"),
             Setting("storeRules.never", list: \.storeRules.never, .mediaType, "media types that are not kept"),
             Setting("storeRules.always", list: \.storeRules.always, .mediaType, "media types that always are"),
-            Setting(
-                "quota.min", \.quota.minBytes, .size(atLeast: 0, example: "10GiB"),
-                "of the store, left to it whatever others need"),
-            Setting(
-                "quota.max", orNone: \.quota.maxBytes, .size(atLeast: 1, example: "100GiB"),
-                "of the store, what is above goes"),
-        ]
+        ] + Setting<Quota>.all.map { $0.moved(to: "quota", \.quota) }
     }
 
     private static func fallback<Value>(

@@ -1,7 +1,7 @@
 import CacheCore
 import Configuration
 
-/// A setting's full name. An origin's name is one component, dots and all.
+/// A setting's full name. An origin's name, or a tag, is one component, dots and all.
 struct SettingsPath: Hashable, Sendable {
     let components: [String]
 
@@ -10,6 +10,11 @@ struct SettingsPath: Hashable, Sendable {
     /// Takes `policy.capacity` apart; `origins.my.name.baseURL` has the components `origins`, `my.name`, `baseURL`.
     init(dotted: String) {
         let parts = dotted.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+        if parts.starts(with: SettingsSchema.tagQuotas), let key = parts.last, parts.count > 4 {
+            let tag = parts[SettingsSchema.tagQuotas.count..<parts.count - 1].joined(separator: ".")
+            self.init(SettingsSchema.tagQuotas + [tag, key])
+            return
+        }
         guard parts.first == "origins", parts.count > 2 else {
             self.init(parts)
             return

@@ -8,9 +8,13 @@ enum SettingsSchema {
         case value(isList: Bool)
     }
 
+    /// Where quotas of tags lie, by tag.
+    static let tagQuotas = ["policy", "tagQuotas"]
+
     /// What lies at a path from the top; throws where nothing does.
     static func place(of components: [String]) throws(SettingsError) -> Place {
         if components.first == "origins" { return try originPlace(of: components) }
+        if components.starts(with: tagQuotas) { return try quotaPlace(of: components) }
         let key = components.joined(separator: ".")
         if let setting = Setting<LarderSettings>.all.first(where: { $0.key == key }) {
             return .value(isList: setting.isList)
@@ -40,7 +44,8 @@ enum SettingsSchema {
     static func strangers(in variables: some Sequence<String>) -> [String] {
         let known = Setting<LarderSettings>.all.map { SettingsPath(dotted: $0.key).variable } + shortVariables
         return variables.sorted().compactMap { variable in
-            guard variable.hasPrefix("LARDER_"), !variable.hasPrefix("LARDER_ORIGINS_"), !known.contains(variable),
+            guard variable.hasPrefix("LARDER_"), !variable.hasPrefix("LARDER_ORIGINS_"),
+                !variable.hasPrefix("LARDER_POLICY_TAG_QUOTAS_"), !known.contains(variable),
                 !isServiceLink(variable)
             else { return nil }
             let near = nearest(to: variable, among: known).map { " (did you mean \($0)?)" } ?? ""
@@ -78,6 +83,19 @@ enum SettingsSchema {
         if isGroup(components) { return .group }
         throw unknown(
             components, among: Setting<OriginSettings>.all.map(\.key) + ["headers"], below: Array(components.prefix(2)))
+    }
+
+    private static func quotaPlace(of components: [String]) throws(SettingsError) -> Place {
+        guard components.count > tagQuotas.count else { return .group }
+        let owner = Array(components.prefix(tagQuotas.count + 1))
+        guard AssetRecord.isTag(owner[tagQuotas.count]) else {
+            throw SettingsError(owner.joined(separator: "."), "is no tag (1 to 128 bytes)")
+        }
+        let key = components.dropFirst(owner.count).joined(separator: ".")
+        let keys = Setting<Quota>.all.map(\.key)
+        guard !key.isEmpty else { return .group }
+        guard keys.contains(key) else { throw unknown(components, among: keys, below: owner) }
+        return .value(isList: false)
     }
 
     private static func headerPlace(of components: [String]) throws(SettingsError) -> Place {

@@ -29,8 +29,22 @@ import Testing
         }
     }
 
+    @Test func quotasOfTagsAreMergedTagByTagAndFieldByField() throws {
+        let present = PolicySettings(tagQuotas: ["a": Quota(minBytes: 1, maxBytes: 2), "b": Quota(maxBytes: 5)])
+        let merged = try present.merging(["tagQuotas": ["a": ["maxBytes": .null], "b": .null, "c d": ["minBytes": 3]]])
+
+        #expect(merged.tagQuotas == ["a": Quota(minBytes: 1), "c d": Quota(minBytes: 3)])
+        #expect(merged.json["tagQuotas"]?["a"] == ["minBytes": 1, "maxBytes": .null])
+        #expect(try present.merging(["capacityBytes": .null]).tagQuotas == present.tagQuotas)
+        #expect(try present.merging(["tagQuotas": .null]).tagQuotas.isEmpty)
+    }
+
     @Test(
         arguments: [
+            (["tagQuotas": 1], "tagQuotas"), (["tagQuotas": ["": ["minBytes": 1]]], "tagQuotas"),
+            (["tagQuotas": ["a": 1]], "tagQuotas.a"), (["tagQuotas": ["a": ["most": 1]]], "tagQuotas.a.most"),
+            (["tagQuotas": ["a": ["minBytes": 2, "maxBytes": 1]]], "tagQuotas.a.maxBytes"),
+            (["tagQuotas": ["a": ["maxBytes": 0]]], "tagQuotas.a.maxBytes"),
             (["capacity": 1], "capacity"), (["capacityBytes": "1GiB"], "capacityBytes"),
             (["capacityBytes": -1], "capacityBytes"),
             (["highWatermark": .null], "highWatermark"), (["highWatermark": 2], "highWatermark"),

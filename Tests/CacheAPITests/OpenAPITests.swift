@@ -63,7 +63,7 @@ import Testing
             ("Fill", Samples.fills.map(\.json)), ("Workers", [Samples.load.json, TransferLoad().json]),
             ("Explanation", [Samples.explanation.json, Samples.bareExplanation.json]),
             ("ConnectionCounts", [Samples.load.connections]),
-            ("Policy", [PolicySettings().json, PolicySettings(capacityBytes: nil, maxIdle: .seconds(1)).json]),
+            ("Policy", Samples.policies.map(\.json)), ("QuotaOwner", Samples.quotaOwners.map(\.json)),
             ("EvictionReport", [Samples.eviction.json]), ("Eviction", [Samples.evictionRecord.json]),
             ("EvictionCandidate", Samples.candidates.map { $0.json(at: Samples.time + .seconds(5)) }),
             ("PurgePlan", [Samples.purgePlan.json]), ("PolicyTrials", [Samples.trials.json]),
@@ -90,7 +90,7 @@ import Testing
             ("ScrubOrder", ScrubOrder.keys),
             ("PolicyTrialOrder", TrialOrder.keys), ("OriginChange", OriginSettings.keys),
             ("OriginTimeouts", OriginSettings.timeoutKeys), ("OriginTLS", OriginSettings.tlsKeys),
-            ("StoreRules", OriginSettings.storeRulesKeys), ("Quota", OriginSettings.quotaKeys),
+            ("StoreRules", OriginSettings.storeRulesKeys), ("Quota", Quota.keys),
             ("Admission", PolicySettings.admissionKeys),
         ]
         for (name, keys) in bodies { #expect(document.properties(of: name) == Set(keys), "\(name)") }

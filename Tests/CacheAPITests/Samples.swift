@@ -134,12 +134,19 @@ enum Samples {
     static let curve = PolicyCurve(
         algorithm: .s3fifo, capacityBytes: 10, window: .seconds(60), reads: 3,
         points: [MissRatioCurve.Point(capacityBytes: 1, requestMissRatio: 1, byteMissRatio: 0.5)])
+    static let policies = [
+        PolicySettings(),
+        PolicySettings(capacityBytes: nil, maxIdle: .seconds(1), tagQuotas: ["promo": Quota(minBytes: 1)]),
+    ]
+    static let quotaOwners = [QuotaOwner.origin("media"), .tag("promo")]
+
     static let candidates = [SegmentAccount.Queue.main, nil].map { queue in
         let segment = SegmentID(asset: id, index: 0)
         return EvictionCandidate(
             assetID: id, key: "k", origin: "media", range: 0..<10,
             account: SegmentAccount(
-                segment: segment, bytes: 10, reason: .capacity, queue: queue, reads: 1,
+                segment: segment, bytes: 10, reason: queue == nil ? .quota : .capacity,
+                quotaOwner: queue == nil ? .tag("promo") : nil, queue: queue, reads: 1,
                 priority: queue == nil ? 0.5 : nil, arrivedAt: time, lastReadAt: queue == nil ? time : nil))
     }
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CacheEngine
 
-/// Quotas and store rules of origins, on a live cache.
+/// Quotas of origins and tags, and store rules, on a live cache.
 @Suite struct QuotaTests {
     private func cachedBytes(_ origin: String, in cache: AssetCache) async throws -> Int64 {
         try await cache.assets(AssetQuery(origin: origin)).items.reduce(0) { $0 + $1.cachedBytes }
@@ -63,6 +63,78 @@ import Testing
             #expect(first.freedBytes == 4 << 20)
             #expect(rest.freedBytes == 8 << 20)
         }
+    }
+
+    private func setQuotas(_ quotas: [String: Quota], in cache: AssetCache) async throws {
+        var policy = TestCache.policy
+        policy.tagQuotas = quotas
+        _ = try await cache.setPolicy(policy, expectedRevision: nil)
+    }
+
+    @Test func aTagAboveItsQuotaGivesUpItsAssetsWhateverTheirOrigin() async throws {
+        let bench = try Bench()
+        try await cache(bench) { _ in }.run { cache in
+            for origin in ["media", "other"] {
+                for name in 0..<6 { _ = try await cache.body(of: "\(name).mp4", origin: origin) }
+            }
+            let ids = try await cache.assets(AssetQuery()).items.map(\.record.id)
+            try await setQuotas(["promo": Quota(maxBytes: 3 << 20)], in: cache)
+            for id in ids.prefix(8) { _ = try await cache.patchAsset(id, AssetPatch(tags: ["promo", "new"])) }
+            let isKept = try await eventually {
+                try await cache.assets(AssetQuery(tag: "promo")).items.reduce(0) { $0 + $1.cachedBytes } <= 3 << 20
+            }
+            let log = try await cache.evictions(EvictionQuery(reason: .quota)).items
+
+            #expect(isKept)
+            #expect(try await eventually { try await cache.isAtRest() })
+            #expect(Set(log.map(\.assetID)).isSubset(of: ids.prefix(8)))
+            #expect(log.reduce(0) { $0 + $1.bytes } == 5 << 20)
+            for id in ids.dropFirst(8) { #expect(try await cache.asset(id).cachedBytes == 1 << 20) }
+        }
+    }
+
+    @Test func aTagsQuotaOutlastsARestartAndCountsWhatIsThere() async throws {
+        let bench = try Bench()
+        let pinned = try await cache(bench) { _ in }.run { cache in
+            for name in 0..<6 { _ = try await cache.body(of: "\(name).mp4") }
+            let ids = try await cache.assets(AssetQuery()).items.map(\.record.id)
+            for id in ids.prefix(4) { _ = try await cache.patchAsset(id, AssetPatch(isPinned: true, tags: ["promo"])) }
+            try await setQuotas(["promo": Quota(maxBytes: 2 << 20)], in: cache)
+            return ids.prefix(4)
+        }
+        try await cache(bench) { _ in }.run { cache in
+            for id in pinned { _ = try await cache.patchAsset(id, AssetPatch(isPinned: false)) }
+            let isKept = try await eventually {
+                try await cache.assets(AssetQuery(tag: "promo")).items.reduce(0) { $0 + $1.cachedBytes } <= 2 << 20
+            }
+
+            #expect(isKept)
+            #expect(try await cachedBytes("media", in: cache) == 4 << 20)
+        }
+    }
+
+    @Test func whatGoesNextForAQuotaIsToldWithItsOwner() async throws {
+        let bench = try Bench()
+        let test = try cache(bench) { $0.quota.maxBytes = 2 << 20 }
+        try await test.cache.prepare()  // without its services, which would evict
+        var policy = TestCache.policy
+        policy.tagQuotas = ["promo": Quota(maxBytes: 1 << 20)]
+        _ = try await test.cache.setPolicy(policy, expectedRevision: nil)
+        let id = { (number: UInt64) in AssetID(high: 0, low: number) }
+        for number in 1...5 as ClosedRange<UInt64> {
+            let owners = AssetOwners(origin: number == 5 ? "other" : "media", tags: number > 3 ? ["promo"] : [])
+            test.cache.context.space.arrived([0..<1 << 20], of: id(number), from: owners, at: test.wallClock.now())
+        }
+        test.wallClock.advance(by: .seconds(3600))
+        let next = test.cache.evictor.next(toFree: 4 << 20, limit: 10).map(\.account)
+        test.pool.shutdown()
+        try test.store.close()
+
+        // Of the origin two are too many, and of the tag one, which may be the same.
+        #expect(next.count == 4)
+        #expect(next.prefix(2).allSatisfy { $0.reason == .quota && $0.quotaOwner != nil })
+        #expect(next.last?.reason == .capacity && next.last?.quotaOwner == nil)
+        #expect(Set(next.map(\.quotaOwner)) == [.origin("media"), .tag("promo"), nil])
     }
 
     @Test func aPinEndsAtItsTime() async throws {

@@ -150,12 +150,15 @@ import Testing
         }
         shelf.commits.began(Shelf.record(4), file: nil)
         try await shelf.commits.flush()
+        _ = try await shelf.store.catalog.updateAsset(Shelf.id(2), AssetChange(tags: ["a", "b"]))
 
         let entries = Mutex<[EvictionEntry]>([])
         try await shelf.store.catalog.eachAsset { entry in entries.withLock { $0.append(entry) } }
 
         let extents = entries.withLock { $0.map { ($0.asset, $0.extents) } }
         #expect(extents.map(\.0) == [4, 3, 2, 1].map(Shelf.id))
+        #expect(entries.withLock { $0.map(\.owners.origin) } == Array(repeating: "media", count: 4))
+        #expect(entries.withLock { $0.map(\.owners.tags) } == [[], [], ["a", "b"], []])
         #expect(extents.map(\.1) == [[]] + (1...3).map { _ in [0..<10, 50..<60] })
     }
 

@@ -149,7 +149,8 @@ import Testing
         let directory = try TemporaryDirectory()
         let policy = PolicySettings(
             capacityBytes: nil, highWatermark: 0.7, lowWatermark: 0.6, minFreeDiskBytes: 5, algorithm: .gdsf,
-            maxIdle: .seconds(3), maxAge: .milliseconds(4500), grace: .seconds(1))
+            maxIdle: .seconds(3), maxAge: .milliseconds(4500), grace: .seconds(1),
+            tagQuotas: ["a": Quota(minBytes: 6), "b.c": Quota(maxBytes: 7)])
         let revision = try await {
             let shelf = try Shelf(in: directory)
             let catalog = shelf.store.catalog

@@ -12,6 +12,14 @@ import Testing
         ("policy.highWatermark", "95", "policy.highWatermark: \"95\" is not a fraction above 0 and up to 1 (try 0.9)"),
         ("policy.lowWatermark", "0.96", "policy.lowWatermark: 0.96 is not below policy.highWatermark (0.95)"),
         ("policy.capacity", "5", "policy.capacity: 5 bytes hold too little (16MiB is the least)"),
+        (
+            "policy.tagQuotas.a.b.max", "0",
+            "policy.tagQuotas.a.b.max: \"0\" is not a byte size of 1 or more or none (try 100GiB)"
+        ),
+        (
+            "policy.tagQuotas.a.maxi", "1GiB",
+            "policy.tagQuotas.a.maxi: is no setting (did you mean policy.tagQuotas.a.max?)"
+        ),
         ("upstream.workers", "0", "upstream.workers: \"0\" is not a whole number from 1 to 256 or none (try 4)"),
         ("upstream.retries", "many", "upstream.retries: \"many\" is not a whole number from 0 to 20 (try 3)"),
         ("upstream.readAhead", "1KiB", "upstream.readAhead: \"1KiB\" is not a byte size of 64KiB or more (try 8MiB)"),

@@ -26,7 +26,7 @@ extension AssetPatch {
 
     private static func tags(_ fields: JSONFields) throws(CacheError) -> [String]? {
         guard let tags = try fields.strings("tags", atMost: 64) else { return nil }
-        for (index, tag) in tags.enumerated() where !(1...128).contains(tag.utf8.count) {
+        for (index, tag) in tags.enumerated() where !AssetRecord.isTag(tag) {
             throw fields.invalid("tags[\(index)]", "A tag has 1 to 128 bytes.")
         }
         return tags

@@ -18,6 +18,7 @@ extension EvictionCandidate {
         [
             "assetId": .string(assetID.description), "key": .string(key), "origin": .string(origin),
             "range": .run(range), "bytes": .integer(account.bytes), "reason": .string(account.reason.rawValue),
+            "quota": .optional(account.quotaOwner, \.json),
             "queue": .optional(account.queue?.rawValue) { .string($0) }, "reads": .integer(Int64(account.reads)),
             "priority": .optional(account.priority) { .number($0) }, "arrivedAt": .instant(account.arrivedAt),
             "ageSeconds": .seconds(max(.zero, now.since(account.arrivedAt))),

@@ -35,7 +35,7 @@ extension Origin {
             "unknownLength": .string(settings.unknownLength.rawValue),
             "verify": .string(settings.verification.rawValue),
             "fallback": .optional(settings.fallback, \.json), "storeRules": settings.storeRules.json,
-            "quota": ["minBytes": .integer(settings.quota.minBytes), "maxBytes": .bytes(settings.quota.maxBytes)],
+            "quota": settings.quota.json,
         ]
     }
 }

@@ -14,7 +14,6 @@ extension OriginSettings {
     package static let tlsKeys = ["caFile", "verify"]
     package static let negativeCachingKeys = ["maxSeconds"]
     package static let storeRulesKeys = ["maxBytes", "never", "always"]
-    package static let quotaKeys = ["minBytes", "maxBytes"]
     package static let circuitBreakerKeys = ["failures", "pauseSeconds"]
 
     /// Reads the `Origin` schema; fields left out take their defaults. A header whose value is ``Origin/secret`` keeps
@@ -82,8 +81,7 @@ extension OriginSettings {
             storeRules.always = try inner.strings("always", atMost: Self.maxStoreTypes) ?? []
         }
         if let value = fields.json("quota") {
-            let inner = try JSONFields(value, at: "quota", accepting: Self.quotaKeys)
-            quota = Quota(minBytes: try inner.integer("minBytes") ?? 0, maxBytes: try inner.integer("maxBytes"))
+            quota = try Quota().merging(value, at: "quota")
         }
     }
 

@@ -4,6 +4,7 @@ extension PolicySettings {
     package static let keys = [
         "capacityBytes", "highWatermark", "lowWatermark", "minFreeDiskBytes", "algorithm", "maxIdleSeconds",
         "maxAgeSeconds", "graceSeconds", "admission", "maxPinnedBytes",
+        "tagQuotas",
     ]
     package static let admissionKeys = ["minUses"]
 
@@ -15,6 +16,7 @@ extension PolicySettings {
             "algorithm": .string(algorithm.rawValue), "maxIdleSeconds": .seconds(maxIdle),
             "maxAgeSeconds": .seconds(maxAge), "graceSeconds": .seconds(grace),
             "admission": ["minUses": .count(minUses)], "maxPinnedBytes": .bytes(maxPinnedBytes),
+            "tagQuotas": .object(tagQuotas.sorted { $0.key < $1.key }.map { JSON.Member($0.key, $0.value.json) }),
         ]
     }
 
@@ -34,6 +36,7 @@ extension PolicySettings {
         if fields.has("maxAgeSeconds") { merged.maxAge = try fields.seconds("maxAgeSeconds") }
         if let grace = try fields.seconds("graceSeconds") { merged.grace = grace }
         if fields.has("maxPinnedBytes") { merged.maxPinnedBytes = try fields.integer("maxPinnedBytes") }
+        if fields.has("tagQuotas") { merged.tagQuotas = try Self.tagQuotas(fields, over: tagQuotas) }
         if let value = fields.json("admission") {
             let inner = try JSONFields(value, at: "admission", accepting: Self.admissionKeys)
             if inner.isNull("minUses") { throw inner.invalid("minUses", "null is not for this field.") }
@@ -41,5 +44,22 @@ extension PolicySettings {
         }
         try merged.validate()
         return merged
+    }
+
+    /// Null takes all quotas away, or a tag's.
+    private static func tagQuotas(
+        _ fields: JSONFields, over present: [String: Quota]
+    ) throws(CacheError) -> [String: Quota] {
+        guard let value = fields.json("tagQuotas") else { return [:] }
+        guard case .object(let members) = value else {
+            throw fields.invalid("tagQuotas", "An object of quotas by tag is expected here.")
+        }
+        var quotas = present
+        for member in members {
+            let quota = quotas.removeValue(forKey: member.key) ?? Quota()
+            guard member.value != .null else { continue }
+            quotas[member.key] = try quota.merging(member.value, at: fields.name("tagQuotas.\(member.key)"))
+        }
+        return quotas
     }
 }

@@ -1,0 +1,27 @@
+package import CacheCore
+
+extension Quota {
+    package static let keys = ["minBytes", "maxBytes"]
+
+    /// The `Quota` schema.
+    package var json: JSON { ["minBytes": .integer(minBytes), "maxBytes": .bytes(maxBytes)] }
+
+    /// This one with the fields of `json` put over it; null: nothing is left to the owner, or there is no limit.
+    func merging(_ json: JSON, at path: String) throws(CacheError) -> Quota {
+        let fields = try JSONFields(json, at: path, accepting: Self.keys)
+        var merged = self
+        if fields.has("minBytes") { merged.minBytes = try fields.integer("minBytes") ?? 0 }
+        if fields.has("maxBytes") { merged.maxBytes = try fields.integer("maxBytes") }
+        return merged
+    }
+}
+
+extension QuotaOwner {
+    /// The `QuotaOwner` schema.
+    package var json: JSON {
+        switch self {
+        case .origin(let name): ["origin": .string(name)]
+        case .tag(let tag): ["tag": .string(tag)]
+        }
+    }
+}

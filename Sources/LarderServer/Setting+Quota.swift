@@ -1,0 +1,46 @@
+import CacheCore
+
+extension Setting<Quota> {
+    /// Those of one quota.
+    static var all: [Setting] {
+        [
+            Setting(
+                "min", \.minBytes, .size(atLeast: 0, example: "10GiB"),
+                "of the store, left to it whatever others need"),
+            Setting(
+                "max", orNone: \.maxBytes, .size(atLeast: 1, example: "100GiB"), "of the store, what is above goes"),
+        ]
+    }
+}
+
+extension LarderSettings {
+    /// The quotas of tags that `paths` name.
+    static func tagQuotas(
+        namedBy paths: [SettingsPath], in lookup: SettingsLookup
+    ) throws(SettingsError) -> [String: Quota] {
+        let group = SettingsSchema.tagQuotas
+        let tags = Set(
+            paths.map(\.components).filter { $0.starts(with: group) && $0.count > group.count }.map { $0[group.count] })
+        guard tags.count <= PolicySettings.maxTagQuotas else {
+            throw SettingsError(
+                group.joined(separator: "."), "names more than \(PolicySettings.maxTagQuotas) tags")
+        }
+        var quotas: [String: Quota] = [:]
+        for tag in tags.sorted() {
+            var quota = Quota()
+            for setting in Setting<Quota>.all {
+                try setting.read(lookup, SettingsPath(group + [tag, setting.key]), &quota)
+            }
+            try check(quota, below: (group + [tag]).joined(separator: ".") + ".")
+            quotas[tag] = quota
+        }
+        return quotas
+    }
+
+    /// `prefix`: what stands before `min` and `max`.
+    static func check(_ quota: Quota, below prefix: String) throws(SettingsError) {
+        if let most = quota.maxBytes, most < quota.minBytes {
+            throw SettingsError("\(prefix)max", "is below \(prefix.split(separator: ".").last ?? "").min")
+        }
+    }
+}
