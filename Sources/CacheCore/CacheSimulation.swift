@@ -58,6 +58,7 @@ package struct CacheSimulation: Sendable {
             let segment = policy.table.segment(at: place)
             fresh.restore(segment, bytes: policy.table.bytes(at: place), standing: policy.standing(at: place))
         }
+        fresh.hand = policy.hand.flatMap { fresh.table.place(of: policy.table.segment(at: $0)) }
         policy = fresh
     }
 

@@ -71,6 +71,8 @@ package protocol EvictionPolicy: Sendable {
         moving: (_ place: Int) -> Void
     ) -> [Victim]
 
+    /// Where the next choice begins, for a policy that goes round; nil: with the oldest.
+    var hand: Int? { get set }
     /// The places of all segments, in the order in which another policy of the kind takes them up with `restore`.
     var places: [Int] { get }
     /// What it knows of the segment at a place in use.
@@ -90,6 +92,12 @@ extension EvictionPolicy {
     package func bytes(of segment: SegmentID) -> Int64? { table.place(of: segment).map { table.bytes(at: $0) } }
 
     package mutating func expect(_ segment: SegmentID) {}
+
+    /// Most begin anew each time.
+    package var hand: Int? {
+        get { nil }
+        set {}
+    }
 
     /// As the longer one, of any number.
     package mutating func victims(toFree bytes: Int64, sparing: (SegmentID) -> Bool) -> [Victim] {

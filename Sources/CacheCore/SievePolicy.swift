@@ -13,7 +13,7 @@ package struct SievePolicy: EvictionPolicy {
     /// Oldest first.
     private var order = PlaceOrder()
     /// The place that is looked at next; nil: the oldest.
-    private var hand: Int?
+    package var hand: Int?
     package var capacityBytes: Int64
 
     package init(capacityBytes: Int64) { self.capacityBytes = capacityBytes }

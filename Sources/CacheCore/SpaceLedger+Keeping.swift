@@ -36,10 +36,13 @@ package struct SegmentRecord: Hashable, Sendable {
 package struct SegmentChanges: Sendable {
     package var records: [SegmentRecord]
     package var gone: [SegmentID]
+    /// Where the next choice of victims begins, for an algorithm that goes round; it moves only where others change.
+    package var hand: SegmentID?
 
-    package init(records: [SegmentRecord] = [], gone: [SegmentID] = []) {
+    package init(records: [SegmentRecord] = [], gone: [SegmentID] = [], hand: SegmentID? = nil) {
         self.records = records
         self.gone = gone
+        self.hand = hand
     }
 
     package var isEmpty: Bool { records.isEmpty && gone.isEmpty }
@@ -72,7 +75,7 @@ extension SpaceLedger {
     /// What changed since the last time; nil: all must be written anew, with `recordAll`.
     package mutating func takeChanges() -> SegmentChanges? {
         guard kept.isBegun else { return nil }
-        var changes = SegmentChanges()
+        var changes = SegmentChanges(hand: hand)
         for (id, sequence) in kept.dirty {
             if let place = policy.table.place(of: id) {
                 changes.records.append(record(at: place, sequence: sequence))
@@ -84,7 +87,10 @@ extension SpaceLedger {
         return changes
     }
 
-    /// All there is, in a copy: `records` of it are written down under the ledger's form, then what changes from now on.
+    /// Where the next choice of victims begins; nil: with the oldest, as most algorithms do.
+    package var hand: SegmentID? { policy.hand.map { policy.table.segment(at: $0) } }
+
+    /// All there is, in a copy: `records` and `hand` of it are written down under the ledger's form, then what changes from now on.
     package mutating func recordAll() -> SpaceLedger {
         defer {
             kept.isBegun = true
@@ -110,11 +116,14 @@ extension SpaceLedger {
     }
 
     /// Takes up a segment that was written down, in the order of the records; its bytes are yet to be counted. Without effect
-    /// where it is known already.
-    package mutating func restore(_ record: SegmentRecord) {
+    /// where it is known already. `hand`: the number of the segment that the hand was at, which may have gone since.
+    package mutating func restore(_ record: SegmentRecord, hand: Int64? = nil) {
         kept.sequence = max(kept.sequence, record.sequence ?? 0)
         guard policy.table.place(of: record.segment) == nil else { return }
         policy.restore(record.segment, bytes: 0, standing: record.standing)
+        if let hand, policy.hand == nil, record.sequence ?? 0 >= hand {
+            policy.hand = policy.table.place(of: record.segment)
+        }
         heat(of: record.segment) { heat in
             heat = Heat(
                 arrivedAt: UInt32(clamping: record.arrivedAt), readAt: UInt32(clamping: record.readAt),

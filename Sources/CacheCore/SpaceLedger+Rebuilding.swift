@@ -31,6 +31,10 @@ extension SpaceLedger {
     package func rebuilt() -> SpaceLedger {
         var new = SpaceLedger(settings: settings)
         for part in parts(on: new.grid) { new.take(part) }
+        if algorithm == settings.algorithm, let hand {
+            let index = new.grid.index(of: range(of: hand).lowerBound)
+            new.policy.hand = new.policy.table.place(of: SegmentID(asset: hand.asset, index: index))
+        }
         return new
     }
 

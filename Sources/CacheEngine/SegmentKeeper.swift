@@ -32,8 +32,9 @@ final class SegmentKeeper: Sendable {
     /// was begun.
     func restore(_ form: LedgerForm) async throws(CacheError) {
         let space = space
+        let hand = try await catalog.segmentHand()
         try await catalog.eachSegment { record in
-            space.with { ledger in if ledger.form == form { ledger.restore(record) } }
+            space.with { ledger in if ledger.form == form { ledger.restore(record, hand: hand) } }
         }
         space.with { ledger in if ledger.form == form { ledger.wasRestored() } }
     }
@@ -75,7 +76,7 @@ final class SegmentKeeper: Sendable {
                 if !changes.isEmpty { try await catalog.saveSegments(changes) }
             } else {
                 let copy = space.with { $0.recordAll() }
-                try await catalog.replaceSegments(copy.records, form: copy.form)
+                try await catalog.replaceSegments(copy.records, form: copy.form, hand: copy.hand)
             }
         } catch {
             space.with { $0.failedToKeep() }

@@ -12,6 +12,11 @@ extension Catalog {
             algorithm: try RowCoding.choice(String(parts[0]), "an eviction algorithm"), segmentBytes: bytes)
     }
 
+    /// The number of the segment at which the next choice of victims begins; nil: the first. That segment may be gone.
+    package func segmentHand() async throws(CacheError) -> Int64? {
+        try await read { try Int64.fetchOne($0, sql: "SELECT value FROM meta WHERE name = 'segments.hand'") }
+    }
+
     /// The assets that are pinned.
     package func pinnedAssets() async throws(CacheError) -> [AssetID] {
         try await read { db in
@@ -47,20 +52,30 @@ extension Catalog {
                 try db.cachedStatement(sql: "DELETE FROM segments WHERE asset = ? AND position = ?")
                     .execute(arguments: [RowCoding.blob(segment.asset), segment.index])
             }
+            try db.cachedStatement(sql: "DELETE FROM meta WHERE name = 'segments.hand'").execute()
+            guard let hand = changes.hand else { return }
+            try db.cachedStatement(
+                sql: """
+                    INSERT INTO meta (name, value)
+                    SELECT 'segments.hand', sequence FROM segments WHERE asset = ? AND position = ?
+                    """
+            ).execute(arguments: [RowCoding.blob(hand.asset), hand.index])
         }
     }
 
     /// Writes all segments down anew, in bounded transactions; until the last one is done, none count as kept.
-    package func replaceSegments(_ records: [SegmentRecord], form: LedgerForm) async throws(CacheError) {
+    package func replaceSegments(
+        _ records: [SegmentRecord], form: LedgerForm, hand: SegmentID? = nil
+    ) async throws(CacheError) {
         try await write { db in
             try db.execute(sql: "DELETE FROM meta WHERE name = 'segments'")
             try db.execute(sql: "DELETE FROM segments")
         }
         var rest = records[...]
-        while !rest.isEmpty {
-            try await saveSegments(SegmentChanges(records: Array(rest.prefix(10_000))))
+        repeat {
+            try await saveSegments(SegmentChanges(records: Array(rest.prefix(10_000)), hand: hand))
             rest = rest.dropFirst(10_000)
-        }
+        } while !rest.isEmpty
         let text = "\(form.algorithm.rawValue) \(form.segmentBytes)"
         try await write { db in
             try db.execute(

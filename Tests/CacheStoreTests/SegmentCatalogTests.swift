@@ -39,6 +39,23 @@ import Testing
         #expect(try await kept(in: catalog) == [records[0], records[2], records[1]])
     }
 
+    @Test func theHandIsKeptAsANumberThatOutlastsItsSegment() async throws {
+        let shelf = try await shelf()
+        let catalog = shelf.store.catalog
+        let records = [record(1, 3), record(2, 5), record(3, 8)]
+        try await catalog.replaceSegments(records, form: form, hand: records[1].segment)
+        let first = try await catalog.segmentHand()
+        shelf.commits.discard(Shelf.id(2))
+        try await shelf.commits.flush()
+        let second = try await catalog.segmentHand()
+        try await catalog.saveSegments(SegmentChanges(gone: [records[0].segment], hand: records[2].segment))
+        let third = try await catalog.segmentHand()
+        try await catalog.saveSegments(SegmentChanges(records: [record(3, nil, reads: 1)]))
+
+        #expect(first == 5 && second == 5 && third == 8)
+        #expect(try await catalog.segmentHand() == nil)
+    }
+
     @Test func whatDidNotMoveKeepsItsPlaceAndWhatIsGoneGoes() async throws {
         let shelf = try await shelf()
         let catalog = shelf.store.catalog
