@@ -24,6 +24,43 @@ import TestChance
         #expect(Array(trace.reads(since: Self.epoch + .seconds(1))).count == 2)
     }
 
+    @Test func readsThatGoOnFromOneAnotherAreOneWithinAChunk() {
+        var trace = ReadTrace(epoch: Self.epoch)
+        for part in 0..<20 as Range<Int64> {
+            let run = ByteRange(offset: part << 20, length: 1 << 20)
+            for number in 1...2 as ClosedRange<UInt64> {
+                trace.note(run, of: asset(number), at: Self.epoch + .seconds(part))
+            }
+        }
+        trace.note(20 << 20..<21 << 20, of: asset(1), at: Self.epoch + .seconds(16 + 300))
+        trace.note(0..<1 << 20, of: asset(2), at: Self.epoch + .seconds(400))
+        trace.note(1 << 20..<(1 << 20) + 1000, of: asset(2), at: Self.epoch + .seconds(399))
+        trace.note(5000..<20_000, of: asset(3), at: Self.epoch + .seconds(500))
+        trace.note(20_000..<70_000, of: asset(3), at: Self.epoch + .seconds(501))
+        let reads = Array(trace.reads(since: Self.epoch))
+
+        let mebibyte: Int64 = 1 << 20
+        let lengths = [16 * mebibyte, 16 * mebibyte, 4 * mebibyte, 4 * mebibyte, mebibyte, mebibyte, 1000, 65_000]
+        let starts: [Int64] = [0, 0, 16, 16, 20, 0, 1, 0]
+        let seconds: [Int64] = [0, 0, 16, 16, 316, 400, 399, 500]
+        #expect(reads.map(\.run.length) == lengths)
+        #expect(reads.map { $0.run.lowerBound / mebibyte } == starts)
+        #expect(reads.map { $0.at.seconds - Self.epoch.seconds } == seconds)
+    }
+
+    @Test func aCopyStaysAsItIsWhileMoreIsNoted() {
+        var trace = ReadTrace(limit: 1000, epoch: Self.epoch)
+        var copies: [(trace: ReadTrace, reads: [ReadTrace.Read])] = []
+        for number in 0..<6000 as Range<Int64> {
+            let run = ByteRange(offset: number % 7 << 20, length: 1 << 20)
+            trace.note(run, of: asset(UInt64(number / 7)), at: Self.epoch)
+            if number % 250 == 0 { copies.append((trace, Array(trace.reads(since: Self.epoch)))) }
+        }
+
+        #expect(copies.allSatisfy { Array($0.trace.reads(since: Self.epoch)) == $0.reads })
+        #expect(copies.last.map { $0.reads.count > 100 } == true && trace.share < 1)
+    }
+
     @Test func whereMoreComesThanItHoldsItKeepsAllReadsOfFewerChunks() {
         var trace = ReadTrace(limit: 1000, epoch: Self.epoch)
         for round in 0..<4 as Range<Int64> {

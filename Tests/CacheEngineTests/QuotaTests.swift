@@ -1,6 +1,7 @@
 import CacheCore
 import CacheStore
 import CacheTestKit
+import CurlUpstream
 import Testing
 
 @testable import CacheEngine
