@@ -10,7 +10,7 @@ extension Generation {
         return Generation(
             length: length, contentType: media.type, contentTypeFrom: media.from,
             validators: Validators.of(head.headers, now: now), acceptsRanges: acceptsRanges,
-            headers: StoredHeaders.dated(head.headers, at: now), receivedAt: now, initialAge: freshness.initialAge,
+            headers: StoredHeaders.dated(head, at: now), receivedAt: now, initialAge: freshness.initialAge,
             freshUntil: freshness.freshUntil,
             isStorable: expecting.storeRules.allow(
                 type: media.type, length: length, isStorable: freshness.isStorable))
@@ -72,7 +72,7 @@ extension Generation {
     /// from what then stands (§4.3.4).
     func confirmed(by head: UpstreamHead, expecting: WindowExpectation) -> Generation {
         var stored = headers
-        let fresh = StoredHeaders.dated(head.headers, at: expecting.now)
+        let fresh = StoredHeaders.dated(head, at: expecting.now)
         for name in Set(fresh.fields.map { FieldText.lowered($0.name) }) { stored.remove(name) }
         for field in fresh.fields { stored.append(field.name, field.value) }
         stored = StoredHeaders.of(stored)

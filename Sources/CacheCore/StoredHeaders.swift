@@ -6,11 +6,11 @@ package enum StoredHeaders {
     package static let maxBytes = 64 << 10
 
     /// Not kept (RFC 9111 §3.1): fields of the connection (RFC 9110 §7.6.1) and of the proxy, what is known in another
-    /// form or made anew for every response, cookies, and what would speak for the host that serves rather than for the
+    /// form, made anew for every response or said of one message's bytes, cookies, and what would speak for the host that serves rather than for the
     /// asset.
     private static let dropped: Set<String> = [
-        "accept-ranges", "age", "alt-svc", "clear-site-data", "connection", "content-encoding", "content-length",
-        "content-range", "content-type", "etag", "keep-alive", "last-modified", "proxy-authenticate",
+        "accept-ranges", "age", "alt-svc", "clear-site-data", "connection", "content-digest", "content-encoding",
+        "content-length", "content-range", "content-type", "etag", "keep-alive", "last-modified", "proxy-authenticate",
         "proxy-authentication-info", "proxy-authorization", "proxy-connection", "set-cookie", "set-cookie2",
         "strict-transport-security", "te", "trailer", "transfer-encoding", "upgrade", "www-authenticate",
         "x-request-id",
@@ -36,9 +36,11 @@ package enum StoredHeaders {
         return HeaderList(kept)
     }
 
-    /// As `of`, and with the time of receipt where the response has not one usable `Date` (RFC 9110 §6.6.1).
-    static func dated(_ headers: HeaderList, at now: Timestamp) -> HeaderList {
-        var kept = of(headers)
+    /// As `of`, and with the time of receipt where the response has not one usable `Date` (RFC 9110 §6.6.1). The sum of a
+    /// part says nothing of the asset.
+    static func dated(_ head: UpstreamHead, at now: Timestamp) -> HeaderList {
+        var kept = of(head.headers)
+        if head.status == 206 { kept.remove("Content-MD5") }
         let dates = kept.values("Date")
         let isUsable = dates.count == 1 && HTTPDate.parse(dates[0], now: now) != nil
         if !isUsable { kept.set("Date", HTTPDate.format(now)) }

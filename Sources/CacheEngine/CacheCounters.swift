@@ -127,6 +127,9 @@ final class CacheCounters: Sendable {
         }
     }
 
+    /// An asset proved not to be what its upstream stated.
+    func contradicted() { found.withLock { $0.badDigests += 1 } }
+
     func scrubbed(bytes: Int64) { found.withLock { $0.scrubbedBytes += bytes } }
 
     func scrubEnded() { found.withLock { $0.scrubs += 1 } }

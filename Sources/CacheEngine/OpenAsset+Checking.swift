@@ -75,6 +75,29 @@ extension OpenAsset {
         context.upkeep.add(.spoiled(self, file, gone))
     }
 
+    /// All bytes of the file have been read: they are offered with what they sum up to, or given up where their upstream has
+    /// stated something else. Nil where they are no longer the asset's, or not all there is of it.
+    func summedUp(_ tally: DigestTally, of file: SparseFile) -> Bool? {
+        let verdict = change { state -> ((isRight: Bool, runs: [ByteRange])?, [FillLedger.Action]) in
+            guard state.file === file, let headers = state.record?.generation.headers,
+                tally.byteCount == state.ledger.length
+            else { return (nil, []) }
+            let stated = StatedDigest.of(headers)
+            guard !tally.differs(from: stated) else { return ((false, state.ledger.extents.runs), []) }
+            if headers["Repr-Digest"] == nil {
+                state.record?.generation.headers.set("Repr-Digest", tally.field)
+                refreshRow(state)
+            }
+            return ((true, []), [])
+        }
+        guard let verdict, !verdict.isRight else { return verdict?.isRight }
+        context.logger.error(
+            "an asset is not what its upstream's digest says; it is fetched again when it is wanted",
+            metadata: ["asset": "\(id)", "origin": "\(target.originName)"])
+        spoil(verdict.runs, of: file)
+        return false
+    }
+
     /// The catalog has found that bytes of the file of that name are not what was written, and claims them no more. Lets the
     /// asset go.
     func spoiled(_ runs: [ByteRange], of name: FileName) {

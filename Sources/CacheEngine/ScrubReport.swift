@@ -44,5 +44,9 @@ package struct ScrubReport: Hashable, Sendable {
     package var badBytes: Int64 = 0
     /// Rows of the catalog that were not what was written.
     package var damagedRows: Int64 = 0
+    /// Assets that were summed up, since all of them was there.
+    package var digests: Int64 = 0
+    /// Those that are not what their upstream stated.
+    package var badDigests: Int64 = 0
     package var error: String?
 }

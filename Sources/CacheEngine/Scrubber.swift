@@ -113,27 +113,38 @@ final class Scrubber: Sendable {
         defer { change(report.id) { $0.assetsDone += 1 } }
         guard let asset = try await evictor.openKnown(id) else { return }
         defer { context.openAssets.release(asset) }
-        let (file, runs) = asset.look { ($0.file, $0.ledger.extents.runs) }
+        let (file, runs, tally) = asset.look { ($0.file, $0.ledger.extents.runs, DigestTally(summingUp: $0)) }
         guard let file, let name = file.name else { return }
         let damaged = try await context.store.catalog.dropStraySums(of: name.serial)
         if damaged > 0 { change(report.id) { $0.damagedRows += Int64(damaged) } }
         var isRight = true
         for run in runs {
             for part in BlockSums.cut(run) {
-                isRight = try await look(at: part, of: file, asset, report, clock) && isRight
+                isRight = try await look(at: part, of: file, asset, tally, report, clock) && isRight
             }
         }
-        if isRight { try await context.store.catalog.checked(name) }
+        guard isRight else { return }
+        try await context.store.catalog.checked(name)
+        guard let tally, let fits = asset.summedUp(tally, of: file) else { return }
+        change(report.id) { report in
+            report.digests += 1
+            if !fits { report.badDigests += 1 }
+        }
+        if !fits { context.counters.contradicted() }
     }
 
     private func look(
-        at part: ByteRange, of file: SparseFile, _ asset: OpenAsset, _ report: ScrubReport,
+        at part: ByteRange, of file: SparseFile, _ asset: OpenAsset, _ tally: DigestTally?, _ report: ScrubReport,
         _ clock: any Clock<Duration>
     ) async throws(CacheError) -> Bool {
         let started = context.uptime()
         // What was evicted since is no loss.
         guard asset.look({ $0.file === file && $0.ledger.extents.contains(part) }) else { return true }
-        let isRight = try await context.diskThreads.run { try asset.readChecked(part, of: file) != nil }
+        let isRight = try await context.diskThreads.run { () throws(CacheError) in
+            guard let bytes = try asset.readChecked(part, of: file) else { return false }
+            tally?.update(bytes)
+            return true
+        }
         context.counters.scrubbed(bytes: part.length)
         change(report.id) { report in
             report.bytesDone += part.length

@@ -52,6 +52,8 @@ package struct IntegrityFigures: Hashable, Sendable {
     /// Blocks, or parts of them, that were not what was written.
     package var badBlocks: Int64 = 0
     package var badBytes: Int64 = 0
+    /// Assets that are not what their upstream stated.
+    package var badDigests: Int64 = 0
     package var scrubs: Int64 = 0
     package var scrubbedBytes: Int64 = 0
 

@@ -70,9 +70,9 @@ async def curl_seconds(url):
 async def prefetch(stage):
     figures = []
     for name, rest in [("", 0), (", 100 ms between reads", 0.1)]:
-        found = {}
-        for jobs in (0, 32) if stage.round % 2 else (32, 0):
-            found[jobs] = await live_beside(stage, jobs, rest)
+        found = {0: Live(), 32: Live()}
+        for jobs in (0, 32, 32, 0) if stage.round % 2 else (32, 0, 0, 32):
+            await live_beside(stage, jobs, rest, found[jobs])
         alone, beside = found[0], found[32]
         figures += [
             Figure(f"live first byte without jobs{name}", alone.median, "ms"),
@@ -88,27 +88,40 @@ async def prefetch(stage):
 class Live:
     """What live readers met."""
 
-    def __init__(self, milliseconds, overtaken, prefetched):
-        milliseconds = sorted(milliseconds) or [float("inf")]
-        self.median, self.late = statistics.median(milliseconds), milliseconds[int(len(milliseconds) * 0.99)]
-        self.overtaken, self.prefetched = overtaken, prefetched
+    def __init__(self):
+        self.milliseconds, self.seconds, self.overtaken, self.sent = [], 0, 0, 0
+
+    @property
+    def median(self):
+        return statistics.median(self.milliseconds or [float("inf")])
+
+    @property
+    def late(self):
+        """What 99 of 100 were not later than."""
+        return sorted(self.milliseconds or [float("inf")])[int(len(self.milliseconds) * 0.99)]
+
+    @property
+    def prefetched(self):
+        """Bytes a second that the upstream sent for jobs."""
+        return self.sent / self.seconds
 
 
-async def live_beside(stage, jobs, rest):
+async def live_beside(stage, jobs, rest, found):
     huge = stage.original("huge", 4 << 30, 64 << 20, 4 << 20)
     ahead = [stage.original(f"ahead-{n}", 100_000_000, 0, 4 << 20) for n in range(jobs)]
     upstream = stage.scripted(roundTrip=0.02, bytesPerSecond=4_000_000)
     cache = stage.cache(upstream, "jobs.concurrency=32")
     slots = list(range(huge.length // LIVE_BYTES))
     random.Random(f"prefetch {stage.seed} {rest}").shuffle(slots)
-    firsts, until, watch = [], CLOCK() + stage.size(10, 3), Watch(cache)
+    seconds = stage.size(6, 2)
+    until, watch = CLOCK() + seconds, Watch(cache)
 
     async def live():
         while CLOCK() < until:
             first = slots.pop() * LIVE_BYTES
             async with Reader(cache.port, cache.target(huge), huge, first, first + LIVE_BYTES) as reader:
                 await reader.take()
-                firsts.append(reader.first_byte_seconds * 1000)
+                found.milliseconds.append(reader.first_byte_seconds * 1000)
             await asyncio.sleep(rest)
 
     for original in ahead:
@@ -119,9 +132,10 @@ async def live_beside(stage, jobs, rest):
     if watching:
         await stage.play([watching])
     paths = {original.path for original in ahead}
-    prefetched = sum(request["sent"] for request in upstream.requests() if request["path"] in paths)
+    found.sent += sum(request["sent"] for request in upstream.requests() if request["path"] in paths)
+    found.seconds += seconds
+    found.overtaken += watch.overtaken
     await asyncio.to_thread(stage.end, cache.process)
-    return Live(firsts, watch.overtaken, prefetched / stage.size(10, 3))
 
 
 class Watch:

@@ -25,6 +25,7 @@ extension ScrubReport {
             "finishedAt": .instant(finishedAt), "assetsTotal": .integer(assetsTotal),
             "assetsDone": .integer(assetsDone), "bytesTotal": .integer(bytesTotal), "bytesDone": .integer(bytesDone),
             "badBlocks": .integer(badBlocks), "badBytes": .integer(badBytes), "damagedRows": .integer(damagedRows),
+            "digests": .integer(digests), "badDigests": .integer(badDigests),
             "error": .text(error),
         ]
     }

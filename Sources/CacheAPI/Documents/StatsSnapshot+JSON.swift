@@ -83,7 +83,8 @@ extension CircuitFigures {
 extension IntegrityFigures {
     fileprivate func json(_ scrub: ScrubReport?) -> JSON {
         [
-            "badBlocks": .integer(badBlocks), "badBytes": .integer(badBytes), "scrubs": .integer(scrubs),
+            "badBlocks": .integer(badBlocks), "badBytes": .integer(badBytes), "badDigests": .integer(badDigests),
+            "scrubs": .integer(scrubs),
             "scrubbedBytes": .integer(scrubbedBytes), "scrub": .optional(scrub, \.json),
         ]
     }

@@ -21,6 +21,9 @@ extension StatsSnapshot {
         text.add("evicted_bytes_total", .counter, "Bytes evicted.", Double(evictedBytes))
         text.add("bad_blocks_total", .counter, "Blocks that were not what was written.", Double(integrity.badBlocks))
         text.add("bad_bytes_total", .counter, "Their bytes.", Double(integrity.badBytes))
+        text.add(
+            "bad_digests_total", .counter, "Assets that were not what their upstream's digest says.",
+            Double(integrity.badDigests))
         text.add("scrubs_total", .counter, "Scrubs that ended.", Double(integrity.scrubs))
         text.add("scrubbed_bytes_total", .counter, "Bytes that scrubs have read.", Double(integrity.scrubbedBytes))
         return text.text
