@@ -79,9 +79,13 @@ let package = Package(
         .plugin(name: "EmbedDocument", capability: .buildTool()),
         .target(name: "TestChance", path: "Tests/TestChance", swiftSettings: settings),
         .target(
+            name: "CRecordingVFS", path: "Tests/CRecordingVFS",
+            linkerSettings: [.linkedLibrary("sqlite3")]),
+        .target(
             name: "CacheTestKit",
             dependencies: [
-                "TestChance", "CacheCore", "CacheStore", "CacheEngine", "CurlUpstream", nio, nioPosix,
+                "TestChance", "CacheCore", "CacheStore", "CacheEngine", "CurlUpstream", "CRecordingVFS", logging, nio,
+                nioPosix,
                 .product(name: "NIOHTTP2", package: "swift-nio-http2"),
                 .product(name: "NIOHPACK", package: "swift-nio-http2"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -91,8 +95,8 @@ let package = Package(
             name: "EvictionBench", dependencies: ["CacheCore"], path: "Benchmarks/Eviction", swiftSettings: settings),
         .testTarget(name: "CacheCoreTests", dependencies: ["CacheCore", "TestChance"], swiftSettings: settings),
         .testTarget(
-            name: "CacheStoreTests", dependencies: ["CacheStore", "CacheTestKit", "TestChance"], swiftSettings: settings
-        ),
+            name: "CacheStoreTests", dependencies: ["CacheStore", "CacheTestKit", "TestChance"], exclude: ["Fixtures"],
+            swiftSettings: settings),
         .testTarget(
             name: "CurlUpstreamTests", dependencies: ["CurlUpstream", "CacheTestKit", "TestChance"],
             swiftSettings: settings),

@@ -12,6 +12,8 @@ extension AssetCache {
         let (used, capacity) = context.space.with { ($0.usedBytes, $0.settings.capacityBytes) }
         let evictions = context.counters.evictions
         let now = context.wallClock.now()
+        var integrity = context.counters.integrity
+        integrity.damagedRows = context.store.damagedRowCount
         return StatsSnapshot(
             startedAt: startedAt, uptime: now.since(startedAt),
             all: figures.reduce(into: TrafficFigures()) { $0.add($1.value) },
@@ -23,7 +25,7 @@ extension AssetCache {
                 capacityBytes: capacity, freeDiskBytes: free),
             load: transferLoad,
             jobs: try await context.store.catalog.jobCounts().mapValues { Int64($0) }, evictions: evictions.count,
-            evictedBytes: evictions.bytes, integrity: context.counters.integrity, scrub: scrubber.latest)
+            evictedBytes: evictions.bytes, integrity: integrity, scrub: scrubber.latest)
     }
 
     /// The transfers of this moment.

@@ -54,6 +54,8 @@ package struct IntegrityFigures: Hashable, Sendable {
     package var badBytes: Int64 = 0
     /// Assets that are not what their upstream stated.
     package var badDigests: Int64 = 0
+    /// Of the catalog, that were not what was written.
+    package var damagedRows: Int64 = 0
     package var scrubs: Int64 = 0
     package var scrubbedBytes: Int64 = 0
 

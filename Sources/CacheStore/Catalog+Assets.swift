@@ -124,16 +124,6 @@ extension Catalog {
     }
 }
 
-/// A row is not what was written.
-struct DamagedRow: Error {
-    let asset: AssetID
-
-    static func error(_ asset: AssetID) -> CacheError {
-        CacheError(
-            .storageCorrupt, "The catalog's row of the asset \(asset) is damaged.", cause: DamagedRow(asset: asset))
-    }
-}
-
 /// What an administrator changes of an asset; nil leaves a value as it is.
 package struct AssetChange: Hashable, Sendable {
     package var isPinned: Bool?

@@ -28,6 +28,8 @@ package final class Catalog: Sendable {
     /// The last run that began after one that ended out of order: bytes of earlier ones are to be checked before they are
     /// used. 0: there was none.
     let suspectRun: Int64
+    /// What was taken out at the start, as it was not what was written: "origin media", "policy", a job with its identifier.
+    let damagedRows: [String]
     /// Whether SQLite has met pages that make no tables: the next start is to look at all of them.
     let isDamaged = Atomic(false)
 
@@ -44,14 +46,15 @@ package final class Catalog: Sendable {
             try Self.makeDurable(pool)
             try Self.migrate(pool, path)
             try Self.checkKey(pool, secrets)
-            (run, suspectRun) = try pool.write { db in
+            (run, suspectRun, damagedRows) = try pool.write { db in
                 let damage = try String.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'damaged'")
                 if let damage { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: damage) }
                 let known = try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'run'") ?? 0
                 let run = max(known, earlierRun)
                 try db.execute(sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('run', ?)", arguments: [run + 1])
+                let damagedRows = try Self.dropDamagedRows(db)
                 try Self.requeueRunningJobs(db)
-                return (run + 1, try Self.suspectRun(db, beginning: run + 1))
+                return (run + 1, try Self.suspectRun(db, beginning: run + 1), damagedRows)
             }
             if suspectRun == run { try Self.checkStructure(pool) }
         } catch {

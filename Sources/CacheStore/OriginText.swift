@@ -41,13 +41,13 @@ struct OriginText: Codable {
     private var maxTransfers: Int
     private var maxBytesPerSecond: Int64?
     private var readAheadBytes: Int64
-    private var finishIfRemainingBytes: Int64
     private var allowPrivateAddresses: Bool
     private var caFile: String?
     private var verify: Bool
     private var access: String?
 
     // Rows that are older than these have none of them.
+    private var finishIfRemainingBytes: Int64?
     private var freshness: String?
     private var credentialsFile: String?
     private var trustValidators: String?
@@ -146,7 +146,7 @@ struct OriginText: Codable {
         settings.maxTransfers = maxTransfers
         settings.maxBytesPerSecond = maxBytesPerSecond
         settings.readAheadBytes = readAheadBytes
-        settings.finishIfRemainingBytes = finishIfRemainingBytes
+        if let finishIfRemainingBytes { settings.finishIfRemainingBytes = finishIfRemainingBytes }
         settings.allowPrivateAddresses = allowPrivateAddresses
         settings.tls = TLSSettings(caFile: caFile, verify: verify)
         if let access { settings.access = try RowCoding.choice(access, "an origin's access") }

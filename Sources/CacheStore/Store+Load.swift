@@ -1,5 +1,6 @@
 package import CacheCore
 import Logging
+import Synchronization
 
 extension Store {
     /// An asset as it can be used: its row, and its extents as far as the file really has them. Nil where it is not
@@ -33,6 +34,7 @@ extension Store {
     /// Takes an asset's row out that is not what was written; answers whether it was such a one.
     package func discardIfDamaged(_ id: AssetID) async throws(CacheError) -> Bool {
         let isDamaged = try await catalog.discardDamagedRow(of: id)
+        if isDamaged { damagedRows.add(1, ordering: .relaxed) }
         if isDamaged { logger.error("an asset's row is damaged and is taken out", metadata: ["asset": "\(id)"]) }
         return isDamaged
     }

@@ -20,6 +20,7 @@ package final class Store: Sendable {
     package let loss: CatalogLoss?
     private let lock: DirectoryLock
     let lastSerial: Atomic<Int64>
+    let damagedRows: Atomic<Int64>
 
     private init(
         layout: StoreLayout, disk: any Disk, shelf: DescriptorShelf, logger: Logger, lock: DirectoryLock,
@@ -35,7 +36,11 @@ package final class Store: Sendable {
         self.holes = holes
         self.loss = loss
         lastSerial = Atomic(catalog.run << Self.serialBits)
+        damagedRows = Atomic(Int64(catalog.damagedRows.count))
     }
+
+    /// Rows of the catalog that were not what was written, and were taken out since the start began.
+    package var damagedRowCount: Int64 { damagedRows.load(ordering: .relaxed) }
 
     /// The low bits of a serial count the files of one run; the high ones count the runs.
     static let serialBits = 32
@@ -53,7 +58,7 @@ package final class Store: Sendable {
         wallClock: any WallClock, logger: Logger
     ) throws(CacheError) -> Store {
         let layout = StoreLayout(directory: directory)
-        _ = try disk.createDirectory(layout.directory)
+        if try disk.createDirectory(layout.directory) { syncParent(of: layout, disk, logger) }
         let lock = try DirectoryLock(layout, disk: disk, now: wallClock.now())
         try createShards(layout, disk)
         let isNew = try disk.status(of: layout.catalog) == nil
@@ -66,6 +71,9 @@ package final class Store: Sendable {
         let secrets = try SecretBox(layout, disk: disk)
         let (catalog, loss) = try openCatalog(
             layout, secrets, reserve, disk, isNew: isNew, mayLose: mayLose, now: wallClock.now(), logger)
+        for row in catalog.damagedRows {
+            logger.error("a row of the catalog was damaged and is left out", metadata: ["row": "\(row)"])
+        }
         try reserve.keep()
         try disk.syncDirectory(layout.directory)
         return Store(
@@ -74,6 +82,16 @@ package final class Store: Sendable {
                 limit: openFileLimit, disk: disk, tellsReferences: disk.tellsReferences(in: layout.directory)),
             logger: logger, lock: lock, catalog: catalog, reserve: reserve,
             holes: try holes(in: layout, disk, reserve, logger), loss: loss)
+    }
+
+    /// A directory that is not durable itself keeps nothing that is synced in it.
+    private static func syncParent(of layout: StoreLayout, _ disk: any Disk, _ logger: Logger) {
+        do throws(CacheError) {
+            try disk.syncDirectory(layout.parent)
+        } catch {
+            // It may be one that nobody may read; the store is none the worse but for a power cut in its first seconds.
+            logger.warning("the new data directory's name could not be synced", metadata: ["error": "\(error)"])
+        }
     }
 
     private static func createShards(_ layout: StoreLayout, _ disk: any Disk) throws(CacheError) {

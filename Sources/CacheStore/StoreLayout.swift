@@ -8,6 +8,12 @@ package struct StoreLayout: Hashable, Sendable {
         self.directory = String(path)
     }
 
+    /// What the directory lies in.
+    var parent: String {
+        guard let slash = directory.lastIndex(of: "/") else { return "." }
+        return slash == directory.startIndex ? "/" : String(directory[..<slash])
+    }
+
     package var lock: String { directory + "/larder.lock" }
     package var catalog: String { directory + "/catalog.sqlite" }
     package var secretKey: String { directory + "/secret.key" }

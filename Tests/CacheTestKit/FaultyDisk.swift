@@ -14,12 +14,23 @@ package final class FaultyDisk: Disk {
         package var path: String
     }
 
+    fileprivate enum Effect {
+        case failure(Int32)
+        /// One byte is read or written.
+        case short
+    }
+
     fileprivate struct Fault {
         var call: Call?
-        var number: Int32
+        var effect: Effect
         /// How many matching calls still succeed.
         var remaining: Int
         var isLasting: Bool
+
+        func isAbout(_ call: Call) -> Bool {
+            if case .short = effect { return call == .read || call == .write }
+            return self.call == nil || self.call == call
+        }
     }
 
     fileprivate struct State {
@@ -46,8 +57,13 @@ package final class FaultyDisk: Disk {
     /// ones after it too.
     package func fail(_ call: Call? = nil, after count: Int = 1, with number: Int32, isLasting: Bool = false) {
         state.withLock {
-            $0.faults.append(Fault(call: call, number: number, remaining: count - 1, isLasting: isLasting))
+            $0.faults.append(Fault(call: call, effect: .failure(number), remaining: count - 1, isLasting: isLasting))
         }
+    }
+
+    /// Makes the `count`-th call from now on that reads or writes do so with one byte.
+    package func shorten(after count: Int) {
+        state.withLock { $0.faults.append(Fault(effect: .short, remaining: count - 1, isLasting: false)) }
     }
 
     /// Makes every write take at most this many bytes.
@@ -89,8 +105,8 @@ package final class FaultyDisk: Disk {
     package func read(
         _ descriptor: Descriptor, into bytes: UnsafeMutableRawBufferPointer, at offset: Int64
     ) throws(CacheError) -> Int {
-        try note(.read, descriptor)
-        let limit = state.withLock { $0.readLimit }
+        let isShort = try note(.read, descriptor)
+        let limit = isShort ? 1 : state.withLock { $0.readLimit }
         let part = UnsafeMutableRawBufferPointer(rebasing: bytes.prefix(limit))
         return try base.read(descriptor, into: part, at: offset)
     }
@@ -117,8 +133,8 @@ package final class FaultyDisk: Disk {
     package func write(
         _ descriptor: Descriptor, _ bytes: UnsafeRawBufferPointer, at offset: Int64
     ) throws(CacheError) -> Int {
-        try note(.write, descriptor)
-        let limit = state.withLock { $0.writeLimit }
+        let isShort = try note(.write, descriptor)
+        let limit = isShort ? 1 : state.withLock { $0.writeLimit }
         return try base.write(descriptor, UnsafeRawBufferPointer(rebasing: bytes.prefix(limit)), at: offset)
     }
 
@@ -184,27 +200,35 @@ package final class FaultyDisk: Disk {
         return try base.freeBytes(at: path)
     }
 
-    private func note(_ call: Call, _ descriptor: Descriptor) throws(CacheError) {
+    /// Answers whether the call is to be short.
+    @discardableResult
+    private func note(_ call: Call, _ descriptor: Descriptor) throws(CacheError) -> Bool {
         try note(call, state.withLock { $0.paths[descriptor.number] } ?? "transient")
     }
 
-    private func note(_ call: Call, _ path: String) throws(CacheError) {
+    @discardableResult
+    private func note(_ call: Call, _ path: String) throws(CacheError) -> Bool {
         let event = Event(call: call, path: path)
-        let number = state.withLock { state in
+        let effect = state.withLock { state in
             state.events.append(event)
             return state.dueFault(of: call)
         }
         observer(event)
-        if let number { throw CacheError(errno: number, doing: "A scripted \(call.rawValue) of", path: path) }
+        switch effect {
+        case .failure(let number):
+            throw CacheError(errno: number, doing: "A scripted \(call.rawValue) of", path: path)
+        case .short: return true
+        case nil: return false
+        }
     }
 }
 
 extension FaultyDisk.State {
-    fileprivate mutating func dueFault(of call: FaultyDisk.Call) -> Int32? {
-        var due: Int32?
-        for index in faults.indices where faults[index].call == nil || faults[index].call == call {
+    fileprivate mutating func dueFault(of call: FaultyDisk.Call) -> FaultyDisk.Effect? {
+        var due: FaultyDisk.Effect?
+        for index in faults.indices where faults[index].isAbout(call) {
             if faults[index].remaining == 0 {
-                due = due ?? faults[index].number
+                due = due ?? faults[index].effect
                 if !faults[index].isLasting { faults[index].remaining = -1 }
             } else if faults[index].remaining > 0 {
                 faults[index].remaining -= 1

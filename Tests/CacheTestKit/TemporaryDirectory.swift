@@ -4,8 +4,12 @@ import Foundation
 package final class TemporaryDirectory: Sendable {
     package let path: String
 
-    package init() throws {
-        let template = FileManager.default.temporaryDirectory.path + "/larder-test-XXXXXX"
+    /// - Parameter isInMemory: where the system has a file system in memory, it lies there.
+    package init(isInMemory: Bool = false) throws {
+        let memory = "/dev/shm"
+        let hasMemory = isInMemory && FileManager.default.isWritableFile(atPath: memory)
+        let parent = hasMemory ? memory : FileManager.default.temporaryDirectory.path
+        let template = parent + "/larder-test-XXXXXX"
         var bytes = Array(template.utf8CString)
         guard mkdtemp(&bytes) != nil else { throw CocoaError(.fileWriteUnknown) }
         path = String(decoding: bytes.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)

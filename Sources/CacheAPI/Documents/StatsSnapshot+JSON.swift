@@ -84,7 +84,7 @@ extension IntegrityFigures {
     fileprivate func json(_ scrub: ScrubReport?) -> JSON {
         [
             "badBlocks": .integer(badBlocks), "badBytes": .integer(badBytes), "badDigests": .integer(badDigests),
-            "scrubs": .integer(scrubs),
+            "damagedRows": .integer(damagedRows), "scrubs": .integer(scrubs),
             "scrubbedBytes": .integer(scrubbedBytes), "scrub": .optional(scrub, \.json),
         ]
     }

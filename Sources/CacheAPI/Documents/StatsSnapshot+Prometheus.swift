@@ -24,6 +24,9 @@ extension StatsSnapshot {
         text.add(
             "bad_digests_total", .counter, "Assets that were not what their upstream's digest says.",
             Double(integrity.badDigests))
+        text.add(
+            "damaged_rows_total", .counter, "Rows of the catalog that were not what was written.",
+            Double(integrity.damagedRows))
         text.add("scrubs_total", .counter, "Scrubs that ended.", Double(integrity.scrubs))
         text.add("scrubbed_bytes_total", .counter, "Bytes that scrubs have read.", Double(integrity.scrubbedBytes))
         return text.text

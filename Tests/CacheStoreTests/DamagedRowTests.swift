@@ -1,0 +1,120 @@
+import CacheCore
+import CacheTestKit
+import Foundation
+import GRDB
+import Testing
+
+@testable import CacheStore
+
+/// Rows of jobs, origins and the policy that are not what was written any more.
+@Suite struct DamagedRowTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    /// Two jobs, two origins and a policy, in a catalog that is closed; its log is empty.
+    private func filled() async throws {
+        let shelf = try Shelf(in: directory)
+        let catalog = shelf.store.catalog
+        for id in ["first-job", "other-job"] {
+            let items = (0..<2).map { JobItemRecord(index: $0, reference: .known(Shelf.id(UInt64($0)))) }
+            _ = try await catalog.insertJob(
+                JobRecord(id: id, label: "of \(id)", createdAt: Timestamp(seconds: 1), items: items))
+        }
+        for name in ["first-origin", "other-origin"] {
+            _ = try await catalog.saveOrigin(
+                Origin(name: name, settings: OriginSettings(baseURL: "https://up.test/\(name)")))
+        }
+        _ = try await catalog.savePolicy(PolicySettings())
+        try await damage(shelf, "PRAGMA wal_checkpoint(TRUNCATE)")
+        try shelf.store.close()
+    }
+
+    private func damage(_ shelf: Shelf, _ sql: String) async throws {
+        try await shelf.store.catalog.pool.writeWithoutTransaction { try $0.execute(sql: sql) }
+    }
+
+    private struct Found: Equatable {
+        var jobs: [String]
+        var origins: [String]
+        var hasPolicy: Bool
+    }
+
+    /// What the next start finds, and how many rows it has taken out.
+    private func found() async throws -> (Found, damaged: Int64) {
+        let shelf = try Shelf(in: directory)
+        let catalog = shelf.store.catalog
+        #expect(shelf.store.loss == nil)
+        let jobs = try await catalog.unfinishedJobs()
+        #expect(jobs.allSatisfy { $0.items.count == 2 })
+        let found = Found(
+            jobs: jobs.map(\.id), origins: try await catalog.origins().map(\.value.name),
+            hasPolicy: try await catalog.policy() != nil)
+        let damaged = shelf.store.damagedRowCount
+        try shelf.store.close()
+        return (found, damaged)
+    }
+
+    private static let all = Found(
+        jobs: ["first-job", "other-job"], origins: ["first-origin", "other-origin"], hasPolicy: true)
+
+    @Test func rowsThatAreRightStay() async throws {
+        try await filled()
+        let (found, damaged) = try await found()
+        #expect(found == Self.all)
+        #expect(damaged == 0)
+    }
+
+    @Test(arguments: [
+        ("jobs", "id = 'first-job'"), ("job_items", "job = 1 AND position = 1"), ("origins", "name = 'first-origin'"),
+        ("policy", "only = 1"),
+    ])
+    func aRowWithAnotherSumIsLeftOutAndCounted(table: String, row: String) async throws {
+        try await filled()
+        let shelf = try Shelf(in: directory)
+        try await damage(shelf, "UPDATE \(table) SET row_sum = row_sum + 1 WHERE \(row)")
+        try shelf.store.close()
+
+        let (found, damaged) = try await found()
+
+        var expected = Self.all
+        if table.hasPrefix("job") { expected.jobs = ["other-job"] }
+        if table == "origins" { expected.origins = ["other-origin"] }
+        if table == "policy" { expected.hasPolicy = false }
+        #expect(found == expected)
+        #expect(damaged == 1)
+        let (again, more) = try await self.found()
+        #expect(again == expected)
+        #expect(more == 0)
+    }
+
+    /// Wherever a text lies in the file, in a table or in an index, a flipped bit of it costs that row, or nothing.
+    @Test(arguments: ["first-job", "of first-job", "first-origin"])
+    func aFlippedBitInTheFileCostsOneRowAtMost(text: String) async throws {
+        try await filled()
+        let path = directory.path("data/catalog.sqlite")
+        try SystemDisk().unlink(path + "-wal")
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        var (places, from) = ([Int](), bytes.startIndex)
+        while let place = bytes.range(of: Data(text.utf8), in: from..<bytes.endIndex) {
+            places.append(place.lowerBound)
+            from = place.upperBound
+        }
+        var losses: [Int64] = []
+        for place in places {
+            try CacheTestKit.damage(path, at: Int64(place + 3))
+            let (found, damaged) = try await found()
+            #expect(found.jobs.contains("other-job") && found.origins.contains("other-origin") && found.hasPolicy)
+            let isWhole = found == Self.all
+            #expect(isWhole == (damaged == 0), "\(found)")
+            losses.append(damaged)
+            // What lies in the log would cover what is damaged next.
+            try SystemDisk().unlink(path + "-wal")
+            try bytes.write(to: URL(fileURLWithPath: path))
+        }
+        #expect(losses.contains(1))
+        #expect(losses.allSatisfy { $0 <= 1 })
+    }
+}

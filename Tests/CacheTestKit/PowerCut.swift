@@ -1,0 +1,209 @@
+package import CacheCore
+package import CacheStore
+import Foundation
+import Logging
+
+/// Cuts the power between any two operations of a log, and looks at the store that is found then.
+package struct PowerCut: Sendable {
+    /// What must be found from a moment of the log on, until another promise of the same is made.
+    package enum Promise: Sendable {
+        /// At least these bytes of that generation.
+        case atLeast(AssetID, generation: Int64, ByteRangeSet)
+        /// The asset was taken out for good.
+        case absent(AssetID)
+        /// The asset is just being changed.
+        case nothing(AssetID)
+        /// A policy of that revision or a later one.
+        case policy(Int64)
+    }
+
+    package struct Outcome: Sendable, CustomStringConvertible {
+        package var prefixes = 0
+        /// Directories that were looked at.
+        package var states = 0
+        package var opened = 0
+        /// Bytes that were claimed in all of them.
+        package var claimedBytes: Int64 = 0
+        /// Extents that were claimed and are not what was written.
+        package var wrong = 0
+        package var failures: [String] = []
+
+        package init() {}
+
+        mutating func add(_ other: Outcome, _ label: String) {
+            prefixes += other.prefixes
+            states += other.states
+            opened += other.opened
+            claimedBytes += other.claimedBytes
+            wrong += other.wrong
+            failures += other.failures.map { "\(label), then \($0)" }
+        }
+
+        package var description: String {
+            "\(prefixes) prefixes, \(states) states, \(opened) opened, \(claimedBytes >> 20) MiB claimed, \(wrong) wrong"
+        }
+    }
+
+    private let operations: [DiskLog.Operation]
+    private let promises: [(count: Int, promise: Promise)]
+    private let truth: @Sendable (AssetID, Int64) -> [UInt8]
+    private let store: String
+
+    /// - Parameters:
+    ///   - store: where the store lies below the log's directory.
+    ///   - promises: each with how many operations there had been when it was made.
+    ///   - truth: all bytes of an asset's generation.
+    package init(
+        _ operations: [DiskLog.Operation], store: String, promises: [(count: Int, promise: Promise)],
+        truth: @escaping @Sendable (AssetID, Int64) -> [UInt8]
+    ) {
+        self.operations = operations
+        self.store = store
+        self.promises = promises
+        self.truth = truth
+    }
+
+    /// Looks at what is found after each prefix whose length is a multiple of `step`, and at least `start`: with all that
+    /// was not synced gone, with all of it there, and with parts of it as `seeds` decide.
+    ///
+    /// - Parameters:
+    ///   - recoveries: of so many states one has its power cut a second time, while a store puts it in order, at about
+    ///     `recoverySteps` places; 0: of none.
+    ///   - image: what there was before the first operation.
+    package func run(
+        from start: Int = 0, step: Int = 1, seeds: [UInt64], recoveries: Int = 0, recoverySteps: Int = 0,
+        image: DiskImage = DiskImage(),
+        progress: (Int) -> Void = { _ in }
+    ) async throws -> Outcome {
+        var (image, outcome, version) = (image, Outcome(), -1)
+        for count in 0...operations.count {
+            if count > 0 { image.apply(operations[count - 1]) }
+            guard count >= start, count % step == 0 || count == operations.count else { continue }
+            progress(count)
+            outcome.prefixes += 1
+            var keepings = seeds.map { DiskImage.Keeping.some(seed: $0 &+ UInt64(count) &* 0x9E37_79B9) }
+            keepings.append(.everything)
+            // As long as nothing is synced the same is found.
+            if image.version != version { keepings.append(.nothing) }
+            version = image.version
+            for keeping in keepings {
+                let tree = image.found(keeping)
+                let label = "after \(count) operations, keeping \(keeping)"
+                try await look(tree, count, label, isThorough: outcome.states % 16 == 0, &outcome)
+                guard recoveries > 0, outcome.states % recoveries == 0 else { continue }
+                outcome.add(try await cutRecovery(of: tree, count, recoverySteps, seeds), label)
+            }
+        }
+        return outcome
+    }
+
+    /// Has a store put a tree in order, and cuts the power meanwhile.
+    private func cutRecovery(of tree: DiskImage.Tree, _ count: Int, _ steps: Int, _ seeds: [UInt64]) async throws
+        -> Outcome
+    {
+        let directory = try TemporaryDirectory(isInMemory: true)
+        try tree.write(to: directory.path)
+        let image = DiskImage(tree)
+        let log = DiskLog(root: directory.path, image: image)
+        try await RecordingVFS.recording(log) {
+            let store = try Self.open(directory.path(self.store), RecordingDisk(log))
+            _ = try await store.reconcile()
+            try store.close(isOrderly: false)
+        }
+        let kept = promises.prefix { $0.count <= count }.map { (0, $0.promise) }
+        return try await PowerCut(log.operations, store: store, promises: kept, truth: truth)
+            .run(step: max(1, log.count / steps), seeds: Array(seeds.prefix(1)), image: image)
+    }
+
+    private func look(
+        _ tree: DiskImage.Tree, _ count: Int, _ label: String, isThorough: Bool, _ outcome: inout Outcome
+    ) async throws {
+        let directory = try TemporaryDirectory(isInMemory: true)
+        try tree.write(to: directory.path)
+        outcome.states += 1
+        do {
+            let store = try Self.open(directory.path(self.store))
+            defer { try? store.close(isOrderly: false) }  // it goes with its directory
+            outcome.opened += 1
+            let found = try await claims(store, tree, label, &outcome)
+            var failures = broken(found, try await store.catalog.policy()?.revision, count)
+            if isThorough { failures += try await audit(store) }
+            outcome.failures += failures.map { "\(label): \($0)" }
+        } catch {
+            outcome.failures.append("\(label): \(error)")
+        }
+    }
+
+    private static func open(_ directory: String, _ disk: any Disk = SystemDisk()) throws(CacheError) -> Store {
+        var logger = Logger(label: "power cut")
+        logger.logLevel = .critical
+        return try Store.open(
+            directory: directory, disk: disk, mayLose: false, wallClock: ManualWallClock(), logger: logger)
+    }
+
+    /// What the catalog claims; each extent is compared with the file as it was found, by no sums.
+    private func claims(
+        _ store: Store, _ tree: DiskImage.Tree, _ label: String, _ outcome: inout Outcome
+    ) async throws -> [AssetID: StoredAsset] {
+        var assets: [AssetID: StoredAsset] = [:]
+        for id in try await store.catalog.assetIDs(after: nil, limit: 1000) {
+            guard let stored = try await store.catalog.asset(id) else { continue }
+            assets[id] = stored
+            guard let file = stored.file else { continue }
+            let name = self.store + "/assets/" + file.shard + "/" + file.description
+            for run in stored.extents.runs {
+                outcome.claimedBytes += run.length
+                if isRight(run, of: tree.files[name], truth(id, file.generation)) { continue }
+                outcome.wrong += 1
+                outcome.failures.append("\(label): \(file) \(run) is wrong")
+            }
+        }
+        _ = try await store.catalog.origins()
+        _ = try await store.catalog.unfinishedJobs()
+        return assets
+    }
+
+    private func isRight(_ run: ByteRange, of bytes: [UInt8]?, _ truth: [UInt8]) -> Bool {
+        guard let bytes, run.upperBound <= min(bytes.count, truth.count) else { return false }
+        let part = Int(run.lowerBound)..<Int(run.upperBound)
+        return bytes.withUnsafeBytes { found in
+            truth.withUnsafeBytes { written in
+                guard let found = found.baseAddress, let written = written.baseAddress else { return false }
+                return memcmp(found + part.lowerBound, written + part.lowerBound, part.count) == 0
+            }
+        }
+    }
+
+    /// The promises that were not kept.
+    private func broken(_ found: [AssetID: StoredAsset], _ policy: Int64?, _ count: Int) -> [String] {
+        var (latest, revision): ([AssetID: Promise], Int64) = ([:], 0)
+        for (_, promise) in promises.prefix(while: { $0.count <= count }) {
+            switch promise {
+            case .atLeast(let id, _, _), .absent(let id), .nothing(let id): latest[id] = promise
+            case .policy(let number): revision = number
+            }
+        }
+        var broken = revision > policy ?? 0 ? ["policy \(revision) is lost"] : []
+        for (id, promise) in latest {
+            switch promise {
+            case .atLeast(_, let generation, let ranges):
+                let stored = found[id]
+                let isKept =
+                    stored?.record.generation.number == generation
+                    && ranges.runs.allSatisfy { stored?.extents.contains($0) ?? false }
+                if !isKept { broken.append("of \(id) \(ranges.runs) is lost") }
+            case .absent: if found[id] != nil { broken.append("\(id) is there again") }
+            case .nothing, .policy: break
+            }
+        }
+        return broken
+    }
+
+    /// What is wrong once the store has put itself in order.
+    private func audit(_ store: Store) async throws -> [String] {
+        let found = try await store.reconcile()
+        var wrong = found.cutRows + found.emptiedRows > 0 ? ["\(found)"] : []
+        wrong += try await store.audit(repairing: false).findings.map { "\($0)" }
+        return wrong
+    }
+}
