@@ -15,7 +15,7 @@ help: ## this list
 	@echo
 	@echo "  make run LISTEN=127.0.0.1:9000 DATA=/tmp/store ARGS='--log-level debug'"
 	@echo "  make soak ROUNDS=5 ONLY=kill     ONLY=readers     ONLY=eviction SECONDS=60"
-	@echo "  make faults ONLY=flips,kill ROUNDS=100"
+	@echo "  make faults ONLY=flips,kill ROUNDS=100     ONLY=power,calls"
 	@echo "  make fills ONLY=herd,far ROUNDS=1 JSON=fills.json"
 	@echo "  make bench ONLY=warm ROUNDS=3 JSON=bench.json"
 	@echo "  make conformance PEER=nginx     PEER=varnish     ONLY=13     ONLY=if-range     EXPRESS=off"
@@ -51,9 +51,9 @@ soak: setup ## kill -9 rounds, 200 readers, eviction under load; every byte comp
 	swift build -c release --product larder
 	scripts/soak $(LARDER)
 
-faults: setup ## damage, kills, a full disk, clients that hang up; every byte compared (ONLY=kill,flips,catalog,full,aborts ROUNDS=10)
+faults: setup ## damage, kills, power cuts, failing calls, a full disk, clients that hang up; every byte compared (ONLY=kill,power,calls,flips,catalog,full,aborts ROUNDS=10 SEED=1 START=0)
 	swift build -c release --product larder
-	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' scripts/faults $(LARDER)
+	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' SEED='$(SEED)' START='$(START)' scripts/faults $(LARDER)
 
 tsan: setup ## the tests of store, upstream and engine under ThreadSanitizer (ONLY=CacheEngineTests)
 	@ONLY='$(ONLY)' scripts/tsan

@@ -1,9 +1,12 @@
-"""The faults: what is on disk is damaged, the disk is full, calls fail, clients hang up; every byte is compared.
+"""The faults: what is on disk is damaged, the power fails, the disk is full, calls fail, clients hang up; every byte is compared.
 
     faults.py LARDER
 
-Environment: ONLY (kill, calls, flips, catalog, full, aborts; several with commas), ROUNDS (of each; its own number without),
-SEED, BRIEF (few rounds). Prints a row for each trial as it ends, and exits 0 where all of them held.
+Environment: ONLY (kill, power, calls, flips, catalog, full, aborts; several with commas), ROUNDS (of each; its own number
+without), SEED, BRIEF (few rounds). Prints a row for each trial as it ends, and exits 0 where all of them held.
+
+A run that was stopped says how the rest is done: SEED of the run, START for how many rounds of the first trial are done, and
+ONLY. Each round has a chance of its own by seed and number.
 """
 
 import http.client
@@ -12,6 +15,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -24,12 +28,36 @@ import servers
 LARDER = sys.argv[1]
 ONLY = [name for name in os.environ.get("ONLY", "").split(",") if name]
 SEED = int(os.environ.get("SEED") or time.time())
+START = int(os.environ.get("START") or 0)
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 BRIEF = bool(os.environ.get("BRIEF"))
-COLUMNS = [("trial", 10), ("rounds", 9), ("what was done", 46), ("wrong bytes", 13), ("failed", 8), ("seconds", 9), ("", 8)]
+COLUMNS = [("trial", 10), ("rounds", 9), ("what was done", 56), ("wrong bytes", 13), ("failed", 8), ("seconds", 9), ("", 8)]
 
 
 def rounds(ordinary, brief):
     return int(os.environ.get("ROUNDS") or (brief if BRIEF else ordinary))
+
+
+class Pace:
+    """How far the trial that runs has come."""
+
+    name, start, reached = None, 0, 0
+
+    @classmethod
+    def begin(cls, name, start):
+        cls.name, cls.start, cls.reached = name, start, start
+
+    @classmethod
+    def at(cls, number):
+        """All rounds before that one are done; its chance."""
+        cls.reached = max(cls.start, number)
+        return random.Random(f"{SEED} {cls.name} {number}")
+
+    @classmethod
+    def rounds(cls, count):
+        """(number, chance) of each round that is still to be done."""
+        for number in range(cls.start, count):
+            yield number, cls.at(number)
 
 
 def line(cells):
@@ -143,13 +171,14 @@ def flip(path, offset, bit):
 def flips(directory, chance):
     """Bits of files are flipped and files cut short: each is found, and nothing wrong is sent."""
     library = Library(directory, chance, [chance.randint(1, 5 << 20) for _ in range(12)])
-    trial, done, found, goal = Trial(directory, library), 0, 0, rounds(1000, 40)
+    trial, done, found, goal = Trial(directory, library), Pace.start, 0, rounds(1000, 40)
     if not trial.start():
         return trial, 0, "nothing"
     trial.stop()
     number = 0
     while done < goal:
         number += 1
+        chance = Pace.at(done)
         trial.service.settings[-1] = f"origins.media.verify={'always' if number % 2 else 'suspect'}"
         if not trial.start():
             break
@@ -172,7 +201,7 @@ def flips(directory, chance):
         trial.stop()
         if trial.verify() != (0, []):
             trial.failed.append("after all was read, something is still wrong")
-    return trial, done, f"flips and truncations in files, {found} found"
+    return trial, done - Pace.start, f"flips and truncations in files, {found} found"
 
 
 def damage(trial, chance, count):
@@ -199,7 +228,7 @@ def catalog(directory, chance):
     library = Library(directory, chance, [chance.randint(1, 2 << 20) for _ in range(30)])
     trial = Trial(directory, library, ["origins.media.verify=always"])
     count, lost = rounds(100, 6), 0
-    for _ in range(count):
+    for _, chance in Pace.rounds(count):
         if not trial.start():
             break
         trial.read_some(chance, 20, must=False)
@@ -223,14 +252,14 @@ def catalog(directory, chance):
             break
         trial.read_all()
         trial.stop()
-    return trial, count, f"flips in the catalog, put aside {lost} times"
+    return trial, count - Pace.start, f"flips in the catalog, put aside {lost} times"
 
 
 def kill(directory, chance):
     """kill -9 under readers, then everything is read again."""
     library = Library(directory, chance, [chance.randint(1, 8 << 20) for _ in range(6)])
     trial, count, reads = Trial(directory, library, ["policy.capacity=32MiB"]), rounds(500, 5), 0
-    for number in range(count):
+    for number, chance in Pace.rounds(count):
         if not trial.start():
             break
         killer = threading.Timer(chance.choice([0.02, 0.1, 0.4, 1]) * (0.5 + chance.random()), trial.service.kill)
@@ -253,7 +282,7 @@ def kill(directory, chance):
             trial.stop()
             if trial.verify()[0] != 0:
                 trial.failed.append("larder verify finds damage")
-    return trial, count, "kill -9 under 8 readers"
+    return trial, count - Pace.start, "kill -9 under 8 readers"
 
 
 def full(directory, chance):
@@ -359,7 +388,55 @@ def descriptors(trial):
     return len(os.listdir(f"/proc/{trial.service.process.pid}/fd"))
 
 
-TRIALS = {"kill": kill, "flips": flips, "catalog": catalog, "full": full, "aborts": aborts}
+class Sweep:
+    """A sweep of the tests: what a trial is to the table."""
+
+    def __init__(self):
+        self.wrong, self.failed = 0, []
+
+    def run(self, tests):
+        """Runs the tests of that name with all their cases; how many those were, and what they say of them."""
+        build = subprocess.run(["swift", "build", "--build-tests"], cwd=ROOT, capture_output=True, text=True)
+        if build.returncode:
+            self.failed.append("the tests do not build: " + build.stdout[-500:])
+            return 0, "nothing"
+        environment = dict(os.environ, FAULTS=Pace.name, SEED=str(SEED), START=str(Pace.start))
+        # Sets and dictionaries in the same order in each run: the same operations for the same seed.
+        environment["SWIFT_DETERMINISTIC_HASHING"] = "1"
+        command = ["swift", "test", "--skip-build", "--no-parallel", "--filter", tests]
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        done, what, issues = 0, "it did not end", []
+        try:
+            for text in process.stdout:
+                words = text.split(maxsplit=4)
+                if text.startswith("SWEEP START="):
+                    Pace.at(int(text.split("=")[1]))
+                elif text.startswith("SWEEP "):
+                    done, what, self.wrong = int(words[1]), words[4].strip(), int(words[2])
+                elif "recorded an issue" in text or "Fatal error" in text:
+                    issues.append(text.strip()[:500])
+        finally:
+            process.terminate()
+        if process.wait():
+            self.failed += issues or ["the tests crashed"]
+        return done, what
+
+
+def power(directory, chance):
+    """The power fails after each operation on the disk of a store's life; what is found is looked at."""
+    sweep = Sweep()
+    return sweep, *sweep.run("PowerCutTests")
+
+
+def calls(directory, chance):
+    """Each call on the disk fails once, in each way."""
+    sweep = Sweep()
+    return sweep, *sweep.run("DiskCallFaultTests")
+
+
+TRIALS = {
+    "kill": kill, "power": power, "calls": calls, "flips": flips, "catalog": catalog, "full": full, "aborts": aborts
+}
 
 
 def main():
@@ -368,25 +445,36 @@ def main():
         raise SystemExit(f"faults: ONLY is some of {', '.join(TRIALS)}")
     print(f"faults: seed {SEED}")
     line([name for name, _ in COLUMNS])
-    held = True
-    for name, run in TRIALS.items():
-        if ONLY and name not in ONLY:
-            continue
-        directory = pathlib.Path(tempfile.mkdtemp(prefix=f"larder-faults-{name}."))
-        began = time.monotonic()
-        trial, done, what = run(directory, random.Random(SEED))
-        trial.library.server.stop()
-        isGood = not trial.wrong and not trial.failed
-        held = held and isGood
-        seconds = f"{time.monotonic() - began:.1f}"
-        line([name, done, what, trial.wrong, len(trial.failed), seconds, "held" if isGood else "FAILED"])
-        for failure in trial.failed[:5]:
-            print(f"      {failure}")
-        if isGood:
-            shutil.rmtree(directory)
-        else:
-            print(f"      files and logs are kept in {directory}")
+    names, held = [name for name in TRIALS if not ONLY or name in ONLY], True
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for place, name in enumerate(names):
+        try:
+            held = go(name, START if place == 0 else 0) and held
+        except KeyboardInterrupt:
+            rest = ",".join(names[place:])
+            print(f"faults: stopped; the rest: make faults ONLY={rest} SEED={SEED} START={Pace.reached}")
+            return 1
     return 0 if held else 1
+
+
+def go(name, start):
+    """Runs a trial and prints its row; whether it held."""
+    directory = pathlib.Path(tempfile.mkdtemp(prefix=f"larder-faults-{name}."))
+    Pace.begin(name, start)
+    began = time.monotonic()
+    trial, done, what = TRIALS[name](directory, random.Random(SEED))
+    if isinstance(trial, Trial):
+        trial.library.server.stop()
+    is_good = not trial.wrong and not trial.failed
+    seconds = f"{time.monotonic() - began:.1f}"
+    line([name, done, what, trial.wrong, len(trial.failed), seconds, "held" if is_good else "FAILED"])
+    for failure in trial.failed[:5]:
+        print(f"      {failure}")
+    if is_good:
+        shutil.rmtree(directory)
+    else:
+        print(f"      files and logs are kept in {directory}")
+    return is_good
 
 
 if __name__ == "__main__":
