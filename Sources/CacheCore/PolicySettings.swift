@@ -22,6 +22,9 @@ package struct PolicySettings: Hashable, Sendable {
     /// What assets with a tag may have together.
     package var tagQuotas: [String: Quota]
 
+    /// The share of the capacity that is in use in the mean, once it is full.
+    package var usedShare: Double { (highWatermark + lowWatermark) / 2 }
+
     package init(
         capacityBytes: Int64? = 20 << 30, highWatermark: Double = 0.95, lowWatermark: Double = 0.85,
         minFreeDiskBytes: Int64 = 1 << 30, algorithm: EvictionAlgorithm = .s3fifo, maxIdle: Duration? = nil,

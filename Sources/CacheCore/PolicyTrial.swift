@@ -11,12 +11,14 @@ package struct PolicyTrial: Hashable, Sendable {
 
     /// Plays the reads since `time`: a sample of the chunks against the same share of the capacity (Waldspurger et al.,
     /// "Cache Modeling and Optimization using Miniature Simulations", USENIX ATC 2017). Takes about a microsecond a read.
+    /// `usedShare`: of the capacity, that is in use.
     package init(
-        of trace: ReadTrace, since time: Timestamp, under algorithm: EvictionAlgorithm, capacityBytes: Int64
+        of trace: ReadTrace, since time: Timestamp, under algorithm: EvictionAlgorithm, capacityBytes: Int64,
+        usedShare: Double = 1
     ) {
         let share = trace.share
         var simulation = CacheSimulation(
-            policy: algorithm.policy(capacityBytes: Int64(Double(capacityBytes) * share)),
+            policy: algorithm.policy(capacityBytes: Int64(Double(capacityBytes) * usedShare * share)),
             grid: SegmentGrid(capacity: capacityBytes))
         for read in trace.reads(since: time) { simulation.read(read.run, of: read.asset, at: read.at) }
         let tally = simulation.tally
@@ -30,12 +32,13 @@ package struct PolicyTrial: Hashable, Sendable {
 }
 
 extension MissRatioCurve {
-    /// What the reads since `time` would miss at several capacities. `grid`: of the capacity in force.
+    /// What the reads since `time` would miss at several capacities. `grid`: of the capacity in force; `usedShare`: of each, that
+    /// is in use.
     package static func points(
         of trace: ReadTrace, since time: Timestamp, under algorithm: EvictionAlgorithm, capacities: [Int64],
-        grid: SegmentGrid
+        grid: SegmentGrid, usedShare: Double = 1
     ) -> [Point] {
-        let sampled = capacities.map { Int64(Double($0) * trace.share) }
+        let sampled = capacities.map { Int64(Double($0) * usedShare * trace.share) }
         let share = share(capacityBytes: sampled.min() ?? 0, grid: grid)
         var curve = MissRatioCurve(algorithm, capacities: sampled, grid: grid, share: share)
         for read in trace.reads(since: time) { curve.read(read.run, of: read.asset, at: read.at) }

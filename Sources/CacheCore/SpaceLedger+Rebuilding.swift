@@ -50,6 +50,7 @@ extension SpaceLedger {
         let isFiner = new.grid.segmentBytes < grid.segmentBytes
         for event in journal ?? [] { new.replay(event) }
         new.shares = shares
+        new.recent = recent
         defer { self = new }
         return (isFiner, self)
     }

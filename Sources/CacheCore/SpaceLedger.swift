@@ -28,6 +28,7 @@ package struct SpaceLedger: Sendable {
     /// What happened since a rebuilding began; nil: there is none under way.
     var journal: [Event]?
     var kept = KeptState()
+    var recent = RecentArrivals()
     var shares = OwnerShares()
 
     /// `form`: that of what was written down; nil: as the settings say.
@@ -97,6 +98,7 @@ package struct SpaceLedger: Sendable {
     ) {
         journal?.append(.arrived(range, asset, now))
         shares.meet(asset, of: owners)
+        recent.note(range.length, at: UInt32(clamping: now.seconds), atMost: roomBytes / 20)
         for (id, part) in parts(of: range, of: asset) {
             let known = policy.bytes(of: id)
             let bytes = min((known ?? 0) + part.length, grid.segmentBytes)
@@ -176,14 +178,15 @@ package struct SpaceLedger: Sendable {
     }
 
     /// What to give up, first to go first, to free `bytes`, at most `limit` segments; pinned assets never, segments younger
-    /// than the grace only where space is `isDesperate` or above the capacity, and none of those in `besides`. `owner`: only
+    /// than the grace, a twentieth of the room at most, only where space is `isDesperate` or above the capacity, and none of those in `besides`. `owner`: only
     /// of its assets; `keepsQuotas`: not of others that would have less than is left to them then.
     package mutating func victims(
         toFree bytes: Int64, at now: Timestamp, isDesperate: Bool, besides: Set<SegmentID> = [], limit: Int = .max,
         of owner: QuotaOwner? = nil, keepsQuotas: Bool = true
     ) -> [Victim] {
         if policy.capacityBytes != roomBytes { policy.capacityBytes = roomBytes }
-        let young = (now - settings.grace).seconds
+        // Where much comes within the grace, what is worth keeping would go for what nobody asks for again.
+        let young = max(UInt32(clamping: (now - settings.grace).seconds), recent.start)
         let (pinned, heats) = (pinned, heats)
         let isDesperate = isDesperate || settings.capacityBytes.map { usedBytes > $0 } ?? false
         var moved: [Int] = []

@@ -29,7 +29,7 @@ extension AssetCache {
     package func trials(
         of algorithms: [EvictionAlgorithm], at capacities: [Int64], within window: Duration
     ) async -> PolicyTrials {
-        let now = now
+        let (now, usedShare) = (now, policy().settings.usedShare)
         let pairs = algorithms.flatMap { algorithm in capacities.map { (algorithm, $0) } }
         let price = settings.pricePerGigabyte
         return await context.readLog.play { trace in
@@ -38,7 +38,8 @@ extension AssetCache {
             return PolicyTrials(
                 window: now.since(covered.start), reads: covered.reads, sampleShare: trace.share,
                 trials: pairs.map {
-                    PolicyTrial(of: trace, since: covered.start, under: $0.0, capacityBytes: $0.1)
+                    PolicyTrial(
+                        of: trace, since: covered.start, under: $0.0, capacityBytes: $0.1, usedShare: usedShare)
                 }, pricePerGigabyte: price)
         }
     }
@@ -55,7 +56,8 @@ extension AssetCache {
                 reads: covered.reads,
                 points: MissRatioCurve.points(
                     of: trace, since: covered.start, under: policy.algorithm, capacities: capacities,
-                    grid: SegmentGrid(capacity: policy.capacityBytes)))
+                    grid: SegmentGrid(capacity: policy.capacityBytes),
+                    usedShare: policy.capacityBytes == nil ? 1 : policy.usedShare))
         }
     }
 }

@@ -149,6 +149,20 @@ import TestChance
         #expect(grown.map(\.segment.asset) == [other])
     }
 
+    @Test func youngBytesAreSparedOnlyWhileTheyAreFew() {
+        var space = ledger()
+        for second in 0..<60 as Range<Int64> {
+            let segment = ByteRange(offset: second << 20, length: 1 << 20)
+            space.arrived(segment, of: asset, at: start + .seconds(second))
+        }
+
+        let victims = space.victims(toFree: .max, at: start + .seconds(59), isDesperate: false)
+
+        // A twentieth of the room, 50 MiB, is two segments and a half.
+        #expect((57...59).contains(victims.count))
+        #expect(victims.map(\.segment.index) == Array(0..<Int32(victims.count)))
+    }
+
     @Test func choosesNoMoreThanAskedForAndNoneTwice() {
         var space = ledger()
         space.arrived(0..<(8 << 20), of: asset, at: start)
