@@ -73,6 +73,13 @@ struct OwnerShares: Sendable {
         }
     }
 
+    /// Those that have a quota now, in no order.
+    var standings: [QuotaStanding] {
+        shares.filter { $0.quota != Quota() }.map {
+            QuotaStanding(owner: $0.owner, quota: $0.quota, cachedBytes: $0.bytes)
+        }
+    }
+
     /// Whether something is left to somebody whatever others need.
     var guarantees: Bool { shares.contains { $0.quota.minBytes > 0 } }
 

@@ -28,6 +28,19 @@ package enum QuotaOwner: Hashable, Sendable {
     case tag(String)
 }
 
+/// A quota, and what its owner has by now.
+package struct QuotaStanding: Hashable, Sendable {
+    package var owner: QuotaOwner
+    package var quota: Quota
+    package var cachedBytes: Int64
+
+    package init(owner: QuotaOwner, quota: Quota, cachedBytes: Int64) {
+        self.owner = owner
+        self.quota = quota
+        self.cachedBytes = cachedBytes
+    }
+}
+
 /// Whose an asset is: it counts to its origin, and to each of its tags.
 package struct AssetOwners: Hashable, Sendable {
     package var origin: String

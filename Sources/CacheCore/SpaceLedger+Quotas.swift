@@ -8,6 +8,9 @@ extension SpaceLedger {
     /// Those that have more than their quota, and how much.
     package var overdrafts: [(owner: QuotaOwner, bytes: Int64)] { shares.overdrafts }
 
+    /// All quotas, and what is counted for them, in no order.
+    package var quotaStandings: [QuotaStanding] { shares.standings }
+
     /// The asset is theirs from now on, with what is counted of its `extents`.
     package mutating func own(_ asset: AssetID, by owners: AssetOwners, extents: ByteRangeSet) {
         let indices = Set(extents.runs.flatMap { grid.indices(of: $0) })

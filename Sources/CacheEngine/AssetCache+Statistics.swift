@@ -9,7 +9,9 @@ extension AssetCache {
         let idle = Dictionary(uniqueKeysWithValues: mounted.map { ($0.name, TrafficFigures()) })
         let figures = context.counters.origins().merging(idle) { counted, _ in counted }.sorted { $0.key < $1.key }
         let circuits = mounted.map { ($0.name, context.health.circuits(of: $0)) }.filter { !$0.1.isEmpty }
-        let (used, capacity) = context.space.with { ($0.usedBytes, $0.settings.capacityBytes) }
+        let (used, capacity, quotas) = context.space.with {
+            ($0.usedBytes, $0.settings.capacityBytes, $0.quotaStandings)
+        }
         let evictions = context.counters.evictions
         let now = context.wallClock.now()
         var integrity = context.counters.integrity
@@ -22,7 +24,8 @@ extension AssetCache {
             store: StatsSnapshot.StoreFigures(
                 assets: Int64(totals.assets), extents: Int64(totals.extents), cachedBytes: totals.cachedBytes,
                 diskBytes: used,
-                capacityBytes: capacity, freeDiskBytes: free),
+                capacityBytes: capacity, freeDiskBytes: free,
+                quotas: quotas.sorted { $0.owner.place < $1.owner.place }),
             load: transferLoad,
             jobs: try await context.store.catalog.jobCounts().mapValues { Int64($0) }, evictions: evictions.count,
             evictedBytes: evictions.bytes, integrity: integrity, scrub: scrubber.latest)
@@ -66,5 +69,14 @@ extension AssetCache {
         try await context.store.catalog.saveStatistics(minutes: minutes)
         recorder.wrote(counted)
         try await context.store.catalog.pruneMinutes(before: now - .seconds(86_400))
+    }
+}
+
+extension QuotaOwner {
+    fileprivate var place: (Int, String) {
+        switch self {
+        case .origin(let name): (0, name)
+        case .tag(let tag): (1, tag)
+        }
     }
 }

@@ -71,6 +71,8 @@ package struct StatsSnapshot: Sendable {
         package var diskBytes: Int64
         package var capacityBytes: Int64?
         package var freeDiskBytes: Int64
+        /// Origins' first, by name.
+        package var quotas: [QuotaStanding] = []
     }
 
     package var startedAt: Timestamp

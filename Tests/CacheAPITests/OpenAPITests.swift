@@ -64,6 +64,7 @@ import Testing
             ("Explanation", [Samples.explanation.json, Samples.bareExplanation.json]),
             ("ConnectionCounts", [Samples.load.connections]),
             ("Policy", Samples.policies.map(\.json)), ("QuotaOwner", Samples.quotaOwners.map(\.json)),
+            ("QuotaStanding", [Samples.quotaStanding.json]),
             ("EvictionReport", [Samples.eviction.json]), ("Eviction", [Samples.evictionRecord.json]),
             ("EvictionCandidate", Samples.candidates.map { $0.json(at: Samples.time + .seconds(5)) }),
             ("PurgePlan", [Samples.purgePlan.json]), ("PolicyTrials", [Samples.trials.json]),

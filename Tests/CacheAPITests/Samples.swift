@@ -67,7 +67,8 @@ enum Samples {
             circuits: Dictionary(uniqueKeysWithValues: origins.map { ($0, circuits) }),
             failingServers: [.init(address: "http://dead.example:8080", state: .halfOpen, failuresInARow: 12)],
             store: .init(
-                assets: 1, extents: 2, cachedBytes: 3, diskBytes: 4, capacityBytes: capacityBytes, freeDiskBytes: 5),
+                assets: 1, extents: 2, cachedBytes: 3, diskBytes: 4, capacityBytes: capacityBytes, freeDiskBytes: 5,
+                quotas: [quotaStanding]),
             load: load, jobs: [.running: 1], evictions: 1, evictedBytes: 10, scrub: scrub)
     }
 
@@ -138,6 +139,7 @@ enum Samples {
         PolicySettings(),
         PolicySettings(capacityBytes: nil, maxIdle: .seconds(1), tagQuotas: ["promo": Quota(minBytes: 1)]),
     ]
+    static let quotaStanding = QuotaStanding(owner: .tag("promo"), quota: Quota(maxBytes: 9), cachedBytes: 7)
     static let quotaOwners = [QuotaOwner.origin("media"), .tag("promo")]
 
     static let candidates = [SegmentAccount.Queue.main, nil].map { queue in

@@ -86,7 +86,11 @@ import Testing
             }
             let log = try await cache.evictions(EvictionQuery(reason: .quota)).items
 
+            let standing = QuotaStanding(owner: .tag("promo"), quota: Quota(maxBytes: 3 << 20), cachedBytes: 3 << 20)
+            let isTold = try await eventually { try await cache.stats().store.quotas == [standing] }
+
             #expect(isKept)
+            #expect(isTold)
             #expect(try await eventually { try await cache.isAtRest() })
             #expect(Set(log.map(\.assetID)).isSubset(of: ids.prefix(8)))
             #expect(log.reduce(0) { $0 + $1.bytes } == 5 << 20)

@@ -16,6 +16,16 @@ extension Quota {
     }
 }
 
+extension QuotaStanding {
+    /// The `QuotaStanding` schema.
+    package var json: JSON {
+        [
+            "owner": owner.json, "cachedBytes": .integer(cachedBytes), "minBytes": .integer(quota.minBytes),
+            "maxBytes": .bytes(quota.maxBytes),
+        ]
+    }
+}
+
 extension QuotaOwner {
     /// The `QuotaOwner` schema.
     package var json: JSON {

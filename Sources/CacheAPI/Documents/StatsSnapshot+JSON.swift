@@ -95,7 +95,7 @@ extension StatsSnapshot.StoreFigures {
         [
             "assets": .integer(assets), "extents": .integer(extents), "cachedBytes": .integer(cachedBytes),
             "diskBytes": .integer(diskBytes), "capacityBytes": .bytes(capacityBytes),
-            "freeDiskBytes": .integer(freeDiskBytes),
+            "freeDiskBytes": .integer(freeDiskBytes), "quotas": .array(quotas.map(\.json)),
         ]
     }
 }
