@@ -24,8 +24,9 @@ package struct PolicyTrial: Hashable, Sendable {
         let tally = simulation.tally
         self.algorithm = algorithm
         self.capacityBytes = capacityBytes
-        requestHitRatio = tally.requestHitRatio
-        byteHitRatio = tally.byteHitRatio
+        let weight = trace.weight(since: time)
+        requestHitRatio = max(0, 1 - (1 - tally.requestHitRatio) * weight)
+        byteHitRatio = max(0, 1 - (1 - tally.byteHitRatio) * weight)
         writtenBytes = Int64(Double(tally.writtenBytes) / share)
         upstreamBytes = Int64(Double(tally.missedBytes) / share)
     }
@@ -42,9 +43,11 @@ extension MissRatioCurve {
         let share = share(capacityBytes: sampled.min() ?? 0, grid: grid)
         var curve = MissRatioCurve(algorithm, capacities: sampled, grid: grid, share: share)
         for read in trace.reads(since: time) { curve.read(read.run, of: read.asset, at: read.at) }
+        let weight = trace.weight(since: time)
         return zip(capacities, curve.points).map { capacity, point in
             Point(
-                capacityBytes: capacity, requestMissRatio: point.requestMissRatio, byteMissRatio: point.byteMissRatio)
+                capacityBytes: capacity, requestMissRatio: min(1, point.requestMissRatio * weight),
+                byteMissRatio: min(1, point.byteMissRatio * weight))
         }
     }
 }

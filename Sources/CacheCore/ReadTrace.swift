@@ -25,6 +25,12 @@ package struct ReadTrace: Sendable {
         var at: UInt32
     }
 
+    private struct Piece {
+        var entries: [Entry] = []
+        /// Of all reads that were noted while it was the last, those too that are not of the sample.
+        var bytes: Int64 = 0
+    }
+
     /// How far thinning out has come.
     private struct Thinning {
         /// The piece that is looked at next, and the one that takes what stays.
@@ -35,7 +41,7 @@ package struct ReadTrace: Sendable {
     private let limit: Int
     private let pieceLimit: Int
     private let epoch: Timestamp
-    private var pieces: [[Entry]] = []
+    private var pieces = [Piece()]
     /// Pieces that went before them.
     private var dropped = 0
     /// A chunk is sampled if its hash, of 24 bits, is below.
@@ -70,6 +76,7 @@ package struct ReadTrace: Sendable {
         while start < run.upperBound, let place = UInt32(exactly: start / Self.unitBytes) {
             let end = min(run.upperBound, (start / Self.chunkBytes + 1) * Self.chunkBytes)
             let entry = Entry(asset: name, place: place, bytes: UInt32(end - start), at: quarters)
+            pieces[pieces.count - 1].bytes &+= end - start
             if isSampled(entry), !extend(by: entry, from: start) { append(entry) }
             start = end
         }
@@ -78,9 +85,9 @@ package struct ReadTrace: Sendable {
     /// Adds the read to one that it goes on from; answers whether there is one.
     private mutating func extend(by entry: Entry, from start: Int64) -> Bool {
         guard thinning == nil, let (piece, place) = runs.place(of: entry), piece >= dropped else { return false }
-        let last = pieces[piece - dropped][place]
+        let last = pieces[piece - dropped].entries[place]
         guard last.isContinued(by: entry, from: start) else { return false }
-        pieces[piece - dropped][place].bytes += entry.bytes
+        pieces[piece - dropped].entries[place].bytes += entry.bytes
         return true
     }
 
@@ -88,14 +95,15 @@ package struct ReadTrace: Sendable {
         thinOut()
         if count >= limit - limit / pieceLimit { makeRoom() }
         guard isSampled(entry) else { return }
-        if pieces.last.map({ $0.count >= pieceLimit }) ?? true { pieces.append([]) }
-        add(entry, to: pieces.count - 1)
-        if thinning == nil { runs.note(entry, at: (dropped + pieces.count - 1, pieces[pieces.count - 1].count - 1)) }
+        if pieces[pieces.count - 1].entries.count >= pieceLimit { pieces.append(Piece()) }
+        let last = pieces.count - 1
+        add(entry, to: last)
+        if thinning == nil { runs.note(entry, at: (dropped + last, pieces[last].entries.count - 1)) }
     }
 
     private mutating func add(_ entry: Entry, to piece: Int) {
-        if pieces[piece].isEmpty { pieces[piece].reserveCapacity(pieceLimit) }
-        pieces[piece].append(entry)
+        if pieces[piece].entries.isEmpty { pieces[piece].entries.reserveCapacity(pieceLimit) }
+        pieces[piece].entries.append(entry)
         count += 1
     }
 
@@ -104,7 +112,7 @@ package struct ReadTrace: Sendable {
         if threshold > Self.smallest {
             halve()
         } else {
-            count -= pieces.removeFirst().count
+            count -= pieces.removeFirst().entries.count
             dropped += 1
         }
     }
@@ -119,11 +127,12 @@ package struct ReadTrace: Sendable {
     /// Goes through one more piece.
     private mutating func thinOut() {
         guard var thinning else { return }
-        var piece: [Entry] = []
+        var piece = Piece()
         swap(&piece, &pieces[thinning.next])
-        count -= piece.count
-        for entry in piece where isSampled(entry) {
-            if pieces[thinning.filled].count >= pieceLimit { thinning.filled += 1 }
+        count -= piece.entries.count
+        pieces[thinning.filled].bytes &+= piece.bytes
+        for entry in piece.entries where isSampled(entry) {
+            if pieces[thinning.filled].entries.count >= pieceLimit { thinning.filled += 1 }
             add(entry, to: thinning.filled)
         }
         thinning.next += 1
@@ -142,7 +151,20 @@ package struct ReadTrace: Sendable {
 
     /// The reads since `time`, in the order they were noted.
     package func reads(since time: Timestamp) -> some Sequence<Read> {
-        pieces.lazy.joined().filter(isSampled).map(read).filter { $0.at >= time }
+        pieces.lazy.flatMap(\.entries).filter(isSampled).map(read).filter { $0.at >= time }
+    }
+
+    /// How much was read of the sampled chunks since `time`, beside what would have been of as many average ones: a few that are
+    /// read by everybody may be in the sample or not, and what is missed is told by this (the adjustment of SHARDS).
+    package func weight(since time: Timestamp) -> Double {
+        guard share < 1 else { return 1 }
+        var (sampled, expected): (Double, Double) = (0, 0)
+        for piece in pieces where !piece.entries.isEmpty {
+            let recent = piece.entries.filter { read($0).at >= time }
+            sampled += Double(recent.lazy.filter(isSampled).reduce(0) { $0 + Int64($1.bytes) })
+            expected += Double(piece.bytes) * share * Double(recent.count) / Double(piece.entries.count)
+        }
+        return expected > 0 ? sampled / expected : 1
     }
 
     private func read(_ entry: Entry) -> Read {

@@ -48,6 +48,21 @@ import TestChance
         #expect(reads.map { $0.at.seconds - Self.epoch.seconds } == seconds)
     }
 
+    @Test func aSampleThatMissesWhatAllReadIsToldByItsWeight() {
+        var trace = ReadTrace(limit: 1000, epoch: Self.epoch)
+        for number in 0..<2000 as Range<UInt64> {
+            trace.note(0..<100, of: asset(number), at: Self.epoch)
+            trace.note(0..<900, of: asset(5000), at: Self.epoch)
+        }
+        let reads = Array(trace.reads(since: Self.epoch))
+        let kept = reads.reduce(0) { $0 + $1.run.length }
+        let weight = trace.weight(since: Self.epoch)
+
+        #expect(trace.share < 1)
+        #expect(abs(weight - Double(kept) / (2_000_000 * trace.share)) < 0.01 * weight, "\(weight)")
+        #expect(trace.weight(since: Self.epoch + .seconds(1)) == 1)
+    }
+
     @Test func aCopyStaysAsItIsWhileMoreIsNoted() {
         var trace = ReadTrace(limit: 1000, epoch: Self.epoch)
         var copies: [(trace: ReadTrace, reads: [ReadTrace.Read])] = []
