@@ -93,6 +93,10 @@ let package = Package(
             path: "Tests/CacheTestKit", swiftSettings: settings),
         .executableTarget(
             name: "EvictionBench", dependencies: ["CacheCore"], path: "Benchmarks/Eviction", swiftSettings: settings),
+        .executableTarget(
+            name: "LarderFuzz", dependencies: ["CacheAPI", "CacheCore", "CacheEngine", "TestChance"],
+            path: "Tests/Fuzz",
+            swiftSettings: settings),
         .testTarget(name: "CacheCoreTests", dependencies: ["CacheCore", "TestChance"], swiftSettings: settings),
         .testTarget(
             name: "CacheStoreTests", dependencies: ["CacheStore", "CacheTestKit", "TestChance"], exclude: ["Fixtures"],

@@ -35,8 +35,17 @@ package struct CacheControl: Hashable, Sendable {
         return control
     }
 
-    /// The directives of the field's values, those of requests alike: names in lower case, arguments as they came.
+    /// More than this is nothing that anybody means.
+    package static let maxBytes = 64 << 10
+
+    /// The directives of the field's values, those of requests alike: names in lower case, arguments as they came. Of
+    /// `maxBytes` and more it is `no-store` alone.
     static func directives(_ values: [String]) -> [(name: String, argument: Substring?)] {
+        guard values.reduce(0, { $0 + $1.utf8.count }) < maxBytes else { return [("no-store", nil)] }
+        return directives(of: values)
+    }
+
+    private static func directives(of values: [String]) -> [(name: String, argument: Substring?)] {
         values.flatMap { FieldText.members(of: $0) }.map { directive in
             let equals = directive.utf8.firstIndex(of: UInt8(ascii: "="))
             let name = FieldText.lowered(FieldText.trimmed(directive[..<(equals ?? directive.endIndex)]))

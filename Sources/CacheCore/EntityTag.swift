@@ -5,13 +5,14 @@ package struct EntityTag: Hashable, Sendable {
 
     /// Parses one `entity-tag`; nil where the text is not one.
     package init?(_ text: some StringProtocol) {
-        var rest = Substring(text)
-        isWeak = rest.hasPrefix("W/")
+        let quote = UInt8(ascii: "\"")
+        var rest = Substring(text).utf8
+        isWeak = rest.starts(with: "W/".utf8)
         if isWeak { rest = rest.dropFirst(2) }
-        guard rest.count >= 2, rest.first == "\"", rest.last == "\"" else { return nil }
+        guard rest.first == quote, rest.dropFirst().last == quote else { return nil }
         let inner = rest.dropFirst().dropLast()
-        guard inner.utf8.allSatisfy({ $0 == 0x21 || (0x23...0x7E).contains($0) || $0 >= 0x80 }) else { return nil }
-        opaque = String(inner)
+        guard inner.allSatisfy({ $0 == 0x21 || (0x23...0x7E).contains($0) || $0 >= 0x80 }) else { return nil }
+        opaque = String(Substring(inner))
     }
 
     /// Both strong, and the same text (§8.8.3.2).

@@ -27,17 +27,14 @@ package enum FieldText {
     ///
     /// `escapes`: whether a backslash in quotes hides the next byte, as in a `quoted-string`; entity tags have none.
     package static func members(of list: String, escapes: Bool = true) -> [Substring] {
-        var members: [Substring] = []
+        var (members, start, isQuoted, isEscaped): ([Substring], Int, Bool, Bool) = ([], 0, false, false)
         let bytes = list.utf8
-        var start = bytes.startIndex
-        var isQuoted = false
-        var isEscaped = false
-        func close(at end: String.Index) {
-            let member = trimmed(list[start..<end])
+        func close(at end: Int) {
+            let first = bytes.index(bytes.startIndex, offsetBy: start)
+            let member = trimmed(list[first..<bytes.index(first, offsetBy: end - start)])
             if !member.isEmpty { members.append(member) }
         }
-        for index in bytes.indices {
-            let byte = bytes[index]
+        for (place, byte) in ContiguousArray(bytes).enumerated() {
             if isEscaped {
                 isEscaped = false
             } else if isQuoted && escapes && byte == UInt8(ascii: "\\") {
@@ -45,11 +42,11 @@ package enum FieldText {
             } else if byte == UInt8(ascii: "\"") {
                 isQuoted.toggle()
             } else if byte == UInt8(ascii: ",") && !isQuoted {
-                close(at: index)
-                start = bytes.index(after: index)
+                close(at: place)
+                start = place + 1
             }
         }
-        close(at: bytes.endIndex)
+        close(at: bytes.count)
         return members
     }
 

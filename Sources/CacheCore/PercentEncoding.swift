@@ -9,6 +9,7 @@ package enum PercentEncoding {
     /// A query in normal form. A `%` that begins nothing is kept as `%25`, since such queries are about.
     package static func normalized(query: String) -> String {
         var text: [UInt8] = []
+        text.reserveCapacity(query.utf8.count)
         var bytes = query.utf8[...]
         while let byte = bytes.popFirst() {
             guard byte == UInt8(ascii: "%") else {
@@ -45,6 +46,7 @@ package enum PercentEncoding {
 
     private static func normalized(_ source: String.UTF8View, keeping isPlain: (UInt8) -> Bool) -> String? {
         var text: [UInt8] = []
+        text.reserveCapacity(source.count)
         var bytes = source[...]
         while let byte = bytes.popFirst() {
             guard byte == UInt8(ascii: "%") else {
@@ -59,23 +61,32 @@ package enum PercentEncoding {
 
     /// Takes the two digits behind a `%`; takes nothing where they are not there.
     private static func takeEscape(_ bytes: inout Substring.UTF8View) -> UInt8? {
-        let digits = bytes.prefix(2)
-        guard digits.count == 2, digits.allSatisfy({ FieldText.isDigit($0) || (97...102).contains($0 | 0x20) }),
-            let value = UInt8(Substring(digits), radix: 16)
-        else { return nil }
-        bytes.removeFirst(2)
-        return value
+        var rest = bytes
+        guard let high = rest.popFirst().flatMap(value), let low = rest.popFirst().flatMap(value) else { return nil }
+        bytes = rest
+        return high << 4 | low
+    }
+
+    /// Of a hexadecimal digit.
+    private static func value(_ digit: UInt8) -> UInt8? {
+        if FieldText.isDigit(digit) { return digit - 48 }
+        return (97...102).contains(digit | 0x20) ? (digit | 0x20) - 87 : nil
     }
 
     private static func append(_ byte: UInt8, to text: inout [UInt8], plain: Bool) {
         if plain { return text.append(byte) }
-        text += [UInt8(ascii: "%"), hexadecimal(byte >> 4), hexadecimal(byte & 15)]
+        text.append(UInt8(ascii: "%"))
+        text.append(hexadecimal(byte >> 4))
+        text.append(hexadecimal(byte & 15))
     }
 
     private static func hexadecimal(_ digit: UInt8) -> UInt8 { digit < 10 ? 48 + digit : 55 + digit }
 
     private static func isUnreserved(_ byte: UInt8) -> Bool {
-        FieldText.isDigit(byte) || FieldText.isLetter(byte) || [0x2D, 0x2E, 0x5F, 0x7E].contains(byte)
+        switch byte {
+        case 0x2D, 0x2E, 0x5F, 0x7E: true
+        default: FieldText.isDigit(byte) || FieldText.isLetter(byte)
+        }
     }
 
     /// `pchar` and `/` (§3.3).

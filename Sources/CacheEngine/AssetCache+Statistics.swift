@@ -61,7 +61,7 @@ extension AssetCache {
 
     /// Writes down what was counted since the last minute, and forgets what is more than a day old.
     func recordMinute() async throws(CacheError) {
-        let now = context.wallClock.now()
+        let now = recorder.instant(at: context.wallClock.now())
         let counted = context.counters.origins()
         let minutes = recorder.pending(of: counted).map { origin, increase in
             StatisticsMinute(at: now, origin: origin, counters: increase.json)

@@ -51,7 +51,7 @@ final class OriginTable: Sendable {
 package struct HostPatterns: Sendable, Hashable {
     private let patterns: [String]
 
-    package init(_ patterns: [String]) { self.patterns = patterns.map { $0.lowercased() } }
+    package init(_ patterns: [String]) { self.patterns = patterns.map { FieldText.lowered($0) } }
 
     package func contains(_ url: UpstreamURL) -> Bool {
         patterns.contains { pattern in

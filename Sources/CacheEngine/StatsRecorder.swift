@@ -5,6 +5,17 @@ import Synchronization
 /// Remembers what has been written to the history, so that each minute's increase is written once.
 final class StatsRecorder: Sendable {
     private let written = Mutex<[String: TrafficFigures]>([:])
+    private let lastAt = Mutex<Timestamp?>(nil)
+
+    /// When what is written now was counted: no two writings have the same time.
+    func instant(at now: Timestamp) -> Timestamp {
+        lastAt.withLock { last in
+            var instant = now
+            if let last, last >= now, last < now + .seconds(1) { instant = last + .milliseconds(1) }
+            last = instant
+            return instant
+        }
+    }
 
     /// `counted` is in the history.
     func wrote(_ counted: [String: TrafficFigures]) { written.withLock { $0 = counted } }

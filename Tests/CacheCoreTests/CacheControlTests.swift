@@ -2,6 +2,12 @@ import CacheCore
 import Testing
 
 @Suite struct CacheControlTests {
+    @Test func whatIsTooLongForAnybodyToMeanIsNotStored() {
+        let long = "max-age=60" + String(repeating: ", a", count: CacheControl.maxBytes / 3)
+        #expect(CacheControl.parse([long]).noStore && CacheControl.parse([long]).maxAge == nil)
+        #expect(!CacheControl.parse(["max-age=60, a"]).noStore)
+    }
+
     @Test func readsEveryDirectiveASharedCacheObeys() {
         let control = CacheControl.parse([
             "no-store, no-cache, private, public",
