@@ -15,7 +15,7 @@ help: ## this list
 	@echo
 	@echo "  make run LISTEN=127.0.0.1:9000 DATA=/tmp/store ARGS='--log-level debug'"
 	@echo "  make soak ROUNDS=5 ONLY=kill     ONLY=readers     ONLY=eviction SECONDS=60"
-	@echo "  make faults ONLY=flips,kill ROUNDS=100     ONLY=power,calls"
+	@echo "  make faults ONLY=flips,kill ROUNDS=100     ONLY=power,calls     ONLY=fuzz"
 	@echo "  make fills ONLY=herd,far ROUNDS=1 JSON=fills.json"
 	@echo "  make bench ONLY=warm ROUNDS=3 JSON=bench.json"
 	@echo "  make conformance PEER=nginx     PEER=varnish     ONLY=13     ONLY=if-range     EXPRESS=off"
@@ -35,8 +35,7 @@ test: setup ## run all tests: the rules of HTTP over real sockets, then each roo
 	@Tests/Conformance/run.py --larder .build/debug/larder --jobs 8
 	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief
 	@Benchmarks/bench .build/debug/larder --brief
-	@.build/debug/LarderFuzz 20000 $(if $(filter random,$(SEED)),$$RANDOM,$(SEED)) | tail -n 1
-	@BRIEF=1 SEED=$(if $(filter random,$(SEED)),,$(or $(SEED),1)) ONLY=kill,flips,catalog,aborts scripts/faults .build/debug/larder
+	@BRIEF=1 SEED=$(if $(filter random,$(SEED)),,$(or $(SEED),1)) ONLY=kill,flips,catalog,aborts,fuzz scripts/faults .build/debug/larder
 	@LARDER_TEST_SEED='$(SEED)' scripts/tests
 
 lint: setup ## format, import rules, sizes and compiler warnings
@@ -52,8 +51,9 @@ soak: setup ## kill -9 rounds, 200 readers, eviction under load; every byte comp
 	swift build -c release --product larder
 	scripts/soak $(LARDER)
 
-faults: setup ## damage, kills, power cuts, failing calls, a full disk, clients that hang up; every byte compared (ONLY=kill,power,calls,flips,catalog,full,aborts ROUNDS=10 SEED=1 START=0)
+faults: setup ## damage, kills, power cuts, failing calls, a full disk, clients that hang up, garbled input; every byte compared (ONLY=kill,power,calls,flips,catalog,full,aborts,fuzz ROUNDS=10 SEED=1 START=0)
 	swift build -c release --product larder
+	swift build -c release --product LarderFuzz
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' SEED='$(SEED)' START='$(START)' scripts/faults $(LARDER)
 
 tsan: setup ## the tests of store, upstream and engine under ThreadSanitizer (ONLY=CacheEngineTests)

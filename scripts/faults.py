@@ -1,8 +1,8 @@
-"""The faults: what is on disk is damaged, the power fails, the disk is full, calls fail, clients hang up; every byte is compared.
+"""The faults: what is on disk is damaged, the power fails, the disk is full, calls fail, clients hang up, input is garbled.
 
     faults.py LARDER
 
-Environment: ONLY (kill, power, calls, flips, catalog, full, aborts; several with commas), ROUNDS (of each; its own number
+Environment: ONLY (kill, power, calls, flips, catalog, full, aborts, fuzz; several with commas), ROUNDS (of each; its own number
 without), SEED, BRIEF (few rounds). Prints a row for each trial as it ends, and exits 0 where all of them held.
 
 A run that was stopped says how the rest is done: SEED of the run, START for how many rounds of the first trial are done, and
@@ -434,9 +434,30 @@ def calls(directory, chance):
     return sweep, *sweep.run("DiskCallFaultTests")
 
 
+def fuzz(directory, chance):
+    """What comes from outside is garbled: every parser answers, and soon."""
+    trial, count, slowest = Sweep(), rounds(10_000_000, 20_000), 0.0
+    command = [pathlib.Path(LARDER).with_name("LarderFuzz"), str(count - Pace.start), str(SEED), str(Pace.start)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        for text in process.stdout:
+            if text.startswith("from "):
+                Pace.at(int(text.split()[1]))
+            elif ": slowest " in text:
+                slowest = max(slowest, float(text.split(": slowest ")[1].split()[0]))
+            elif not text.startswith("inputs "):
+                trial.failed.append(text.strip())
+    finally:
+        process.terminate()
+    if process.wait() and not trial.failed:
+        trial.failed.append(f"it crashed with an input behind number {Pace.reached}")
+    return trial, count - Pace.start, f"garbled inputs, the slowest {slowest:.1f} ms of processor time"
+
+
 TRIALS = {
-    "kill": kill, "power": power, "calls": calls, "flips": flips, "catalog": catalog, "full": full, "aborts": aborts
-}
+    "kill": kill, "power": power, "calls": calls, "flips": flips, "catalog": catalog, "full": full, "aborts": aborts,
+    "fuzz": fuzz,
+}  # fmt: skip
 
 
 def main():
