@@ -1,4 +1,4 @@
-package import CacheCore
+import CacheCore
 import GRDB
 
 /// A row is not what was written.

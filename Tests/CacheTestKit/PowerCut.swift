@@ -1,5 +1,5 @@
 package import CacheCore
-package import CacheStore
+import CacheStore
 import Foundation
 import Logging
 
