@@ -104,7 +104,30 @@ package final class Catalog: Sendable {
             throw CacheError(
                 .conflict, "The catalog \(path) was written by a newer version of Larder; this one cannot read it.")
         }
+        try pool.write { db in try checkSchema(db, staying: migrator.hasCompletedMigrations(db)) }
         try migrator.migrate(pool)
+        try pool.write { db in
+            try db.execute(
+                sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('schema', ?)", arguments: [schemaSum(db)])
+        }
+    }
+
+    /// That tables, indexes and triggers are those that were written; the sum goes before they are changed, so that an end
+    /// between the two leaves none.
+    private static func checkSchema(_ db: Database, staying: Bool) throws {
+        guard try db.tableExists("meta") else { return }
+        let known = try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'schema'")
+        guard try known ?? schemaSum(db) == schemaSum(db) else {
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "its schema is not what was written")
+        }
+        if !staying { try db.execute(sql: "DELETE FROM meta WHERE name = 'schema'") }
+    }
+
+    private static func schemaSum(_ db: Database) throws -> Int64 {
+        let sql = try String.fetchAll(
+            db,
+            sql: "SELECT name || ifnull(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name")
+        return Int64(Checksum.of(Array(sql.joined(separator: "\n").utf8)))
     }
 
     /// A sealed word in the catalog tells whether the key is the one it was written with.

@@ -36,6 +36,22 @@ import Testing
         try await shelf.store.catalog.pool.writeWithoutTransaction { try $0.execute(sql: sql) }
     }
 
+    @Test func aCatalogWhoseSchemaIsNotWhatWasWrittenIsPutAside() async throws {
+        try await filled()
+        let shelf = try Shelf(in: directory)
+        #expect(shelf.store.loss == nil)
+        try await damage(
+            shelf,
+            """
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_master SET sql = replace(sql, 'NEW.id', 'NEW.ie') WHERE name = 'assets_updated';
+            PRAGMA wal_checkpoint(TRUNCATE)
+            """)
+        try shelf.store.close()
+
+        #expect(try Shelf(in: directory).store.loss != nil)
+    }
+
     private struct Found: Equatable {
         var jobs: [String]
         var origins: [String]
