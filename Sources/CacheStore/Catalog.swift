@@ -107,8 +107,8 @@ package final class Catalog: Sendable {
         try pool.write { db in try checkSchema(db, staying: migrator.hasCompletedMigrations(db)) }
         try migrator.migrate(pool)
         try pool.write { db in
-            try db.execute(
-                sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('schema', ?)", arguments: [schemaSum(db)])
+            guard try knownSchema(db) == nil else { return }
+            try db.execute(sql: "INSERT INTO meta (name, value) VALUES ('schema', ?)", arguments: [schemaSum(db)])
         }
     }
 
@@ -116,11 +116,15 @@ package final class Catalog: Sendable {
     /// between the two leaves none.
     private static func checkSchema(_ db: Database, staying: Bool) throws {
         guard try db.tableExists("meta") else { return }
-        let known = try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'schema'")
-        guard try known ?? schemaSum(db) == schemaSum(db) else {
+        guard let known = try knownSchema(db) else { return }
+        guard try known == schemaSum(db) else {
             throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "its schema is not what was written")
         }
         if !staying { try db.execute(sql: "DELETE FROM meta WHERE name = 'schema'") }
+    }
+
+    private static func knownSchema(_ db: Database) throws -> Int64? {
+        try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'schema'")
     }
 
     private static func schemaSum(_ db: Database) throws -> Int64 {
