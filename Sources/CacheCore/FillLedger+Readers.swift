@@ -99,12 +99,13 @@ extension FillLedger {
 
     /// Ends the waiting of those it concerns.
     mutating func tell(_ outcome: WaitOutcome, where concerns: (Reader) -> Bool) -> [Action] {
-        let told = readers.filter { $0.value.isWaiting && concerns($0.value) }.keys
-        for id in told {
+        var told: [Action] = []
+        for (id, reader) in readers where reader.isWaiting && concerns(reader) {
             readers[id]?.waitingSince = nil
             readers[id]?.isTold = outcome.failure != nil
+            told.append(.tell(id, outcome))
         }
-        return told.map { .tell($0, outcome) }
+        return told
     }
 }
 

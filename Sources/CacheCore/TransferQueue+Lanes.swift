@@ -1,4 +1,11 @@
 extension TransferQueue {
+    /// Transfers that wait for a place, those of prefetch left out.
+    package var queuedForReaders: Int {
+        lanes.values.reduce(0) { sum, lane in
+            sum + lane.lines[Line.live.rawValue].count + lane.lines[Line.readAhead.rawValue].count
+        }
+    }
+
     /// Which line of its origin a transfer waits in.
     enum Line: Int, CaseIterable {
         case live, aged, readAhead, prefetch
@@ -24,6 +31,15 @@ extension TransferQueue {
         case waiting(Line)
         case active
         case paused
+
+        /// Whether it waits for a place, or has one; nil where neither is so.
+        var isWaiting: Bool? {
+            switch self {
+            case .waiting: true
+            case .active: false
+            case .delayed, .paused: nil
+            }
+        }
     }
 
     struct Member {
@@ -44,9 +60,15 @@ extension TransferQueue {
 
         /// - Parameter kept: how many free places are no prefetch's yet.
         func hasPlace(in line: Line, limit: Int, kept: Int) -> Bool {
-            guard all + (line == .prefetch ? kept : 0) < limit else { return false }
+            guard all + (line == .prefetch ? max(kept, Self.spare(of: limit)) : 0) < limit else { return false }
             return !line.isPrefetch || prefetch < Self.prefetchShare(of: limit)
         }
+
+        /// Whether a live transfer that has a place has left too few free ones to the next.
+        func isTight(limit: Int) -> Bool { all + Self.spare(of: limit) > limit }
+
+        /// How many places prefetch leaves free, so that the next live transfer need not wait until one of it has yielded.
+        private static func spare(of limit: Int) -> Int { limit / 8 }
 
         private static func prefetchShare(of limit: Int) -> Int { limit == 1 ? 1 : limit - max(1, limit / 4) }
     }

@@ -46,7 +46,7 @@ package struct TransferQueue: Sendable {
     /// Transfers at once, of all origins.
     package let limit: Int
     private var members: [Ticket: Member] = [:]
-    private var lanes: [String: Lane] = [:]
+    private(set) var lanes: [String: Lane] = [:]
     private var total = Load()
     /// For each line the origins that have a place for it, by the first that waits there.
     private var contenders = Array(repeating: IndexedHeap<String, Rank>(), count: Line.allCases.count)
@@ -140,14 +140,16 @@ package struct TransferQueue: Sendable {
         return admitted
     }
 
-    /// The running prefetch that should yield its place to a live transfer that waits, the one that began last; nil where
-    /// that waits for nobody of the kind. Each is named once for each place it has had.
+    /// The running prefetch that should yield its place to a live transfer that waits, or to the next one where this has
+    /// left few, the one that began last; nil where there is none of the kind. Each is named once for each place it has had.
     package mutating func yielding(to ticket: Ticket) -> Ticket? {
-        guard let member = members[ticket], case .waiting(.live) = member.place, let lane = lanes[member.entry.origin]
+        guard let member = members[ticket], member.priority == .live, let isWaiting = member.place.isWaiting,
+            let lane = lanes[member.entry.origin]
         else { return nil }
+        func isFull(_ load: Load, _ limit: Int) -> Bool { isWaiting ? load.all >= limit : load.isTight(limit: limit) }
         var origin: String? = member.entry.origin
-        if lane.load.all < lane.limit {
-            guard total.all >= limit else { return nil }
+        if !isFull(lane.load, lane.limit) {
+            guard isFull(total, limit) else { return nil }
             origin = lanes.max { ($0.value.yielding.count, $0.key) < ($1.value.yielding.count, $1.key) }?.key
         }
         return origin.flatMap { lanes[$0]?.yielding.popLast() }

@@ -281,7 +281,7 @@ extension OpenAsset {
     func freed(_ bytes: Int64, of file: FileName) {
         defer { context.openAssets.release(self) }
         change { state in
-            if state.file?.name == file { state.diskBytes -= bytes }
+            if state.file?.name == file { state.freed(bytes) }
             return ((), [])
         }
     }
@@ -289,9 +289,7 @@ extension OpenAsset {
     /// The runs are off the disk.
     func gaveUp(_ runs: [ByteRange], of file: SparseFile) {
         let shrunk = change { state in
-            let before = state.diskBytes
-            state.diskBytes = (try? file.diskBytes()) ?? before  // measured again with the next arrival
-            return (before - state.diskBytes, state.ledger.left(runs))
+            (-state.measure(file), state.ledger.left(runs))
         }
         context.space.with { ledger in for run in runs { ledger.gone(run, of: id) } }
         context.space.used(changedBy: -shrunk)

@@ -42,9 +42,7 @@ extension OpenAsset {
         let (owners, new, grown) = change { state in
             let new = state.ledger.extents.gaps(in: range)
             let actions = state.ledger.arrived(fill, upTo: range.upperBound)
-            let before = state.diskBytes
-            state.diskBytes = (try? file.diskBytes()) ?? before  // measured again with the next arrival
-            return ((state.owners, new, state.diskBytes - before), actions)
+            return ((state.owners, new, state.grew(by: new.reduce(0) { $0 + $1.length }, in: file)), actions)
         }
         context.space.used(changedBy: grown)
         if file.name != nil { context.space.arrived(new, of: id, from: owners, at: context.wallClock.now()) }
@@ -76,19 +74,21 @@ extension OpenAsset {
 
     /// The fill is over; where it broke, `retry` is how it is begun again, nil: not at all.
     func ended(_ fill: FillLedger.FillID, error: CacheError?, retry: FillRetry?) {
-        let isOpen = change { state -> (Bool, [FillLedger.Action]) in
+        let (hasFoundEnd, grown) = change { state -> ((Bool, Int64), [FillLedger.Action]) in
             state.fills[fill] = nil
+            let grown = state.measure(state.file)
             let wasOpen = state.ledger.length == nil
             guard let error else {
                 let actions = state.ledger.completed(fill)
-                return (wasOpen && state.ledger.length != nil, actions)
+                return ((wasOpen && state.ledger.length != nil, grown), actions)
             }
             if error.code != .cancelled { state.lastFailure = error }
             state.retry = retry ?? FillRetry()
-            if retry?.isFree == true { return (false, state.ledger.renewed(fill)) }
-            return (false, state.ledger.broke(fill, with: error.code, isWorthRetrying: retry != nil))
+            if retry?.isFree == true { return ((false, grown), state.ledger.renewed(fill)) }
+            return ((false, grown), state.ledger.broke(fill, with: error.code, isWorthRetrying: retry != nil))
         }
-        if isOpen { recordLength() }
+        context.space.used(changedBy: grown)
+        if hasFoundEnd { recordLength() }
     }
 
     /// The end of a body of unknown length was found.

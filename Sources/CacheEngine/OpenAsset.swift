@@ -27,7 +27,9 @@ final class OpenAsset: Sendable {
         var retry = FillRetry()
         /// The status of the upstream's latest answer.
         var upstreamStatus: Int?
-        var diskBytes: Int64 = 0
+        /// Measured now and then; what has come since counts as it is.
+        private(set) var diskBytes: Int64 = 0
+        private(set) var unmeasuredBytes: Int64 = 0
         /// What was on disk before the service ended out of order, and has not been looked at since.
         var unchecked = ByteRangeSet()
         /// How often fills were told to rest or to go on.
@@ -39,6 +41,26 @@ final class OpenAsset: Sendable {
         private(set) var face: UInt64 = 0
 
         var owners: AssetOwners { AssetOwners(origin: target.originName, tags: record?.tags ?? []) }
+
+        /// Bytes were written where none were, or left; answers by how much the file's blocks have grown.
+        mutating func grew(by bytes: Int64, in file: SparseFile) -> Int64 {
+            unmeasuredBytes += bytes
+            guard unmeasuredBytes >= 1 << 20 else {
+                diskBytes += bytes
+                return bytes
+            }
+            return measure(file)
+        }
+
+        /// Looks how many blocks the file takes; answers by how much they have grown.
+        mutating func measure(_ file: SparseFile?) -> Int64 {
+            unmeasuredBytes = 0
+            let before = diskBytes
+            diskBytes = (try? file?.diskBytes()) ?? before  // unknown is measured again with what comes next
+            return diskBytes - before
+        }
+
+        mutating func freed(_ bytes: Int64) { diskBytes -= bytes }
     }
 
     /// Called once, on any thread, when its reader should look again, or with why that is in vain.
@@ -74,7 +96,7 @@ final class OpenAsset: Sendable {
             acceptsRanges: isJoinable ? record.generation.acceptsRanges : false, extents: extents)
         var opened = State(target: target, record: record, ledger: ledger, file: file)
         if isSuspect { opened.unchecked = extents }
-        opened.diskBytes = (try? file?.diskBytes()) ?? 0  // unknown counts as none until it is measured next
+        _ = opened.measure(file)
         state = Mutex(opened)
     }
 

@@ -52,4 +52,29 @@ struct YieldTests {
         #expect(admitted == [5])
         #expect(queue.admit(at: now + TransferQueue.keepingLimit) == [3])
     }
+
+    @Test func prefetchLeavesPlacesFreeForTheNextLiveTransfers() {
+        let now = ContinuousClock.now
+        func entry(_ ticket: UInt64, _ priority: TransferPriority) -> TransferQueue.Entry {
+            TransferQueue.Entry(ticket: ticket, origin: "a", originLimit: 16, priority: priority, queued: now)
+        }
+        var queue = TransferQueue(limit: 64)
+        for ticket in 1...16 as ClosedRange<UInt64> { queue.add(entry(ticket, .prefetch)) }
+        let first = queue.admit(at: now)
+        var yielding: [UInt64?] = []
+        for ticket in 17...20 as ClosedRange<UInt64> {
+            queue.add(entry(ticket, .live))
+            #expect(queue.admit(at: now) == [ticket], "there is a place for each")
+            yielding.append(queue.yielding(to: ticket))
+            if let rests = yielding.last ?? nil {
+                queue.paused(rests)
+                queue.resumes(rests, at: now)
+            }
+        }
+        let late = now + TransferQueue.keepingLimit
+        #expect(first.count == 12 && yielding == [nil, nil, 12, 11])
+        #expect(queue.admit(at: late) == [], "two of sixteen stay free")
+        queue.finished(17, at: now)
+        #expect(queue.admit(at: late) == [11], "what has begun goes first")
+    }
 }
