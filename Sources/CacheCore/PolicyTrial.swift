@@ -20,7 +20,7 @@ package struct PolicyTrial: Hashable, Sendable {
         var simulation = CacheSimulation(
             policy: algorithm.policy(capacityBytes: Int64(Double(capacityBytes) * usedShare * share)),
             grid: SegmentGrid(capacity: capacityBytes))
-        for read in trace.reads(since: time) { simulation.read(read.run, of: read.asset, at: read.at) }
+        for read in PacedReads(trace.reads(since: time)) { simulation.read(read.run, of: read.asset, at: read.at) }
         let tally = simulation.tally
         self.algorithm = algorithm
         self.capacityBytes = capacityBytes
@@ -42,7 +42,7 @@ extension MissRatioCurve {
         let sampled = capacities.map { Int64(Double($0) * usedShare * trace.share) }
         let share = share(capacityBytes: sampled.min() ?? 0, grid: grid)
         var curve = MissRatioCurve(algorithm, capacities: sampled, grid: grid, share: share)
-        for read in trace.reads(since: time) { curve.read(read.run, of: read.asset, at: read.at) }
+        for read in PacedReads(trace.reads(since: time)) { curve.read(read.run, of: read.asset, at: read.at) }
         let weight = trace.weight(since: time)
         return zip(capacities, curve.points).map { capacity, point in
             Point(

@@ -1,6 +1,6 @@
 /// The latest reads of a service, to be played against eviction policies: which run of which asset was read, and when.
 ///
-/// A read takes 16 bytes; reads that go on from one another are one. Where more come than there is room for, it keeps to a
+/// A read takes 16 bytes; reads that go on from one another are one, of which is known how long it took. Where more come than there is room for, it keeps to a
 /// sample of the chunks, half as many each time, with all reads of each (the spatial sampling of Waldspurger et al.,
 /// "Efficient MRC Construction with SHARDS", FAST 2015); where the sample is as small as it may be, the oldest reads go.
 /// Chunks hold whole segments of any grid.
@@ -13,6 +13,8 @@ package struct ReadTrace: Sendable {
         package var asset: AssetID
         package var run: ByteRange
         package var at: Timestamp
+        /// From the first byte to the last, known to 2.5 s.
+        package var span = Duration.zero
     }
 
     fileprivate struct Entry {
@@ -20,7 +22,8 @@ package struct ReadTrace: Sendable {
         var asset: UInt32
         /// In units of 16 KiB.
         var place: UInt32
-        var bytes: UInt32
+        /// Bytes in the lower 25 bits, for they may be a whole chunk; above them the span, in units of 2.5 s.
+        var size: UInt32
         /// In quarters of a second since `epoch`.
         var at: UInt32
     }
@@ -75,7 +78,7 @@ package struct ReadTrace: Sendable {
         var start = run.lowerBound
         while start < run.upperBound, let place = UInt32(exactly: start / Self.unitBytes) {
             let end = min(run.upperBound, (start / Self.chunkBytes + 1) * Self.chunkBytes)
-            let entry = Entry(asset: name, place: place, bytes: UInt32(end - start), at: quarters)
+            let entry = Entry(asset: name, place: place, size: UInt32(end - start), at: quarters)
             pieces[pieces.count - 1].bytes &+= end - start
             if isSampled(entry), !extend(by: entry, from: start) { append(entry) }
             start = end
@@ -87,7 +90,7 @@ package struct ReadTrace: Sendable {
         guard thinning == nil, let (piece, place) = runs.place(of: entry), piece >= dropped else { return false }
         let last = pieces[piece - dropped].entries[place]
         guard last.isContinued(by: entry, from: start) else { return false }
-        pieces[piece - dropped].entries[place].bytes += entry.bytes
+        pieces[piece - dropped].entries[place].extend(by: entry)
         return true
     }
 
@@ -170,7 +173,9 @@ package struct ReadTrace: Sendable {
     private func read(_ entry: Entry) -> Read {
         let asset = AssetID(high: 0, low: UInt64(entry.asset))
         let run = ByteRange(offset: Int64(entry.place) * Self.unitBytes, length: Int64(entry.bytes))
-        return Read(asset: asset, run: run, at: epoch + .milliseconds(Int64(entry.at) * 250))
+        return Read(
+            asset: asset, run: run, at: epoch + .milliseconds(Int64(entry.at) * 250),
+            span: .milliseconds(Int64(entry.spans) * 2500))
     }
 
     /// The same with at most about so many reads, of a smaller sample.
@@ -186,7 +191,15 @@ package struct ReadTrace: Sendable {
 }
 
 extension ReadTrace.Entry {
+    private static let sizeBits: UInt32 = 25
+
+    fileprivate var bytes: UInt32 { size & (1 << Self.sizeBits - 1) }
+    fileprivate var spans: UInt32 { size >> Self.sizeBits }
     fileprivate var chunk: Int32 { Int32(Int64(place) * ReadTrace.unitBytes / ReadTrace.chunkBytes) }
+
+    fileprivate mutating func extend(by entry: Self) {
+        size = (bytes + entry.bytes) | ((entry.at &- at) / 10) << Self.sizeBits
+    }
 
     /// Whether a read of the same chunk begins where this one ended, soon enough to be no use of its own.
     fileprivate func isContinued(by entry: Self, from start: Int64) -> Bool {

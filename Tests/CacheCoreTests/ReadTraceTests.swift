@@ -46,6 +46,7 @@ import TestChance
         #expect(reads.map(\.run.length) == lengths)
         #expect(reads.map { $0.run.lowerBound / mebibyte } == starts)
         #expect(reads.map { $0.at.seconds - Self.epoch.seconds } == seconds)
+        #expect(reads.map(\.span) == [15, 15, 2.5, 2.5, 0, 0, 0, 0].map(Duration.seconds))
     }
 
     @Test func aSampleThatMissesWhatAllReadIsToldByItsWeight() {
@@ -125,7 +126,9 @@ import TestChance
         let trial = PolicyTrial(of: trace, since: Self.epoch, under: .sieve, capacityBytes: 1000 << 20)
         var simulation = CacheSimulation(
             policy: SievePolicy(capacityBytes: 1000 << 20), grid: SegmentGrid(capacity: 1000 << 20))
-        for read in trace.reads(since: Self.epoch) { simulation.read(read.run, of: read.asset, at: read.at) }
+        for read in PacedReads(trace.reads(since: Self.epoch)) {
+            simulation.read(read.run, of: read.asset, at: read.at)
+        }
 
         #expect(trace.share == 1)
         #expect(trial.byteHitRatio == simulation.tally.byteHitRatio && trial.byteHitRatio > 0.2)
