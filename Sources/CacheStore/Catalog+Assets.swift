@@ -9,6 +9,30 @@ extension Catalog {
         return try await read { try Self.storedAsset(id, $0, secrets) }
     }
 
+    /// What is of a time to come is of `now`, and to be confirmed before its next use: else it would never age. Answers whether
+    /// there is any, which is so where the clock was set back; blocks.
+    func settleTimes(at now: Timestamp) throws(CacheError) -> Bool {
+        do {
+            return try pool.write { db in
+                let newest = try Int64.fetchOne(db, sql: "SELECT max(last_access_at) FROM assets") ?? .min
+                guard newest > (now + .seconds(1)).milliseconds else { return false }
+                try db.execute(
+                    sql: """
+                        UPDATE assets SET created_at = min(created_at, :now), last_access_at = min(last_access_at, :now),
+                            received_at = min(received_at, :now),
+                            fresh_until = CASE WHEN received_at > :now THEN min(fresh_until, :now) ELSE fresh_until END
+                        WHERE max(created_at, last_access_at, received_at) > :now
+                        """, arguments: ["now": now.milliseconds])
+                try db.execute(
+                    sql: "UPDATE segments SET arrived_at = min(arrived_at, :now), read_at = min(read_at, :now)",
+                    arguments: ["now": now.seconds])
+                return true
+            }
+        } catch {
+            throw CacheError(database: error)
+        }
+    }
+
     /// Changes what an administrator sets; nil where the asset is not known. Throws `conflict` where the lengths of all pinned
     /// assets would be more than `maxPinnedBytes`.
     package func updateAsset(

@@ -2,13 +2,51 @@ import CLinux
 import CacheCore
 import Glibc
 import Logging
+import Synchronization
 
-/// The machine's wall clock.
+/// The machine's wall clock, for what is told to others.
 struct SystemWallClock: WallClock {
-    func now() -> Timestamp {
+    func now() -> Timestamp { Timestamp(milliseconds: Self.nanoseconds(CLOCK_REALTIME) / 1_000_000) }
+
+    /// The time on one of the machine's clocks.
+    static func nanoseconds(_ clock: clockid_t) -> Int64 {
         var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+        clock_gettime(clock, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+}
+
+/// The machine's time of day for ages and records: setting the wall clock makes it jump neither way (``SteadyTime``).
+final class SteadyWallClock: WallClock {
+    private let read: @Sendable () -> (wall: Int64, uptime: Int64)
+    private let lead: Atomic<Int64>
+    private let time: Mutex<SteadyTime>
+
+    /// `read`: what time of day it is, and how long the machine has been up, its sleep included; in nanoseconds.
+    init(
+        read: @escaping @Sendable () -> (wall: Int64, uptime: Int64) = {
+            (SystemWallClock.nanoseconds(CLOCK_REALTIME), SystemWallClock.nanoseconds(CLOCK_BOOTTIME))
+        }
+    ) {
+        let (wall, uptime) = read()
+        let time = SteadyTime(wall: wall, uptime: uptime)
+        self.read = read
+        lead = Atomic(time.lead)
+        self.time = Mutex(time)
+    }
+
+    /// Without a lock, unless the clock was set.
+    func now() -> Timestamp {
+        let (wall, uptime) = read()
+        guard SteadyTime.isSet(wall: wall, uptime: uptime, lead: lead.load(ordering: .relaxed)) else {
+            return Timestamp(milliseconds: wall / 1_000_000)
+        }
+        let now = time.withLock { time in
+            let now = time.now(wall: wall, uptime: uptime)
+            lead.store(time.lead, ordering: .relaxed)
+            return now
+        }
+        return Timestamp(milliseconds: now / 1_000_000)
     }
 }
 
@@ -56,11 +94,13 @@ struct OpenFileBudget: Hashable {
     /// Files of assets that stay open.
     var assetFiles: Int { min(max(limit / 4, 64), 16384) }
 
-    /// Connections of clients; more wait until one ends.
-    var connections: Int { max(limit * 2 / 5, 64) }
+    /// Connections of clients, as an administrator wishes or two fifths; more are turned away.
+    func connections(wished: Int?) -> Int {
+        min(wished ?? max(limit * 2 / 5, 64), max(limit - assetFiles - 256, 64))
+    }
 
     /// For the log.
     var metadata: Logger.Metadata {
-        ["limit": "\(limit)", "assetFiles": "\(assetFiles)", "connections": "\(connections)"]
+        ["limit": "\(limit)", "assetFiles": "\(assetFiles)", "connections": "\(connections(wished: nil))"]
     }
 }
