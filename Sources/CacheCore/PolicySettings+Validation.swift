@@ -45,3 +45,28 @@ extension PolicySettings {
         for (tag, quota) in tagQuotas { try quota.validate(at: "tagQuotas.\(tag)") }
     }
 }
+
+extension PolicySettings {
+    /// Throws `.invalidField(field)` where what the quotas leave to origins together, or to one tag, is more than there is
+    /// room for. Tags may share their assets with each other and with origins, and so are not added up.
+    package func checkMinimums(of quotas: [QuotaOwner: Quota], field: String) throws(CacheError) {
+        guard let capacityBytes else { return }
+        let room = Double(capacityBytes) * lowWatermark
+        var ofOrigins = 0.0
+        var most = (bytes: 0.0, owners: "")
+        for (owner, quota) in quotas {
+            switch owner {
+            case .origin: ofOrigins += Double(quota.minBytes)
+            case .tag(let tag) where Double(quota.minBytes) > most.bytes:
+                most = (Double(quota.minBytes), "the tag \(tag)")
+            case .tag: break
+            }
+        }
+        if ofOrigins > most.bytes { most = (ofOrigins, "all origins") }
+        guard most.bytes <= room else {
+            throw CacheError(
+                .invalidField(field),
+                "\(Int64(most.bytes)) bytes are to be left to \(most.owners); eviction leaves \(Int64(room)) in all.")
+        }
+    }
+}

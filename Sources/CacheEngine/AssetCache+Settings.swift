@@ -13,6 +13,9 @@ extension AssetCache {
         _ settings: PolicySettings, expectedRevision: Int64?
     ) async throws(CacheError) -> RevisedPolicy {
         try settings.validate()
+        let isOfTags = settings.tagQuotas != policy().settings.tagQuotas
+        try settings.checkMinimums(
+            of: quotas(under: settings, origins.all.map(\.origin)), field: isOfTags ? "tagQuotas" : "capacityBytes")
         let revision = try await context.store.catalog.savePolicy(settings, if: Precondition(expectedRevision))
         let revised = RevisedPolicy(settings: settings, revision: revision)
         adopt(revised)
@@ -51,6 +54,9 @@ extension AssetCache {
         for (index, mirror) in origin.settings.mirrors.enumerated() {
             try requireURL(mirror, field: "mirrors[\(index)]")
         }
+        let others = origins.all.map(\.origin).filter { $0.name != origin.name }
+        let policy = policy().settings
+        try policy.checkMinimums(of: quotas(under: policy, others + [origin]), field: "quota.minBytes")
         if let file = origin.settings.credentialsFile { try await context.credentials.load(file) }
         let isNew = origins[origin.name] == nil
         let revision = try await context.store.catalog.saveOrigin(origin, if: Precondition(expectedRevision))
@@ -92,15 +98,15 @@ extension AssetCache {
     /// Who comes to it at the same time may have seen less: it looks again until nothing is new.
     func adoptQuotas() {
         var adopted: [QuotaOwner: Quota]?
-        while case let quotas = quotas, quotas != adopted {
+        while case let quotas = quotas(under: policy().settings, origins.all.map(\.origin)), quotas != adopted {
             context.space.adopt(quotas)
             adopted = quotas
         }
     }
 
-    private var quotas: [QuotaOwner: Quota] {
-        let origins = origins.all.map { (QuotaOwner.origin($0.origin.name), $0.origin.settings.quota) }
-        let tags = policy().settings.tagQuotas.map { (QuotaOwner.tag($0.key), $0.value) }
+    private func quotas(under policy: PolicySettings, _ origins: [Origin]) -> [QuotaOwner: Quota] {
+        let origins = origins.map { (QuotaOwner.origin($0.name), $0.settings.quota) }
+        let tags = policy.tagQuotas.map { (QuotaOwner.tag($0.key), $0.value) }
         return Dictionary((origins + tags).filter { $0.1 != Quota() }) { first, _ in first }
     }
 }

@@ -224,4 +224,39 @@ import Testing
             #expect(kept == ["/o/media/short.mp4"])
         }
     }
+
+    @Test func whatIsGuaranteedToAllTogetherMustFitIn() async throws {
+        let bench = try Bench()
+        try await cache(bench) { _ in }.run { cache in
+            func refusal(_ change: () async throws -> Void) async -> String? {
+                do { try await change() } catch let error as CacheError {
+                    guard case .invalidField(let field) = error.code else { return "\(error)" }
+                    return field
+                } catch { return "\(error)" }
+                return nil
+            }
+            func set(_ name: String, minBytes: Int64) async throws {
+                var (origin, _) = try cache.origin(name)
+                origin.settings.quota.minBytes = minBytes
+                _ = try await cache.setOrigin(origin, expectedRevision: nil)
+            }
+            func set(_ policy: PolicySettings) async throws {
+                _ = try await cache.setPolicy(policy, expectedRevision: nil)
+            }
+            var policy = PolicySettings(capacityBytes: 100 << 20, lowWatermark: 0.8, minFreeDiskBytes: 0)
+            try await set(policy)
+            try await set("media", minBytes: 50 << 20)
+
+            #expect(await refusal { try await set("other", minBytes: 31 << 20) } == "quota.minBytes")
+            #expect(await refusal { try await set("other", minBytes: 30 << 20) } == nil)
+            policy.tagQuotas = ["kids": Quota(minBytes: 80 << 20), "films": Quota(minBytes: 80 << 20)]
+            #expect(await refusal { try await set(policy) } == nil, "an asset may have both tags, and an origin")
+            policy.tagQuotas["kids"] = Quota(minBytes: 81 << 20)
+            #expect(await refusal { try await set(policy) } == "tagQuotas")
+            policy = cache.policy().settings
+            policy.capacityBytes = 99 << 20
+            #expect(await refusal { try await set(policy) } == "capacityBytes")
+            #expect(cache.policy().settings.capacityBytes == 100 << 20)
+        }
+    }
 }
