@@ -35,7 +35,7 @@ test: setup ## run all tests: the rules of HTTP over real sockets, then each roo
 	@Tests/Conformance/run.py --larder .build/debug/larder --jobs 8
 	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief
 	@Benchmarks/bench .build/debug/larder --brief
-	@BRIEF=1 SEED=$(if $(filter random,$(SEED)),,$(or $(SEED),1)) ONLY=kill,flips,catalog,aborts,fuzz scripts/faults .build/debug/larder
+	@BRIEF=1 SEED=$(if $(filter random,$(SEED)),,$(or $(SEED),1)) ONLY=kill,flips,catalog,aborts,load,fuzz scripts/faults .build/debug/larder
 	@LARDER_TEST_SEED='$(SEED)' scripts/tests
 
 lint: setup ## format, import rules, sizes and compiler warnings
@@ -51,7 +51,7 @@ soak: setup ## kill -9 rounds, 200 readers, eviction under load; every byte comp
 	swift build -c release --product larder
 	scripts/soak $(LARDER)
 
-faults: setup ## damage, kills, power cuts, failing calls, a full disk, clients that hang up, garbled input; every byte compared (ONLY=kill,power,calls,flips,catalog,full,aborts,fuzz ROUNDS=10 SEED=1 START=0)
+faults: setup ## damage, kills, power cuts, failing calls, a full disk, clients that hang up or crowd, garbled input; every byte compared (ONLY=kill,power,calls,flips,catalog,full,aborts,load,fuzz ROUNDS=10 SEED=1 START=0)
 	swift build -c release --product larder
 	swift build -c release --product LarderFuzz
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' SEED='$(SEED)' START='$(START)' scripts/faults $(LARDER)

@@ -1,14 +1,15 @@
-"""The faults: what is on disk is damaged, the power fails, the disk is full, calls fail, clients hang up, input is garbled.
+"""The faults: what is on disk is damaged, the power fails, the disk is full, calls fail, clients hang up or take up too much, input is garbled.
 
     faults.py LARDER
 
-Environment: ONLY (kill, power, calls, flips, catalog, full, aborts, fuzz; several with commas), ROUNDS (of each; its own number
+Environment: ONLY (kill, power, calls, flips, catalog, full, aborts, load, fuzz; several with commas), ROUNDS (of each; its own number
 without), SEED, BRIEF (few rounds). Prints a row for each trial as it ends, and exits 0 where all of them held.
 
 A run that was stopped says how the rest is done: SEED of the run, START for how many rounds of the first trial are done, and
 ONLY. Each round has a chance of its own by seed and number.
 """
 
+import asyncio
 import http.client
 import json
 import os
@@ -23,6 +24,7 @@ import tempfile
 import threading
 import time
 
+import crowd
 import servers
 
 LARDER = sys.argv[1]
@@ -377,6 +379,26 @@ def aborts(directory, chance):
     return trial, count // 16 * 16, f"requests given up; descriptors {before}, then {after}"
 
 
+def load(directory, chance):
+    """Clients that rest, are too many, ask or read too slowly: the service goes on, in bounded memory."""
+    library, count = Library(directory, chance, [6 << 20 for _ in range(3)]), rounds(10_000, 300)
+    limits = [f"limits.connections={count}", f"limits.headerTimeout={crowd.HEADER_SECONDS}s", f"limits.reads={crowd.READS}"]
+    trial = Trial(directory, library, [*limits, "limits.idleTimeout=10m"])
+    if not trial.start():
+        return trial, 0, "nothing"
+    trial.read_all()
+    before = descriptors(trial)
+    done = asyncio.run(crowd.Crowd(trial, count).run())
+    end = time.monotonic() + 60
+    while (left(trial) or descriptors(trial) > before + 40) and time.monotonic() < end:
+        time.sleep(0.2)
+    if left(trial) or descriptors(trial) > before + 40:
+        trial.failed.append(f"left behind: {left(trial)}; {before} descriptors before, {descriptors(trial)} after")
+    trial.read_all()
+    trial.stop()
+    return trial, count, done
+
+
 def left(trial):
     """What is under way: fills, and readers of assets."""
     fills = json.loads(trial.service.ask("GET", "/v1/fills")[1])["items"]
@@ -456,7 +478,7 @@ def fuzz(directory, chance):
 
 TRIALS = {
     "kill": kill, "power": power, "calls": calls, "flips": flips, "catalog": catalog, "full": full, "aborts": aborts,
-    "fuzz": fuzz,
+    "load": load, "fuzz": fuzz,
 }  # fmt: skip
 
 

@@ -22,21 +22,23 @@ package struct APISettings: Sendable {
         /// One header field, and all of them together.
         package var headerBytes: Int
         package var headerFields: Int
-        /// From a connection's beginning to its first request's head, from the first byte of another to its end, and
-        /// between parts of a body; then 408.
+        /// From a connection's beginning to its first request's head, from the first byte of another to its end, and for
+        /// a body, which has a second more for each thousand bytes that have come; then 408.
         package var headerTimeout: Duration
         /// Without a request in progress, and while one's body is awaited; running responses are never cut.
         package var idleTimeout: Duration
         /// How long a client that closed its sending side, and can be sent nothing yet, is taken to be there: over TCP
         /// it looks like one that has gone until something is written.
         package var halfClosedTimeout: Duration
-        /// How many are served at once; more wait to be accepted.
+        /// How many are served at once; more get 503.
         package var connections: Int
+        /// How many reads of content may be in progress, those that are answered at once from disk left out; more get 503.
+        package var reads: Int
 
         package init(
             bodyBytes: Int = 1 << 20, urlBytes: Int = 8 << 10, headerBytes: Int = 32 << 10, headerFields: Int = 100,
             headerTimeout: Duration = .seconds(15), idleTimeout: Duration = .seconds(75),
-            halfClosedTimeout: Duration = .seconds(2), connections: Int = .max
+            halfClosedTimeout: Duration = .seconds(2), connections: Int = 1 << 20, reads: Int = 8192
         ) {
             self.bodyBytes = bodyBytes
             self.urlBytes = urlBytes
@@ -46,6 +48,7 @@ package struct APISettings: Sendable {
             self.idleTimeout = idleTimeout
             self.halfClosedTimeout = halfClosedTimeout
             self.connections = connections
+            self.reads = reads
         }
     }
 

@@ -12,7 +12,8 @@ package func makeApplication(
     wallClock: any WallClock, logger: Logger,
     onRunning: @escaping @Sendable (_ port: Int?) async -> Void = { _ in }
 ) throws(CacheError) -> some ApplicationProtocol {
-    let router = makeRouter(cache: cache, settings: settings, chance: chance, clock: clock, logger: logger)
+    let load = CounterLoad(settings.limits)
+    let router = makeRouter(cache: cache, settings: settings, load: load, chance: chance, clock: clock, logger: logger)
     var certificates: CertificateShelf?
     if let tls = settings.tls { certificates = try CertificateShelf(tls, clock: clock, logger: logger) }
     let shelf = certificates
@@ -25,11 +26,14 @@ package func makeApplication(
         server: HTTPServerBuilder { responder in
             CounterChannel(
                 responder: responder, limits: settings.limits, certificates: shelf, wallClock: wallClock,
-                chance: chance, express: settings.isExpress ? express : nil, books: books)
+                chance: chance, express: settings.isExpress ? express : nil, books: books,
+                connections: load.connections)
         },
         configuration: ApplicationConfiguration(
             address: .hostname(settings.host, port: settings.port), backlog: 4096,
-            availableConnectionsDelegate: MaximumAvailableConnections(settings.limits.connections, logger: logger)),
+            // Beyond those that are turned away, more wait to be accepted.
+            availableConnectionsDelegate: MaximumAvailableConnections(
+                settings.limits.connections + settings.limits.connections / 8 + 8, logger: logger)),
         services: certificates.map { [$0] } ?? [],
         onServerRunning: { await onRunning($0.localAddress?.port) },
         logger: logger)
@@ -37,18 +41,19 @@ package func makeApplication(
 
 /// The router with every call of ``RouteTable``.
 func makeRouter(
-    cache: AssetCache, settings: APISettings, chance: any Chance, clock: any Clock<Duration>, logger: Logger
+    cache: AssetCache, settings: APISettings, load: CounterLoad, chance: any Chance, clock: any Clock<Duration>,
+    logger: Logger
 ) -> Router<APIContext> {
     let router = Router(context: APIContext.self)
     router.add(
         middleware: Envelope(settings: settings, routes: RouteTable(), chance: chance, clock: clock, logger: logger))
     let (gate, limits) = (Gate(access: settings.access, cors: settings.cors), settings.limits)
-    router.mount(ContentController(cache: cache, gate: gate), gate)
+    router.mount(ContentController(cache: cache, gate: gate, places: load.reads), gate)
     router.mount(ProbeController(cache: cache, limits: limits), gate)
     router.mount(AssetController(cache: cache, limits: limits), gate)
     router.mount(FillController(cache: cache), gate)
     router.mount(JobController(cache: cache, limits: limits, clock: clock), gate)
-    router.mount(StatsController(cache: cache, version: settings.version), gate)
+    router.mount(StatsController(cache: cache, load: load, version: settings.version), gate)
     router.mount(PolicyController(cache: cache, limits: limits), gate)
     router.mount(EvictionController(cache: cache, limits: limits), gate)
     router.mount(ScrubController(cache: cache, limits: limits), gate)

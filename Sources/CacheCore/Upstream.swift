@@ -12,6 +12,13 @@ package protocol Upstream: Sendable {
 
     /// How many transfers are under way, and how many queue for a place.
     var load: TransferLoad { get }
+
+    /// How many transfers queue for a place while a reader waits for them.
+    var queuedForReaders: Int { get }
+}
+
+extension Upstream {
+    package var queuedForReaders: Int { load.queued }
 }
 
 /// A transfer under way.

@@ -75,6 +75,10 @@ extension AssetCache {
         _ target: AssetTarget, _ attempt: ReadAttempt
     ) async throws(CacheError) -> OpenAsset {
         let asset = try await open(target)
+        if context.upstream.queuedForReaders >= settings.maxQueuedFills, !isServedUnasked(asset, attempt) {
+            context.openAssets.release(asset)
+            throw CacheError(.overloaded, "Too much queues for upstreams already.")
+        }
         let leavesNoTrace = attempt.directives.noStore || attempt.isPassing
         guard leavesNoTrace || attempt.directives.onlyIfCached, !isServedUnasked(asset, attempt) else {
             return asset

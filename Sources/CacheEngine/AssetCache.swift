@@ -45,11 +45,14 @@ package final class AssetCache: Sendable {
         package var fallbackDirectory: String?
         /// What a gigabyte (10^9 bytes) from upstream costs, in whatever currency; nil: nobody says.
         package var pricePerGigabyte: Double?
+        /// While so many transfers queue for readers, what must be fetched is refused.
+        package var maxQueuedFills: Int
 
         package init(
             policy: PolicySettings, absolute: OriginSettings, allowedHosts: HostPatterns, origins: [Origin],
             diskThreads: Int = 4, jobConcurrency: Int = 4, scrub: ScrubSchedule = ScrubSchedule(),
-            credentialsDirectory: String? = nil, fallbackDirectory: String? = nil, pricePerGigabyte: Double? = nil
+            credentialsDirectory: String? = nil, fallbackDirectory: String? = nil, pricePerGigabyte: Double? = nil,
+            maxQueuedFills: Int = 4096
         ) {
             self.policy = policy
             self.absolute = absolute
@@ -61,6 +64,7 @@ package final class AssetCache: Sendable {
             self.credentialsDirectory = credentialsDirectory
             self.fallbackDirectory = fallbackDirectory
             self.pricePerGigabyte = pricePerGigabyte
+            self.maxQueuedFills = maxQueuedFills
         }
     }
 

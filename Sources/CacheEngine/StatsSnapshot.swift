@@ -62,6 +62,30 @@ package struct IntegrityFigures: Hashable, Sendable {
     package init() {}
 }
 
+/// What the counter has taken on at this moment.
+package struct CounterFigures: Hashable, Sendable {
+    /// What is going on, of as many as there may be, and how many more were turned away since the start.
+    package struct Places: Hashable, Sendable {
+        package var active = 0
+        package var limit = 0
+        package var refused = 0
+
+        package init() {}
+
+        package init(active: Int, limit: Int, refused: Int) {
+            self.active = active
+            self.limit = limit
+            self.refused = refused
+        }
+    }
+
+    package var connections = Places()
+    /// Reads of content, those that are answered at once from disk left out.
+    package var reads = Places()
+
+    package init() {}
+}
+
 /// Everything `/v1/stats` tells, read at one moment.
 package struct StatsSnapshot: Sendable {
     package struct StoreFigures: Sendable {
@@ -90,6 +114,7 @@ package struct StatsSnapshot: Sendable {
     package var evictions: Int64
     package var evictedBytes: Int64
     package var integrity = IntegrityFigures()
+    package var counter = CounterFigures()
     /// The scrub under way or the last one.
     package var scrub: ScrubReport?
 }

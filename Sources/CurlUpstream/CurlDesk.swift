@@ -150,6 +150,8 @@ final class CurlDesk: Sendable {
         state.withLock { state in transfers.map { Self.rate(of: $0.request, state) } }
     }
 
+    var queuedForReaders: Int { state.withLock { $0.queue.queuedForReaders } }
+
     func snapshot() -> CurlPoolSnapshot {
         state.withLock { state in
             var workers = state.counts

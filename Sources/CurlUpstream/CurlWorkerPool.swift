@@ -58,6 +58,8 @@ package final class CurlWorkerPool: Upstream {
         (transfer as? CurlTransfer).flatMap { desk.rates(of: [$0])[0] }
     }
 
+    package var queuedForReaders: Int { desk.queuedForReaders }
+
     package var load: TransferLoad {
         let now = snapshot()
         return TransferLoad(

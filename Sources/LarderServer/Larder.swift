@@ -26,12 +26,12 @@ enum Larder {
         let pool = CurlWorkerPool(settings: settings.pool, logger: logger)
         let cache = AssetCache(
             doors: AssetCache.Doors(
-                store: store, upstream: pool, clock: ContinuousClock(), wallClock: SystemWallClock(),
+                store: store, upstream: pool, clock: ContinuousClock(), wallClock: SteadyWallClock(),
                 chance: SystemChance(), logger: logger),
             settings: settings.cache)
         try await cache.prepare()
         var counter = settings.counter(openAPI: EmbeddedDocument.openAPI)
-        counter.limits.connections = files.connections
+        counter.limits.connections = files.connections(wished: settings.limits.connections)
         let server = try makeApplication(
             cache: cache, settings: counter, chance: SystemChance(),
             clock: ContinuousClock(), wallClock: SystemWallClock(), logger: logger

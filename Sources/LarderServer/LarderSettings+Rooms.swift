@@ -18,7 +18,8 @@ extension LarderSettings {
         AssetCache.Settings(
             policy: policy, absolute: urlOrigin, allowedHosts: HostPatterns(upstream.allowedHosts), origins: origins,
             jobConcurrency: jobConcurrency, scrub: scrub, credentialsDirectory: credentialsDirectory,
-            fallbackDirectory: fallbackDirectory, pricePerGigabyte: upstream.pricePerGigabyte)
+            fallbackDirectory: fallbackDirectory, pricePerGigabyte: upstream.pricePerGigabyte,
+            maxQueuedFills: limits.queuedFills)
     }
 
     /// What the counter is built from.
@@ -39,7 +40,7 @@ extension LarderSettings {
             cors: CORSRules(origins: origins),
             limits: APISettings.Limits(
                 bodyBytes: limits.bodyBytes, urlBytes: limits.urlBytes, headerBytes: limits.headerBytes,
-                headerTimeout: limits.headerTimeout, idleTimeout: limits.idleTimeout),
+                headerTimeout: limits.headerTimeout, idleTimeout: limits.idleTimeout, reads: limits.reads),
             isExpress: listen.isExpress, version: LarderCommand.version, openAPI: openAPI)
     }
 }

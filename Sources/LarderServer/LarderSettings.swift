@@ -78,6 +78,12 @@ struct LimitSettings: Hashable, Sendable {
     var bodyBytes = 1 << 20
     var headerBytes = 32 << 10
     var urlBytes = 8 << 10
+    /// None: what the limit on open files allows.
+    var connections: Int?
+    /// Reads of content in progress, those answered at once from disk left out.
+    var reads = 8192
+    /// Windows that wait for a place among the transfers while a reader waits for them.
+    var queuedFills = 4096
     /// Between two requests on a connection, and between two bytes sent to a client that reads.
     var idleTimeout: Duration = .seconds(75)
     /// From the connection, or a request's first byte, to the end of its head.

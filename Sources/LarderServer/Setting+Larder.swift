@@ -88,6 +88,15 @@ extension Setting<LarderSettings> {
                 "limits.bodyBytes", \.limits.bodyBytes, .memory(1024...(64 << 20), example: "1MiB"), "request body"),
             Setting("limits.headerBytes", \.limits.headerBytes, .memory(1024...(1 << 20), example: "32KiB"), "head"),
             Setting("limits.urlBytes", \.limits.urlBytes, .memory(256...(1 << 20), example: "8KiB"), "request target"),
+            Setting(
+                "limits.connections", orNone: \.limits.connections, .count(1...1_000_000, example: 10_000),
+                "clients' connections, more get 503; none: two fifths of the open files allowed"),
+            Setting(
+                "limits.reads", \.limits.reads, .count(1...1_000_000, example: 8192),
+                "reads in progress that are not answered at once from disk, more get 503"),
+            Setting(
+                "limits.queuedFills", \.limits.queuedFills, .count(1...1_000_000, example: 4096),
+                "windows that queue for readers; then what is not on disk gets 503"),
             Setting("limits.idleTimeout", \.limits.idleTimeout, .duration(example: "75s"), "a connection may rest"),
             Setting("limits.headerTimeout", \.limits.headerTimeout, .duration(example: "15s"), "a head may take"),
             Setting(

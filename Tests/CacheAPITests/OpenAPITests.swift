@@ -71,6 +71,8 @@ import Testing
             ("PolicyTrial", Samples.trials.json["items"]?.array ?? []),
             ("PolicyCurve", [Samples.curve.json]), ("ByteRun", [JSON.run(0..<1)]),
             ("Scrub", [Samples.scrub.json, ScrubReport(id: "s", startedAt: Samples.time).json]),
+            ("LoadFigures", [Samples.stats().json["load"] ?? .null]),
+            ("LoadCounts", [Samples.stats().json["load"]?["reads"] ?? .null]),
             ("IntegrityFigures", [Samples.stats().json["integrity"] ?? .null]),
             ("MapBucket", [MapBucket(range: 0..<10, cached: 0.5, heat: 2).json]),
             ("Origin", Samples.origins.map(\.json)),

@@ -51,7 +51,7 @@ extension StatsSnapshot {
                 .init("store", store.json), .init("fills", .object(running + all.fills)), .init("jobs", .object(jobs)),
                 .init("evictions", ["count": .integer(evictions), "bytes": .integer(evictedBytes)]),
                 .init("integrity", integrity.json(scrub)),
-                .init("connections", load.connections), .init("origins", .array(origins)),
+                .init("connections", load.connections), .init("load", counter.json), .init("origins", .array(origins)),
                 .init(
                     "failingServers",
                     .array(failingServers.prefix(Self.listedServers).map { .object($0.members) })),
@@ -87,6 +87,16 @@ extension IntegrityFigures {
             "damagedRows": .integer(damagedRows), "scrubs": .integer(scrubs),
             "scrubbedBytes": .integer(scrubbedBytes), "scrub": .optional(scrub, \.json),
         ]
+    }
+}
+
+extension CounterFigures {
+    fileprivate var json: JSON { ["connections": connections.json, "reads": reads.json] }
+}
+
+extension CounterFigures.Places {
+    fileprivate var json: JSON {
+        ["active": .count(active), "limit": .count(limit), "refused": .count(refused)]
     }
 }
 

@@ -14,6 +14,13 @@ extension StatsSnapshot {
         addFills(to: &text)
         addCircuits(to: &text)
         addStore(to: &text)
+        let places = [("connections", counter.connections), ("reads", counter.reads)]
+        text.add(
+            "load_active", .gauge, "Connections of clients, and reads in progress that are not answered at once.",
+            places.map { ([("of", $0.0)], Double($0.1.active)) })
+        text.add(
+            "load_refused_total", .counter, "How many were turned away because there were too many.",
+            places.map { ([("of", $0.0)], Double($0.1.refused)) })
         text.add(
             "jobs", .gauge, "Prefetch jobs kept, by state.",
             JobState.allCases.map { ([("state", $0.rawValue)], Double(jobs[$0] ?? 0)) })

@@ -8,6 +8,7 @@ import NIOCore
 struct ContentController: Controller {
     let cache: AssetCache
     let gate: Gate
+    let places: Places
 
     static let routes: [Route<Self>] = [HTTPRequest.Method.get, .head].flatMap { method in
         [
@@ -57,6 +58,10 @@ struct ContentController: Controller {
         let answer = ContentAnswer(request: request, context: context)
         do {
             try gate.admitContent(request, access: cache.access(for: reference))
+            guard let place = places.take() else {
+                throw CacheError(.overloaded, "\(places.limit) reads are in progress, and there may be no more.")
+            }
+            context.note.hold(place)
             return answer.content(try await open(reference, request, context))
         } catch let failure as ReadFailure {
             return answer.refusal(failure)

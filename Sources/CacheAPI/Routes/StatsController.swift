@@ -5,17 +5,24 @@ import Hummingbird
 /// What the cache has done, in figures.
 struct StatsController: Controller {
     let cache: AssetCache
+    let load: CounterLoad
     let version: String
 
     static let routes: [Route<Self>] = [
-        Route(.get, "/v1/stats", .scope(.read)) { controller, _, _ in .json(try await controller.cache.stats().json) },
+        Route(.get, "/v1/stats", .scope(.read)) { controller, _, _ in .json(try await controller.stats().json) },
         Route(.get, "/v1/stats/history", .scope(.read), readsQuery: true) { try await $0.history($1, $2) },
         Route(.get, "/v1/stats/top", .scope(.read), readsQuery: true) { try $0.top($1, $2) },
         Route(.get, "/metrics", .scope(.read)) { controller, _, _ in
-            let text = try await controller.cache.stats().prometheus(version: controller.version)
+            let text = try await controller.stats().prometheus(version: controller.version)
             return .text(text, type: PrometheusText.mediaType)
         },
     ]
+
+    private func stats() async throws(CacheError) -> StatsSnapshot {
+        var stats = try await cache.stats()
+        stats.counter = load.figures
+        return stats
+    }
 
     private func history(_ request: Request, _ context: APIContext) async throws -> Response {
         let query = try request.query(accepting: ["windowSeconds", "stepSeconds"])

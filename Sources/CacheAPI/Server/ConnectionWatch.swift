@@ -21,9 +21,13 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private let headerTimeout: TimeAmount
     private let idleTimeout: TimeAmount
     private let halfClosedTimeout: TimeAmount
+    /// Whether there are too many connections for this one to be served.
+    private let isTurnedAway: Bool
     private let makeRequestID: @Sendable () -> String
     /// Until when the client must have gone on, and what it is told then.
     private var patience: (end: NIODeadline, reason: String)?
+    /// Until when what has come of a body may go on.
+    private var bodyTime = NIODeadline.now()
     /// When something was last read, or sent to its end.
     private var lastActivity = NIODeadline.now()
     private var alarm: (time: NIODeadline, task: Scheduled<Void>)?
@@ -43,8 +47,12 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     /// What is refused once `owed` more answers are written.
     private var pending: (error: CacheError, owed: Int)?
 
-    init(presence: ClientPresence, limits: APISettings.Limits, makeRequestID: @escaping @Sendable () -> String) {
+    init(
+        presence: ClientPresence, limits: APISettings.Limits, isTurnedAway: Bool = false,
+        makeRequestID: @escaping @Sendable () -> String
+    ) {
         self.presence = presence
+        self.isTurnedAway = isTurnedAway
         headerTimeout = TimeAmount(limits.headerTimeout)
         idleTimeout = TimeAmount(limits.idleTimeout)
         halfClosedTimeout = TimeAmount(limits.halfClosedTimeout)
@@ -75,6 +83,14 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// That answer has left, or cannot any more.
     func answeredInFront() { if let context { answered(context) } }
+
+    /// Gives the client more time for each part of a body, so that it comes with a thousand bytes a second at least.
+    private func expectBody(_ bytes: Int, _ context: ChannelHandlerContext) {
+        bodyTime = bodyTime + .milliseconds(Int64(bytes))
+        let end = bodyTime
+        patience = (end, "The request's body did not come in time.")
+        wake(at: end, context)
+    }
 
     /// Gives the client the header's time to go on.
     private func expect(_ context: ChannelHandlerContext, _ reason: String) {
@@ -139,8 +155,12 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         case .head:
             isReading = true
             unanswered += 1
-            expect(context, "The request's body did not come in time.")
-        case .body: expect(context, "The request's body did not come in time.")
+            if isTurnedAway {
+                return refuse(CacheError(.overloaded, "There are as many connections as there may be."), context)
+            }
+            bodyTime = .now() + headerTimeout
+            expectBody(0, context)
+        case .body(let part): expectBody(part.readableBytes, context)
         case .end:
             isReading = false
             patience = nil

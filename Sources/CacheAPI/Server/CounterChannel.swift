@@ -27,9 +27,12 @@ struct CounterChannel: ServerChildChannel {
     /// Nil where every request takes the regular road.
     let express: ExpressDesk?
     let books: RepriseBooks
+    let connections: Places
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         let presence = ClientPresence()
+        let place = connections.take()
+        channel.closeFuture.whenComplete { _ in withExtendedLifetime(place) {} }
         // One piece of a file is never too much: who writes bodies waits for one to leave before the next.
         let mark = ChannelOptions.Types.WriteBufferWaterMark(low: 64 << 10, high: 2 * Int(FilePiece.mostBytes))
         return channel.eventLoop.makeCompletedFuture {
@@ -44,10 +47,11 @@ struct CounterChannel: ServerChildChannel {
             let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
             try pipeline.addHandler(ByteWatch(), position: .before(decoder))
             let watch = ConnectionWatch(
-                presence: presence, limits: limits, makeRequestID: { [chance] in chance.identifier() })
+                presence: presence, limits: limits, isTurnedAway: place == nil,
+                makeRequestID: { [chance] in chance.identifier() })
             var lane: ExpressLane?
             // TLS makes of every byte another one: nothing is gained by sending from the event loop.
-            if let express, certificates == nil {
+            if let express, certificates == nil, place != nil {
                 let reprises = RepriseLane(book: books.book(of: channel.eventLoop), desk: express, watch: watch)
                 try pipeline.addHandler(reprises, position: .first)
                 lane = ExpressLane(desk: express, unsent: unsent, reprises: reprises)

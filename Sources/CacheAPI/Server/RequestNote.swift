@@ -16,10 +16,14 @@ package final class RequestNote: Sendable {
     }
 
     private let state = Mutex(Content())
+    private let place = Mutex<Places.Place?>(nil)
 
     package init() {}
 
     package var content: Content { state.withLock { $0 } }
+
+    /// The request has `place` as long as anybody holds the note.
+    func hold(_ place: Places.Place) { self.place.withLock { $0 = place } }
 
     /// What the read sent.
     func add(_ tally: ReadTally) {

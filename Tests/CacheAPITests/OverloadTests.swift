@@ -1,0 +1,76 @@
+import CacheCore
+import CacheEngine
+import CacheTestKit
+import Testing
+
+@testable import CacheAPI
+
+/// What the service does not take on any more.
+@Suite struct OverloadTests {
+    @Test func placesAreGivenBackByWhoeverHeldThemLast() {
+        let places = Places(limit: 2)
+        var held = [places.take(), places.take(), places.take()]
+        #expect(held.map { $0 != nil } == [true, true, false])
+        #expect(places.figures == .init(active: 2, limit: 2, refused: 1))
+        held.removeFirst()
+        #expect(places.figures.active == 1 && places.take() != nil)
+        held = []
+        #expect(places.figures == .init(active: 0, limit: 2, refused: 1))
+    }
+
+    @Test func moreConnectionsThanThereMayBeAreAnsweredAndClosed() async throws {
+        try await TestService.run(limits: .init(connections: 2)) { (service) async throws in
+            service.upstream.serve("/a", LoopbackAsset(size: 1000))
+            let first = try await RawConnection(port: service.port)
+            let second = try await RawConnection(port: service.port)
+            for connection in [first, second] {
+                try await connection.request("GET", "/o/media/a")
+                #expect(try await connection.response()?.status == 200)
+            }
+            let third = try await RawConnection(port: service.port)
+            try await third.request("GET", "/o/media/a")
+            let refusal = try #require(try await third.response())
+            #expect(refusal.status == 503 && refusal.headers["Retry-After"] == "5")
+            #expect(refusal.headers["Connection"] == "close" && refusal.headers["X-Request-Id"] != nil)
+            #expect(try refusal.json()["code"] == "overloaded")
+            #expect(await third.rest().isEmpty)
+
+            try await first.request("GET", "/v1/stats")
+            let load = try #require(try await first.response()?.json()["load"]?["connections"])
+            #expect(load["limit"] == 2 && load["refused"] == 1)
+            try await second.hangUp()
+            let isServed = try await eventually { try await service.call("GET", "/o/media/a").status == 200 }
+            #expect(isServed)
+        }
+    }
+
+    @Test func moreReadsThanThereMayBeAreRefusedAndWhatIsAtHandIsServed() async throws {
+        try await TestService.run(limits: .init(reads: 1)) { (service) async throws in
+            let latch = LoopbackLatch()
+            service.upstream.serve("/a", LoopbackAsset(size: 1000))
+            service.upstream.serve("/slow", LoopbackAsset(size: 1000))
+            service.upstream.failNext("/slow", [.stallBeforeHead(until: latch)])
+            #expect(try await service.call("GET", "/o/media/a").status == 200)
+            let isOver = try await eventually { try await reads(of: service)?["active"] == 0 }
+            #expect(isOver)
+            let waiting = try await RawConnection(port: service.port)
+            try await waiting.request("GET", "/o/media/slow")
+            let isAsked = try await eventually { !service.upstream.requests(for: "/slow").isEmpty }
+            #expect(isAsked)
+
+            let refusal = try await service.call("GET", "/o/media/slow")
+            #expect(refusal.status == 503 && refusal.headers["Retry-After"] == "5")
+            #expect(try await service.call("GET", "/o/media/a").status == 200, "it is answered at once")
+            let load = try await reads(of: service)
+            #expect(load?["active"] == 1 && load?["limit"] == 1 && load?["refused"] == 1)
+            latch.release()
+            #expect(try await waiting.response()?.status == 200)
+            let isServed = try await eventually { try await service.call("GET", "/o/media/slow").status == 200 }
+            #expect(isServed)
+        }
+    }
+
+    private func reads(of service: TestService) async throws -> JSON? {
+        try await service.call("GET", "/v1/stats").json()["load"]?["reads"]
+    }
+}

@@ -1,0 +1,169 @@
+"""Clients that take up more than they should: idle, too many, too slow to ask, too slow to read."""
+
+import asyncio
+import json
+import os
+import pathlib
+import time
+
+HEADER_SECONDS = 2
+READS = 64
+#: What a connection that rests, or one that does not read, may take.
+IDLE_BYTES, SLOW_BYTES = 32 << 10, 256 << 10
+
+
+class Silent:
+    """An upstream that takes requests and never answers."""
+
+    async def __aenter__(self):
+        self.server = await asyncio.start_server(self.swallow, "127.0.0.1", 0, backlog=1024)
+        self.port = self.server.sockets[0].getsockname()[1]
+        return self
+
+    async def swallow(self, reader, writer):
+        await reader.read()
+        writer.close()
+
+    async def __aexit__(self, *_):
+        self.server.close()
+
+
+class Crowd:
+    def __init__(self, trial, count):
+        self.trial, self.count, self.port = trial, count, trial.service.port
+
+    async def run(self):
+        """What was done; what is wrong goes to the trial."""
+        done = [await self.idle(), await self.trickle(), await self.refuse_to_read(), await self.wait_for_nothing()]
+        return "; ".join(done)
+
+    def fail(self, text):
+        self.trial.failed.append(text)
+
+    def resident(self):
+        status = pathlib.Path(f"/proc/{self.trial.service.process.pid}/statm").read_text()
+        return int(status.split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    async def connect(self):
+        return await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 20)
+
+    async def ask(self, stream, target, fields=""):
+        """Status, head and body of one answer."""
+        reader, writer = stream
+        writer.write(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n".encode())
+        head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)).decode().lower()
+        length = int(head.partition("content-length: ")[2].partition("\r\n")[0] or 0)  # problems come in chunks
+        return int(head.split()[1]), head, await asyncio.wait_for(reader.readexactly(length), 60)
+
+    async def read_right(self, stream, name, first):
+        status, _, body = await self.ask(stream, f"/o/media/{name}", f"Range: bytes={first}-{first + 1023}\r\n")
+        if status != 206 or body != self.trial.library.files[name][first:first + 1024]:
+            self.trial.wrong += status == 206
+            self.fail(f"{name} {first}: {status}")
+
+    async def idle(self):
+        """As many connections as there may be rest, the service goes on, and more are turned away."""
+        before, streams = self.resident(), []
+        for number in range(self.count):
+            streams.append(await self.connect())
+            await self.read_right(streams[-1], "0.bin", number)
+        each = (self.resident() - before) // self.count
+        if each > IDLE_BYTES:
+            self.fail(f"{each} bytes for each connection that rests")
+        slowest = 0.0
+        for number in range(200):
+            began = time.monotonic()
+            await self.read_right(streams[number * 7 % self.count], "1.bin", number)
+            slowest = max(slowest, time.monotonic() - began)
+        extra = [await self.connect() for _ in range(40)]
+        answers = [await self.ask(stream, "/o/media/0.bin", "Range: bytes=0-9\r\n") for stream in extra]
+        refused = [head for status, head, _ in answers if status == 503]
+        if len(refused) != 40 or not all("retry-after: " in head for head in refused):
+            self.fail(f"{len(refused)} of 40 connections too many were turned away")
+        await self.leave(streams + extra)
+        return f"{self.count} idle, {each >> 10} KiB each, reads beside in {slowest * 1000:.0f} ms, 40 more refused"
+
+    async def trickle(self):
+        """Heads and bodies that come a byte at a time are given up."""
+        heads, bodies = [b"GET /o/media/0.bin HTTP/1.1\r\nX: "] * 200, [
+            b"POST /v1/probe HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9999\r\n\r\n"
+        ] * 100  # fmt: skip
+
+        async def one(beginning):
+            reader, writer = await self.connect()
+            began = time.monotonic()
+            writer.write(beginning)
+            answer = asyncio.ensure_future(reader.readuntil(b"\r\n"))
+            while not answer.done() and time.monotonic() - began < 30:
+                writer.write(b"x")
+                await asyncio.wait([answer], timeout=0.2)
+            if not answer.done():
+                self.fail("a request that trickles in is not given up")
+            elif not answer.exception() and b" 408 " not in answer.result():
+                self.fail(f"a request that trickled in got {answer.result()}")
+            await self.leave([(reader, writer)])
+            return time.monotonic() - began, answer.done() and not answer.exception()
+
+        ends = await asyncio.gather(*map(one, heads + bodies))
+        longest, told = max(seconds for seconds, _ in ends), sum(is_told for _, is_told in ends)
+        if longest > HEADER_SECONDS + 8 or not told:
+            self.fail(f"requests that trickled in were given up after {longest:.1f} s, {told} of 300 with a word")
+        return f"300 that trickle given up within {longest:.1f} s"
+
+    async def refuse_to_read(self):
+        """Clients that ask for everything and read nothing hold no memory."""
+        before, count, streams = self.resident(), min(500, self.count - 100), []
+        for number in range(count):
+            reader, writer = await self.connect()
+            writer.transport.pause_reading()
+            name = f"{number % len(self.trial.library.files)}.bin"
+            writer.write(f"GET /o/media/{name} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            streams.append((reader, writer))
+        for number in range(50):
+            await self.other_read(number)
+        each = max(0, self.resident() - before) // count
+        if each > SLOW_BYTES:
+            self.fail(f"{each} bytes for each client that does not read")
+        await self.leave(streams)
+        return f"{count} that do not read, {each >> 10} KiB each"
+
+    async def other_read(self, number):
+        stream = await self.connect()
+        await self.read_right(stream, "1.bin", number * 1000)
+        await self.leave([stream])
+
+    async def wait_for_nothing(self):
+        """Reads of an upstream that never answers are taken up to the limit; the others are refused, and are few bytes."""
+        async with Silent() as silent:
+            origin = {"baseURL": f"http://127.0.0.1:{silent.port}", "allowPrivateAddresses": True}
+            status, body = await asyncio.to_thread(self.trial.service.ask, "PUT", "/v1/origins/silent", origin)
+            if status != 201:
+                self.fail(f"the origin was not made: {status} {body[:100]}")
+            streams = [await self.connect() for _ in range(4 * READS)]
+            tasks = [
+                asyncio.ensure_future(self.ask(stream, f"/o/silent/{number}"))
+                for number, stream in enumerate(streams)
+            ]
+            await asyncio.wait(tasks, timeout=5)
+            refused = [task.result() for task in tasks if task.done() and not task.exception()]
+            if len(refused) != 3 * READS or any(answer[0] != 503 for answer in refused):
+                self.fail(f"{len(refused)} of {4 * READS} reads were refused")
+            await self.other_read(0)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self.leave(streams)
+            end = time.monotonic() + 60
+            while (left := await asyncio.to_thread(self.reads)) and time.monotonic() < end:
+                await asyncio.sleep(0.1)
+            if left:
+                self.fail(f"{left} reads were left behind")
+        return f"{len(refused)} of {4 * READS} reads of a silent upstream refused"
+
+    def reads(self):
+        return json.loads(self.trial.service.ask("GET", "/v1/stats")[1])["load"]["reads"]["active"]
+
+    async def leave(self, streams):
+        for _, writer in streams:
+            writer.transport.abort()
+        await asyncio.sleep(0)
