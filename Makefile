@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint demo soak faults tsan fills bench eviction conformance image
+.PHONY: help setup run test lint demo soak faults tsan asan fills bench micro eviction conformance image
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -51,13 +51,16 @@ soak: setup ## kill -9 rounds, 200 readers, eviction under load; every byte comp
 	swift build -c release --product larder
 	scripts/soak $(LARDER)
 
-faults: setup ## damage, kills, power cuts, failing calls, a full disk, clients that hang up or crowd, garbled input; every byte compared (ONLY=kill,power,calls,flips,catalog,full,aborts,load,fuzz ROUNDS=10 SEED=1 START=0)
+faults: setup ## damage, kills, power cuts, failing calls, a full disk, clients that hang up or crowd, garbled input; every byte compared (ONLY=kill,power,calls,inject,flips,catalog,full,aborts,load,fuzz ROUNDS=10 SEED=1 START=0)
 	swift build -c release --product larder
 	swift build -c release --product LarderFuzz
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' SEED='$(SEED)' START='$(START)' scripts/faults $(LARDER)
 
 tsan: setup ## the tests of store, upstream and engine under ThreadSanitizer (ONLY=CacheEngineTests)
 	@ONLY='$(ONLY)' scripts/tsan
+
+asan: setup ## the tests under AddressSanitizer (ONLY=CacheCoreTests)
+	@ONLY='$(ONLY)' scripts/asan
 
 fills: setup ## what fills cost an upstream and readers, beside nginx (ONLY=overlap,seeks ROUNDS=3 JSON=file)
 	swift build -c release --product larder
@@ -66,6 +69,10 @@ fills: setup ## what fills cost an upstream and readers, beside nginx (ONLY=over
 bench: setup ## what a read costs in processor time, beside nginx (ONLY=warm,tail,cold,memory,catalog ROUNDS=3 JSON=file)
 	swift build -c release --product larder
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' JSON='$(JSON)' Benchmarks/bench $(LARDER)
+
+micro: setup ## what single steps of a read take, and how that grows
+	swift build -c release --product MicroBench
+	@.build/release/MicroBench
 
 eviction: setup ## eviction policies on traces: misses, hit ratios, curve, speed (ONLY=golden,media,curve,restart,speed,switch TRACES=folder)
 	swift build -c release --product EvictionBench

@@ -94,6 +94,9 @@ let package = Package(
         .executableTarget(
             name: "EvictionBench", dependencies: ["CacheCore"], path: "Benchmarks/Eviction", swiftSettings: settings),
         .executableTarget(
+            name: "MicroBench", dependencies: ["CacheCore", "CacheStore", logging], path: "Benchmarks/Micro",
+            swiftSettings: settings),
+        .executableTarget(
             name: "LarderFuzz", dependencies: ["CacheAPI", "CacheCore", "CacheEngine", "TestChance"],
             path: "Tests/Fuzz",
             swiftSettings: settings),

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import pathlib
 import time
 
 HEADER_SECONDS = 2
@@ -40,10 +38,6 @@ class Crowd:
     def fail(self, text):
         self.trial.failed.append(text)
 
-    def resident(self):
-        status = pathlib.Path(f"/proc/{self.trial.service.process.pid}/statm").read_text()
-        return int(status.split()[1]) * os.sysconf("SC_PAGESIZE")
-
     async def connect(self):
         return await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 20)
 
@@ -63,11 +57,11 @@ class Crowd:
 
     async def idle(self):
         """As many connections as there may be rest, the service goes on, and more are turned away."""
-        before, streams = self.resident(), []
+        before, streams = self.trial.service.taken()[0], []
         for number in range(self.count):
             streams.append(await self.connect())
             await self.read_right(streams[-1], "0.bin", number)
-        each = (self.resident() - before) // self.count
+        each = (self.trial.service.taken()[0] - before) // self.count
         if each > IDLE_BYTES:
             self.fail(f"{each} bytes for each connection that rests")
         slowest = 0.0
@@ -112,7 +106,7 @@ class Crowd:
 
     async def refuse_to_read(self):
         """Clients that ask for everything and read nothing hold no memory."""
-        before, count, streams = self.resident(), min(500, self.count - 100), []
+        before, count, streams = self.trial.service.taken()[0], min(500, self.count - 100), []
         for number in range(count):
             reader, writer = await self.connect()
             writer.transport.pause_reading()
@@ -121,7 +115,7 @@ class Crowd:
             streams.append((reader, writer))
         for number in range(50):
             await self.other_read(number)
-        each = max(0, self.resident() - before) // count
+        each = max(0, self.trial.service.taken()[0] - before) // count
         if each > SLOW_BYTES:
             self.fail(f"{each} bytes for each client that does not read")
         await self.leave(streams)

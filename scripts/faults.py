@@ -2,7 +2,7 @@
 
     faults.py LARDER
 
-Environment: ONLY (kill, power, calls, flips, catalog, full, aborts, load, fuzz; several with commas), ROUNDS (of each; its own number
+Environment: ONLY (kill, power, calls, inject, flips, catalog, full, aborts, load, fuzz; several with commas), ROUNDS (of each; its own number
 without), SEED, BRIEF (few rounds). Prints a row for each trial as it ends, and exits 0 where all of them held.
 
 A run that was stopped says how the rest is done: SEED of the run, START for how many rounds of the first trial are done, and
@@ -407,7 +407,52 @@ def left(trial):
 
 
 def descriptors(trial):
-    return len(os.listdir(f"/proc/{trial.service.process.pid}/fd"))
+    return trial.service.taken()[1]
+
+
+INJECTED = [
+    ("pwrite64", "EIO"), ("pwrite64", "ENOSPC"), ("pwrite64", "EINTR"), ("fdatasync", "EIO"), ("fdatasync", "EDQUOT"),
+    ("pread64,preadv2", "EIO"), ("pread64,preadv2", "EINTR"), ("openat,openat2", "EMFILE"), ("openat,openat2", "EACCES"),
+    ("fallocate", "EIO"), ("ftruncate", "EIO"), ("unlink,unlinkat", "EIO"), ("sendfile", "EIO"), ("recvfrom", "ECONNRESET"),
+    ("socket,accept4", "ENFILE"), ("mmap", "ENOMEM"), ("fstat,newfstatat", "EIO"), ("statfs", "EIO"),
+]  # fmt: skip
+
+
+def inject(directory, chance):
+    """Every n-th call of a kind fails, as the kernel tells it (strace): what is read meanwhile is right or is cut off."""
+    subprocess.run([ROOT / "scripts" / "apt", "strace"], check=True)
+    library = Library(directory, chance, [6 << 20 for _ in range(6)])
+    trial = Trial(directory, library, ["policy.capacity=20MiB"])
+    seconds, done = 3 if not BRIEF else 1, 0
+    if not trial.start():
+        return trial, 0, "nothing"
+    for number, own in Pace.rounds(rounds(3 * len(INJECTED), 2)):
+        calls, error = INJECTED[number % len(INJECTED)]
+        step = own.choice([2, 5, 11])
+        tracer = subprocess.Popen(
+            ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={calls}", "-p", str(trial.service.process.pid),
+             "-e", f"inject={calls}:error={error}:when={own.randrange(1, 5)}+{step}"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and trial.service.process.poll() is None:
+            trial.read_some(own, 5, must=False)
+            done += 5
+        tracer.terminate()
+        tracer.wait()
+        if trial.service.process.poll() is not None:
+            trial.failed.append(f"{calls} {error} every {step}th: it ended with {trial.service.process.returncode}")
+            trial.start()
+            continue
+        before = len(trial.failed)
+        trial.read_some(own, 10)
+        if len(trial.failed) > before:
+            trial.failed[before:] = [f"after {calls} {error}: {text}" for text in trial.failed[before:]]
+    trial.read_all()
+    trial.stop()
+    if trial.verify()[0] > 1:
+        trial.failed.append("the store cannot be verified")
+    return trial, number + 1, f"kinds of failing calls, {done} reads among them"
 
 
 class Sweep:
@@ -477,7 +522,7 @@ def fuzz(directory, chance):
 
 
 TRIALS = {
-    "kill": kill, "power": power, "calls": calls, "flips": flips, "catalog": catalog, "full": full, "aborts": aborts,
+    "kill": kill, "power": power, "calls": calls, "inject": inject, "flips": flips, "catalog": catalog, "full": full, "aborts": aborts,
     "load": load, "fuzz": fuzz,
 }  # fmt: skip
 

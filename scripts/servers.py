@@ -180,6 +180,11 @@ class Larder:
             self.process.kill()
             return "none within 60 s"
 
+    def taken(self):
+        """Resident memory and open descriptors of this moment."""
+        pages = pathlib.Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGESIZE"), len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
     def note_peak(self, process):
         """Keeps the most memory that was ever resident, as the kernel counted it; False once the process is gone."""
         try:

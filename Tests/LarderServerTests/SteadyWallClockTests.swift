@@ -28,6 +28,6 @@ import Testing
     @Test func itIsTheMachinesTime() {
         let (before, steady) = (SystemWallClock().now(), SteadyWallClock())
 
-        #expect((0...1000).contains(steady.now().since(before).wholeMilliseconds))
+        #expect((0...60_000).contains(steady.now().since(before).wholeMilliseconds))
     }
 }

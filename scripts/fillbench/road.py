@@ -17,20 +17,23 @@ async def far(stage):
     original = stage.original("far", 25_000_000)
     upstream = stage.scripted(roundTrip=0.1, totalBytesPerSecond=1_250_000)
     cache = stage.cache(upstream)
-    cold, warm, ratio = [], [], 0
+    closing = stage.scripted(roundTrip=0.1, totalBytesPerSecond=1_250_000, closes=True)
+    ratio = 0
 
-    async def pairs():
-        direct = Reader(upstream.port, original.path, original, 0, 16 << 10)
+    async def pairs(upstream, cache, beyond):
         for turn in range(stage.size(9, 3)):
-            await (direct.again(turn << 20, (turn << 20) + (16 << 10)) if turn else direct.begin())
+            first, last = turn << 20, (turn << 20) + (16 << 10)
+            if turn == 0 or upstream is closing:
+                direct = Reader(upstream.port, original.path, original, first, last)
+                await direct.begin()
+            else:
+                await direct.again(first, last)
             await direct.take()
             query = f"?turn={turn}" if turn % 2 == 0 else "?turn=0"  # a file never seen, or another part of the first
-            beside = Reader(cache.port, cache.target(original, query), original, turn << 20, (turn << 20) + (16 << 10))
+            beside = Reader(cache.port, cache.target(original, query), original, first, last)
             async with beside:
                 await beside.take()
-            beyond = (beside.first_byte_seconds - direct.first_byte_seconds) * 1000
-            (warm if turn else cold).append(beyond)
-        direct.close()
+            beyond.append((beside.first_byte_seconds - direct.first_byte_seconds) * 1000)
 
     async def whole():
         nonlocal ratio
@@ -45,11 +48,13 @@ async def far(stage):
                 seconds[way] = CLOCK() - began
         ratio = seconds["curl"] / seconds["larder"]
 
-    await stage.play([pairs()])
+    new, kept = [], []
+    await stage.play([pairs(closing, stage.cache(closing), new)])
+    await stage.play([pairs(upstream, cache, kept)])
     await stage.play([whole()])
     return [
-        Figure("first byte beyond the upstream's, new connections", statistics.median(cold), "ms", 5, by_median=True),
-        Figure("first byte beyond the upstream's, kept ones", statistics.median(warm), "ms", 5, by_median=True),
+        Figure("first byte beyond the upstream's, new connections", statistics.median(new), "ms", 5, by_median=True),
+        Figure("first byte beyond the upstream's, kept ones", statistics.median(kept), "ms", 5, by_median=True),
         Figure("throughput ÷ curl's", ratio, "ratio", least=0.97, by_median=True),
     ]
 

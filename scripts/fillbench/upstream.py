@@ -7,6 +7,7 @@ request's `sent` grows while it is served.
 
 - roundTrip: seconds; a new connection costs one more before its first answer, as a network's handshake does.
 - bytesPerSecond, totalBytesPerSecond: of each connection, of all together; the latter first come, first served.
+- closes: each connection ends with its first answer.
 - cutAfter: the connection ends after so many bytes of a body.
 - ranges: false answers everything with 200 and the whole file.
 - patience: seconds; the connection ends where the other side takes nothing for so long.
@@ -49,6 +50,7 @@ class Upstream:
         self.root = pathlib.Path(behaviour["root"])
         self.round_trip = behaviour.get("roundTrip", 0)
         self.per_connection = behaviour.get("bytesPerSecond")
+        self.closes = behaviour.get("closes", False)
         self.cut_after = behaviour.get("cutAfter")
         self.knows_ranges = behaviour.get("ranges", True)
         self.patience = behaviour.get("patience")
@@ -107,7 +109,7 @@ class Upstream:
                     number = self.connections
                 await asyncio.sleep(self.round_trip * (2 if is_first else 1))
                 is_first = False
-                if not await self.answer(peer, wire, number, method, target.partition("?")[0], fields):
+                if not await self.answer(peer, wire, number, method, target.partition("?")[0], fields) or self.closes:
                     return
         except OSError:
             pass
@@ -132,6 +134,7 @@ class Upstream:
         head = ["HTTP/1.1 206 Partial Content" if run else "HTTP/1.1 200 OK", f"Content-Length: {last - first}"]
         head += [f"ETag: {tag}", f"Last-Modified: {LAST_MODIFIED}", "Content-Type: video/mp4"]
         head += ["Cache-Control: max-age=86400"]
+        head += ["Connection: close"] if self.closes else []
         head += ["Accept-Ranges: bytes"] if self.knows_ranges else []
         head += [f"Content-Range: bytes {first}-{last - 1}/{length}"] if run else []
         record = {
