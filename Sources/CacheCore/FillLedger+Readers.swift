@@ -22,6 +22,8 @@ extension FillLedger {
         if reader.wanted?.lowerBound != range.lowerBound { reader.readAhead.sought() }
         if let before = reader.wanted, before.lowerBound != range.lowerBound { reader.setback = nil }
         reader.wanted = range
+        let span = reader.span ?? range
+        reader.span = min(span.lowerBound, range.lowerBound)..<max(span.upperBound, range.upperBound)
         readers[id] = reader
         return plan(for: id) + regulate()
     }
@@ -55,9 +57,14 @@ extension FillLedger {
 
     /// The reader is gone; fills that nobody wants any more are cut, but for those that are worth their end.
     package mutating func leave(_ id: ReaderID) -> [Action] {
-        guard readers.removeValue(forKey: id) != nil else { return [] }
+        guard let reader = readers.removeValue(forKey: id) else { return [] }
         if readers.isEmpty { failures = [:] }
-        let cut = (fills + questions).filter { !isWanted($0) && !isWorthFinishing($0) }
+        // Whatever else is under way is wanted as it was before: nobody else need be asked.
+        let own = fills.filter { fill in
+            guard !readers.isEmpty, let span = reader.span, !fill.window.isEmpty else { return true }
+            return fill.window.lowerBound <= span.upperBound && span.lowerBound <= fill.window.upperBound
+        }
+        let cut = (own + questions).filter { !isWanted($0) && !isWorthFinishing($0) }
         return cut.map { .cut($0.id) } + regulate()
     }
 

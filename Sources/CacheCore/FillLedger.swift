@@ -187,6 +187,8 @@ extension FillLedger {
         let opening: UpstreamRequest.Window
         /// What it wants, from its position on; nil until it has seen the description.
         var wanted: ByteRange?
+        /// From the first to the last byte it has ever wanted.
+        var span: ByteRange?
         var needsConfirmation: Bool
         /// Since when it waits; nil: it does not.
         var waitingSince: Duration?
