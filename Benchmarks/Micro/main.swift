@@ -29,7 +29,8 @@ for count in [1, 100, 10_000] {
 
 for count in [1, 100, 1000] {
     let length: Int64 = 1 << 30
-    var present = FillLedger(settings: .init(), length: length, acceptsRanges: true, extents: ByteRangeSet([0..<length]))
+    var present = FillLedger(
+        settings: .init(), length: length, acceptsRanges: true, extents: ByteRangeSet([0..<length]))
     let readers = (0..<count).map { _ in
         present.join(opening: .closed(0..<1), priority: .live, needsConfirmation: false).0
     }
@@ -71,8 +72,8 @@ let generation = Generation(
 let request = ContentRequest(headers: ["Range": "bytes=1000-2000", "Host": "localhost", "Accept": "*/*"])
 var planned: Int64 = 0
 measure("ContentPlan.make", size: 1) {
-    planned += ContentPlan.make(request, generation: generation, now: Timestamp(seconds: 1_780_000_100), boundary: "x")
-        .neededBytes
+    let now = Timestamp(seconds: 1_780_000_100)
+    planned += ContentPlan.make(request, generation: generation, now: now, boundary: "x").neededBytes
 }
 
 func segment(_ number: Int) -> SegmentID {
@@ -126,7 +127,8 @@ try await commits()
         }
         times.sort()
         let texts = [times[10], times[0], times[19]].map { String(format: "%.1f ms", $0) }
-        print("| commit: files that have grown by 16 KiB, synced | \(count) | \(texts[0]) | \(texts[1]) … \(texts[2]) |")
+        let spread = "\(texts[1]) … \(texts[2])"
+        print("| commit: files that have grown by 16 KiB, synced | \(count) | \(texts[0]) | \(spread) |")
     }
     try store.close()
 }
