@@ -62,9 +62,9 @@ package struct ReadTrace: Sendable {
     private static let smallest = hashes / 256
 
     /// `limit`: reads that are kept; `epoch`: no read is older.
-    package init(limit: Int = 1 << 19, epoch: Timestamp) {
+    package init(limit: Int = 1 << 21, epoch: Timestamp) {
         self.limit = max(64, limit)
-        pieceLimit = min(512, self.limit / 16)
+        pieceLimit = min(2048, self.limit / 16)
         self.epoch = epoch
     }
 
