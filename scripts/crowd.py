@@ -32,7 +32,10 @@ class Crowd:
 
     async def run(self):
         """What was done; what is wrong goes to the trial."""
-        done = [await self.idle(), await self.trickle(), await self.refuse_to_read(), await self.wait_for_nothing()]
+        done = []
+        for step in (self.idle, self.trickle, self.refuse_to_read, self.wait_for_nothing):
+            done.append(await step())
+            await self.settle()
         return "; ".join(done)
 
     def fail(self, text):
@@ -147,15 +150,21 @@ class Crowd:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.leave(streams)
-            end = time.monotonic() + 60
-            while (left := await asyncio.to_thread(self.reads)) and time.monotonic() < end:
-                await asyncio.sleep(0.1)
-            if left:
-                self.fail(f"{left} reads were left behind")
+            await self.settle()
         return f"{len(refused)} of {4 * READS} reads of a silent upstream refused"
 
-    def reads(self):
-        return json.loads(self.trial.service.ask("GET", "/v1/stats")[1])["load"]["reads"]["active"]
+    async def settle(self):
+        """Waits until the service has seen that the clients are gone: no read, no connection but the one that asks."""
+        end = time.monotonic() + 60
+        while (left := await asyncio.to_thread(self.active)) != (0, 1):
+            if time.monotonic() > end:
+                return self.fail(f"reads and connections left behind: {left}")
+            await asyncio.sleep(0.1)
+
+    def active(self):
+        """Reads and connections of this moment; nothing where even the question is one too many."""
+        status, body = self.trial.service.ask("GET", "/v1/stats")
+        return status == 200 and tuple(json.loads(body)["load"][kind]["active"] for kind in ("reads", "connections"))
 
     async def leave(self, streams):
         for _, writer in streams:
