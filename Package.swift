@@ -92,10 +92,11 @@ let package = Package(
             ],
             path: "Tests/CacheTestKit", swiftSettings: settings),
         .executableTarget(
-            name: "EvictionBench", dependencies: ["CacheCore"], path: "Benchmarks/Eviction", swiftSettings: settings),
-        .executableTarget(
-            name: "MicroBench", dependencies: ["CacheCore", "CacheStore", logging], path: "Benchmarks/Micro",
+            name: "EvictionBench", dependencies: ["CacheCore", "TestChance"], path: "Benchmarks/Eviction",
             swiftSettings: settings),
+        .executableTarget(
+            name: "MicroBench", dependencies: ["CacheCore", "CacheStore", "TestChance", logging],
+            path: "Benchmarks/Micro", swiftSettings: settings),
         .executableTarget(
             name: "LarderFuzz", dependencies: ["CacheAPI", "CacheCore", "CacheEngine", "TestChance"],
             path: "Tests/Fuzz",

@@ -333,9 +333,7 @@ def hits(trial, chance):
     response = connection.getresponse()
     response.read()
     connection.close()
-    return "; hit" in (response.getheader("Cache-Status") or "") or "Larder;hit" in (
-        response.getheader("Cache-Status") or ""
-    ).replace(" ", "")
+    return ";hit" in (response.getheader("Cache-Status") or "").replace(" ", "")
 
 
 def aborts(directory, chance):

@@ -1,5 +1,6 @@
 import CacheCore
 import Foundation
+import TestChance
 
 /// How fast a policy chooses among a million segments, and what it remembers them with.
 struct SpeedCheck {
@@ -17,7 +18,7 @@ struct SpeedCheck {
         let capacity = Int64(segments) * Self.segmentBytes
         var policy = algorithm.policy(capacityBytes: capacity)
         for number in 0..<segments { policy.admit(Self.segment(UInt64(number)), bytes: Self.segmentBytes) }
-        var random = Generator()
+        var random = SeededRandom(seed: 1)
         var (operations, hits) = (0, 0)
         let reads = 4 * segments
         let started = clock()
@@ -52,19 +53,6 @@ struct SpeedCheck {
     private static func segment(_ number: UInt64) -> SegmentID {
         let asset = number / 16 &* 0x9E37_79B9_7F4A_7C15
         return SegmentID(asset: AssetID(high: asset, low: ~asset), index: Int32(number % 16))
-    }
-
-    /// SplitMix64.
-    private struct Generator {
-        var state: UInt64 = 1
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var word = state
-            word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
-            return word ^ (word >> 31)
-        }
     }
 }
 

@@ -2,10 +2,11 @@ import CacheCore
 import CacheStore
 import Foundation
 import Logging
+import TestChance
 
 // MicroBench: what single steps of a read take, and how that grows.
 let measure = Measure()
-var random = Generator()
+var random = SeededRandom(seed: 1)
 
 /// Runs of 4 KiB with as much between them.
 func extents(_ count: Int) -> ByteRangeSet {

@@ -29,7 +29,7 @@ extension AssetCache {
             isPinned: patch.isPinned, pinnedUntil: patch.pinnedUntil, tags: patch.tags, ttl: patch.ttl,
             verify: patch.verify)
         let limit = policy().settings.maxPinnedBytes
-        let updated = try await context.store.catalog.updateAsset(id, change, maxPinnedBytes: limit)
+        let updated = try await context.store.updateAsset(id, change, maxPinnedBytes: limit)
         guard let stored = updated else { throw Self.unknown(id) }
         context.space.with { space in
             if stored.record.isPinned { space.pinned.insert(id) } else { space.pinned.remove(id) }

@@ -91,7 +91,7 @@ extension AssetCache {
     func expireSoftly(_ ids: [AssetID]) async throws(CacheError) {
         try await context.commits.flush()  // what waits for its commit would make them fresh again
         for id in ids {
-            _ = try await context.store.catalog.updateAsset(id, AssetChange(freshUntil: .some(nil)))
+            _ = try await context.store.updateAsset(id, AssetChange(freshUntil: .some(nil)))
             guard let asset = context.openAssets.acquire(id) else { continue }
             asset.change { state in
                 state.record?.generation.freshUntil = nil

@@ -137,7 +137,7 @@ extension Catalog {
     static func storedAsset(_ id: AssetID, _ db: Database, _ secrets: SecretBox) throws -> StoredAsset? {
         let rows = try Row.fetchCursor(
             db.cachedStatement(
-                sql: "SELECT *, row_sum IS larder_sum(\(RowSum.columns)) AS is_right FROM assets WHERE id = ?"),
+                sql: "SELECT *, \(SummedTable.assets.isRight) AS is_right FROM assets WHERE id = ?"),
             arguments: [RowCoding.blob(id)])
         guard let row = try rows.next() else { return nil }
         guard row["is_right"] else { throw DamagedRow.error(id) }

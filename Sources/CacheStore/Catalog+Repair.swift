@@ -8,7 +8,7 @@ extension Catalog {
     func discardDamagedRow(of asset: AssetID) async throws(CacheError) -> Bool {
         try await write { db in
             try db.execute(
-                sql: "DELETE FROM assets WHERE id = ? AND row_sum IS NOT larder_sum(\(RowSum.columns))",
+                sql: "DELETE FROM assets WHERE id = ? AND NOT (\(SummedTable.assets.isRight))",
                 arguments: [RowCoding.blob(asset)])
             return db.changesCount > 0
         }

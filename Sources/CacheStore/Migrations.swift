@@ -5,7 +5,7 @@ enum Migrations {
     /// Name and text, in the order of use.
     static let all: [(name: String, sql: String)] = [
         ("v1", v1), ("v2", v2), ("v3", v3), ("v4", v4), ("v5", v5), ("v6", v6), ("v7", v7), ("v8", v8),
-        ("v9", v9),
+        ("v9", v9), ("v10", v10),
     ]
 
     static var migrator: DatabaseMigrator {
@@ -229,4 +229,7 @@ enum Migrations {
 
     /// Checksums of the rows of jobs, their items, origins and the policy.
     private static let v9 = SummedTable.all.map(\.migration).joined()
+
+    /// Damage is not covered by a change.
+    private static let v10 = ([SummedTable.assets] + SummedTable.all).map(\.keepingDamage).joined()
 }

@@ -1,15 +1,8 @@
 import Foundation
 import GRDB
 
-/// The checksum that an asset's row carries: of its values, as SQLite has them, in order.
+/// The checksum that a row carries: of its values, as SQLite has them, in order.
 enum RowSum {
-    /// In the order of the triggers that keep it.
-    static let columns = """
-        id, key, origin, sealed_url, clear_url, generation, file_serial, length, content_type, content_type_from, \
-        entity_tag, last_modified, last_modified_is_strong, accepts_ranges, headers, received_at, initial_age, \
-        fresh_until, is_storable, created_at, is_pinned, tags, ttl, sealed_variant, pinned_until, verify
-        """
-
     /// What SQL calls as `larder_sum`.
     static let function = DatabaseFunction("larder_sum", pure: true) { values in
         Int64(values.reduce(UInt32(0)) { sum, value in add(value, to: sum) })

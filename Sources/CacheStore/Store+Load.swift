@@ -44,10 +44,26 @@ extension Store {
         max(name.serial >> Self.serialBits, checkedRun) < catalog.suspectRun
     }
 
+    /// Changes what an administrator sets, as `Catalog.updateAsset`; of an asset whose row is damaged, and taken out, nothing is
+    /// known either.
+    package func updateAsset(
+        _ id: AssetID, _ change: AssetChange, maxPinnedBytes: Int64? = nil
+    ) async throws(CacheError) -> StoredAsset? {
+        try await intact(id) { () async throws(CacheError) in
+            try await catalog.updateAsset(id, change, maxPinnedBytes: maxPinnedBytes)
+        }
+    }
+
     /// The asset as its row says; a row that is damaged is taken out, and the asset fetched anew.
     private func intactRow(of id: AssetID) async throws(CacheError) -> StoredAsset? {
+        try await intact(id) { () async throws(CacheError) in try await catalog.asset(id) }
+    }
+
+    private func intact(
+        _ id: AssetID, _ row: () async throws(CacheError) -> StoredAsset?
+    ) async throws(CacheError) -> StoredAsset? {
         do throws(CacheError) {
-            return try await catalog.asset(id)
+            return try await row()
         } catch  where error.cause is DamagedRow {
             _ = try await discardIfDamaged(id)
             return nil

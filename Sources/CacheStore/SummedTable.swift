@@ -1,4 +1,4 @@
-/// A table whose rows carry a checksum of their columns, kept by triggers; the assets' is older, and has its own text.
+/// A table whose rows carry a checksum of their columns, kept by triggers.
 ///
 /// The text of the migration follows from the columns: a later version that adds some makes a migration of its own.
 struct SummedTable {
@@ -7,7 +7,16 @@ struct SummedTable {
     /// In the order of the sum.
     let columns: String
 
+    /// Those whose damaged rows a start takes out; an asset's is found when it is read.
     static let all = [jobs, jobItems, origins, policy]
+
+    static let assets = SummedTable(
+        name: "assets", key: ["id"],
+        columns: """
+            id, key, origin, sealed_url, clear_url, generation, file_serial, length, content_type, content_type_from, \
+            entity_tag, last_modified, last_modified_is_strong, accepts_ranges, headers, received_at, initial_age, \
+            fresh_until, is_storable, created_at, is_pinned, tags, ttl, sealed_variant, pinned_until, verify
+            """)
 
     static let jobs = SummedTable(
         name: "jobs", key: ["sequence"],
@@ -30,17 +39,32 @@ struct SummedTable {
     /// Whether a row is what was written, as an expression.
     var isRight: String { "row_sum IS larder_sum(\(columns))" }
 
+    private var sum: String { "UPDATE \(name) SET row_sum = larder_sum(\(columns))" }
+
+    private var isNew: String { key.map { "\($0) = NEW.\($0)" }.joined(separator: " AND ") }
+
     /// Gives the rows their sums, and keeps them.
     var migration: String {
-        let isNew = key.map { "\($0) = NEW.\($0)" }.joined(separator: " AND ")
-        let sum = "UPDATE \(name) SET row_sum = larder_sum(\(columns))"
+        """
+        ALTER TABLE \(name) ADD COLUMN row_sum INTEGER;
+        \(sum);
+        CREATE TRIGGER \(name)_inserted AFTER INSERT ON \(name) BEGIN
+            \(sum) WHERE \(isNew);
+        END;
+        CREATE TRIGGER \(name)_updated AFTER UPDATE OF \(columns) ON \(name) BEGIN
+            \(sum) WHERE \(isNew);
+        END;
+
+        """
+    }
+
+    /// A row that is not what was written stays so whatever of it is changed: no sum is made of what is damaged.
+    var keepingDamage: String {
+        let old = columns.split(separator: ", ").map { "OLD.\($0)" }.joined(separator: ", ")
         return """
-            ALTER TABLE \(name) ADD COLUMN row_sum INTEGER;
-            \(sum);
-            CREATE TRIGGER \(name)_inserted AFTER INSERT ON \(name) BEGIN
-                \(sum) WHERE \(isNew);
-            END;
-            CREATE TRIGGER \(name)_updated AFTER UPDATE OF \(columns) ON \(name) BEGIN
+            DROP TRIGGER \(name)_updated;
+            CREATE TRIGGER \(name)_updated AFTER UPDATE OF \(columns) ON \(name)
+            WHEN OLD.row_sum IS larder_sum(\(old)) BEGIN
                 \(sum) WHERE \(isNew);
             END;
 

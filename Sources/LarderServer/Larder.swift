@@ -19,7 +19,8 @@ enum Larder {
         // As many event loops as there are cores that this process may run on.
         NIOSingletons.groupLoopCountSuggestion = min(System.coreCount, ProcessLimits.cores ?? .max)
         let logger = Logger(label: "larder")
-        logger.info("open files", metadata: files.metadata)
+        let connections = files.connections(wished: settings.limits.connections)
+        logger.info("open files", metadata: files.metadata(connections: connections))
         let store = try Store.open(
             directory: settings.dataDirectory, openFileLimit: files.assetFiles, wallClock: SystemWallClock(),
             logger: logger)
@@ -31,13 +32,12 @@ enum Larder {
             settings: settings.cache)
         try await cache.prepare()
         var counter = settings.counter(openAPI: EmbeddedDocument.openAPI)
-        counter.limits.connections = files.connections(wished: settings.limits.connections)
+        counter.limits.connections = connections
         let server = try makeApplication(
             cache: cache, settings: counter, chance: SystemChance(),
             clock: ContinuousClock(), wallClock: SystemWallClock(), logger: logger
         ) { port in
-            logger.notice(
-                "serving", metadata: ["address": "\(settings.listen.address.host):\(port ?? 0)"])
+            logger.notice("serving", metadata: ["address": "\(settings.listen.address.host):\(port ?? 0)"])
         }
         var configuration = ServiceGroupConfiguration(
             services: [

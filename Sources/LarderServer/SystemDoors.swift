@@ -100,7 +100,7 @@ struct OpenFileBudget: Hashable {
     }
 
     /// For the log.
-    var metadata: Logger.Metadata {
-        ["limit": "\(limit)", "assetFiles": "\(assetFiles)", "connections": "\(connections(wished: nil))"]
+    func metadata(connections: Int) -> Logger.Metadata {
+        ["limit": "\(limit)", "assetFiles": "\(assetFiles)", "connections": "\(connections)"]
     }
 }

@@ -30,15 +30,11 @@ struct YieldTests {
     }
 
     @Test func prefetchYieldsToAPromotedTransferAndNotToReadAhead() {
-        let now = ContinuousClock.now
-        func entry(_ ticket: UInt64, _ priority: TransferPriority) -> TransferQueue.Entry {
-            TransferQueue.Entry(ticket: ticket, origin: "a", originLimit: 4, priority: priority, queued: now)
-        }
         var queue = TransferQueue(limit: 4)
-        for ticket in 1...3 as ClosedRange<UInt64> { queue.add(entry(ticket, .prefetch)) }
-        queue.add(entry(4, .live))
+        for ticket in 1...3 as ClosedRange<UInt64> { queue.add(entry(ticket, .prefetch, of: 4)) }
+        queue.add(entry(4, .live, of: 4))
         _ = queue.admit(at: now)
-        queue.add(entry(5, .readAhead))
+        queue.add(entry(5, .readAhead, of: 4))
         let toReadAhead = queue.yielding(to: 5)
         queue.promote(5, to: .live, at: now)
         let yielding = [queue.yielding(to: 5), queue.yielding(to: 5), queue.yielding(to: 5), queue.yielding(to: 5)]
@@ -54,16 +50,12 @@ struct YieldTests {
     }
 
     @Test func prefetchLeavesPlacesFreeForTheNextLiveTransfers() {
-        let now = ContinuousClock.now
-        func entry(_ ticket: UInt64, _ priority: TransferPriority) -> TransferQueue.Entry {
-            TransferQueue.Entry(ticket: ticket, origin: "a", originLimit: 16, priority: priority, queued: now)
-        }
         var queue = TransferQueue(limit: 64)
-        for ticket in 1...16 as ClosedRange<UInt64> { queue.add(entry(ticket, .prefetch)) }
+        for ticket in 1...16 as ClosedRange<UInt64> { queue.add(entry(ticket, .prefetch, of: 16)) }
         let first = queue.admit(at: now)
         var yielding: [UInt64?] = []
         for ticket in 17...20 as ClosedRange<UInt64> {
-            queue.add(entry(ticket, .live))
+            queue.add(entry(ticket, .live, of: 16))
             #expect(queue.admit(at: now) == [ticket], "there is a place for each")
             yielding.append(queue.yielding(to: ticket))
             if let rests = yielding.last ?? nil {
@@ -76,5 +68,12 @@ struct YieldTests {
         #expect(queue.admit(at: late) == [], "two of sixteen stay free")
         queue.finished(17, at: now)
         #expect(queue.admit(at: late) == [11], "what has begun goes first")
+    }
+
+    private let now = ContinuousClock.now
+
+    /// A transfer of an origin with as many places.
+    private func entry(_ ticket: UInt64, _ priority: TransferPriority, of places: Int) -> TransferQueue.Entry {
+        TransferQueue.Entry(ticket: ticket, origin: "a", originLimit: places, priority: priority, queued: now)
     }
 }
