@@ -1,6 +1,7 @@
 """What processes spend: processor time and memory, as the kernel counts them."""
 
 import pathlib
+import time
 
 
 def members(process):
@@ -13,15 +14,14 @@ def members(process):
 
 
 def processor_seconds(process):
-    """Of all threads of the process and of those it started, to the nanosecond."""
-    spent = 0
+    """Of the process and those it started, threads that have ended included, to the nanosecond."""
+    spent = 0.0
     for member in members(process):
-        for thread in pathlib.Path(f"/proc/{member}/task").iterdir():
-            try:
-                spent += int((thread / "schedstat").read_text().split()[0])
-            except OSError:
-                pass  # a thread that has just ended
-    return spent / 1e9
+        try:
+            spent += time.clock_gettime(~member << 3 | 2)  # what clock_getcpuclockid(3) makes of a process
+        except OSError:
+            pass  # one that has just ended
+    return spent
 
 
 def resident_bytes(process, name="VmRSS"):

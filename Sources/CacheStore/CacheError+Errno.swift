@@ -31,20 +31,22 @@ extension CacheError {
     /// `storageCorrupt` where the device or the file system is broken, `overloaded` where descriptors have run out,
     /// else `internal`. The path is in the cause only: clients are told the message.
     ///
-    /// - Parameter doing: the beginning of the sentence, such as "Writing".
+    /// - Parameter doing: the beginning of the sentence, such as "Writing a file".
     package init(errno number: Int32, doing: String, path: String) {
         let cause = SystemCallError(number: number, path: path)
         switch number {
         case ENOSPC, EDQUOT, EFBIG:
-            self.init(.storageFull, "\(doing) a file failed: no space is left for it.", cause: cause)
+            self.init(.storageFull, "\(doing) failed: no space is left for it.", cause: cause)
         case EIO, EUCLEAN, EBADMSG, ENXIO, ENODEV:
-            self.init(.storageCorrupt, "\(doing) a file failed: the disk reports an error.", cause: cause)
+            self.init(.storageCorrupt, "\(doing) failed: the disk reports an error.", cause: cause)
         case EMFILE, ENFILE:
-            self.init(.overloaded, "\(doing) a file failed: too many files are open.", cause: cause)
-        case EACCES, EPERM, EROFS:
-            self.init(.internal, "\(doing) a file failed: permission is missing.", cause: cause)
+            self.init(.overloaded, "\(doing) failed: too many files are open.", cause: cause)
+        case EROFS:
+            self.init(.internal, "\(doing) failed: the file system is read-only.", cause: cause)
+        case EACCES, EPERM:
+            self.init(.internal, "\(doing) failed: permission is missing.", cause: cause)
         default:
-            self.init(.internal, "\(doing) a file failed: \(SystemCallError(number: number)).", cause: cause)
+            self.init(.internal, "\(doing) failed: \(SystemCallError(number: number)).", cause: cause)
         }
     }
 }

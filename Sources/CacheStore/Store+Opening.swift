@@ -56,6 +56,23 @@ extension Store {
         return last
     }
 
+    /// Makes the store's directory, and answers whether it did. Throws `conflict` where there is one with files of others in
+    /// it and nothing of a store.
+    static func takeDirectory(_ layout: StoreLayout, _ disk: any Disk) throws(CacheError) -> Bool {
+        if try disk.createDirectory(layout.directory) { return true }
+        let names = try disk.list(layout.directory)
+        // Hidden files, and what file systems make themselves, are nobody's work.
+        let strangers = names.filter { !$0.hasPrefix(".") && $0 != "lost+found" }.sorted()
+        let store = [layout.lock, layout.catalog, layout.secretKey, layout.assets]
+        if !strangers.isEmpty, !names.contains(where: { store.contains("\(layout.directory)/\($0)") }) {
+            throw CacheError(
+                .conflict,
+                "The data directory \(layout.directory) is not a store of Larder: it has \(strangers[0]) and nothing that"
+                    + " Larder made. Name an empty directory, or one that is still to be made.")
+        }
+        return false
+    }
+
     /// Finds out what the file system can do with holes, and says what it cannot.
     static func holes(
         in layout: StoreLayout, _ disk: any Disk, _ reserve: Reserve, _ logger: Logger

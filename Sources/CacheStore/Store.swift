@@ -58,7 +58,7 @@ package final class Store: Sendable {
         wallClock: any WallClock, logger: Logger
     ) throws(CacheError) -> Store {
         let layout = StoreLayout(directory: directory)
-        if try disk.createDirectory(layout.directory) { syncParent(of: layout, disk, logger) }
+        if try takeDirectory(layout, disk) { syncParent(of: layout, disk, logger) }
         let lock = try DirectoryLock(layout, disk: disk, now: wallClock.now())
         try createShards(layout, disk)
         let isNew = try disk.status(of: layout.catalog) == nil

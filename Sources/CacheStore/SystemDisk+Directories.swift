@@ -14,7 +14,7 @@ extension SystemDisk {
         try truncate(descriptor, to: 0)
         try writeAll(descriptor, page)
         let number = descriptor.number
-        try call("Writing", path) { pwrite(number, page, page.count, off_t(far)) }
+        try call("Writing a file", path) { pwrite(number, page, page.count, off_t(far)) }
         try sync(descriptor)
         let areSparse = try status(descriptor).diskBytes < far
         do throws(CacheError) {
@@ -27,7 +27,7 @@ extension SystemDisk {
 
     package func list(_ directory: String) throws(CacheError) -> [String] {
         guard let stream = opendir(directory) else {
-            throw CacheError(errno: errno, doing: "Listing", path: directory)
+            throw CacheError(errno: errno, doing: "Listing a directory", path: directory)
         }
         defer { closedir(stream) }
         var names: [String] = []
@@ -39,7 +39,7 @@ extension SystemDisk {
             }
             if name != "." && name != ".." { names.append(name) }
         }
-        guard errno == 0 else { throw CacheError(errno: errno, doing: "Listing", path: directory) }
+        guard errno == 0 else { throw CacheError(errno: errno, doing: "Listing a directory", path: directory) }
         return names
     }
 
@@ -47,22 +47,22 @@ extension SystemDisk {
         guard mkdir(path, 0o700) != 0 else { return true }
         let number = errno
         if number == EEXIST { return false }
-        throw CacheError(errno: number, doing: "Creating the directory", path: path)
+        throw CacheError(errno: number, doing: "Creating a directory", path: path)
     }
 
     package func syncDirectory(_ path: String) throws(CacheError) {
         let descriptor = try open(path, .readOnly)
         defer { close(descriptor) }
-        try call("Syncing the directory", path) { fsync(descriptor.number) }
+        try call("Syncing a directory", path) { fsync(descriptor.number) }
     }
 
     package func rename(_ path: String, to newPath: String) throws(CacheError) {
-        try call("Renaming", path) { Glibc.rename(path, newPath) }
+        try call("Renaming a file", path) { Glibc.rename(path, newPath) }
     }
 
     package func unlink(_ path: String) throws(CacheError) {
         guard Glibc.unlink(path) != 0 else { return }
         let number = errno
-        if number != ENOENT { throw CacheError(errno: number, doing: "Removing", path: path) }
+        if number != ENOENT { throw CacheError(errno: number, doing: "Removing a file", path: path) }
     }
 }

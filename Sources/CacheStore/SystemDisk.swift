@@ -14,13 +14,13 @@ package struct SystemDisk: Disk {
             case .create: LARDER_OPEN_CREATE
             case .openOrCreate: LARDER_OPEN_OR_CREATE
             }
-        let number = try call("Opening", path) { larder_open(path, mode) }
+        let number = try call("Opening a file", path) { larder_open(path, mode) }
         return Descriptor(number: number)
     }
 
     package func openBelow(_ directory: String, _ path: String) throws(CacheError) -> Descriptor {
         do throws(CacheError) {
-            return Descriptor(number: try call("Opening", path) { larder_open_below(directory, path) })
+            return Descriptor(number: try call("Opening a file", path) { larder_open_below(directory, path) })
         } catch {
             switch (error.cause as? SystemCallError)?.number {
             case ENOENT, ENOTDIR, EXDEV, ELOOP: break
@@ -54,7 +54,7 @@ package struct SystemDisk: Disk {
     package func read(
         _ descriptor: Descriptor, into bytes: UnsafeMutableRawBufferPointer, at offset: Int64
     ) throws(CacheError) -> Int {
-        try call("Reading", path(of: descriptor)) {
+        try call("Reading a file", path(of: descriptor)) {
             pread(descriptor.number, bytes.baseAddress, bytes.count, off_t(offset))
         }
     }
@@ -97,29 +97,29 @@ package struct SystemDisk: Disk {
     package func write(
         _ descriptor: Descriptor, _ bytes: UnsafeRawBufferPointer, at offset: Int64
     ) throws(CacheError) -> Int {
-        try call("Writing", path(of: descriptor)) {
+        try call("Writing a file", path(of: descriptor)) {
             pwrite(descriptor.number, bytes.baseAddress, bytes.count, off_t(offset))
         }
     }
 
     package func punch(_ descriptor: Descriptor, _ range: ByteRange) throws(CacheError) {
         guard !range.isEmpty else { return }
-        try call("Punching a hole into", path(of: descriptor)) {
+        try call("Punching a hole into a file", path(of: descriptor)) {
             larder_punch_hole(descriptor.number, range.lowerBound, range.length)
         }
     }
 
     package func truncate(_ descriptor: Descriptor, to size: Int64) throws(CacheError) {
-        try call("Truncating", path(of: descriptor)) { ftruncate(descriptor.number, off_t(size)) }
+        try call("Truncating a file", path(of: descriptor)) { ftruncate(descriptor.number, off_t(size)) }
     }
 
     package func sync(_ descriptor: Descriptor) throws(CacheError) {
-        try call("Syncing", path(of: descriptor)) { fdatasync(descriptor.number) }
+        try call("Syncing a file", path(of: descriptor)) { fdatasync(descriptor.number) }
     }
 
     package func status(_ descriptor: Descriptor) throws(CacheError) -> FileStatus {
         var found = stat()
-        try call("Looking at", path(of: descriptor)) { fstat(descriptor.number, &found) }
+        try call("Looking at a file", path(of: descriptor)) { fstat(descriptor.number, &found) }
         return FileStatus(found)
     }
 
@@ -128,13 +128,13 @@ package struct SystemDisk: Disk {
         guard lstat(path, &found) == 0 else {
             let number = errno
             if number == ENOENT || number == ENOTDIR { return nil }
-            throw CacheError(errno: number, doing: "Looking at", path: path)
+            throw CacheError(errno: number, doing: "Looking at a file", path: path)
         }
         return FileStatus(found)
     }
 
     package func freeBytes(at path: String) throws(CacheError) -> Int64 {
-        try call("Measuring the free space at", path) { larder_free_bytes(path) }
+        try call("Measuring the free space", path) { larder_free_bytes(path) }
     }
 
     package func lock(_ descriptor: Descriptor) throws(CacheError) -> Bool {
@@ -142,7 +142,7 @@ package struct SystemDisk: Disk {
             switch errno {
             case EINTR: continue
             case EWOULDBLOCK: return false
-            case let number: throw CacheError(errno: number, doing: "Locking", path: path(of: descriptor))
+            case let number: throw CacheError(errno: number, doing: "Locking a file", path: path(of: descriptor))
             }
         }
         return true

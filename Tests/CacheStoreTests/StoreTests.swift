@@ -33,6 +33,40 @@ import Testing
         await #expect(throws: CacheError.self) { try await shelf.store.catalog.savePolicy(PolicySettings()) }
     }
 
+    @Test func aDirectoryOfOthersIsRefusedByNameAndLeftAsItWas() throws {
+        let directory = try TemporaryDirectory()
+        _ = try SystemDisk().createDirectory(directory.path("data"))
+        try Data("notes".utf8).write(to: URL(fileURLWithPath: directory.path("data/notes.txt")))
+
+        let error = #expect(throws: CacheError.self) { try Shelf(in: directory) }
+
+        #expect(error?.code == .conflict)
+        #expect(error?.message.contains("\(directory.path("data")) is not a store of Larder: it has notes.txt") == true)
+        #expect(try SystemDisk().list(directory.path("data")) == ["notes.txt"])
+    }
+
+    @Test func aDirectoryWithNothingButWhatFileSystemsMakeIsTaken() throws {
+        let directory = try TemporaryDirectory()
+        for name in ["data", "data/lost+found", "data/.keep"] {
+            _ = try SystemDisk().createDirectory(directory.path(name))
+        }
+        try Shelf(in: directory).store.close()
+        // Nor does what lies beside a store make it another's.
+        try Data().write(to: URL(fileURLWithPath: directory.path("data/notes.txt")))
+        try Shelf(in: directory).store.close()
+    }
+
+    @Test(arguments: [true, false]) func aFileSystemThatIsReadOnlyIsNamed(isNew: Bool) throws {
+        let directory = try TemporaryDirectory()
+        if !isNew { try Shelf(in: directory).store.close() }
+        let disk = FaultyDisk()
+        disk.fail(isNew ? .createDirectory : .open, with: EROFS)
+
+        let error = #expect(throws: CacheError.self) { try Shelf(in: directory, disk: disk) }
+
+        #expect(error?.message.hasSuffix("the file system is read-only.") == true)
+    }
+
     @Test func onlyTheOwnerMayReadTheDirectoryAndTheKey() throws {
         let shelf = try Shelf()
         for (name, mode) in [("data", 0o700), ("data/secret.key", 0o600), ("data/larder.lock", 0o600)] {

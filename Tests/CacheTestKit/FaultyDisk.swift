@@ -216,7 +216,7 @@ package final class FaultyDisk: Disk {
         observer(event)
         switch effect {
         case .failure(let number):
-            throw CacheError(errno: number, doing: "A scripted \(call.rawValue) of", path: path)
+            throw CacheError(errno: number, doing: "A scripted \(call.rawValue) of a file", path: path)
         case .short: return true
         case nil: return false
         }
