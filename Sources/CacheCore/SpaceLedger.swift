@@ -171,6 +171,9 @@ package struct SpaceLedger: Sendable {
         }
     }
 
+    /// Whether bytes of the segment are on disk.
+    package func has(_ segment: SegmentID) -> Bool { policy.table.place(of: segment) != nil }
+
     package func reads(of asset: AssetID, in range: ByteRange) -> Int64 {
         parts(of: range, of: asset).reduce(0) { sum, part in
             sum + (policy.table.place(of: part.0).map { Int64(heats[$0].reads) } ?? 0)

@@ -8,8 +8,9 @@ struct Evictor: Sendable {
     let context: EngineContext
     let resolver: AssetResolver
 
-    /// At most this many segments at a time, so that room comes soon and nothing waits for a long commit.
+    /// At most so many segments at a time, so that room comes soon and nothing waits for a long commit.
     private static let batch = 128
+    private static let round = 64  // batches; then the disk, and what is too old, are looked at anew
 
     private var space: Space { context.space }
 
@@ -27,7 +28,8 @@ struct Evictor: Sendable {
         try measureDisk()
         var tried: Set<SegmentID> = []
         try await keepQuotas(besides: &tried)
-        while true {
+        var batches = 0
+        while batches < Self.round {
             let (excess, reason, isAwaited) = space.excess()
             guard excess > 0 else { break }
             // Nothing more can go: readers come before the limit.
@@ -37,13 +39,14 @@ struct Evictor: Sendable {
             else {
                 return space.overdraw()
             }
-            // Measured again only when the next round of evictions begins: a file system may take its time.
-            let freed = gone.reduce(0) { $0 + $1.bytes }
-            space.with { $0.freeDiskBytes = $0.freeDiskBytes.map { $0 + freed } }
+            // Measured again only in the next round of evictions: a file system may take its time.
+            space.gained(gone.reduce(0) { $0 + $1.bytes })
             space.grantWaiting()
+            batches += gone.isEmpty ? 0 : 1
         }
         space.grantWaiting()
         if space.isDeadlocked { space.overdraw() }
+        if batches == Self.round { space.ring() }
     }
 
     /// Of those that have more than their quota, takes it back.
@@ -53,8 +56,7 @@ struct Evictor: Sendable {
                 let gone = try await evictBatch(
                     toFree: overdraft.bytes, because: .quota, isDesperate: true, besides: &tried, of: owner)
             {
-                let freed = gone.reduce(0) { $0 + $1.bytes }
-                space.with { $0.freeDiskBytes = $0.freeDiskBytes.map { $0 + freed } }
+                space.gained(gone.reduce(0) { $0 + $1.bytes })
             }
         }
     }
@@ -153,8 +155,9 @@ struct Evictor: Sendable {
     ) async throws(CacheError) -> [EvictionReport.Entry]? {
         let victims = batch(toFree: bytes, isDesperate: isDesperate, besides: tried, of: owner)
         guard !victims.isEmpty else { return nil }
-        tried.formUnion(victims.map(\.victim.segment))
         let gone = try await drop(plan(victims).entries, because: reason).filter { $0.bytes > 0 }
+        // What went comes back under a load that never rests, and must be able to go again.
+        tried.formUnion(space.with { ledger in victims.map(\.victim.segment).filter(ledger.has) })
         for entry in gone { context.counters.evicted(segments: entry.ranges.count, bytes: entry.bytes) }
         return gone
     }

@@ -112,6 +112,9 @@ final class Space: Sendable {
 
     func ring() { bell.yield() }
 
+    /// So much more of the disk is free, until it is measured again.
+    func gained(_ bytes: Int64) { with { $0.freeDiskBytes = $0.freeDiskBytes.map { $0 + bytes } } }
+
     /// Lets a look at, or a change of, the ledger happen.
     func with<Value: Sendable>(_ body: (inout SpaceLedger) -> Value) -> Value {
         state.withLock { body(&$0.ledger) }
