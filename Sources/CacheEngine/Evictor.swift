@@ -1,7 +1,6 @@
 import CacheCore
 import CacheStore
 import Logging
-import Synchronization
 
 /// Makes room: chooses victims through the space ledger, has open assets give them up, and takes them off the disk.
 struct Evictor: Sendable {
@@ -246,55 +245,5 @@ struct Evictor: Sendable {
             let asset = OpenAsset(target: resolver.shelved(loaded.record), loaded: loaded, context: context)
             if let opened = context.openAssets.acquire(orInsert: asset, asOf: moment) { return opened }
         }
-    }
-}
-
-/// What an asset has given up, and waits to be taken off the disk.
-private struct Surrender {
-    let asset: OpenAsset
-    let file: SparseFile
-    /// What was asked for, and the bytes of it that go.
-    let ranges: [ByteRange]
-    let runs: [ByteRange]
-    /// Whether nothing is left that would be worth the asset's record.
-    let isAll: Bool
-}
-
-extension OpenAsset {
-    /// Gives up what is on disk of the ranges and not leased; nil where that is nothing.
-    fileprivate func surrender(_ ranges: [ByteRange]) -> Surrender? {
-        reads.withLock { $0.forget() }
-        // Where no holes can be made, only a whole file gives its space back.
-        let ranges = context.store.holes.canBePunched ? ranges : [0..<Int64.max]
-        let (surrender, bare) = change { state in
-            let file = state.file.flatMap { $0.name == nil ? nil : $0 }  // a transient file's bytes go with its reader
-            let runs = file == nil ? [] : ranges.flatMap { state.ledger.surrender($0) }
-            let known = 0..<(state.ledger.length ?? 0)
-            let bare = ranges.map { $0.clamped(to: known) }.filter { state.ledger.extents.runs(in: $0).isEmpty }
-            let isAll = state.ledger.extents.isEmpty && state.record?.isPinned == false
-            let surrender = file.map { Surrender(asset: self, file: $0, ranges: ranges, runs: runs, isAll: isAll) }
-            return ((runs.isEmpty ? nil : surrender, bare), [])
-        }
-        // What has nothing on disk is no victim any more, whatever was counted of it.
-        context.space.with { ledger in for range in bare { ledger.gone(range, of: id) } }
-        return surrender
-    }
-
-    /// The file gave bytes back to the disk that were surrendered before. Lets the asset go.
-    func freed(_ bytes: Int64, of file: FileName) {
-        defer { context.openAssets.release(self) }
-        change { state in
-            if state.file?.name == file { state.freed(bytes) }
-            return ((), [])
-        }
-    }
-
-    /// The runs are off the disk.
-    func gaveUp(_ runs: [ByteRange], of file: SparseFile) {
-        let shrunk = change { state in
-            (-state.measure(file), state.ledger.left(runs))
-        }
-        context.space.with { ledger in for run in runs { ledger.gone(run, of: id) } }
-        context.space.used(changedBy: -shrunk)
     }
 }

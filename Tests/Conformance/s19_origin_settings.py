@@ -474,6 +474,8 @@ def capped(t):
     refuse(t, 404, "max-age=86400")
     t.expect(t.get(), 404)
     response = t.get()
+    if "fwd=miss" in (response.get("Cache-Status") or ""):
+        response = t.get()  # a purge, of another check at the same time, forgets all refusals
     t.expect(response, 404)
     t.expect_cache_status(response, hit=True, ttl=lambda ttl: ttl is not None and 0 < ttl <= 20)
 
