@@ -27,12 +27,49 @@ extension AssetCache {
         }
     }
 
+    /// The asset, held; one that leaves no trace where it is not kept yet or not any more, the reader forbids to keep what must
+    /// be fetched for it, or the disk cannot tell what is known of it.
+    func openToServe(_ target: AssetTarget, _ attempt: ReadAttempt) async throws(CacheError) -> OpenAsset {
+        let asset: OpenAsset
+        do {
+            asset = try await open(target)
+        } catch  where error.code == .storageCorrupt {
+            return try unkept(target, attempt)
+        }
+        if context.upstream.queuedForReaders >= settings.maxQueuedFills, !isServedUnasked(asset, attempt) {
+            context.openAssets.release(asset)
+            throw CacheError(.overloaded, "Too much queues for upstreams already.")
+        }
+        let leavesNoTrace = attempt.directives.noStore || attempt.isPassing || !context.store.canKeep
+        guard leavesNoTrace || attempt.directives.onlyIfCached, !isServedUnasked(asset, attempt) else {
+            return asset
+        }
+        context.openAssets.release(asset)
+        return try unkept(target, attempt)
+    }
+
+    /// One of the asset's own for a read that leaves no trace.
+    private func unkept(_ target: AssetTarget, _ attempt: ReadAttempt) throws(CacheError) -> OpenAsset {
+        guard !attempt.directives.onlyIfCached else {
+            throw CacheError(
+                .notCached, "Not all of it is here and fresh, and the request forbids to ask the upstream.")
+        }
+        let unkept = OpenAsset(target: target.unkept, context: context)
+        context.openAssets.retain(unkept)
+        return unkept
+    }
+
     /// Counts the read as a use where the policy keeps only what is used more often, and nothing is kept of the asset yet.
-    func isTooRare(_ target: AssetTarget, at now: Timestamp) async throws(CacheError) -> Bool {
+    func isTooRare(_ target: AssetTarget, at now: Timestamp) async -> Bool {
         let minUses = policy().settings.minUses
         guard minUses > 1, !target.keepsNothing, context.openAssets[target.id]?.record == nil,
-            try await context.store.catalog.asset(target.id) == nil
+            await !isKept(target.id)
         else { return false }
         return admission.withLock { $0.use(target.id, at: now) } < minUses
+    }
+
+    /// Where the catalog cannot tell, opening the asset tells why.
+    private func isKept(_ id: AssetID) async -> Bool {
+        do { return try await context.store.catalog.asset(id) != nil } catch { return true }
     }
 }

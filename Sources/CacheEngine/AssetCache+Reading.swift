@@ -47,7 +47,7 @@ extension AssetCache {
     /// choose another representation of it.
     func begin(_ target: AssetTarget, _ attempt: ReadAttempt) async throws(CacheError) -> ContentRead {
         var (target, attempt) = (target, attempt)
-        attempt.isPassing = try await isTooRare(target, at: attempt.began)
+        attempt.isPassing = await isTooRare(target, at: attempt.began)
         for _ in 0..<4 {
             let asset = try await openToServe(target, attempt)
             do {
@@ -67,30 +67,6 @@ extension AssetCache {
             }
         }
         throw CacheError(.assetChanged, "The upstream gave the asset another face with every request.")
-    }
-
-    /// The asset, held; one that leaves no trace where the policy does not keep it yet, or
-    /// the reader forbids to keep what must be fetched for it.
-    private func openToServe(
-        _ target: AssetTarget, _ attempt: ReadAttempt
-    ) async throws(CacheError) -> OpenAsset {
-        let asset = try await open(target)
-        if context.upstream.queuedForReaders >= settings.maxQueuedFills, !isServedUnasked(asset, attempt) {
-            context.openAssets.release(asset)
-            throw CacheError(.overloaded, "Too much queues for upstreams already.")
-        }
-        let leavesNoTrace = attempt.directives.noStore || attempt.isPassing
-        guard leavesNoTrace || attempt.directives.onlyIfCached, !isServedUnasked(asset, attempt) else {
-            return asset
-        }
-        context.openAssets.release(asset)
-        guard !attempt.directives.onlyIfCached else {
-            throw CacheError(
-                .notCached, "Not all of it is here and fresh, and the request forbids to ask the upstream.")
-        }
-        let unkept = OpenAsset(target: target.unkept, context: context)
-        context.openAssets.retain(unkept)
-        return unkept
     }
 
     /// Whether the answer can be given from what is on disk, without a word to the upstream.

@@ -14,8 +14,7 @@ extension AssetCache {
             adopt(RevisedPolicy(settings: kept.value, revision: kept.revision))
         }
         if let form = try await catalog.segmentForm() { context.space.begin(as: form) }
-        let pinned = try await catalog.pinnedAssets()  // before their segments, or they could go
-        context.space.with { $0.pinned.formUnion(pinned) }
+        context.space.with { $0.pinned.formUnion(catalog.pinned) }  // before their segments, or they could go
         for kept in try await catalog.origins() {
             origins[kept.value.name] = OriginTable.Entry(origin: kept.value, revision: kept.revision)
         }

@@ -128,6 +128,8 @@ package final class AssetCache: Sendable {
 
     /// Why the store began without a byte; nil where it did not.
     package var catalogLoss: CatalogLoss? { context.store.loss }
+    /// Whether the catalog was found damaged since then.
+    package var catalogIsDamaged: Bool { context.store.isDamaged }
 
     /// What this process calls itself in `CDN-Loop` (RFC 8586).
     package var loopName: String { context.loopName }

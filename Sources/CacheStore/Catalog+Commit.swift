@@ -1,6 +1,7 @@
 import CacheCore
 import Foundation
 import GRDB
+import Synchronization
 
 extension Catalog {
     /// What a commit leaves to be done.
@@ -35,7 +36,11 @@ extension Catalog {
                 return Committed(orphans: orphans, spoiled: spoiled)
             }
         } catch {
-            throw failure(error)
+            // Nothing in a commit can be there already but where an index does not name it.
+            let isContradicted = (error as? DatabaseError)?.resultCode == .SQLITE_CONSTRAINT
+            let failure = isContradicted ? damage("\(error)") : failure(error)
+            if failure.cause is DamagedCatalog { isStuck.store(true, ordering: .relaxed) }
+            throw failure
         }
     }
 

@@ -2,14 +2,16 @@ package import CacheCore
 import GRDB
 
 extension Catalog {
-    /// Under which algorithm and grid segments are kept; nil where none are, or not all of them.
+    /// Under which algorithm and grid segments are kept; nil where none are, or not all of them, or nobody can
+    /// tell.
     package func segmentForm() async throws(CacheError) -> LedgerForm? {
         let text = try await read { db in
             try String.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'segments'")
         }
-        guard let parts = text?.split(separator: " "), parts.count == 2, let bytes = Int64(parts[1]) else { return nil }
-        return LedgerForm(
-            algorithm: try RowCoding.choice(String(parts[0]), "an eviction algorithm"), segmentBytes: bytes)
+        guard let parts = text?.split(separator: " "), parts.count == 2, let bytes = Int64(parts[1]),
+            let algorithm = EvictionAlgorithm(rawValue: String(parts[0]))
+        else { return nil }
+        return LedgerForm(algorithm: algorithm, segmentBytes: bytes)
     }
 
     /// The number of the segment at which the next choice of victims begins; nil: the first. That segment may be gone.
@@ -18,10 +20,9 @@ extension Catalog {
     }
 
     /// The assets that are pinned.
-    package func pinnedAssets() async throws(CacheError) -> [AssetID] {
-        try await read { db in
-            try Row.fetchAll(db, sql: "SELECT id FROM assets WHERE is_pinned").map { try RowCoding.assetID($0[0]) }
-        }
+    static func pinnedAssets(_ db: Database) throws -> [AssetID] {
+        // What is no name is a damaged row's, and goes with it.
+        try Row.fetchAll(db, sql: "SELECT id FROM assets WHERE is_pinned").compactMap { try? RowCoding.assetID($0[0]) }
     }
 
     /// Tells of every segment that is kept, in the order in which the policy takes them up.

@@ -1,4 +1,4 @@
-import CacheCore
+package import CacheCore
 import Foundation
 import GRDB
 import Synchronization
@@ -7,13 +7,11 @@ import Synchronization
 struct DamagedCatalog: Error, CustomStringConvertible {
     let description: String
 
-    static func error(_ error: any Error) -> CacheError? {
-        guard let error = error as? DatabaseError, [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode) else {
-            return nil
-        }
-        return CacheError(
-            .storageCorrupt, "The catalog is damaged.", cause: DamagedCatalog(description: "\(error)"))
+    static func isCause(_ error: any Error) -> Bool {
+        (error as? DatabaseError).map { [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains($0.resultCode) } ?? false
     }
+
+    var error: CacheError { CacheError(.storageCorrupt, "The catalog is damaged.", cause: self) }
 }
 
 /// The durable index: what is cached, the jobs, the origins, the policy and the statistics, in SQLite.
@@ -30,8 +28,13 @@ package final class Catalog: Sendable {
     let suspectRun: Int64
     /// What was taken out at the start, as it was not what was written: "origin media", "policy", a job with its identifier.
     let damagedRows: [String]
-    /// Whether SQLite has met pages that make no tables: the next start is to look at all of them.
+    /// The assets that were pinned at the start.
+    package let pinned: [AssetID]
+    /// Whether SQLite has met pages that make no tables, or tables and indexes that contradict each other: the next start puts
+    /// the catalog aside.
     let isDamaged = Atomic(false)
+    /// Whether a commit has met such damage: each one after it would.
+    let isStuck = Atomic(false)
 
     /// Opens or creates the catalog and brings it to this version; blocks.
     ///
@@ -46,7 +49,7 @@ package final class Catalog: Sendable {
             try Self.makeDurable(pool)
             try Self.migrate(pool, path)
             try Self.checkKey(pool, secrets)
-            (run, suspectRun, damagedRows) = try pool.write { db in
+            (run, suspectRun, damagedRows, pinned) = try pool.write { db in
                 let damage = try String.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'damaged'")
                 if let damage { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: damage) }
                 let known = try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'run'") ?? 0
@@ -54,11 +57,13 @@ package final class Catalog: Sendable {
                 try db.execute(sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('run', ?)", arguments: [run + 1])
                 let damagedRows = try Self.dropDamagedRows(db)
                 try Self.requeueRunningJobs(db)
-                return (run + 1, try Self.suspectRun(db, beginning: run + 1), damagedRows)
+                let suspectRun = try Self.suspectRun(db, beginning: run + 1)
+                return (run + 1, suspectRun, damagedRows, try Self.pinnedAssets(db))
             }
             if suspectRun == run { try Self.checkStructure(pool) }
         } catch {
-            throw DamagedCatalog.error(error) ?? CacheError(database: error)
+            throw DamagedCatalog.isCause(error)
+                ? DamagedCatalog(description: "\(error)").error : CacheError(database: error)
         }
     }
 
@@ -172,9 +177,13 @@ package final class Catalog: Sendable {
 
     /// What a failure means, where it may tell of damage.
     func failure(_ error: any Error) -> CacheError {
-        guard let damage = DamagedCatalog.error(error) else { return CacheError(database: error) }
+        DamagedCatalog.isCause(error) ? damage("\(error)") : CacheError(database: error)
+    }
+
+    /// The catalog is not what was written: notes it.
+    func damage(_ description: String) -> CacheError {
         isDamaged.store(true, ordering: .relaxed)
-        return damage
+        return DamagedCatalog(description: description).error
     }
 
     /// Marks the end as orderly where it is.

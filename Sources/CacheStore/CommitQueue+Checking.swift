@@ -29,7 +29,7 @@ extension CommitQueue {
                 return isThere ? .right(known.pieces.map(\.range)) : .bad(known.spilled)
             }
             // What is claimed in memory is in the catalog behind a commit; and a sum that was taken out is not there any more.
-            if !known.gaps.isEmpty { try commitNow() }
+            if !known.gaps.isEmpty { try unlessDamaged(()) { () throws(CacheError) in try commitNow() } }
             let now = try sums(of: file, around: range)
             if now == known { return try bad.isEmpty ? judge(known, file, range, bytes) : .bad(bad + known.gaps) }
             known = now
@@ -55,13 +55,21 @@ extension CommitQueue {
     private func sums(of file: SparseFile, around range: ByteRange) throws(CacheError) -> Known {
         guard let name = file.name else { return Known(pieces: [], gaps: [range], spilled: []) }
         var sums = file.writtenSums(in: ByteRangeSet([range]))
-        for piece in try store.catalog.sums(of: name.serial, around: range).pieces(touching: range) {
-            sums.insert(piece, joining: false)
+        let known = try unlessDamaged(BlockSums()) { () throws(CacheError) in
+            try store.catalog.sums(of: name.serial, around: range)
         }
+        for piece in known.pieces(touching: range) { sums.insert(piece, joining: false) }
         let pieces = Array(sums.pieces(touching: range))
         let gaps = sums.gaps(in: range).flatMap { file.stored($0) }
         let spilled = sums.gaps(in: range).flatMap { ByteRangeSet(gaps).gaps(in: $0) }
         return Known(pieces: pieces, gaps: gaps, spilled: spilled)
+    }
+
+    /// What a damaged catalog cannot tell is not known: bytes are then fetched again, in place of a read that fails.
+    private func unlessDamaged<Value>(
+        _ unknown: Value, _ body: () throws(CacheError) -> Value
+    ) throws(CacheError) -> Value {
+        do throws(CacheError) { return try body() } catch  where error.cause is DamagedCatalog { return unknown }
     }
 
     private func fits(
@@ -87,7 +95,10 @@ extension CommitQueue {
     private func judge(
         _ known: Known, _ file: SparseFile, _ range: ByteRange, _ bytes: UnsafeMutableRawBufferPointer
     ) throws(CacheError) -> CheckedBytes {
-        guard let name = file.name, try store.catalog.isUnsummed(name.serial) else { return .bad(known.gaps) }
+        let isUnsummed = try unlessDamaged(false) { () throws(CacheError) in
+            try file.name.map { (name) throws(CacheError) in try store.catalog.isUnsummed(name.serial) } ?? false
+        }
+        guard isUnsummed else { return .bad(known.gaps) }
         for gap in known.gaps {
             guard let found = try file.wholeBytes(gap) else { return .bad(known.gaps) }
             copy(found, at: gap, to: bytes, of: range)

@@ -1,5 +1,6 @@
 import CacheCore
 import CacheTestKit
+import Dispatch
 import Synchronization
 import Testing
 
@@ -39,5 +40,31 @@ import Testing
 
     @Test func whatCameBackGoesAgain() async throws {
         #expect(try await !isKnown(index: 0, afterFreeing: 1 << 20))
+    }
+
+    @Test func whatIsFetchedAgainWhileItsFileGoesStaysKnown() async throws {
+        let bench = try Bench()
+        let goes = DispatchSemaphore(value: 0)
+        let (begun, beginning) = AsyncStream<Void>.makeStream()
+        let disk = FaultyDisk { event in
+            guard event.call == .unlink, event.path.hasSuffix(".bytes") else { return }
+            beginning.finish()
+            goes.wait()
+            goes.signal()  // whatever goes later
+        }
+        try await bench.cache(policy: PolicySettings(minFreeDiskBytes: 0, grace: .zero), disk: disk).run { cache in
+            _ = try await cache.body(of: "a.mp4")
+            let segment = SegmentID(asset: try await bench.id(in: cache), index: 0)
+            async let freed = cache.evictor.free(bench.asset.size)
+            for await _ in begun {}
+            let again = try await cache.body(of: "a.mp4", 0..<100_000)
+            goes.signal()
+
+            let report = try await freed
+            #expect(report.freedBytes == bench.asset.size)
+            #expect(again.bytes == bench.asset.bytes(0..<100_000))
+            #expect(cache.context.space.with { $0.has(segment) })
+            #expect(try await cache.evictor.free(1).freedBytes > 0, "it can go again")
+        }
     }
 }

@@ -1,5 +1,7 @@
 package import CacheCore
 import CacheStore
+import Foundation
+import GRDB
 
 /// Flips a bit of one byte of a file, behind the back of those who keep its sums.
 package func damage(_ path: String, at offset: Int64) throws(CacheError) {
@@ -21,6 +23,21 @@ package func damage(_ path: String, at offset: Int64) throws(CacheError) {
 }
 
 extension TemporaryDirectory {
+    /// Writes nonsense over a table of the catalog of a closed store.
+    package func damageCatalog(table: String) throws {
+        let path = StoreLayout(directory: path).catalog
+        let (page, size) = try DatabaseQueue(path: path).writeWithoutTransaction { db in
+            try db.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)")
+            let page = try Int.fetchOne(db, sql: "SELECT rootpage FROM sqlite_master WHERE name = ?", arguments: [table])
+            return (page, try Int.fetchOne(db, sql: "PRAGMA page_size"))
+        }
+        guard let page, let size else { throw CacheError(.notFound, "There is no table \(table).") }
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+        try file.seek(toOffset: UInt64((page - 1) * size))
+        try file.write(contentsOf: Data(repeating: 0xA5, count: size))
+        try file.close()
+    }
+
     /// The files of assets in a store that lies here.
     package func assetFiles(_ store: String = "") throws(CacheError) -> [String] {
         let layout = StoreLayout(directory: store.isEmpty ? path : path(store))

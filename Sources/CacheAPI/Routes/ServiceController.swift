@@ -30,12 +30,17 @@ struct ServiceController: Controller {
         },
     ]
 
-    /// Ready; and why with an empty store, where its catalog was lost.
+    /// Ready; and what is wrong with the catalog, where something is.
     private var ready: Response {
-        guard cache.catalogLoss != nil else { return .json(["status": "ready"]) }
-        return .json([
-            "status": "ready",
-            "detail": "The catalog was damaged at the start and is put aside; the store began empty. The log names it.",
-        ])
+        guard let detail else { return .json(["status": "ready"]) }
+        return .json(["status": "ready", "detail": .string(detail)])
+    }
+
+    private var detail: String? {
+        if cache.catalogIsDamaged {
+            return "The catalog is damaged: what it cannot tell or take is read through, and the next start begins empty."
+        }
+        guard cache.catalogLoss != nil else { return nil }
+        return "The catalog was damaged at the start and is put aside; the store began empty. The log names it."
     }
 }

@@ -1,0 +1,70 @@
+import CacheCore
+import CacheStore
+import CacheTestKit
+import Testing
+
+@testable import CacheEngine
+
+/// A catalog that turns out to be damaged while it is in use stops no reader.
+@Suite struct DamagedCatalogTests {
+    private let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    private func readsRight(_ path: String, from cache: AssetCache) async throws -> Bool {
+        try await cache.body(of: path).bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size))
+    }
+
+    @Test(arguments: [Verification.suspect, .always])
+    func whatItCannotTellIsReadThrough(verification: Verification) async throws {
+        try await bench.cache { $0.verification = verification }.run { cache in
+            let isRight = try await readsRight("a.mp4", from: cache)
+            #expect(isRight)
+        }
+        try bench.directory.damageCatalog(table: "extents")
+        try await bench.cache { $0.verification = verification }.run { cache in
+            #expect(cache.catalogLoss == nil && !cache.catalogIsDamaged)
+            for _ in 0..<2 {
+                let isRight = try await readsRight("a.mp4", from: cache)
+                #expect(isRight)
+            }
+            #expect(cache.catalogIsDamaged)
+            let isAtRest = try await cache.isAtRest()
+            #expect(isAtRest)
+        }
+        try await bench.cache().run { cache in
+            #expect(cache.catalogLoss != nil)
+            let isRight = try await readsRight("a.mp4", from: cache)
+            #expect(isRight)
+        }
+    }
+
+    @Test func whatItCannotTakeIsReadThrough() async throws {
+        bench.upstream.serve("/b.mp4", bench.asset)
+        bench.upstream.serve("/c.mp4", bench.asset)
+        try await bench.cache().run { cache in _ = try await cache.body(of: "a.mp4") }
+        try bench.directory.damageCatalog(table: "extents")
+        try await bench.cache().run { cache in
+            // Nothing of it is in what is damaged, but something would go there.
+            let isRight = try await readsRight("b.mp4", from: cache)
+            #expect(isRight)
+            await #expect(throws: CacheError.self) { try await cache.context.commits.flush() }
+
+            #expect(!cache.context.store.canKeep)
+            let isRightStill = try await readsRight("c.mp4", from: cache)
+            #expect(isRightStill)
+            let open = try await cache.openAsset("c.mp4")
+            #expect(open?.look { $0.ledger.extents.isEmpty } ?? true, "nothing of it is kept")
+        }
+    }
+
+    @Test func aStartThatMeetsItBeginsEmpty() async throws {
+        try await bench.cache().run { cache in _ = try await cache.body(of: "a.mp4") }
+        try bench.directory.damageCatalog(table: "assets")
+        try await bench.cache().run { cache in
+            #expect(cache.catalogLoss != nil)
+            let isRight = try await readsRight("a.mp4", from: cache)
+            #expect(isRight)
+        }
+    }
+}
