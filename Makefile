@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint demo soak faults tsan asan fills bench micro eviction conformance image
+.PHONY: help setup run test lint demo soak faults fuzz tsan asan fills bench micro eviction conformance image
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -16,6 +16,7 @@ help: ## this list
 	@echo "  make run LISTEN=127.0.0.1:9000 DATA=/tmp/store ARGS='--log-level debug'"
 	@echo "  make soak ROUNDS=5 ONLY=kill     ONLY=readers     ONLY=eviction SECONDS=60"
 	@echo "  make faults ONLY=flips,kill ROUNDS=100     ONLY=power,calls     ONLY=fuzz"
+	@echo "  make fuzz TIME=600"
 	@echo "  make fills ONLY=herd,far ROUNDS=1 JSON=fills.json"
 	@echo "  make bench ONLY=warm ROUNDS=3 JSON=bench.json"
 	@echo "  make conformance PEER=nginx     PEER=varnish     ONLY=13     ONLY=if-range     EXPRESS=off"
@@ -55,6 +56,9 @@ faults: setup ## damage, kills, power cuts, failing calls, a full disk, clients 
 	swift build -c release --product larder
 	swift build -c release --product LarderFuzz
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' SEED='$(SEED)' START='$(START)' scripts/faults $(LARDER)
+
+fuzz: setup ## coverage-guided garbled input for every parser of what comes from outside (TIME=600 seconds)
+	@TIME='$(TIME)' scripts/fuzz
 
 tsan: setup ## the tests of store, upstream and engine under ThreadSanitizer (ONLY=CacheEngineTests)
 	@ONLY='$(ONLY)' scripts/tsan

@@ -97,9 +97,11 @@ let package = Package(
         .executableTarget(
             name: "MicroBench", dependencies: ["CacheCore", "CacheStore", "TestChance", logging],
             path: "Benchmarks/Micro", swiftSettings: settings),
+        .target(
+            name: "FuzzSurfaces", dependencies: ["CacheAPI", "CacheCore", "CacheEngine", "CacheStore"],
+            path: "Tests/FuzzSurfaces", swiftSettings: settings),
         .executableTarget(
-            name: "LarderFuzz", dependencies: ["CacheAPI", "CacheCore", "CacheEngine", "TestChance"],
-            path: "Tests/Fuzz",
+            name: "LarderFuzz", dependencies: ["FuzzSurfaces", "TestChance"], path: "Tests/Fuzz",
             swiftSettings: settings),
         .testTarget(name: "CacheCoreTests", dependencies: ["CacheCore", "TestChance"], swiftSettings: settings),
         .testTarget(
@@ -120,7 +122,20 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
-            name: "LarderServerTests", dependencies: ["LarderServer", "CacheTestKit"], swiftSettings: settings),
+            name: "LarderServerTests", dependencies: ["LarderServer", "CacheTestKit", "TestChance"],
+            swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
+
+// For `make fuzz`: the rooms tell libFuzzer which ways an input takes through them, and its main is in place of ours.
+if Context.environment["LARDER_GUIDED_FUZZ"] != nil {
+    let guided = SwiftSetting.unsafeFlags(["-sanitize=fuzzer", "-parse-as-library"])
+    for target in package.targets where ["CacheCore", "CacheStore", "CacheEngine", "CacheAPI"].contains(target.name) {
+        target.swiftSettings?.append(guided)
+    }
+    package.targets.append(
+        .executableTarget(
+            name: "LarderGuidedFuzz", dependencies: ["FuzzSurfaces"], path: "Tests/FuzzGuided",
+            swiftSettings: settings + [guided], linkerSettings: [.unsafeFlags(["-sanitize=fuzzer"])]))
+}

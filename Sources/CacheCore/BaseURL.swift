@@ -35,11 +35,13 @@ package enum BaseURL {
 
     /// What stands before the path, in lower case; nil where no host can be told.
     private static func server(_ url: String) -> String? {
-        let parts = url.lowercased().split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
-        guard parts.count > 2, parts[0] == "http:" || parts[0] == "https:", parts[1].isEmpty, !parts[2].isEmpty,
-            !parts[2].contains(where: { "?#\\@".contains($0) })
+        let parts = url.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 3, omittingEmptySubsequences: false)
+        guard parts.count > 2, parts[1].isEmpty, !parts[2].isEmpty,
+            !parts[2].contains(where: "?#\\@".utf8.contains)
         else { return nil }
-        return parts[0] + "//" + parts[2]
+        let scheme = FieldText.lowered(Substring(parts[0]))
+        guard scheme == "http:" || scheme == "https:" else { return nil }
+        return scheme + "//" + FieldText.lowered(Substring(parts[2]))
     }
 
     private static func path(_ url: String) -> Substring {

@@ -33,8 +33,10 @@ package enum MediaType {
     /// What stands behind the last dot of the path's last segment, in lower case.
     static func pathExtension(_ path: String) -> String? {
         let end = path.utf8.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? path.endIndex
-        let name = path[..<end].utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).last
-        guard let name, let dot = name.lastIndex(of: UInt8(ascii: ".")), dot != name.startIndex else { return nil }
+        let segments = path[..<end].utf8
+        let slash = segments.lastIndex(of: UInt8(ascii: "/"))
+        let name = segments.suffix(from: slash.map(segments.index(after:)) ?? segments.startIndex)
+        guard let dot = name.lastIndex(of: UInt8(ascii: ".")), dot != name.startIndex else { return nil }
         let suffix = name[name.index(after: dot)...]
         return suffix.isEmpty || suffix.count > 16 ? nil : FieldText.lowered(Substring(suffix))
     }

@@ -15,26 +15,9 @@ extension Catalog {
     /// Does a batch in one transaction, durable when this returns. Blocks.
     func commit(_ work: PendingWork) throws(CacheError) -> Committed {
         do {
-            return try pool.write { db in
-                var (orphans, spoiled): ([FileName], [(file: SparseFile, ranges: [ByteRange])]) = ([], [])
-                for asset in work.removals { orphans += try Self.remove(asset, db) }
-                for (serial, cut) in work.cuts {
-                    try ExtentTable.remove(cut.ranges.runs, from: serial, db)
-                    let bad = try SumTable.release(cut.ranges, of: serial, look: cut.file.sum, db)
-                    try Self.giveUp(bad, of: cut.file, serial, &spoiled, db)
-                }
-                for begun in work.begun.values { orphans += try begin(begun, db) }
-                for record in work.refreshed.values { try refresh(record, db) }
-                for (serial, growth) in work.growth where try Self.hasRow(serial, db) {
-                    let (runs, written) = (growth.ranges.runs, growth.file.writtenSums(in: growth.ranges))
-                    try ExtentTable.add(runs, to: serial, db)
-                    let bad = try SumTable.claim(runs, of: serial, written: written, look: growth.file.sum, db)
-                    try Self.giveUp(bad, of: growth.file, serial, &spoiled, db)
-                }
-                for (asset, use) in work.uses { try Self.use(asset, use, db) }
-                orphans += try work.abandoned.filter { try !Self.hasRow($0.serial, db) }
-                return Committed(orphans: orphans, spoiled: spoiled)
-            }
+            let committed = try pool.write { db in try apply(work, db) }
+            isStuck.store(false, ordering: .relaxed)
+            return committed
         } catch {
             // Nothing in a commit can be there already but where an index does not name it.
             let isContradicted = (error as? DatabaseError)?.resultCode == .SQLITE_CONSTRAINT
@@ -42,6 +25,27 @@ extension Catalog {
             if failure.cause is DamagedCatalog { isStuck.store(true, ordering: .relaxed) }
             throw failure
         }
+    }
+
+    private func apply(_ work: PendingWork, _ db: Database) throws -> Committed {
+        var (orphans, spoiled): ([FileName], [(file: SparseFile, ranges: [ByteRange])]) = ([], [])
+        for asset in work.removals { orphans += try Self.remove(asset, db) }
+        for (serial, cut) in work.cuts {
+            try ExtentTable.remove(cut.ranges.runs, from: serial, db)
+            let bad = try SumTable.release(cut.ranges, of: serial, look: cut.file.sum, db)
+            try Self.giveUp(bad, of: cut.file, serial, &spoiled, db)
+        }
+        for begun in work.begun.values { orphans += try begin(begun, db) }
+        for record in work.refreshed.values { try refresh(record, db) }
+        for (serial, growth) in work.growth where try Self.hasRow(serial, db) {
+            let (runs, written) = (growth.ranges.runs, growth.file.writtenSums(in: growth.ranges))
+            try ExtentTable.add(runs, to: serial, db)
+            let bad = try SumTable.claim(runs, of: serial, written: written, look: growth.file.sum, db)
+            try Self.giveUp(bad, of: growth.file, serial, &spoiled, db)
+        }
+        for (asset, use) in work.uses { try Self.use(asset, use, db) }
+        orphans += try work.abandoned.filter { try !Self.hasRow($0.serial, db) }
+        return Committed(orphans: orphans, spoiled: spoiled)
     }
 
     private static func giveUp(

@@ -30,10 +30,10 @@ package final class Catalog: Sendable {
     let damagedRows: [String]
     /// The assets that were pinned at the start.
     package let pinned: [AssetID]
-    /// Whether SQLite has met pages that make no tables, or tables and indexes that contradict each other: the next start puts
-    /// the catalog aside.
+    /// Whether SQLite has met pages that make no tables, or tables and indexes that contradict each other: the next start is to
+    /// look at all of them.
     let isDamaged = Atomic(false)
-    /// Whether a commit has met such damage: each one after it would.
+    /// Whether the last commit has met such damage.
     let isStuck = Atomic(false)
 
     /// Opens or creates the catalog and brings it to this version; blocks.
@@ -49,9 +49,8 @@ package final class Catalog: Sendable {
             try Self.makeDurable(pool)
             try Self.migrate(pool, path)
             try Self.checkKey(pool, secrets)
+            try Self.checkMarked(pool)
             (run, suspectRun, damagedRows, pinned) = try pool.write { db in
-                let damage = try String.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'damaged'")
-                if let damage { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: damage) }
                 let known = try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'run'") ?? 0
                 let run = max(known, earlierRun)
                 try db.execute(sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('run', ?)", arguments: [run + 1])
@@ -60,17 +59,25 @@ package final class Catalog: Sendable {
                 let suspectRun = try Self.suspectRun(db, beginning: run + 1)
                 return (run + 1, suspectRun, damagedRows, try Self.pinnedAssets(db))
             }
-            if suspectRun == run { try Self.checkStructure(pool) }
+            if suspectRun == run { try Self.check(pool, "quick_check") }
         } catch {
             throw DamagedCatalog.isCause(error)
                 ? DamagedCatalog(description: "\(error)").error : CacheError(database: error)
         }
     }
 
-    /// After an end out of order: that the pages still make tables and indexes.
-    private static func checkStructure(_ pool: DatabasePool) throws {
-        let answer = try pool.read { db in try String.fetchOne(db, sql: "PRAGMA quick_check(1)") }
+    /// That the pages still make tables and indexes.
+    private static func check(_ pool: DatabasePool, _ pragma: String) throws {
+        let answer = try pool.read { db in try String.fetchOne(db, sql: "PRAGMA \(pragma)(1)") }
         guard answer == "ok" else { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: answer) }
+    }
+
+    /// Where damage was met in use: that indexes and tables are of one mind. A disk that failed to read for a while does no harm.
+    private static func checkMarked(_ pool: DatabasePool) throws {
+        let mark = try pool.read { db in try Row.fetchOne(db, sql: "SELECT 1 FROM meta WHERE name = 'damaged'") }
+        guard mark != nil else { return }
+        try check(pool, "integrity_check")
+        try pool.write { db in try db.execute(sql: "DELETE FROM meta WHERE name = 'damaged'") }
     }
 
     /// Takes the mark of an orderly end away, or writes down that it was not there.

@@ -1,8 +1,8 @@
-import CacheCore
+package import CacheCore
 import Foundation
 
 /// Where a page ended, as an opaque text that a client gives back.
-struct PageCursor: Hashable {
+package struct PageCursor: Hashable {
     /// The list and its order; a cursor of another one is refused.
     let list: String
     /// The last row's value in that order…
@@ -17,7 +17,7 @@ struct PageCursor: Hashable {
     }
 
     /// Throws `invalidField("cursor")` where `text` is not a cursor of that list.
-    init(_ text: String, list: String) throws(CacheError) {
+    package init(_ text: String, list: String) throws(CacheError) {
         guard let bytes = Self.decoded(text) else { throw Self.refusal }
         let parts = String(decoding: bytes, as: UTF8.self).split(separator: " ", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0] == list, let value = Int64(parts[1]) else { throw Self.refusal }
@@ -26,7 +26,7 @@ struct PageCursor: Hashable {
     }
 
     /// The cursor in base64url without padding (RFC 4648 §5).
-    var text: String {
+    package var text: String {
         Data("\(list) \(value) \(tie)".utf8).base64EncodedString()
             .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }

@@ -39,10 +39,10 @@ package final class Store: Sendable {
         damagedRows = Atomic(Int64(catalog.damagedRows.count))
     }
 
-    /// Whether the catalog was found damaged since the store was opened; the next opening puts it aside.
+    /// Whether the catalog was found damaged since the store was opened; the next opening looks at all of it.
     package var isDamaged: Bool { catalog.isDamaged.load(ordering: .relaxed) }
 
-    /// Whether what is fetched can be kept: no commit has met a damaged catalog.
+    /// Whether what is fetched can be kept: the last commit has not met a damaged catalog.
     package var canKeep: Bool { !catalog.isStuck.load(ordering: .relaxed) }
 
     /// Rows of the catalog that were not what was written, and were taken out since the start began.

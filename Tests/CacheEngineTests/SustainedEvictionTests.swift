@@ -1,4 +1,5 @@
 import CacheCore
+import CacheStore
 import CacheTestKit
 import Dispatch
 import Synchronization
@@ -55,6 +56,12 @@ import Testing
         try await bench.cache(policy: PolicySettings(minFreeDiskBytes: 0, grace: .zero), disk: disk).run { cache in
             _ = try await cache.body(of: "a.mp4")
             let segment = SegmentID(asset: try await bench.id(in: cache), index: 0)
+            try await cache.context.commits.flush()
+            let isClosed = try await eventually {
+                cache.context.openAssets.closeAll()
+                return cache.context.openAssets.all.isEmpty
+            }
+            #expect(isClosed, "the evictor is the only one to hold it")
             async let freed = cache.evictor.free(bench.asset.size)
             for await _ in begun {}
             let again = try await cache.body(of: "a.mp4", 0..<100_000)

@@ -28,7 +28,8 @@ extension TemporaryDirectory {
         let path = StoreLayout(directory: path).catalog
         let (page, size) = try DatabaseQueue(path: path).writeWithoutTransaction { db in
             try db.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)")
-            let page = try Int.fetchOne(db, sql: "SELECT rootpage FROM sqlite_master WHERE name = ?", arguments: [table])
+            let page = try Int.fetchOne(
+                db, sql: "SELECT rootpage FROM sqlite_master WHERE name = ?", arguments: [table])
             return (page, try Int.fetchOne(db, sql: "PRAGMA page_size"))
         }
         guard let page, let size else { throw CacheError(.notFound, "There is no table \(table).") }

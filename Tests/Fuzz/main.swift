@@ -1,4 +1,6 @@
+import FuzzSurfaces
 import Glibc
+import TestChance
 
 /// Gives every parser of what comes from outside inputs that a seed decides, and measures each:
 ///

@@ -38,7 +38,9 @@ struct ServiceController: Controller {
 
     private var detail: String? {
         if cache.catalogIsDamaged {
-            return "The catalog is damaged: what it cannot tell or take is read through, and the next start begins empty."
+            return """
+                The catalog was found damaged: what it cannot tell or take is read through, until the next start looks at it.
+                """
         }
         guard cache.catalogLoss != nil else { return nil }
         return "The catalog was damaged at the start and is put aside; the store began empty. The log names it."

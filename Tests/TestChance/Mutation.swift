@@ -1,17 +1,15 @@
-import TestChance
-
 /// Texts that were right once, with some bytes changed, doubled, swapped or taken out; now and then a long one.
-struct Mutation {
+package struct Mutation {
     private static let alphabet = Array("0123456789-=,/*\"\\ %:;.\t+TZWG{}[]?#@&é\u{0}\r\n\u{7F}".utf8)
     private static let numbers = [
         "0", "-1", "9223372036854775807", "9223372036854775808", "18446744073709551616", "1e400", "0x10", "٣",
     ]
     /// One in so many is long.
     private static let longEvery: UInt64 = 20_000
-    static let longBytes = 1 << 20
+    package static let longBytes = 1 << 20
 
     /// The input of that number; the same for the same seed, whatever came before.
-    static func input(_ number: UInt64, seed: UInt64, from seeds: [String]) -> [UInt8] {
+    package static func input(_ number: UInt64, seed: UInt64, from seeds: [String]) -> [UInt8] {
         var random = SeededRandom(seed: seed ^ number &* 0xA24B_AED4_963E_E407)
         var bytes = Array(seeds[Int.random(in: 0..<seeds.count, using: &random)].utf8)
         for _ in 0..<Int.random(in: 0..<8, using: &random) { change(&bytes, seeds, &random) }

@@ -1,18 +1,19 @@
 import CacheAPI
 import CacheCore
 import CacheEngine
+import CacheStore
 
 /// A place where text from outside comes in, with texts that are right there.
-struct Surface: Sendable {
-    let name: String
-    let seeds: [String]
+package struct Surface: Sendable {
+    package let name: String
+    package let seeds: [String]
     /// Whatever it is given, it answers; what it answers is held against what it promises.
-    let take: @Sendable (String) -> Bool
+    package let take: @Sendable (String) -> Bool
 
     private static let now = Timestamp(seconds: 1_795_248_000)
     private static let length: Int64 = 1 << 33
 
-    static let all: [Surface] = fields + heads + documents
+    package static let all: [Surface] = fields + heads + documents
 
     private static let fields = [
         Surface(name: "Range", seeds: ["bytes=0-499,-5,9223372036854775807-", "bytes=1-2, 4-5 ,7-", "items=0-1"]) {
@@ -71,6 +72,10 @@ struct Surface: Sendable {
             text in
             _ = HostPatterns([text])
             return BaseURL.isSameServer(text, text) || !BaseURL.isSameServer(text, text)
+        },
+        Surface(name: "cursor", seeds: ["YXNzZXRzIDEyIGFi", "am9icyAtMSA", "a_-b"]) { text in
+            let cursor = try? PageCursor(text, list: "assets")
+            return cursor.map { $0.text == text } ?? true
         },
         Surface(name: "credentials file", seeds: ["Authorization: Bearer abc\r\n# c\nX-Key: 1\n"]) { text in
             ((try? CredentialsText.parse(Array(text.utf8)))?.fields ?? []).allSatisfy { !$0.value.utf8.contains(10) }

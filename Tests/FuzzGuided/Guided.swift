@@ -1,0 +1,29 @@
+import FuzzSurfaces
+import Glibc
+
+/// What libFuzzer calls with each input: the first byte says which surface the rest is for.
+///
+/// An answer that breaks its promise is a trap, which libFuzzer notes with the input that led to it.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func takeOne(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    let input = UnsafeBufferPointer(start: bytes, count: count)
+    guard let first = input.first else { return 0 }
+    let surface = Surface.all[Int(first) % Surface.all.count]
+    precondition(surface.take(String(decoding: input.dropFirst(), as: UTF8.self)), surface.name)
+    return 0
+}
+
+/// Called once before: writes what is right on each surface to the directory that `LARDER_FUZZ_SEEDS` names.
+@_cdecl("LLVMFuzzerInitialize")
+public func begin(_ count: UnsafeMutableRawPointer?, _ arguments: UnsafeMutableRawPointer?) -> CInt {
+    guard let directory = getenv("LARDER_FUZZ_SEEDS").map({ String(cString: $0) }) else { return 0 }
+    for (number, surface) in Surface.all.enumerated() {
+        for (place, seed) in surface.seeds.enumerated() {
+            guard let file = fopen("\(directory)/seed-\(number)-\(place)", "w") else { continue }
+            let bytes = [UInt8(number)] + Array(seed.utf8)
+            fwrite(bytes, 1, bytes.count, file)
+            fclose(file)
+        }
+    }
+    return 0
+}
