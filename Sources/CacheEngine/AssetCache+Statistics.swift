@@ -24,7 +24,7 @@ extension AssetCache {
             store: StatsSnapshot.StoreFigures(
                 assets: Int64(totals.assets), extents: Int64(totals.extents), cachedBytes: totals.cachedBytes,
                 diskBytes: used,
-                capacityBytes: capacity, freeDiskBytes: free,
+                capacityBytes: capacity, freeDiskBytes: free, losses: context.commits.lossWindow,
                 quotas: quotas.sorted { $0.owner.place < $1.owner.place }),
             load: transferLoad,
             jobs: try await context.store.catalog.jobCounts().mapValues { Int64($0) }, evictions: evictions.count,

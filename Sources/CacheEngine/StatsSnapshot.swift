@@ -95,6 +95,8 @@ package struct StatsSnapshot: Sendable {
         package var diskBytes: Int64
         package var capacityBytes: Int64?
         package var freeDiskBytes: Int64
+        /// What a crash would lose.
+        package var losses = LossWindow()
         /// Origins' first, by name.
         package var quotas: [QuotaStanding] = []
     }

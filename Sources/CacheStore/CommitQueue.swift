@@ -26,6 +26,7 @@ package final class CommitQueue: Sendable {
     private let freed: @Sendable (FileName, Int64) -> Void
     private let pending = Mutex(PendingWork())
     private let held = Mutex(HeldHoles())
+    private let losses = LossMeter()
     /// Commits are made here, one after the other.
     private let queue = DispatchQueue(label: "larder.commits", qos: .userInitiated)
     private let someWork = Gate()
@@ -96,6 +97,11 @@ package final class CommitQueue: Sendable {
         add { $0.cut(file, name.serial, ranges) }
     }
 
+    /// What a crash would lose at this moment, and would have at the worst one.
+    package var lossWindow: LossWindow {
+        pending.withLock { losses.window(pending: $0.byteCount, since: $0.waitingSince) }
+    }
+
     /// Returns when everything that was reported before the call is durable. An error says that some of it is not yet;
     /// that stays pending, except bytes the disk failed to sync.
     package func flush() async throws(CacheError) {
@@ -152,7 +158,11 @@ package final class CommitQueue: Sendable {
     private func commit() -> Result<Void, CacheError> {
         someWork.close()
         muchWork.close()
-        var work = pending.withLock { $0.take() }
+        var work = pending.withLock { work in
+            let taken = work.take()
+            losses.begin(taken)
+            return taken
+        }
         var failure = makeHeldHoles()
         guard !work.isEmpty else { return failure.map { .failure($0) } ?? .success(()) }
         failure = sync(&work) ?? failure
@@ -162,6 +172,7 @@ package final class CommitQueue: Sendable {
             }
             let written = work.growth.values.map { ($0.file, $0.file.writtenSums(in: $0.ranges)) }
             let committed = try commitWithReserve(work)
+            losses.end(isMade: true)
             for (file, sums) in written { file.committed(sums) }
             for (file, ranges) in committed.spoiled {
                 if let name = file.name { spoiled(name, ranges) }
@@ -169,7 +180,10 @@ package final class CommitQueue: Sendable {
             failure = clear(work, committed.orphans) ?? failure
         } catch {
             let earlier = work
-            pending.withLock { $0.restore(earlier) }
+            pending.withLock { work in
+                work.restore(earlier)
+                losses.end(isMade: false)
+            }
             someWork.open()
             failure = error
         }

@@ -35,6 +35,9 @@ struct PendingWork: Sendable {
 
     /// Bytes that are written but not claimed yet.
     private(set) var byteCount: Int64 = 0
+    private var oldest: ContinuousClock.Instant?
+    /// Since when the oldest of them have waited.
+    var waitingSince: ContinuousClock.Instant? { byteCount > 0 ? oldest : nil }
 
     mutating func begin(_ record: AssetRecord, file: SparseFile?) {
         var file = file
@@ -59,6 +62,7 @@ struct PendingWork: Sendable {
     }
 
     mutating func grow(_ file: SparseFile, _ serial: Int64, _ range: ByteRange) {
+        if byteCount == 0 { oldest = .now }
         byteCount += growth[serial, default: Ranges(file: file)].ranges.insert(range)
     }
 

@@ -46,6 +46,24 @@ import TestChance
         #expect(try await shelf.store.catalog.asset(Shelf.id(1))?.cachedBytes == 1000)
     }
 
+    @Test func whatACrashWouldLoseIsMeasured() async throws {
+        let disk = FaultyDisk()
+        let shelf = try Shelf(disk: disk)
+        #expect(shelf.commits.lossWindow == LossWindow())
+
+        try shelf.fill(1, 0..<1000)
+        let before = shelf.commits.lossWindow
+        disk.fail(.syncDirectory, with: EIO)
+        await #expect(throws: CacheError.self) { try await shelf.commits.flush() }
+        let failed = shelf.commits.lossWindow
+        try await shelf.commits.flush()
+        let after = shelf.commits.lossWindow
+
+        #expect(before.bytes == 1000 && before.age > .zero && before.longest == before.age)
+        #expect(failed.bytes == 1000 && failed.age > before.age)
+        #expect(after.bytes == 0 && after.age == .zero && after.longest >= failed.age)
+    }
+
     @Test func sequentialGrowthStaysOneRow() async throws {
         let shelf = try Shelf()
         let file = try shelf.fill(1, 0..<100)

@@ -105,7 +105,9 @@ extension StatsSnapshot.StoreFigures {
         [
             "assets": .integer(assets), "extents": .integer(extents), "cachedBytes": .integer(cachedBytes),
             "diskBytes": .integer(diskBytes), "capacityBytes": .bytes(capacityBytes),
-            "freeDiskBytes": .integer(freeDiskBytes), "quotas": .array(quotas.map(\.json)),
+            "freeDiskBytes": .integer(freeDiskBytes), "uncommittedBytes": .integer(losses.bytes),
+            "uncommittedSeconds": .seconds(losses.age), "longestUncommittedSeconds": .seconds(losses.longest),
+            "quotas": .array(quotas.map(\.json)),
         ]
     }
 }

@@ -125,6 +125,10 @@ extension StatsSnapshot {
             "store_capacity_bytes", .gauge, "What the policy allows; +Inf without a limit.",
             store.capacityBytes.map(Double.init) ?? .infinity)
         text.add("store_free_disk_bytes", .gauge, "Bytes free on the disk.", Double(store.freeDiskBytes))
+        text.add("store_uncommitted_bytes", .gauge, "Bytes that a crash would lose.", Double(store.losses.bytes))
+        text.add(
+            "store_longest_uncommitted_seconds", .gauge, "The longest that bytes have waited for a commit.",
+            store.losses.longest.inSeconds)
     }
 
     private func add(
