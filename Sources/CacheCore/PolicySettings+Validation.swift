@@ -66,7 +66,10 @@ extension PolicySettings {
         guard most.bytes <= room else {
             throw CacheError(
                 .invalidField(field),
-                "\(Int64(most.bytes)) bytes are to be left to \(most.owners); eviction leaves \(Int64(room)) in all.")
+                """
+                \(Int64(saturating: most.bytes)) bytes are to be left to \(most.owners); eviction leaves \
+                \(Int64(saturating: room)) in all.
+                """)
         }
     }
 }

@@ -18,7 +18,7 @@ package struct PolicyTrial: Hashable, Sendable {
     ) {
         let share = trace.share
         var simulation = CacheSimulation(
-            policy: algorithm.policy(capacityBytes: Int64(Double(capacityBytes) * usedShare * share)),
+            policy: algorithm.policy(capacityBytes: Int64(saturating: Double(capacityBytes) * usedShare * share)),
             grid: SegmentGrid(capacity: capacityBytes))
         for read in PacedReads(trace.reads(since: time)) { simulation.read(read.run, of: read.asset, at: read.at) }
         let tally = simulation.tally
@@ -27,8 +27,8 @@ package struct PolicyTrial: Hashable, Sendable {
         let weight = trace.weight(since: time)
         requestHitRatio = max(0, 1 - (1 - tally.requestHitRatio) * weight)
         byteHitRatio = max(0, 1 - (1 - tally.byteHitRatio) * weight)
-        writtenBytes = Int64(Double(tally.writtenBytes) / share)
-        upstreamBytes = Int64(Double(tally.missedBytes) / share)
+        writtenBytes = Int64(saturating: Double(tally.writtenBytes) / share)
+        upstreamBytes = Int64(saturating: Double(tally.missedBytes) / share)
     }
 }
 
@@ -39,7 +39,7 @@ extension MissRatioCurve {
         of trace: ReadTrace, since time: Timestamp, under algorithm: EvictionAlgorithm, capacities: [Int64],
         grid: SegmentGrid, usedShare: Double = 1
     ) -> [Point] {
-        let sampled = capacities.map { Int64(Double($0) * usedShare * trace.share) }
+        let sampled = capacities.map { Int64(saturating: Double($0) * usedShare * trace.share) }
         let share = share(capacityBytes: sampled.min() ?? 0, grid: grid)
         var curve = MissRatioCurve(algorithm, capacities: sampled, grid: grid, share: share)
         for read in PacedReads(trace.reads(since: time)) { curve.read(read.run, of: read.asset, at: read.at) }

@@ -48,7 +48,7 @@ extension AssetCache {
     package func policyCurve(within window: Duration) async -> PolicyCurve {
         let (now, policy) = (now, policy().settings)
         let capacity = policy.capacityBytes ?? max(1, context.space.with { $0.usedBytes })
-        let capacities = Self.multiples.map { Int64(Double(capacity) * $0) }
+        let capacities = Self.multiples.map { Int64(saturating: Double(capacity) * $0) }
         return await context.readLog.play { trace in
             let covered = trace.covered(within: window, until: now)
             return PolicyCurve(

@@ -18,7 +18,7 @@ extension Catalog {
     @discardableResult
     func emptyRow(of name: FileName, ifGone path: String, _ disk: any Disk) async throws(CacheError) -> Bool {
         try await write { db in
-            guard try disk.status(of: path) == nil else { return false }
+            guard try disk.status(of: path)?.isRegular != true else { return false }
             try ExtentTable.removeAll(of: name.serial, db)
             try db.execute(
                 sql: "UPDATE assets SET file_serial = NULL WHERE file_serial = ?", arguments: [name.serial])

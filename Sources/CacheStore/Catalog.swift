@@ -41,8 +41,8 @@ package final class Catalog: Sendable {
     /// Throws `conflict` where a newer version wrote it, and `storageCorrupt` where `secrets` is not its key, or where it is
     /// damaged: then its cause is a `DamagedCatalog`.
     ///
-    /// - Parameter earlierRun: the last run that has left files behind, where the catalog that knew it may be lost.
-    init(path: String, secrets: SecretBox, earlierRun: Int64 = 0) throws(CacheError) {
+    /// - Parameter earlierRun: the last run that has left files behind; asked for where the catalog knows of none.
+    init(path: String, secrets: SecretBox, earlierRun: () throws -> Int64 = { 0 }) throws(CacheError) {
         do {
             pool = try DatabasePool(path: path, configuration: Self.configuration)
             self.secrets = secrets
@@ -51,8 +51,7 @@ package final class Catalog: Sendable {
             try Self.checkKey(pool, secrets)
             try Self.checkMarked(pool)
             (run, suspectRun, damagedRows, pinned) = try pool.write { db in
-                let known = try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'run'") ?? 0
-                let run = max(known, earlierRun)
+                let run = try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'run'") ?? earlierRun()
                 try db.execute(sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('run', ?)", arguments: [run + 1])
                 let damagedRows = try Self.dropDamagedRows(db)
                 try Self.requeueRunningJobs(db)

@@ -206,7 +206,7 @@ package final class CommitQueue: Sendable {
         do throws(CacheError) {
             return try store.catalog.commit(work)
         } catch {
-            guard error.code == .storageFull, try store.reserve.release() else { throw error }
+            guard error.code == .storageFull, work.frees, try store.reserve.release() else { throw error }
             return try store.catalog.commit(work)
         }
     }

@@ -33,6 +33,9 @@ struct PendingWork: Sendable {
             && abandoned.isEmpty
     }
 
+    /// Whether the disk has more room when it is done.
+    var frees: Bool { !removals.isEmpty || !cuts.isEmpty }
+
     /// Bytes that are written but not claimed yet.
     private(set) var byteCount: Int64 = 0
     private var oldest: ContinuousClock.Instant?

@@ -47,10 +47,11 @@ extension Store {
         return file
     }
 
+    /// What is no file of bytes, whoever put it there, is not there.
     private func openIfThere(_ path: String) throws(CacheError) -> Descriptor? {
         do throws(CacheError) {
             return try shelf.open { () throws(CacheError) in try disk.open(path, .readWrite) }
-        } catch  where (error.cause as? SystemCallError)?.number == ENOENT {
+        } catch  where [ENOENT, EISDIR, ELOOP, ENOTDIR].contains((error.cause as? SystemCallError)?.number) {
             return nil
         }
     }

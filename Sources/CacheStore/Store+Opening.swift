@@ -16,8 +16,17 @@ extension Store {
         now: Timestamp, _ logger: Logger
     ) throws(CacheError) -> (Catalog, CatalogLoss?) {
         do throws(CacheError) {
-            let earlierRun = isNew ? try lastRun(in: layout, disk) : 0
-            return (try openWithReserve(layout, secrets, reserve, earlierRun: earlierRun), nil)
+            var known: Int64?
+            let catalog = try openWithReserve(layout, secrets, reserve) {
+                known = try lastRun(in: layout, disk)
+                return known ?? 0
+            }
+            guard !isNew, known ?? 0 > 0 else { return (catalog, nil) }
+            let loss = CatalogLoss(path: layout.catalog, reason: "It was empty, beside files of assets.")
+            logger.critical(
+                "the catalog was empty: the store begins empty; jobs, origins and the policy that were set over the API are lost",
+                metadata: ["catalog": "\(loss.path)"])
+            return (catalog, loss)
         } catch {
             guard mayLose, let damage = error.cause as? DamagedCatalog else { throw error }
             let path = "\(layout.catalog).damaged-\(now.milliseconds)"
@@ -28,14 +37,13 @@ extension Store {
             logger.critical(
                 "the catalog was damaged: it is put aside, and the store begins empty; jobs, origins and the policy that were set over the API are lost with it",
                 metadata: ["catalog": "\(path)", "reason": "\(damage)"])
-            let earlierRun = try lastRun(in: layout, disk)
-            let catalog = try openWithReserve(layout, secrets, reserve, earlierRun: earlierRun)
+            let catalog = try openWithReserve(layout, secrets, reserve) { try lastRun(in: layout, disk) }
             return (catalog, CatalogLoss(path: path, reason: damage.description))
         }
     }
 
     private static func openWithReserve(
-        _ layout: StoreLayout, _ secrets: SecretBox, _ reserve: Reserve, earlierRun: Int64
+        _ layout: StoreLayout, _ secrets: SecretBox, _ reserve: Reserve, earlierRun: () throws -> Int64
     ) throws(CacheError) -> Catalog {
         do throws(CacheError) {
             return try Catalog(path: layout.catalog, secrets: secrets, earlierRun: earlierRun)

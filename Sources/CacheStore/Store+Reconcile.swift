@@ -73,16 +73,27 @@ extension Store {
             }
             // A row never comes back to an old file, so what had no row before the listing has none now.
             if let claim = missing.removeValue(forKey: name) {
-                if claim.end > status.size { doubtful.append(name) }
-                if isOfEarlierRun(name), status.diskBytes > claim.mostDiskBytes { fat.append(name) }
-            } else if isOfEarlierRun(name) {
-                try unlink(name)
+                if claim.end > status.size || !status.isRegular { doubtful.append(name) }
+                if isOfEarlierRun(name), status.isRegular, status.diskBytes > claim.mostDiskBytes { fat.append(name) }
+            } else if isOfEarlierRun(name), removed(name) {
                 result.removedFiles += 1
                 continue
             }
             if isOfEarlierRun(name) { result.usedDiskBytes += status.diskBytes }
         }
         return (result, doubtful + missing.keys, fat)
+    }
+
+    /// What cannot be removed is in nobody's way but that of the disk's space.
+    private func removed(_ name: FileName) -> Bool {
+        do throws(CacheError) {
+            try unlink(name)
+            return true
+        } catch {
+            logger.error(
+                "a file that no asset has cannot be removed", metadata: ["file": "\(name)", "error": "\(error)"])
+            return false
+        }
     }
 
     /// Makes the holes that an earlier run was to make and did not, before anybody writes to the file; answers how many bytes

@@ -187,11 +187,14 @@ private final class Witness: Sendable {
 
         let error = await #expect(throws: CacheError.self) { try await shelf.commits.flush() }
         #expect(error?.code == .storageFull)
+        #expect(try SystemDisk().status(of: shelf.store.layout.reserve) != nil, "kept for what frees space")
+        shelf.commits.discard(Shelf.id(1))
+        await #expect(throws: CacheError.self) { try await shelf.commits.flush() }
         #expect(try SystemDisk().status(of: shelf.store.layout.reserve) == nil, "given back to make room")
 
         try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = 1000000") }
         try await shelf.commits.flush()
-        #expect(try await shelf.store.catalog.totals() == CatalogTotals(assets: 60, extents: 60, cachedBytes: 6000))
+        #expect(try await shelf.store.catalog.totals() == CatalogTotals(assets: 59, extents: 59, cachedBytes: 5900))
         #expect(try SystemDisk().status(of: shelf.store.layout.reserve)?.size == Int64(Reserve.size))
     }
 

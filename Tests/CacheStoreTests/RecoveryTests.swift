@@ -55,6 +55,38 @@ import Testing
         #expect(try Shelf(in: directory).store.loss == nil)
     }
 
+    @Test func anEmptyCatalogBesideFilesIsALoss() async throws {
+        try await filled()
+        try Data().write(to: URL(fileURLWithPath: directory.path("data/catalog.sqlite")))
+
+        let shelf = try Shelf(in: directory)
+        #expect(shelf.store.loss != nil)
+        #expect(try await shelf.store.reconcile().removedFiles == 1)
+        try shelf.store.close()
+        #expect(try Shelf(in: directory).store.loss == nil)
+    }
+
+    @Test func whatIsNoFileInAnAssetsPlaceIsAsGoodAsGone() async throws {
+        try await filled()
+        let file = try #require(try directory.assetFiles("data").first)
+        try SystemDisk().unlink(file)
+        #expect(try SystemDisk().createDirectory(file))
+        // Of no asset, and not to be removed as a file is.
+        let shard = file.split(separator: "/").dropLast().joined(separator: "/")
+        #expect(try SystemDisk().createDirectory("/\(shard)/\(Shelf.id(1))-7-100000009.bytes"))
+
+        let shelf = try Shelf(in: directory)
+        let loaded = try #require(try await shelf.store.load(Shelf.id(1)))
+        #expect(loaded.file == nil && loaded.extents.isEmpty)
+        let found = try await shelf.store.reconcile()
+
+        #expect(found.removedFiles == 0)
+        try shelf.fill(1, 0..<1000)
+        try await shelf.commits.flush()
+        #expect(try await shelf.store.load(Shelf.id(1))?.extents.runs == [0..<1000])
+        try shelf.store.close()
+    }
+
     @Test func pagesThatMakeNoTablesAreFoundAfterAnEndOutOfOrder() async throws {
         try await filled(false)
         let size = try #require(try SystemDisk().status(of: directory.path("data/catalog.sqlite"))).size

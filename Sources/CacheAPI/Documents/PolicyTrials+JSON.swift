@@ -57,7 +57,7 @@ extension PolicyTrials {
         return [
             "algorithm": .string(trial.algorithm.rawValue), "capacityBytes": .integer(trial.capacityBytes),
             "requestHitRatio": .number(trial.requestHitRatio), "byteHitRatio": .number(trial.byteHitRatio),
-            "writtenBytesPerDay": .integer(Int64(Double(trial.writtenBytes) / days)),
+            "writtenBytesPerDay": .integer(Int64(saturating: Double(trial.writtenBytes) / days)),
             "upstreamBytesPerDay": .integer(Int64(upstream)),
             "upstreamCostPerDay": pricePerGigabyte.map { .number($0 * upstream / 1e9) } ?? .null,
         ]

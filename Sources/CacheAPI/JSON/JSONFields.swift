@@ -43,8 +43,7 @@ package struct JSONFields {
 
     package func string(_ key: String) throws(CacheError) -> String? {
         guard let value = json(key) else { return nil }
-        guard case .string(let text) = value else { throw invalid(key, "A string is expected here.") }
-        return text
+        return try text(value, key)
     }
 
     package func bool(_ key: String) throws(CacheError) -> Bool? {
@@ -111,12 +110,16 @@ package struct JSONFields {
         guard let values = try array(key, atMost: limit) else { return nil }
         var strings: [String] = []
         for (index, value) in values.enumerated() {
-            guard case .string(let text) = value else {
-                throw invalid("\(key)[\(index)]", "A string is expected here.")
-            }
-            strings.append(text)
+            strings.append(try text(value, "\(key)[\(index)]"))
         }
         return strings
+    }
+
+    /// A NUL is in no name, and would end a text where C reads it.
+    private func text(_ value: JSON, _ key: String) throws(CacheError) -> String {
+        guard case .string(let text) = value else { throw invalid(key, "A string is expected here.") }
+        guard !text.utf8.contains(0) else { throw invalid(key, "A text has no NUL.") }
+        return text
     }
 
     private static func join(_ path: String, _ key: String) -> String { path.isEmpty ? key : path + "." + key }

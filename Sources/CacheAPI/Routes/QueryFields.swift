@@ -13,6 +13,7 @@ struct QueryFields {
                 let value = String(
                     validating: PercentEncoding.decoded(halves.count > 1 ? halves[1] : ""), as: UTF8.self)
             else { throw CacheError(.invalidField(name), "The value is not UTF-8 text.") }
+            guard !value.utf8.contains(0) else { throw CacheError(.invalidField(name), "A value has no NUL.") }
             guard values.updateValue(value, forKey: name) == nil else {
                 throw CacheError(.invalidField(name), "The parameter is there twice.")
             }
