@@ -5,6 +5,9 @@ struct RecentArrivals: Sendable {
     private(set) var start: UInt32 = 0
     private var bytes: Int64 = 0
 
+    /// Bytes have come before they were counted here: about as many as may be spared since that second.
+    mutating func begin(at second: UInt32) { start = max(start, second) }
+
     /// Since `start` there will have been half of `most` at least, and about as much at most.
     mutating func note(_ arrived: Int64, at second: UInt32, atMost most: Int64) {
         bytes &+= arrived

@@ -134,6 +134,21 @@ extension SpaceLedger {
     /// All that was written down under the ledger's form is taken up.
     package mutating func wasRestored() { kept.isBegun = true }
 
+    /// Since when a twentieth of the room has come, by what is known of the segments; 0 where there is less.
+    package var recentStart: UInt32 {
+        var arrived: [UInt32: Int64] = [:]
+        for place in policy.places { arrived[heats[place].arrivedAt, default: 0] += policy.table.bytes(at: place) }
+        var rest = roomBytes / 20
+        for (second, bytes) in arrived.sorted(by: { $0.key > $1.key }) {
+            rest -= bytes
+            if rest < 0 { return second }
+        }
+        return 0
+    }
+
+    /// What had come by then is not spared for being new: more came since than may be.
+    package mutating func beginRecent(at second: UInt32) { recent.begin(at: second) }
+
     /// Segments that were taken up and of which nothing was counted.
     package var empty: [SegmentID] {
         policy.places.filter { policy.table.bytes(at: $0) == 0 }.map { policy.table.segment(at: $0) }

@@ -75,7 +75,7 @@ package struct SpaceLedger: Sendable {
     }
 
     /// What there is room for, once eviction has done its work: that is what the policy divides into its queues.
-    private var roomBytes: Int64 {
+    var roomBytes: Int64 {
         if let capacity = settings.capacityBytes { return Self.part(settings.lowWatermark, of: capacity) }
         return freeDiskBytes.map { max(0, usedBytes + $0 - settings.minFreeDiskBytes) } ?? .max
     }

@@ -84,7 +84,13 @@ extension AssetCache {
 
     private func normal(_ urls: [String]) throws(CacheError) -> [String] {
         var normal: [String] = []
-        for url in urls { normal.append(try context.upstream.parse(url: url).text) }
+        for (index, url) in urls.enumerated() {
+            do {
+                normal.append(try context.upstream.parse(url: url).text)
+            } catch {
+                throw CacheError(.invalidField("urls[\(index)]"), error.message)
+            }
+        }
         return normal
     }
 

@@ -48,6 +48,8 @@ final class SegmentKeeper: Sendable {
             space.with { $0.drop(batch) }
             rest = rest.dropFirst(batch.count)
         }
+        let start = copy.recentStart
+        space.with { $0.beginRecent(at: start) }
         phase.withLock { $0 = .resting }
     }
 

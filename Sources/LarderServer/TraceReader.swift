@@ -27,6 +27,7 @@ struct TraceReader {
     private var buffer = Data()
     private var number = 0
     private var columns: Int?
+    private var latest = -Double.infinity
     private var isAtEnd = false
     private static let longestLine = 1 << 16
 
@@ -64,6 +65,8 @@ struct TraceReader {
             }
             return value
         }
+        guard seconds >= latest else { throw Fault.line(number, "The time is before that of an earlier line.") }
+        latest = seconds
         return Read(
             at: Timestamp(milliseconds: Int64(seconds * 1000)), asset: Self.name(fields[1]),
             offset: numbers.count > 1 ? numbers[0] : nil, bytes: numbers[numbers.count - 1])

@@ -72,6 +72,8 @@ import Testing
         Bad("POST", "/v1/purges", json, #"{"prefix":""}"#, 422, "invalidField"),
         Bad("POST", "/v1/purges", json, #"{"origin":"media","tag":""}"#, 422, "invalidField"),
         Bad("POST", "/v1/purges", json, #"{"urls":[""]}"#, 422, "invalidField"),
+        Bad("POST", "/v1/purges", json, #"{"urls":["http://a.example/b","not a url"]}"#, 422, "invalidField"),
+        Bad("POST", "/v1/purges", json, #"{"prefix":"a\u0000b"}"#, 422, "invalidField"),
         Bad("GET", "/v1/stats?x=1", 422, "invalidField"), Bad("GET", "/v1/policy?x=1", 422, "invalidField"),
         Bad("GET", "/v1/origins?x=1", 422, "invalidField"),
         Bad("GET", "/v1/assets/\(Samples.id)/content?x=1", 422, "invalidField"),

@@ -149,6 +149,24 @@ import TestChance
         #expect(grown.map(\.segment.asset) == [other])
     }
 
+    @Test func whatIsTakenUpAfterARestartIsSparedOnlyWhileItIsFew() {
+        var before = ledger()
+        for second in 0..<60 as Range<Int64> {
+            before.arrived(
+                ByteRange(offset: second << 20, length: 1 << 20), of: asset, at: start + .seconds(second))
+        }
+        var space = ledger()
+        for record in before.records { space.restore(record) }
+        space.count([0..<(60 << 20)], of: asset, lastUse: start)
+        let now = start + .seconds(59)
+        #expect(space.victims(toFree: .max, at: now, isDesperate: false).count < 2)
+
+        space.beginRecent(at: space.recentStart)
+
+        let victims = space.victims(toFree: .max, at: now, isDesperate: false)
+        #expect((56...59).contains(victims.count))
+    }
+
     @Test func youngBytesAreSparedOnlyWhileTheyAreFew() {
         var space = ledger()
         for second in 0..<60 as Range<Int64> {

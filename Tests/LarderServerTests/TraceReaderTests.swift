@@ -29,6 +29,7 @@ import Testing
     @Test(arguments: [
         ("1,a,2,3\n1,a,2\n", "line 2: time,key"), ("1,a\n", "line 1: time,key"), ("1,a,-2\n", "line 1: \"-2\""),
         ("1,a,1\nx,a,1\n", "line 2: \"x\" is not a time"), ("1,a,0,9223372036854775807\n", "line 1: \"922"),
+        ("2,a,1\n1,a,1\n", "line 2: The time is before"),
         ("nan,a,1\n", "line 1: \"nan\""), (String(repeating: "1", count: 3 << 20), "line 1: The line is too long"),
     ])
     func whatIsNoReadIsNamed(text: String, reason: String) throws {
