@@ -52,7 +52,7 @@ soak: setup ## kill -9 rounds, 200 readers, eviction under load; every byte comp
 	swift build -c release --product larder
 	scripts/soak $(LARDER)
 
-faults: setup ## damage, kills, power cuts, failing calls, a full disk, clients that hang up or crowd, garbled input; every byte compared (ONLY=kill,power,calls,inject,flips,catalog,full,aborts,load,fuzz ROUNDS=10 SEED=1 START=0)
+faults: setup ## damage, kills, power cuts, failing calls, full and tiny disks, clients that hang up or crowd, garbled input; every byte compared (ONLY=kill,power,calls,inject,flips,catalog,full,small,aborts,load,fuzz ROUNDS=10 SEED=1 START=0)
 	swift build -c release --product larder
 	swift build -c release --product LarderFuzz
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' SEED='$(SEED)' START='$(START)' scripts/faults $(LARDER)

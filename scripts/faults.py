@@ -2,7 +2,7 @@
 
     faults.py LARDER
 
-Environment: ONLY (kill, power, calls, inject, flips, catalog, full, aborts, load, fuzz; several with commas), ROUNDS (of each; its own number
+Environment: ONLY (kill, power, calls, inject, flips, catalog, full, small, aborts, load, fuzz; several with commas), ROUNDS (of each; its own number
 without), SEED, BRIEF (few rounds). Prints a row for each trial as it ends, and exits 0 where all of them held.
 
 A run that was stopped says how the rest is done: SEED of the run, START for how many rounds of the first trial are done, and
@@ -300,13 +300,7 @@ def full(directory, chance):
         if not trial.start():
             return trial, 0, "nothing"
         trial.read_some(chance, 10)
-        with open(ballast, "wb") as file:
-            try:
-                while True:
-                    file.write(b"x" * 65536)
-                    file.flush()
-            except OSError:
-                pass
+        crowd_out(ballast)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             trial.read_some(chance, 10)
@@ -324,9 +318,96 @@ def full(directory, chance):
     return trial, reads, f"reads in {seconds} s on a full disk, well after {recovered:.1f} s"
 
 
+def small(directory, chance):
+    """File systems hardly larger than the catalog: what must stay free of them stays free, and full ones are lived with."""
+    library = Library(directory, chance, [chance.randint(1 << 20, 6 << 20) for _ in range(20)])
+    trial, count, done = Trial(directory, library, ["policy.capacity=none"]), rounds(24, 2), Pace.start
+    trial.store.mkdir()
+    for number, chance in Pace.rounds(count):
+        # The store itself takes up to 8 MiB: the catalog with its log, directories, the reserve.
+        size, kind = chance.choice([16, 20, 24, 40, 64]) << 20, chance.choice(["tmpfs", "ext4"])
+        free = chance.choice([size // 16, size // 8, size // 4])
+        trial.service.settings[-1] = f"policy.minFreeDisk={free}"
+        if not mount(directory, trial.store, kind, size):
+            return trial, 0, "not run: a small file system needs root"
+        before, label = len(trial.failed), f"{kind}, {size >> 20} MiB, {free >> 10} KiB of them free: "
+        try:
+            fill_up(trial, chance, free)
+        finally:
+            subprocess.run(["umount", "-l", trial.store])
+        trial.failed[before:] = [label + text for text in trial.failed[before:]]
+        done = number + 1
+    return trial, done - Pace.start, "small file systems, filled by readers and by others"
+
+
+def mount(directory, place, kind, size):
+    if kind == "tmpfs":
+        return subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place], capture_output=True).returncode == 0
+    image = directory / "image"
+    with open(image, "wb") as file:
+        file.truncate(size)
+    subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)
+    return subprocess.run(["mount", "-o", "loop", image, place], capture_output=True).returncode == 0
+
+
+def fill_up(trial, chance, free):
+    """Reads more than there is room for, then on a disk that others have filled, over an end out of order, and after it."""
+    if not trial.start():
+        return
+    trial.read_all()
+    trial.read_some(chance, 60)
+    if not within(10, lambda: free_bytes(trial.store) >= free):
+        trial.failed.append(f"{free_bytes(trial.store)} bytes are free")
+    ballast = trial.store / "ballast"
+    crowd_out(ballast)
+    trial.read_some(chance, 20)
+    for _ in range(2):
+        trial.service.kill()
+        if not trial.start():
+            return
+        trial.read_some(chance, 20)
+    name = chance.choice(list(trial.library.files))
+    status, text = trial.service.ask("POST", "/v1/purges", {"prefix": trial.library.key(name)})
+    if status != 200:
+        trial.failed.append(f"a purge is answered with {status}: {text[:200]}")
+    ballast.unlink()
+    if not within(5, lambda: hits(trial, chance)):
+        trial.failed.append("nothing is kept 5 s after there is room again")
+    trial.read_some(chance, 20)
+    trial.stop()
+    code, findings = trial.verify()
+    if code:
+        trial.failed.append(f"verify finds {findings[:3]}")
+
+
+def crowd_out(ballast):
+    with open(ballast, "wb", buffering=0) as file:
+        for size in (1 << 20, 1 << 16, 1 << 12):
+            try:
+                while True:
+                    file.write(b"x" * size)
+            except OSError:
+                pass
+
+
+def free_bytes(place):
+    found = os.statvfs(place)
+    return found.f_bavail * found.f_frsize
+
+
+def within(seconds, holds):
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
 def hits(trial, chance):
     """Whether what is read is there when it is read again."""
-    name, first = chance.choice(list(trial.library.files)), chance.randrange(5 << 20)
+    name = chance.choice(list(trial.library.files))
+    first = chance.randrange(len(trial.library.files[name]) - 1000)
     trial.read(name, first, first + 1000)
     connection = http.client.HTTPConnection("127.0.0.1", trial.service.port, timeout=60)
     connection.request("GET", trial.library.key(name), headers={"Range": f"bytes={first}-{first + 999}"})
@@ -530,7 +611,8 @@ def fuzz(directory, chance):
 
 
 TRIALS = {
-    "kill": kill, "power": power, "calls": calls, "inject": inject, "flips": flips, "catalog": catalog, "full": full, "aborts": aborts,
+    "kill": kill, "power": power, "calls": calls, "inject": inject, "flips": flips, "catalog": catalog, "full": full,
+    "small": small, "aborts": aborts,
     "load": load, "fuzz": fuzz,
 }  # fmt: skip
 

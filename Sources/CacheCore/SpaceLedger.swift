@@ -52,6 +52,15 @@ package struct SpaceLedger: Sendable {
     /// Promises `bytes` though they do not fit: nothing more can be evicted, and readers come first.
     package mutating func overdraw(_ bytes: Int64) { reservedBytes += bytes }
 
+    /// The files' blocks have changed; what they have taken the disk has no more, until it is measured again.
+    package mutating func used(changedBy bytes: Int64) {
+        usedBytes = max(0, usedBytes + bytes)
+        if bytes > 0 { freeDiskBytes = freeDiskBytes.map { $0 - bytes } }
+    }
+
+    /// Whether more is promised, and asked for, than the disk may give.
+    package func isShortOfDisk(waitingBytes: Int64) -> Bool { lack(waitingBytes: waitingBytes).disk > 0 }
+
     package mutating func release(_ bytes: Int64) { reservedBytes = max(0, reservedBytes - bytes) }
 
     /// How many bytes are to be freed now, with `waitingBytes` more asked for: from above the high watermark down to the

@@ -134,12 +134,21 @@ extension AssetCache {
                 }
             }
         }
+        guard try findsStore() else { return }
         try evictor.measureDisk()
         if context.space.excess().bytes > 0 || context.space.with({ !$0.overdrafts.isEmpty }) { context.space.ring() }
         let surplus = context.openAssets.idleSurplus()
         guard !surplus.isEmpty else { return }
         try await context.commits.flush()
         context.openAssets.close(surplus)
+    }
+
+    /// A directory that is gone is told once, in place of what fails for it every second.
+    private func findsStore() throws(CacheError) -> Bool {
+        let isMissing = try !context.store.isInPlace()
+        let wasMissing = storeIsMissing.exchange(isMissing, ordering: .relaxed)
+        if isMissing, !wasMissing { context.logger.critical("the data directory is gone; start the service again") }
+        return !isMissing
     }
 
     /// Removes assets that were not read, or have been there, for longer than the policy allows.
@@ -186,7 +195,7 @@ extension AssetCache {
             let query = AssetQuery(isPinned: false, sort: sort, isDescending: false, limit: 200, cursor: cursor)
             let page = try await context.store.catalog.assetPage(query)
             let old = page.items.filter { time($0.record) < limit }
-            let idle = old.filter { item in !isInUse(item.record.id) }
+            let idle = old.filter { item in !evictor.isInUse(item.record.id) }
             if !idle.isEmpty {
                 try await evictor.remove(
                     idle.map(\.record.id), because: reason,
@@ -195,12 +204,6 @@ extension AssetCache {
             }
             cursor = old.count == page.items.count ? page.nextCursor : nil
         } while cursor != nil
-    }
-
-    private func isInUse(_ id: AssetID) -> Bool {
-        guard let asset = context.openAssets.acquire(id) else { return false }
-        defer { context.openAssets.release(asset) }
-        return asset.look { $0.ledger.readerCount > 0 || $0.ledger.fillCount > 0 }
     }
 
     private func every(_ interval: Duration, _ body: () async throws(CacheError) -> Void) async {

@@ -1,10 +1,12 @@
 package import CacheCore
 import CacheStore
+import Synchronization
 
 extension AssetCache {
     package func stats() async throws(CacheError) -> StatsSnapshot {
-        let totals = try await context.store.catalog.totals()
-        let free = try context.store.freeDiskBytes()
+        let counts = try await catalogCounts()
+        // Without a data directory there is no disk to measure.
+        let free = (try? context.store.freeDiskBytes()) ?? 0
         let mounted = origins.all.map(\.origin)
         let idle = Dictionary(uniqueKeysWithValues: mounted.map { ($0.name, TrafficFigures()) })
         let figures = context.counters.origins().merging(idle) { counted, _ in counted }.sorted { $0.key < $1.key }
@@ -22,13 +24,25 @@ extension AssetCache {
             origins: figures.map { (name: $0.key, figures: $0.value) },
             circuits: Dictionary(uniqueKeysWithValues: circuits), failingServers: context.health.failingServers(),
             store: StatsSnapshot.StoreFigures(
-                assets: Int64(totals.assets), extents: Int64(totals.extents), cachedBytes: totals.cachedBytes,
-                diskBytes: used,
+                isDamaged: context.store.isDamaged, assets: Int64(counts.totals.assets),
+                extents: Int64(counts.totals.extents), cachedBytes: counts.totals.cachedBytes, diskBytes: used,
                 capacityBytes: capacity, freeDiskBytes: free, losses: context.commits.lossWindow,
                 quotas: quotas.sorted { $0.owner.place < $1.owner.place }),
             load: transferLoad,
-            jobs: try await context.store.catalog.jobCounts().mapValues { Int64($0) }, evictions: evictions.count,
+            jobs: counts.jobs.mapValues { Int64($0) }, evictions: evictions.count,
             evictedBytes: evictions.bytes, integrity: integrity, scrub: scrubber.latest)
+    }
+
+    /// What the catalog counts; what it counted last, where it is damaged and cannot.
+    private func catalogCounts() async throws(CacheError) -> CatalogCounts {
+        do throws(CacheError) {
+            let catalog = context.store.catalog
+            let counts = CatalogCounts(totals: try await catalog.totals(), jobs: try await catalog.jobCounts())
+            lastCounts.withLock { $0 = counts }
+            return counts
+        } catch  where error.code == .storageCorrupt {
+            return lastCounts.withLock { $0 }
+        }
     }
 
     /// The transfers of this moment.
@@ -70,6 +84,12 @@ extension AssetCache {
         recorder.wrote(counted)
         try await context.store.catalog.pruneMinutes(before: now - .seconds(86_400))
     }
+}
+
+/// What the catalog counts for the statistics.
+struct CatalogCounts: Sendable {
+    var totals = CatalogTotals()
+    var jobs: [JobState: Int] = [:]
 }
 
 extension QuotaOwner {

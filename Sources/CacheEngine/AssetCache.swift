@@ -85,6 +85,8 @@ package final class AssetCache: Sendable {
     let admission = Mutex(AdmissionFilter())
     /// When old assets were last looked for; nil: not yet.
     let expiredAt = Mutex<Duration?>(nil)
+    let lastCounts = Mutex(CatalogCounts())
+    let storeIsMissing = Atomic(false)
     private let phase = Mutex(Readiness.starting)
 
     package init(doors: Doors, settings: Settings) {
@@ -130,6 +132,9 @@ package final class AssetCache: Sendable {
     package var catalogLoss: CatalogLoss? { context.store.loss }
     /// Whether the catalog was found damaged since then.
     package var catalogIsDamaged: Bool { context.store.isDamaged }
+
+    /// Whether somebody has removed the data directory: what is not on disk cannot be read until the next start.
+    package var storeIsGone: Bool { storeIsMissing.load(ordering: .relaxed) }
 
     /// What this process calls itself in `CDN-Loop` (RFC 8586).
     package var loopName: String { context.loopName }

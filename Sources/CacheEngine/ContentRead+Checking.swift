@@ -7,24 +7,23 @@ import Synchronization
 extension ContentRead {
     /// The bytes of `chunk`, checked where they must be; nil where they were bad, and are fetched again.
     func bytes(_ chunk: ByteRange, of file: SparseFile) async throws(CacheError) -> ByteBuffer? {
-        let threads = asset.context.diskThreads
-        if asset.toCheck(chunk) != nil {
-            let asset = asset
-            let buffer = try await threads.run { try asset.readChecked(chunk, of: file) }
-            if buffer == nil { try met(CacheError(.storageCorrupt, "The disk keeps damaging what is written.")) }
-            return buffer
-        }
+        let (asset, threads) = (asset, asset.context.diskThreads)
         do throws(CacheError) {
-            return try await threads.read(chunk, of: file)
+            guard asset.toCheck(chunk) != nil else { return try await threads.read(chunk, of: file) }
+            let buffer = try await threads.run { try asset.readChecked(chunk, of: file) }
+            if buffer != nil { return buffer }
         } catch {
             try lost(chunk, of: file, error)
             return nil
         }
+        try met(CacheError(.storageCorrupt, "The disk keeps damaging what is written."))
+        return nil
     }
 
     /// What the disk could not read is fetched again, where it is the store's.
     private func lost(_ chunk: ByteRange, of file: SparseFile, _ error: CacheError) throws(CacheError) {
         guard error.code == .storageCorrupt, file.name != nil, !asset.isForeign else { throw error }
+        if file.hasVanished { throw asset.vanished(file) }
         try met(error)
         asset.spoil([chunk], of: file)
     }

@@ -18,9 +18,15 @@ struct Evictor: Sendable {
         do {
             try await evict()
         } catch {
-            space.overdraw()
+            overdraw()
             throw error
         }
+    }
+
+    /// Nothing more can go: readers come before the limit. What must stay free of the disk stays free even so.
+    private func overdraw() {
+        if space.isShortOfDisk { context.store.spareDisk(true) }
+        space.overdraw()
     }
 
     private func evict() async throws(CacheError) {
@@ -31,12 +37,11 @@ struct Evictor: Sendable {
         while batches < Self.round {
             let (excess, reason, isAwaited) = space.excess()
             guard excess > 0 else { break }
-            // Nothing more can go: readers come before the limit.
             guard
                 let gone = try await evictBatch(
                     toFree: excess, because: reason, isDesperate: isAwaited, besides: &tried)
             else {
-                return space.overdraw()
+                return overdraw()
             }
             // Measured again only in the next round of evictions: a file system may take its time.
             space.gained(gone.reduce(0) { $0 + $1.bytes })
@@ -44,7 +49,7 @@ struct Evictor: Sendable {
             batches += gone.isEmpty ? 0 : 1
         }
         space.grantWaiting()
-        if space.isDeadlocked { space.overdraw() }
+        if space.isDeadlocked { overdraw() }
         if batches == Self.round { space.ring() }
     }
 
@@ -154,7 +159,12 @@ struct Evictor: Sendable {
     ) async throws(CacheError) -> [EvictionReport.Entry]? {
         let victims = batch(toFree: bytes, isDesperate: isDesperate, besides: tried, of: owner)
         guard !victims.isEmpty else { return nil }
-        let gone = try await drop(plan(victims).entries, because: reason).filter { $0.bytes > 0 }
+        let gone: [EvictionReport.Entry]
+        do throws(CacheError) {
+            gone = try await drop(plan(victims).entries, because: reason).filter { $0.bytes > 0 }
+        } catch  where error.code == .storageFull {
+            gone = try await dropWhole(plan(victims).entries, because: reason, after: error)
+        }
         // What went comes back under a load that never rests, and must be able to go again.
         tried.formUnion(space.with { ledger in victims.map(\.victim.segment).filter(ledger.has) })
         for entry in gone { context.counters.evicted(segments: entry.ranges.count, bytes: entry.bytes) }
@@ -216,7 +226,8 @@ struct Evictor: Sendable {
             }
             context.openAssets.beginRemoval(of: batch)
             defer { context.openAssets.endRemoval(of: batch) }
-            for asset in assets {
+            while let asset = assets.popLast() {  // what nobody else uses is closed, and can give its space back
+                defer { context.openAssets.release(asset) }
                 context.openAssets.detach(asset)
                 asset.retire(error)
                 let runs = asset.look { $0.ledger.extents.runs }
@@ -234,6 +245,7 @@ struct Evictor: Sendable {
     func measureDisk() throws(CacheError) {
         let free = try context.store.freeDiskBytes()
         space.with { $0.freeDiskBytes = free }
+        if !space.isShortOfDisk { context.store.spareDisk(false) }
     }
 
     /// The asset, held until it is released; also where its origin is mounted no more. Nil where nobody knows it.

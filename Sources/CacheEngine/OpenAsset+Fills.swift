@@ -1,5 +1,6 @@
 import CacheCore
 import CacheStore
+import Logging
 import Synchronization
 
 extension OpenAsset {
@@ -72,6 +73,17 @@ extension OpenAsset {
         retire(CacheError(.storageCorrupt, "The disk has lost bytes of the asset."))
     }
 
+    /// Somebody has removed the file: the asset begins anew without a byte. Answers what its readers are told.
+    @discardableResult
+    func vanished(_ file: SparseFile) -> CacheError {
+        let error = CacheError(.assetChanged, "The asset's file was removed.")
+        guard let runs = look({ $0.file === file ? $0.ledger.extents.runs : nil }) else { return error }
+        context.logger.error("an asset's file was removed; it is fetched again", metadata: ["asset": "\(id)"])
+        context.evictionLog.note(.corrupt, runs, of: target)
+        context.openAssets.forget(self)
+        return error
+    }
+
     /// The fill is over; where it broke, `retry` is how it is begun again, nil: not at all.
     func ended(_ fill: FillLedger.FillID, error: CacheError?, retry: FillRetry?) {
         let (hasFoundEnd, grown) = change { state -> ((Bool, Int64), [FillLedger.Action]) in
@@ -89,6 +101,7 @@ extension OpenAsset {
         }
         context.space.used(changedBy: grown)
         if hasFoundEnd { recordLength() }
+        if error != nil, let file = look({ $0.file }), file.hasVanished { vanished(file) }
     }
 
     /// The end of a body of unknown length was found.

@@ -95,13 +95,25 @@ final class Scrubber: Sendable {
             report.assetsTotal = Int64(totals.assets)
             report.bytesTotal = totals.cachedBytes
         }
-        var last: AssetID?
+        var (last, failures): (AssetID?, [(asset: AssetID, error: CacheError)]) = (nil, [])
         while true {
             let page = try await catalog.assetIDs(after: last, limit: 256)
-            guard let end = page.last else { return }
-            for id in page { try await look(at: id, report, clock) }
+            guard let end = page.last else { break }
+            for id in page {
+                do throws(CacheError) {
+                    try await look(at: id, report, clock)
+                } catch {
+                    if error.code == .cancelled { throw error }
+                    failures.append((id, error))
+                }
+            }
             last = end
         }
+        guard let first = failures.first else { return }
+        throw CacheError(
+            first.error.code,
+            "\(failures.count) assets could not be looked at; the first is \(first.asset): \(first.error.message)",
+            cause: first.error.cause)
     }
 
     /// Checks all of one asset that is on disk; what is bad is given up.

@@ -90,7 +90,7 @@ final class Space: Sendable {
     func used(changedBy bytes: Int64) {
         guard bytes != 0 else { return }
         let isShort = state.withLock { state in
-            state.ledger.usedBytes = max(0, state.ledger.usedBytes + bytes)
+            state.ledger.used(changedBy: bytes)
             return !state.waiting.isEmpty || state.ledger.excess(waitingBytes: 0) > 0
         }
         if isShort { ring() }
@@ -127,6 +127,11 @@ final class Space: Sendable {
             let reason = state.ledger.reason(waitingBytes: waiting)
             return (state.ledger.excess(waitingBytes: waiting), reason, !state.waiting.isEmpty)
         }
+    }
+
+    /// Whether the disk cannot give all that is promised and waited for.
+    var isShortOfDisk: Bool {
+        state.withLock { $0.ledger.isShortOfDisk(waitingBytes: $0.waiting.reduce(0) { $0 + $1.bytes }) }
     }
 
     /// Whether somebody waits for space, and nobody is left who could give any back.

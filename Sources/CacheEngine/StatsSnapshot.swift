@@ -89,6 +89,8 @@ package struct CounterFigures: Hashable, Sendable {
 /// Everything `/v1/stats` tells, read at one moment.
 package struct StatsSnapshot: Sendable {
     package struct StoreFigures: Sendable {
+        /// Whether the catalog was found damaged since the start; `assets`, `extents` and `cachedBytes` may be those of before.
+        package var isDamaged: Bool
         package var assets: Int64
         package var extents: Int64
         package var cachedBytes: Int64

@@ -12,6 +12,8 @@ package struct Audit: Hashable, Sendable {
             /// A file that no row names.
             case orphanFile
             case missingFile
+            /// A file or a directory that cannot be looked at.
+            case unreadable
             /// A file that ends before bytes that are claimed of it.
             case shortFile
             /// Bytes that are not what was written, or cannot be read.

@@ -129,7 +129,7 @@ extension Catalog {
                 sql: """
                     SELECT count(*), coalesce(sum(cached_bytes), 0), (SELECT count(*) FROM extents) FROM assets
                     """)
-            guard let row else { return CatalogTotals(assets: 0, extents: 0, cachedBytes: 0) }
+            guard let row else { return CatalogTotals() }
             return CatalogTotals(assets: row[0], extents: row[2], cachedBytes: row[1])
         }
     }
@@ -188,4 +188,10 @@ package struct CatalogTotals: Hashable, Sendable {
     package var assets: Int
     package var extents: Int
     package var cachedBytes: Int64
+
+    package init(assets: Int = 0, extents: Int = 0, cachedBytes: Int64 = 0) {
+        self.assets = assets
+        self.extents = extents
+        self.cachedBytes = cachedBytes
+    }
 }

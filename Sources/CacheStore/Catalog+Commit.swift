@@ -27,6 +27,15 @@ extension Catalog {
         }
     }
 
+    /// The files that the rows of these assets name; blocks.
+    func files(of assets: Set<AssetID>) throws(CacheError) -> [FileName] {
+        do {
+            return try pool.read { db in try assets.compactMap { try Self.named($0, db)?.file } }
+        } catch {
+            throw failure(error)
+        }
+    }
+
     private func apply(_ work: PendingWork, _ db: Database) throws -> Committed {
         var (orphans, spoiled): ([FileName], [(file: SparseFile, ranges: [ByteRange])]) = ([], [])
         for asset in work.removals { orphans += try Self.remove(asset, db) }

@@ -26,6 +26,17 @@ extension Catalog {
         }
     }
 
+    /// Makes a row one of an asset without bytes, whatever its file holds; its settings stay.
+    func emptyRow(of asset: AssetID) async throws(CacheError) {
+        try await write { db in
+            let serial = try Int64.fetchOne(
+                db, sql: "SELECT file_serial FROM assets WHERE id = ?", arguments: [RowCoding.blob(asset)])
+            guard let serial else { return }
+            try ExtentTable.removeAll(of: serial, db)
+            try db.execute(sql: "UPDATE assets SET file_serial = NULL WHERE file_serial = ?", arguments: [serial])
+        }
+    }
+
     /// Takes out of a row what lies beyond its file's end; answers whether there was anything.
     ///
     /// The size is measured inside the transaction: a commit that claims more bytes comes wholly before, and then the

@@ -47,6 +47,7 @@ package final class Catalog: Sendable {
             pool = try DatabasePool(path: path, configuration: Self.configuration)
             self.secrets = secrets
             try Self.makeDurable(pool)
+            try SharedIndex.allocate(besides: path)
             try Self.migrate(pool, path)
             try Self.checkKey(pool, secrets)
             try Self.checkMarked(pool)

@@ -21,10 +21,10 @@ package final class CommitQueue: Sendable {
 
     let store: Store
     private let limits: Limits
-    private let lost: @Sendable (FileName, ByteRangeSet) -> Void
+    let lost: @Sendable (FileName, ByteRangeSet) -> Void
     private let spoiled: @Sendable (FileName, [ByteRange]) -> Void
     private let freed: @Sendable (FileName, Int64) -> Void
-    private let pending = Mutex(PendingWork())
+    let pending = Mutex(PendingWork())
     private let held = Mutex(HeldHoles())
     private let losses = LossMeter()
     /// Commits are made here, one after the other.
@@ -167,9 +167,7 @@ package final class CommitQueue: Sendable {
         guard !work.isEmpty else { return failure.map { .failure($0) } ?? .success(()) }
         failure = sync(&work) ?? failure
         do throws(CacheError) {
-            for shard in Set(work.begun.values.compactMap { $0.file?.name?.shard }) {
-                try store.disk.syncDirectory(store.layout.shard(shard))
-            }
+            failure = try syncNames(&work) ?? failure
             let written = work.growth.values.map { ($0.file, $0.file.writtenSums(in: $0.ranges)) }
             let committed = try commitWithReserve(work)
             losses.end(isMade: true)
@@ -201,33 +199,26 @@ package final class CommitQueue: Sendable {
         return failure
     }
 
-    /// On a full disk the reserve makes room: what frees space must be committed first.
+    /// On a full disk the reserve makes room: what frees space must be committed first. Where there is none either, the files
+    /// of assets that go whole go before their rows.
     private func commitWithReserve(_ work: PendingWork) throws(CacheError) -> Catalog.Committed {
         do throws(CacheError) {
             return try store.catalog.commit(work)
         } catch {
-            guard error.code == .storageFull, work.frees, try store.reserve.release() else { throw error }
+            guard error.code == .storageFull, work.frees else { throw error }
+            if try store.reserve.release(), let committed = try committedIfRoom(work) { return committed }
+            guard try store.unlinkEarly(work.removals) else { throw error }
             return try store.catalog.commit(work)
         }
     }
 
-    /// Syncs every file that has grown.
-    ///
-    /// After a failed `fdatasync` the kernel may have dropped the bytes and calls the pages clean: a second attempt
-    /// proves nothing. So the bytes are given up, also those that were reported meanwhile.
-    private func sync(_ work: inout PendingWork) -> CacheError? {
-        var failure: CacheError?
-        for (serial, growth) in work.growth {
-            do throws(CacheError) {
-                try growth.file.sync()
-            } catch {
-                failure = error
-                var ranges = work.dropGrowth(serial)
-                for run in pending.withLock({ $0.dropGrowth(serial) }).runs { ranges.insert(run) }
-                if let name = growth.file.name { lost(name, ranges) }
-            }
+    /// Nil where the disk has no room for the commit.
+    private func committedIfRoom(_ work: PendingWork) throws(CacheError) -> Catalog.Committed? {
+        do throws(CacheError) {
+            return try store.catalog.commit(work)
+        } catch  where error.code == .storageFull {
+            return nil
         }
-        return failure
     }
 
     /// Gives back to the disk what the catalog has given up; the first failure is answered, none stops the others.

@@ -16,12 +16,13 @@ final class DescriptorShelf: Sendable {
     let limit: Int
     /// Whether the file system tells which pages somebody refers to.
     let tellsReferences: Bool
-    let spill = SpillAllowance()
+    let spill: SpillAllowance
     private let disk: any Disk
     private let table: Mutex<DescriptorTable>
 
-    init(limit: Int, disk: any Disk, tellsReferences: Bool) {
+    init(limit: Int, disk: any Disk, tellsReferences: Bool, spill: SpillAllowance = SpillAllowance()) {
         self.limit = limit
+        self.spill = spill
         self.tellsReferences = tellsReferences
         self.disk = disk
         table = Mutex(DescriptorTable(limit: limit))

@@ -9,14 +9,17 @@ final class Reserve: Sendable {
 
     private let path: String
     private let disk: any Disk
+    private let spill: SpillAllowance
     private let isKept = Mutex(false)
 
-    init(_ layout: StoreLayout, disk: any Disk) {
+    init(_ layout: StoreLayout, disk: any Disk, spill: SpillAllowance) {
         path = layout.reserve
         self.disk = disk
+        self.spill = spill
     }
 
-    /// Takes the space where it is not taken and there is room for it.
+    /// Takes the space where it is not taken and there is room for it. Until it is taken again, what is fetched goes to memory
+    /// first: or it would take what evictions give back.
     func keep() throws(CacheError) {
         guard !isKept.withLock({ $0 }) else { return }
         do throws(CacheError) {
@@ -28,7 +31,9 @@ final class Reserve: Sendable {
                 try disk.sync(descriptor)
             }
             isKept.withLock { $0 = true }
+            spill.lacksReserve.store(false, ordering: .relaxed)
         } catch  where error.code == .storageFull {
+            spill.lacksReserve.store(true, ordering: .relaxed)
             try disk.unlink(path)
         }
     }
@@ -36,6 +41,7 @@ final class Reserve: Sendable {
     /// Gives the space back to the disk; answers whether there was any.
     func release() throws(CacheError) -> Bool {
         isKept.withLock { $0 = false }
+        spill.lacksReserve.store(true, ordering: .relaxed)
         guard try disk.status(of: path) != nil else { return false }
         try disk.unlink(path)
         return true

@@ -14,6 +14,7 @@ package final class SparseFile: Sendable {
     let shelf: DescriptorShelf
     let place: DescriptorTable.Place
     private let closed: @Sendable () -> Void
+    private let isGone = Atomic(false)
     let state = Mutex(State())
 
     struct State {
@@ -52,21 +53,22 @@ package final class SparseFile: Sendable {
     }
 
     /// Writes all of `bytes`, or throws; blocks. Bytes written where a punch is pending are spared by it. Where the disk has no
-    /// room they are kept in memory for their readers, if there is some.
+    /// room, or is to be spared, they are kept in memory for their readers, if there is some.
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
         let range = ByteRange(offset: offset, length: Int64(bytes.count))
-        let failure = state.withLock { state in
+        if let failure = state.withLock({ $0.syncFailure }) { throw failure }
+        if name != nil, shelf.spill.isPreferred, spill(bytes, at: offset) { return }
+        state.withLock { state in
             if !state.doomed.isEmpty { state.doomed.remove(range) }
             state.written.remove(touching: range)
             state.isWritten = true
-            return state.syncFailure
         }
-        if let failure { throw failure }
         let pieces = name == nil ? [] : Checksum.pieces(of: bytes, at: offset)
         do throws(CacheError) {
             try writeAll(bytes, at: offset)
         } catch  where error.code == .storageFull {
-            return try spill(bytes, at: offset, error)
+            guard spill(bytes, at: offset) else { throw error }
+            return
         }
         unspill([range])
         state.withLock { state in
@@ -143,6 +145,9 @@ package final class SparseFile: Sendable {
         shelf.synced(place, writes: writes)
     }
 
+    /// Whether its name was found to lead to nothing, or to something else, when it was to be opened again.
+    package var hasVanished: Bool { isGone.load(ordering: .relaxed) }
+
     /// The offset behind the last byte ever written.
     package func size() throws(CacheError) -> Int64 { try status().size }
 
@@ -183,9 +188,18 @@ package final class SparseFile: Sendable {
     private func withDescriptor<Value>(
         _ body: (Descriptor, _ wrote: inout Bool) throws(CacheError) -> Value
     ) throws(CacheError) -> Value {
-        let descriptor = try shelf.borrow(place, path: path)
+        let descriptor = try borrow()
         var wrote = false
         defer { shelf.giveBack(place, wrote: wrote) }
         return try body(descriptor, &wrote)
+    }
+
+    private func borrow() throws(CacheError) -> Descriptor {
+        do throws(CacheError) {
+            return try shelf.borrow(place, path: path)
+        } catch  where error.isOfNoFile {
+            isGone.store(true, ordering: .relaxed)
+            throw CacheError(.storageCorrupt, "A file of the store is gone.", cause: error)
+        }
     }
 }

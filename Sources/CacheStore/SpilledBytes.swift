@@ -43,9 +43,15 @@ struct SpilledBytes: Sendable {
     }
 }
 
-/// How much memory the spilled bytes of all files may take.
+/// How much memory the spilled bytes of all files may take, and when they are to rather than the disk.
 final class SpillAllowance: Sendable {
     private let left: Mutex<Int64>
+    /// Whether more of the disk is taken than may be.
+    let sparesDisk = Atomic(false)
+    /// Whether what the catalog needs to free space is not kept back just now.
+    let lacksReserve = Atomic(false)
+
+    var isPreferred: Bool { sparesDisk.load(ordering: .relaxed) || lacksReserve.load(ordering: .relaxed) }
 
     init(bytes: Int64 = 64 << 20) { left = Mutex(bytes) }
 
@@ -65,15 +71,16 @@ extension SparseFile {
     /// Runs that are in memory because the disk had no room for them.
     package var spilled: ByteRangeSet { state.withLock { $0.spilled.ranges } }
 
-    /// Keeps bytes in memory for which the disk has no room; throws `failure` where there is none either.
-    func spill(_ bytes: UnsafeRawBufferPointer, at offset: Int64, _ failure: CacheError) throws(CacheError) {
-        guard shelf.spill.take(Int64(bytes.count)) else { throw failure }
+    /// Keeps bytes in memory, off the disk; answers whether there was room for them.
+    func spill(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
+        guard shelf.spill.take(Int64(bytes.count)) else { return false }
         let surplus = state.withLock { state in
             let before = state.spilled.byteCount
             state.spilled.put(bytes, at: offset)
             return before + Int64(bytes.count) - state.spilled.byteCount
         }
         shelf.spill.giveBack(surplus)
+        return true
     }
 
     /// What is in memory of these runs is not needed any more.

@@ -13,19 +13,32 @@ extension Store {
         while true {
             let page = try await catalog.assetIDs(after: last, limit: 256)
             guard let end = page.last else { break }
-            for id in page { try await look(at: id, repairing, commits, &audit) }
+            for id in page { try await lookIfReadable(at: id, repairing, commits, &audit) }
             last = end
         }
         try await commits.flush()
-        try await lookForOrphans(repairing, &audit)
-        audit.isRepaired = repairing && !audit.findings.contains { $0.kind == .damagedCatalog }
+        let areGone = try await lookForOrphans(repairing, &audit)
+        audit.isRepaired = repairing && areGone && !audit.findings.contains { $0.kind == .damagedCatalog }
         return audit
+    }
+
+    /// What cannot be read of one asset is found of it, and does not stop the others; repaired it is an asset without bytes.
+    private func lookIfReadable(
+        at id: AssetID, _ repairing: Bool, _ commits: CommitQueue, _ audit: inout Audit
+    ) async throws(CacheError) {
+        audit.assets += 1
+        do throws(CacheError) {
+            try await look(at: id, repairing, commits, &audit)
+        } catch {
+            guard let failure = error.cause as? SystemCallError, error.code != .overloaded else { throw error }
+            audit.findings.append(Audit.Finding(kind: .unreadable, asset: id, file: failure.path))
+            if repairing { try await catalog.emptyRow(of: id) }
+        }
     }
 
     private func look(
         at id: AssetID, _ repairing: Bool, _ commits: CommitQueue, _ audit: inout Audit
     ) async throws(CacheError) {
-        audit.assets += 1
         let stored: StoredAsset?
         do throws(CacheError) {
             stored = try await catalog.asset(id)
@@ -87,15 +100,25 @@ extension Store {
         if bad.isEmpty { try await catalog.checked(name) } else { commits.cut(file, bad.runs) }
     }
 
-    private func lookForOrphans(_ repairing: Bool, _ audit: inout Audit) async throws(CacheError) {
+    /// Answers whether all is there that can be looked at, and whether what was to go is gone.
+    private func lookForOrphans(_ repairing: Bool, _ audit: inout Audit) async throws(CacheError) -> Bool {
+        var isWell = true
         for (number, shard) in StoreLayout.shards.enumerated() {
             let claims = try await catalog.claims(inShard: number)
-            for entry in try disk.list(layout.shard(shard)) {
+            guard let entries = try? disk.list(layout.shard(shard)) else {
+                audit.findings.append(Audit.Finding(kind: .unreadable, file: shard))
+                isWell = false
+                continue
+            }
+            for entry in entries {
                 audit.files += 1
                 if let name = FileName(entry), claims[name] != nil { continue }
                 audit.findings.append(Audit.Finding(kind: .orphanFile, file: "\(shard)/\(entry)"))
-                if repairing { try disk.unlink(layout.shard(shard) + "/" + entry) }
+                guard repairing else { continue }
+                // What the disk refuses is told by the audit's end.
+                if (try? disk.unlink(layout.shard(shard) + "/" + entry)) == nil { isWell = false }
             }
         }
+        return isWell
     }
 }

@@ -11,9 +11,27 @@ extension Store {
         let path = layout.path(of: name)
         // Serials repeat only after a catalog was lost: what is there then belongs to nobody.
         if try disk.status(of: path) != nil { try disk.unlink(path) }
-        let descriptor = try shelf.open { () throws(CacheError) in try disk.open(path, .create) }
+        let descriptor = try shelf.open { () throws(CacheError) in try self.create(path, in: name.shard) }
         return openFiles.add(file(name, path, descriptor), serial: serial).file
     }
+
+    /// Where somebody has removed the directory, it is made again.
+    private func create(_ path: String, in shard: String) throws(CacheError) -> Descriptor {
+        do throws(CacheError) {
+            return try disk.open(path, .create)
+        } catch  where (error.cause as? SystemCallError)?.number == ENOENT {
+            guard try isInPlace() else {
+                throw CacheError(.storageCorrupt, "The data directory is gone.", cause: error)
+            }
+            _ = try disk.createDirectory(layout.assets)
+            _ = try disk.createDirectory(layout.shard(shard))
+            try disk.syncDirectory(layout.assets)
+            return try disk.open(path, .create)
+        }
+    }
+
+    /// Whether the directory is there still; blocks for a moment.
+    package func isInPlace() throws(CacheError) -> Bool { try disk.status(of: layout.catalog) != nil }
 
     /// A new, empty file that nobody finds again: for what may be passed on but not kept.
     package func createTransient() throws(CacheError) -> SparseFile {
@@ -38,7 +56,7 @@ extension Store {
     ///    found: either `unlink` sees it there and keeps it, or it sees here what `unlink` has written down.
     /// 3. Where it sees nothing, the name may be gone already since it was opened: hence the look behind.
     package func openFile(_ name: FileName) throws(CacheError) -> SparseFile? {
-        if let file = openFiles.file(serial: name.serial) { return file }
+        if let file = openFiles.file(serial: name.serial), !file.hasVanished { return file }
         let path = layout.path(of: name)
         guard let descriptor = try openIfThere(path) else { return nil }
         let opened = file(name, path, descriptor, isKept: true)
@@ -50,8 +68,12 @@ extension Store {
     /// What is no file of bytes, whoever put it there, is not there.
     private func openIfThere(_ path: String) throws(CacheError) -> Descriptor? {
         do throws(CacheError) {
-            return try shelf.open { () throws(CacheError) in try disk.open(path, .readWrite) }
-        } catch  where [ENOENT, EISDIR, ELOOP, ENOTDIR].contains((error.cause as? SystemCallError)?.number) {
+            let descriptor = try shelf.open { () throws(CacheError) in try disk.open(path, .readWrite) }
+            var isKept = false
+            defer { if !isKept { shelf.drop(descriptor) } }
+            isKept = try disk.status(descriptor).isRegular
+            return isKept ? descriptor : nil
+        } catch  where error.isOfNoFile {
             return nil
         }
     }
@@ -72,5 +94,13 @@ extension Store {
         defer { openFiles.left(serial: name.serial) }
         try openFiles.leaves(serial: name.serial)?.keep()
         try disk.unlink(layout.path(of: name))
+    }
+
+    /// Takes the names of these assets' files away that nobody holds, before the catalog knows: a row whose file is missing is
+    /// one without bytes, whenever it is met. For the case that nothing can be committed any more; answers whether there was one.
+    func unlinkEarly(_ assets: Set<AssetID>) throws(CacheError) -> Bool {
+        let names = try catalog.files(of: assets).filter { openFiles.file(serial: $0.serial) == nil }
+        for name in names { try disk.unlink(layout.path(of: name)) }
+        return !names.isEmpty
     }
 }

@@ -17,7 +17,7 @@ extension Store {
     ) throws(CacheError) -> (Catalog, CatalogLoss?) {
         do throws(CacheError) {
             var known: Int64?
-            let catalog = try openWithReserve(layout, secrets, reserve) {
+            let catalog = try openWithRoom(layout, secrets, reserve, disk, mayLose: mayLose, logger) {
                 known = try lastRun(in: layout, disk)
                 return known ?? 0
             }
@@ -37,20 +37,79 @@ extension Store {
             logger.critical(
                 "the catalog was damaged: it is put aside, and the store begins empty; jobs, origins and the policy that were set over the API are lost with it",
                 metadata: ["catalog": "\(path)", "reason": "\(damage)"])
-            let catalog = try openWithReserve(layout, secrets, reserve) { try lastRun(in: layout, disk) }
+            let catalog = try openWithRoom(layout, secrets, reserve, disk, mayLose: mayLose, logger) {
+                try lastRun(in: layout, disk)
+            }
             return (catalog, CatalogLoss(path: path, reason: damage.description))
         }
     }
 
-    private static func openWithReserve(
-        _ layout: StoreLayout, _ secrets: SecretBox, _ reserve: Reserve, earlierRun: () throws -> Int64
+    /// On a full disk the reserve makes room, and where there is none the largest files of assets do: a row whose file is missing
+    /// is one without bytes.
+    private static func openWithRoom(
+        _ layout: StoreLayout, _ secrets: SecretBox, _ reserve: Reserve, _ disk: any Disk, mayLose: Bool,
+        _ logger: Logger, earlierRun: () throws -> Int64
     ) throws(CacheError) -> Catalog {
-        do throws(CacheError) {
-            return try Catalog(path: layout.catalog, secrets: secrets, earlierRun: earlierRun)
-        } catch {
-            guard error.code == .storageFull, try reserve.release() else { throw error }
-            return try Catalog(path: layout.catalog, secrets: secrets, earlierRun: earlierRun)
+        let giveUp = { () throws(CacheError) in mayLose ? try giveUpFiles(layout, disk, logger) : false }
+        for makeRoom in [reserve.release, giveUp] {
+            do throws(CacheError) {
+                // Nobody knows: it is tried.
+                let hasRoom = (try? disk.freeBytes(at: layout.directory)).map { $0 >= leastRoom } ?? true
+                if hasRoom { return try Catalog(path: layout.catalog, secrets: secrets, earlierRun: earlierRun) }
+            } catch {
+                guard error.code == .storageFull else { throw error }
+            }
+            _ = try makeRoom()
         }
+        return try Catalog(path: layout.catalog, secrets: secrets, earlierRun: earlierRun)
+    }
+
+    /// For the index of the catalog's log, which SQLite recovers without asking whether there is room (`SharedIndex`).
+    private static let leastRoom: Int64 = 256 << 10
+
+    /// Removes files of assets, the largest first, until there is room for a start and for the reserve.
+    private static func giveUpFiles(
+        _ layout: StoreLayout, _ disk: any Disk, _ logger: Logger
+    ) throws(CacheError) -> Bool {
+        var files: [(path: String, bytes: Int64)] = []
+        for shard in StoreLayout.shards {
+            for entry in try disk.list(layout.shard(shard)) where FileName(entry) != nil {
+                let path = layout.shard(shard) + "/" + entry
+                guard let status = try disk.status(of: path), status.isRegular else { continue }
+                files.append((path, status.diskBytes))
+            }
+        }
+        var (count, freed): (Int, Int64) = (0, 0)
+        for file in files.sorted(by: { $0.bytes > $1.bytes }) where freed < 3 * Int64(Reserve.size) {
+            try disk.unlink(file.path)
+            (count, freed) = (count + 1, freed + file.bytes)
+        }
+        logger.critical(
+            "the disk is full, so that the catalog cannot be opened: the largest assets' files are removed",
+            metadata: ["files": "\(count)", "bytes": "\(freed)"])
+        return count > 0
+    }
+
+    /// Makes the directories that are missing; what lies in the place of one is put aside.
+    static func createShards(
+        _ layout: StoreLayout, _ disk: any Disk, now: Timestamp, _ logger: Logger
+    ) throws(CacheError) {
+        let isNew = try disk.createDirectory(layout.assets)
+        let present = isNew ? [] : Set(try disk.list(layout.assets))
+        var isChanged = false
+        for shard in StoreLayout.shards {
+            let path = layout.shard(shard)
+            // Of what is no directory there is no inside.
+            if present.contains(shard), try disk.status(of: path + "/.") != nil { continue }
+            isChanged = true
+            if present.contains(shard) {
+                let aside = "\(path).aside-\(now.milliseconds)"
+                try disk.rename(path, to: aside)
+                logger.error("what is no directory lay in the place of one", metadata: ["path": "\(aside)"])
+            }
+            _ = try disk.createDirectory(path)
+        }
+        if isChanged { try disk.syncDirectory(layout.assets) }
     }
 
     /// The last run that has left files behind: what they are named by must not be given out again, and they belong to nobody.

@@ -24,15 +24,23 @@ extension Store {
         for (number, shard) in StoreLayout.shards.enumerated() {
             if Task.isCancelled { throw CacheError(.cancelled, "The store's reconciliation was cancelled.") }
             let claims = try await catalog.claims(inShard: number)
-            let (shardResult, doubtful, fat) = try await onDiskQueue { () throws(CacheError) in
-                try self.compare(shard, claims)
+            let found = try await unlessUnreadable(shard) { () async throws(CacheError) in
+                try await self.onDiskQueue { () throws(CacheError) in try self.compare(shard, claims) }
             }
+            guard let (shardResult, doubtful, fat) = found else { continue }
             result.removedFiles += shardResult.removedFiles
             result.usedDiskBytes += shardResult.usedDiskBytes
             for name in doubtful {
                 try await repair(name, &result)
             }
-            for name in fat { result.usedDiskBytes -= try await trim(name, &result) }
+            for name in fat {
+                let freed = try await unlessUnreadable("\(name)") { () async throws(CacheError) in
+                    try await self.trim(name)
+                }
+                guard let freed, freed > 0 else { continue }
+                result.trimmedFiles += 1
+                result.usedDiskBytes -= freed
+            }
         }
         logger.info(
             "store reconciled",
@@ -54,6 +62,20 @@ extension Store {
                 }
             }
             return bytes
+        }
+    }
+
+    /// What cannot be looked at, for another reason than want of descriptors, does not stop the others; nil is the answer then.
+    private func unlessUnreadable<Value>(
+        _ place: String, _ look: () async throws(CacheError) -> Value
+    ) async throws(CacheError) -> Value? {
+        do throws(CacheError) {
+            return try await look()
+        } catch {
+            guard error.code != .overloaded, error.code != .cancelled else { throw error }
+            logger.error(
+                "a part of the store cannot be looked at", metadata: ["place": "\(place)", "error": "\(error)"])
+            return nil
         }
     }
 
@@ -102,19 +124,17 @@ extension Store {
     /// 1. The file is opened first: who opens it later gets the same object, and a write to it shows.
     /// 2. Then the catalog is asked. What was written in this run before 1, and committed, is in its answer; what is written
     ///    after 1 is spared, or all of the file is left alone.
-    private func trim(_ name: FileName, _ result: inout Reconciliation) async throws(CacheError) -> Int64 {
+    private func trim(_ name: FileName) async throws(CacheError) -> Int64 {
         guard holes.canBePunched else { return 0 }
         let file = try await onDiskQueue { () throws(CacheError) in try self.openFile(name) }
         guard let file, let extents = try await catalog.extents(of: name.serial) else { return 0 }
-        let freed = try await onDiskQueue { () throws(CacheError) -> Int64 in
+        return try await onDiskQueue { () throws(CacheError) -> Int64 in
             let before = try file.status()
             let gaps = extents.gaps(in: 0..<before.size)
             guard file.doomIfUnwritten(gaps) else { return 0 }
             _ = try file.punchDoomed(in: ByteRangeSet(gaps))
             return before.diskBytes - (try file.diskBytes())
         }
-        if freed > 0 { result.trimmedFiles += 1 }
-        return freed
     }
 
     private func isOfEarlierRun(_ name: FileName) -> Bool { name.serial >> Self.serialBits < catalog.run }

@@ -66,14 +66,15 @@ package final class Store: Sendable {
         let layout = StoreLayout(directory: directory)
         if try takeDirectory(layout, disk) { syncParent(of: layout, disk, logger) }
         let lock = try DirectoryLock(layout, disk: disk, now: wallClock.now())
-        try createShards(layout, disk)
+        try createShards(layout, disk, now: wallClock.now(), logger)
         let isNew = try disk.status(of: layout.catalog) == nil
         let hasKey = try disk.status(of: layout.secretKey) != nil
         guard isNew || hasKey else {
             throw CacheError(
                 .storageCorrupt, "\(layout.secretKey) is missing, so the catalog beside it cannot be read.")
         }
-        let reserve = Reserve(layout, disk: disk)
+        let spill = SpillAllowance()
+        let reserve = Reserve(layout, disk: disk, spill: spill)
         let secrets = try SecretBox(layout, disk: disk)
         let (catalog, loss) = try openCatalog(
             layout, secrets, reserve, disk, isNew: isNew, mayLose: mayLose, now: wallClock.now(), logger)
@@ -88,7 +89,8 @@ package final class Store: Sendable {
         return Store(
             layout: layout, disk: disk,
             shelf: DescriptorShelf(
-                limit: openFileLimit, disk: disk, tellsReferences: disk.tellsReferences(in: layout.directory)),
+                limit: openFileLimit, disk: disk, tellsReferences: disk.tellsReferences(in: layout.directory),
+                spill: spill),
             logger: logger, lock: lock, catalog: catalog, reserve: reserve,
             holes: try holes(in: layout, disk, reserve, logger), loss: loss)
     }
@@ -103,15 +105,8 @@ package final class Store: Sendable {
         }
     }
 
-    private static func createShards(_ layout: StoreLayout, _ disk: any Disk) throws(CacheError) {
-        let isNew = try disk.createDirectory(layout.assets)
-        let present = isNew ? [] : Set(try disk.list(layout.assets))
-        guard !present.isSuperset(of: StoreLayout.shards) else { return }
-        for shard in StoreLayout.shards where !present.contains(shard) {
-            _ = try disk.createDirectory(layout.shard(shard))
-        }
-        try disk.syncDirectory(layout.assets)
-    }
+    /// Whether what is fetched goes to memory rather than to the disk, as long as it has room there: the disk may not take more.
+    package func spareDisk(_ isWanted: Bool) { shelf.spill.sparesDisk.store(isWanted, ordering: .relaxed) }
 
     /// What may still be written to the store's file system.
     package func freeDiskBytes() throws(CacheError) -> Int64 { try disk.freeBytes(at: layout.directory) }

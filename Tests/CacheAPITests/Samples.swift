@@ -67,7 +67,8 @@ enum Samples {
             circuits: Dictionary(uniqueKeysWithValues: origins.map { ($0, circuits) }),
             failingServers: [.init(address: "http://dead.example:8080", state: .halfOpen, failuresInARow: 12)],
             store: .init(
-                assets: 1, extents: 2, cachedBytes: 3, diskBytes: 4, capacityBytes: capacityBytes, freeDiskBytes: 5,
+                isDamaged: false, assets: 1, extents: 2, cachedBytes: 3, diskBytes: 4, capacityBytes: capacityBytes,
+                freeDiskBytes: 5,
                 quotas: [quotaStanding]),
             load: load, jobs: [.running: 1], evictions: 1, evictedBytes: 10, scrub: scrub)
     }

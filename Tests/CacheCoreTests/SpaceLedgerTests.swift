@@ -48,6 +48,20 @@ import TestChance
         #expect(answers == [true, false])
     }
 
+    @Test func whatIsWrittenIsNotFreeUntilTheDiskIsMeasuredAgain() {
+        var space = ledger(capacity: nil, minFree: 10 << 20)
+        space.freeDiskBytes = 30 << 20
+        let isPromised = space.reserve(20 << 20)
+        space.used(changedBy: 20 << 20)
+        space.release(20 << 20)
+        let fits = space.reserve(1)
+        space.used(changedBy: -(5 << 20))
+
+        #expect(isPromised && !fits)
+        #expect(!space.isShortOfDisk(waitingBytes: 0) && space.isShortOfDisk(waitingBytes: 1))
+        #expect(space.usedBytes == 15 << 20)
+    }
+
     /// In MiB: what is used, what waits, what is to go.
     static let excesses: [(used: Int64, waiting: Int64, excess: Int64)] = [
         (90, 0, 0), (91, 0, 41), (80, 20, 50), (10, 200, 10), (0, 200, 0),

@@ -23,12 +23,15 @@ import Testing
         }
         try bench.directory.damageCatalog(table: "extents")
         try await bench.cache { $0.verification = verification }.run { cache in
-            #expect(cache.catalogLoss == nil && !cache.catalogIsDamaged)
+            let store = cache.context.store
+            #expect(cache.catalogLoss == nil && !store.isDamaged)
             for _ in 0..<2 {
                 let isRight = try await readsRight("a.mp4", from: cache)
                 #expect(isRight)
             }
             #expect(cache.catalogIsDamaged)
+            let figures = try await cache.stats().store
+            #expect(figures.isDamaged)
             let isAtRest = try await cache.isAtRest()
             #expect(isAtRest)
         }

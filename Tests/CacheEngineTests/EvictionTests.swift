@@ -129,10 +129,20 @@ import Testing
         let disk = FaultyDisk()
         disk.pretendFree(1 << 20)
         let policy = PolicySettings(capacityBytes: nil, minFreeDiskBytes: 50 << 20, grace: .zero)
-        try await bench.cache(policy: policy, disk: disk) { $0.readTimeout = .seconds(5) }.run { cache in
+        let test = try bench.cache(policy: policy, disk: disk) { $0.readTimeout = .seconds(5) }
+        try await test.run { cache in
             let read = try await cache.body(of: "a.mp4")
-
             #expect(read.bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size)))
+            _ = try await eventually { try await cache.isAtRest() }
+            try await cache.context.commits.flush()
+            #expect(try await test.store.usedDiskBytes() == 0, "what must stay free stays free")
+
+            disk.pretendFree(100 << 20)
+            try await cache.evictor.makeRoom()
+            cache.context.openAssets.closeAll()
+            let kept = try await cache.body(of: "a.mp4")
+            #expect(kept.bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size)))
+            #expect(try await eventually { try await test.store.usedDiskBytes() >= bench.asset.size })
         }
     }
 

@@ -72,6 +72,27 @@ import Testing
         try left.store.close()
     }
 
+    @Test func whatCannotBeReadOrRemovedDoesNotStopTheRest() async throws {
+        let shelf = try Shelf(in: directory)
+        for number in UInt64(1)...3 { try shelf.fill(number, 0..<1000) }
+        try await shelf.commits.flush()
+        let stray = directory.path("data/assets/07/\(Shelf.id(9))-7-100000009.bytes")
+        #expect(try SystemDisk().createDirectory(stray))
+        try shelf.store.close()
+
+        let disk = FaultyDisk()
+        let found = try Shelf(in: directory, disk: disk)
+        disk.fail(.open, with: EACCES)
+        let audit = try await found.store.audit(repairing: true)
+        #expect(audit.findings.map(\.kind) == [.unreadable, .orphanFile, .orphanFile])
+        #expect(audit.assets == 3 && audit.bytes == 2000 && !audit.isRepaired)
+        try found.store.close()
+
+        try FileManager.default.removeItem(atPath: stray)
+        let after = try await kinds(repairing: true)
+        #expect(after == [])
+    }
+
     @Test func aCompleteAssetIsExportedAlsoWhileTheStoreIsInUse() async throws {
         let shelf = try Shelf(in: directory)
         let file = try shelf.fill(1, length: 600_000, 0..<600_000)

@@ -53,7 +53,7 @@ import TestChance
 
         try shelf.fill(1, 0..<1000)
         let before = shelf.commits.lossWindow
-        disk.fail(.syncDirectory, with: EIO)
+        disk.fail(.syncDirectory, with: EMFILE)
         await #expect(throws: CacheError.self) { try await shelf.commits.flush() }
         let failed = shelf.commits.lossWindow
         try await shelf.commits.flush()
@@ -62,6 +62,22 @@ import TestChance
         #expect(before.bytes == 1000 && before.age > .zero && before.longest == before.age)
         #expect(failed.bytes == 1000 && failed.age > before.age)
         #expect(after.bytes == 0 && after.age == .zero && after.longest >= failed.age)
+    }
+
+    @Test func aNameThatCannotBeMadeDurableHoldsUpNothingElse() async throws {
+        let disk = FaultyDisk()
+        let lost = Mutex<[ByteRangeSet]>([])
+        let shelf = try Shelf(disk: disk, lost: { _, bytes in lost.withLock { $0.append(bytes) } })
+        try shelf.fill(1, 0..<1000)
+        disk.fail(.syncDirectory, with: EIO)
+        await #expect(throws: CacheError.self) { try await shelf.commits.flush() }
+        try shelf.fill(2, 0..<2000)
+        try await shelf.commits.flush()
+
+        #expect(lost.withLock { $0 } == [ByteRangeSet([0..<1000])])
+        #expect(try await shelf.store.catalog.asset(Shelf.id(1)) == nil)
+        #expect(try await shelf.store.catalog.asset(Shelf.id(2))?.cachedBytes == 2000)
+        #expect(try shelf.directory.assetFiles("data").count == 1, "the file of the first is gone")
     }
 
     @Test func sequentialGrowthStaysOneRow() async throws {

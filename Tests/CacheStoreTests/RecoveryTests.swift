@@ -87,6 +87,76 @@ import Testing
         try shelf.store.close()
     }
 
+    @Test(arguments: ["file", "dangling link"])
+    func whatLiesInThePlaceOfADirectoryIsPutAside(_ kind: String) async throws {
+        try await filled()
+        let shard = directory.path("data/assets/07")
+        try FileManager.default.removeItem(atPath: shard)
+        if kind == "file" {
+            SystemDisk().close(try SystemDisk().open(shard, .create))
+        } else {
+            try FileManager.default.createSymbolicLink(atPath: shard, withDestinationPath: "nowhere")
+        }
+
+        let shelf = try Shelf(in: directory)
+        #expect(try await shelf.store.reconcile().removedFiles == 0)
+        let names = try SystemDisk().list(directory.path("data/assets"))
+        #expect(names.count { $0.hasPrefix("07.aside-") } == 1 && names.count == 257)
+        #expect(try SystemDisk().list(shard) == [])
+        try shelf.store.close()
+    }
+
+    @Test func aPipeInAnAssetsPlaceIsAsGoodAsGone() async throws {
+        try await filled()
+        let file = try #require(try directory.assetFiles("data").first)
+        try SystemDisk().unlink(file)
+        #expect(mkfifo(file, 0o600) == 0)
+
+        let shelf = try Shelf(in: directory)
+        let loaded = try #require(try await shelf.store.load(Shelf.id(1)))
+        #expect(loaded.file == nil && loaded.extents.isEmpty)
+        try shelf.store.close()
+    }
+
+    @Test func aDirectoryThatCannotBeListedDoesNotStopTheOthers() async throws {
+        try await filled()
+        let disk = FaultyDisk()
+        let shelf = try Shelf(in: directory, disk: disk)
+        disk.fail(.list, with: EIO)
+        let found = try await shelf.store.reconcile()
+
+        #expect(found.emptiedRows == 0 && found.usedDiskBytes >= 600_000)
+        try shelf.store.close()
+    }
+
+    @Test func aDirectoryThatSomebodyRemovedIsMadeAgain() async throws {
+        let shelf = try Shelf(in: directory)
+        try FileManager.default.removeItem(atPath: directory.path("data/assets"))
+        try shelf.fill(1, 0..<1000)
+        try await shelf.commits.flush()
+
+        #expect(try await shelf.store.load(Shelf.id(1))?.extents.runs == [0..<1000])
+        try FileManager.default.removeItem(atPath: directory.path("data"))
+        let error = #expect(throws: CacheError.self) { try shelf.fill(2, 0..<1000) }
+        #expect(error?.code == .storageCorrupt)
+        let isInPlace = try shelf.store.isInPlace()
+        #expect(!isInPlace)
+    }
+
+    @Test func filesGoBeforeTheirRowsWhereNothingElseMakesRoom() async throws {
+        let shelf = try Shelf(in: directory)
+        try shelf.fill(1, 0..<1000)
+        let held = try shelf.fill(2, 0..<1000)
+        try await shelf.commits.flush()
+        #expect(try shelf.store.unlinkEarly([Shelf.id(1), Shelf.id(2), Shelf.id(3)]))
+        #expect(try directory.assetFiles("data") == [held.path].compactMap(\.self))
+        #expect(try !shelf.store.unlinkEarly([Shelf.id(2)]))
+
+        let loaded = try #require(try await shelf.store.load(Shelf.id(1)))
+        #expect(loaded.file == nil && loaded.extents.isEmpty)
+        #expect(try held.bytes(0..<1000) == Shelf.content(0..<1000))
+    }
+
     @Test func pagesThatMakeNoTablesAreFoundAfterAnEndOutOfOrder() async throws {
         try await filled(false)
         let size = try #require(try SystemDisk().status(of: directory.path("data/catalog.sqlite"))).size

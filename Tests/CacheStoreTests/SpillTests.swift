@@ -34,6 +34,36 @@ import TestChance
         #expect(try file.bytes(150_000..<200_000).isSame(as: Shelf.content(150_000..<200_000)))
     }
 
+    @Test func aDiskThatIsToBeSparedTakesOnlyWhatMemoryDoesNot() async throws {
+        let shelf = try Shelf()
+        let file = try shelf.fill(1, length: 80 << 20, 0..<100_000)
+        shelf.store.spareDisk(true)
+        let part: Int64 = 16 << 20
+        for index in Int64(0)..<4 { try shelf.grow(file, 1 << 20 + index * part..<1 << 20 + (index + 1) * part) }
+        try shelf.grow(file, 70 << 20..<71 << 20)
+        shelf.store.spareDisk(false)
+        try shelf.grow(file, 72 << 20..<73 << 20)
+        try await shelf.commits.flush()
+
+        #expect(file.spilled.runs == [1 << 20..<65 << 20])
+        let stored = try await shelf.store.catalog.asset(Shelf.id(1))
+        #expect(stored?.extents.runs == [0..<100_000, 70 << 20..<71 << 20, 72 << 20..<73 << 20])
+        #expect(try file.bytes(2 << 20..<3 << 20).isSame(as: Shelf.content(2 << 20..<3 << 20)))
+    }
+
+    @Test func nothingTakesWhatTheReserveIsToHave() async throws {
+        let disk = FaultyDisk()
+        let shelf = try Shelf(disk: disk)
+        let file = try shelf.fill(1, 0..<1000)
+        #expect(try shelf.store.reserve.release())
+        try shelf.grow(file, 1000..<2000)
+        try await shelf.commits.flush()
+        try shelf.grow(file, 2000..<3000)
+        try await shelf.commits.flush()
+
+        #expect(try await shelf.store.catalog.asset(Shelf.id(1))?.extents.runs == [0..<1000, 2000..<3000])
+    }
+
     @Test func memoryHasItsEndToo() throws {
         let allowance = SpillAllowance(bytes: 1000)
         #expect(allowance.take(600))

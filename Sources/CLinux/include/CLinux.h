@@ -28,6 +28,9 @@ int larder_open_below(const char *_Nonnull directory, const char *_Nonnull path)
 /// fallocate(2) with FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE: the bytes read as zeros, their blocks are free.
 int larder_punch_hole(int descriptor, int64_t offset, int64_t length);
 
+/// fallocate(2): every block of the first `length` bytes is there; they read as before.
+int larder_allocate(int descriptor, int64_t length);
+
 /// lseek(2) with SEEK_DATA: the first byte that is not in a hole, at or after offset.
 int64_t larder_seek_data(int descriptor, int64_t offset);
 

@@ -103,7 +103,8 @@ extension CounterFigures.Places {
 extension StatsSnapshot.StoreFigures {
     var json: JSON {
         [
-            "assets": .integer(assets), "extents": .integer(extents), "cachedBytes": .integer(cachedBytes),
+            "damaged": .bool(isDamaged), "assets": .integer(assets), "extents": .integer(extents),
+            "cachedBytes": .integer(cachedBytes),
             "diskBytes": .integer(diskBytes), "capacityBytes": .bytes(capacityBytes),
             "freeDiskBytes": .integer(freeDiskBytes), "uncommittedBytes": .integer(losses.bytes),
             "uncommittedSeconds": .seconds(losses.age), "longestUncommittedSeconds": .seconds(losses.longest),

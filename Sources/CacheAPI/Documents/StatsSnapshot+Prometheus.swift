@@ -117,6 +117,7 @@ extension StatsSnapshot {
     }
 
     private func addStore(to text: inout PrometheusText) {
+        text.add("store_damaged", .gauge, "1: the catalog was found damaged since the start.", store.isDamaged ? 1 : 0)
         text.add("store_assets", .gauge, "Assets kept.", Double(store.assets))
         text.add("store_extents", .gauge, "Runs of bytes on disk.", Double(store.extents))
         text.add("store_cached_bytes", .gauge, "Bytes of assets on disk.", Double(store.cachedBytes))

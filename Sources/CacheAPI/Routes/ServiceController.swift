@@ -11,6 +11,8 @@ struct ServiceController: Controller {
         Route(.get, "/health/live", .nothing) { _, _, _ in .json(["status": "live"]) },
         Route(.get, "/health/ready", .nothing) { controller, _, _ in
             switch controller.cache.readiness {
+            case .ready where controller.cache.storeIsGone:
+                throw CacheError(.storageCorrupt, "The data directory is gone; the service must be started again.")
             case .ready: controller.ready
             case .starting: throw CacheError(.overloaded, "The service is starting.")
             case .draining: throw CacheError(.shuttingDown, "The service is shutting down.")

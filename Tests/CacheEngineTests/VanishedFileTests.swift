@@ -1,0 +1,72 @@
+import CacheCore
+import CacheStore
+import CacheTestKit
+import Foundation
+import Testing
+
+@testable import CacheEngine
+
+/// Somebody removes files of the store while it is in use.
+@Suite struct VanishedFileTests {
+    @Test(arguments: [Verification.suspect, .always])
+    func anAssetWhoseFileIsRemovedIsFetchedAgain(_ verification: Verification) async throws {
+        let bench = try Bench()
+        let others = ["b", "c", "d", "e"].map { "\($0).mp4" }
+        for name in others { bench.upstream.serve("/\(name)", LoopbackAsset(size: 1000)) }
+        let test = try bench.cache(openFileLimit: 2) { $0.verification = verification }
+        try await test.run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<1_000_000)
+            _ = try await eventually { try await cache.isAtRest() }
+            try await cache.context.commits.flush()
+            // It gives its descriptor to them.
+            for name in others { _ = try await cache.body(of: name) }
+            for file in try bench.directory.assetFiles() { try SystemDisk().unlink(file) }
+
+            // What has begun is cut off where it must be; what comes after it is right.
+            _ = try? await cache.body(of: "a.mp4", 0..<1_000_000)
+            for _ in 0..<2 {
+                let read = try await cache.body(of: "a.mp4", 500_000..<1_500_000)
+                #expect(read.bytes.isSame(as: bench.asset.bytes(500_000..<1_500_000)))
+                _ = try await eventually { try await cache.isAtRest() }
+            }
+            let last = try await cache.body(of: "a.mp4", 500_000..<1_500_000)
+            #expect(last.outcome.requestClass == .hit)
+        }
+    }
+
+    @Test func aWriteThatFindsNoFileBeginsTheAssetAnew() async throws {
+        let bench = try Bench()
+        let others = ["b", "c", "d", "e"].map { "\($0).mp4" }
+        for name in others { bench.upstream.serve("/\(name)", LoopbackAsset(size: 1000)) }
+        try await bench.cache(openFileLimit: 2).run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<1000)
+            _ = try await eventually { try await cache.isAtRest() }
+            try await cache.context.commits.flush()
+            for name in others { _ = try await cache.body(of: name) }
+            for file in try bench.directory.assetFiles() { try SystemDisk().unlink(file) }
+
+            _ = try? await cache.body(of: "a.mp4", 2_000_000..<2_100_000)
+            let read = try await cache.body(of: "a.mp4", 2_000_000..<2_100_000)
+            #expect(read.bytes.isSame(as: bench.asset.bytes(2_000_000..<2_100_000)))
+        }
+    }
+
+    @Test func aDataDirectoryThatIsGoneIsNoticed() async throws {
+        let bench = try Bench()
+        try await bench.cache().run { cache in
+            _ = try await cache.body(of: "a.mp4")
+            _ = try await eventually { try await cache.isAtRest() }
+            try await cache.context.commits.flush()
+            #expect(!cache.storeIsGone)
+            let aside = try TemporaryDirectory()
+            try FileManager.default.moveItem(atPath: bench.directory.path, toPath: aside.path("data"))
+
+            #expect(try await eventually { cache.storeIsGone })
+            let kept = try await cache.body(of: "a.mp4")
+            #expect(kept.bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size)))
+            _ = try await cache.stats()
+            try FileManager.default.moveItem(atPath: aside.path("data"), toPath: bench.directory.path)
+            #expect(try await eventually { !cache.storeIsGone })
+        }
+    }
+}
