@@ -36,7 +36,7 @@ test: setup ## run all tests: the rules of HTTP over real sockets, then each roo
 	@Tests/Conformance/run.py --larder .build/debug/larder --jobs 8
 	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief
 	@Benchmarks/bench .build/debug/larder --brief
-	@BRIEF=1 SEED=$(if $(filter random,$(SEED)),,$(or $(SEED),1)) ONLY=kill,flips,catalog,aborts,load,fuzz scripts/faults .build/debug/larder
+	@BRIEF=1 SEED=$(if $(filter random,$(SEED)),,$(or $(SEED),1)) ONLY=kill,flips,catalog,full,small,aborts,load,fuzz scripts/faults .build/debug/larder
 	@LARDER_TEST_SEED='$(SEED)' scripts/tests
 
 lint: setup ## format, import rules, sizes and compiler warnings

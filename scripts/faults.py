@@ -341,13 +341,15 @@ def small(directory, chance):
 
 
 def mount(directory, place, kind, size):
-    if kind == "tmpfs":
-        return subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place], capture_output=True).returncode == 0
-    image = directory / "image"
-    with open(image, "wb") as file:
-        file.truncate(size)
-    subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)
-    return subprocess.run(["mount", "-o", "loop", image, place], capture_output=True).returncode == 0
+    """Whether there is such a file system now, or one of memory where there are no tools or devices for the other."""
+    if kind == "ext4" and shutil.which("mkfs.ext4"):
+        image = directory / "image"
+        with open(image, "wb") as file:
+            file.truncate(size)
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)
+        if subprocess.run(["mount", "-o", "loop", image, place], capture_output=True).returncode == 0:
+            return True
+    return subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place], capture_output=True).returncode == 0
 
 
 def fill_up(trial, chance, free):

@@ -97,7 +97,7 @@ package struct FreshView: Sendable {
     /// The bytes of `range` in the file, with a lease on them for as long as the answer lives; nil where they must be copied,
     /// or are not at hand, or no longer this asset's.
     package func lend(_ range: ByteRange) -> LeasedPiece? {
-        guard range.length <= FilePiece.mostBytes, let asset = hold() else { return nil }
+        guard range.length <= FilePiece.mostWarmBytes(on: context.space.grid), let asset = hold() else { return nil }
         guard let (file, id) = asset.lease(range, face: face) else {
             context.openAssets.release(asset)
             return nil

@@ -34,7 +34,7 @@ struct CounterChannel: ServerChildChannel {
         let place = connections.take()
         channel.closeFuture.whenComplete { _ in withExtendedLifetime(place) {} }
         // One piece of a file is never too much: who writes bodies waits for one to leave before the next.
-        let mark = ChannelOptions.Types.WriteBufferWaterMark(low: 64 << 10, high: 2 * Int(FilePiece.mostBytes))
+        let mark = ChannelOptions.Types.WriteBufferWaterMark(low: 64 << 10, high: 2 * Int(FilePiece.mostWarmBytes))
         return channel.eventLoop.makeCompletedFuture {
             try channel.syncOptions?.setOption(.writeBufferWaterMark, value: mark)
             guard let certificates else { return }
