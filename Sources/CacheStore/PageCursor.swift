@@ -18,7 +18,7 @@ package struct PageCursor: Hashable {
 
     /// Throws `invalidField("cursor")` where `text` is not a cursor of that list.
     package init(_ text: String, list: String) throws(CacheError) {
-        guard let bytes = Self.decoded(text) else { throw Self.refusal }
+        guard text.utf8.count <= Self.mostBytes, let bytes = Self.decoded(text) else { throw Self.refusal }
         let parts = String(decoding: bytes, as: UTF8.self).split(separator: " ", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0] == list, let value = Int64(parts[1]) else { throw Self.refusal }
         self.init(list: list, value: value, tie: String(parts[2]))
@@ -30,6 +30,9 @@ package struct PageCursor: Hashable {
         Data("\(list) \(value) \(tie)".utf8).base64EncodedString()
             .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
+
+    /// No key is so long that a cursor could be longer.
+    private static let mostBytes = 64 << 10
 
     static let refusal = CacheError(.invalidField("cursor"), "The cursor is not one that this list has given out.")
 
