@@ -28,7 +28,7 @@ extension CacheError {
     }
 
     /// Whether there is no file of bytes under the name.
-    var isOfNoFile: Bool { [ENOENT, EISDIR, ELOOP, ENOTDIR, ENXIO].contains((cause as? SystemCallError)?.number) }
+    var isOfNoFile: Bool { [ENOENT, EISDIR, ELOOP, ENOTDIR].contains((cause as? SystemCallError)?.number) }
 
     /// What a failed system call means: `storageFull` where space or quota is used up or a size limit is met,
     /// `storageCorrupt` where the device or the file system is broken, `overloaded` where descriptors have run out,

@@ -67,7 +67,8 @@ extension Store {
     /// For the index of the catalog's log, which SQLite recovers without asking whether there is room (`SharedIndex`).
     private static let leastRoom: Int64 = 256 << 10
 
-    /// Removes files of assets, the largest first, until there is room for a start and for the reserve.
+    /// Removes files of assets until there is room for a start and for the reserve: one that is large enough, and not larger
+    /// than need be, or else the largest.
     private static func giveUpFiles(
         _ layout: StoreLayout, _ disk: any Disk, _ logger: Logger
     ) throws(CacheError) -> Bool {
@@ -79,13 +80,15 @@ extension Store {
                 files.append((path, status.diskBytes))
             }
         }
+        files.sort { $0.bytes > $1.bytes }
+        let needed = 3 * Int64(Reserve.size)
         var (count, freed): (Int, Int64) = (0, 0)
-        for file in files.sorted(by: { $0.bytes > $1.bytes }) where freed < 3 * Int64(Reserve.size) {
+        for file in files.last(where: { $0.bytes >= needed }).map({ [$0] }) ?? files where freed < needed {
             try disk.unlink(file.path)
             (count, freed) = (count + 1, freed + file.bytes)
         }
         logger.critical(
-            "the disk is full, so that the catalog cannot be opened: the largest assets' files are removed",
+            "the disk is full, so that the catalog cannot be opened: files of assets are removed",
             metadata: ["files": "\(count)", "bytes": "\(freed)"])
         return count > 0
     }
