@@ -108,10 +108,11 @@ package struct JSONParser {
     }
 
     private mutating func word(_ word: StaticString, _ value: JSON) throws(CacheError) -> JSON {
-        for byte in "\(word)".utf8 {
-            guard peek == byte else { throw broken("no value begins so") }
-            position += 1
+        let length = word.utf8CodeUnitCount
+        guard word.withUTF8Buffer({ $0.elementsEqual(bytes[position...].prefix(length)) }) else {
+            throw broken("no value begins so")
         }
+        position += length
         return value
     }
 
@@ -144,7 +145,7 @@ extension JSONParser {
             position += 1
             switch byte {
             case UInt8(ascii: "\""): return String(decoding: text, as: UTF8.self)
-            case UInt8(ascii: "\\"): text += try escaped()
+            case UInt8(ascii: "\\"): try escaped(into: &text)
             case ..<0x20: throw broken("a control character inside a string")
             default: text.append(byte)
             }
@@ -152,17 +153,17 @@ extension JSONParser {
         throw broken("the text ends inside a string")
     }
 
-    private mutating func escaped() throws(CacheError) -> [UInt8] {
+    private mutating func escaped(into text: inout [UInt8]) throws(CacheError) {
         guard let byte = peek else { throw broken("the text ends inside a string") }
         position += 1
         switch byte {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return [byte]
-        case UInt8(ascii: "b"): return [0x08]
-        case UInt8(ascii: "f"): return [0x0C]
-        case UInt8(ascii: "n"): return [0x0A]
-        case UInt8(ascii: "r"): return [0x0D]
-        case UInt8(ascii: "t"): return [0x09]
-        case UInt8(ascii: "u"): return Array(String(try scalar()).utf8)
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): text.append(byte)
+        case UInt8(ascii: "b"): text.append(0x08)
+        case UInt8(ascii: "f"): text.append(0x0C)
+        case UInt8(ascii: "n"): text.append(0x0A)
+        case UInt8(ascii: "r"): text.append(0x0D)
+        case UInt8(ascii: "t"): text.append(0x09)
+        case UInt8(ascii: "u"): text += try scalar().utf8
         default: throw broken("no such escape")
         }
     }
@@ -181,8 +182,13 @@ extension JSONParser {
     private mutating func unit() throws(CacheError) -> UInt32 {
         var unit: UInt32 = 0
         for _ in 0..<4 {
-            guard let byte = peek, let digit = Character(Unicode.Scalar(byte)).hexDigitValue, byte < 0x80 else {
-                throw broken("four hexadecimal digits are missing")
+            let digit: UInt8
+            switch peek {
+            case let byte? where Self.isDigit(byte): digit = byte - UInt8(ascii: "0")
+            // Letters, large and small: the digits of 10 to 15.
+            case let byte? where (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte | 0x20):
+                digit = (byte | 0x20) - UInt8(ascii: "a") + 10
+            default: throw broken("four hexadecimal digits are missing")
             }
             unit = unit << 4 | UInt32(digit)
             position += 1
