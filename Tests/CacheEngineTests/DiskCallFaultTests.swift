@@ -30,17 +30,26 @@ import Testing
         var (rounds, failures): (Int, [String]) = (0, [])
         for first in stride(from: max(sweep.start, 1), through: calls, by: step) {
             sweep.reached(first)
-            for (number, fault) in Self.faults.enumerated() {
-                // Where not all are tried, others for each fault.
-                let count = first + number * step / Self.faults.count
-                let found = try await Self.life((fault, count: count)).failures
-                failures += found.map { "call \(count), \(fault): \($0)" }
-                rounds += 1
-            }
+            failures += try await Self.lives(from: first, step)
+            rounds += Self.faults.count
         }
         let wrong = failures.filter { $0.contains(Self.wrongBytes) }.count
         sweep.ended(rounds: rounds, wrong: wrong, failed: failures.count, "calls on the disk failed, or were short")
         #expect(failures.isEmpty, "\(failures.prefix(10).joined(separator: "\n"))")
+    }
+
+    /// One life for each fault, side by side: most of their time they wait.
+    private static func lives(from first: Int, _ step: Int) async throws -> [String] {
+        try await withThrowingTaskGroup(of: [String].self) { group in
+            for (number, fault) in faults.enumerated() {
+                // Where not all are tried, others for each fault.
+                let count = first + number * step / faults.count
+                group.addTask {
+                    try await life((fault, count: count)).failures.map { "call \(count), \(fault): \($0)" }
+                }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
     }
 
     private static let wrongBytes = "wrong bytes"
