@@ -41,13 +41,13 @@ def rounds(ordinary, brief):
 
 
 class Pace:
-    """How far the trial that runs has come."""
+    """How far the trial that runs has come, and what has failed in it."""
 
-    name, start, reached = None, 0, 0
+    name, start, reached, failed = None, 0, 0, []
 
     @classmethod
     def begin(cls, name, start):
-        cls.name, cls.start, cls.reached = name, start, start
+        cls.name, cls.start, cls.reached, cls.failed = name, start, start, []
 
     @classmethod
     def at(cls, number):
@@ -86,7 +86,7 @@ class Trial:
     """One store, what was read of it, and what went wrong."""
 
     def __init__(self, directory, library, settings=()):
-        self.library, self.wrong, self.failed = library, 0, []
+        self.library, self.wrong, self.failed = library, 0, Pace.failed
         self.service = servers.Larder(
             LARDER, directory, library.server.port, ["policy.minFreeDisk=0", "limits.shutdownDelay=1ms", *settings]
         )
@@ -307,8 +307,7 @@ def full(directory, chance):
             reads += 10
         ballast.unlink()
         began = time.monotonic()
-        while not hits(trial, chance) and time.monotonic() - began < 30:
-            time.sleep(0.1)
+        within(30, lambda: hits(trial, chance))
         recovered = time.monotonic() - began
         if recovered > 5:
             trial.failed.append(f"bytes were kept again after {recovered:.1f} s")
@@ -447,10 +446,7 @@ def aborts(directory, chance):
         thread.start()
     for thread in threads:
         thread.join()
-    end = time.monotonic() + 60
-    while left(trial) and time.monotonic() < end:
-        time.sleep(0.2)
-    if left(trial):
+    if not within(60, lambda: not left(trial)):
         trial.failed.append(f"left behind: {left(trial)}")
     after = descriptors(trial)
     if after > before + 40:
@@ -470,10 +466,7 @@ def load(directory, chance):
     trial.read_all()
     before = descriptors(trial)
     done = asyncio.run(crowd.Crowd(trial, count).run())
-    end = time.monotonic() + 60
-    while (left(trial) or descriptors(trial) > before + 40) and time.monotonic() < end:
-        time.sleep(0.2)
-    if left(trial) or descriptors(trial) > before + 40:
+    if not within(60, lambda: not left(trial) and descriptors(trial) <= before + 40):
         trial.failed.append(f"left behind: {left(trial)}; {before} descriptors before, {descriptors(trial)} after")
     trial.read_all()
     trial.stop()
@@ -550,7 +543,7 @@ class Sweep:
     """A sweep of the tests: what a trial is to the table."""
 
     def __init__(self):
-        self.wrong, self.failed = 0, []
+        self.wrong, self.failed = 0, Pace.failed
 
     def run(self, tests):
         """Runs the tests of that name with all their cases; how many those were, and what they say of them."""
@@ -568,16 +561,19 @@ class Sweep:
         done, what, issues = 0, "it did not end", []
         try:
             for text in process.stdout:
-                words = text.split(maxsplit=4)
+                words = text.split(maxsplit=3)
                 if text.startswith("SWEEP START="):
                     Pace.at(int(text.split("=")[1]))
+                elif text.startswith("SWEEP FAILED "):
+                    failure = text.removeprefix("SWEEP FAILED ").strip()
+                    self.failed += [failure] if failure not in self.failed else []
                 elif text.startswith("SWEEP "):
-                    done, what, self.wrong = int(words[1]), words[4].strip(), int(words[2])
+                    done, what, self.wrong = int(words[1]), words[3].strip(), int(words[2])
                 elif "recorded an issue" in text or "Fatal error" in text:
                     issues.append(text.strip()[:500])
         finally:
             process.terminate()
-        if process.wait():
+        if process.wait() and not self.failed:
             self.failed += issues or ["the tests crashed"]
         return done, what
 
@@ -616,8 +612,7 @@ def fuzz(directory, chance):
 
 TRIALS = {
     "kill": kill, "power": power, "calls": calls, "inject": inject, "flips": flips, "catalog": catalog, "full": full,
-    "small": small, "aborts": aborts,
-    "load": load, "fuzz": fuzz,
+    "small": small, "aborts": aborts, "load": load, "fuzz": fuzz,
 }  # fmt: skip
 
 
@@ -634,6 +629,7 @@ def main():
             held = go(name, START if place == 0 else 0) and held
         except KeyboardInterrupt:
             rest = ",".join(names[place:])
+            show(Pace.failed)
             print(f"faults: stopped; the rest: make faults ONLY={rest} SEED={SEED} START={Pace.reached}")
             return 1
     return 0 if held else 1
@@ -650,13 +646,17 @@ def go(name, start):
     is_good = not trial.wrong and not trial.failed
     seconds = f"{time.monotonic() - began:.1f}"
     line([name, done, what, trial.wrong, len(trial.failed), seconds, "held" if is_good else "FAILED"])
-    for failure in trial.failed[:5]:
-        print(f"      {failure}")
+    show(trial.failed)
     if is_good:
         shutil.rmtree(directory)
     else:
         print(f"      files and logs are kept in {directory}")
     return is_good
+
+
+def show(failures):
+    for failure in failures[:5]:
+        print(f"      {failure}")
 
 
 if __name__ == "__main__":

@@ -82,15 +82,12 @@ struct PendingWork: Sendable {
     }
 
     mutating func remove(_ asset: AssetID) {
-        forget(asset)
+        withdraw(asset)
         removals.insert(asset)
     }
 
-    /// Nothing of a new asset, or generation, is committed after all; its file goes.
-    mutating func withdraw(_ asset: AssetID) { forget(asset) }
-
     /// Drops what is pending for an asset, and the file it was to begin with.
-    private mutating func forget(_ asset: AssetID) {
+    mutating func withdraw(_ asset: AssetID) {
         if let name = begun.removeValue(forKey: asset)?.file?.name { abandon(name) }
         refreshed[asset] = nil
         uses[asset] = nil

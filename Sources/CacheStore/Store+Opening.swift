@@ -44,14 +44,15 @@ extension Store {
         }
     }
 
-    /// On a full disk the reserve makes room, and where there is none the largest files of assets do: a row whose file is missing
+    /// On a full disk the reserve makes room, and then, where that is not enough, files of assets do: a row whose file is missing
     /// is one without bytes.
     private static func openWithRoom(
         _ layout: StoreLayout, _ secrets: SecretBox, _ reserve: Reserve, _ disk: any Disk, mayLose: Bool,
         _ logger: Logger, earlierRun: () throws -> Int64
     ) throws(CacheError) -> Catalog {
-        let giveUp = { () throws(CacheError) in mayLose ? try giveUpFiles(layout, disk, logger) : false }
-        for makeRoom in [reserve.release, giveUp] {
+        let release = { () throws(CacheError) in _ = try reserve.release() }
+        let giveUp = { () throws(CacheError) in if mayLose { try giveUpFiles(layout, disk, logger) } }
+        for makeRoom in [release, giveUp] {
             do throws(CacheError) {
                 // Nobody knows: it is tried.
                 let hasRoom = (try? disk.freeBytes(at: layout.directory)).map { $0 >= leastRoom } ?? true
@@ -59,7 +60,7 @@ extension Store {
             } catch {
                 guard error.code == .storageFull else { throw error }
             }
-            _ = try makeRoom()
+            try makeRoom()
         }
         return try Catalog(path: layout.catalog, secrets: secrets, earlierRun: earlierRun)
     }
@@ -69,9 +70,7 @@ extension Store {
 
     /// Removes files of assets until there is room for a start and for the reserve: one that is large enough, and not larger
     /// than need be, or else the largest.
-    private static func giveUpFiles(
-        _ layout: StoreLayout, _ disk: any Disk, _ logger: Logger
-    ) throws(CacheError) -> Bool {
+    private static func giveUpFiles(_ layout: StoreLayout, _ disk: any Disk, _ logger: Logger) throws(CacheError) {
         var files: [(path: String, bytes: Int64)] = []
         for shard in StoreLayout.shards {
             for entry in try disk.list(layout.shard(shard)) where FileName(entry) != nil {
@@ -90,7 +89,6 @@ extension Store {
         logger.critical(
             "the disk is full, so that the catalog cannot be opened: files of assets are removed",
             metadata: ["files": "\(count)", "bytes": "\(freed)"])
-        return count > 0
     }
 
     /// Makes the directories that are missing; what lies in the place of one is put aside.

@@ -28,6 +28,14 @@ struct Bench {
             directory: directory.path, origins: [origin], policy: policy, disk: disk, openFileLimit: openFileLimit)
     }
 
+    /// Reads other assets, until the first one's descriptor is given to them: of a cache with `openFileLimit: 2`.
+    func crowdOut(of cache: AssetCache) async throws {
+        for name in ["b", "c", "d", "e"] {
+            upstream.serve("/\(name).mp4", LoopbackAsset(size: 1000))
+            _ = try await cache.body(of: "\(name).mp4")
+        }
+    }
+
     /// The asset's identifier once it is known.
     func id(in cache: AssetCache) async throws -> AssetID { try await cache.resolve(Self.media).id }
 }

@@ -23,8 +23,7 @@ import Testing
         }
         try bench.directory.damageCatalog(table: "extents")
         try await bench.cache { $0.verification = verification }.run { cache in
-            let store = cache.context.store
-            #expect(cache.catalogLoss == nil && !store.isDamaged)
+            #expect(cache.catalogLoss == nil && !cache.catalogIsDamaged)
             for _ in 0..<2 {
                 let isRight = try await readsRight("a.mp4", from: cache)
                 #expect(isRight)

@@ -20,8 +20,6 @@ import Testing
     @Test(arguments: Way.allCases) func aReadIsTurnedAwayAndTheNextOneIsServed(_ way: Way) async throws {
         let bench = try Bench()
         let disk = FaultyDisk()
-        let others = ["b", "c", "d", "e"].map { "\($0).mp4" }
-        for name in others { bench.upstream.serve("/\(name)", LoopbackAsset(size: 1000)) }
         try await bench.cache(disk: disk, openFileLimit: 2).run { cache in
             if way != .cold { _ = try await cache.body(of: "a.mp4") }
             _ = try await eventually { try await cache.isAtRest() }
@@ -29,7 +27,7 @@ import Testing
             switch way {
             case .cold: break
             case .closed: cache.context.openAssets.closeAll()
-            case .crowdedOut: for name in others { _ = try await cache.body(of: name) }
+            case .crowdedOut: try await bench.crowdOut(of: cache)
             }
 
             disk.fail(.open, with: EMFILE, isLasting: true)

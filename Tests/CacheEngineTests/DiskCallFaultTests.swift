@@ -29,12 +29,12 @@ import Testing
         let step = sweep.step(of: calls, brief: 6)
         var (rounds, failures): (Int, [String]) = (0, [])
         for first in stride(from: max(sweep.start, 1), through: calls, by: step) {
-            sweep.reached(first)
+            sweep.reached(first, failures: failures)
             failures += try await Self.lives(from: first, step)
             rounds += Self.faults.count
         }
         let wrong = failures.filter { $0.contains(Self.wrongBytes) }.count
-        sweep.ended(rounds: rounds, wrong: wrong, failed: failures.count, "calls on the disk failed, or were short")
+        sweep.ended(rounds: rounds, wrong: wrong, failures: failures, "calls on the disk failed, or were short")
         #expect(failures.isEmpty, "\(failures.prefix(10).joined(separator: "\n"))")
     }
 

@@ -11,16 +11,10 @@ import Testing
     @Test(arguments: [Verification.suspect, .always])
     func anAssetWhoseFileIsRemovedIsFetchedAgain(_ verification: Verification) async throws {
         let bench = try Bench()
-        let others = ["b", "c", "d", "e"].map { "\($0).mp4" }
-        for name in others { bench.upstream.serve("/\(name)", LoopbackAsset(size: 1000)) }
         let test = try bench.cache(openFileLimit: 2) { $0.verification = verification }
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1_000_000)
-            _ = try await eventually { try await cache.isAtRest() }
-            try await cache.context.commits.flush()
-            // It gives its descriptor to them.
-            for name in others { _ = try await cache.body(of: name) }
-            for file in try bench.directory.assetFiles() { try SystemDisk().unlink(file) }
+            try await loseFiles(of: cache, bench)
 
             // What has begun is cut off where it must be; what comes after it is right.
             _ = try? await cache.body(of: "a.mp4", 0..<1_000_000)
@@ -36,19 +30,21 @@ import Testing
 
     @Test func aWriteThatFindsNoFileBeginsTheAssetAnew() async throws {
         let bench = try Bench()
-        let others = ["b", "c", "d", "e"].map { "\($0).mp4" }
-        for name in others { bench.upstream.serve("/\(name)", LoopbackAsset(size: 1000)) }
         try await bench.cache(openFileLimit: 2).run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1000)
-            _ = try await eventually { try await cache.isAtRest() }
-            try await cache.context.commits.flush()
-            for name in others { _ = try await cache.body(of: name) }
-            for file in try bench.directory.assetFiles() { try SystemDisk().unlink(file) }
+            try await loseFiles(of: cache, bench)
 
             _ = try? await cache.body(of: "a.mp4", 2_000_000..<2_100_000)
             let read = try await cache.body(of: "a.mp4", 2_000_000..<2_100_000)
             #expect(read.bytes.isSame(as: bench.asset.bytes(2_000_000..<2_100_000)))
         }
+    }
+
+    private func loseFiles(of cache: AssetCache, _ bench: Bench) async throws {
+        _ = try await eventually { try await cache.isAtRest() }
+        try await cache.context.commits.flush()
+        try await bench.crowdOut(of: cache)
+        for file in try bench.directory.assetFiles() { try SystemDisk().unlink(file) }
     }
 
     @Test func aDataDirectoryThatIsGoneIsNoticed() async throws {

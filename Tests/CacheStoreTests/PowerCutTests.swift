@@ -16,10 +16,10 @@ import Testing
             from: sweep.start, step: sweep.step(of: operations, brief: 40),
             seeds: sweep.isWhole ? [sweep.seed, sweep.seed &+ 1000, sweep.seed &+ 2000] : [sweep.seed],
             recoveries: sweep.isWhole ? 400 : 60,
-            recoverySteps: sweep.isWhole ? 40 : 6, progress: sweep.reached)
+            recoverySteps: sweep.isWhole ? 40 : 6, progress: sweep.reached(_:failures:))
 
         let what = "\(outcome.opened) of \(outcome.states) states opened after \(outcome.prefixes) cuts"
-        sweep.ended(rounds: outcome.states, wrong: outcome.wrong, failed: outcome.failures.count, what)
+        sweep.ended(rounds: outcome.states, wrong: outcome.wrong, failures: outcome.failures, what)
         #expect(outcome.failures.isEmpty, "\(outcome.failures.prefix(10).joined(separator: "\n"))")
         #expect(outcome.opened == outcome.states)
         #expect(outcome.wrong == 0)

@@ -73,13 +73,13 @@ package struct PowerCut: Sendable {
     package func run(
         from start: Int = 0, step: Int = 1, seeds: [UInt64], recoveries: Int = 0, recoverySteps: Int = 0,
         image: DiskImage = DiskImage(),
-        progress: (Int) -> Void = { _ in }
+        progress: (Int, [String]) -> Void = { _, _ in }
     ) async throws -> Outcome {
         var (image, outcome, version) = (image, Outcome(), -1)
         for count in 0...operations.count {
             if count > 0 { image.apply(operations[count - 1]) }
             guard count >= start, count % step == 0 || count == operations.count else { continue }
-            progress(count)
+            progress(count, outcome.failures)
             outcome.prefixes += 1
             var keepings = seeds.map { DiskImage.Keeping.some(seed: $0 &+ UInt64(count) &* 0x9E37_79B9) }
             keepings.append(.everything)

@@ -21,14 +21,22 @@ package struct Sweep: Sendable {
         max(1, count / max(1, isWhole ? rounds ?? count : brief))
     }
 
-    /// Tells `scripts/faults.py` that all before `number` is done.
-    package func reached(_ number: Int) {
-        if isWhole, number.isMultiple(of: 10) { say("START=\(number)") }
+    /// Tells `scripts/faults.py` that all before `number` is done, and what has failed up to there.
+    package func reached(_ number: Int, failures: [String]) {
+        guard isWhole, number.isMultiple(of: 10) else { return }
+        say(failures)
+        say("START=\(number)")
     }
 
     /// Tells it what came out.
-    package func ended(rounds: Int, wrong: Int, failed: Int, _ what: String) {
-        if isWhole { say("\(rounds) \(wrong) \(failed) \(what)") }
+    package func ended(rounds: Int, wrong: Int, failures: [String], _ what: String) {
+        guard isWhole else { return }
+        say(failures)
+        say("\(rounds) \(wrong) \(what)")
+    }
+
+    private func say(_ failures: [String]) {
+        for failure in failures { say("FAILED \(failure.replacing("\n", with: " "))") }
     }
 
     private func say(_ line: String) {
