@@ -20,14 +20,14 @@ package func makeApplication(
     let express = ExpressDesk(
         cache: cache, gate: Gate(access: settings.access, cors: settings.cors), urlBytes: settings.limits.urlBytes,
         chance: chance, clock: clock, logger: logger)
-    let books = RepriseBooks(chance: chance)
+    let (books, sendRoom) = (RepriseBooks(chance: chance), SendRoom.ofThisMachine())
     return Application(
         router: router,
         server: HTTPServerBuilder { responder in
             CounterChannel(
                 responder: responder, limits: settings.limits, certificates: shelf, wallClock: wallClock,
                 chance: chance, express: settings.isExpress ? express : nil, books: books,
-                connections: load.connections)
+                connections: load.connections, sendRoom: sendRoom)
         },
         configuration: ApplicationConfiguration(
             address: .hostname(settings.host, port: settings.port), backlog: 4096,

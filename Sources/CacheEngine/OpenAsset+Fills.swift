@@ -86,6 +86,8 @@ extension OpenAsset {
 
     /// The fill is over; where it broke, `retry` is how it is begun again, nil: not at all.
     func ended(_ fill: FillLedger.FillID, error: CacheError?, retry: FillRetry?) {
+        // Before anybody hears of it: who asks again is to find the asset that begins anew.
+        if error != nil, let file = look({ $0.file }), file.hasVanished { vanished(file) }
         let (hasFoundEnd, grown) = change { state -> ((Bool, Int64), [FillLedger.Action]) in
             state.fills[fill] = nil
             let grown = state.measure(state.file)
@@ -101,7 +103,6 @@ extension OpenAsset {
         }
         context.space.used(changedBy: grown)
         if hasFoundEnd { recordLength() }
-        if error != nil, let file = look({ $0.file }), file.hasVanished { vanished(file) }
     }
 
     /// The end of a body of unknown length was found.

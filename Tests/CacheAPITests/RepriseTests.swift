@@ -35,7 +35,7 @@ import Testing
             let handlers: [any ChannelHandler] = [
                 reprises, passed, HTTPResponseEncoder(), ByteToMessageHandler(HTTPRequestDecoder()),
                 WireRules(wallClock: service.wallClock), watch,
-                ExpressLane(desk: desk, unsent: UnsentLimit(), reprises: reprises),
+                ExpressLane(desk: desk, sendBuffer: SendBuffer(in: .none), reprises: reprises),
             ]
             try channel.pipeline.syncOperations.addHandlers(handlers)
         }

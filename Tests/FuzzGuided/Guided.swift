@@ -1,6 +1,20 @@
 import FuzzSurfaces
 import Glibc
 
+/// In place of libFuzzer's own main: the package manager names ours so when it links.
+@_cdecl("LarderGuidedFuzz_main")
+public func start(_ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> CInt {
+    var (count, arguments) = (count, arguments)
+    return run(&count, &arguments, takeOne)
+}
+
+@_silgen_name("LLVMFuzzerRunDriver")
+private func run(
+    _ count: UnsafeMutablePointer<CInt>,
+    _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?>,
+    _ take: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
+) -> CInt
+
 /// What libFuzzer calls with each input: the first byte says which surface the rest is for.
 ///
 /// An answer that breaks its promise is a trap, which libFuzzer notes with the input that led to it.

@@ -45,16 +45,16 @@ final class BodyLane: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private let sendsFiles: Bool
-    private let unsent: UnsentLimit
+    private let sendBuffer: SendBuffer
     private var context: ChannelHandlerContext?
     /// Whether an answer's head has passed, and not yet its end.
     private var isAnswering = false
     private var order: Order?
     private var sender: BodySender?
 
-    init(sendsFiles: Bool, unsent: UnsentLimit) {
+    init(sendsFiles: Bool, sendBuffer: SendBuffer) {
         self.sendsFiles = sendsFiles
-        self.unsent = unsent
+        self.sendBuffer = sendBuffer
     }
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -86,7 +86,7 @@ final class BodyLane: ChannelDuplexHandler, RemovableChannelHandler {
             self?.finished($0)
         }
         self.sender = sender
-        unsent.set(isSmall: !order.body.read.isWhollyCached, on: context.channel)
+        sendBuffer.fit(to: order.body.read, on: context.channel)
         sender.start(order.first.map { .bytes($0) } ?? .end)
     }
 

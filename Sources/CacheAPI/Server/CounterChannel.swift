@@ -28,6 +28,7 @@ struct CounterChannel: ServerChildChannel {
     let express: ExpressDesk?
     let books: RepriseBooks
     let connections: Places
+    let sendRoom: SendRoom
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         let presence = ClientPresence()
@@ -43,7 +44,7 @@ struct CounterChannel: ServerChildChannel {
             http.setup(channel: channel, logger: logger)
         }.flatMapThrowing { stream in
             let pipeline = channel.pipeline.syncOperations
-            let unsent = UnsentLimit()
+            let sendBuffer = SendBuffer(in: sendRoom)
             let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
             try pipeline.addHandler(ByteWatch(), position: .before(decoder))
             let watch = ConnectionWatch(
@@ -54,9 +55,9 @@ struct CounterChannel: ServerChildChannel {
             if let express, certificates == nil, place != nil {
                 let reprises = RepriseLane(book: books.book(of: channel.eventLoop), desk: express, watch: watch)
                 try pipeline.addHandler(reprises, position: .first)
-                lane = ExpressLane(desk: express, unsent: unsent, reprises: reprises)
+                lane = ExpressLane(desk: express, sendBuffer: sendBuffer, reprises: reprises)
             }
-            let bodies = BodyLane(sendsFiles: certificates == nil, unsent: unsent)
+            let bodies = BodyLane(sendsFiles: certificates == nil, sendBuffer: sendBuffer)
             let behind: [(any RemovableChannelHandler)?] = [
                 WireRules(wallClock: wallClock), HostRules(), watch, lane, bodies,
             ]

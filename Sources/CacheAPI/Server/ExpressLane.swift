@@ -28,7 +28,7 @@ final class ExpressLane: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private let desk: ExpressDesk
-    private let unsent: UnsentLimit
+    private let sendBuffer: SendBuffer
     private let reprises: RepriseLane
     private var phase = Phase.open
     /// Requests that went to the regular road and have no whole answer yet.
@@ -42,9 +42,9 @@ final class ExpressLane: ChannelDuplexHandler, RemovableChannelHandler {
     private var sender: BodySender?
     private var context: ChannelHandlerContext?
 
-    init(desk: ExpressDesk, unsent: UnsentLimit, reprises: RepriseLane) {
+    init(desk: ExpressDesk, sendBuffer: SendBuffer, reprises: RepriseLane) {
         self.desk = desk
-        self.unsent = unsent
+        self.sendBuffer = sendBuffer
         self.reprises = reprises
         reprises.lane = self
     }
@@ -132,7 +132,7 @@ final class ExpressLane: ChannelDuplexHandler, RemovableChannelHandler {
             self?.finish(answer, context)
         }
         self.sender = sender
-        unsent.set(isSmall: !answer.body.read.isWhollyCached, on: context.channel)
+        sendBuffer.fit(to: answer.body.read, on: context.channel)
         sender.start(answer.first)
     }
 

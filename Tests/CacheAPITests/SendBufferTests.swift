@@ -1,0 +1,61 @@
+import CacheEngine
+import CacheTestKit
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import CacheAPI
+
+@Suite struct SendBufferTests {
+    private static let mebi = 1 << 20
+
+    @Test func roomIsHalfOfWhatTCPMayHold() {
+        let room = SendRoom(largest: 4 * Self.mebi, own: 4 * Self.mebi, pressure: 8192, pageBytes: 4096)
+        #expect(room.bytes == 4 * Self.mebi)
+        #expect(room.places.limit == 2)
+    }
+
+    @Test func thereIsNoneWhereTheKernelsOwnBuffersAreAsLarge() {
+        let room = SendRoom(largest: 212_992, own: 4 * Self.mebi, pressure: 1 << 20, pageBytes: 4096)
+        #expect(room.places.limit == 0)
+        #expect(SendRoom(largest: 4 * Self.mebi, own: 1, pressure: .max, pageBytes: 4096).places.limit == 0)
+    }
+
+    @Test func largeAnswersFromDiskHaveALargeBufferWhileThereIsRoom() async throws {
+        let upstream = try LoopbackUpstream()
+        // One place, of a size that every kernel grants and none has by itself.
+        let room = SendRoom(largest: 150_000, own: 1, pressure: 150, pageBytes: 4096)
+        #expect(room.places.limit == 1)
+        let first = try await connection(to: upstream)
+        let second = try await connection(to: upstream)
+        let own = try await bytes(of: first, in: room) { buffer, channel in
+            buffer.fit(toBytesOnDisk: nil, on: channel)
+            buffer.fit(toBytesOnDisk: SendRoom.leastBody - 1, on: channel)
+        }
+        let enlarged = try await bytes(of: first, in: room) { $0.fit(toBytesOnDisk: SendRoom.leastBody, on: $1) }
+        #expect(own != 300_000 && enlarged == 300_000)
+
+        #expect(room.places.figures.active == 0, "who is gone leaves the place")
+        let place = room.places.take()
+        let refused = try await bytes(of: second, in: room) { $0.fit(toBytesOnDisk: .max, on: $1) }
+        #expect(refused == own)
+        withExtendedLifetime(place) {}
+        try await first.close()
+        try await second.close()
+    }
+
+    private func connection(to upstream: LoopbackUpstream) async throws -> any Channel {
+        try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .connect(host: "127.0.0.1", port: upstream.port).get()
+    }
+
+    /// The send buffer that a connection has after `step`.
+    private func bytes(
+        of channel: any Channel, in room: SendRoom, after step: @escaping @Sendable (SendBuffer, any Channel) -> Void
+    ) async throws -> Int {
+        try await channel.eventLoop.submit {
+            step(SendBuffer(in: room), channel)
+            return Int(try channel.syncOptions?.getOption(.socketOption(.so_sndbuf)) ?? 0)
+        }.get()
+    }
+}
