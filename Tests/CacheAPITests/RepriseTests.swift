@@ -31,11 +31,12 @@ import Testing
                 cache: service.cache, gate: Gate(access: AccessRules(), cors: CORSRules()), urlBytes: 8192,
                 chance: SeededChance(), clock: ContinuousClock(), logger: service.log.logger)
             let watch = ConnectionWatch(presence: ClientPresence(), limits: .init(), makeRequestID: { "id" })
-            let reprises = RepriseLane(book: book, desk: desk, watch: watch)
+            let sendBuffer = SendBuffer(in: .none)
+            let reprises = RepriseLane(book: book, desk: desk, sendBuffer: sendBuffer, watch: watch)
             let handlers: [any ChannelHandler] = [
                 reprises, passed, HTTPResponseEncoder(), ByteToMessageHandler(HTTPRequestDecoder()),
                 WireRules(wallClock: service.wallClock), watch,
-                ExpressLane(desk: desk, sendBuffer: SendBuffer(in: .none), reprises: reprises),
+                ExpressLane(desk: desk, sendBuffer: sendBuffer, reprises: reprises),
             ]
             try channel.pipeline.syncOperations.addHandlers(handlers)
         }

@@ -9,22 +9,20 @@ import Testing
 @Suite struct SendBufferTests {
     private static let mebi = 1 << 20
 
-    @Test func roomIsHalfOfWhatTCPMayHold() {
-        let room = SendRoom(largest: 4 * Self.mebi, own: 4 * Self.mebi, pressure: 8192, pageBytes: 4096)
+    @Test func roomIsAThirtySecondOfMemory() {
+        let room = SendRoom(largest: 4 * Self.mebi, own: 4 * Self.mebi, memory: 512 * Self.mebi)
         #expect(room.bytes == 4 * Self.mebi)
         #expect(room.places.limit == 2)
     }
 
     @Test func thereIsNoneWhereTheKernelsOwnBuffersAreAsLarge() {
-        let room = SendRoom(largest: 212_992, own: 4 * Self.mebi, pressure: 1 << 20, pageBytes: 4096)
-        #expect(room.places.limit == 0)
-        #expect(SendRoom(largest: 4 * Self.mebi, own: 1, pressure: .max, pageBytes: 4096).places.limit == 0)
+        #expect(SendRoom(largest: 212_992, own: 4 * Self.mebi, memory: 1 << 40).places.limit == 0)
     }
 
     @Test func largeAnswersFromDiskHaveALargeBufferWhileThereIsRoom() async throws {
         let upstream = try LoopbackUpstream()
         // One place, of a size that every kernel grants and none has by itself.
-        let room = SendRoom(largest: 150_000, own: 1, pressure: 150, pageBytes: 4096)
+        let room = SendRoom(largest: 150_000, own: 1, memory: 32 * 300_000)
         #expect(room.places.limit == 1)
         let first = try await connection(to: upstream)
         let second = try await connection(to: upstream)

@@ -53,7 +53,8 @@ struct CounterChannel: ServerChildChannel {
             var lane: ExpressLane?
             // TLS makes of every byte another one: nothing is gained by sending from the event loop.
             if let express, certificates == nil, place != nil {
-                let reprises = RepriseLane(book: books.book(of: channel.eventLoop), desk: express, watch: watch)
+                let reprises = RepriseLane(
+                    book: books.book(of: channel.eventLoop), desk: express, sendBuffer: sendBuffer, watch: watch)
                 try pipeline.addHandler(reprises, position: .first)
                 lane = ExpressLane(desk: express, sendBuffer: sendBuffer, reprises: reprises)
             }

@@ -16,15 +16,17 @@ final class RepriseLane: ChannelInboundHandler, RemovableChannelHandler {
 
     private let book: RepriseBook
     private let desk: ExpressDesk
+    private let sendBuffer: SendBuffer
     private let watch: ConnectionWatch
     /// Sends what takes more than one piece.
     weak var lane: ExpressLane?
     /// What is being passed on.
     private var asked: RepriseQuestion?
 
-    init(book: RepriseBook, desk: ExpressDesk, watch: ConnectionWatch) {
+    init(book: RepriseBook, desk: ExpressDesk, sendBuffer: SendBuffer, watch: ConnectionWatch) {
         self.book = book
         self.desk = desk
+        self.sendBuffer = sendBuffer
         self.watch = watch
     }
 
@@ -90,7 +92,10 @@ final class RepriseLane: ChannelInboundHandler, RemovableChannelHandler {
             lane.watch.answeredInFront()
         }
         context.write(wrapOutboundOut(.byteBuffer(buffer)), promise: hold == nil ? written : nil)
-        if let hold { context.write(wrapOutboundOut(.fileRegion(hold.region)), promise: written) }
+        if let hold {
+            sendBuffer.fit(toBytesOnDisk: run.length, on: context.channel)
+            context.write(wrapOutboundOut(.fileRegion(hold.region)), promise: written)
+        }
         context.flush()
         return true
     }

@@ -14,17 +14,16 @@ struct SendRoom: Sendable {
     static let leastBody: Int64 = 2 << 20
     private static let mostBytes = 4 << 20
 
-    /// Room for as many as take half of what TCP may hold before it saves memory.
+    /// Room for as many as take a thirty-second of the machine's memory: half of what TCP may have before it saves, as the
+    /// kernel sets it up (`tcp_mem`, which containers are not told).
     ///
     /// - Parameters:
     ///   - largest: `net.core.wmem_max`, the most that SO_SNDBUF may ask for.
     ///   - own: the last number of `net.ipv4.tcp_wmem`, up to which the kernel itself lets a buffer grow.
-    ///   - pressure: the second number of `net.ipv4.tcp_mem`, in pages.
-    init(largest: Int, own: Int, pressure: Int, pageBytes: Int) {
-        bytes = min(largest, Self.mostBytes)
-        let memory = pressure.multipliedReportingOverflow(by: pageBytes)
-        let isOfUse = 2 * bytes > own && !memory.overflow
-        places = Places(limit: isOfUse ? memory.partialValue / 2 / (2 * bytes) : 0)
+    ///   - memory: the machine's, in bytes.
+    init(largest: Int, own: Int, memory: Int) {
+        bytes = min(max(1, largest), Self.mostBytes)
+        places = Places(limit: 2 * bytes > own ? memory / 32 / (2 * bytes) : 0)
     }
 
     /// What the kernel's settings allow; none where it does not tell them.
@@ -33,11 +32,12 @@ struct SendRoom: Sendable {
             let text = try? String(contentsOfFile: "/proc/sys/net/\(name)", encoding: .ascii)
             return text?.split(whereSeparator: \.isWhitespace).compactMap { Int($0) } ?? []
         }
-        guard let largest = numbers("core/wmem_max").first, largest > 0, let own = numbers("ipv4/tcp_wmem").last,
-            let pressure = numbers("ipv4/tcp_mem").dropFirst().first, pressure > 0
-        else { return .none }
-        return SendRoom(largest: largest, own: own, pressure: pressure, pageBytes: sysconf(Int32(_SC_PAGESIZE)))
+        guard let largest = numbers("core/wmem_max").first, let own = numbers("ipv4/tcp_wmem").last else {
+            return .none
+        }
+        let memory = sysconf(Int32(_SC_PHYS_PAGES)).multipliedReportingOverflow(by: sysconf(Int32(_SC_PAGESIZE)))
+        return SendRoom(largest: largest, own: own, memory: memory.overflow ? 0 : memory.partialValue)
     }
 
-    static var none: SendRoom { SendRoom(largest: 1, own: .max, pressure: 0, pageBytes: 1) }
+    static var none: SendRoom { SendRoom(largest: 1, own: .max, memory: 0) }
 }
