@@ -10,7 +10,7 @@ enum ContentLength: Hashable {
     static func read(_ headers: HeaderList) -> ContentLength {
         let values = headers.values("Content-Length")
         if values.isEmpty || headers["Transfer-Encoding"] != nil { return .absent }
-        let lengths = values.flatMap { FieldText.members(of: $0) }.map { FieldText.number($0.utf8) }
+        let lengths = values.flatMap { FieldText.members(of: $0) }.map { FieldText.byteCount($0.utf8) }
         guard let first = lengths.first, let length = first, lengths.allSatisfy({ $0 == length }) else {
             return .garbled
         }

@@ -5,21 +5,21 @@ package enum ContentRange: Hashable, Sendable {
     /// `bytes */1000`, as 416 carries it.
     case unsatisfied(of: Int64)
 
-    /// Nil where `text` has another unit, is garbled, contradicts itself, or counts further than `Int64` does.
+    /// Nil where `text` has another unit, is garbled, contradicts itself, or counts further than files reach.
     package static func parse(_ text: String) -> ContentRange? {
         let value = FieldText.trimmed(text[...])
         guard let blank = value.utf8.firstIndex(of: UInt8(ascii: " ")), FieldText.lowered(value[..<blank]) == "bytes"
         else { return nil }
         var scanner = TextScanner(value[value.utf8.index(after: blank)...])
         if scanner.take("*/") {
-            guard let length = scanner.digits().flatMap(FieldText.number), scanner.isAtEnd else { return nil }
+            guard let length = scanner.digits().flatMap(FieldText.byteCount), scanner.isAtEnd else { return nil }
             return .unsatisfied(of: length)
         }
-        guard let first = scanner.digits().flatMap(FieldText.number), scanner.take("-"),
-            let last = scanner.digits().flatMap(FieldText.number), scanner.take("/"), first <= last
+        guard let first = scanner.digits().flatMap(FieldText.byteCount), scanner.take("-"),
+            let last = scanner.digits().flatMap(FieldText.byteCount), scanner.take("/"), first <= last
         else { return nil }
         if scanner.take("*") { return scanner.isAtEnd ? .run(first..<last + 1, of: nil) : nil }
-        guard let length = scanner.digits().flatMap(FieldText.number), scanner.isAtEnd, last < length else {
+        guard let length = scanner.digits().flatMap(FieldText.byteCount), scanner.isAtEnd, last < length else {
             return nil
         }
         return .run(first..<last + 1, of: length)

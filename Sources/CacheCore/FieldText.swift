@@ -69,6 +69,12 @@ package enum FieldText {
         clampedNumber(digits).flatMap { $0 == Int64.max ? nil : $0 }
     }
 
+    /// A number of bytes, or where one lies: nil also from 2^53 on, so that what is reckoned with it has room everywhere. No file
+    /// system has files that long.
+    static func byteCount(_ digits: some Sequence<UInt8>) -> Int64? {
+        number(digits).flatMap { $0 < 1 << 53 ? $0 : nil }
+    }
+
     /// Whether it is one of 0–9.
     package static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
 

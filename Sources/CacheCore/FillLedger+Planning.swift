@@ -94,12 +94,13 @@ extension FillLedger {
     /// was asked for already; cut, it would be asked for again, and take the connection with it.
     func isWorthFinishing(_ fill: Fill) -> Bool {
         if fill.isBehind { return true }
-        guard fill.priority != .prefetch, !fill.window.isEmpty, acceptsRanges != false else { return false }
+        let isBounded = !fill.window.isEmpty && fill.window.upperBound < .max
+        guard fill.priority != .prefetch, isBounded, acceptsRanges != false else { return false }
         let missing = fill.remaining.length
         guard missing > settings.finishIfRemainingBytes, let percent = settings.finishIfRemainingPercent else {
             return missing <= settings.finishIfRemainingBytes
         }
-        return missing / Int64(max(percent, 1)) * 100 <= fill.window.length && percent > 0
+        return percent > 0 && Double(missing) * 100 <= Double(fill.window.length) * Double(percent)
     }
 
     func clampedToEnd(_ range: ByteRange) -> ByteRange {

@@ -22,7 +22,7 @@ extension AssetCache {
     /// The asset as the next reader would find it; nobody else's, so that nothing that is done to it is done.
     private func copy(of target: AssetTarget) async throws(CacheError) -> OpenAsset {
         if let open = context.openAssets[target.id] { return open.copy(for: target) }
-        let isRemoving = context.openAssets.moment(for: target.id).isRemoving
+        let isRemoving = context.openAssets.moment(for: target.id, context.commits).isRemoving
         let stored = isRemoving ? nil : try await context.store.catalog.asset(target.id)
         if let open = context.openAssets[target.id] { return open.copy(for: target) }
         guard let stored else { return OpenAsset(target: target, context: context) }

@@ -18,7 +18,7 @@ extension AssetCache {
                 asset.retarget(target)
                 return asset
             }
-            let moment = context.openAssets.moment(for: target.id)
+            let moment = context.openAssets.moment(for: target.id, context.commits)
             let loaded = moment.isRemoving ? nil : try await context.store.load(target.id)
             let asset =
                 loaded.map { OpenAsset(target: target, loaded: $0, context: context) }

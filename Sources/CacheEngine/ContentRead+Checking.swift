@@ -9,7 +9,12 @@ extension ContentRead {
     func bytes(_ chunk: ByteRange, of file: SparseFile) async throws(CacheError) -> ByteBuffer? {
         let (asset, threads) = (asset, asset.context.diskThreads)
         do throws(CacheError) {
-            guard asset.toCheck(chunk) != nil else { return try await threads.read(chunk, of: file) }
+            guard asset.toCheck(chunk) != nil else {
+                // What is given up meanwhile may be a hole before it is read.
+                let before = asset.look { $0.ledger.extents.contains(chunk) ? $0.ledger.losses : nil }
+                let buffer = try await threads.read(chunk, of: file)
+                return before != nil && asset.look { $0.ledger.losses } == before ? buffer : nil
+            }
             let buffer = try await threads.run { try asset.readChecked(chunk, of: file) }
             if buffer != nil { return buffer }
         } catch {

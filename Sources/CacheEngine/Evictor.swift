@@ -187,7 +187,7 @@ struct Evictor: Sendable {
         var opened: [(asset: OpenAsset, ranges: [ByteRange])] = []
         defer { for (asset, _) in opened { context.openAssets.release(asset) } }
         for entry in plan {
-            if let asset = try await openKnown(entry.assetID) {
+            if let asset = try await openToTake(entry.assetID) {
                 opened.append((asset, entry.ranges))
             } else {
                 space.with { ledger in for range in entry.ranges { ledger.gone(range, of: entry.assetID) } }
@@ -222,7 +222,7 @@ struct Evictor: Sendable {
             var assets: [OpenAsset] = []
             defer { for asset in assets { context.openAssets.release(asset) } }
             for id in batch {
-                if let asset = try await openKnown(id) { assets.append(asset) }
+                if let asset = try await openToTake(id) { assets.append(asset) }
             }
             context.openAssets.beginRemoval(of: batch)
             defer { context.openAssets.endRemoval(of: batch) }
@@ -248,11 +248,31 @@ struct Evictor: Sendable {
         if !space.isShortOfDisk { context.store.spareDisk(false) }
     }
 
+    /// The asset, held, to take something of it away; nil where there is none. One whose file cannot be opened, whatever is
+    /// tried, goes as it is: else it would be in the way of all others.
+    private func openToTake(_ id: AssetID) async throws(CacheError) -> OpenAsset? {
+        do throws(CacheError) {
+            return try await openKnown(id)
+        } catch {
+            guard error.isOfOneFile else { throw error }
+            context.logger.error(
+                "an asset cannot be opened, and goes as it is", metadata: ["asset": "\(id)", "error": "\(error)"])
+            context.openAssets.beginRemoval(of: [id])
+            defer { context.openAssets.endRemoval(of: [id]) }
+            context.commits.discard(id)
+            space.with { ledger in
+                ledger.pinned.remove(id)
+                ledger.count([], of: id, lastUse: context.wallClock.now())
+            }
+            return nil
+        }
+    }
+
     /// The asset, held until it is released; also where its origin is mounted no more. Nil where nobody knows it.
     func openKnown(_ id: AssetID) async throws(CacheError) -> OpenAsset? {
         while true {
             if let asset = context.openAssets.acquire(id) { return asset }
-            let moment = context.openAssets.moment(for: id)
+            let moment = context.openAssets.moment(for: id, context.commits)
             guard !moment.isRemoving, let loaded = try await context.store.load(id) else { return nil }
             let asset = OpenAsset(target: resolver.shelved(loaded.record), loaded: loaded, context: context)
             if let opened = context.openAssets.acquire(orInsert: asset, asOf: moment) { return opened }

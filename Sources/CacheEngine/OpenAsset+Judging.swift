@@ -193,7 +193,10 @@ extension OpenAsset {
             }
             return (true, state.ledger.confirmed(length: generation.length, isSequential: isSequential))
         }
-        if isKnown, !target.keepsNothing { context.refusals.forget(id) }
+        guard isKnown, !target.keepsNothing else { return }
+        context.refusals.forget(id)
+        // What was kept may be kept no more: it goes with its readers.
+        if !generation.isStorable { context.openAssets.giveUp(self) }
     }
 }
 

@@ -41,8 +41,10 @@ final class OpenAssets: Sendable {
     /// The open asset of that name, for a look at it: it is not held.
     subscript(id: AssetID) -> OpenAsset? { state.withLock { $0.table[id]?.asset } }
 
-    func moment(for id: AssetID) -> Moment {
-        state.withLock { Moment(removals: $0.removals[Self.place(of: id)], isRemoving: $0.removing[id] != nil) }
+    func moment(for id: AssetID, _ commits: CommitQueue) -> Moment {
+        let (removals, isRemoving) = state.withLock { ($0.removals[Self.place(of: id)], $0.removing[id] != nil) }
+        // A removal whose commit failed is over for whoever ordered it, and still to come.
+        return Moment(removals: removals, isRemoving: isRemoving || commits.isTakingOut(id))
     }
 
     /// Puts `asset` into the table, unless somebody else was faster; answers the one in the table, held. Nil where a
@@ -140,6 +142,13 @@ final class OpenAssets: Sendable {
         let successor = OpenAsset(
             target: target, record: record, extents: ByteRangeSet(), file: nil, context: asset.context)
         guard replace(asset, by: successor, begun: generation.isStorable ? record : nil) else { return }
+        uncount(asset)
+    }
+
+    /// As `detach`; none of its bytes is among those that may be evicted any more.
+    func giveUp(_ asset: OpenAsset) { if replace(asset, by: nil, begun: nil) { uncount(asset) } }
+
+    private func uncount(_ asset: OpenAsset) {
         let runs = asset.look { $0.ledger.extents.runs }
         asset.context.space.with { space in for run in runs { space.gone(run, of: asset.id) } }
     }

@@ -27,6 +27,11 @@ extension CacheError {
         }
     }
 
+    /// Whether it is a file's own that it cannot be opened: the device does not give it, or somebody has taken it.
+    package var isOfOneFile: Bool {
+        [EIO, EUCLEAN, EBADMSG, EACCES, EPERM].contains((cause as? SystemCallError)?.number)
+    }
+
     /// Whether there is no file of bytes under the name.
     var isOfNoFile: Bool { [ENOENT, EISDIR, ELOOP, ENOTDIR].contains((cause as? SystemCallError)?.number) }
 

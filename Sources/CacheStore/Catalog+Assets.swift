@@ -101,21 +101,29 @@ extension Catalog {
                     """)
             var entry: EvictionEntry?
             while let row = try rows.next() {
-                let asset = try RowCoding.assetID(row[0])
-                if let done = entry, done.asset != asset {
+                // What rot has made of a row is found out when its asset is opened.
+                guard let start = Self.entry(row) else { continue }
+                if let done = entry, done.asset != start.asset {
                     tell(done)
                     entry = nil
                 }
-                var present =
-                    try entry
-                    ?? EvictionEntry(
-                        asset: asset, owners: AssetOwners(origin: row[1], tags: Self.tags(row[5])),
-                        lastAccessAt: Timestamp(milliseconds: row[2]), extents: [])
-                if let start = row[3] as Int64? { present.extents.append(start..<row[4]) }
-                entry = present
+                entry = entry ?? start
+                if let first = Int64.fromDatabaseValue(row[3]), let end = Int64.fromDatabaseValue(row[4]), first < end {
+                    entry?.extents.append(first..<end)
+                }
             }
             if let entry { tell(entry) }
         }
+    }
+
+    private static func entry(_ row: Row) -> EvictionEntry? {
+        guard let blob = Data.fromDatabaseValue(row[0]), let asset = try? RowCoding.assetID(blob),
+            let lastUse = Int64.fromDatabaseValue(row[2]), let json = String.fromDatabaseValue(row[5]),
+            let tags = try? tags(json)
+        else { return nil }
+        return EvictionEntry(
+            asset: asset, owners: AssetOwners(origin: String.fromDatabaseValue(row[1]) ?? "", tags: tags),
+            lastAccessAt: Timestamp(milliseconds: lastUse), extents: [])
     }
 
     /// Most assets have none, and decoding takes its time.

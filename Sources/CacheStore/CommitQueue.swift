@@ -83,6 +83,11 @@ package final class CommitQueue: Sendable {
         add { $0.remove(asset) }
     }
 
+    /// Whether the asset's row is on its way out: it must not be loaded any more.
+    package func isTakingOut(_ asset: AssetID) -> Bool {
+        pending.withLock { $0.removals.contains(asset) || $0.removing.contains(asset) }
+    }
+
     /// Takes the name of a file away that no row is to have.
     package func abandon(_ file: SparseFile) {
         guard let name = file.name else { return }
@@ -171,6 +176,7 @@ package final class CommitQueue: Sendable {
             let written = work.growth.values.map { ($0.file, $0.file.writtenSums(in: $0.ranges)) }
             let committed = try commitWithReserve(work)
             losses.end(isMade: true)
+            pending.withLock { $0.done() }
             for (file, sums) in written { file.committed(sums) }
             for (file, ranges) in committed.spoiled {
                 if let name = file.name { spoiled(name, ranges) }

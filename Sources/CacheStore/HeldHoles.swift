@@ -44,7 +44,9 @@ struct HeldHoles {
     }
 
     private mutating func punch(_ hold: Hold) throws(CacheError) {
-        guard let kept = try hold.file?.punchDoomed(in: hold.ranges), !kept.isEmpty else { return }
+        guard let file = hold.file else { return }
+        let kept = hold.tries == 0 ? try file.punchDoomed(in: hold.ranges) : try file.punchHeld(in: hold.ranges)
+        guard !kept.isEmpty else { return }
         let turn = commit + min(1 << UInt64(min(hold.tries, 16)), Self.longest)
         holds.append(Hold(file: hold.file, ranges: kept, tries: hold.tries + 1, turn: turn))
     }

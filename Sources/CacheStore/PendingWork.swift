@@ -19,6 +19,8 @@ struct PendingWork: Sendable {
     }
 
     private(set) var removals: Set<AssetID> = []
+    /// What the commit that is being made removes.
+    private(set) var removing: Set<AssetID> = []
     private(set) var begun: [AssetID: Begun] = [:]
     private(set) var refreshed: [AssetID: AssetRecord] = [:]
     /// By serial, as `cuts`.
@@ -116,13 +118,18 @@ extension PendingWork {
     mutating func take() -> PendingWork {
         let taken = self
         self = PendingWork()
+        removing = taken.removals
         return taken
     }
+
+    /// What was taken is done.
+    mutating func done() { removing = [] }
 
     /// Puts work that could not be done back under what has come since.
     mutating func restore(_ earlier: PendingWork) {
         let later = self
         self = earlier
+        removing = []
         for asset in later.removals { remove(asset) }
         for ranges in later.cuts.values { cut(ranges) }
         for work in later.begun.values { begin(work.record, file: work.file) }

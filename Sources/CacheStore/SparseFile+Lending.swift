@@ -7,12 +7,16 @@ package final class FileLoan: Sendable {
     package let descriptor: Descriptor
     private let file: SparseFile
 
-    fileprivate init(descriptor: Descriptor, of file: SparseFile) {
+    fileprivate init(_ range: ByteRange, descriptor: Descriptor, of file: SparseFile) {
         self.descriptor = descriptor
         self.file = file
+        file.loans.withLock { $0[ObjectIdentifier(self)] = range }
     }
 
-    deinit { file.shelf.takeBack(file.place) }
+    deinit {
+        file.loans.withLock { $0[ObjectIdentifier(self)] = nil }
+        file.shelf.takeBack(file.place)
+    }
 }
 
 /// What `sendfile` takes from a file is no copy: the socket refers to pages of the page cache until the client has them, and
@@ -30,22 +34,35 @@ extension SparseFile {
     /// where that would mean waiting, where too many are lent already, or where nobody could tell when they are given back.
     package func lendNow(_ range: ByteRange) -> FileLoan? {
         guard shelf.tellsReferences, let descriptor = shelf.lend(place) else { return nil }
-        let loan = FileLoan(descriptor: descriptor, of: self)
-        guard stored(range) == [range], disk.isCached(descriptor, range) else { return nil }
+        let loan = FileLoan(range, descriptor: descriptor, of: self)
         // Not available: somebody waits for the disk under it.
-        return state.withLockIfAvailable { $0.lent.insert(Self.blocks(around: range)) } == nil ? nil : loan
+        let isOnDisk = state.withLockIfAvailable { state in
+            guard state.spilled.isEmpty || state.spilled.ranges.gaps(in: range) == [range] else { return false }
+            state.lent.insert(Self.blocks(around: range))
+            return true
+        }
+        // Looked at last: of what has become a hole meanwhile nothing is cached.
+        return isOnDisk == true && disk.isCached(descriptor, range) ? loan : nil
     }
 
     /// Makes holes of what is marked in `ranges` and was not written since; blocks. Only after the catalog has given
     /// `ranges` up: others may be marked for a later commit.
     ///
     /// Answers what is to be tried again, because it may still be on its way to clients.
-    func punchDoomed(in ranges: ByteRangeSet) throws(CacheError) -> ByteRangeSet {
+    func punchDoomed(in ranges: ByteRangeSet) throws(CacheError) -> ByteRangeSet { try punch(\.doomed, in: ranges) }
+
+    /// Tries again what `punchDoomed` answered, as far as it was not written since, or is not marked anew for a commit that is
+    /// still to come.
+    func punchHeld(in ranges: ByteRangeSet) throws(CacheError) -> ByteRangeSet { try punch(\.held, in: ranges) }
+
+    private func punch(
+        _ marks: WritableKeyPath<State, ByteRangeSet>, in ranges: ByteRangeSet
+    ) throws(CacheError) -> ByteRangeSet {
         try withDescriptor { descriptor throws(CacheError) in
             var kept = ByteRangeSet()
             for range in ranges.runs {
-                for run in state.withLock({ $0.doomed.runs(in: range) }) {
-                    for part in Self.parts(of: run) where try !punch(part, descriptor) { kept.insert(part) }
+                for run in state.withLock({ $0[keyPath: marks].runs(in: range) }) {
+                    for part in Self.parts(of: run) where try !punch(part, marks, descriptor) { kept.insert(part) }
                 }
             }
             return kept
@@ -65,14 +82,23 @@ extension SparseFile {
     ///
     /// The system calls are made inside the lock, so that they cannot overtake a write to the same bytes: a write first
     /// takes its bytes off the mark, then touches the file.
-    private func punch(_ part: ByteRange, _ descriptor: Descriptor) throws(CacheError) -> Bool {
+    private func punch(
+        _ part: ByteRange, _ marks: WritableKeyPath<State, ByteRangeSet>, _ descriptor: Descriptor
+    ) throws(CacheError) -> Bool {
         let outcome: Result<Bool, CacheError> = state.withLock { state in
-            for run in state.doomed.runs(in: part) {
+            var isWhole = true
+            for run in state[keyPath: marks].runs(in: part) {
                 let block = Self.blocks(around: run)
                 let isLent = !state.lent.runs(in: block).isEmpty
-                if isLent, run != block, !disk.drops(descriptor, run, of: block) { return .success(false) }
                 // Off the mark even where punching fails: the bytes are unclaimed, and only their space is lost.
-                state.doomed.remove(run)
+                state[keyPath: marks].remove(run)
+                // Of what is lent the kernel may still have to take the pages.
+                let isOnLoan = isLent && loans.withLock { $0.values.contains { $0.overlaps(run) } }
+                if isOnLoan || isLent && run != block && !disk.drops(descriptor, run, of: block) {
+                    state.held.insert(run)
+                    isWhole = false
+                    continue
+                }
                 do throws(CacheError) {
                     try disk.punch(descriptor, run)
                 } catch  where !error.isUnsupported {
@@ -80,7 +106,7 @@ extension SparseFile {
                 } catch {}  // only the whole file can give its space back: `Store.holes`
                 if isLent, run == block { state.lent.remove(block) }
             }
-            return .success(true)
+            return .success(isWhole)
         }
         return try outcome.get()
     }

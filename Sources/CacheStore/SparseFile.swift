@@ -16,10 +16,14 @@ package final class SparseFile: Sendable {
     private let closed: @Sendable () -> Void
     private let isGone = Atomic(false)
     let state = Mutex(State())
+    /// The bytes that are lent; nobody waits for a lock behind this one.
+    let loans = Mutex<[ObjectIdentifier: ByteRange]>([:])
 
     struct State {
         /// Runs that are to become holes when the commit that gives them up is durable.
         var doomed = ByteRangeSet()
+        /// Those whose commit is durable, and which had to be left as they were for the time being.
+        var held = ByteRangeSet()
         /// Blocks whose pages sockets may still refer to.
         var lent = ByteRangeSet()
         /// Whether anything was, since it was opened.
@@ -60,6 +64,7 @@ package final class SparseFile: Sendable {
         if name != nil, shelf.spill.isPreferred, spill(bytes, at: offset) { return }
         state.withLock { state in
             if !state.doomed.isEmpty { state.doomed.remove(range) }
+            if !state.held.isEmpty { state.held.remove(range) }
             state.written.remove(touching: range)
             state.isWritten = true
         }
@@ -123,7 +128,10 @@ package final class SparseFile: Sendable {
     /// Reads what is in the page cache from `offset` on, perhaps less than asked for; nil where that means waiting, also
     /// for the file to be opened.
     package func readNow(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
-        guard state.withLock({ $0.spilled.isEmpty }), let descriptor = shelf.borrowOpen(place) else { return nil }
+        // Not available: somebody waits for the disk under it.
+        guard state.withLockIfAvailable({ $0.spilled.isEmpty }) == true, let descriptor = shelf.borrowOpen(place) else {
+            return nil
+        }
         defer { shelf.giveBack(place, wrote: false) }
         return disk.readNow(descriptor, into: bytes, at: offset)
     }

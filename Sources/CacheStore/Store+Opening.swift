@@ -91,6 +91,23 @@ extension Store {
             metadata: ["files": "\(count)", "bytes": "\(freed)"])
     }
 
+    /// What a clock that was set back has left of times to come. A store that cannot write that down is opened all the same.
+    static func settleTimes(of catalog: Catalog, at now: Timestamp, _ reserve: Reserve, _ logger: Logger) {
+        do throws(CacheError) {
+            let isSetBack: Bool
+            do throws(CacheError) {
+                isSetBack = try catalog.settleTimes(at: now)
+            } catch  where error.code == .storageFull {
+                _ = try reserve.release()
+                isSetBack = try catalog.settleTimes(at: now)
+            }
+            guard isSetBack else { return }
+            logger.warning("the clock was set back since the store was used: what seems to be younger is of now")
+        } catch {
+            logger.error("times to come cannot be looked for in the catalog", metadata: ["error": "\(error)"])
+        }
+    }
+
     /// Makes the directories that are missing; what lies in the place of one is put aside.
     static func createShards(
         _ layout: StoreLayout, _ disk: any Disk, now: Timestamp, _ logger: Logger

@@ -78,9 +78,7 @@ package final class Store: Sendable {
         let secrets = try SecretBox(layout, disk: disk)
         let (catalog, loss) = try openCatalog(
             layout, secrets, reserve, disk, isNew: isNew, mayLose: mayLose, now: wallClock.now(), logger)
-        if try catalog.settleTimes(at: wallClock.now()) {
-            logger.warning("the clock was set back since the store was used: what seems to be younger is of now")
-        }
+        settleTimes(of: catalog, at: wallClock.now(), reserve, logger)
         for row in catalog.damagedRows {
             logger.error("a row of the catalog was damaged and is left out", metadata: ["row": "\(row)"])
         }

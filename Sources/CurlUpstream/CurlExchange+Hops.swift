@@ -22,7 +22,8 @@ extension CurlExchange {
         guard url.scheme == .https, transfer.request.method == .get, !isHTTP2,
             [200, 206].contains(collector.status)
         else { return false }
-        return collector.headers["Content-Length"] == nil && collector.headers["Transfer-Encoding"] == nil
+        let codings = collector.headers["Transfer-Encoding"].map { FieldText.lowered($0[...]) } ?? ""
+        return collector.headers["Content-Length"] == nil && !codings.contains("chunked")
     }
 
     /// Makes the redirect's target the present hop; throws where it must not be followed.

@@ -7,7 +7,8 @@ import Testing
 
 /// The express lane in the middle of a body: connections, leases, and the end of service.
 @Suite(.serialized, .timeLimit(.minutes(20))) struct ExpressSendingTests {
-    private static let large: Int64 = 8 << 20
+    /// More than sockets take.
+    private static let large: Int64 = 24 << 20
     private static let target = "/o/media/large.mp4"
     private let asset = LoopbackAsset(size: Self.large)
     /// Made once: it takes its time.

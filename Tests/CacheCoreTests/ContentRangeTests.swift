@@ -20,7 +20,8 @@ import Testing
     @Test(arguments: [
         "", "bytes", "bytes 0-1", "bytes 5-4/10", "bytes 0-10/10", "bytes 0-9/10x", "bytes -1/10", "bytes 0-/10",
         "items 0-9/10", "bytes */*", "bytes 0-99999999999999999999/*", "bytes 0-9/99999999999999999999", "bytes=0-9/10",
-        "bytes 0-9 /10", "bytes 0-9/-10",
+        "bytes 0-9 /10", "bytes 0-9/-10", "bytes 0-9007199254740992/*",
+        "bytes 9223372036854775796-9223372036854775805/9223372036854775806",
     ])
     func refusesWhatIsGarbled(text: String) {
         #expect(ContentRange.parse(text) == nil)

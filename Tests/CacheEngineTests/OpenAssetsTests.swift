@@ -13,7 +13,8 @@ import Testing
             settings: OriginSettings(baseURL: "http://127.0.0.1"), url: "http://127.0.0.1/", path: "/")
         return try #require(
             table.acquire(
-                orInsert: OpenAsset(target: target, context: cache.context), asOf: table.moment(for: target.id)))
+                orInsert: OpenAsset(target: target, context: cache.context),
+                asOf: table.moment(for: target.id, cache.context.commits)))
     }
 
     @Test func idleAssetsBeyondTheLimitAreClosedLongestIdleFirst() async throws {

@@ -16,9 +16,11 @@ import Testing
 
         deinit { for end in ends { close(end) } }
 
-        func send(_ loan: FileLoan, _ range: ByteRange) -> Int {
+        /// The kernel takes all of it.
+        func send(_ range: ByteRange, of file: SparseFile) throws {
+            let loan = try #require(file.lendNow(range))
             var offset = off_t(range.lowerBound)
-            return sendfile(ends[0], loan.descriptor.number, &offset, Int(range.length))
+            #expect(sendfile(ends[0], loan.descriptor.number, &offset, Int(range.length)) == Int(range.length))
         }
 
         func receive(_ count: Int) -> [UInt8] {
@@ -53,8 +55,7 @@ import Testing
         let filled = try await filled(freed: { _, bytes in freed.withLock { $0 += bytes } })
         guard let (shelf, file) = filled else { return }
         let wire = Wire()
-        let loan = try #require(file.lendNow(Self.sent))
-        #expect(wire.send(loan, Self.sent) == Int(Self.sent.length))
+        try wire.send(Self.sent, of: file)
 
         let full = try file.diskBytes()
         try await shelf.commits.punch(file, [2_500_000..<3_050_000, 3_060_000..<3_070_001])
@@ -75,8 +76,7 @@ import Testing
     @Test func wholeBlocksGoAtOnceAndTheirBytesArriveAllTheSame() async throws {
         guard let (shelf, file) = try await filled() else { return }
         let wire = Wire()
-        let loan = try #require(file.lendNow(Self.sent))
-        #expect(wire.send(loan, Self.sent) == Int(Self.sent.length))
+        try wire.send(Self.sent, of: file)
 
         let full = try file.diskBytes()
         try await shelf.commits.punch(file, [0..<Self.size])
@@ -85,11 +85,42 @@ import Testing
         #expect(wire.receive(Int(Self.sent.length)).isSame(as: Shelf.content(Self.sent)))
     }
 
+    @Test func whatTheKernelStillHasToTakeStaysAsItIs() async throws {
+        guard let (shelf, file) = try await filled() else { return }
+        let full = try file.diskBytes()
+        var loan = file.lendNow(Self.sent)
+        #expect(loan != nil)
+        try await shelf.commits.punch(file, [0..<Self.size])
+        #expect(try file.bytes(Self.sent).isSame(as: Shelf.content(Self.sent)))
+
+        loan = nil
+        #expect(
+            try await eventually {
+                try await shelf.commits.flush()
+                return try file.diskBytes() <= full - Self.size + 65536
+            })
+    }
+
+    @Test func aHoleThatIsTriedAgainIsNotMadeInWhatWasMarkedAnew() async throws {
+        guard let (shelf, file) = try await filled() else { return }
+        let marked: ByteRange = 3_000_000..<3_050_000
+        let wire = Wire()
+        try wire.send(Self.sent, of: file)
+        file.doom([marked])
+        #expect(try file.punchDoomed(in: ByteRangeSet([marked])).byteCount > 0)
+        #expect(wire.receive(Int(Self.sent.length)).isSame(as: Shelf.content(Self.sent)))
+
+        // Fetched again, and given up again by a commit that is still to come.
+        try shelf.grow(file, marked)
+        file.doom([marked])
+        #expect(try file.punchHeld(in: ByteRangeSet([marked])).isEmpty)
+        #expect(try file.bytes(marked).isSame(as: Shelf.content(marked)))
+    }
+
     @Test func whatIsWrittenAnewBeforeItsTurnStays() async throws {
         guard let (shelf, file) = try await filled() else { return }
         let wire = Wire()
-        let loan = try #require(file.lendNow(Self.sent))
-        #expect(wire.send(loan, Self.sent) == Int(Self.sent.length))
+        try wire.send(Self.sent, of: file)
         try await shelf.commits.punch(file, [3_000_000..<3_050_000])
 
         try shelf.grow(file, 3_000_000..<3_040_000)
@@ -128,8 +159,7 @@ import Testing
         do {
             let file = try shelf.fill(2, length: Self.size, 0..<Self.size)
             try await shelf.commits.flush()
-            let loan = try #require(file.lendNow(Self.sent))
-            #expect(wire.send(loan, Self.sent) == Int(Self.sent.length))
+            try wire.send(Self.sent, of: file)
             try await shelf.commits.punch(file, [3_000_000..<3_050_000])
             shelf.commits.discard(Shelf.id(2))
             try await shelf.commits.flush()

@@ -58,7 +58,7 @@ extension PolicyTrials {
             "algorithm": .string(trial.algorithm.rawValue), "capacityBytes": .integer(trial.capacityBytes),
             "requestHitRatio": .number(trial.requestHitRatio), "byteHitRatio": .number(trial.byteHitRatio),
             "writtenBytesPerDay": .integer(Int64(saturating: Double(trial.writtenBytes) / days)),
-            "upstreamBytesPerDay": .integer(Int64(upstream)),
+            "upstreamBytesPerDay": .integer(Int64(saturating: upstream)),
             "upstreamCostPerDay": pricePerGigabyte.map { .number($0 * upstream / 1e9) } ?? .null,
         ]
     }

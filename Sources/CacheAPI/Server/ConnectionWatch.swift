@@ -266,6 +266,8 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         let here = NIOLoopBound(context, eventLoop: context.eventLoop)
         // Closing drops what is not flushed yet.
         context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in here.value.close(promise: nil) }
+        // Nor waits the connection for a client that takes nothing, or never ends its part of the TLS handshake.
+        context.eventLoop.scheduleTask(in: headerTimeout) { here.value.close(promise: nil) }
     }
 }
 

@@ -34,8 +34,8 @@ struct CounterChannel: ServerChildChannel {
         let presence = ClientPresence()
         let place = connections.take()
         channel.closeFuture.whenComplete { _ in withExtendedLifetime(place) {} }
-        // One piece of a file is never too much: who writes bodies waits for one to leave before the next.
-        let mark = ChannelOptions.Types.WriteBufferWaterMark(low: 64 << 10, high: 2 * Int(FilePiece.mostWarmBytes))
+        // So many bytes of answers wait in memory for a client that asks on and on and reads nothing.
+        let mark = ChannelOptions.Types.WriteBufferWaterMark(low: 64 << 10, high: 256 << 10)
         return channel.eventLoop.makeCompletedFuture {
             try channel.syncOptions?.setOption(.writeBufferWaterMark, value: mark)
             guard let certificates else { return }
