@@ -25,8 +25,10 @@ package struct APISettings: Sendable {
         /// From a connection's beginning to its first request's head, from the first byte of another to its end, and for
         /// a body, which has a second more for each thousand bytes that have come; then 408.
         package var headerTimeout: Duration
-        /// Without a request in progress, and while one's body is awaited; running responses are never cut.
+        /// Without a request in progress, and while one's body is awaited.
         package var idleTimeout: Duration
+        /// A client that takes nothing of what waits for it is cut off after once to twice this time.
+        package var sendTimeout: Duration
         /// How long a client that closed its sending side, and can be sent nothing yet, is taken to be there: over TCP
         /// it looks like one that has gone until something is written.
         package var halfClosedTimeout: Duration
@@ -38,7 +40,8 @@ package struct APISettings: Sendable {
         package init(
             bodyBytes: Int = 1 << 20, urlBytes: Int = 8 << 10, headerBytes: Int = 32 << 10, headerFields: Int = 100,
             headerTimeout: Duration = .seconds(15), idleTimeout: Duration = .seconds(75),
-            halfClosedTimeout: Duration = .seconds(2), connections: Int = 1 << 20, reads: Int = 8192
+            sendTimeout: Duration = .seconds(300), halfClosedTimeout: Duration = .seconds(2),
+            connections: Int = 1 << 20, reads: Int = 8192
         ) {
             self.bodyBytes = bodyBytes
             self.urlBytes = urlBytes
@@ -46,6 +49,7 @@ package struct APISettings: Sendable {
             self.headerFields = headerFields
             self.headerTimeout = headerTimeout
             self.idleTimeout = idleTimeout
+            self.sendTimeout = sendTimeout
             self.halfClosedTimeout = halfClosedTimeout
             self.connections = connections
             self.reads = reads

@@ -55,8 +55,9 @@ extension AssetCache {
     /// Takes the asset away at once; soft: it must only be confirmed by the upstream before it is used again.
     package func deleteAsset(_ id: AssetID, isSoft: Bool) async throws(CacheError) {
         context.refusals.forget(id)
-        let asset = try await held(id)
-        context.openAssets.release(asset)
+        do throws(CacheError) {
+            context.openAssets.release(try await held(id))
+        } catch  where !isSoft && error.isOfOneFile {}  // goes all the same
         if isSoft {
             try await expireSoftly([id])
         } else {

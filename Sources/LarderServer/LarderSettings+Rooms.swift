@@ -40,7 +40,8 @@ extension LarderSettings {
             cors: CORSRules(origins: origins),
             limits: APISettings.Limits(
                 bodyBytes: limits.bodyBytes, urlBytes: limits.urlBytes, headerBytes: limits.headerBytes,
-                headerTimeout: limits.headerTimeout, idleTimeout: limits.idleTimeout, reads: limits.reads),
+                headerTimeout: limits.headerTimeout, idleTimeout: limits.idleTimeout,
+                sendTimeout: limits.sendTimeout, reads: limits.reads),
             isExpress: listen.isExpress, version: LarderCommand.version, openAPI: openAPI)
     }
 }

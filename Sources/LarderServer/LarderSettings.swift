@@ -84,8 +84,10 @@ struct LimitSettings: Hashable, Sendable {
     var reads = 8192
     /// Windows that wait for a place among the transfers while a reader waits for them.
     var queuedFills = 4096
-    /// Between two requests on a connection, and between two bytes sent to a client that reads.
+    /// Between two requests on a connection.
     var idleTimeout: Duration = .seconds(75)
+    /// For a client that takes nothing of its answer; it is cut off after once to twice this time.
+    var sendTimeout: Duration = .seconds(300)
     /// From the connection, or a request's first byte, to the end of its head.
     var headerTimeout: Duration = .seconds(15)
     /// For the requests in progress when the service is told to stop.

@@ -98,6 +98,9 @@ extension Setting<LarderSettings> {
                 "limits.queuedFills", \.limits.queuedFills, .count(1...1_000_000, example: 4096),
                 "windows that queue for readers; then what is not on disk gets 503"),
             Setting("limits.idleTimeout", \.limits.idleTimeout, .duration(example: "75s"), "a connection may rest"),
+            Setting(
+                "limits.sendTimeout", \.limits.sendTimeout, .duration(example: "5m"),
+                "a client may take nothing of its answer"),
             Setting("limits.headerTimeout", \.limits.headerTimeout, .duration(example: "15s"), "a head may take"),
             Setting(
                 "limits.drainTimeout", \.limits.drainTimeout, .duration(example: "30s"), "the end of service may take"),

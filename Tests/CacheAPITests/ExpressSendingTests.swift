@@ -177,6 +177,16 @@ import Testing
         }
     }
 
+    @Test func aClientThatTakesNothingIsCutOff() async throws {
+        let limits = APISettings.Limits(headerTimeout: .seconds(2), sendTimeout: .milliseconds(100))
+        try await run(limits: limits) { (service) async throws in
+            let connection = try await halted(service)
+            #expect(try await eventually { readers(service) == 0 })
+            try await connection.read(true)
+            #expect(await connection.rest().count < Int(Self.large))
+        }
+    }
+
     @Test func theLastAnswerOfAConnectionSaysSo() async throws {
         try await run { (service) async throws in
             let connection = try await RawConnection(port: service.port)

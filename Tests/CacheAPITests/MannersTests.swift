@@ -1,6 +1,7 @@
 import CacheAPI
 import CacheCore
 import CacheTestKit
+import Foundation
 import Synchronization
 import Testing
 
@@ -182,6 +183,21 @@ import Testing
             try? await connection.send("GET /health/live HTTP/1.1\r\nHost: loc")
             let response = try #require(try await connection.response())
             #expect(response.status == 408)
+            #expect(await connection.rest().isEmpty)
+        }
+    }
+
+    @Test(arguments: ["", "\u{16}\u{3}\u{1}"])
+    func aHandshakeThatNeverEndsIsNotAwaitedForEver(_ begun: String) async throws {
+        let directory = try TemporaryDirectory()
+        let files = [directory.path("certificate.pem"), directory.path("key.pem")]
+        for (file, text) in zip(files, [MultiplexedUpstream.certificate, MultiplexedUpstream.key]) {
+            try text.write(toFile: file, atomically: true, encoding: .utf8)
+        }
+        let tls = APISettings.TLS(certificateFile: files[0], keyFile: files[1])
+        try await TestService.run(limits: .init(headerTimeout: .milliseconds(50)), tls: tls) { (service) async throws in
+            let connection = try await RawConnection(port: service.port)
+            try? await connection.send(begun)
             #expect(await connection.rest().isEmpty)
         }
     }

@@ -22,8 +22,8 @@ struct TestService: Sendable {
 
     /// Mounts `upstream` as the origin `media`, serves, runs `body`, and shuts down in good order.
     static func run(
-        access: AccessRules = AccessRules(), limits: APISettings.Limits = .init(), origins: [Origin] = [],
-        credentialsDirectory: String? = nil, fallbackDirectory: String? = nil,
+        access: AccessRules = AccessRules(), limits: APISettings.Limits = .init(), tls: APISettings.TLS? = nil,
+        origins: [Origin] = [], credentialsDirectory: String? = nil, fallbackDirectory: String? = nil,
         change: @Sendable (inout OriginSettings) -> Void = { _ in },
         _ body: @Sendable @escaping (TestService) async throws -> Void
     ) async throws {
@@ -33,7 +33,7 @@ struct TestService: Sendable {
         change(&media.settings)
         let log = LogRecord()
         let settings = APISettings(
-            port: 0, access: access, limits: limits, isExpress: isExpress, version: "0.1.0-test",
+            port: 0, tls: tls, access: access, limits: limits, isExpress: isExpress, version: "0.1.0-test",
             openAPI: "openapi: 3.1.0\n")
         let test = try TestCache(
             directory: directory.path, origins: [media] + origins, credentialsDirectory: credentialsDirectory,

@@ -50,6 +50,17 @@ private typealias Action = FillLedger.Action
         #expect(ledger.leave(reader) == (isFinished ? [] : [.cut(fill)]))
     }
 
+    @Test func aBodyWhoseEndNobodyKnowsIsNotFinishedWhenItsReaderLeft() {
+        var ledger = FillLedger(
+            settings: FillLedger.Settings(firstWindowBytes: 100, largestWindowBytes: 100, finishIfRemainingPercent: 50))
+        let (reader, opening) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
+        guard case .start(let fill, _)? = opening.first else { Issue.record("nothing was asked for"); return }
+        _ = ledger.began(fill, window: 0..<Int64.max, length: nil, acceptsRanges: true)
+        _ = ledger.arrived(fill, upTo: 20)
+
+        #expect(ledger.leave(reader) == [.cut(fill)])
+    }
+
     @Test func theNextWindowIsAskedForWhenHalfOfThePresentOneIsRead() {
         let ledger = SharedLedger(Self.known())
         let reader = ledger.reader()

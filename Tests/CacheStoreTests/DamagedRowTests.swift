@@ -2,6 +2,7 @@ import CacheCore
 import CacheTestKit
 import Foundation
 import GRDB
+import Synchronization
 import Testing
 
 @testable import CacheStore
@@ -162,5 +163,16 @@ import Testing
         }
         #expect(losses.contains(1))
         #expect(losses.allSatisfy { $0 <= 1 })
+    }
+
+    @Test func anAssetsRowThatCannotBeReadKeepsNoOtherFromBeingCounted() async throws {
+        let shelf = try Shelf(in: directory)
+        for number in 1...3 as ClosedRange<UInt64> { _ = try shelf.fill(number, length: 1000, 0..<1000) }
+        try await shelf.commits.flush()
+        try await damage(shelf, "UPDATE assets SET tags = '[' WHERE id = (SELECT id FROM assets ORDER BY id LIMIT 1)")
+        let found = Mutex<[EvictionEntry]>([])
+        try await shelf.store.catalog.eachAsset { entry in found.withLock { $0.append(entry) } }
+        #expect(found.withLock { $0.count } == 2)
+        #expect(found.withLock { $0.allSatisfy { $0.extents == [0..<1000] } })
     }
 }

@@ -65,7 +65,7 @@ package final class MultiplexedUpstream: Sendable {
         return tls
     }
 
-    private static let key = """
+    package static let key = """
         -----BEGIN PRIVATE KEY-----
         MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg/d2GtDFGPc33OQYY
         ryMeaJSNrrutlJd6PpqkhJT5Ev6hRANCAAR3h4Q/Irt2rQiHYJQeL+yfpIXyyJV6
@@ -73,7 +73,7 @@ package final class MultiplexedUpstream: Sendable {
         -----END PRIVATE KEY-----
         """
 
-    private static let certificate = """
+    package static let certificate = """
         -----BEGIN CERTIFICATE-----
         MIIBgDCCASWgAwIBAgIUDy+6vfEeYT/bPmXVQ6GiIvPOMNwwCgYIKoZIzj0EAwIw
         FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTE5MDgzMloYDzIxMjYxMDI4

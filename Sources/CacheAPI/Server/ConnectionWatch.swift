@@ -20,6 +20,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private var context: ChannelHandlerContext?
     private let headerTimeout: TimeAmount
     private let idleTimeout: TimeAmount
+    private let sendTimeout: TimeAmount
     private let halfClosedTimeout: TimeAmount
     /// Whether there are too many connections for this one to be served.
     private let isTurnedAway: Bool
@@ -37,6 +38,9 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private var unanswered = 0
     /// The answers that are written and have not left yet.
     private var unsent = 0
+    /// What waited for the client at the last look, after so many writes.
+    private var waiting: (bytes: Int, writes: Int)?
+    private var writes = 0
     private var isQuiescing = false
     /// Whether the last unanswered request is still coming, and whether the first has its response's head.
     private var isReading = false
@@ -55,6 +59,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         self.isTurnedAway = isTurnedAway
         headerTimeout = TimeAmount(limits.headerTimeout)
         idleTimeout = TimeAmount(limits.idleTimeout)
+        sendTimeout = TimeAmount(limits.sendTimeout)
         halfClosedTimeout = TimeAmount(limits.halfClosedTimeout)
         self.makeRequestID = makeRequestID
     }
@@ -79,6 +84,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         patience = nil
         lastActivity = .now()
         unsent += 1
+        writes += 1
     }
 
     /// That answer has left, or cannot any more.
@@ -119,10 +125,18 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
             // A body that nobody reads does not come; its running response is not cut for that.
             if !isReading || !isAnswering { return refuse(CacheError(.requestTimedOut, reason), context) }
         }
-        // A running answer is never cut; when it has left there is another alarm.
-        guard !isBusy else { return }
+        guard !isBusy else { return lookAtClient(context) }
+        waiting = nil
         guard lastActivity + idleTimeout <= now else { return wake(at: lastActivity + idleTimeout, context) }
         context.close(promise: nil)
+    }
+
+    /// A running answer is cut only where its client takes nothing of what waits for it, from one look to the next.
+    private func lookAtClient(_ context: ChannelHandlerContext) {
+        let bytes = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
+        if let waiting, bytes > 0, waiting == (bytes, writes) { return context.close(promise: nil) }
+        waiting = (bytes, writes)
+        wake(at: .now() + sendTimeout, context)
     }
 
     /// Gives a client that closed its sending side until the time-out to be sent something. Where it has gone for good
@@ -173,6 +187,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
             promise?.fail(ChannelError.ioOnClosedChannel)
             return
         }
+        writes += 1
         if leave != nil { awaitLeave(context) }
         switch unwrapOutboundIn(data) {
         case .head:
