@@ -33,6 +33,7 @@ SEED = int(os.environ.get("SEED") or time.time())
 START = int(os.environ.get("START") or 0)
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BRIEF = bool(os.environ.get("BRIEF"))
+LARGE = 16 << 20  # what each of a crowd reads of a file
 COLUMNS = [("trial", 10), ("rounds", 9), ("what was done", 56), ("wrong bytes", 13), ("failed", 8), ("seconds", 9), ("", 8)]
 
 
@@ -289,7 +290,8 @@ def kill(directory, chance):
 
 def full(directory, chance):
     """The disk is full for a while: reads go on, and when there is space again, bytes are kept again."""
-    library = Library(directory, chance, [6 << 20 for _ in range(12)])
+    crowd = 6 if BRIEF else 30
+    library = Library(directory, chance, [6 << 20 for _ in range(12)] + [LARGE + 1 for _ in range(crowd)])
     trial = Trial(directory, library, ["policy.capacity=none", "policy.minFreeDisk=0"])
     trial.store.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", trial.store], capture_output=True).returncode:
@@ -302,6 +304,7 @@ def full(directory, chance):
         trial.read_some(chance, 10)
         crowd_out(ballast)
         end = time.monotonic() + seconds
+        reads += crowd_in(trial)
         while time.monotonic() < end:
             trial.read_some(chance, 10)
             reads += 10
@@ -315,6 +318,17 @@ def full(directory, chance):
     finally:
         subprocess.run(["umount", "-l", trial.store])
     return trial, reads, f"reads in {seconds} s on a full disk, well after {recovered:.1f} s"
+
+
+def crowd_in(trial):
+    """Many read large files at once, more than there is memory for; answers how many."""
+    large = [name for name, content in trial.library.files.items() if len(content) > LARGE]
+    readers = [threading.Thread(target=trial.read, args=(name, 0, LARGE)) for name in large]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
+    return len(readers)
 
 
 def small(directory, chance):

@@ -21,6 +21,9 @@ package struct ContentPlan: Hashable, Sendable {
         case bytes(ByteRange)
         /// What stands between them.
         case text([UInt8])
+
+        /// Nil for text.
+        package var range: ByteRange? { if case .bytes(let range) = self { range } else { nil } }
     }
 
     /// 200, 206, 304, 412 or 416.

@@ -31,6 +31,15 @@ extension FillLedger {
         return runs
     }
 
+    /// Gives up what is there of `ranges` and lies behind all readers, if it is not less than `least`; as `surrender`.
+    package mutating func surrenderPassed(of ranges: ByteRangeSet, atLeast least: Int64) -> [ByteRange] {
+        let places = readers.values.map { min($0.wanted?.lowerBound ?? 0, $0.comesBackTo ?? .max) }
+        guard let first = places.min(), first > 0 else { return [] }
+        let passed = ranges.runs(in: 0..<first).flatMap { extents.runs(in: $0) }
+        guard passed.reduce(0, { $0 + $1.length }) >= least else { return [] }
+        return passed.flatMap { surrender($0) }
+    }
+
     /// Gives up what is on disk of `range`, leases or not, because it is not what it was; as `surrender`.
     package mutating func spoil(_ range: ByteRange) -> [ByteRange] {
         let runs = extents.runs(in: range)
@@ -59,8 +68,12 @@ extension FillLedger {
         return planForAll()
     }
 
-    /// The bytes a reader is sending or will send next.
+    /// The bytes a reader is sending or will send next. What was fetched ahead of one that has stopped can be fetched again.
     private func lease(of reader: Reader) -> ByteRange? {
-        reader.wanted?.prefix(max(settings.pieceBytes, reader.readAhead.windowBytes))
+        let mayGo = acceptsRanges != false && now - reader.movedAt >= Self.longestStop
+        return reader.wanted?.prefix(max(settings.pieceBytes, mayGo ? 0 : reader.readAhead.windowBytes))
     }
+
+    /// A reader that does not move for so long has stopped.
+    private static let longestStop = Duration.seconds(5)
 }

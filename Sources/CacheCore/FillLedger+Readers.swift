@@ -16,12 +16,14 @@ extension FillLedger {
         return (id, actions)
     }
 
-    /// Says which bytes the reader wants next, in order; its asset must be described.
-    package mutating func want(_ range: ByteRange, by id: ReaderID) -> [Action] {
+    /// Says which bytes the reader wants next, in order; its asset must be described. `later`: what it wants after them.
+    package mutating func want(_ range: ByteRange, by id: ReaderID, later: [ByteRange] = []) -> [Action] {
         guard var reader = readers[id] else { return [] }
         if reader.wanted?.lowerBound != range.lowerBound { reader.readAhead.sought() }
         if let before = reader.wanted, before.lowerBound != range.lowerBound { reader.setback = nil }
         reader.wanted = range
+        reader.movedAt = now
+        reader.comesBackTo = later.map(\.lowerBound).min()
         let span = reader.span ?? range
         reader.span = min(span.lowerBound, range.lowerBound)..<max(span.upperBound, range.upperBound)
         readers[id] = reader
@@ -32,6 +34,7 @@ extension FillLedger {
     package mutating func advance(_ id: ReaderID, to position: Int64) -> [Action] {
         guard var reader = readers[id], let wanted = reader.wanted else { return [] }
         reader.wanted = min(position, wanted.upperBound)..<wanted.upperBound
+        reader.movedAt = now
         readers[id] = reader
         return plan(for: id) + regulate()
     }

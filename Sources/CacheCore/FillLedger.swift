@@ -187,9 +187,13 @@ extension FillLedger {
         let opening: UpstreamRequest.Window
         /// What it wants, from its position on; nil until it has seen the description.
         var wanted: ByteRange?
+        /// The first of all bytes that it will want after those; nil: it wants no more.
+        var comesBackTo: Int64?
         /// From the first to the last byte it has ever wanted.
         var span: ByteRange?
         var needsConfirmation: Bool
+        /// When it last moved on, or said what it wants.
+        var movedAt = Duration.zero
         /// Since when it waits; nil: it does not.
         var waitingSince: Duration?
         /// How long it may wait at a time; nil: for ever.

@@ -176,7 +176,7 @@ extension AssetCache {
             var plan = plan(attempt.request, generation, of: asset)
             let found = asset.look { $0.ledger.lookUp(plan.neededRanges) }
             if let first = plan.neededRanges.first {
-                asset.want(first, by: reader)
+                asset.want(first, by: reader, later: Array(plan.neededRanges.dropFirst()))
                 _ = try await asset.settle(reader)
                 guard asset.look({ $0.ledger.length }) == generation.length else {
                     asset.recordLength()

@@ -124,6 +124,7 @@ extension AssetCache {
     /// Ends waits that have become too long, closes assets that nobody has used for long, once all they know is in the
     /// catalog, and looks after free space.
     private func tidy() async throws(CacheError) {
+        for asset in context.openAssets.detached { asset.tick() }
         for asset in context.openAssets.all {
             asset.tick()
             // What the disk had no room for stays in memory only while somebody is about to send it.

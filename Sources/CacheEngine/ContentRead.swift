@@ -157,9 +157,11 @@ package final class ContentRead: Sendable {
 
     /// What comes next; bytes of the asset are said to be wanted.
     private func nextSegment() -> ContentPlan.Segment? {
-        let segment = state.withLock { $0.segments.popFirst() }
+        let (segment, later) = state.withLock { state in
+            (state.segments.popFirst(), state.segments.compactMap(\.range))
+        }
         if case .bytes(let range)? = segment {
-            asset.want(range, by: reader)
+            asset.want(range, by: reader, later: later)
             state.withLock { $0.run = range }
         }
         return segment

@@ -23,10 +23,12 @@ struct Evictor: Sendable {
         }
     }
 
-    /// Nothing more can go: readers come before the limit. What must stay free of the disk stays free even so.
+    /// Nothing more can go: readers come before the limit. What must stay free of the disk stays free even so: what fits into
+    /// memory goes there, and the rest waits until readers are past that.
     private func overdraw() {
-        if space.isShortOfDisk { context.store.spareDisk(true) }
-        space.overdraw()
+        guard space.isShortOfDisk else { return space.overdraw() }
+        context.store.spareDisk(true)
+        space.overdraw(within: context.store.spareMemory)
     }
 
     private func evict() async throws(CacheError) {
@@ -49,7 +51,7 @@ struct Evictor: Sendable {
             batches += gone.isEmpty ? 0 : 1
         }
         space.grantWaiting()
-        if space.isDeadlocked { overdraw() }
+        if space.isDeadlocked || batches < Self.round && space.isAwaited && space.isShortOfDisk { overdraw() }
         if batches == Self.round { space.ring() }
     }
 
@@ -244,7 +246,7 @@ struct Evictor: Sendable {
     /// What others have left free of the disk.
     func measureDisk() throws(CacheError) {
         let free = try context.store.freeDiskBytes()
-        space.with { $0.freeDiskBytes = free }
+        space.measured(free: free, refused: context.store.refusedWrites, at: context.uptime())
         if !space.isShortOfDisk { context.store.spareDisk(false) }
     }
 

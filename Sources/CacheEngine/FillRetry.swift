@@ -50,6 +50,10 @@ struct FillFailure: Sendable {
         if isSkip {
             next.skipped.insert(address)
             next.isFree = true
+        } else if code == .storageFull {
+            // Not the address's fault: it is tried for as long as its reader waits.
+            (next.isFree, next.delay) = (true, .milliseconds(100))
+            return next
         } else if hasProgressed {
             next.delay = .zero
             return next
@@ -89,7 +93,8 @@ extension CacheError.Code {
     /// Whether the same request may well succeed a moment later.
     var isWorthRetrying: Bool {
         switch self {
-        case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut: true
+        // No memory for what the disk cannot take, either: readers will be past some of it.
+        case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut, .storageFull: true
         case .upstreamRefused(let status, _): [408, 429, 500, 502, 503, 504].contains(status)
         default: false
         }

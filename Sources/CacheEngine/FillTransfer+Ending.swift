@@ -69,7 +69,7 @@ extension FillTransfer {
     private func next(after failure: FillFailure, attempt: Int) -> FillRetry? {
         let target = asset.target
         guard let next = failure.retry(within: target.settings.readTimeout) else { return nil }
-        let isPaid = failure.hasProgressed || failure.movesOn(next)
+        let isPaid = failure.hasProgressed || failure.code == .storageFull || failure.movesOn(next)
         // The asset gives up by itself where the tries are spent: those cost no budget.
         guard !isPaid, next.isFree || attempt < target.settings.retries else { return next }
         return context.health.takeRetry(target) ? next : nil

@@ -47,6 +47,7 @@ extension OpenAsset {
         }
         context.space.used(changedBy: grown)
         if file.name != nil { context.space.arrived(new, of: id, from: owners, at: context.wallClock.now()) }
+        if file.name == nil { passed(ByteRangeSet([0..<range.upperBound]), of: file, isOnDisk: true) }
         context.counters.refetched(range.length - new.reduce(0) { $0 + $1.length }, origin: owners.origin)
     }
 

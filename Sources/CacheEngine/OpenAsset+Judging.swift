@@ -1,5 +1,6 @@
 import CacheCore
 import CacheStore
+import Logging
 
 extension OpenAsset {
     /// What a fill may do with an answer.
@@ -170,10 +171,17 @@ extension OpenAsset {
         return file
     }
 
+    /// Where the disk gives no file for what may be kept, its readers get their bytes all the same.
     private func makeFile(for generation: Generation) throws(CacheError) -> SparseFile {
-        generation.isStorable && !target.keepsNothing
-            ? try context.store.createFile(asset: id, generation: generation.number)
-            : try context.store.createTransient()
+        guard generation.isStorable, !target.keepsNothing else { return try context.store.createTransient() }
+        do throws(CacheError) {
+            return try context.store.createFile(asset: id, generation: generation.number)
+        } catch  where error.code != .overloaded {
+            context.logger.error(
+                "an asset is passed on and not kept", metadata: ["asset": "\(id)", "error": "\(error)"])
+            context.space.ring()
+            return try context.store.createTransient()
+        }
     }
 
     /// The generation is what the upstream has now; no bytes of it came. Without effect on an asset that was superseded or

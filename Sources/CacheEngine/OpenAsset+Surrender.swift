@@ -1,5 +1,6 @@
 import CacheCore
 import CacheStore
+import Logging
 import Synchronization
 
 /// What an asset has given up, and waits to be taken off the disk.
@@ -33,6 +34,28 @@ extension OpenAsset {
         return surrender
     }
 
+    /// What found no room on the disk, or must not stay there, takes none any longer than its readers need it: gives up what
+    /// all of them are past of `ranges`, where that is enough to be worth it. Blocks where they are on the disk.
+    func passed(_ ranges: ByteRangeSet, of file: SparseFile, isOnDisk: Bool) {
+        let runs: [ByteRange] = change { state in
+            guard state.file === file else { return ([], []) }
+            return (state.ledger.surrenderPassed(of: ranges, atLeast: Self.leastPassed), [])
+        }
+        guard !runs.isEmpty else { return }
+        if isOnDisk {
+            // What cannot be given back goes with the file.
+            do throws(CacheError) { try file.giveBack(ByteRangeSet(runs)) } catch {
+                context.logger.warning("a transient file gives nothing back", metadata: ["error": "\(error)"])
+            }
+        } else {
+            file.unspill(runs)
+        }
+        gaveUp(runs, of: file, isOnDisk: isOnDisk)
+        context.space.ringIfAwaited()
+    }
+
+    private static let leastPassed: Int64 = 512 << 10
+
     /// The file gave bytes back to the disk that were surrendered before. Lets the asset go.
     func freed(_ bytes: Int64, of file: FileName) {
         defer { context.openAssets.release(self) }
@@ -43,7 +66,7 @@ extension OpenAsset {
     }
 
     /// The runs are off the disk.
-    func gaveUp(_ runs: [ByteRange], of file: SparseFile) {
+    func gaveUp(_ runs: [ByteRange], of file: SparseFile, isOnDisk: Bool = true) {
         let (grid, current) = (context.space.grid, context.openAssets[id] ?? self)
         // Before they may come to this asset again. To one that was begun in its place they may have come by now: what is
         // counted of those segments is its.
@@ -55,7 +78,8 @@ extension OpenAsset {
                 }
             }
         }
-        let shrunk = change { state in (-state.measure(file), state.ledger.left(runs)) }
+        // Of what was in memory the disk knows nothing, and to ask it may mean waiting.
+        let shrunk = change { state in (isOnDisk ? -state.measure(file) : 0, state.ledger.left(runs)) }
         context.space.used(changedBy: -shrunk)
     }
 }

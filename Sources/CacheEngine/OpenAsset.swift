@@ -172,7 +172,9 @@ final class OpenAsset: Sendable {
                 cached.byteCount == ranges.reduce(0, { $0 + $1.length }), !ranges.contains(where: state.mustCheck)
             else { return (nil, []) }
             var (reader, actions) = state.ledger.join(opening: .first, priority: .live, needsConfirmation: false)
-            if let first = ranges.first { actions += state.ledger.want(first, by: reader) }
+            if let first = ranges.first {
+                actions += state.ledger.want(first, by: reader, later: Array(ranges.dropFirst()))
+            }
             return ((reader, cached), actions)
         }
     }
@@ -192,12 +194,15 @@ final class OpenAsset: Sendable {
         }
     }
 
-    func want(_ range: ByteRange, by reader: FillLedger.ReaderID) {
-        change { ((), $0.ledger.want(range, by: reader)) }
+    func want(_ range: ByteRange, by reader: FillLedger.ReaderID, later: [ByteRange] = []) {
+        change { ((), $0.ledger.want(range, by: reader, later: later)) }
     }
 
     func advance(_ reader: FillLedger.ReaderID, to position: Int64) {
-        change { ((), $0.ledger.advance(reader, to: position)) }
+        let spilled = change { state in
+            (state.file.flatMap { $0.isSpilled ? $0 : nil }, state.ledger.advance(reader, to: position))
+        }
+        if let spilled { passed(spilled.spilled, of: spilled, isOnDisk: false) }
     }
 
     func leave(_ reader: FillLedger.ReaderID) {

@@ -179,6 +179,9 @@ final class OpenAssets: Sendable {
 
     var all: [OpenAsset] { state.withLock { $0.table.all } }
 
+    /// Those that another generation, or a purge, has taken out of the table while somebody still holds them.
+    var detached: [OpenAsset] { state.withLock { $0.detached.values.map(\.asset) } }
+
     /// Answers whether the asset was in the table. `begun`: the successor's row; nil: there is none any more.
     ///
     /// The catalog must hear of an asset's lives in their order, or a row is made again that was taken away, or taken away

@@ -136,12 +136,11 @@ struct PrefetchFill {
     }
 
     private func checkKept(_ asset: OpenAsset) throws(CacheError) {
-        let isKept = asset.look { state in
-            state.record?.generation.isStorable ?? true && state.file.map { $0.name != nil } ?? true
+        let (isStorable, isKept) = asset.look { state in
+            (state.record?.generation.isStorable ?? true, state.file.map { $0.name != nil } ?? true)
         }
-        guard isKept else {
-            throw CacheError(.conflict, "The upstream does not allow the asset to be kept.")
-        }
+        guard isStorable else { throw CacheError(.conflict, "The upstream does not allow the asset to be kept.") }
+        guard isKept else { throw CacheError(.storageFull, "The disk has no room for another file.") }
     }
 
     /// Whether what was filled is what a reader is answered from now.

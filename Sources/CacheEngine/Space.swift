@@ -11,6 +11,8 @@ final class Space: Sendable {
     private struct State {
         var ledger: SpaceLedger
         var waiting: [Waiting] = []
+        /// The writes that were refused at the last look, and until when the disk counts as full for those.
+        var refusals: (count: UInt64, until: Duration) = (0, .zero)
     }
 
     private let state: Mutex<State>
@@ -112,6 +114,17 @@ final class Space: Sendable {
 
     func ring() { bell.yield() }
 
+    /// The disk was measured; it has nothing to give where writes were `refused` a moment ago, whatever it tells.
+    func measured(free: Int64, refused: UInt64, at uptime: Duration) {
+        state.withLock { state in
+            if state.refusals.count != refused { state.refusals = (refused, uptime + Self.memory) }
+            state.ledger.freeDiskBytes = uptime < state.refusals.until ? 0 : free
+        }
+    }
+
+    /// How long a disk that has refused a write is not asked to take another.
+    private static let memory = Duration.seconds(2)
+
     /// So much more of the disk is free, until it is measured again.
     func gained(_ bytes: Int64) { with { $0.freeDiskBytes = $0.freeDiskBytes.map { $0 + bytes } } }
 
@@ -134,18 +147,30 @@ final class Space: Sendable {
         state.withLock { $0.ledger.isShortOfDisk(waitingBytes: $0.waiting.reduce(0) { $0 + $1.bytes }) }
     }
 
+    /// Whether somebody waits for space.
+    var isAwaited: Bool { state.withLock { !$0.waiting.isEmpty } }
+
     /// Whether somebody waits for space, and nobody is left who could give any back.
     var isDeadlocked: Bool { state.withLock { !$0.waiting.isEmpty && $0.ledger.reservedBytes == 0 } }
 
     /// Grants what fits by now.
     func grantWaiting() { grantWaiting { _ in } }
 
-    /// Grants all that waits though it does not fit: nothing more can be evicted.
-    func overdraw() {
+    /// Rings where somebody waits for room.
+    func ringIfAwaited() { if isAwaited { ring() } }
+
+    /// Grants what waits though it does not fit, because nothing more can be evicted: all of it, or, where it goes to memory
+    /// in place of the disk, what fits there beside all that is under way, and one in any case.
+    func overdraw(within memory: Int64? = nil) {
         let granted = state.withLock { state in
-            for waiting in state.waiting { state.ledger.overdraw(waiting.bytes) }
-            defer { state.waiting = [] }
-            return state.waiting
+            let count = state.waiting.prefix { waiting in
+                let reserved = state.ledger.reservedBytes
+                guard reserved == 0 || memory.map({ reserved + waiting.bytes <= $0 }) ?? true else { return false }
+                state.ledger.overdraw(waiting.bytes)
+                return true
+            }.count
+            defer { state.waiting.removeFirst(count) }
+            return Array(state.waiting.prefix(count))
         }
         for waiting in granted { waiting.grant() }
     }

@@ -15,6 +15,10 @@ package final class SparseFile: Sendable {
     let place: DescriptorTable.Place
     private let closed: @Sendable () -> Void
     private let isGone = Atomic(false)
+    /// Whether there is no disk behind it.
+    let isInMemory: Bool
+    /// Whether some of its bytes are in memory.
+    let holdsSpilled = Atomic(false)
     let state = Mutex(State())
     /// The bytes that are lent; nobody waits for a lock behind this one.
     let loans = Mutex<[ObjectIdentifier: ByteRange]>([:])
@@ -38,12 +42,14 @@ package final class SparseFile: Sendable {
     /// - Parameters:
     ///   - descriptor: one that `shelf` has opened.
     ///   - isKept: whether it stays open until `unkeep`; that of a file without a path does in any case.
+    ///   - isInMemory: whether all its bytes are spilled, and `descriptor` leads nowhere.
     init(
-        name: FileName?, path: String?, descriptor: Descriptor, isKept: Bool = false, disk: any Disk,
-        shelf: DescriptorShelf, closed: @escaping @Sendable () -> Void = {}
+        name: FileName?, path: String?, descriptor: Descriptor, isKept: Bool = false, isInMemory: Bool = false,
+        disk: any Disk, shelf: DescriptorShelf, closed: @escaping @Sendable () -> Void = {}
     ) {
         self.name = name
         self.path = path
+        self.isInMemory = isInMemory
         self.disk = disk
         self.shelf = shelf
         self.closed = closed
@@ -61,7 +67,10 @@ package final class SparseFile: Sendable {
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
         let range = ByteRange(offset: offset, length: Int64(bytes.count))
         if let failure = state.withLock({ $0.syncFailure }) { throw failure }
-        if name != nil, shelf.spill.isPreferred, spill(bytes, at: offset) { return }
+        if isInMemory || name != nil && shelf.spill.isPreferred {
+            if spill(bytes, at: offset) { return }
+            if isInMemory { throw CacheError(.storageFull, "No memory is left for what the disk cannot take.") }
+        }
         state.withLock { state in
             if !state.doomed.isEmpty { state.doomed.remove(range) }
             if !state.held.isEmpty { state.held.remove(range) }
@@ -72,6 +81,7 @@ package final class SparseFile: Sendable {
         do throws(CacheError) {
             try writeAll(bytes, at: offset)
         } catch  where error.code == .storageFull {
+            shelf.spill.refusals.add(1, ordering: .relaxed)
             guard spill(bytes, at: offset) else { throw error }
             return
         }

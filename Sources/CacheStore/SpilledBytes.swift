@@ -50,6 +50,8 @@ final class SpillAllowance: Sendable {
     let sparesDisk = Atomic(false)
     /// Whether what the catalog needs to free space is not kept back just now.
     let lacksReserve = Atomic(false)
+    /// How many writes the disk had no room for.
+    let refusals = Atomic<UInt64>(0)
 
     var isPreferred: Bool { sparesDisk.load(ordering: .relaxed) || lacksReserve.load(ordering: .relaxed) }
 
@@ -65,16 +67,32 @@ final class SpillAllowance: Sendable {
     }
 
     func giveBack(_ bytes: Int64) { left.withLock { $0 += bytes } }
+
+    /// How much more may be taken.
+    var spare: Int64 { left.withLock { $0 } }
 }
 
 extension SparseFile {
     /// Runs that are in memory because the disk had no room for them.
     package var spilled: ByteRangeSet { state.withLock { $0.spilled.ranges } }
 
+    /// Whether some of its bytes are in memory, at a glance.
+    package var isSpilled: Bool { holdsSpilled.load(ordering: .relaxed) }
+
+    /// Takes bytes of a transient file out of memory and off the disk; blocks. What clients are on the way to be sent is tried
+    /// again with the next ones, or goes with the file.
+    package func giveBack(_ ranges: ByteRangeSet) throws(CacheError) {
+        guard !isInMemory else { return unspill(ranges.runs) }
+        _ = try punchHeld(in: ByteRangeSet([0..<Int64.max]))
+        doom(ranges.runs)
+        _ = try punchDoomed(in: ranges)
+    }
+
     /// Keeps bytes in memory, off the disk; answers whether there was room for them.
     func spill(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
         guard shelf.spill.take(Int64(bytes.count)) else { return false }
         let surplus = state.withLock { state in
+            holdsSpilled.store(true, ordering: .relaxed)
             let before = state.spilled.byteCount
             state.spilled.put(bytes, at: offset)
             return before + Int64(bytes.count) - state.spilled.byteCount
@@ -84,11 +102,12 @@ extension SparseFile {
     }
 
     /// What is in memory of these runs is not needed any more.
-    func unspill(_ ranges: some Sequence<ByteRange>) {
+    package func unspill(_ ranges: some Sequence<ByteRange>) {
         let freed = state.withLock { state in
             guard !state.spilled.isEmpty else { return Int64(0) }
             let before = state.spilled.byteCount
             for range in ranges { state.spilled.remove(range) }
+            holdsSpilled.store(!state.spilled.isEmpty, ordering: .relaxed)
             return before - state.spilled.byteCount
         }
         if freed > 0 { shelf.spill.giveBack(freed) }

@@ -34,7 +34,18 @@ extension Store {
     package func isInPlace() throws(CacheError) -> Bool { try disk.status(of: layout.catalog) != nil }
 
     /// A new, empty file that nobody finds again: for what may be passed on but not kept.
+    /// Where the disk gives no file it is in memory, and takes only as much as there is to spare.
     package func createTransient() throws(CacheError) -> SparseFile {
+        do throws(CacheError) {
+            return try createUnnamed()
+        } catch  where error.code != .overloaded {
+            let descriptor = try shelf.open { () throws(CacheError) in try SystemDisk().open("/dev/null", .readWrite) }
+            return SparseFile(
+                name: nil, path: nil, descriptor: descriptor, isInMemory: true, disk: disk, shelf: shelf)
+        }
+    }
+
+    private func createUnnamed() throws(CacheError) -> SparseFile {
         let serial = lastSerial.wrappingAdd(1, ordering: .relaxed).newValue
         let path = layout.directory + "/transient-" + String(serial, radix: 16)
         let descriptor = try shelf.open { () throws(CacheError) in try disk.open(path, .create) }

@@ -222,41 +222,4 @@ import Testing
         #expect(actions.failures.isEmpty)
         #expect(actions.starts.count == 20)
     }
-
-    // MARK: Evictions
-
-    @Test func leasesAndRunningWindowsAreNotSurrendered() {
-        let ledger = SharedLedger(FillLedgerTests.known(onDisk: [0..<5000]))
-        let (sending, waiting) = (ledger.reader(), ledger.reader())
-        _ = ledger.want(1000..<5000, by: sending)
-        let window = ledger.want(6000..<6100, by: waiting).starts[0]
-        _ = ledger.arrived(window.fill, upTo: 6050)
-
-        #expect(ledger.surrender(0..<10_000) == [0..<1000, 1100..<5000])
-        #expect(ledger.extents.runs == [1000..<1100, 6000..<6050])
-    }
-
-    @Test func bytesThatAreLeavingAreFetchedOnlyWhenTheyAreGone() {
-        let ledger = SharedLedger(FillLedgerTests.known(onDisk: [0..<1000]))
-        let runs = ledger.surrender(200..<400)
-        let reader = ledger.reader()
-
-        #expect(runs == [200..<400])
-        #expect(ledger.want(300..<500, by: reader).isEmpty)
-        #expect(ledger.presence(for: reader).0 == .pending)
-        #expect(ledger.left(runs).starts.map(\.window) == [300..<400])
-    }
-
-    @Test func aReaderOfLeavingBytesDoesNotFailWithSomebodyElsesFill() {
-        let ledger = SharedLedger(FillLedgerTests.known(onDisk: [0..<1000]))
-        let runs = ledger.surrender(200..<400)
-        let (patient, other) = (ledger.reader(), ledger.reader())
-        _ = ledger.want(300..<400, by: patient)
-        let fill = ledger.want(5000..<5010, by: other).starts[0].fill
-        _ = (ledger.presence(for: patient), ledger.presence(for: other))
-        let actions = ledger.broke(fill, with: .upstreamRefused(status: 410), isWorthRetrying: false)
-
-        #expect(actions == [.tell(other, .gaveUp(.upstreamRefused(status: 410)))])
-        #expect(ledger.left(runs).starts.map(\.window) == [300..<400])
-    }
 }

@@ -257,7 +257,9 @@ final class FillLedgerModel {
     func surrender() {
         let from = Int64.random(in: 0..<length, using: &random)
         let range = from..<(from + Int64.random(in: 1...length, using: &random))
-        let runs = ledger.surrender(range)
+        let isPassed = Bool.random(using: &random)
+        let runs =
+            isPassed ? ledger.surrenderPassed(of: ByteRangeSet([range]), atLeast: 1) : ledger.surrender(range)
         for run in runs {
             check(run.clamped(to: range) == run, "more is surrendered than was asked for")
             for byte in run { check(isOnDisk[Int(byte)], "byte \(byte) is surrendered and was not there") }
@@ -270,6 +272,7 @@ final class FillLedgerModel {
                 guard let wanted = reader.wanted, !wanted.isEmpty else { continue }
                 let lease = wanted.lowerBound..<min(wanted.upperBound, wanted.lowerBound + 16)
                 check(!lease.overlaps(run), "\(run) is surrendered under a reader at \(wanted.lowerBound)")
+                check(!isPassed || run.upperBound <= wanted.lowerBound, "\(run) lies ahead of \(wanted.lowerBound)")
             }
             for lease in leases.values { check(!lease.overlaps(run), "\(run) is surrendered under \(lease)") }
         }

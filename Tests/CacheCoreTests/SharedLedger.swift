@@ -29,7 +29,9 @@ final class SharedLedger {
             leash: leash)
     }
 
-    func want(_ range: ByteRange, by reader: ReaderID) -> [Action] { ledger.want(range, by: reader) }
+    func want(_ range: ByteRange, by reader: ReaderID, later: [ByteRange] = []) -> [Action] {
+        ledger.want(range, by: reader, later: later)
+    }
     func advance(_ reader: ReaderID, to position: Int64) -> [Action] { ledger.advance(reader, to: position) }
     func presence(for reader: ReaderID) -> (FillLedger.Presence, [Action]) { ledger.presence(for: reader) }
 
@@ -69,5 +71,8 @@ final class SharedLedger {
     func renewed(_ fill: FillID) -> [Action] { ledger.renewed(fill) }
 
     func surrender(_ range: ByteRange) -> [ByteRange] { ledger.surrender(range) }
+    func surrenderPassed(of ranges: ByteRangeSet, atLeast least: Int64) -> [ByteRange] {
+        ledger.surrenderPassed(of: ranges, atLeast: least)
+    }
     func left(_ runs: [ByteRange]) -> [Action] { ledger.left(runs) }
 }

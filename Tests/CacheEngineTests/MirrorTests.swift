@@ -253,6 +253,12 @@ import Testing
         #expect(failure(refusal, of: 2).retry(within: limit)?.address == 1)
     }
 
+    @Test func whoFindsNoMemoryForWhatTheDiskCannotTakeTriesOnAtTheSameAddress() {
+        let next = failure(.storageFull, at: 1, of: 3).retry(within: limit)
+
+        #expect(next == FillRetry(delay: .milliseconds(100), isAgain: true, isFree: true, address: 1))
+    }
+
     @Test func whatBrokeOnTheWayGoesOnAtOnceWhereItWas() {
         var broken = failure(.upstreamTimedOut(.idle), at: 1, of: 3)
         broken.hasProgressed = true

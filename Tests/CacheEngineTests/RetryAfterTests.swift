@@ -79,7 +79,7 @@ import Testing
             (.upstreamRefused(status: 429, retryAfter: wait), FillRetry(delay: wait, waited: wait)),
             (.upstreamRefused(status: 500, retryAfter: wait), FillRetry()),
             (.upstreamRefused(status: 404, retryAfter: wait), nil), (.upstreamTimedOut(.idle), FillRetry()),
-            (.upstreamUnreachable(), FillRetry()), (.storageFull, nil),
+            (.upstreamUnreachable(), FillRetry()), (.conflict, nil),
         ]
         for (code, retry) in codes { #expect(code.retry(after: FillRetry(), within: limit) == retry, "\(code)") }
     }

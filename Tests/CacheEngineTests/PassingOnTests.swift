@@ -1,0 +1,115 @@
+import CacheCore
+import CacheStore
+import CacheTestKit
+import Glibc
+import NIOCore
+import Testing
+
+@testable import CacheEngine
+
+/// What cannot be kept, or must not be, reaches its readers all the same, and takes no more room than they need.
+@Suite struct PassingOnTests {
+    private func open(_ cache: AssetCache, _ ranges: String? = nil) async throws -> ContentRead {
+        var headers: HeaderList = [:]
+        if let ranges { headers.set("Range", ranges) }
+        do { return try await cache.read(Bench.media, request: ContentRequest(headers: headers)) } catch {
+            throw error.error
+        }
+    }
+
+    @Test(arguments: [ENOSPC, EDQUOT, EIO, EROFS], [nil, "no-store"])
+    func whatTheDiskGivesNoFileForIsPassedOn(_ number: Int32, _ rules: String?) async throws {
+        let bench = try Bench(LoopbackAsset(size: 3 << 20, cacheControl: rules))
+        let disk = FaultyDisk()
+        try await bench.cache(disk: disk) { if rules != nil { $0.freshness = .respect } }.run { cache in
+            disk.fail(.open, with: number, isLasting: true)
+            let through = try await cache.body(of: "a.mp4")
+            #expect(try await eventually { try await cache.isAtRest() })
+            #expect(try bench.directory.assetFiles().isEmpty)
+            disk.heal()
+
+            let again = try await cache.body(of: "a.mp4")
+            for read in [through, again] { #expect(read.bytes.isSame(as: bench.asset.bytes(0..<(3 << 20)))) }
+            #expect(try await eventually { try await cache.isAtRest() })
+            #expect(try await cache.body(of: "a.mp4").outcome.requestClass == (rules == nil ? .hit : .bypass))
+        }
+    }
+
+    @Test func aJobForWhatTheDiskGivesNoFileForSaysSo() async throws {
+        let bench = try Bench()
+        let disk = FaultyDisk()
+        try await bench.cache(disk: disk).run { cache in
+            disk.fail(.open, with: ENOSPC, isLasting: true)
+            let job = try await cache.finished(try await cache.submit(.of("a.mp4")))
+            #expect(job.record.state == .failed)
+            let item = try #require(try await cache.jobItems(job.record.id).items.first)
+            #expect(item.error?.code == "storageFull")
+        }
+    }
+
+    /// More readers of more bytes than there is memory for: who finds none waits until others are past theirs.
+    @Test(arguments: [true, false])
+    func manyReadersOfLargeAssetsShareTheMemoryThatStandsInForAFullDisk(_ isTold: Bool) async throws {
+        let asset = LoopbackAsset(size: 12 << 20)
+        let bench = try Bench(asset)
+        let disk = FaultyDisk()
+        let policy = PolicySettings(capacityBytes: nil, minFreeDiskBytes: isTold ? 1 << 30 : 0)
+        let names = (0..<24).map { "\($0).mp4" }
+        for name in names { bench.upstream.serve("/\(name)", asset) }
+        let whole = asset.bytes(0..<asset.size)
+        try await bench.cache(policy: policy, disk: disk).run { cache in
+            if isTold { disk.pretendFree(0) } else { disk.fail(.write, with: ENOSPC, isLasting: true) }
+            let memory = cache.context.store.spareMemory
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                for name in names {
+                    group.addTask { try await cache.body(of: name).bytes.isSame(as: whole) }
+                }
+                for try await isRight in group { #expect(isRight) }
+            }
+            #expect(try await eventually { cache.context.store.spareMemory == memory })
+        }
+    }
+
+    /// Whatever kind of upstream it is, and however much of it there is.
+    @Test(arguments: [true, false])
+    func whatMustNotBeKeptIsOnDiskOnlyBetweenItsTransferAndItsReaders(_ acceptsRanges: Bool) async throws {
+        let size: Int64 = 64 << 20
+        let bench = try Bench(
+            LoopbackAsset(size: size, cacheControl: "no-store", acceptsRanges: acceptsRanges))
+        try await bench.cache { $0.freshness = .respect }.run { cache in
+            let read = try await open(cache)
+            var (position, most): (Int64, Int64) = (0, 0)
+            while let buffer = try await read.next() {
+                let range = ByteRange(offset: position, length: Int64(buffer.readableBytes))
+                #expect(Array(buffer.readableBytesView).isSame(as: bench.asset.bytes(range)))
+                position = range.upperBound
+                most = max(most, cache.context.space.with { $0.usedBytes })
+            }
+            read.finish(.sent)
+            #expect(position == size)
+            #expect(most < 32 << 20)
+            #expect(try await eventually { cache.context.space.with { $0.usedBytes } == 0 })
+        }
+    }
+
+    /// A transfer that comes once only, and a reader who wants its end first.
+    @Test func whatItsReaderComesBackToStays() async throws {
+        let asset = LoopbackAsset(
+            size: 16 << 20, etag: nil, lastModified: nil, cacheControl: "no-store", acceptsRanges: false)
+        let bench = try Bench(asset)
+        try await bench.cache { $0.freshness = .respect }.run { cache in
+            let read = try await open(cache, "bytes=15000000-15999999,100-1099")
+            #expect(read.plan.status == 206)
+            var bytes: [UInt8] = []
+            while let buffer = try await read.next() { bytes += buffer.readableBytesView }
+            read.finish(.sent)
+            let (end, beginning) = (asset.bytes(15_000_000..<16_000_000), asset.bytes(100..<1100))
+            #expect(bytes.count > 1_001_000 && Self.holds(bytes, end) && Self.holds(bytes, beginning))
+            #expect(bench.upstream.requests(for: "/a.mp4").count == 1)
+        }
+    }
+
+    private static func holds(_ bytes: [UInt8], _ part: [UInt8]) -> Bool {
+        bytes.indices.contains { bytes[$0] == part[0] && bytes[$0...].starts(with: part) }
+    }
+}
