@@ -33,7 +33,6 @@ SEED = int(os.environ.get("SEED") or time.time())
 START = int(os.environ.get("START") or 0)
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BRIEF = bool(os.environ.get("BRIEF"))
-LARGE = 16 << 20  # what each of a crowd reads of a file
 COLUMNS = [("trial", 10), ("rounds", 9), ("what was done", 56), ("wrong bytes", 13), ("failed", 8), ("seconds", 9), ("", 8)]
 
 
@@ -104,12 +103,13 @@ class Trial:
         if code != 0:
             self.failed.append(f"exit code {code}")
 
-    def read(self, name, first, last, must=True):
+    def read(self, name, first, last, must=True, query=""):
         """Compares one run; an answer that was cut off is no wrong byte, but a failure where it `must` come."""
         content = self.library.files[name][first:last]
         connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=60)
         try:
-            connection.request("GET", self.library.key(name), headers={"Range": f"bytes={first}-{last - 1}"})
+            place = self.library.key(name) + query
+            connection.request("GET", place, headers={"Range": f"bytes={first}-{last - 1}"})
             response = connection.getresponse()
             body = response.read()
             if response.status == 206 and body != content:
@@ -290,8 +290,7 @@ def kill(directory, chance):
 
 def full(directory, chance):
     """The disk is full for a while: reads go on, and when there is space again, bytes are kept again."""
-    crowd = 6 if BRIEF else 30
-    library = Library(directory, chance, [6 << 20 for _ in range(12)] + [LARGE + 1 for _ in range(crowd)])
+    library = Library(directory, chance, [6 << 20 for _ in range(12)] + [16 << 20 if BRIEF else 96 << 20])
     trial = Trial(directory, library, ["policy.capacity=none", "policy.minFreeDisk=0"])
     trial.store.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", trial.store], capture_output=True).returncode:
@@ -304,7 +303,7 @@ def full(directory, chance):
         trial.read_some(chance, 10)
         crowd_out(ballast)
         end = time.monotonic() + seconds
-        reads += crowd_in(trial)
+        reads += crowd_in(trial, 6 if BRIEF else 24)
         while time.monotonic() < end:
             trial.read_some(chance, 10)
             reads += 10
@@ -320,10 +319,13 @@ def full(directory, chance):
     return trial, reads, f"reads in {seconds} s on a full disk, well after {recovered:.1f} s"
 
 
-def crowd_in(trial):
-    """Many read large files at once, more than there is memory for; answers how many."""
-    large = [name for name, content in trial.library.files.items() if len(content) > LARGE]
-    readers = [threading.Thread(target=trial.read, args=(name, 0, LARGE)) for name in large]
+def crowd_in(trial, count):
+    """So many read large assets at once, more than there is memory for; answers how many."""
+    name, content = max(trial.library.files.items(), key=lambda item: len(item[1]))
+    readers = [
+        threading.Thread(target=trial.read, args=(name, 0, len(content), True, f"?copy={number}"))
+        for number in range(count)
+    ]
     for reader in readers:
         reader.start()
     for reader in readers:
