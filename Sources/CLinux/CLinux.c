@@ -88,7 +88,6 @@ int larder_lock_exclusive(int descriptor) { return flock(descriptor, LOCK_EX | L
 int64_t larder_free_bytes(const char *path) {
     struct statvfs status;
     if (statvfs(path, &status) != 0) return -1;
-    if (status.f_files > 0 && status.f_favail == 0) return 0;
     return (int64_t)status.f_bavail * (int64_t)status.f_frsize;
 }
 

@@ -52,7 +52,7 @@ struct FillFailure: Sendable {
             next.isFree = true
         } else if code == .storageFull {
             // Not the address's fault: it is tried for as long as its reader waits.
-            (next.isFree, next.delay) = (true, .milliseconds(100))
+            (next.isFree, next.delay) = (true, .milliseconds(500))
             return next
         } else if hasProgressed {
             next.delay = .zero

@@ -47,7 +47,11 @@ extension OpenAsset {
         }
         context.space.used(changedBy: grown)
         if file.name != nil { context.space.arrived(new, of: id, from: owners, at: context.wallClock.now()) }
-        if file.name == nil { passed(ByteRangeSet([0..<range.upperBound]), of: file, isOnDisk: true) }
+        if file.name == nil {
+            passed(ByteRangeSet([0..<range.upperBound]), of: file, isOnDisk: true)
+        } else if let spilled = file.spilledNow {
+            passed(spilled, of: file, isOnDisk: false)
+        }
         context.counters.refetched(range.length - new.reduce(0) { $0 + $1.length }, origin: owners.origin)
     }
 

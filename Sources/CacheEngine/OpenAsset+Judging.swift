@@ -179,7 +179,6 @@ extension OpenAsset {
         } catch  where error.code != .overloaded {
             context.logger.error(
                 "an asset is passed on and not kept", metadata: ["asset": "\(id)", "error": "\(error)"])
-            context.space.ring()
             return try context.store.createTransient()
         }
     }

@@ -48,6 +48,7 @@ extension OpenAsset {
                 context.logger.warning("a transient file gives nothing back", metadata: ["error": "\(error)"])
             }
         } else {
+            context.commits.cut(file, runs)  // fetched once more, some may be claimed as well
             file.unspill(runs)
         }
         gaveUp(runs, of: file, isOnDisk: isOnDisk)
@@ -71,7 +72,7 @@ extension OpenAsset {
         // Before they may come to this asset again. To one that was begun in its place they may have come by now: what is
         // counted of those segments is its.
         current.look { state in
-            for run in runs {
+            for run in file.name == nil ? [] : runs {
                 for part in grid.indices(of: run).map(grid.run)
                 where current === self || state.ledger.extents.runs(in: part).isEmpty {
                     context.space.with { $0.gone(part.clamped(to: run), of: id) }

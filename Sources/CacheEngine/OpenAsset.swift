@@ -199,10 +199,10 @@ final class OpenAsset: Sendable {
     }
 
     func advance(_ reader: FillLedger.ReaderID, to position: Int64) {
-        let spilled = change { state in
+        let file = change { state in
             (state.file.flatMap { $0.isSpilled ? $0 : nil }, state.ledger.advance(reader, to: position))
         }
-        if let spilled { passed(spilled.spilled, of: spilled, isOnDisk: false) }
+        if let file, let spilled = file.spilledNow { passed(spilled, of: file, isOnDisk: false) }
     }
 
     func leave(_ reader: FillLedger.ReaderID) {

@@ -11,8 +11,12 @@ final class Space: Sendable {
     private struct State {
         var ledger: SpaceLedger
         var waiting: [Waiting] = []
-        /// The writes that were refused at the last look, and until when the disk counts as full for those.
+        /// The writes that were refused at the last look, and until when the disk is not believed for those.
         var refusals: (count: UInt64, until: Duration) = (0, .zero)
+        /// The disk refuses writes, whatever it tells: nothing is promised of it.
+        var isRefused = false
+
+        mutating func reserve(_ bytes: Int64) -> Bool { !isRefused && ledger.reserve(bytes) }
     }
 
     private let state: Mutex<State>
@@ -72,7 +76,7 @@ final class Space: Sendable {
     ) {
         let (fits, isShort) = state.withLock { state in
             if let expected { state.ledger.expect(expected.run, of: expected.asset) }
-            guard bytes == 0 || (state.waiting.isEmpty && state.ledger.reserve(bytes)) else {
+            guard bytes == 0 || (state.waiting.isEmpty && state.reserve(bytes)) else {
                 state.waiting.append(Waiting(bytes: bytes, grant: grant))
                 return (false, true)
             }
@@ -114,11 +118,13 @@ final class Space: Sendable {
 
     func ring() { bell.yield() }
 
-    /// The disk was measured; it has nothing to give where writes were `refused` a moment ago, whatever it tells.
+    /// The disk was measured; where writes were `refused` a moment ago it is not believed. Nothing goes for that: who has
+    /// filled a quota, or taken the last inode, is not known.
     func measured(free: Int64, refused: UInt64, at uptime: Duration) {
         state.withLock { state in
             if state.refusals.count != refused { state.refusals = (refused, uptime + Self.memory) }
-            state.ledger.freeDiskBytes = uptime < state.refusals.until ? 0 : free
+            state.isRefused = uptime < state.refusals.until
+            state.ledger.freeDiskBytes = free
         }
     }
 
@@ -144,7 +150,7 @@ final class Space: Sendable {
 
     /// Whether the disk cannot give all that is promised and waited for.
     var isShortOfDisk: Bool {
-        state.withLock { $0.ledger.isShortOfDisk(waitingBytes: $0.waiting.reduce(0) { $0 + $1.bytes }) }
+        state.withLock { $0.isRefused || $0.ledger.isShortOfDisk(waitingBytes: $0.waiting.reduce(0) { $0 + $1.bytes }) }
     }
 
     /// Whether somebody waits for space.
@@ -178,7 +184,7 @@ final class Space: Sendable {
     private func grantWaiting(after body: (inout State) -> Void) {
         let granted = state.withLock { state in
             body(&state)
-            let count = state.waiting.prefix { state.ledger.reserve($0.bytes) }.count
+            let count = state.waiting.prefix { state.reserve($0.bytes) }.count
             defer { state.waiting.removeFirst(count) }
             return Array(state.waiting.prefix(count))
         }

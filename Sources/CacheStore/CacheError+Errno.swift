@@ -32,6 +32,9 @@ extension CacheError {
         [EIO, EUCLEAN, EBADMSG, EACCES, EPERM].contains((cause as? SystemCallError)?.number)
     }
 
+    /// Whether a file has met a size limit, which says nothing of the room for others.
+    var isOfSize: Bool { (cause as? SystemCallError)?.number == EFBIG }
+
     /// Whether there is no file of bytes under the name.
     var isOfNoFile: Bool { [ENOENT, EISDIR, ELOOP, ENOTDIR].contains((cause as? SystemCallError)?.number) }
 

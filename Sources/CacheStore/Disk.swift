@@ -55,7 +55,7 @@ package protocol Disk: Sendable {
     func unlink(_ path: String) throws(CacheError)
     /// Answers false where another process holds the lock; it ends with the descriptor.
     func lock(_ descriptor: Descriptor) throws(CacheError) -> Bool
-    /// The bytes that may still be written to the file system of `path`; none where it has no room for another file.
+    /// The bytes that may still be written to the file system of `path`.
     func freeBytes(at path: String) throws(CacheError) -> Int64
 }
 

@@ -81,7 +81,7 @@ package final class SparseFile: Sendable {
         do throws(CacheError) {
             try writeAll(bytes, at: offset)
         } catch  where error.code == .storageFull {
-            shelf.spill.refusals.add(1, ordering: .relaxed)
+            if !error.isOfSize { shelf.spill.refusals.add(1, ordering: .relaxed) }
             guard spill(bytes, at: offset) else { throw error }
             return
         }

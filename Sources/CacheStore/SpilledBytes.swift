@@ -50,7 +50,7 @@ final class SpillAllowance: Sendable {
     let sparesDisk = Atomic(false)
     /// Whether what the catalog needs to free space is not kept back just now.
     let lacksReserve = Atomic(false)
-    /// How many writes the disk had no room for.
+    /// How many writes and new files the disk has refused.
     let refusals = Atomic<UInt64>(0)
 
     var isPreferred: Bool { sparesDisk.load(ordering: .relaxed) || lacksReserve.load(ordering: .relaxed) }
@@ -83,9 +83,14 @@ extension SparseFile {
     /// again with the next ones, or goes with the file.
     package func giveBack(_ ranges: ByteRangeSet) throws(CacheError) {
         guard !isInMemory else { return unspill(ranges.runs) }
-        _ = try punchHeld(in: ByteRangeSet([0..<Int64.max]))
         doom(ranges.runs)
         _ = try punchDoomed(in: ranges)
+        _ = try punchHeld(in: ByteRangeSet([0..<(ranges.runs.first?.lowerBound ?? 0)]))
+    }
+
+    /// As `spilled`; nil where that is none, or would mean waiting.
+    package var spilledNow: ByteRangeSet? {
+        isSpilled ? state.withLockIfAvailable { $0.spilled.ranges } : nil
     }
 
     /// Keeps bytes in memory, off the disk; answers whether there was room for them.

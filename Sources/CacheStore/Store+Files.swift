@@ -39,6 +39,7 @@ extension Store {
         do throws(CacheError) {
             return try createUnnamed()
         } catch  where error.code != .overloaded {
+            shelf.spill.refusals.add(1, ordering: .relaxed)
             let descriptor = try shelf.open { () throws(CacheError) in try SystemDisk().open("/dev/null", .readWrite) }
             return SparseFile(
                 name: nil, path: nil, descriptor: descriptor, isInMemory: true, disk: disk, shelf: shelf)

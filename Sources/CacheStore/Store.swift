@@ -107,7 +107,7 @@ package final class Store: Sendable {
     /// How many bytes may still be kept in memory for readers in place of the disk.
     package var spareMemory: Int64 { shelf.spill.spare }
 
-    /// How many writes the disk has had no room for: by a quota, say, whatever it tells of its free space.
+    /// How many writes and new files the disk has refused: by a quota, say, whatever it tells of its free space.
     package var refusedWrites: UInt64 { shelf.spill.refusals.load(ordering: .relaxed) }
 
     package func spareDisk(_ isWanted: Bool) { shelf.spill.sparesDisk.store(isWanted, ordering: .relaxed) }

@@ -256,7 +256,7 @@ import Testing
     @Test func whoFindsNoMemoryForWhatTheDiskCannotTakeTriesOnAtTheSameAddress() {
         let next = failure(.storageFull, at: 1, of: 3).retry(within: limit)
 
-        #expect(next == FillRetry(delay: .milliseconds(100), isAgain: true, isFree: true, address: 1))
+        #expect(next == FillRetry(delay: .milliseconds(500), isAgain: true, isFree: true, address: 1))
     }
 
     @Test func whatBrokeOnTheWayGoesOnAtOnceWhereItWas() {

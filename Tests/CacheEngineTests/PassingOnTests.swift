@@ -70,6 +70,24 @@ import Testing
         }
     }
 
+    /// And nothing is evicted for it.
+    @Test(arguments: [(EFBIG, false), (ENOSPC, true), (EDQUOT, true)])
+    func aDiskThatRefusesWritesIsNotBelievedForAWhile(_ number: Int32, _ isFull: Bool) async throws {
+        let bench = try Bench()
+        let disk = FaultyDisk()
+        try await bench.cache(disk: disk).run { cache in
+            bench.upstream.serve("/b.mp4", bench.asset)
+            _ = try await cache.body(of: "b.mp4")
+            #expect(try await eventually { try await cache.isAtRest() })
+            disk.fail(.write, with: number, isLasting: true)
+            #expect(try await cache.body(of: "a.mp4").bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size)))
+            try cache.evictor.measureDisk()
+            #expect(cache.context.space.isShortOfDisk == isFull)
+            try await cache.evictor.makeRoom()
+            #expect(try await cache.body(of: "b.mp4").outcome.requestClass == .hit)
+        }
+    }
+
     /// Whatever kind of upstream it is, and however much of it there is.
     @Test(arguments: [true, false])
     func whatMustNotBeKeptIsOnDiskOnlyBetweenItsTransferAndItsReaders(_ acceptsRanges: Bool) async throws {

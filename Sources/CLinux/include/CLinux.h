@@ -56,8 +56,7 @@ int64_t larder_largest_folio(void);
 /// flock(2) with LOCK_EX | LOCK_NB: EWOULDBLOCK where another open file description holds the lock.
 int larder_lock_exclusive(int descriptor);
 
-/// statvfs(3): the bytes an unprivileged process may still write to the file system of path, none where it can make no
-/// file there any more, or -1.
+/// statvfs(3): the bytes an unprivileged process may still write to the file system of path, or -1.
 int64_t larder_free_bytes(const char *_Nonnull path);
 
 /// sched_getaffinity(2): how many processor cores this process is bound to, or -1.

@@ -38,8 +38,8 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private var unanswered = 0
     /// The answers that are written and have not left yet.
     private var unsent = 0
-    /// What waited for the client at the last look, after so many writes.
-    private var waiting: (bytes: Int, writes: Int)?
+    /// What waited for the client at the last look, after so many writes, and when that was.
+    private var waiting: (bytes: Int, writes: Int, since: NIODeadline)?
     private var writes = 0
     private var isQuiescing = false
     /// Whether the last unanswered request is still coming, and whether the first has its response's head.
@@ -134,9 +134,12 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     /// A running answer is cut only where its client takes nothing of what waits for it, from one look to the next.
     private func lookAtClient(_ context: ChannelHandlerContext) {
         let bytes = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
-        if let waiting, bytes > 0, waiting == (bytes, writes) { return context.close(promise: nil) }
-        waiting = (bytes, writes)
-        wake(at: .now() + sendTimeout, context)
+        let isSame = waiting.map { ($0.bytes, $0.writes) == (bytes, writes) } ?? false
+        if !isSame || bytes == 0 { waiting = (bytes, writes, .now()) }
+        guard let since = waiting?.since, since + sendTimeout <= .now() else {
+            return wake(at: (waiting?.since ?? .now()) + sendTimeout, context)
+        }
+        context.close(promise: nil)
     }
 
     /// Gives a client that closed its sending side until the time-out to be sent something. Where it has gone for good
