@@ -70,10 +70,10 @@ extension FillLedger {
 
     /// The bytes a reader is sending or will send next. What was fetched ahead of one that has stopped can be fetched again.
     private func lease(of reader: Reader) -> ByteRange? {
-        let mayGo = acceptsRanges != false && now - reader.movedAt >= Self.longestStop
+        let mayGo = acceptsRanges != false && hasStopped(reader)
         return reader.wanted?.prefix(max(settings.pieceBytes, mayGo ? 0 : reader.readAhead.windowBytes))
     }
 
     /// A reader that does not move for so long has stopped.
-    private static let longestStop = Duration.seconds(5)
+    func hasStopped(_ reader: Reader) -> Bool { now - reader.movedAt >= .seconds(5) }
 }

@@ -85,9 +85,14 @@ extension FillLedger {
         return tell(WaitOutcome(code)) { !ledger.isAwaited($0) }
     }
 
-    /// The fill broke on what has been put right: what it was to bring is planned anew, and the failure does not count.
-    package mutating func renewed(_ id: FillID) -> [Action] {
-        take(id).map { handOver($0) } ?? []
+    /// The fill broke, with `code`, on what has been put right, or is tried again until it is: what it was to bring is planned
+    /// anew, and the failure does not count. Who has stopped asks when it goes on; and a prefetch of what finds no room is
+    /// told, for it has nothing to pass on.
+    package mutating func renewed(_ id: FillID, after code: CacheError.Code) -> [Action] {
+        guard let fill = take(id) else { return [] }
+        let isVain = code == .storageFull
+        let told = isVain ? tell(WaitOutcome(code)) { $0.priority == .prefetch && $0.looksTo(fill) } : []
+        return told + handOver(fill)
     }
 
     // MARK: Parts
@@ -96,7 +101,7 @@ extension FillLedger {
 
     /// A fill has vanished: the first of those who want its bytes begins the next one, and the others have that.
     private mutating func handOver(_ fill: Fill) -> [Action] {
-        readers(of: fill) { !$0.isTold }.flatMap { id -> [Action] in
+        readers(of: fill) { !$0.isTold && ($0.isWaiting || !hasStopped($0)) }.flatMap { id -> [Action] in
             let actions = planOrDescribe(for: id)
             guard actions.contains(where: \.isStart), readers[id]?.isWaiting == true else { return actions }
             return actions + [.tell(id, .writerVanished)]

@@ -124,16 +124,9 @@ extension AssetCache {
     /// Ends waits that have become too long, closes assets that nobody has used for long, once all they know is in the
     /// catalog, and looks after free space.
     private func tidy() async throws(CacheError) {
-        for asset in context.openAssets.detached { asset.tick() }
-        for asset in context.openAssets.all {
+        for asset in context.openAssets.detached + context.openAssets.all {
             asset.tick()
-            // What the disk had no room for stays in memory only while somebody is about to send it.
-            let spilled = asset.look { $0.file?.spilled ?? ByteRangeSet() }
-            if !spilled.isEmpty {
-                await logged("what found no room on the disk was not given up") { () async throws(CacheError) in
-                    _ = try await self.evictor.drop(spilled.runs, of: asset.id, because: .freeDisk)
-                }
-            }
+            await relieveMemory(of: asset)
         }
         guard try findsStore() else { return }
         try evictor.measureDisk()
@@ -142,6 +135,17 @@ extension AssetCache {
         guard !surplus.isEmpty else { return }
         try await context.commits.flush()
         context.openAssets.close(surplus)
+    }
+
+    /// What the disk had no room for stays in memory only while somebody is about to send it.
+    private func relieveMemory(of asset: OpenAsset) async {
+        guard let file = asset.look({ $0.isSpilled ? $0.file : nil }) else { return }
+        asset.passed(file.spilled, of: file, isOnDisk: false, atLeast: 1)
+        let spilled = file.spilled
+        guard !spilled.isEmpty, context.openAssets[asset.id] === asset else { return }
+        await logged("what found no room on the disk was not given up") { () async throws(CacheError) in
+            _ = try await self.evictor.drop(spilled.runs, of: asset.id, because: .freeDisk)
+        }
     }
 
     /// A directory that is gone is told once, in place of what fails for it every second.

@@ -51,8 +51,9 @@ struct FillFailure: Sendable {
             next.skipped.insert(address)
             next.isFree = true
         } else if code == .storageFull {
-            // Not the address's fault: it is tried for as long as its reader waits.
-            (next.isFree, next.delay) = (true, .milliseconds(500))
+            // Not the address's fault: it is tried for as long as its reader waits, more seldom each time.
+            let longer = hasProgressed ? .zero : min((previous.delay ?? .zero) * 2, .seconds(4))
+            (next.isFree, next.delay) = (true, max(longer, .milliseconds(500)))
             return next
         } else if hasProgressed {
             next.delay = .zero

@@ -6,7 +6,7 @@ import Synchronization
 
 extension OpenAsset.State {
     /// Whether some of its bytes are in memory alone, because the disk had no room for them.
-    var isSpilled: Bool { file.map { !$0.spilled.isEmpty } ?? false }
+    var isSpilled: Bool { file?.isSpilled ?? false }
 
     /// Whether bytes of `range` are to be compared with their sums before they are sent.
     func mustCheck(_ range: ByteRange) -> Bool {

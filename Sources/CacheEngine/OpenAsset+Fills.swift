@@ -49,8 +49,8 @@ extension OpenAsset {
         if file.name != nil { context.space.arrived(new, of: id, from: owners, at: context.wallClock.now()) }
         if file.name == nil {
             passed(ByteRangeSet([0..<range.upperBound]), of: file, isOnDisk: true)
-        } else if let spilled = file.spilledNow {
-            passed(spilled, of: file, isOnDisk: false)
+        } else if file.isSpilled {
+            passed(file.spilled, of: file, isOnDisk: false)
         }
         context.counters.refetched(range.length - new.reduce(0) { $0 + $1.length }, origin: owners.origin)
     }
@@ -103,7 +103,7 @@ extension OpenAsset {
             }
             if error.code != .cancelled { state.lastFailure = error }
             state.retry = retry ?? FillRetry()
-            if retry?.isFree == true { return ((false, grown), state.ledger.renewed(fill)) }
+            if retry?.isFree == true { return ((false, grown), state.ledger.renewed(fill, after: error.code)) }
             return ((false, grown), state.ledger.broke(fill, with: error.code, isWorthRetrying: retry != nil))
         }
         context.space.used(changedBy: grown)

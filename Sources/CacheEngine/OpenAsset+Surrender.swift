@@ -35,11 +35,11 @@ extension OpenAsset {
     }
 
     /// What found no room on the disk, or must not stay there, takes none any longer than its readers need it: gives up what
-    /// all of them are past of `ranges`, where that is enough to be worth it. Blocks where they are on the disk.
-    func passed(_ ranges: ByteRangeSet, of file: SparseFile, isOnDisk: Bool) {
+    /// all of them are past of `ranges`, where that is no less than `least`. Blocks where they are on the disk.
+    func passed(_ ranges: ByteRangeSet, of file: SparseFile, isOnDisk: Bool, atLeast least: Int64 = 512 << 10) {
         let runs: [ByteRange] = change { state in
             guard state.file === file else { return ([], []) }
-            return (state.ledger.surrenderPassed(of: ranges, atLeast: Self.leastPassed), [])
+            return (state.ledger.surrenderPassed(of: ranges, atLeast: least), [])
         }
         guard !runs.isEmpty else { return }
         if isOnDisk {
@@ -54,8 +54,6 @@ extension OpenAsset {
         gaveUp(runs, of: file, isOnDisk: isOnDisk)
         context.space.ringIfAwaited()
     }
-
-    private static let leastPassed: Int64 = 512 << 10
 
     /// The file gave bytes back to the disk that were surrendered before. Lets the asset go.
     func freed(_ bytes: Int64, of file: FileName) {

@@ -202,7 +202,7 @@ final class OpenAsset: Sendable {
         let file = change { state in
             (state.file.flatMap { $0.isSpilled ? $0 : nil }, state.ledger.advance(reader, to: position))
         }
-        if let file, let spilled = file.spilledNow { passed(spilled, of: file, isOnDisk: false) }
+        if let file { passed(file.spilled, of: file, isOnDisk: false) }
     }
 
     func leave(_ reader: FillLedger.ReaderID) {

@@ -56,6 +56,7 @@ struct PrefetchFill {
             runs = try item.runs(length: asset.look { $0.ledger.length })
             try measure(runs)
             try checkKept(asset)
+            for run in runs { try checkOnDisk(run, of: asset) }
             try await context.commits.flush()
             runs = asset.look { state in runs.flatMap { state.ledger.extents.gaps(in: $0) } }
             guard !runs.isEmpty else { return try checkPresent(asset) }
@@ -100,6 +101,7 @@ struct PrefetchFill {
     ) async throws(CacheError) {
         asset.want(run, by: reader)
         while case .bytes(let present) = try await asset.settle(reader) {
+            try checkOnDisk(present, of: asset)
             if isCounted { pass(present) }
             asset.advance(reader, to: present.upperBound)
         }
@@ -114,6 +116,7 @@ struct PrefetchFill {
         asset.want(0..<(wanted.runs.last?.upperBound ?? 0), by: reader)
         while case .bytes(let present) = try await asset.settle(reader) {
             let piece = present.lowerBound..<min(present.upperBound, present.lowerBound + pace.pieceBytes)
+            try checkOnDisk(piece, of: asset)
             if isCounted { for run in wanted.runs(in: piece) { pass(run) } }
             try await pace.take(piece.length)
             asset.advance(reader, to: piece.upperBound)
@@ -141,6 +144,12 @@ struct PrefetchFill {
         }
         guard isStorable else { throw CacheError(.conflict, "The upstream does not allow the asset to be kept.") }
         guard isKept else { throw CacheError(.storageFull, "The disk has no room for another file.") }
+    }
+
+    /// Whether the disk has taken the run, which it may have had no room for.
+    private func checkOnDisk(_ run: ByteRange, of asset: OpenAsset) throws(CacheError) {
+        guard let file = asset.look({ $0.file }), file.isSpilled, !file.spilled.runs(in: run).isEmpty else { return }
+        throw CacheError(.storageFull, "The disk has no room for all of the item.")
     }
 
     /// Whether what was filled is what a reader is answered from now.

@@ -33,16 +33,12 @@ extension SparseFile {
     /// The descriptor, to send the bytes of `range` from the page cache, with a lease on them until they have left; nil
     /// where that would mean waiting, where too many are lent already, or where nobody could tell when they are given back.
     package func lendNow(_ range: ByteRange) -> FileLoan? {
-        guard shelf.tellsReferences, let descriptor = shelf.lend(place) else { return nil }
+        guard shelf.tellsReferences, stored(range) == [range], let descriptor = shelf.lend(place) else { return nil }
         let loan = FileLoan(range, descriptor: descriptor, of: self)
         // Not available: somebody waits for the disk under it.
-        let isOnDisk = state.withLockIfAvailable { state in
-            guard state.spilled.isEmpty || state.spilled.ranges.gaps(in: range) == [range] else { return false }
-            state.lent.insert(Self.blocks(around: range))
-            return true
-        }
+        let isNoted: Void? = state.withLockIfAvailable { $0.lent.insert(Self.blocks(around: range)) }
         // Looked at last: of what has become a hole meanwhile nothing is cached.
-        return isOnDisk == true && disk.isCached(descriptor, range) ? loan : nil
+        return isNoted != nil && disk.isCached(descriptor, range) ? loan : nil
     }
 
     /// Makes holes of what is marked in `ranges` and was not written since; blocks. Only after the catalog has given

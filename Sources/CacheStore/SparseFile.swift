@@ -17,7 +17,8 @@ package final class SparseFile: Sendable {
     private let isGone = Atomic(false)
     /// Whether there is no disk behind it.
     let isInMemory: Bool
-    /// Whether some of its bytes are in memory.
+    /// What the disk had no room for, and at a glance whether that is anything; nobody waits for the disk behind this lock.
+    let memory = Mutex(SpilledBytes())
     let holdsSpilled = Atomic(false)
     let state = Mutex(State())
     /// The bytes that are lent; nobody waits for a lock behind this one.
@@ -34,7 +35,6 @@ package final class SparseFile: Sendable {
         var isWritten = false
         /// The sums of what was written and is not committed, as it was written.
         var written = BlockSums()
-        var spilled = SpilledBytes()
         /// Why the disk could not sync the file; from then on nothing is written to it.
         var syncFailure: CacheError?
     }
@@ -57,7 +57,7 @@ package final class SparseFile: Sendable {
     }
 
     deinit {
-        shelf.spill.giveBack(state.withLock { $0.spilled.byteCount })
+        shelf.spill.giveBack(memory.withLock { $0.byteCount })
         shelf.remove(place)
         closed()
     }
@@ -113,7 +113,7 @@ package final class SparseFile: Sendable {
     /// Reads until `bytes` is full or the file ends, and answers how many bytes there were; blocks.
     package func read(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
         let range = ByteRange(offset: offset, length: Int64(bytes.count))
-        let here = state.withLock { $0.spilled.isEmpty ? ByteRangeSet() : $0.spilled.copy(into: bytes, at: offset) }
+        let here = isSpilled ? memory.withLock { $0.copy(into: bytes, at: offset) } : ByteRangeSet()
         for gap in here.gaps(in: range) {
             let part = Int(gap.lowerBound - offset)..<Int(gap.upperBound - offset)
             let count = try readStored(into: UnsafeMutableRawBufferPointer(rebasing: bytes[part]), at: gap.lowerBound)
@@ -138,10 +138,7 @@ package final class SparseFile: Sendable {
     /// Reads what is in the page cache from `offset` on, perhaps less than asked for; nil where that means waiting, also
     /// for the file to be opened.
     package func readNow(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
-        // Not available: somebody waits for the disk under it.
-        guard state.withLockIfAvailable({ $0.spilled.isEmpty }) == true, let descriptor = shelf.borrowOpen(place) else {
-            return nil
-        }
+        guard !isSpilled, let descriptor = shelf.borrowOpen(place) else { return nil }
         defer { shelf.giveBack(place, wrote: false) }
         return disk.readNow(descriptor, into: bytes, at: offset)
     }

@@ -12,27 +12,45 @@ struct SpilledBytes: Sendable {
     mutating func put(_ bytes: UnsafeRawBufferPointer, at offset: Int64) {
         let range = ByteRange(offset: offset, length: Int64(bytes.count))
         remove(range)
-        let place = parts.firstIndex { $0.range.lowerBound >= range.upperBound } ?? parts.count
-        parts.insert((range, Array(bytes)), at: place)
+        parts.insert((range, Array(bytes)), at: places(touching: range).lowerBound)
         byteCount += range.length
     }
 
     mutating func remove(_ range: ByteRange) {
-        guard parts.contains(where: { $0.range.overlaps(range) }) else { return }
-        parts = parts.flatMap { part in
+        let touched = places(touching: range)
+        let rests = parts[touched].flatMap { part in
             ByteRangeSet([range]).gaps(in: part.range).map { rest in
                 let first = Int(rest.lowerBound - part.range.lowerBound)
                 return (rest, Array(part.bytes[first..<first + Int(rest.length)]))
             }
         }
-        byteCount = parts.reduce(0) { $0 + $1.range.length }
+        byteCount -= byteCount(in: range)
+        parts.replaceSubrange(touched, with: rests)
+    }
+
+    /// How many bytes of `range` are here.
+    func byteCount(in range: ByteRange) -> Int64 {
+        parts[places(touching: range)].reduce(0) { $0 + $1.range.clamped(to: range).length }
+    }
+
+    /// The parts that have bytes of `range`; where there are none, the place they would have.
+    private func places(touching range: ByteRange) -> Range<Int> {
+        func first(where isBehind: (ByteRange) -> Bool) -> Int {
+            var (low, high) = (0, parts.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if isBehind(parts[middle].range) { high = middle } else { low = middle + 1 }
+            }
+            return low
+        }
+        return first { $0.upperBound > range.lowerBound }..<first { $0.lowerBound >= range.upperBound }
     }
 
     /// Copies what is here of the bytes from `offset` on; answers which runs those are.
     func copy(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) -> ByteRangeSet {
         let wanted = ByteRange(offset: offset, length: Int64(bytes.count))
         var copied = ByteRangeSet()
-        for part in parts where part.range.overlaps(wanted) {
+        for part in parts[places(touching: wanted)] {
             let run = part.range.clamped(to: wanted)
             let (source, target) = (Int(run.lowerBound - part.range.lowerBound), Int(run.lowerBound - offset))
             bytes[target..<target + Int(run.length)].copyBytes(
@@ -74,7 +92,7 @@ final class SpillAllowance: Sendable {
 
 extension SparseFile {
     /// Runs that are in memory because the disk had no room for them.
-    package var spilled: ByteRangeSet { state.withLock { $0.spilled.ranges } }
+    package var spilled: ByteRangeSet { memory.withLock { $0.ranges } }
 
     /// Whether some of its bytes are in memory, at a glance.
     package var isSpilled: Bool { holdsSpilled.load(ordering: .relaxed) }
@@ -88,38 +106,29 @@ extension SparseFile {
         _ = try punchHeld(in: ByteRangeSet([0..<(ranges.runs.first?.lowerBound ?? 0)]))
     }
 
-    /// As `spilled`; nil where that is none, or would mean waiting.
-    package var spilledNow: ByteRangeSet? {
-        isSpilled ? state.withLockIfAvailable { $0.spilled.ranges } : nil
-    }
-
     /// Keeps bytes in memory, off the disk; answers whether there was room for them.
     func spill(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
-        guard shelf.spill.take(Int64(bytes.count)) else { return false }
-        let surplus = state.withLock { state in
+        let range = ByteRange(offset: offset, length: Int64(bytes.count))
+        return memory.withLock { spilled in
+            guard shelf.spill.take(range.length - spilled.byteCount(in: range)) else { return false }
+            spilled.put(bytes, at: offset)
             holdsSpilled.store(true, ordering: .relaxed)
-            let before = state.spilled.byteCount
-            state.spilled.put(bytes, at: offset)
-            return before + Int64(bytes.count) - state.spilled.byteCount
+            return true
         }
-        shelf.spill.giveBack(surplus)
-        return true
     }
 
     /// What is in memory of these runs is not needed any more.
     package func unspill(_ ranges: some Sequence<ByteRange>) {
-        let freed = state.withLock { state in
-            guard !state.spilled.isEmpty else { return Int64(0) }
-            let before = state.spilled.byteCount
-            for range in ranges { state.spilled.remove(range) }
-            holdsSpilled.store(!state.spilled.isEmpty, ordering: .relaxed)
-            return before - state.spilled.byteCount
+        guard isSpilled else { return }
+        let freed = memory.withLock { spilled in
+            let before = spilled.byteCount
+            for range in ranges { spilled.remove(range) }
+            holdsSpilled.store(!spilled.isEmpty, ordering: .relaxed)
+            return before - spilled.byteCount
         }
         if freed > 0 { shelf.spill.giveBack(freed) }
     }
 
     /// The runs of `range` that are on the disk.
-    func stored(_ range: ByteRange) -> [ByteRange] {
-        state.withLock { state in state.spilled.isEmpty ? [range] : state.spilled.ranges.gaps(in: range) }
-    }
+    func stored(_ range: ByteRange) -> [ByteRange] { isSpilled ? spilled.gaps(in: range) : [range] }
 }

@@ -103,13 +103,13 @@ package final class Store: Sendable {
         }
     }
 
-    /// Whether what is fetched goes to memory rather than to the disk, as long as it has room there: the disk may not take more.
     /// How many bytes may still be kept in memory for readers in place of the disk.
     package var spareMemory: Int64 { shelf.spill.spare }
 
     /// How many writes and new files the disk has refused: by a quota, say, whatever it tells of its free space.
     package var refusedWrites: UInt64 { shelf.spill.refusals.load(ordering: .relaxed) }
 
+    /// Whether what is fetched goes to memory rather than to the disk, as long as it has room there: the disk may not take more.
     package func spareDisk(_ isWanted: Bool) { shelf.spill.sparesDisk.store(isWanted, ordering: .relaxed) }
 
     /// What may still be written to the store's file system.

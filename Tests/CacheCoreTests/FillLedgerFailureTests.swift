@@ -207,6 +207,35 @@ import Testing
         #expect(ledger.renewed(fill).isEmpty)
     }
 
+    @Test func whatFoundNoRoomIsNotAskedForAgainAheadOfWhoHasStopped() {
+        let ledger = SharedLedger(FillLedgerTests.known(onDisk: [0..<100]))
+        let (stopped, waiting) = (ledger.reader(), ledger.reader())
+        let fill = ledger.want(100..<200, by: waiting).starts[0].fill
+        _ = ledger.want(0..<200, by: stopped)
+        _ = (ledger.presence(for: stopped), ledger.presence(for: waiting))
+        ledger.now = .seconds(5)
+        let again = ledger.renewed(fill, after: .storageFull).starts
+        #expect(again.map(\.window) == [100..<200])
+
+        _ = ledger.leave(waiting)
+        #expect(ledger.renewed(again[0].fill, after: .storageFull).isEmpty)
+        #expect(ledger.advance(stopped, to: 100).starts.map(\.window) == [100..<200])
+    }
+
+    @Test func aPrefetchThatFindsNoRoomIsToldAndWhoPassesItOnIsNot() {
+        let ledger = SharedLedger(FillLedgerTests.known())
+        let (job, live) = (ledger.reader(.prefetch), ledger.reader())
+        let fill = ledger.want(0..<100, by: job).starts[0].fill
+        _ = ledger.want(0..<100, by: live)
+        _ = (ledger.presence(for: job), ledger.presence(for: live))
+        let actions = ledger.renewed(fill, after: .storageFull)
+
+        #expect(actions.failures == [.storageFull] && actions.contains(.tell(job, .gaveUp(.storageFull))))
+        #expect(actions.starts.map(\.window) == [0..<100])
+        _ = ledger.leave(live)
+        #expect(ledger.renewed(actions.starts[0].fill, after: .storageFull).isEmpty)
+    }
+
     @Test func manyTransfersThatBreakAtOnceAreEachTriedAgain() {
         let ledger = SharedLedger(FillLedgerTests.known())
         var fills: [FillLedger.FillID] = []

@@ -68,7 +68,9 @@ final class SharedLedger {
     func stopFills(because code: CacheError.Code) -> [Action] { ledger.stopFills(because: code) }
     func stopFill(_ fill: FillID, because code: CacheError.Code) -> [Action] { ledger.stopFill(fill, because: code) }
 
-    func renewed(_ fill: FillID) -> [Action] { ledger.renewed(fill) }
+    func renewed(_ fill: FillID, after code: CacheError.Code = .upstreamRefused(status: 401)) -> [Action] {
+        ledger.renewed(fill, after: code)
+    }
 
     func surrender(_ range: ByteRange) -> [ByteRange] { ledger.surrender(range) }
     func surrenderPassed(of ranges: ByteRangeSet, atLeast least: Int64) -> [ByteRange] {

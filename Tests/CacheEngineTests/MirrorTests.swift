@@ -259,6 +259,20 @@ import Testing
         #expect(next == FillRetry(delay: .milliseconds(500), isAgain: true, isFree: true, address: 1))
     }
 
+    @Test func whoFindsNoMemoryAgainAndAgainTriesMoreSeldom() throws {
+        var retry = FillRetry()
+        var delays: [Duration?] = []
+        for _ in 0..<6 {
+            retry = try #require(failure(.storageFull, after: retry).retry(within: limit))
+            delays.append(retry.delay)
+        }
+        #expect(delays == [.milliseconds(500), .seconds(1), .seconds(2), .seconds(4), .seconds(4), .seconds(4)])
+
+        var some = failure(.storageFull, after: retry)
+        some.hasProgressed = true
+        #expect(some.retry(within: limit)?.delay == .milliseconds(500))
+    }
+
     @Test func whatBrokeOnTheWayGoesOnAtOnceWhereItWas() {
         var broken = failure(.upstreamTimedOut(.idle), at: 1, of: 3)
         broken.hasProgressed = true

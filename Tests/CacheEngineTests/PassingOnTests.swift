@@ -47,6 +47,42 @@ import Testing
         }
     }
 
+    /// What memory took in its place is no help to it, and is not fetched twice to find that out.
+    @Test(arguments: [true, false], [nil, Int64(50_000_000)])
+    func aJobForWhatTheDiskHasNoRoomForSaysSo(_ acceptsRanges: Bool, _ rate: Int64?) async throws {
+        let bench = try Bench(LoopbackAsset(size: 3 << 20, acceptsRanges: acceptsRanges))
+        let disk = FaultyDisk()
+        try await bench.cache(disk: disk).run { cache in
+            disk.fail(.write, with: ENOSPC, isLasting: true)
+            var order = JobOrder.of("a.mp4")
+            order.maxBytesPerSecond = rate
+            let job = try await cache.finished(try await cache.submit(order))
+            #expect(job.record.state == .failed)
+            let item = try #require(try await cache.jobItems(job.record.id).items.first)
+            #expect(item.error?.code == "storageFull")
+            #expect(bench.upstream.requestedBytes("/a.mp4") <= 3 << 20)
+            #expect(try await cache.body(of: "a.mp4").bytes.isSame(as: bench.asset.bytes(0..<(3 << 20))))
+        }
+    }
+
+    /// Of a file that is all in memory a reader's beginning goes as soon as it is sent, however little that is.
+    @Test func whatAReaderIsPastLeavesMemoryThoughTheReaderStops() async throws {
+        let bench = try Bench()
+        let disk = FaultyDisk()
+        try await bench.cache(disk: disk).run { cache in
+            disk.fail(.open, with: ENOSPC, isLasting: true)
+            let read = try await open(cache)
+            var position: Int64 = 0
+            while position < 200_000, let buffer = try await read.next() { position += Int64(buffer.readableBytes) }
+            #expect(
+                try await eventually(within: .seconds(20)) {
+                    let asset = cache.context.openAssets.detached.first
+                    return asset?.look { $0.ledger.extents.runs.first?.lowerBound } ?? 0 >= 100_000
+                })
+            read.finish(.clientGone)
+        }
+    }
+
     /// More readers of more bytes than there is memory for: who finds none waits until others are past theirs.
     @Test(arguments: [true, false])
     func manyReadersOfLargeAssetsShareTheMemoryThatStandsInForAFullDisk(_ isTold: Bool) async throws {

@@ -51,6 +51,23 @@ import TestChance
         #expect(try file.bytes(2 << 20..<3 << 20).isSame(as: Shelf.content(2 << 20..<3 << 20)))
     }
 
+    @Test func whatComesToMemoryASecondTimeTakesNoMore() throws {
+        let shelf = try Shelf()
+        let file = try shelf.fill(1, length: 80 << 20, 0..<1000)
+        shelf.store.spareDisk(true)
+        let before = shelf.store.spareMemory
+        for start in stride(from: Int64(1 << 20), to: 1 << 20 + before, by: 1 << 20) {
+            try shelf.grow(file, start..<start + 1 << 20)
+        }
+        #expect(shelf.store.spareMemory == 0)
+        try shelf.grow(file, 5 << 20..<7 << 20)
+
+        #expect(file.spilled.runs == [1 << 20..<1 << 20 + before])
+        #expect(try file.bytes(4 << 20..<8 << 20).isSame(as: Shelf.content(4 << 20..<8 << 20)))
+        file.unspill([0..<Int64.max])
+        #expect(shelf.store.spareMemory == before)
+    }
+
     @Test func nothingTakesWhatTheReserveIsToHave() async throws {
         let disk = FaultyDisk()
         let shelf = try Shelf(disk: disk)
