@@ -31,8 +31,9 @@ package enum ConditionalRequest: Hashable, Sendable {
     ) -> Bool {
         if FieldText.trimmed(list[...]) == "*" { return true }
         guard let tag else { return false }
-        return FieldText.members(of: list, escapes: false).contains { member in
-            EntityTag(member).map { isSame($0, tag) } ?? false
+        var list = list
+        return list.withUTF8 { bytes in
+            FieldText.hasMember(bytes, escapes: false) { EntityTag(bytes: $0).map { isSame($0, tag) } ?? false }
         }
     }
 

@@ -5,14 +5,20 @@ package struct EntityTag: Hashable, Sendable {
 
     /// Parses one `entity-tag`; nil where the text is not one.
     package init?(_ text: some StringProtocol) {
+        var text = Substring(text)
+        guard let tag = text.withUTF8({ EntityTag(bytes: $0[...]) }) else { return nil }
+        self = tag
+    }
+
+    /// As above, of its bytes.
+    init?(bytes: Slice<UnsafeBufferPointer<UInt8>>) {
+        isWeak = bytes.starts(with: "W/".utf8)
+        let rest = bytes.dropFirst(isWeak ? 2 : 0)
         let quote = UInt8(ascii: "\"")
-        var rest = Substring(text).utf8
-        isWeak = rest.starts(with: "W/".utf8)
-        if isWeak { rest = rest.dropFirst(2) }
-        guard rest.first == quote, rest.dropFirst().last == quote else { return nil }
-        let inner = rest.dropFirst().dropLast()
+        guard rest.count >= 2, rest.first == quote, rest.last == quote else { return nil }
+        let inner = UnsafeBufferPointer(rebasing: rest.dropFirst().dropLast())
         guard inner.allSatisfy({ $0 == 0x21 || (0x23...0x7E).contains($0) || $0 >= 0x80 }) else { return nil }
-        opaque = String(Substring(inner))
+        opaque = String(decoding: inner, as: UTF8.self)
     }
 
     /// Both strong, and the same text (§8.8.3.2).

@@ -27,14 +27,31 @@ package enum FieldText {
     ///
     /// `escapes`: whether a backslash in quotes hides the next byte, as in a `quoted-string`; entity tags have none.
     package static func members(of list: String, escapes: Bool = true) -> [Substring] {
-        var (members, start, isQuoted, isEscaped): ([Substring], Int, Bool, Bool) = ([], 0, false, false)
-        let bytes = list.utf8
-        func close(at end: Int) {
-            let first = bytes.index(bytes.startIndex, offsetBy: start)
-            let member = trimmed(list[first..<bytes.index(first, offsetBy: end - start)])
-            if !member.isEmpty { members.append(member) }
+        var (list, places): (String, [Range<Int>]) = (list, [])
+        _ = list.withUTF8 { bytes in
+            hasMember(bytes, escapes: escapes) { member in
+                places.append(member.startIndex..<member.endIndex)
+                return false
+            }
         }
-        for (place, byte) in ContiguousArray(bytes).enumerated() {
+        let bytes = list.utf8
+        return places.map { place in
+            let first = bytes.index(bytes.startIndex, offsetBy: place.lowerBound)
+            return list[first..<bytes.index(first, offsetBy: place.count)]
+        }
+    }
+
+    /// Whether the list, divided as above, has such a member; those behind it are not looked at.
+    static func hasMember(
+        _ list: UnsafeBufferPointer<UInt8>, escapes: Bool, where isWanted: (Slice<UnsafeBufferPointer<UInt8>>) -> Bool
+    ) -> Bool {
+        var (start, isQuoted, isEscaped) = (0, false, false)
+        func isFound(upTo end: Int) -> Bool {
+            let member = trimmed(list[start..<end])
+            return !member.isEmpty && isWanted(member)
+        }
+        for place in list.indices {
+            let byte = list[place]
             if isEscaped {
                 isEscaped = false
             } else if isQuoted && escapes && byte == UInt8(ascii: "\\") {
@@ -42,12 +59,19 @@ package enum FieldText {
             } else if byte == UInt8(ascii: "\"") {
                 isQuoted.toggle()
             } else if byte == UInt8(ascii: ",") && !isQuoted {
-                close(at: place)
+                if isFound(upTo: place) { return true }
                 start = place + 1
             }
         }
-        close(at: bytes.count)
-        return members
+        return isFound(upTo: list.count)
+    }
+
+    /// `bytes` without the blanks and tabs round them.
+    static func trimmed(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Slice<UnsafeBufferPointer<UInt8>> {
+        var (first, end) = (bytes.startIndex, bytes.endIndex)
+        while first < end, isBlank(bytes[first]) { first += 1 }
+        while first < end, isBlank(bytes[end - 1]) { end -= 1 }
+        return bytes[first..<end]
     }
 
     /// A number of decimal digits and nothing else; `Int64.max` where it is larger than that.

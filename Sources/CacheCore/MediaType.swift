@@ -24,20 +24,27 @@ package enum MediaType {
         return byType[family(essence)]
     }
 
-    /// The type alone, in lower case, without parameters.
+    /// The type alone, in lower case, without parameters; empty where it is longer than one can be (RFC 6838 §4.2).
     package static func essence(_ type: String) -> String {
-        let end = type.utf8.firstIndex(of: UInt8(ascii: ";")) ?? type.endIndex
-        return FieldText.lowered(FieldText.trimmed(type[..<end]))
+        var type = type
+        return type.withUTF8 { bytes in
+            let name = FieldText.trimmed(bytes.prefix(upTo: bytes.firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex))
+            return name.count > 255 ? "" : FieldText.lowered(String(decoding: name, as: UTF8.self))
+        }
     }
 
     /// What stands behind the last dot of the path's last segment, in lower case.
     static func pathExtension(_ path: String) -> String? {
-        let end = path.utf8.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? path.endIndex
-        let segments = path[..<end].utf8
-        let slash = segments.lastIndex(of: UInt8(ascii: "/"))
-        let name = segments.suffix(from: slash.map(segments.index(after:)) ?? segments.startIndex)
-        guard let dot = name.lastIndex(of: UInt8(ascii: ".")), dot != name.startIndex else { return nil }
-        let suffix = name[name.index(after: dot)...]
-        return suffix.isEmpty || suffix.count > 16 ? nil : FieldText.lowered(Substring(suffix))
+        var path = path
+        return path.withUTF8 { bytes in
+            let path = bytes.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+            let end = path.suffix(17)
+            guard let dot = end.lastIndex(of: UInt8(ascii: ".")), dot > 0, bytes[dot - 1] != UInt8(ascii: "/") else {
+                return nil
+            }
+            let suffix = path[(dot + 1)...]
+            guard !suffix.isEmpty, !suffix.contains(UInt8(ascii: "/")) else { return nil }
+            return FieldText.lowered(String(decoding: suffix, as: UTF8.self))
+        }
     }
 }
