@@ -100,16 +100,24 @@ extension AssetCache {
     /// Has the ledger know which bytes of which segments are on disk, asset by asset.
     private func countSegments() async throws(CacheError) {
         try await context.commits.flush()
-        let context = context
+        let (context, removals) = (context, context.openAssets.removals)
+        let changing = Mutex<[AssetID]>([])
         try await context.store.catalog.eachAsset { stored in
-            let count = { (runs: [ByteRange], owners: AssetOwners) in
-                context.space.with {
-                    $0.count(runs, of: stored.asset, from: owners, lastUse: stored.lastAccessAt)
+            if let open = context.openAssets[stored.asset], open.count(lastUse: stored.lastAccessAt) { return }
+            let isCounted = context.space.with { ledger in
+                // Whoever opens or removes it from here on tells the ledger after this.
+                let isAsStored = context.openAssets.isClosed(stored.asset, since: removals)
+                if isAsStored {
+                    ledger.count(stored.extents, of: stored.asset, from: stored.owners, lastUse: stored.lastAccessAt)
                 }
+                return isAsStored
             }
-            guard let open = context.openAssets[stored.asset] else { return count(stored.extents, stored.owners) }
-            // Under its lock, or what arrives just now would be forgotten again.
-            open.look { count($0.ledger.kept.runs, $0.owners) }
+            if !isCounted { changing.withLock { $0.append(stored.asset) } }
+        }
+        for id in changing.withLock({ $0 }) {
+            guard let asset = try await evictor.openKnown(id) else { continue }
+            defer { context.openAssets.release(asset) }
+            asset.count(lastUse: asset.record?.lastAccessAt ?? context.wallClock.now())
         }
         context.space.ring()
     }

@@ -55,6 +55,17 @@ extension OpenAsset {
         context.space.ringIfAwaited()
     }
 
+    /// Has the ledger know what is on disk, all anew; answers false where that is not the asset's any more. Under its lock, or
+    /// what arrives or goes just now would be forgotten again.
+    @discardableResult
+    func count(lastUse: Timestamp) -> Bool {
+        look { state in
+            guard !state.isDisowned else { return false }
+            context.space.with { $0.count(state.ledger.kept.runs, of: id, from: state.owners, lastUse: lastUse) }
+            return true
+        }
+    }
+
     /// The file gave bytes back to the disk that were surrendered before. Lets the asset go.
     func freed(_ bytes: Int64, of file: FileName) {
         defer { context.openAssets.release(self) }

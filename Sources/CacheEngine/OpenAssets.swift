@@ -27,6 +27,11 @@ final class OpenAssets: Sendable {
         fileprivate let since: UInt64
     }
 
+    /// What a look at many rows of the catalog must be compared with.
+    struct Removals: Sendable {
+        fileprivate let counts: [UInt64]
+    }
+
     private let state = Mutex(State())
     /// Idle assets that are kept open.
     private let idleLimit: Int
@@ -45,6 +50,16 @@ final class OpenAssets: Sendable {
         let (removals, isRemoving) = state.withLock { ($0.removals[Self.place(of: id)], $0.removing[id] != nil) }
         // A removal whose commit failed is over for whoever ordered it, and still to come.
         return Moment(removals: removals, isRemoving: isRemoving || commits.isTakingOut(id))
+    }
+
+    var removals: Removals { Removals(counts: state.withLock { $0.removals }) }
+
+    /// Whether the asset is not open, and none of its name has been removed `since`, or is just being.
+    func isClosed(_ id: AssetID, since: Removals) -> Bool {
+        state.withLock { state in
+            let place = Self.place(of: id)
+            return state.table[id] == nil && state.removing[id] == nil && state.removals[place] == since.counts[place]
+        }
     }
 
     /// Puts `asset` into the table, unless somebody else was faster; answers the one in the table, held. Nil where a

@@ -49,6 +49,40 @@ import Testing
         }
     }
 
+    /// What the catalog told of it is over, whether that is still on its way or done.
+    @Test func whatIsOpenOrWasRemovedMeanwhileIsNotAsTheCatalogHadIt() async throws {
+        let bench = try Bench()
+        let table = OpenAssets(idleLimit: 0)
+        try await bench.cache().run { cache in
+            let (open, other) = (try Self.add(1, to: table, cache), AssetID(high: 0, low: 2))
+            let before = table.removals
+            #expect(!table.isClosed(open.id, since: before) && table.isClosed(other, since: before))
+            table.beginRemoval(of: [other])
+            #expect(!table.isClosed(other, since: before) && !table.isClosed(other, since: table.removals))
+            table.endRemoval(of: [other])
+            #expect(!table.isClosed(other, since: before) && table.isClosed(other, since: table.removals))
+            table.release(open)
+            table.close(table.idleSurplus())
+            #expect(!table.isClosed(open.id, since: before) && table.isClosed(open.id, since: table.removals))
+        }
+    }
+
+    @Test func whatWasTakenOutOfTheTableIsNotCounted() async throws {
+        let bench = try Bench()
+        try await bench.cache().run { cache in
+            _ = try await cache.body(of: "a.mp4")
+            let asset = try #require(try await cache.openAsset())
+            let now = cache.context.wallClock.now()
+            cache.context.openAssets.retain(asset)
+            #expect(
+                asset.count(lastUse: now) && cache.context.space.with { $0.has(SegmentID(asset: asset.id, index: 0)) })
+            cache.context.openAssets.giveUp(asset)
+            #expect(!asset.count(lastUse: now))
+            #expect(!cache.context.space.with { $0.has(SegmentID(asset: asset.id, index: 0)) })
+            cache.context.openAssets.release(asset)
+        }
+    }
+
     @Test func aLookAtThousandsOfIdleAssetsTakesAMoment() async throws {
         let bench = try Bench()
         let table = OpenAssets()
