@@ -62,6 +62,9 @@ extension FillLedger {
         leaving.runs.reduce(into: extents) { $0.insert($1) }
     }
 
+    /// Whether bytes of `range` are just being taken off the disk: a fill that brought them would write what goes.
+    package func isLeaving(_ range: ByteRange) -> Bool { !leaving.runs(in: range).isEmpty }
+
     /// The surrendered runs are off the disk and out of the catalog.
     package mutating func left(_ runs: [ByteRange]) -> [Action] {
         for run in runs { leaving.remove(run) }

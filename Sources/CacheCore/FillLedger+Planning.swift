@@ -64,8 +64,8 @@ extension FillLedger {
             ? 0 : reader.readAhead.lead(readerAt: wanted.lowerBound, roundTrip: roundTrip)
         guard ahead == 0 || ahead < lead else { return nil }
         guard acceptsRanges != false else {
-            // One that has yet to come to the byte will bring it; one that is past it will not.
-            guard fills.allSatisfy({ $0.position > frontier }) else { return nil }
+            // One that has yet to come to the byte will bring it; one that is past it will not. It brings what is leaving, too.
+            guard leaving.isEmpty, fills.allSatisfy({ $0.position > frontier }) else { return nil }
             return start(.whole, window: 0..<(length ?? .max), priority: reader.priority)
         }
         reader.readAhead.measure(readerAt: wanted.lowerBound, at: now)

@@ -138,6 +138,7 @@ extension AssetCache {
         }
         guard try findsStore() else { return }
         try evictor.measureDisk()
+        context.space.ringIfAwaited()
         if context.space.excess().bytes > 0 || context.space.with({ !$0.overdrafts.isEmpty }) { context.space.ring() }
         let surplus = context.openAssets.idleSurplus()
         guard !surplus.isEmpty else { return }
@@ -148,11 +149,9 @@ extension AssetCache {
     /// What the disk had no room for stays in memory only while somebody is about to send it.
     private func relieveMemory(of asset: OpenAsset) async {
         guard let file = asset.look({ $0.isSpilled ? $0.file : nil }) else { return }
-        asset.passed(file.spilled, of: file, isOnDisk: false, atLeast: 1)
-        let spilled = file.spilled
-        guard !spilled.isEmpty, context.openAssets[asset.id] === asset else { return }
+        guard file.name != nil, context.openAssets[asset.id] === asset else { return asset.relieveMemory(of: file) }
         await logged("what found no room on the disk was not given up") { () async throws(CacheError) in
-            _ = try await self.evictor.drop(spilled.runs, of: asset.id, because: .freeDisk)
+            _ = try await self.evictor.drop(file.spilled.runs, of: asset.id, because: .freeDisk)
         }
     }
 

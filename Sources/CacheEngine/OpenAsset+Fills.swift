@@ -43,6 +43,7 @@ extension OpenAsset {
         let (owners, new, grown) = change { state in
             let new = state.ledger.extents.gaps(in: range)
             let actions = state.ledger.arrived(fill, upTo: range.upperBound)
+            if file.isSpilled { file.unspill(state.ledger.extents.gaps(in: range)) }  // what nobody will find there
             return ((state.owners, new, state.grew(by: new.reduce(0) { $0 + $1.length }, in: file)), actions)
         }
         context.space.used(changedBy: grown)

@@ -48,14 +48,18 @@ extension OpenAsset {
             confirm(generation)
             return .nothing
         case (.window(let range, let generation), _):
-            return .bytes(range, try adopt(generation, window: range, answer))
+            if let file = try adopt(generation, window: range, answer) { return .bytes(range, file) }
+            confirm(generation)
+            return .nothing
         case (.whole(let generation), .opening) where head.httpVersion == "2" && generation.isLongTransfer:
             // Over HTTP/2 it could not rest until its readers come after it: it is asked for again where it can.
             confirm(generation, isSequential: true)
             return .nothing
         case (.whole(let generation), _):
             let range = 0..<(generation.length ?? look { $0.ledger.length } ?? .max)
-            return .bytes(range, try adopt(generation, window: range, answer))
+            if let file = try adopt(generation, window: range, answer) { return .bytes(range, file) }
+            confirm(generation, isSequential: true)
+            return .nothing
         case (.unchanged(let generation), .confirmation):
             confirm(generation)
             return .nothing
@@ -131,10 +135,11 @@ extension OpenAsset {
         look { $0.record?.ttl.map { .ttl($0) } ?? $0.target.settings.freshness }
     }
 
-    /// Takes an answer's description over, makes the file at the first bytes, and lets everybody know.
+    /// Takes an answer's description over, makes the file at the first bytes, and lets everybody know. Nil where it brings more
+    /// than was asked for, and some of that is just being taken off the disk: what is written now would go with it.
     private func adopt(
         _ generation: Generation, window: ByteRange, _ answer: Answer
-    ) throws(CacheError) -> SparseFile {
+    ) throws(CacheError) -> SparseFile? {
         let (present, known) = look { ($0.file, $0.record?.generation) }
         var generation = generation
         generation.number = max(generation.number, known?.number ?? 0)
@@ -146,8 +151,9 @@ extension OpenAsset {
         }
         let made = if let present { present } else { try makeFile(for: generation) }
         let described = generation
-        let adopted = change { state -> (SparseFile?, [FillLedger.Action]) in
-            guard state.ending == nil, state.file != nil || !state.isDisowned else { return (nil, []) }
+        let (adopted, isEarly) = change { state -> ((SparseFile?, Bool), [FillLedger.Action]) in
+            guard state.ending == nil, state.file != nil || !state.isDisowned else { return ((nil, false), []) }
+            guard answer.wish == .whole || !state.ledger.isLeaving(window) else { return ((nil, true), []) }
             let record = state.describe(described, id: id, at: context.wallClock.now())
             // Two first windows may be judged on two threads at once: the bytes of both go into one file.
             let isFirst = state.file == nil
@@ -159,9 +165,10 @@ extension OpenAsset {
             let actions = state.ledger.began(
                 answer.fill, window: window, length: described.length, acceptsRanges: described.acceptsRanges,
                 firstByte: answer.head.timings.firstByte, isMultiplexed: answer.head.httpVersion == "2")
-            return (file, actions)
+            return ((file, false), actions)
         }
         if present == nil, adopted !== made { context.commits.abandon(made) }
+        guard !isEarly else { return nil }
         guard let file = adopted else {
             throw CacheError(.assetChanged, "The asset was superseded or removed before its bytes came.")
         }

@@ -35,12 +35,21 @@ extension OpenAsset {
     }
 
     /// What found no room on the disk, or must not stay there, takes none any longer than its readers need it: gives up what
-    /// all of them are past of `ranges`, where that is no less than `least`. Blocks where they are on the disk.
-    func passed(_ ranges: ByteRangeSet, of file: SparseFile, isOnDisk: Bool, atLeast least: Int64 = 512 << 10) {
-        let runs: [ByteRange] = change { state in
-            guard state.file === file else { return ([], []) }
-            return (state.ledger.surrenderPassed(of: ranges, atLeast: least), [])
-        }
+    /// all of them are past of `ranges`, where that is enough to be worth it. Blocks where they are on the disk.
+    func passed(_ ranges: ByteRangeSet, of file: SparseFile, isOnDisk: Bool) {
+        giveUp(of: file, isOnDisk: isOnDisk) { $0.surrenderPassed(of: ranges, atLeast: Self.leastPassed) }
+    }
+
+    private static let leastPassed: Int64 = 512 << 10
+
+    /// Gives up what is in memory in place of the disk and nobody is about to send.
+    func relieveMemory(of file: SparseFile) {
+        let spilled = file.spilled.runs
+        giveUp(of: file, isOnDisk: false) { ledger in spilled.flatMap { ledger.surrender($0) } }
+    }
+
+    private func giveUp(of file: SparseFile, isOnDisk: Bool, _ surrender: (inout FillLedger) -> [ByteRange]) {
+        let runs: [ByteRange] = change { state in (state.file === file ? surrender(&state.ledger) : [], []) }
         guard !runs.isEmpty else { return }
         if isOnDisk {
             // What cannot be given back goes with the file.

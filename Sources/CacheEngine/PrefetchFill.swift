@@ -56,10 +56,11 @@ struct PrefetchFill {
             runs = try item.runs(length: asset.look { $0.ledger.length })
             try measure(runs)
             try checkKept(asset)
-            for run in runs { try checkOnDisk(run, of: asset) }
             try await context.commits.flush()
-            runs = asset.look { state in runs.flatMap { state.ledger.extents.gaps(in: $0) } }
-            guard !runs.isEmpty else { return try checkPresent(asset) }
+            let gaps = asset.look { state in runs.flatMap { state.ledger.extents.gaps(in: $0) } }
+            for run in runs { try checkOnDisk(run, of: asset) }
+            guard !gaps.isEmpty else { return try checkPresent(asset) }
+            runs = gaps
         }
         throw CacheError(.storageFull, "Bytes were evicted before all of the item was on disk.")
     }

@@ -67,7 +67,7 @@ package final class CommitQueue: Sendable {
     /// Bytes that have just been written. Without effect where the file is not, or no longer, that of a row.
     package func grew(_ file: SparseFile, _ range: ByteRange) {
         guard let name = file.name, !range.isEmpty else { return }
-        let runs = file.stored(range)
+        let runs = file.kept(range)
         guard !runs.isEmpty else { return }
         add { work in for run in runs { work.grow(file, name.serial, run) } }
     }

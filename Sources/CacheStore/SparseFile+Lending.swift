@@ -36,7 +36,7 @@ extension SparseFile {
         guard shelf.tellsReferences, stored(range) == [range], let descriptor = shelf.lend(place) else { return nil }
         let loan = FileLoan(range, descriptor: descriptor, of: self)
         // Not available: somebody waits for the disk under it.
-        let isNoted: Void? = state.withLockIfAvailable { $0.lent.insert(Self.blocks(around: range)) }
+        let isNoted: Void? = withStateIfAvailable { $0.lent.insert(Self.blocks(around: range)) }
         // Looked at last: of what has become a hole meanwhile nothing is cached.
         return isNoted != nil && disk.isCached(descriptor, range) ? loan : nil
     }
@@ -57,7 +57,7 @@ extension SparseFile {
         try withDescriptor { descriptor throws(CacheError) in
             var kept = ByteRangeSet()
             for range in ranges.runs {
-                for run in state.withLock({ $0[keyPath: marks].runs(in: range) }) {
+                for run in withState({ $0[keyPath: marks].runs(in: range) }) {
                     for part in Self.parts(of: run) where try !punch(part, marks, descriptor) { kept.insert(part) }
                 }
             }
@@ -67,7 +67,7 @@ extension SparseFile {
 
     /// Marks runs as `doom` does, if nothing was ever written since the file was opened; answers whether it did.
     func doomIfUnwritten(_ ranges: [ByteRange]) -> Bool {
-        state.withLock { state in
+        withState { state in
             guard !state.isWritten else { return false }
             for range in ranges { state.doomed.insert(range) }
             return true
@@ -81,7 +81,7 @@ extension SparseFile {
     private func punch(
         _ part: ByteRange, _ marks: WritableKeyPath<State, ByteRangeSet>, _ descriptor: Descriptor
     ) throws(CacheError) -> Bool {
-        let outcome: Result<Bool, CacheError> = state.withLock { state in
+        let outcome: Result<Bool, CacheError> = withState { state in
             var isWhole = true
             for run in state[keyPath: marks].runs(in: part) {
                 let block = Self.blocks(around: run)

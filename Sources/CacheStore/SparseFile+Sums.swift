@@ -4,7 +4,7 @@ import Synchronization
 extension SparseFile {
     /// What was written in `ranges` and is not committed yet has these sums, as far as they are known.
     package func writtenSums(in ranges: ByteRangeSet) -> BlockSums {
-        state.withLock { state in
+        withState { state in
             var sums = BlockSums()
             for run in ranges.runs {
                 for piece in state.written.pieces(touching: run) { sums.insert(piece, joining: false) }
@@ -15,7 +15,7 @@ extension SparseFile {
 
     /// The catalog has these sums now.
     func committed(_ sums: BlockSums) {
-        state.withLock { state in
+        withState { state in
             for piece in sums.pieces {
                 let same = state.written.pieces(touching: piece.range)
                 if same.count == 1, same.first == piece { state.written.remove(touching: piece.range) }

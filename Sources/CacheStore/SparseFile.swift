@@ -20,7 +20,9 @@ package final class SparseFile: Sendable {
     /// What the disk had no room for, and at a glance whether that is anything; nobody waits for the disk behind this lock.
     let memory = Mutex(SpilledBytes())
     let holdsSpilled = Atomic(false)
-    let state = Mutex(State())
+    private let state = Mutex(State())
+    /// Runs that whoever has the lock next marks as doomed: the lock is held while holes are made, and who dooms does not wait.
+    private let marks = Mutex<[ByteRange]>([])
     /// The bytes that are lent; nobody waits for a lock behind this one.
     let loans = Mutex<[ObjectIdentifier: ByteRange]>([:])
 
@@ -66,12 +68,12 @@ package final class SparseFile: Sendable {
     /// room, or is to be spared, they are kept in memory for their readers, if there is some.
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
         let range = ByteRange(offset: offset, length: Int64(bytes.count))
-        if let failure = state.withLock({ $0.syncFailure }) { throw failure }
+        if let failure = withState({ $0.syncFailure }) { throw failure }
         if isInMemory || name != nil && shelf.spill.isPreferred {
             if spill(bytes, at: offset) { return }
             if isInMemory { throw CacheError(.storageFull, "No memory is left for what the disk cannot take.") }
         }
-        state.withLock { state in
+        withState { state in
             if !state.doomed.isEmpty { state.doomed.remove(range) }
             if !state.held.isEmpty { state.held.remove(range) }
             state.written.remove(touching: range)
@@ -86,7 +88,7 @@ package final class SparseFile: Sendable {
             return
         }
         unspill([range])
-        state.withLock { state in
+        withState { state in
             // What nobody has claimed for so long was never reported; its sums can be made again.
             if state.written.pieces.count > Self.mostPieces { state.written = BlockSums() }
             for piece in pieces { state.written.insert(piece, joining: false) }
@@ -147,13 +149,13 @@ package final class SparseFile: Sendable {
     ///
     /// One failure is final: the kernel may have dropped the bytes and report the next attempt as a success.
     package func sync() throws(CacheError) {
-        if let failure = state.withLock({ $0.syncFailure }) { throw failure }
+        if let failure = withState({ $0.syncFailure }) { throw failure }
         guard let writes = shelf.unsyncedWrites(place) else { return }
         try withDescriptor { descriptor throws(CacheError) in
             do throws(CacheError) {
                 try disk.sync(descriptor)
             } catch {
-                state.withLock { $0.syncFailure = error }
+                withState { $0.syncFailure = error }
                 throw error
             }
         }
@@ -183,13 +185,35 @@ package final class SparseFile: Sendable {
 
     /// Marks runs for `punchDoomed(in:)`; from now on a write takes its bytes off the mark.
     func doom(_ ranges: some Sequence<ByteRange>) {
-        state.withLock { state in
-            for range in ranges {
-                state.doomed.insert(range)
-                state.written.remove(touching: range)
-            }
-        }
+        marks.withLock { $0 += ranges }
         unspill(ranges)
+    }
+
+    /// Whoever makes holes just now is waited for.
+    func withState<Value: Sendable>(_ body: (inout State) -> Value) -> Value {
+        state.withLock { state in
+            mark(in: &state)
+            return body(&state)
+        }
+    }
+
+    /// As above; nil where that means waiting.
+    func withStateIfAvailable<Value: Sendable>(_ body: (inout State) -> Value) -> Value? {
+        state.withLockIfAvailable { state in
+            mark(in: &state)
+            return body(&state)
+        }
+    }
+
+    private func mark(in state: inout State) {
+        let new = marks.withLock { marks in
+            defer { marks = [] }
+            return marks
+        }
+        for range in new {
+            state.doomed.insert(range)
+            state.written.remove(touching: range)
+        }
     }
 
     /// Borrows the descriptor for as long as `body` takes.

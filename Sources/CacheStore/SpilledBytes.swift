@@ -129,6 +129,12 @@ extension SparseFile {
         if freed > 0 { shelf.spill.giveBack(freed) }
     }
 
+    /// The runs of `range` that are on the disk, and to stay there.
+    func kept(_ range: ByteRange) -> [ByteRange] {
+        let doomed = withState { ByteRangeSet($0.doomed.runs(in: range)) }
+        return stored(range).flatMap { doomed.gaps(in: $0) }
+    }
+
     /// The runs of `range` that are on the disk.
     func stored(_ range: ByteRange) -> [ByteRange] { isSpilled ? spilled.gaps(in: range) : [range] }
 }

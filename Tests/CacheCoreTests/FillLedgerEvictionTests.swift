@@ -55,6 +55,19 @@ import Testing
         #expect(ledger.left(runs).starts.map(\.window) == [300..<400])
     }
 
+    /// It would bring what is just going, and what goes would take that along.
+    @Test func aTransferOfAllBytesBeginsOnlyWhenNoneIsLeaving() {
+        let ledger = SharedLedger(
+            FillLedger(
+                settings: FillLedger.Settings(), length: 1000, acceptsRanges: false, extents: ByteRangeSet([0..<500])))
+        let runs = ledger.surrender(200..<400)
+        let reader = ledger.reader()
+
+        #expect(ledger.want(600..<700, by: reader).isEmpty)
+        #expect(ledger.presence(for: reader).0 == .pending && ledger.presence(for: reader).1.isEmpty)
+        #expect(ledger.left(runs).starts.map(\.wish) == [.whole])
+    }
+
     @Test func aReaderOfLeavingBytesDoesNotFailWithSomebodyElsesFill() {
         let ledger = SharedLedger(FillLedgerTests.known(onDisk: [0..<1000]))
         let runs = ledger.surrender(200..<400)

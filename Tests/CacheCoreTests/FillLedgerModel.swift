@@ -115,7 +115,7 @@ final class FillLedgerModel {
                 guard let place = reader.wanted?.lowerBound else { return false }
                 return !fills.values.contains { $0.remaining.contains(place) }
             }
-            check(isNeeded, "a sequential transfer of what is on the way")
+            check(isNeeded && leaving.isEmpty, "a sequential transfer of what is on the way, or leaving")
             fills[id] = Fill(wish: wish, window: 0..<(ledger.length ?? .max), position: 0)
         case .window(let window):
             checkWindow(window)

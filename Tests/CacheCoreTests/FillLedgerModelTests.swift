@@ -64,7 +64,7 @@ extension FillLedgerModel {
     private func willHear(_ reader: Reader) -> Bool {
         guard let position = reader.wanted?.lowerBound else { return !fills.isEmpty }
         return fills.values.contains { $0.isDescribing || ($0.remaining.contains(position) && !$0.isPaused) }
-            || leaving.joined().contains { $0.contains(position) }
+            || leaving.joined().contains { !hasRanges || $0.contains(position) }
     }
 
     /// Everything that is under way comes to a good end: so must every reader.

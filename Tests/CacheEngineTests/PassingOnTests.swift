@@ -83,6 +83,28 @@ import Testing
         }
     }
 
+    @Test func whatWasFetchedAheadOfAReaderThatHasStoppedLeavesMemory() async throws {
+        let bench = try Bench(LoopbackAsset(size: 24 << 20))
+        let disk = FaultyDisk()
+        try await bench.cache(disk: disk).run { cache in
+            disk.fail(.open, with: ENOSPC, isLasting: true)
+            let read = try await open(cache)
+            var position: Int64 = 0
+            while position < 6 << 20, let buffer = try await read.next() { position += Int64(buffer.readableBytes) }
+            let asset = try #require(cache.context.openAssets.detached.first)
+            #expect(try await eventually { asset.look { $0.ledger.fillCount == 0 } })
+            #expect(asset.look { $0.ledger.extents.byteCount } > FilePiece.mostBytes)
+            #expect(
+                try await eventually(within: .seconds(60)) {
+                    asset.look { $0.ledger.extents.byteCount } <= FilePiece.mostBytes
+                })
+            var rest: [UInt8] = []
+            while let buffer = try await read.next() { rest += buffer.readableBytesView }
+            read.finish(.sent)
+            #expect(rest.isSame(as: bench.asset.bytes(position..<bench.asset.size)))
+        }
+    }
+
     /// More readers of more bytes than there is memory for: who finds none waits until others are past theirs.
     @Test(arguments: [true, false])
     func manyReadersOfLargeAssetsShareTheMemoryThatStandsInForAFullDisk(_ isTold: Bool) async throws {
@@ -121,6 +143,30 @@ import Testing
             #expect(cache.context.space.isShortOfDisk == isFull)
             try await cache.evictor.makeRoom()
             #expect(try await cache.body(of: "b.mp4").outcome.requestClass == .hit)
+        }
+    }
+
+    /// An answer with more than was asked for is not written into what is just going.
+    @Test func whatIsLeavingIsNotWrittenByWhoBringsMoreThanItWasAskedFor() async throws {
+        let bench = try Bench()
+        try await bench.cache().run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<1000)
+            #expect(try await eventually { try await cache.isAtRest() })
+            let asset = try #require(try await cache.openAsset())
+            let runs: [ByteRange] = asset.change { ($0.ledger.surrender(0..<1000), []) }
+            var deaf = bench.asset
+            deaf.acceptsRanges = false
+            bench.upstream.serve("/a.mp4", deaf)
+            async let body = cache.body(of: "a.mp4", 2_000_000..<2_001_000)
+            #expect(
+                try await eventually {
+                    asset.look { $0.ledger.acceptsRanges == false && $0.ledger.fillCount == 0 }
+                })
+            asset.change { ((), $0.ledger.left(runs)) }
+
+            #expect(runs == [0..<1000])
+            #expect(try await body.bytes.isSame(as: bench.asset.bytes(2_000_000..<2_001_000)))
+            #expect(try await cache.body(of: "a.mp4").bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size)))
         }
     }
 
