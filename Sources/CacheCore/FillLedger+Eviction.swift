@@ -40,15 +40,21 @@ extension FillLedger {
         return passed.flatMap { surrender($0) }
     }
 
-    /// Gives up what is on disk of `range`, leases or not, because it is not what it was; as `surrender`.
-    package mutating func spoil(_ range: ByteRange) -> [ByteRange] {
+    /// Gives up what is on disk of `range`, leases or not, because it is not what it was. Those runs count as leaving until
+    /// `left` is called, but for what a fill in flight brings anyway: that may be written just now, and must not be taken off
+    /// the disk; it is there again when it arrives.
+    package mutating func spoil(_ range: ByteRange) -> (leaving: [ByteRange], rewritten: [ByteRange]) {
         let runs = extents.runs(in: range)
         if !runs.isEmpty { losses += 1 }
-        for run in runs {
-            extents.remove(run)
-            leaving.insert(run)
+        let coming = ByteRangeSet(fills.map(\.remaining))
+        let going = runs.flatMap { coming.gaps(in: $0) }
+        for run in runs { extents.remove(run) }
+        for run in going { leaving.insert(run) }
+        // What a fill has brought it does not bring again: who plans for that is to find the fill behind it.
+        for index in fills.indices where acceptsRanges != false && runs.contains(where: fills[index].window.overlaps) {
+            if !fills[index].remaining.isEmpty { fills[index].window = fills[index].remaining }
         }
-        return runs
+        return (going, runs.flatMap { coming.runs(in: $0) })
     }
 
     /// The disk has lost these bytes, leases or not.

@@ -40,12 +40,15 @@ extension OpenAsset {
     /// Bytes of the fill are in the file: readers may have them, and the catalog will.
     func arrived(_ range: ByteRange, in file: SparseFile, by fill: FillLedger.FillID) {
         context.commits.grew(file, range)
-        let (owners, new, grown) = change { state in
+        let (owners, new, lost, grown) = change { state in
             let new = state.ledger.extents.gaps(in: range)
             let actions = state.ledger.arrived(fill, upTo: range.upperBound)
-            if file.isSpilled { file.unspill(state.ledger.extents.gaps(in: range)) }  // what nobody will find there
-            return ((state.owners, new, state.grew(by: new.reduce(0) { $0 + $1.length }, in: file)), actions)
+            let lost = state.ledger.extents.gaps(in: range)
+            if file.isSpilled { file.unspill(lost) }
+            return ((state.owners, new, lost, state.grew(by: new.reduce(0) { $0 + $1.length }, in: file)), actions)
         }
+        // Nobody will find there what a fill brings that was stopped meanwhile.
+        context.commits.disclaim(file, lost)
         context.space.used(changedBy: grown)
         if file.name != nil { context.space.arrived(new, of: id, from: owners, at: context.wallClock.now()) }
         if file.name == nil {

@@ -102,6 +102,13 @@ package final class CommitQueue: Sendable {
         add { $0.cut(file, name.serial, ranges) }
     }
 
+    /// Takes runs of bytes out of the rows, and leaves them on the disk: they are not what was claimed, or nobody's. Bytes that
+    /// are reported after this call are claimed again.
+    package func disclaim(_ file: SparseFile, _ ranges: [ByteRange]) {
+        guard let name = file.name, !ranges.isEmpty else { return }
+        add { $0.cut(file, name.serial, ranges) }
+    }
+
     /// What a crash would lose at this moment, and would have at the worst one.
     package var lossWindow: LossWindow {
         pending.withLock { losses.window(pending: $0.byteCount, since: $0.waitingSince) }

@@ -68,6 +68,26 @@ import Testing
         #expect(ledger.left(runs).starts.map(\.wish) == [.whole])
     }
 
+    /// To take it off the disk could take along what was just written.
+    @Test func badBytesThatAFillBringsAnywayDoNotLeave() {
+        let ledger = SharedLedger(
+            FillLedger(
+                settings: FillLedger.Settings(), length: 1000, acceptsRanges: false, extents: ByteRangeSet([0..<500])))
+        let (ahead, reader) = (ledger.reader(), ledger.reader())
+        let fill = ledger.want(600..<700, by: ahead).starts[0].fill
+        _ = ledger.arrived(fill, upTo: 200)
+
+        let spoiled = ledger.spoil(100..<300)
+
+        #expect(spoiled.leaving == [100..<200] && spoiled.rewritten == [200..<300])
+        #expect(ledger.isLeaving(100..<200) && !ledger.isLeaving(200..<300))
+        #expect(ledger.extents.runs == [0..<100, 300..<500])
+        #expect(ledger.want(250..<300, by: reader).isEmpty)
+        #expect(ledger.presence(for: reader).0 == .pending)
+        _ = ledger.arrived(fill, upTo: 260)
+        #expect(ledger.presence(for: reader).0 == .bytes(250..<260))
+    }
+
     @Test func aReaderOfLeavingBytesDoesNotFailWithSomebodyElsesFill() {
         let ledger = SharedLedger(FillLedgerTests.known(onDisk: [0..<1000]))
         let runs = ledger.surrender(200..<400)

@@ -37,6 +37,7 @@ extension FillLedgerModel {
             switch Int.random(in: 0..<12, using: &random) {
             case 0: stop()
             case 1...4: lease()
+            case 5: spoil()
             default: surrender()
             }
         case 4...5: left()
@@ -44,6 +45,25 @@ extension FillLedgerModel {
             if let id = ids(of: fills).randomElement(using: &random) { proceed(id, mayBreak: true) }
         default: lookOnce()
         }
+    }
+
+    /// Bytes on disk prove not to be what was written, whoever reads them.
+    private func spoil() {
+        let from = Int64.random(in: 0..<length, using: &random)
+        let range = from..<min(length, from + Int64.random(in: 1...60, using: &random))
+        let coming = ByteRangeSet(fills.values.map(\.remaining))
+        let (going, rewritten) = ledger.spoil(range)
+        for run in going { check(coming.runs(in: run).isEmpty, "\(run) leaves and is on the way") }
+        for run in rewritten { check(coming.contains(run), "\(run) does not leave and nobody brings it") }
+        let bad = going + rewritten
+        for (id, fill) in fills where hasRanges && !fill.remaining.isEmpty {
+            if bad.contains(where: fill.window.overlaps) { fills[id]?.window = fill.remaining }
+        }
+        for byte in range where isOnDisk[Int(byte)] {
+            check(bad.contains { $0.contains(byte) }, "byte \(byte) stays, and is bad")
+            isOnDisk[Int(byte)] = false
+        }
+        if !going.isEmpty { leaving.append(going) }
     }
 
     /// What must be true after every step.

@@ -76,5 +76,7 @@ final class SharedLedger {
     func surrenderPassed(of ranges: ByteRangeSet, atLeast least: Int64) -> [ByteRange] {
         ledger.surrenderPassed(of: ranges, atLeast: least)
     }
+    func spoil(_ range: ByteRange) -> (leaving: [ByteRange], rewritten: [ByteRange]) { ledger.spoil(range) }
+    func isLeaving(_ range: ByteRange) -> Bool { ledger.isLeaving(range) }
     func left(_ runs: [ByteRange]) -> [Action] { ledger.left(runs) }
 }

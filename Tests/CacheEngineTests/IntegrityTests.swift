@@ -1,6 +1,7 @@
 import CacheCore
 import CacheStore
 import CacheTestKit
+import Foundation
 import Testing
 
 @testable import CacheEngine
@@ -125,6 +126,36 @@ import Testing
 
             #expect(try await cache.body(of: "a.mp4").bytes.isSame(as: whole))
             #expect(try await cache.stats().integrity.badBlocks == 1)
+        }
+    }
+
+    /// To make a hole of them could take along what has just been written there.
+    @Test func badBytesThatATransferIsAboutToWriteAnywayAreLeftToIt() async throws {
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        let bench = try Bench(LoopbackAsset(size: 40 << 20, acceptsRanges: false))
+        let damaged: ByteRange = 5 << 20..<(5 << 20) + BlockSums.blockBytes
+        try await bench.cache { $0.verification = .always }.run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<6 << 20)
+            #expect(try await eventually { try await cache.isAtRest() })
+            try await cache.context.commits.flush()
+            let path = try #require(try bench.directory.assetFiles().first)
+            try damage(path, at: damaged.lowerBound)
+            bench.upstream.failNext("/a.mp4", .stall(after: 1 << 20, until: latch))
+            async let ahead = cache.body(of: "a.mp4", 39 << 20..<40 << 20)
+            await latch.reached()
+
+            async let again = cache.body(of: "a.mp4", damaged)
+            #expect(try await eventually { try await cache.stats().integrity.badBlocks == 1 })
+            try await cache.context.commits.flush()
+            let content = try Data(contentsOf: URL(fileURLWithPath: path))
+            latch.release()
+
+            let kept = content[Int(damaged.lowerBound) + 1..<Int(damaged.upperBound)]
+            #expect(kept.elementsEqual(bench.asset.bytes(damaged).dropFirst()))
+            #expect(try await again.bytes == bench.asset.bytes(damaged))
+            #expect(try await ahead.bytes == bench.asset.bytes(39 << 20..<40 << 20))
+            #expect(bench.upstream.requests.count == 2)
         }
     }
 }

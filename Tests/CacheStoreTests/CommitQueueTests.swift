@@ -46,6 +46,20 @@ import TestChance
         #expect(try await shelf.store.catalog.asset(Shelf.id(1))?.cachedBytes == 1000)
     }
 
+    @Test func whatIsDisclaimedLeavesTheRowsAndStaysOnTheDisk() async throws {
+        let shelf = try Shelf()
+        let file = try shelf.fill(1, 0..<100_000)
+        shelf.commits.disclaim(file, [20_000..<30_000])
+        try shelf.grow(file, 25_000..<26_000)
+        try await shelf.commits.flush()
+        shelf.commits.disclaim(file, [80_000..<90_000])
+        try await shelf.commits.flush()
+
+        let extents = try #require(try await shelf.store.load(Shelf.id(1))).extents.runs
+        #expect(extents == [0..<20_000, 25_000..<26_000, 30_000..<80_000, 90_000..<100_000])
+        #expect(try file.bytes(0..<100_000) == Shelf.content(0..<100_000))
+    }
+
     @Test func whatACrashWouldLoseIsMeasured() async throws {
         let disk = FaultyDisk()
         let shelf = try Shelf(disk: disk)
