@@ -283,8 +283,9 @@ def kill(directory, chance):
         if number % 5 == 4 and trial.start():
             trial.read_all()
             trial.stop()
-            if trial.verify()[0] != 0:
-                trial.failed.append("larder verify finds damage")
+            found, findings = trial.verify()
+            if found != 0:
+                trial.failed.append(f"larder verify finds damage in round {number}: {findings[:3] or found}")
     return trial, count - Pace.start, "kill -9 under 8 readers"
 
 

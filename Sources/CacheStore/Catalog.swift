@@ -112,16 +112,24 @@ package final class Catalog: Sendable {
 
     private static func migrate(_ pool: DatabasePool, _ path: String) throws {
         let migrator = Migrations.migrator
-        guard try !pool.read(migrator.hasBeenSuperseded) else {
-            throw CacheError(
-                .conflict, "The catalog \(path) was written by a newer version of Larder; this one cannot read it.")
-        }
+        try checkVersion(pool, path, Set(migrator.migrations))
         try pool.write { db in try checkSchema(db, staying: migrator.hasCompletedMigrations(db)) }
         try migrator.migrate(pool)
         try pool.write { db in
             guard try knownSchema(db) == nil else { return }
             try db.execute(sql: "INSERT INTO meta (name, value) VALUES ('schema', ?)", arguments: [schemaSum(db)])
         }
+    }
+
+    /// What a newer version has written has all of the migrations `known` to this one, and more.
+    private static func checkVersion(_ pool: DatabasePool, _ path: String, _ known: Set<String>) throws {
+        let applied = try pool.read(Migrations.migrator.appliedIdentifiers)
+        guard !applied.isSubset(of: known) else { return }
+        guard known.isSubset(of: applied) else {
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "its list of migrations is not what was written")
+        }
+        throw CacheError(
+            .conflict, "The catalog \(path) was written by a newer version of Larder; this one cannot read it.")
     }
 
     /// That tables, indexes and triggers are those that were written; the sum goes before they are changed, so that an end

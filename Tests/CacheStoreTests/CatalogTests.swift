@@ -40,6 +40,24 @@ import Testing
         #expect(error?.message.contains("newer version") == true)
     }
 
+    /// A newer version would have all of this one's, too.
+    @Test func aCatalogWhoseListOfMigrationsIsDamagedIsPutAside() async throws {
+        let directory = try TemporaryDirectory()
+        try await {
+            let shelf = try Shelf(in: directory)
+            try await shelf.store.catalog.write { db in
+                try db.execute(sql: "UPDATE grdb_migrations SET identifier = 'v50' WHERE identifier = 'v10'")
+            }
+            try shelf.store.close()
+        }()
+
+        let shelf = try Shelf(in: directory)
+
+        #expect(shelf.store.loss != nil)
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory.path("data"))
+        #expect(names.contains { $0.hasPrefix("catalog.sqlite.damaged-") })
+    }
+
     @Test(arguments: AssetQuery.Sort.allCases, [true, false])
     func pagesShowEveryAssetOnceAlsoUnderEqualKeys(sort: AssetQuery.Sort, isDescending: Bool) async throws {
         let shelf = try Shelf()
