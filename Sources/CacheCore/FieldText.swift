@@ -109,7 +109,15 @@ package enum FieldText {
 
     /// ASCII letters in lower case, every other byte as it is.
     package static func lowered(_ text: some StringProtocol) -> String {
-        String(decoding: text.utf8.map { (65...90).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
+        var text = String(text)
+        return text.withUTF8 { bytes in
+            String(unsafeUninitializedCapacity: bytes.count) { lowered in
+                for (index, byte) in bytes.enumerated() {
+                    lowered.initializeElement(at: index, to: (65...90).contains(byte) ? byte | 0x20 : byte)
+                }
+                return bytes.count
+            }
+        }
     }
 
     private static func isTokenByte(_ byte: UInt8) -> Bool {
