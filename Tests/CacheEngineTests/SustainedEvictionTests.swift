@@ -71,6 +71,7 @@ import Testing
             #expect(report.freedBytes == bench.asset.size)
             #expect(again.bytes == bench.asset.bytes(0..<100_000))
             #expect(cache.context.space.with { $0.has(segment) })
+            #expect(try await eventually(cache.isAtRest), "what a transfer brings cannot go yet")
             #expect(try await cache.evictor.free(1).freedBytes > 0, "it can go again")
         }
     }
