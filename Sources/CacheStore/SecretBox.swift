@@ -39,13 +39,12 @@ extension SecretBox {
             return
         }
         let key = SymmetricKey(size: .bits256).withUnsafeBytes { Array($0) }
-        let draft = layout.secretKey + ".new"
-        try disk.unlink(draft)
-        let descriptor = try disk.open(draft, .create)
+        try disk.unlink(layout.secretKeyDraft)
+        let descriptor = try disk.open(layout.secretKeyDraft, .create)
         defer { disk.close(descriptor) }
         try disk.writeAll(descriptor, key)
         try disk.sync(descriptor)
-        try disk.rename(draft, to: layout.secretKey)
+        try disk.rename(layout.secretKeyDraft, to: layout.secretKey)
         try disk.syncDirectory(layout.directory)
         self.init(key: key)
     }

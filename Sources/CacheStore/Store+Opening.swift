@@ -148,7 +148,8 @@ extension Store {
         let names = try disk.list(layout.directory)
         // Hidden files, and what file systems make themselves, are nobody's work.
         let strangers = names.filter { !$0.hasPrefix(".") && $0 != "lost+found" }.sorted()
-        let store = [layout.lock, layout.catalog, layout.secretKey, layout.assets]
+        // After a power cut in the first moments any one of these may be the only one.
+        let store = [layout.lock, layout.assets, layout.secretKeyDraft, layout.secretKey, layout.catalog]
         if !strangers.isEmpty, !names.contains(where: { store.contains("\(layout.directory)/\($0)") }) {
             throw CacheError(
                 .conflict,

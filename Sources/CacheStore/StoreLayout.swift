@@ -17,6 +17,8 @@ package struct StoreLayout: Hashable, Sendable {
     package var lock: String { directory + "/larder.lock" }
     package var catalog: String { directory + "/catalog.sqlite" }
     package var secretKey: String { directory + "/secret.key" }
+    /// What the key is written to before it has its name.
+    var secretKeyDraft: String { secretKey + ".new" }
     package var reserve: String { directory + "/reserve" }
     package var assets: String { directory + "/assets" }
 

@@ -56,6 +56,18 @@ import Testing
         try Shelf(in: directory).store.close()
     }
 
+    /// Of a start in a new directory, power cuts may leave any name that was not synced yet.
+    @Test(arguments: ["larder.lock", "secret.key.new"])
+    func aDirectoryWithOneTraceOfAnEarlierStartIsTaken(name: String) throws {
+        let directory = try TemporaryDirectory()
+        _ = try SystemDisk().createDirectory(directory.path("data"))
+        try Data("half a".utf8).write(to: URL(fileURLWithPath: directory.path("data/\(name)")))
+
+        try Shelf(in: directory).store.close()
+
+        #expect(try !SystemDisk().list(directory.path("data")).contains("secret.key.new"))
+    }
+
     @Test(arguments: [true, false]) func aFileSystemThatIsReadOnlyIsNamed(isNew: Bool) throws {
         let directory = try TemporaryDirectory()
         if !isNew { try Shelf(in: directory).store.close() }
