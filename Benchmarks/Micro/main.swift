@@ -119,7 +119,7 @@ try await commits()
         for turn in 0..<20 as Range<Int64> {
             for file in files {
                 try piece.withUnsafeBytes { try file.write($0, at: turn << 14) }
-                queue.grew(file, ByteRange(offset: turn << 14, length: 16 << 10))
+                queue.grew(file, [ByteRange(offset: turn << 14, length: 16 << 10)])
             }
             let clock = ContinuousClock()
             let began = clock.now

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <malloc.h>
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/statvfs.h>
@@ -94,4 +95,12 @@ int64_t larder_free_bytes(const char *path) {
 int larder_usable_cores(void) {
     cpu_set_t cores;
     return sched_getaffinity(0, sizeof cores, &cores) < 0 ? -1 : CPU_COUNT(&cores);
+}
+
+void larder_limit_heaps(int count) {
+#ifdef __GLIBC__
+    mallopt(M_ARENA_MAX, count);
+#else
+    (void)count;
+#endif
 }

@@ -15,7 +15,10 @@ extension FillLedger {
         for lease in leases.values { busy.insert(lease) }
         for reader in readers.values { if let lease = lease(of: reader) { busy.insert(lease) } }
         // What one transfer brought to readers who are past it need not stay until the transfer ends.
-        for fill in fills { busy.insert(acceptsRanges == false ? fill.remaining : fill.window) }
+        for fill in fills {
+            busy.insert(fill.reach)
+            if acceptsRanges != false { busy.insert(fill.window) }
+        }
         return busy
     }
 
@@ -40,21 +43,39 @@ extension FillLedger {
         return passed.flatMap { surrender($0) }
     }
 
-    /// Gives up what is on disk of `range`, leases or not, because it is not what it was. Those runs count as leaving until
-    /// `left` is called, but for what a fill in flight brings anyway: that may be written just now, and must not be taken off
-    /// the disk; it is there again when it arrives.
-    package mutating func spoil(_ range: ByteRange) -> (leaving: [ByteRange], rewritten: [ByteRange]) {
+    /// Gives up what is on disk of `range`, leases or not, because it is not what it was. It stays unclaimed until a fill brings
+    /// it anew, or `surrenderUnclaimed` finds that none does.
+    package mutating func spoil(_ range: ByteRange) -> [ByteRange] {
         let runs = extents.runs(in: range)
         if !runs.isEmpty { losses += 1 }
-        let coming = ByteRangeSet(fills.map(\.remaining))
-        let going = runs.flatMap { coming.gaps(in: $0) }
         for run in runs { extents.remove(run) }
-        for run in going { leaving.insert(run) }
+        disown(runs)
         // What a fill has brought it does not bring again: who plans for that is to find the fill behind it.
-        for index in fills.indices where acceptsRanges != false && runs.contains(where: fills[index].window.overlaps) {
-            if !fills[index].remaining.isEmpty { fills[index].window = fills[index].remaining }
+        for index in fills.indices where acceptsRanges != false && !fills[index].remaining.isEmpty {
+            let brought = fills[index].window.lowerBound..<fills[index].remaining.lowerBound
+            if runs.contains(where: brought.overlaps) { fills[index].window = fills[index].remaining }
         }
-        return (going, runs.flatMap { coming.runs(in: $0) })
+        return runs
+    }
+
+    /// These bytes are on the disk, and nobody's.
+    package mutating func disown(_ runs: [ByteRange]) {
+        for run in runs { unclaimed.insert(run) }
+    }
+
+    /// Whether bytes that are nobody's are on the disk.
+    package var hasUnclaimed: Bool { !unclaimed.isEmpty }
+
+    /// Gives up what is unclaimed, but for what a fill in flight may be writing just now: that must not be taken off the disk. As
+    /// `surrender`.
+    package mutating func surrenderUnclaimed() -> [ByteRange] {
+        let coming = fills.reduce(into: leaving) { $0.insert($1.reach) }
+        let runs = unclaimed.runs.flatMap { coming.gaps(in: $0) }
+        for run in runs {
+            unclaimed.remove(run)
+            leaving.insert(run)
+        }
+        return runs
     }
 
     /// The disk has lost these bytes, leases or not.
@@ -63,9 +84,14 @@ extension FillLedger {
         extents.remove(run)
     }
 
-    /// What takes room: what is there, and what is leaving.
+    /// What takes room: what is there, what is nobody's, and what is leaving.
     package var kept: ByteRangeSet {
-        leaving.runs.reduce(into: extents) { $0.insert($1) }
+        (leaving.runs + unclaimed.runs).reduce(into: extents) { $0.insert($1) }
+    }
+
+    /// What of `range` takes no room that an arrival there would not be counted for.
+    package func vacancies(in range: ByteRange) -> [ByteRange] {
+        extents.gaps(in: range).flatMap { unclaimed.gaps(in: $0) }
     }
 
     /// Whether bytes of `range` are just being taken off the disk: a fill that brought them would write what goes.

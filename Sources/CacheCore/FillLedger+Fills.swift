@@ -10,6 +10,7 @@ extension FillLedger {
         fill.window = window
         fill.position = window.lowerBound
         fill.answeredAt = now
+        fill.answeredFrom = window.lowerBound
         fill.canBeShortened = isMultiplexed
         insert(fill)
         if let firstByte { roundTrip = roundTrip == .zero ? firstByte : (roundTrip * 3 + firstByte) / 4 }
@@ -49,7 +50,10 @@ extension FillLedger {
         let arrival = fills[index].position..<position
         fills[index].position = position
         // Bytes that were there are no progress; bytes that are leaving go with those before them.
-        for run in leaving.gaps(in: arrival) { fills[index].progress += extents.insert(run) }
+        for run in leaving.gaps(in: arrival) {
+            fills[index].progress += extents.insert(run)
+            unclaimed.remove(run)
+        }
         return tell(.arrived) { $0.wanted.map { arrival.contains($0.lowerBound) } ?? true } + regulate()
     }
 

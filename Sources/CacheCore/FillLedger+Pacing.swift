@@ -44,6 +44,7 @@ extension FillLedger {
             fill.window.upperBound - offset >= Self.leastSplitBytes,
             let index = fills.firstIndex(where: { $0.id == fill.id })
         else { return [] }
+        fills[index].longestEnd = fill.reach.upperBound
         fills[index].window = fill.window.lowerBound..<offset
         return [.shorten(fill.id, to: offset)]
     }

@@ -24,6 +24,7 @@ extension FillLedger {
         ledger.readers = [:]
         ledger.leases = [:]
         ledger.leaving = ByteRangeSet()
+        ledger.unclaimed = ByteRangeSet()
         return ledger
     }
 }

@@ -112,6 +112,9 @@ package struct FillLedger: Sendable {
     var leases: [LeaseID: ByteRange] = [:]
     /// Bytes that are being taken off the disk: neither present nor to be fetched until that is done.
     var leaving = ByteRangeSet()
+    /// Bytes on the disk that are nobody's: not what they were, or brought where they were not wanted. A fill in flight writes
+    /// them anew, or they leave.
+    var unclaimed = ByteRangeSet()
     /// How long the upstream's first byte takes, smoothed.
     var roundTrip = Duration.zero
     /// Failures in a row of what begins at a byte; under nil, of what begins where the upstream says.
@@ -160,8 +163,12 @@ extension FillLedger {
         var isPaused = false
         /// When its answer began; nil before that.
         var answeredAt: Duration?
+        /// Where it began then.
+        var answeredFrom: Int64 = 0
         /// Whether it can end early and keep its connection.
         var canBeShortened = false
+        /// Where it was to end before it was told to end earlier.
+        var longestEnd: Int64 = 0
         /// How many bytes it has brought that were not there.
         var progress: Int64 = 0
 
@@ -169,11 +176,13 @@ extension FillLedger {
         var hasProgressed: Bool { progress > 0 && progress >= min(64 << 10, window.length / 16) }
         /// The bytes it has yet to bring.
         var remaining: ByteRange { min(position, window.upperBound)..<window.upperBound }
+        /// The bytes it may be writing: who has been told to end earlier has yet to hear of it.
+        var reach: ByteRange { min(position, window.upperBound)..<max(window.upperBound, longestEnd) }
 
         /// Bytes per second since its answer began; nil while that is too short to tell.
         func rate(at now: Duration) -> Double? {
             guard let answeredAt, now - answeredAt >= .milliseconds(500) else { return nil }
-            return Double(position - window.lowerBound) / (now - answeredAt).inSeconds
+            return Double(position - answeredFrom) / (now - answeredAt).inSeconds
         }
     }
 

@@ -58,18 +58,14 @@ extension OpenAsset {
     /// These bytes are not what was written: they are given up, leases or not, counted, and taken off the disk, where no fill is
     /// just writing them anew; whoever wants them waits, and has them fetched again.
     func spoil(_ runs: [ByteRange], of file: SparseFile) {
-        let (leaving, rewritten) = change { state -> (([ByteRange], [ByteRange]), [FillLedger.Action]) in
-            guard state.file === file else { return (([], []), []) }
-            let spoiled = runs.map { state.ledger.spoil($0) }
-            let rewritten = spoiled.flatMap(\.rewritten)
-            // Before they arrive, and count again.
-            context.space.with { ledger in for run in rewritten { ledger.gone(run, of: id) } }
-            return ((spoiled.flatMap(\.leaving), rewritten), [])
+        let gone = change { state -> ([ByteRange], [FillLedger.Action]) in
+            guard state.file === file else { return ([], []) }
+            let gone = runs.flatMap { state.ledger.spoil($0) }
+            context.commits.disclaim(file, gone)
+            return (gone, [])
         }
-        let gone = ByteRangeSet(leaving + rewritten).runs
         guard !gone.isEmpty else { return }
         reads.withLock { $0.forget() }
-        context.commits.disclaim(file, rewritten)
         context.evictionLog.note(.corrupt, gone, of: target)
         context.counters.spoiled(blocks: gone.flatMap(BlockSums.cut).count, bytes: gone.reduce(0) { $0 + $1.length })
         for run in gone {
@@ -77,9 +73,7 @@ extension OpenAsset {
                 "bytes on disk are not what was written; they are fetched again when they are wanted",
                 metadata: ["asset": "\(id)", "offset": "\(run.lowerBound)", "length": "\(run.length)"])
         }
-        guard !leaving.isEmpty else { return }
-        context.openAssets.retain(self)
-        context.upkeep.add(.spoiled(self, file, leaving))
+        sweep(file)
     }
 
     /// All bytes of the file have been read: they are offered with what they sum up to, or given up where their upstream has

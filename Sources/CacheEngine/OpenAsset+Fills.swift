@@ -37,18 +37,23 @@ extension OpenAsset {
         return request
     }
 
-    /// Bytes of the fill are in the file: readers may have them, and the catalog will.
+    /// Bytes of the fill are in the file: readers may have them, and the catalog will. Both hear of them at once, or one could be
+    /// told of bytes that the other has given up.
     func arrived(_ range: ByteRange, in file: SparseFile, by fill: FillLedger.FillID) {
-        context.commits.grew(file, range)
-        let (owners, new, lost, grown) = change { state in
-            let new = state.ledger.extents.gaps(in: range)
+        let onDisk = file.name == nil ? [] : file.kept(range)
+        let (owners, new, isLost, grown) = change { state in
+            let new = state.ledger.vacancies(in: range)
             let actions = state.ledger.arrived(fill, upTo: range.upperBound)
-            let lost = state.ledger.extents.gaps(in: range)
-            if file.isSpilled { file.unspill(lost) }
-            return ((state.owners, new, lost, state.grew(by: new.reduce(0) { $0 + $1.length }, in: file)), actions)
+            let extents = state.ledger.extents
+            context.commits.grew(file, onDisk.flatMap { extents.runs(in: $0) })
+            // Nobody will find there what a fill brings that was stopped meanwhile, or what is just leaving.
+            if file.isSpilled { file.unspill(extents.gaps(in: range)) }
+            let lost = onDisk.flatMap { extents.gaps(in: $0) }
+            state.ledger.disown(lost)
+            let grown = state.grew(by: new.reduce(0) { $0 + $1.length }, in: file)
+            return ((state.owners, new, !lost.isEmpty, grown), actions)
         }
-        // Nobody will find there what a fill brings that was stopped meanwhile.
-        context.commits.disclaim(file, lost)
+        if isLost { sweep(file) }
         context.space.used(changedBy: grown)
         if file.name != nil { context.space.arrived(new, of: id, from: owners, at: context.wallClock.now()) }
         if file.name == nil {
@@ -112,6 +117,7 @@ extension OpenAsset {
         }
         context.space.used(changedBy: grown)
         if hasFoundEnd { recordLength() }
+        if let file = look({ $0.file }) { sweep(file) }
     }
 
     /// The end of a body of unknown length was found.

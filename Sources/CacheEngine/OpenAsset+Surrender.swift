@@ -24,7 +24,7 @@ extension OpenAsset {
             let file = state.file.flatMap { $0.name == nil ? nil : $0 }  // a transient file's bytes go with its reader
             let runs = file == nil ? [] : ranges.flatMap { state.ledger.surrender($0) }
             let known = 0..<(state.ledger.length ?? 0)
-            let bare = ranges.map { $0.clamped(to: known) }.filter { state.ledger.extents.runs(in: $0).isEmpty }
+            let bare = ranges.map { $0.clamped(to: known) }.filter { state.ledger.vacancies(in: $0) == [$0] }
             let isAll = state.ledger.extents.isEmpty && state.record?.isPinned == false
             let surrender = file.map { Surrender(asset: self, file: $0, ranges: ranges, runs: runs, isAll: isAll) }
             return ((runs.isEmpty ? nil : surrender, bare), [])
@@ -100,5 +100,15 @@ extension OpenAsset {
         // Of what was in memory the disk knows nothing, and to ask it may mean waiting.
         let shrunk = change { state in (isOnDisk ? -state.measure(file) : 0, state.ledger.left(runs)) }
         context.space.used(changedBy: -shrunk)
+        sweep(file)
+    }
+
+    /// What is on the disk and nobody's is taken off it, where no fill is just writing it anew.
+    func sweep(_ file: SparseFile) {
+        guard look({ $0.ledger.hasUnclaimed && $0.file === file }) else { return }
+        let runs = change { state in (state.ledger.surrenderUnclaimed(), []) }
+        guard !runs.isEmpty else { return }
+        context.openAssets.retain(self)
+        context.upkeep.add(.unclaimed(self, file, runs))
     }
 }

@@ -6,7 +6,7 @@ import Logging
 final class Upkeep: Sendable {
     enum Work: Sendable {
         /// The asset has given these bytes up; it is held.
-        case spoiled(OpenAsset, SparseFile, [ByteRange])
+        case unclaimed(OpenAsset, SparseFile, [ByteRange])
         /// All that was to be checked of the file has been.
         case checked(FileName)
     }
@@ -31,7 +31,7 @@ extension AssetCache {
 
     private func see(to work: Upkeep.Work) async throws(CacheError) {
         switch work {
-        case .spoiled(let asset, let file, let runs):
+        case .unclaimed(let asset, let file, let runs):
             defer {
                 asset.gaveUp(runs, of: file)
                 context.openAssets.release(asset)

@@ -112,7 +112,7 @@ package final class Catalog: Sendable {
 
     private static func migrate(_ pool: DatabasePool, _ path: String) throws {
         let migrator = Migrations.migrator
-        try checkVersion(pool, path, Set(migrator.migrations))
+        try checkVersion(pool, path, migrator)
         try pool.write { db in try checkSchema(db, staying: migrator.hasCompletedMigrations(db)) }
         try migrator.migrate(pool)
         try pool.write { db in
@@ -121,13 +121,23 @@ package final class Catalog: Sendable {
         }
     }
 
-    /// What a newer version has written has all of the migrations `known` to this one, and more.
-    private static func checkVersion(_ pool: DatabasePool, _ path: String, _ known: Set<String>) throws {
-        let applied = try pool.read(Migrations.migrator.appliedIdentifiers)
-        guard !applied.isSubset(of: known) else { return }
-        guard known.isSubset(of: applied) else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "its list of migrations is not what was written")
+    /// What an older version has written has the first of the migrations known to this one; what a newer one has, all of them and
+    /// more.
+    private static func checkVersion(_ pool: DatabasePool, _ path: String, _ migrator: DatabaseMigrator) throws {
+        let damage = DatabaseError(
+            resultCode: .SQLITE_CORRUPT, message: "its list of migrations is not what was written")
+        let applied: Set<String>
+        do {
+            applied = try pool.read(migrator.appliedIdentifiers)
+        } catch {
+            throw error is DatabaseError ? error : damage  // what is no text names no migration
         }
+        let known = migrator.migrations
+        guard applied.count > known.count else {
+            guard applied == Set(known.prefix(applied.count)) else { throw damage }
+            return
+        }
+        guard applied.isSuperset(of: known) else { throw damage }
         throw CacheError(
             .conflict, "The catalog \(path) was written by a newer version of Larder; this one cannot read it.")
     }

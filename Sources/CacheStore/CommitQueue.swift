@@ -64,11 +64,10 @@ package final class CommitQueue: Sendable {
         add { $0.refresh(record) }
     }
 
-    /// Bytes that have just been written. Without effect where the file is not, or no longer, that of a row.
-    package func grew(_ file: SparseFile, _ range: ByteRange) {
-        guard let name = file.name, !range.isEmpty else { return }
-        let runs = file.kept(range)
-        guard !runs.isEmpty else { return }
+    /// Bytes that have just been written, and stay (`SparseFile.kept`). Without effect where the file is not, or no longer, that
+    /// of a row.
+    package func grew(_ file: SparseFile, _ runs: [ByteRange]) {
+        guard let name = file.name, !runs.isEmpty else { return }
         add { work in for run in runs { work.grow(file, name.serial, run) } }
     }
 
@@ -99,14 +98,14 @@ package final class CommitQueue: Sendable {
     package func cut(_ file: SparseFile, _ ranges: [ByteRange]) {
         guard let name = file.name else { return }
         file.doom(ranges)
-        add { $0.cut(file, name.serial, ranges) }
+        add { $0.cut(file, name.serial, ranges, makingHoles: true) }
     }
 
     /// Takes runs of bytes out of the rows, and leaves them on the disk: they are not what was claimed, or nobody's. Bytes that
     /// are reported after this call are claimed again.
     package func disclaim(_ file: SparseFile, _ ranges: [ByteRange]) {
         guard let name = file.name, !ranges.isEmpty else { return }
-        add { $0.cut(file, name.serial, ranges) }
+        add { $0.cut(file, name.serial, ranges, makingHoles: false) }
     }
 
     /// What a crash would lose at this moment, and would have at the worst one.
@@ -250,7 +249,7 @@ package final class CommitQueue: Sendable {
         }
         for cut in work.cuts.values {
             let outcome: CacheError? = held.withLock { held in
-                do throws(CacheError) { try held.punch(cut.file, cut.ranges) } catch { return error }
+                do throws(CacheError) { try held.punch(cut.file, cut.holes) } catch { return error }
                 return nil
             }
             failure = failure ?? outcome

@@ -7,6 +7,14 @@ struct PendingWork: Sendable {
         var ranges = ByteRangeSet()
     }
 
+    struct Cut: Sendable {
+        var file: SparseFile
+        /// What leaves the rows.
+        var ranges = ByteRangeSet()
+        /// What of it leaves the disk as well: not what has been written anew since.
+        var holes = ByteRangeSet()
+    }
+
     struct Begun: Sendable {
         var record: AssetRecord
         /// Nil: the file that the row has, where that is of the same generation.
@@ -25,7 +33,7 @@ struct PendingWork: Sendable {
     private(set) var refreshed: [AssetID: AssetRecord] = [:]
     /// By serial, as `cuts`.
     private(set) var growth: [Int64: Ranges] = [:]
-    private(set) var cuts: [Int64: Ranges] = [:]
+    private(set) var cuts: [Int64: Cut] = [:]
     private(set) var uses: [AssetID: Use] = [:]
     /// Files that were begun and given up before a commit saw them: to be unlinked.
     private(set) var abandoned: [FileName] = []
@@ -36,7 +44,7 @@ struct PendingWork: Sendable {
     }
 
     /// Whether the disk has more room when it is done.
-    var frees: Bool { !removals.isEmpty || !cuts.isEmpty }
+    var frees: Bool { !removals.isEmpty || cuts.values.contains { !$0.holes.isEmpty } }
 
     /// Bytes that are written but not claimed yet.
     private(set) var byteCount: Int64 = 0
@@ -69,12 +77,16 @@ struct PendingWork: Sendable {
     mutating func grow(_ file: SparseFile, _ serial: Int64, _ range: ByteRange) {
         if byteCount == 0 { oldest = .now }
         byteCount += growth[serial, default: Ranges(file: file)].ranges.insert(range)
+        cuts[serial]?.holes.remove(range)
     }
 
-    mutating func cut(_ file: SparseFile, _ serial: Int64, _ ranges: some Sequence<ByteRange>) {
+    mutating func cut(
+        _ file: SparseFile, _ serial: Int64, _ ranges: some Sequence<ByteRange>, makingHoles: Bool
+    ) {
         for range in ranges {
             byteCount -= growth[serial]?.ranges.remove(range) ?? 0
-            cuts[serial, default: Ranges(file: file)].ranges.insert(range)
+            cuts[serial, default: Cut(file: file)].ranges.insert(range)
+            if makingHoles { cuts[serial]?.holes.insert(range) }
         }
     }
 
@@ -131,7 +143,7 @@ extension PendingWork {
         self = earlier
         removing = []
         for asset in later.removals { remove(asset) }
-        for ranges in later.cuts.values { cut(ranges) }
+        for cut in later.cuts.values { self.cut(cut) }
         for work in later.begun.values { begin(work.record, file: work.file) }
         for record in later.refreshed.values { refresh(record) }
         for (serial, added) in later.growth {
@@ -141,8 +153,9 @@ extension PendingWork {
         abandoned += later.abandoned
     }
 
-    private mutating func cut(_ ranges: Ranges) {
-        guard let serial = ranges.file.name?.serial else { return }
-        cut(ranges.file, serial, ranges.ranges.runs)
+    private mutating func cut(_ later: Cut) {
+        guard let serial = later.file.name?.serial else { return }
+        cut(later.file, serial, later.ranges.runs, makingHoles: false)
+        cut(later.file, serial, later.holes.runs, makingHoles: true)
     }
 }

@@ -130,7 +130,7 @@ extension SparseFile {
     }
 
     /// The runs of `range` that are on the disk, and to stay there.
-    func kept(_ range: ByteRange) -> [ByteRange] {
+    package func kept(_ range: ByteRange) -> [ByteRange] {
         let doomed = withState { ByteRangeSet($0.doomed.runs(in: range)) }
         return stored(range).flatMap { doomed.gaps(in: $0) }
     }

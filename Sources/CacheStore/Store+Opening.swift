@@ -148,9 +148,11 @@ extension Store {
         let names = try disk.list(layout.directory)
         // Hidden files, and what file systems make themselves, are nobody's work.
         let strangers = names.filter { !$0.hasPrefix(".") && $0 != "lost+found" }.sorted()
-        // After a power cut in the first moments any one of these may be the only one.
-        let store = [layout.lock, layout.assets, layout.secretKeyDraft, layout.secretKey, layout.catalog]
-        if !strangers.isEmpty, !names.contains(where: { store.contains("\(layout.directory)/\($0)") }) {
+        // After a power cut in the first moments any one of these may be the only one; but the draft is removed, and others may
+        // call a file that as well.
+        let store = [layout.lock, layout.assets, layout.secretKey, layout.catalog]
+        let isDraft = strangers.map { "\(layout.directory)/\($0)" } == [layout.secretKeyDraft]
+        if !strangers.isEmpty, !isDraft, !names.contains(where: { store.contains("\(layout.directory)/\($0)") }) {
             throw CacheError(
                 .conflict,
                 "The data directory \(layout.directory) is not a store of Larder: it has \(strangers[0]) and nothing that"

@@ -61,12 +61,15 @@ struct SystemChance: Chance {
 
 /// What the process asks of the system before it serves.
 enum ProcessLimits {
-    /// Raises the number of open files to what is allowed, keeps new files to this user, and has a full disk or a gone
-    /// client answer with an error instead of a signal that ends the process. Answers how many files may be open.
+    /// Raises the number of open files to what is allowed, keeps new files to this user, has a full disk or a gone client
+    /// answer with an error instead of a signal that ends the process, and has threads share heaps. Answers how many files may
+    /// be open.
     static func prepare() -> OpenFileBudget {
         umask(0o077)  // the store is nobody else's
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)
+        // As many as threads that run at a time; eight times that, which glibc takes, keep what was freed apart.
+        if let cores { larder_limit_heaps(Int32(clamping: cores)) }
         return OpenFileBudget(limit: raiseOpenFiles())
     }
 

@@ -77,15 +77,41 @@ import Testing
         let fill = ledger.want(600..<700, by: ahead).starts[0].fill
         _ = ledger.arrived(fill, upTo: 200)
 
-        let spoiled = ledger.spoil(100..<300)
-
-        #expect(spoiled.leaving == [100..<200] && spoiled.rewritten == [200..<300])
+        #expect(ledger.spoil(100..<300) == [100..<300])
+        #expect(ledger.surrenderUnclaimed() == [100..<200])
         #expect(ledger.isLeaving(100..<200) && !ledger.isLeaving(200..<300))
         #expect(ledger.extents.runs == [0..<100, 300..<500])
+        #expect(ledger.kept == [0..<500])
         #expect(ledger.want(250..<300, by: reader).isEmpty)
         #expect(ledger.presence(for: reader).0 == .pending)
         _ = ledger.arrived(fill, upTo: 260)
         #expect(ledger.presence(for: reader).0 == .bytes(250..<260))
+    }
+
+    @Test func whatAFillWasToBringAndDidNotLeavesWithItsEnd() {
+        let ledger = SharedLedger(FillLedgerTests.known(acceptsRanges: false, onDisk: [0..<100, 200..<300]))
+        let reader = ledger.reader()
+        let fill = ledger.want(100..<400, by: reader).starts[0].fill
+        _ = ledger.spoil(200..<300)
+        _ = ledger.arrived(fill, upTo: 240)
+        #expect(ledger.leave(reader) == [.cut(fill)])
+        #expect(ledger.surrenderUnclaimed().isEmpty)  // it may be writing until it ends
+
+        _ = ledger.broke(fill, with: .cancelled, isWorthRetrying: false)
+        #expect(ledger.surrenderUnclaimed() == [240..<300])
+        #expect(ledger.surrenderUnclaimed().isEmpty)
+        #expect(ledger.extents.runs == [0..<240])
+    }
+
+    @Test func whatCameWhereBytesWereLeavingLeavesAfterThem() {
+        let ledger = SharedLedger(FillLedgerTests.known(onDisk: [200..<300]))
+        let runs = ledger.surrender(200..<300)
+        ledger.disown([250..<300])
+
+        #expect(ledger.surrenderUnclaimed().isEmpty)
+        #expect(ledger.left(runs).isEmpty)
+        #expect(ledger.surrenderUnclaimed() == [250..<300])
+        #expect(ledger.isLeaving(250..<300) && !ledger.isLeaving(200..<250))
     }
 
     @Test func aReaderOfLeavingBytesDoesNotFailWithSomebodyElsesFill() {

@@ -19,11 +19,13 @@ final class FillLedgerModel {
         /// Empty until an opening's head has come.
         var window: ByteRange
         var position: Int64
+        var longestEnd: Int64 = 0
         var isCut = false
         var isPaused = false
 
         var isDescribing: Bool { window.isEmpty }
         var remaining: ByteRange { position..<max(position, window.upperBound) }
+        var reach: ByteRange { position..<max(position, window.upperBound, longestEnd) }
     }
 
     let length: Int64
@@ -34,6 +36,8 @@ final class FillLedgerModel {
     let isMultiplexed: Bool
     var ledger: FillLedger
     var isOnDisk: [Bool]
+    /// Bytes on the disk that nobody claims.
+    var isNobodys: [Bool]
     var readers: [FillLedger.ReaderID: Reader] = [:]
     var fills: [FillLedger.FillID: Fill] = [:]
     var leases: [FillLedger.LeaseID: ByteRange] = [:]
@@ -58,6 +62,7 @@ final class FillLedgerModel {
             speculativeBytes: [0, 0, 10].randomElement(using: &random) ?? 0, pieceBytes: 16)
         ledger = FillLedger(settings: settings)
         isOnDisk = Array(repeating: false, count: Int(length))
+        isNobodys = isOnDisk
     }
 
     func check(_ holds: Bool, _ complaint: @autoclosure () -> String) {
@@ -83,7 +88,9 @@ final class FillLedgerModel {
                 fills[id]?.isPaused = false
             case .shorten(let id, let end):
                 check(isMultiplexed && fills[id]?.remaining.contains(end) == true, "a fill is shortened to \(end)")
-                if let fill = fills[id] { fills[id]?.window = fill.window.lowerBound..<end }
+                guard let fill = fills[id] else { break }
+                fills[id]?.longestEnd = fill.reach.upperBound
+                fills[id]?.window = fill.window.lowerBound..<end
             case .tell(let id, let outcome): if tell(id, outcome) { failed.append(id) }
             }
         }
@@ -212,9 +219,14 @@ final class FillLedgerModel {
         let position = fill.position + Int64.random(in: 1...(end - fill.position), using: &random)
         // What is written where bytes are just leaving goes with them.
         let gone = ByteRangeSet(leaving.joined())
-        for byte in fill.position..<position where gone.run(containing: byte) == nil { isOnDisk[Int(byte)] = true }
+        for byte in fill.position..<position {
+            isOnDisk[Int(byte)] = gone.run(containing: byte) == nil || isOnDisk[Int(byte)]
+            isNobodys[Int(byte)] = !isOnDisk[Int(byte)]
+        }
         fills[id]?.position = position
         perform(ledger.arrived(id, upTo: position))
+        ledger.disown(gone.runs(in: fill.position..<position))
+        sweep()
     }
 
     private func describe(_ id: FillLedger.FillID, _ fill: Fill) {
@@ -239,10 +251,14 @@ final class FillLedgerModel {
 
     private func end(_ id: FillLedger.FillID, breaks: Bool) {
         guard let fill = fills.removeValue(forKey: id) else { return }
-        guard breaks else { return perform(ledger.completed(id)) }
+        guard breaks else {
+            perform(ledger.completed(id))
+            return sweep()
+        }
         let isRetryable = Int.random(in: 0..<8, using: &random) > 0
         let code: CacheError.Code = fill.isCut ? .cancelled : .upstreamUnreachable()
         perform(ledger.broke(id, with: code, isWorthRetrying: isRetryable))
+        sweep()
     }
 
     /// An administrator stops a fill, or all of them.
@@ -250,50 +266,5 @@ final class FillLedgerModel {
         guard Bool.random(using: &random) else { return perform(ledger.stopFills(because: .conflict)) }
         guard let id = fills.keys.min(by: { $0.number < $1.number }) else { return }
         perform(ledger.stopFill(id, because: .conflict))
-    }
-
-    // MARK: What the evictor does
-
-    func surrender() {
-        let from = Int64.random(in: 0..<length, using: &random)
-        let range = from..<(from + Int64.random(in: 1...length, using: &random))
-        let isPassed = Bool.random(using: &random)
-        let runs =
-            isPassed ? ledger.surrenderPassed(of: ByteRangeSet([range]), atLeast: 1) : ledger.surrender(range)
-        for run in runs {
-            check(run.clamped(to: range) == run, "more is surrendered than was asked for")
-            for byte in run { check(isOnDisk[Int(byte)], "byte \(byte) is surrendered and was not there") }
-            for byte in run { isOnDisk[Int(byte)] = false }
-            for fill in fills.values where !fill.isDescribing {
-                let spared = hasRanges ? fill.window : fill.remaining
-                check(!spared.overlaps(run), "\(run) of the running \(fill.window) is surrendered")
-            }
-            for reader in readers.values {
-                guard let wanted = reader.wanted, !wanted.isEmpty else { continue }
-                let lease = wanted.lowerBound..<min(wanted.upperBound, wanted.lowerBound + 16)
-                check(!lease.overlaps(run), "\(run) is surrendered under a reader at \(wanted.lowerBound)")
-                check(!isPassed || run.upperBound <= wanted.lowerBound, "\(run) lies ahead of \(wanted.lowerBound)")
-            }
-            for lease in leases.values { check(!lease.overlaps(run), "\(run) is surrendered under \(lease)") }
-        }
-        if !runs.isEmpty { leaving.append(runs) }
-    }
-
-    /// Somebody begins to send bytes that are on disk, or has sent them.
-    func lease() {
-        if let id = leases.keys.min(by: { $0.number < $1.number }), Bool.random(using: &random) {
-            leases[id] = nil
-            return ledger.end(id)
-        }
-        let from = Int64.random(in: 0..<length, using: &random)
-        let range = from..<min(length, from + Int64.random(in: 1...20, using: &random))
-        let id = ledger.lease(range)
-        check((id != nil) == range.allSatisfy { isOnDisk[Int($0)] }, "a lease of \(range)")
-        if let id { leases[id] = range }
-    }
-
-    func left() {
-        guard let index = leaving.indices.randomElement(using: &random) else { return }
-        perform(ledger.left(leaving.remove(at: index)))
     }
 }

@@ -47,25 +47,6 @@ extension FillLedgerModel {
         }
     }
 
-    /// Bytes on disk prove not to be what was written, whoever reads them.
-    private func spoil() {
-        let from = Int64.random(in: 0..<length, using: &random)
-        let range = from..<min(length, from + Int64.random(in: 1...60, using: &random))
-        let coming = ByteRangeSet(fills.values.map(\.remaining))
-        let (going, rewritten) = ledger.spoil(range)
-        for run in going { check(coming.runs(in: run).isEmpty, "\(run) leaves and is on the way") }
-        for run in rewritten { check(coming.contains(run), "\(run) does not leave and nobody brings it") }
-        let bad = going + rewritten
-        for (id, fill) in fills where hasRanges && !fill.remaining.isEmpty {
-            if bad.contains(where: fill.window.overlaps) { fills[id]?.window = fill.remaining }
-        }
-        for byte in range where isOnDisk[Int(byte)] {
-            check(bad.contains { $0.contains(byte) }, "byte \(byte) stays, and is bad")
-            isOnDisk[Int(byte)] = false
-        }
-        if !going.isEmpty { leaving.append(going) }
-    }
-
     /// What must be true after every step.
     func verify(after step: Int) {
         check(

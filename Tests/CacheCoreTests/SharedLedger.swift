@@ -76,7 +76,10 @@ final class SharedLedger {
     func surrenderPassed(of ranges: ByteRangeSet, atLeast least: Int64) -> [ByteRange] {
         ledger.surrenderPassed(of: ranges, atLeast: least)
     }
-    func spoil(_ range: ByteRange) -> (leaving: [ByteRange], rewritten: [ByteRange]) { ledger.spoil(range) }
+    func spoil(_ range: ByteRange) -> [ByteRange] { ledger.spoil(range) }
+    func disown(_ runs: [ByteRange]) { ledger.disown(runs) }
+    func surrenderUnclaimed() -> [ByteRange] { ledger.surrenderUnclaimed() }
+    var kept: [ByteRange] { ledger.kept.runs }
     func isLeaving(_ range: ByteRange) -> Bool { ledger.isLeaving(range) }
     func left(_ runs: [ByteRange]) -> [Action] { ledger.left(runs) }
 }

@@ -147,6 +147,8 @@ import Testing
 
             async let again = cache.body(of: "a.mp4", damaged)
             #expect(try await eventually { try await cache.stats().integrity.badBlocks == 1 })
+            let asset = try #require(try await cache.openAsset())
+            #expect(!asset.look { $0.ledger.isLeaving(damaged) })
             try await cache.context.commits.flush()
             let content = try Data(contentsOf: URL(fileURLWithPath: path))
             latch.release()
@@ -156,6 +158,36 @@ import Testing
             #expect(try await again.bytes == bench.asset.bytes(damaged))
             #expect(try await ahead.bytes == bench.asset.bytes(39 << 20..<40 << 20))
             #expect(bench.upstream.requests.count == 2)
+        }
+    }
+
+    @Test func badBytesThatATransferWasToWriteAndDidNotLeaveTheDiskWithIt() async throws {
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        let bench = try Bench(LoopbackAsset(size: 40 << 20, acceptsRanges: false))
+        let damaged: ByteRange = 5 << 20..<(5 << 20) + BlockSums.blockBytes
+        try await bench.cache { $0.verification = .always }.run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<6 << 20)
+            #expect(try await eventually { try await cache.isAtRest() })
+            try await cache.context.commits.flush()
+            let path = try #require(try bench.directory.assetFiles().first)
+            let before = cache.context.space.with { $0.usedBytes }
+            try damage(path, at: damaged.lowerBound)
+            bench.upstream.failNext("/a.mp4", .stall(after: 1 << 20, until: latch))
+            let isFound = await withTaskGroup(of: Void.self) { readers in
+                readers.addTask { _ = try? await cache.body(of: "a.mp4", 39 << 20..<40 << 20) }
+                await latch.reached()
+                readers.addTask { _ = try? await cache.body(of: "a.mp4", damaged) }
+                defer { readers.cancelAll() }
+                return try? await eventually { try await cache.stats().integrity.badBlocks == 1 }
+            }
+            #expect(isFound == true)
+            #expect(try await eventually { try await cache.isAtRest() })
+            try await cache.context.commits.flush()
+
+            let content = try Data(contentsOf: URL(fileURLWithPath: path))
+            #expect(content[Int(damaged.lowerBound)..<Int(damaged.upperBound)].allSatisfy { $0 == 0 })
+            #expect(cache.context.space.with { $0.usedBytes } == before - BlockSums.blockBytes)
         }
     }
 }

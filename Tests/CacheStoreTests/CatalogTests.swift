@@ -40,13 +40,18 @@ import Testing
         #expect(error?.message.contains("newer version") == true)
     }
 
-    /// A newer version would have all of this one's, too.
-    @Test func aCatalogWhoseListOfMigrationsIsDamagedIsPutAside() async throws {
+    /// A newer version would have all of this one's, too, and an older one the first of them.
+    @Test(arguments: [
+        "UPDATE grdb_migrations SET identifier = 'v50' WHERE identifier = 'v10'",
+        "DELETE FROM grdb_migrations WHERE identifier = 'v5'",
+        "UPDATE grdb_migrations SET identifier = x'ff' WHERE identifier = 'v5'",
+    ])
+    func aCatalogWhoseListOfMigrationsIsDamagedIsPutAside(damage: String) async throws {
         let directory = try TemporaryDirectory()
         try await {
             let shelf = try Shelf(in: directory)
             try await shelf.store.catalog.write { db in
-                try db.execute(sql: "UPDATE grdb_migrations SET identifier = 'v50' WHERE identifier = 'v10'")
+                try db.execute(sql: damage)
             }
             try shelf.store.close()
         }()

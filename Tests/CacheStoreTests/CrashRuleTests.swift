@@ -125,14 +125,18 @@ private final class Witness: Sendable {
         earlier.remove(Shelf.id(2))
 
         var later = PendingWork()
-        later.cut(file, serial, [20..<50])
+        later.cut(file, serial, [60..<70], makingHoles: false)
+        #expect(!later.frees)
+        later.cut(file, serial, [20..<50], makingHoles: true)
+        #expect(later.frees)
         later.grow(file, serial, 40..<45)
         later.use(Shelf.id(1), at: Timestamp(seconds: 3), hits: 1)
         later.restore(earlier)
 
-        #expect(later.growth[serial]?.ranges.runs == [0..<20, 40..<45, 50..<100])
-        #expect(later.byteCount == 75)
-        #expect(later.cuts[serial]?.ranges.runs == [20..<50])
+        #expect(later.growth[serial]?.ranges.runs == [0..<20, 40..<45, 50..<60, 70..<100])
+        #expect(later.byteCount == 65)
+        #expect(later.cuts[serial]?.ranges.runs == [20..<50, 60..<70])
+        #expect(later.cuts[serial]?.holes.runs == [20..<40, 45..<50])
         #expect(later.uses[Shelf.id(1)]?.hits == 3)
         #expect(later.uses[Shelf.id(1)]?.at == Timestamp(seconds: 5))
         #expect(later.removals == [Shelf.id(2)])
@@ -213,7 +217,7 @@ private final class Witness: Sendable {
         #expect(lost.withLock { $0 } == [name: ByteRangeSet([100..<200])])
 
         #expect(throws: CacheError.self) { try bad.write(at: 200, [1]) }
-        shelf.commits.grew(bad, 200..<300)
+        shelf.commits.grew(bad, bad.kept(200..<300))
         await #expect(throws: CacheError.self) { try await shelf.commits.flush() }
         try await shelf.commits.flush()
         #expect(try await shelf.store.catalog.asset(Shelf.id(1))?.extents.runs == [0..<100])

@@ -90,7 +90,7 @@ struct PowerCutScenario {
             let part = start..<min(start + 50_000, end)
             let range = Int64(part.lowerBound)..<Int64(part.upperBound)
             try life.file.write(at: range.lowerBound, Array(bytes[part]))
-            shelf.commits.grew(life.file, range)
+            shelf.commits.grew(life.file, life.file.kept(range))
             lives[number]?.extents.insert(range)
         }
     }
@@ -101,7 +101,12 @@ struct PowerCutScenario {
         let range = first..<first + 1 + Int64(below(200_000))
         lives[number]?.extents.remove(range)
         promises.append((log.count, .nothing(Shelf.id(number))))
-        shelf.commits.cut(life.file, [range])
+        // Bad bytes that are about to be written anew leave the rows alone.
+        if below(4) == 0 {
+            shelf.commits.disclaim(life.file, [range])
+        } else {
+            shelf.commits.cut(life.file, [range])
+        }
     }
 
     private mutating func begin(_ number: UInt64, generation: Int64, _ shelf: Shelf) throws {

@@ -43,7 +43,7 @@ struct Shelf {
 
     func grow(_ file: SparseFile, _ range: ByteRange) throws {
         try file.write(at: range.lowerBound, Self.content(range))
-        commits.grew(file, range)
+        commits.grew(file, file.kept(range))
     }
 
     static func id(_ number: UInt64) -> AssetID { AssetID(high: number &* 0x9E37_79B9_7F4A_7C15, low: number) }
