@@ -19,6 +19,12 @@ import Testing
         #expect(isQuiet)
     }
 
+    /// Nothing is open any more, and what was is in the catalog.
+    private func close(_ cache: AssetCache) async throws {
+        try await cache.context.commits.flush()
+        cache.context.openAssets.closeAll()
+    }
+
     @Test func anAssetFourTimesTheCapacityPassesThroughIt() async throws {
         let bench = try Bench(LoopbackAsset(size: 64 << 20))
         let test = try bench.cache(policy: Self.small) { $0.readAheadBytes = 2 << 20 }
@@ -97,7 +103,7 @@ import Testing
         try await test.run { cache in
             try await fetch(["a.mp4"], through: cache)
             try await cache.deleteOrigin("media", expectedRevision: nil)
-            cache.context.openAssets.closeAll()
+            try await close(cache)
             let other = try await cache.body(of: "b.mp4", origin: "other")
             let isSmall = try await eventually { try await test.store.usedDiskBytes() <= Self.capacity }
             let left = try await cache.assets(AssetQuery(origin: "media")).items.reduce(0) { $0 + $1.cachedBytes }
@@ -139,7 +145,7 @@ import Testing
 
             disk.pretendFree(100 << 20)
             try await cache.evictor.makeRoom()
-            cache.context.openAssets.closeAll()
+            try await close(cache)
             let kept = try await cache.body(of: "a.mp4")
             #expect(kept.bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size)))
             #expect(try await eventually { try await test.store.usedDiskBytes() >= bench.asset.size })
@@ -172,7 +178,7 @@ import Testing
         let test = try bench.cache()
         try await test.run { cache in
             try await fetch(names + ["a.mp4"], through: cache)
-            cache.context.openAssets.closeAll()
+            try await close(cache)
             let before = try await test.store.usedDiskBytes()
             let report = try await cache.evict(.free(bytes: 10 << 20), isDryRun: false)
             let left = try await cache.assets(AssetQuery()).items
