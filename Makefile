@@ -9,6 +9,9 @@ DATA ?= ./larder-data
 ARGS ?=
 EXPRESS ?= on off
 LARDER := .build/release/larder
+# The standard library inside the program, where the toolchain has it so: calls into it are cheaper, and none is found at start.
+STATIC = $(shell scripts/static)
+RELEASE = swift build -c release $(STATIC)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,7 +29,7 @@ setup: ## install what a build needs (apt), or say what to install
 	@scripts/setup
 
 run: setup ## build for release and serve on LISTEN, the store in DATA
-	swift build -c release --product larder
+	$(RELEASE) --product larder
 	@scripts/welcome $(LISTEN)
 	@exec $(LARDER) serve --listen $(LISTEN) --data-directory $(DATA) $(ARGS)
 
@@ -45,16 +48,16 @@ lint: setup ## format, import rules, sizes and compiler warnings
 	scripts/warnings
 
 demo: setup ## the main job on real media, each step checked
-	swift build -c release --product larder
+	$(RELEASE) --product larder
 	scripts/demo $(LARDER)
 
 soak: setup ## kill -9 rounds, 200 readers, eviction under load; every byte compared (ROUNDS=50 SECONDS=600 ONLY=kill|readers|eviction)
-	swift build -c release --product larder
+	$(RELEASE) --product larder
 	scripts/soak $(LARDER)
 
 faults: setup ## damage, kills, power cuts, failing calls, full and tiny disks, clients that hang up or crowd, garbled input; every byte compared (ONLY=kill,power,calls,inject,flips,catalog,full,small,aborts,load,fuzz ROUNDS=10 SEED=1 START=0)
-	swift build -c release --product larder
-	swift build -c release --product LarderFuzz
+	$(RELEASE) --product larder
+	$(RELEASE) --product LarderFuzz
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' SEED='$(SEED)' START='$(START)' scripts/faults $(LARDER)
 
 fuzz: setup ## coverage-guided garbled input for every parser of what comes from outside (TIME=600 seconds)
@@ -67,19 +70,19 @@ asan: setup ## the tests under AddressSanitizer (ONLY=CacheCoreTests)
 	@ONLY='$(ONLY)' scripts/asan
 
 fills: setup ## what fills cost an upstream and readers, beside nginx (ONLY=overlap,seeks ROUNDS=3 JSON=file)
-	swift build -c release --product larder
+	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' JSON='$(JSON)' scripts/fills $(LARDER)
 
 bench: setup ## what a read costs in processor time, beside nginx (ONLY=warm,tail,cold,memory,catalog ROUNDS=3 JSON=file)
-	swift build -c release --product larder
+	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' JSON='$(JSON)' Benchmarks/bench $(LARDER)
 
 micro: setup ## what single steps of a read take, and how that grows
-	swift build -c release --product MicroBench
+	$(RELEASE) --product MicroBench
 	@.build/release/MicroBench
 
 eviction: setup ## eviction policies on traces: misses, hit ratios, curve, speed (ONLY=golden,media,curve,restart,speed,switch TRACES=folder)
-	swift build -c release --product EvictionBench
+	$(RELEASE) --product EvictionBench
 	@.build/release/EvictionBench '$(ONLY)' Benchmarks/Traces $(TRACES)
 
 conformance: $(if $(PEER),,setup) ## every rule of HTTP it keeps, over real sockets (ONLY=section or text, PEER=nginx|varnish)
@@ -88,7 +91,7 @@ ifdef PEER
 	@Tests/Conformance/run.py --peer $(PEER) --only '$(ONLY)'
 else
 	@scripts/apt python3
-	swift build -c release --product larder
+	$(RELEASE) --product larder
 	@status=0; for way in $(EXPRESS); do \
 		echo "express lane $$way:"; \
 		Tests/Conformance/run.py --larder $(LARDER) --only '$(ONLY)' --set listen.express=$$way || status=1; \
