@@ -26,6 +26,9 @@ package struct ByteRangeSet: Hashable, Sendable {
             return range.length
         }
         let first = firstRun { $0.upperBound >= range.lowerBound }
+        if first < runs.count, runs[first].lowerBound <= range.lowerBound, range.upperBound <= runs[first].upperBound {
+            return 0
+        }
         let end = firstRun(from: first) { $0.lowerBound > range.upperBound }
         guard first < end else {
             runs.insert(range, at: first)

@@ -4,7 +4,7 @@ package import NIOCore
 
 /// An asset as one read found it: fresh, described, the same for whoever asks. What differs from that read in its range
 /// alone can be answered by it, until anything about the asset or its origin changes.
-package struct FreshView: Sendable {
+package final class FreshView: Sendable {
     package let assetID: AssetID
     package let originName: String
     /// Of the asset.
@@ -18,13 +18,6 @@ package struct FreshView: Sendable {
     private let outcome: ReadOutcome
     private let origins: OriginTable
     private let originChanges: UInt64
-
-    /// What an answer says of the moment it is given in.
-    package struct Moment: Sendable {
-        package let now: Timestamp
-        package let age: Duration
-        package let outcome: ReadOutcome
-    }
 
     /// Nil where another reader, or the same with another range, might have to be answered otherwise.
     init?(
@@ -47,14 +40,21 @@ package struct FreshView: Sendable {
         self.originChanges = originChanges
     }
 
-    /// Nil where it is no longer fresh, or its origin has changed.
-    package var moment: Moment? {
+    /// What time it is; nil where the asset is no longer fresh, or its origin has changed.
+    package var now: Timestamp? {
         let now = context.wallClock.now()
         guard generation.isFresh(at: now), origins.changes == originChanges, context.refusals[assetID] == nil
         else { return nil }
+        return now
+    }
+
+    package func age(at time: Timestamp) -> Duration { generation.age(at: time) }
+
+    /// What an answer says of itself.
+    package func outcome(at time: Timestamp) -> ReadOutcome {
         var outcome = outcome
-        outcome.timeToLive = generation.freshUntil.map { $0.since(now) }
-        return Moment(now: now, age: generation.age(at: now), outcome: outcome)
+        outcome.timeToLive = generation.freshUntil.map { $0.since(time) }
+        return outcome
     }
 
     /// Appends the bytes of `range`; false, with `buffer` as it was, where they are not at hand, or no longer this
@@ -107,14 +107,14 @@ package struct FreshView: Sendable {
     }
 
     /// A read of `range`, at hand or not; nil where that is not all on disk, or no longer this asset's.
-    package func open(_ range: ByteRange, at moment: Moment) -> ContentRead? {
+    package func open(_ range: ByteRange, at time: Timestamp) -> ContentRead? {
         guard let asset = hold() else { return nil }
         guard let (reader, cached) = asset.join(present: [range], length: length) else {
             context.openAssets.release(asset)
             return nil
         }
         let read = ContentRead(
-            asset: asset, reader: reader, plan: .bytes(range), outcome: moment.outcome, age: moment.age,
+            asset: asset, reader: reader, plan: .bytes(range), outcome: outcome(at: time), age: age(at: time),
             cachedBefore: cached)
         guard asset.look({ $0.face == face }) else {
             read.abandon()
@@ -129,7 +129,7 @@ package struct FreshView: Sendable {
         context.counters.gave(
             range.length, of: assetID, key: key, origin: originName, as: outcome.requestClass, isAborted: isAborted)
         asset?.wasRead(range, at: time)
-        context.readLog.note(range, of: assetID)
+        context.readLog.note(range, of: assetID, at: time)
         context.commits.touched(assetID, at: time, hits: 1)
     }
 }

@@ -2,13 +2,20 @@ import CacheCore
 
 /// Open assets by name, how many hold each, and in which order the others were let go; every step is O(1).
 struct OpenAssetTable {
-    struct Entry {
+    final class Entry {
         let asset: OpenAsset
         /// Readers, fills and administrators that hold it.
         fileprivate(set) var users: Int
         /// When it was last let go; orders what is closed first.
         fileprivate(set) var idleSince: UInt64
         fileprivate let place: Int
+
+        fileprivate init(_ asset: OpenAsset, since turn: UInt64, at place: Int) {
+            self.asset = asset
+            users = 0
+            idleSince = turn
+            self.place = place
+        }
     }
 
     private var entries: [AssetID: Entry] = [:]
@@ -26,7 +33,7 @@ struct OpenAssetTable {
     /// Answers the asset of that name, held once more.
     mutating func hold(_ id: AssetID) -> OpenAsset? {
         guard let entry = entries[id] else { return nil }
-        entries[id]?.users += 1
+        entry.users += 1
         idle.remove(entry.place)
         return entry.asset
     }
@@ -35,9 +42,9 @@ struct OpenAssetTable {
     mutating func letGo(_ asset: OpenAsset) -> Bool {
         guard let entry = entries[asset.id], entry.asset === asset else { return false }
         turn += 1
-        entries[asset.id]?.users -= 1
-        entries[asset.id]?.idleSince = turn
-        if entry.users == 1 { idle.append(entry.place) }
+        entry.users -= 1
+        entry.idleSince = turn
+        if entry.users == 0 { idle.append(entry.place) }
         return true
     }
 
@@ -46,7 +53,7 @@ struct OpenAssetTable {
         remove(asset.id)
         let place = free.popLast() ?? ids.count
         if place == ids.count { ids.append(asset.id) } else { ids[place] = asset.id }
-        entries[asset.id] = Entry(asset: asset, users: 0, idleSince: turn, place: place)
+        entries[asset.id] = Entry(asset, since: turn, at: place)
         idle.append(place)
     }
 

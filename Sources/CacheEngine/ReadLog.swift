@@ -14,9 +14,10 @@ final class ReadLog: Sendable {
         trace = Mutex(ReadTrace(epoch: wallClock.now()))
     }
 
-    func note(_ run: ByteRange, of asset: AssetID) {
-        let now = wallClock.now()
-        trace.withLock { $0.note(run, of: asset, at: now) }
+    func note(_ run: ByteRange, of asset: AssetID) { note(run, of: asset, at: wallClock.now()) }
+
+    func note(_ run: ByteRange, of asset: AssetID, at time: Timestamp) {
+        trace.withLock { $0.note(run, of: asset, at: time) }
     }
 
     /// What `body` makes of the reads up to now, one after the other and away from those who serve.

@@ -33,7 +33,7 @@ extension SparseFile {
     /// The descriptor, to send the bytes of `range` from the page cache, with a lease on them until they have left; nil
     /// where that would mean waiting, where too many are lent already, or where nobody could tell when they are given back.
     package func lendNow(_ range: ByteRange) -> FileLoan? {
-        guard shelf.tellsReferences, stored(range) == [range], let descriptor = shelf.lend(place) else { return nil }
+        guard shelf.tellsReferences, isStored(range), let descriptor = shelf.lend(place) else { return nil }
         let loan = FileLoan(range, descriptor: descriptor, of: self)
         // Not available: somebody waits for the disk under it.
         let isNoted: Void? = withStateIfAvailable { $0.lent.insert(Self.blocks(around: range)) }

@@ -137,4 +137,7 @@ extension SparseFile {
 
     /// The runs of `range` that are on the disk.
     func stored(_ range: ByteRange) -> [ByteRange] { isSpilled ? spilled.gaps(in: range) : [range] }
+
+    /// Whether all of `range` is on the disk.
+    func isStored(_ range: ByteRange) -> Bool { !isSpilled || stored(range) == [range] }
 }

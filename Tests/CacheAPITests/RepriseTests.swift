@@ -10,14 +10,44 @@ import Testing
 
 /// Answers that are given again in front of the HTTP decoder.
 @Suite(.timeLimit(.minutes(20))) struct RepriseTests {
-    /// Counts the requests that were passed on.
+    /// Counts what was passed on: requests, ends of reading, and changes of what may be written.
     private final class Passed: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         var count = 0
+        var completed = 0
+        var writable: [Bool] = []
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
             count += 1
             context.fireChannelRead(data)
+        }
+
+        func channelReadComplete(context: ChannelHandlerContext) {
+            completed += 1
+            context.fireChannelReadComplete()
+        }
+
+        func channelWritabilityChanged(context: ChannelHandlerContext) {
+            writable.append(context.channel.isWritable)
+            context.fireChannelWritabilityChanged()
+        }
+    }
+
+    /// A client that takes nothing until it is told to.
+    private final class SlowClient: ChannelOutboundHandler {
+        typealias OutboundIn = ByteBuffer
+        var takes = true
+        private var waiting: [(NIOAny, EventLoopPromise<Void>?)] = []
+
+        func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+            if takes { context.write(data, promise: promise) } else { waiting.append((data, promise)) }
+        }
+
+        func take(_ context: ChannelHandlerContext) {
+            takes = true
+            for (data, promise) in waiting { context.write(data, promise: promise) }
+            waiting = []
+            context.flush()
         }
     }
 
@@ -25,6 +55,7 @@ import Testing
     private final class Line {
         let channel = EmbeddedChannel()
         let passed = Passed()
+        let client = SlowClient()
 
         init(_ service: TestService, book: RepriseBook = RepriseBook(chance: SeededChance())) throws {
             let desk = ExpressDesk(
@@ -34,7 +65,7 @@ import Testing
             let sendBuffer = SendBuffer(in: .none)
             let reprises = RepriseLane(book: book, desk: desk, sendBuffer: sendBuffer, watch: watch)
             let handlers: [any ChannelHandler] = [
-                reprises, passed, HTTPResponseEncoder(), ByteToMessageHandler(HTTPRequestDecoder()),
+                client, reprises, passed, HTTPResponseEncoder(), ByteToMessageHandler(HTTPRequestDecoder()),
                 WireRules(wallClock: service.wallClock), watch,
                 ExpressLane(desk: desk, sendBuffer: sendBuffer, reprises: reprises),
             ]
@@ -56,6 +87,13 @@ import Testing
             }
             return String(answer)
         }
+
+        func canWrite(_ isWritable: Bool) {
+            channel.isWritable = isWritable
+            channel.pipeline.fireChannelWritabilityChanged()
+        }
+
+        func take() throws { client.take(try channel.pipeline.syncOperations.context(handler: client)) }
 
         deinit { _ = try? channel.finish(acceptAlreadyClosed: true) }
     }
@@ -194,6 +232,53 @@ import Testing
             #expect((after.requests["hit"] ?? 0) - (before.requests["hit"] ?? 0) == 10)
             let told = service.log.requests.suffix(9)
             #expect(told.allSatisfy { $0["bytes"] == "100" && $0["path"] == "/o/media/a.mp4" && $0["status"] == "206" })
+        }
+    }
+
+    @Test func whatAnAnswerSaysOfTimeIsRightInEachMoment() async throws {
+        try await run { (service) async throws in
+            let known = try Line(service)
+            _ = try known.ask("bytes=1-2")
+            for step in [1, 398, 1, 2, 599, 1, 998, 1, 300, 3600, 17] {
+                service.wallClock.advance(by: .milliseconds(step))
+                #expect(try essence(known.ask("bytes=5-9")) == essence(Line(service).ask("bytes=5-9")))
+            }
+            #expect(known.passed.count == 1)
+        }
+    }
+
+    @Test func thoseBehindHearOfNothingWhileAnswersAreGivenInFront() async throws {
+        try await run { (service) async throws in
+            let line = try Line(service)
+            _ = try line.ask("bytes=0-5")
+            #expect(line.passed.completed == 1)
+            line.client.takes = false
+            #expect(try line.ask("bytes=0-5").isEmpty)
+            line.canWrite(false)
+            #expect((line.passed.count, line.passed.completed) == (1, 1))
+            #expect(line.passed.writable.isEmpty)
+            try line.take()
+            line.canWrite(true)
+            _ = try line.ask("bytes=6-9")
+            #expect((line.passed.count, line.passed.completed) == (1, 1))
+            #expect(line.passed.writable.isEmpty, "it is as they were told")
+        }
+    }
+
+    @Test func whoeverIsToAnswerBehindAnAnswerInFrontKnowsWhetherItMayWrite() async throws {
+        try await run { (service) async throws in
+            let line = try Line(service)
+            _ = try line.ask("bytes=0-5")
+            line.client.takes = false
+            _ = try line.ask("bytes=0-5")
+            line.canWrite(false)
+            _ = try line.ask("bytes=0-5", path: "/b.mp4")
+            #expect(line.passed.count == 2)
+            #expect(line.passed.writable == [false], "it heard before it was asked")
+            line.canWrite(true)
+            #expect(line.passed.writable == [false, true])
+            line.canWrite(true)
+            #expect(line.passed.writable == [false, true], "no news")
         }
     }
 }

@@ -17,7 +17,19 @@ struct ExpressDesk: Sendable {
     let logger: Logger
 
     /// Whether there is an access log.
-    var isLogged: Bool { logger.logLevel <= .info }
+    let isLogged: Bool
+
+    init(
+        cache: AssetCache, gate: Gate, urlBytes: Int, chance: any Chance, clock: any Clock<Duration>, logger: Logger
+    ) {
+        self.cache = cache
+        self.gate = gate
+        self.urlBytes = urlBytes
+        self.chance = chance
+        self.clock = clock
+        self.logger = logger
+        isLogged = logger.logLevel <= .info
+    }
 
     /// Fields that want more than content at once.
     private static let refused = [
@@ -54,11 +66,11 @@ struct ExpressDesk: Sendable {
     }
 
     /// `reprise` once more, for `run`; nil where that is not at hand.
-    func answer(_ reprise: Reprise, _ run: ByteRange, at moment: FreshView.Moment) -> ExpressAnswer? {
+    func answer(_ reprise: Reprise, _ run: ByteRange, at time: Timestamp) -> ExpressAnswer? {
         let stopwatch = Stopwatch(clock)
-        guard let read = reprise.view.open(run, at: moment), let first = first(of: read) else { return nil }
+        guard let read = reprise.view.open(run, at: time), let first = first(of: read) else { return nil }
         let requestID = chance.identifier()
-        let head = reprise.form.head(run, of: reprise.view.length, as: requestID, at: moment)
+        let head = reprise.form.head(run, of: reprise.view, as: requestID, at: time)
         return answer(head, read, first, method: "GET", path: reprise.path, as: requestID, stopwatch)
     }
 

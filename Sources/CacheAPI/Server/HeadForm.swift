@@ -14,23 +14,12 @@ final class HeadForm {
     private let hasDate: Bool
     private var latest: Opening?
 
-    /// What is the same in all heads of a second: the fields, and the text with the line before them.
+    /// What is the same in all heads of a while: the fields, and the text with the line before them.
     private struct Opening {
-        var seconds: Seconds
+        /// While neither the date nor the age nor the time to live becomes another second.
+        var times: Range<Timestamp>
         var fields: HTTPHeaders
         var text: [UInt8]
-    }
-
-    private struct Seconds: Equatable {
-        var now: Int64
-        var age: Int64
-        var left: Int64?
-
-        init(_ moment: FreshView.Moment) {
-            now = moment.now.seconds
-            age = moment.age.components.seconds
-            left = moment.outcome.timeToLive?.components.seconds
-        }
     }
 
     private static let variable: Set<String> = [
@@ -52,48 +41,56 @@ final class HeadForm {
 
     /// Appends a head for `run`, up to the body.
     func write(
-        _ run: ByteRange, of length: Int64, as name: RequestName, at moment: FreshView.Moment,
-        to buffer: inout ByteBuffer
+        _ run: ByteRange, of view: FreshView, as name: RequestName, at time: Timestamp, to buffer: inout ByteBuffer
     ) {
-        buffer.writeBytes(opening(at: moment).text)
-        if status == 206 {
-            buffer.writeStaticString("Content-Range: bytes ")
-            buffer.write(decimal: run.lowerBound)
-            buffer.writeStaticString("-")
-            buffer.write(decimal: run.upperBound - 1)
-            buffer.writeStaticString("/")
-            buffer.write(decimal: length)
-            buffer.writeStaticString("\r\n")
+        buffer.writeBytes(opening(of: view, at: time).text)
+        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: Pen.mostBytes) { space in
+            var pen = Pen(space)
+            if status == 206 {
+                pen.write("Content-Range: bytes ")
+                pen.write(decimal: run.lowerBound)
+                pen.write("-")
+                pen.write(decimal: run.upperBound - 1)
+                pen.write("/")
+                pen.write(decimal: view.length)
+                pen.write("\r\n")
+            }
+            pen.write("Content-Length: ")
+            pen.write(decimal: run.length)
+            pen.write("\r\nX-Request-Id: ")
+            pen.write(name)
+            pen.write("\r\n\r\n")
+            return pen.count
         }
-        buffer.writeStaticString("Content-Length: ")
-        buffer.write(decimal: run.length)
-        buffer.writeStaticString("\r\nX-Request-Id: ")
-        name.write(to: &buffer)
-        buffer.writeStaticString("\r\n\r\n")
     }
 
     /// The same, for whoever encodes it.
     func head(
-        _ run: ByteRange, of length: Int64, as requestID: String, at moment: FreshView.Moment
+        _ run: ByteRange, of view: FreshView, as requestID: String, at time: Timestamp
     ) -> HTTPResponseHead {
-        var fields = opening(at: moment).fields
+        var fields = opening(of: view, at: time).fields
         if status == 206 {
-            fields.add(name: "Content-Range", value: ContentRange.run(run, of: length).description)
+            fields.add(name: "Content-Range", value: ContentRange.run(run, of: view.length).description)
         }
         fields.add(name: "Content-Length", value: String(run.length))
         fields.add(name: "X-Request-Id", value: requestID)
         return HTTPResponseHead(version: .http1_1, status: .init(statusCode: status), headers: fields)
     }
 
-    private func opening(at moment: FreshView.Moment) -> Opening {
-        let seconds = Seconds(moment)
-        if let latest, latest.seconds == seconds { return latest }
+    private func opening(of view: FreshView, at time: Timestamp) -> Opening {
+        if let latest, latest.times.contains(time) { return latest }
+        let (age, outcome) = (view.age(at: time), view.outcome(at: time))
         var fields = fixed
-        fields.add(name: "Age", value: moment.age.wholeSecondsText)
-        fields.add(name: "Cache-Status", value: CacheStatus.field(moment.outcome, after: upstreamStatus))
-        if !hasDate { fields.add(name: "Date", value: HTTPDate.format(moment.now)) }
+        fields.add(name: "Age", value: age.wholeSecondsText)
+        fields.add(name: "Cache-Status", value: CacheStatus.field(outcome, after: upstreamStatus))
+        if !hasDate { fields.add(name: "Date", value: HTTPDate.format(time)) }
         let text = statusLine + fields.map { "\($0.name): \($0.value)\r\n" }.joined()
-        let made = Opening(seconds: seconds, fields: fields, text: Array(text.utf8))
+        let steps = [
+            time.seconds * 1000 + 1000 - time.milliseconds, 1000 - age.wholeMilliseconds % 1000,
+            (outcome.timeToLive?.wholeMilliseconds ?? 999) % 1000 + 1,
+        ]
+        let end = Timestamp(milliseconds: time.milliseconds + max(steps.min() ?? 1, 1))
+        let made = Opening(times: time..<end, fields: fields, text: Array(text.utf8))
         latest = made
         return made
     }
@@ -102,18 +99,36 @@ final class HeadForm {
 @available(*, unavailable)
 extension HeadForm: Sendable {}
 
-extension ByteBuffer {
-    /// Appends the digits of a number that is not negative.
-    fileprivate mutating func write(decimal value: Int64) {
-        writeWithUnsafeMutableBytes(minimumWritableBytes: 19) { space in
-            var (rest, count) = (value, 0)
-            repeat {
-                space[18 - count] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-                rest /= 10
-                count += 1
-            } while rest > 0
-            for index in 0..<count { space[index] = space[19 - count + index] }
-            return count
-        }
+/// Writes text where there is room for all of it.
+private struct Pen {
+    /// More than the longest text: 130 characters and four numbers.
+    static let mostBytes = 256
+
+    private let space: UnsafeMutableRawBufferPointer
+    private(set) var count = 0
+
+    init(_ space: UnsafeMutableRawBufferPointer) { self.space = space }
+
+    mutating func write(_ text: StaticString) {
+        let bytes = UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+        UnsafeMutableRawBufferPointer(rebasing: space[count...]).copyMemory(from: bytes)
+        count += bytes.count
+    }
+
+    mutating func write(_ name: RequestName) { count += name.write(to: space[count...]) }
+
+    /// The digits of a number that is not negative.
+    mutating func write(decimal value: Int64) {
+        var (rest, end) = (UInt64(value), count)
+        repeat {
+            end += 1
+            rest /= 10
+        } while rest > 0
+        (rest, count) = (UInt64(value), end)
+        repeat {
+            end -= 1
+            space[end] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+            rest /= 10
+        } while rest > 0
     }
 }

@@ -43,11 +43,11 @@ final class Reprise {
 
     /// Writes the answer's head into `buffer`, and its body where it is small; nil where it cannot be given in one piece.
     func write(
-        _ run: ByteRange, as name: RequestName, at moment: FreshView.Moment, to buffer: inout ByteBuffer
+        _ run: ByteRange, as name: RequestName, at time: Timestamp, to buffer: inout ByteBuffer
     ) -> Body? {
         let lent = run.length >= FilePiece.leastBytes ? view.lend(run) : nil
         guard lent != nil || run.length <= Self.mostBytes else { return nil }
-        form.write(run, of: view.length, as: name, at: moment, to: &buffer)
+        form.write(run, of: view, as: name, at: time, to: &buffer)
         if let lent { return .file(lent) }
         return view.read(run, into: &buffer) ? .copied : nil
     }

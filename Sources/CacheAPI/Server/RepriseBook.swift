@@ -33,16 +33,14 @@ final class RepriseBook {
 
     /// A buffer without bytes.
     func takeBuffer() -> ByteBuffer {
-        free.popLast() ?? ByteBufferAllocator().buffer(capacity: Reprise.bufferBytes)
+        guard var buffer = free.popLast() else { return ByteBufferAllocator().buffer(capacity: Reprise.bufferBytes) }
+        // Not sooner: whoever gave it back still had it, and a buffer that others have is emptied by making another.
+        buffer.clear()
+        return buffer
     }
 
     /// Nobody needs its bytes any more.
-    func giveBack(_ buffer: ByteBuffer) {
-        guard free.count < Self.mostBuffers else { return }
-        var buffer = buffer
-        buffer.clear()
-        free.append(buffer)
-    }
+    func giveBack(_ buffer: ByteBuffer) { if free.count < Self.mostBuffers { free.append(buffer) } }
 }
 
 @available(*, unavailable)
@@ -75,21 +73,19 @@ struct RequestName {
     fileprivate init(_ chance: any Chance) { half = Array(chance.identifier().utf8.prefix(16)) }
 
     var text: String {
-        var buffer = ByteBuffer()
-        write(to: &buffer)
-        return String(buffer: buffer)
+        String(unsafeUninitializedCapacity: 32) { write(to: UnsafeMutableRawBufferPointer($0)[...]) }
     }
 
-    func write(to buffer: inout ByteBuffer) {
-        buffer.writeBytes(half)
+    /// Writes 32 characters, and answers how many.
+    func write(to space: Slice<UnsafeMutableRawBufferPointer>) -> Int {
+        let space = UnsafeMutableRawBufferPointer(rebasing: space)
+        space.copyBytes(from: half)
         // Odd: no two numbers have the same product.
         let mixed = number &* 0x9E37_79B9_7F4A_7C15
-        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: 16) { space in
-            for place in 0..<16 {
-                let digit = UInt8(truncatingIfNeeded: mixed >> UInt64(60 - 4 * place)) & 15
-                space[place] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") - 10 + digit
-            }
-            return 16
+        for place in 0..<16 {
+            let digit = UInt8(truncatingIfNeeded: mixed >> UInt64(60 - 4 * place)) & 15
+            space[half.count + place] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") - 10 + digit
         }
+        return half.count + 16
     }
 }

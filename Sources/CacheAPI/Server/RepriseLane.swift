@@ -22,6 +22,12 @@ final class RepriseLane: ChannelInboundHandler, RemovableChannelHandler {
     weak var lane: ExpressLane?
     /// What is being passed on.
     private var asked: RepriseQuestion?
+    /// Whether anything of what is being read was passed on.
+    private var hasPassed = false
+    /// Whether all that waits to leave is an answer of this lane, which nobody behind it need hear of.
+    private var isAlone = false
+    /// What those behind were told of the channel last.
+    private var toldWritable = true
 
     init(book: RepriseBook, desk: ExpressDesk, sendBuffer: SendBuffer, watch: ConnectionWatch) {
         self.book = book
@@ -35,13 +41,36 @@ final class RepriseLane: ChannelInboundHandler, RemovableChannelHandler {
         case .question(let question):
             if watch.isAtRest, let reprise = book[question], give(reprise, to: question, context) { return }
             asked = question
-            context.fireChannelRead(data)
+            pass(data, context)
             asked = nil
-        case .other: context.fireChannelRead(data)
+        case .other: pass(data, context)
         case .unclear:
-            context.fireChannelRead(data)
+            pass(data, context)
             context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
         }
+    }
+
+    private func pass(_ data: NIOAny, _ context: ChannelHandlerContext) {
+        hasPassed = true
+        isAlone = false
+        tellWritability(context)
+        context.fireChannelRead(data)
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        guard hasPassed else { return }
+        hasPassed = false
+        context.fireChannelReadComplete()
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if !isAlone { tellWritability(context) }
+    }
+
+    private func tellWritability(_ context: ChannelHandlerContext) {
+        guard context.channel.isWritable != toldWritable else { return }
+        toldWritable.toggle()
+        context.fireChannelWritabilityChanged()
     }
 
     /// Requests with these are answered by more than their range; or each is another one.
@@ -63,36 +92,30 @@ final class RepriseLane: ChannelInboundHandler, RemovableChannelHandler {
     /// Answers whether it has; what it cannot give at once is forgotten, and learnt anew.
     private func give(_ reprise: Reprise, to question: RepriseQuestion, _ context: ChannelHandlerContext) -> Bool {
         guard let run = reprise.run(question) else { return false }
-        if let moment = reprise.view.moment, give(reprise, run, at: moment, context) { return true }
+        if let now = reprise.view.now, give(reprise, run, at: now, context) { return true }
         book.forget(reprise)
         return false
     }
 
     private func give(
-        _ reprise: Reprise, _ run: ByteRange, at moment: FreshView.Moment, _ context: ChannelHandlerContext
+        _ reprise: Reprise, _ run: ByteRange, at time: Timestamp, _ context: ChannelHandlerContext
     ) -> Bool {
         let name = book.nextName()
         let stopwatch = desk.isLogged ? Stopwatch(desk.clock) : nil
         var buffer = book.takeBuffer()
-        guard let body = reprise.write(run, as: name, at: moment, to: &buffer) else {
+        guard let body = reprise.write(run, as: name, at: time, to: &buffer) else {
             book.giveBack(buffer)
-            return giveInPieces(reprise, run, at: moment)
+            return giveInPieces(reprise, run, at: time)
         }
         let note = stopwatch.map { AccessNote(reprise, run, name.text, desk, $0) }
         watch.answersInFront()
+        isAlone = true
+        let given = Given(reprise, run, at: time, buffer, body, note)
+        let here = NIOLoopBound((self, given), eventLoop: context.eventLoop)
         let written = context.eventLoop.makePromise(of: Void.self)
-        let hold = body.piece.map { FileHold($0) }
-        let here = NIOLoopBound((self, reprise, buffer, body, hold), eventLoop: context.eventLoop)
-        written.futureResult.whenComplete { result in
-            let (lane, reprise, buffer, _, _) = here.value
-            let hasLeft = if case .success = result { true } else { false }
-            lane.book.giveBack(buffer)
-            reprise.view.count(run, hasLeft ? .sent : .clientGone, at: moment.now)
-            note?.write(hasLeft: hasLeft)
-            lane.watch.answeredInFront()
-        }
-        context.write(wrapOutboundOut(.byteBuffer(buffer)), promise: hold == nil ? written : nil)
-        if let hold {
+        written.futureResult.whenComplete { here.value.0.left($0, here.value.1) }
+        context.write(wrapOutboundOut(.byteBuffer(buffer)), promise: given.hold == nil ? written : nil)
+        if let hold = given.hold {
             sendBuffer.fit(toBytesOnDisk: run.length, on: context.channel)
             context.write(wrapOutboundOut(.fileRegion(hold.region)), promise: written)
         }
@@ -100,11 +123,45 @@ final class RepriseLane: ChannelInboundHandler, RemovableChannelHandler {
         return true
     }
 
-    private func giveInPieces(_ reprise: Reprise, _ run: ByteRange, at moment: FreshView.Moment) -> Bool {
-        guard let lane, let answer = desk.answer(reprise, run, at: moment) else { return false }
+    /// An answer has left, or never will.
+    private func left(_ result: Result<Void, any Error>, _ given: Given) {
+        let hasLeft = if case .success = result { true } else { false }
+        isAlone = false
+        book.giveBack(given.buffer)
+        given.reprise.view.count(given.run, hasLeft ? .sent : .clientGone, at: given.time)
+        given.note?.write(hasLeft: hasLeft)
+        watch.answeredInFront()
+    }
+
+    private func giveInPieces(_ reprise: Reprise, _ run: ByteRange, at time: Timestamp) -> Bool {
+        guard let lane, let answer = desk.answer(reprise, run, at: time) else { return false }
         watch.isAskedInFront()
         lane.give(answer)
         return true
+    }
+}
+
+/// An answer on its way, and what must last as long.
+private final class Given {
+    let reprise: Reprise
+    let run: ByteRange
+    let time: Timestamp
+    let buffer: ByteBuffer
+    let hold: FileHold?
+    let note: AccessNote?
+    private let body: Reprise.Body
+
+    init(
+        _ reprise: Reprise, _ run: ByteRange, at time: Timestamp, _ buffer: ByteBuffer, _ body: Reprise.Body,
+        _ note: AccessNote?
+    ) {
+        self.reprise = reprise
+        self.run = run
+        self.time = time
+        self.buffer = buffer
+        self.body = body
+        self.note = note
+        hold = body.piece.map { FileHold($0) }
     }
 }
 
@@ -139,3 +196,6 @@ private struct AccessNote {
 
 @available(*, unavailable)
 extension RepriseLane: Sendable {}
+
+@available(*, unavailable)
+extension Given: Sendable {}

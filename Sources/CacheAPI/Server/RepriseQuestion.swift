@@ -1,3 +1,4 @@
+import Glibc
 import NIOCore
 
 /// A request as it came, divided at the value of its `Range`: what is asked, and which bytes of it.
@@ -24,9 +25,21 @@ struct RepriseQuestion {
     static func read(_ bytes: ByteBuffer) -> Piece {
         bytes.withUnsafeReadableBytes { text in
             guard text.count <= most, let range = rangeValue(text) else { return .unclear }
-            guard text.starts(with: "GET /o/".utf8) else { return .other }
+            guard isContent(text) else { return .other }
             return .question(RepriseQuestion(bytes: bytes, range: range, hash: hash(text, range)))
         }
+    }
+
+    private static func isContent(_ text: UnsafeRawBufferPointer) -> Bool {
+        let begin: StaticString = "GET /o/"
+        let bytes = UnsafeRawBufferPointer(start: begin.utf8Start, count: begin.utf8CodeUnitCount)
+        return isSame(text.prefix(bytes.count), bytes[...])
+    }
+
+    private static func isSame(_ one: Slice<UnsafeRawBufferPointer>, _ two: Slice<UnsafeRawBufferPointer>) -> Bool {
+        guard one.count == two.count, !one.isEmpty else { return one.count == two.count }
+        guard let first = one.base.baseAddress, let second = two.base.baseAddress else { return false }
+        return memcmp(first + one.startIndex, second + two.startIndex, one.count) == 0
     }
 
     /// Nil where `text` is not one head of whole lines, ends before or behind it, or announces a body.
@@ -87,8 +100,8 @@ struct RepriseQuestion {
         guard hash == other.hash, range.lowerBound == other.range.lowerBound else { return false }
         return bytes.withUnsafeReadableBytes { mine in
             other.bytes.withUnsafeReadableBytes { theirs in
-                mine[..<range.lowerBound].elementsEqual(theirs[..<range.lowerBound])
-                    && mine[range.upperBound...].elementsEqual(theirs[other.range.upperBound...])
+                Self.isSame(mine[..<range.lowerBound], theirs[..<range.lowerBound])
+                    && Self.isSame(mine[range.upperBound...], theirs[other.range.upperBound...])
             }
         }
     }

@@ -25,14 +25,13 @@ final class SendBuffer {
     ///
     /// A kernel that does not know an option does without it: nothing that would be worth an error.
     func fit(toBytesOnDisk count: Int64?, on channel: any Channel) {
-        let options = channel.syncOptions
         if isSmall != (count == nil) {
             isSmall.toggle()
-            try? options?.setOption(Self.unsent, value: isSmall ? Self.mostUnsent : 0)
+            try? channel.syncOptions?.setOption(Self.unsent, value: isSmall ? Self.mostUnsent : 0)
         }
         guard let count, count >= SendRoom.leastBody, place == nil else { return }
         place = room.places.take()
-        if place != nil { try? options?.setOption(.socketOption(.so_sndbuf), value: .init(room.bytes)) }
+        if place != nil { try? channel.syncOptions?.setOption(.socketOption(.so_sndbuf), value: .init(room.bytes)) }
     }
 }
 
