@@ -1,5 +1,6 @@
 """The servers under measure, each on one core, and the upstream behind them on the other."""
 
+import collections
 import contextlib
 import os
 import pathlib
@@ -15,6 +16,9 @@ SERVER_CORE, LOAD_CORE = 0, (os.cpu_count() or 1) - 1
 
 def pinned(process, core):
     subprocess.run(["taskset", "-a", "-p", "-c", str(core), str(process)], check=True, capture_output=True)
+
+
+Listening = collections.namedtuple("Listening", "process port")
 
 
 class Server:
@@ -84,6 +88,16 @@ class Stage(contextlib.ExitStack):
         directory = self.place("slice")
         text = self.SLICE.format(nopush=nopush, directory=directory, upstream=upstream)
         return Server("nginx slice", self.start_nginx("slice", text, SERVER_CORE, directory))
+
+    def floor(self, file):
+        """The least a server can do (`floor.c`), with one file."""
+        program = self.place("floor") / "floor"
+        source = pathlib.Path(__file__).with_name("floor.c")
+        subprocess.run([shutil.which("clang") or "cc", "-O2", "-o", program, source], check=True)
+        process = subprocess.Popen([program, file], stdout=subprocess.PIPE, text=True)
+        self.callback(process.kill)
+        pinned(process.pid, SERVER_CORE)
+        return Server("floor", Listening(process, int(process.stdout.readline())))
 
     def start_nginx(self, name, text, core=SERVER_CORE, directory=None):
         self.configurations[name] = text
