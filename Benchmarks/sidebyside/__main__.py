@@ -52,6 +52,7 @@ def main():
         "at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "machine": machine(),
         "larder": version(options.larder, "--version"),
         "nginx": version(shutil.which("nginx") or "/usr/sbin/nginx", "-v"), "rounds": rounds, "brief": options.brief,
+        "congestionControl": pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip(),
     }  # fmt: skip
     try:
         for name in names:
@@ -69,7 +70,10 @@ def tell(table, report, options, seconds):
     for name, text in report["nginxConfiguration"].items():
         print(f"nginx, {name}: {' '.join(text.split())}")
     kept = report["machine"]
-    print(f"\n{report['larder']}, {report['nginx']}, {kept['cores']} × {kept['processor']}, {seconds:.0f} s")
+    print(
+        f"\n{report['larder']}, {report['nginx']}, {kept['cores']} × {kept['processor']}, "
+        f"congestion control {report['congestionControl']}, {seconds:.0f} s"
+    )
     print(f"\n{table.text()}\n")
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps({**report, "figures": table.as_json()}, indent=1))

@@ -100,8 +100,8 @@ class Stage(contextlib.ExitStack):
         return Server("floor", Listening(process, int(process.stdout.readline())))
 
     def start_nginx(self, name, text, core=SERVER_CORE, directory=None):
-        self.configurations[name] = text
         nginx = servers.Nginx(directory or self.place(name), text)
+        nginx.configuration = self.configurations[name] = text
         self.callback(nginx.stop)
         for member in [nginx.process.pid, *children(nginx.process.pid)]:
             pinned(member, core)

@@ -15,7 +15,7 @@ class Warm:
     """The servers, each with the whole file in its cache."""
 
     def __init__(self, stage, length):
-        self.length, self.load = length, Load(stage.directory, core=LOAD_CORE)
+        self.length, self.load, self.stage = length, Load(stage.directory, core=LOAD_CORE), stage
         original = stage.original(TARGET[1:], length)
         upstream = stage.upstream()
         self.larder, self.floor = stage.larder(upstream), stage.floor(original.file)
@@ -27,7 +27,9 @@ class Warm:
         """Which of nginx's `tcp_nopush off` and `on` answers more requests of 64 KiB a second."""
         for server in two:
             fetch(server.url(TARGET))
-        return max(two, key=lambda server: self.run(server, 64 * KIBI, 16, 1, 0)[0].rate)
+        best = max(two, key=lambda server: self.run(server, 64 * KIBI, 16, 1, 0)[0].rate)
+        self.stage.configurations[best.name.removeprefix("nginx ")] = best.process.configuration
+        return best
 
     def run(self, server, size, connections, seconds, seed, pause=0.0):
         """What wrk says, and the server's processor time for each request."""

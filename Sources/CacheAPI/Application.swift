@@ -21,13 +21,14 @@ package func makeApplication(
         cache: cache, gate: Gate(access: settings.access, cors: settings.cors), urlBytes: settings.limits.urlBytes,
         chance: chance, clock: clock, logger: logger)
     let (books, sendRoom) = (RepriseBooks(chance: chance), SendRoom.ofThisMachine())
+    let pacing = KernelPacing.ofThisMachine()
     return Application(
         router: router,
         server: HTTPServerBuilder { responder in
             CounterChannel(
                 responder: responder, limits: settings.limits, certificates: shelf, wallClock: wallClock,
                 chance: chance, express: settings.isExpress ? express : nil, books: books,
-                connections: load.connections, sendRoom: sendRoom)
+                connections: load.connections, sendRoom: sendRoom, pacing: pacing)
         },
         configuration: ApplicationConfiguration(
             address: .hostname(settings.host, port: settings.port), backlog: 4096,
@@ -35,7 +36,10 @@ package func makeApplication(
             availableConnectionsDelegate: MaximumAvailableConnections(
                 settings.limits.connections + settings.limits.connections / 8 + 8, logger: logger)),
         services: certificates.map { [$0] } ?? [],
-        onServerRunning: { await onRunning($0.localAddress?.port) },
+        onServerRunning: {
+            await pacing.spare($0)
+            await onRunning($0.localAddress?.port)
+        },
         logger: logger)
 }
 

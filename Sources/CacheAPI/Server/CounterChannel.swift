@@ -29,11 +29,13 @@ struct CounterChannel: ServerChildChannel {
     let books: RepriseBooks
     let connections: Places
     let sendRoom: SendRoom
+    let pacing: KernelPacing
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         let presence = ClientPresence()
         let place = connections.take()
         channel.closeFuture.whenComplete { _ in withExtendedLifetime(place) {} }
+        pacing.fit(channel)
         // So many bytes of answers wait in memory for a client that asks on and on and reads nothing.
         let mark = ChannelOptions.Types.WriteBufferWaterMark(low: 64 << 10, high: 256 << 10)
         return channel.eventLoop.makeCompletedFuture {

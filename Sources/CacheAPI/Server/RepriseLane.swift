@@ -114,10 +114,13 @@ final class RepriseLane: ChannelInboundHandler, RemovableChannelHandler {
         let here = NIOLoopBound((self, given), eventLoop: context.eventLoop)
         let written = context.eventLoop.makePromise(of: Void.self)
         written.futureResult.whenComplete { here.value.0.left($0, here.value.1) }
-        context.write(wrapOutboundOut(.byteBuffer(buffer)), promise: given.hold == nil ? written : nil)
         if let hold = given.hold {
             sendBuffer.fit(toBytesOnDisk: run.length, on: context.channel)
+            buffer.moveReaderIndex(forwardBy: context.sendAhead(buffer))
+            if buffer.readableBytes > 0 { context.write(wrapOutboundOut(.byteBuffer(buffer)), promise: nil) }
             context.write(wrapOutboundOut(.fileRegion(hold.region)), promise: written)
+        } else {
+            context.write(wrapOutboundOut(.byteBuffer(buffer)), promise: written)
         }
         context.flush()
         return true

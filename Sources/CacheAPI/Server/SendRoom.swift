@@ -1,4 +1,4 @@
-import Foundation
+import Glibc
 
 /// Room for connections whose send buffer is larger than the kernel would make it (tcp(7), socket(7)).
 ///
@@ -28,13 +28,9 @@ struct SendRoom: Sendable {
 
     /// What the kernel's settings allow; none where it does not tell them.
     static func ofThisMachine() -> SendRoom {
-        func numbers(_ name: String) -> [Int] {
-            let text = try? String(contentsOfFile: "/proc/sys/net/\(name)", encoding: .ascii)
-            return text?.split(whereSeparator: \.isWhitespace).compactMap { Int($0) } ?? []
-        }
-        guard let largest = numbers("core/wmem_max").first, let own = numbers("ipv4/tcp_wmem").last else {
-            return .none
-        }
+        guard let largest = KernelSetting.words("core/wmem_max").first.flatMap({ Int($0) }),
+            let own = KernelSetting.words("ipv4/tcp_wmem").last.flatMap({ Int($0) })
+        else { return .none }
         let memory = sysconf(Int32(_SC_PHYS_PAGES)).multipliedReportingOverflow(by: sysconf(Int32(_SC_PAGESIZE)))
         return SendRoom(largest: largest, own: own, memory: memory.overflow ? 0 : memory.partialValue)
     }
