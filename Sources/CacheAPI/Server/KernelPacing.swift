@@ -1,8 +1,8 @@
 import Glibc
 import NIOCore
 
-/// Spares connections within this machine, as those of proxies beside the service, the pacing of BBR (tcp(7)): there is no
-/// network that needs it, and each pause is a timer, in a virtual machine a trip to its host.
+/// Spares connections whose ends have the same address, as those of proxies beside the service, the pacing of BBR (tcp(7)):
+/// there is no network that needs it, and each pause is a timer, in a virtual machine a trip to its host.
 ///
 /// Pacing stays with a connection that began with it (`sk_pacing_status`), whatever it is given later. So the listener
 /// has a congestion control that does not pace, which connections inherit, and those from elsewhere are given the
@@ -19,11 +19,15 @@ struct KernelPacing: Sendable {
     /// - Parameter own: `net.ipv4.tcp_congestion_control`; nil where the kernel does not tell it.
     init(own: String?) { self.own = own.flatMap { $0.hasPrefix("bbr") && $0.utf8.count < 16 ? $0 : nil } }
 
+    /// Nothing is changed where connections could not be given the kernel's own again: an administrator may leave it out of
+    /// what processes may choose.
     static func ofThisMachine() -> KernelPacing {
-        KernelPacing(own: KernelSetting.words("ipv4/tcp_congestion_control").first.map { String($0) })
+        let own = KernelSetting.words("ipv4/tcp_congestion_control").first
+        let allowed = KernelSetting.words("ipv4/tcp_allowed_congestion_control")
+        return KernelPacing(own: own.flatMap { allowed.contains($0) ? String($0) : nil })
     }
 
-    /// The connections that `listener` accepts from now on begin without pacing.
+    /// The connections that `listener` accepts from now on begin without pacing; those before stay as they are.
     func spare(_ listener: any Channel) async {
         guard own != nil else { return }
         // A kernel that refuses paces on: nothing that would be worth an error.
