@@ -1,5 +1,6 @@
-// The least a server of byte ranges can do: epoll, one read, one send, sendfile, without pacing. It checks nothing, logs nothing, counts
-// nothing, keeps nothing and knows one file; so what it takes is the kernel's part of an answer, below which nobody comes.
+// The least a server of byte ranges can do: epoll, one read, one send, sendfile, without pacing. It checks nothing, logs
+// nothing, counts nothing, keeps nothing and knows one file; so what it takes is the kernel's part of an answer, below which
+// nobody comes with send buffers of the kernel's own size.
 //
 //     floor FILE
 //
@@ -87,7 +88,7 @@ int main(int count, char **arguments) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    setsockopt(listener, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+    if (setsockopt(listener, IPPROTO_TCP, TCP_CONGESTION, "reno", 4)) fail("TCP_CONGESTION");
     if (bind(listener, (struct sockaddr *)&address, size) || listen(listener, 4096)) fail("listen");
     if (getsockname(listener, (struct sockaddr *)&address, &size)) fail("getsockname");
     struct epoll_event events[512] = {{.events = EPOLLIN, .data.fd = listener}};

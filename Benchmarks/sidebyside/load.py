@@ -62,7 +62,7 @@ class Load:
         ]  # fmt: skip
         told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         run = Run(re.search(r"^RESULT (.*)$", told, re.MULTILINE).group(1).split())
-        # Not by wrk's `response`: with that it keeps each body, and spends more than half of its time on doing so.
+        # Not by wrk's `response`: with that it keeps each body, and spends more than a third of its time on that.
         whole = size * run.requests <= run.bytes <= (size + LONGEST_HEAD) * (run.requests + connections)
         if run.errors or not run.requests or not whole:
             told = f"{run.errors} errors, {run.requests} requests, {run.bytes} bytes"

@@ -1,4 +1,3 @@
-import CacheTestKit
 import Glibc
 import NIOCore
 import NIOPosix

@@ -13,6 +13,6 @@ extension ChannelHandlerContext {
             }
         }
         // Whatever stands in the way stands in that of the write, which says so.
-        return max(0, (taken ?? nil) ?? 0)
+        return max(0, taken ?? 0)
     }
 }
