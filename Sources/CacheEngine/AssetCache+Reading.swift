@@ -20,8 +20,8 @@ extension AssetCache {
             failure = error
         }
         if let read = await fallback(for: target, after: failure, isHead: request.isHead) { return read }
-        context.counters.answered(failure.outcome.requestClass, origin: target.originName)
-        if failure.error.code == .cancelled { context.counters.clientAborted(origin: target.originName) }
+        context.counters.failed(
+            failure.outcome.requestClass, origin: target.originName, isAborted: failure.error.code == .cancelled)
         throw failure
     }
 

@@ -13,11 +13,11 @@ final class CacheCounters: Sendable {
             body(&origins[origin, default: TrafficFigures()])
         }
 
-        mutating func read(_ id: AssetID, key: String, fromCache: Int64, afterFill: Int64, limit: Int) {
+        mutating func read(_ id: AssetID, key: String, _ sent: ReadTally, limit: Int) {
             var top =
                 assets[id] ?? TopAsset(assetID: id, key: key, servedBytes: 0, servedFromCacheBytes: 0, requests: 0)
-            top.servedBytes += fromCache + afterFill
-            top.servedFromCacheBytes += fromCache
+            top.servedBytes += sent.bytesFromCache + sent.bytesAfterFill
+            top.servedFromCacheBytes += sent.bytesFromCache
             top.requests += 1
             assets[id] = top
             guard assets.count > limit else { return }
@@ -26,11 +26,7 @@ final class CacheCounters: Sendable {
         }
     }
 
-    private final class Shard: Sendable {
-        let figures = Mutex(Figures())
-    }
-
-    private let shards = (0..<16).map { _ in Shard() }
+    private let shards = Shards { Figures() }
     private let found = Mutex(IntegrityFigures())
     private let evicted = Mutex((count: Int64(0), bytes: Int64(0)))
     /// Assets of one shard whose reads are told apart; beyond it the less read half is forgotten.
@@ -38,37 +34,27 @@ final class CacheCounters: Sendable {
 
     init(assetLimit: Int = 20_000) { self.assetLimit = assetLimit / shards.count }
 
-    /// One request was answered with bytes that were at hand.
-    func gave(
-        _ bytes: Int64, of asset: AssetID, key: String, origin: String, as requestClass: ReadOutcome.Class,
+    /// One request came to its end, and was sent so much; nil as the asset: the bytes are of none.
+    func ended(
+        _ requestClass: ReadOutcome.Class, of asset: AssetID?, key: String, origin: String, sent: ReadTally,
         isAborted: Bool
     ) {
-        shard(of: asset).figures.withLock { figures in
+        shard(of: asset).value.withLock { figures in
             figures.count(origin) { traffic in
                 traffic.requests[requestClass.rawValue, default: 0] += 1
-                traffic.servedFromCacheBytes += bytes
+                traffic.servedFromCacheBytes += sent.bytesFromCache
+                traffic.servedAfterFillBytes += sent.bytesAfterFill
                 if isAborted { traffic.clientAborted += 1 }
             }
-            figures.read(asset, key: key, fromCache: bytes, afterFill: 0, limit: assetLimit)
+            if let asset { figures.read(asset, key: key, sent, limit: assetLimit) }
         }
     }
 
-    /// One request came to its end.
-    func answered(_ requestClass: ReadOutcome.Class, origin: String) {
-        count(origin) { $0.requests[requestClass.rawValue, default: 0] += 1 }
-    }
-
-    func clientAborted(origin: String) { count(origin) { $0.clientAborted += 1 } }
-
-    /// Bytes were sent; nil as the asset: they are of none.
-    func served(fromCache: Int64, afterFill: Int64, of asset: AssetID?, key: String, origin: String) {
-        (asset.map(shard) ?? shards[0]).figures.withLock { figures in
-            figures.count(origin) { traffic in
-                traffic.servedFromCacheBytes += fromCache
-                traffic.servedAfterFillBytes += afterFill
-            }
-            guard let asset else { return }
-            figures.read(asset, key: key, fromCache: fromCache, afterFill: afterFill, limit: assetLimit)
+    /// One request came to its end before it was known what it is sent.
+    func failed(_ requestClass: ReadOutcome.Class, origin: String, isAborted: Bool) {
+        count(origin) { traffic in
+            traffic.requests[requestClass.rawValue, default: 0] += 1
+            if isAborted { traffic.clientAborted += 1 }
         }
     }
 
@@ -138,23 +124,21 @@ final class CacheCounters: Sendable {
 
     /// The figures of every origin that was asked for anything, by name.
     func origins() -> [String: TrafficFigures] {
-        shards.reduce(into: [:]) { sum, shard in
-            for (origin, figures) in shard.figures.withLock({ $0.origins }) {
-                sum[origin, default: TrafficFigures()].add(figures)
-            }
+        shards.map(\.origins).reduce(into: [:]) { sum, origins in
+            for (origin, figures) in origins { sum[origin, default: TrafficFigures()].add(figures) }
         }
     }
 
     func top(by order: TopOrder, limit: Int) -> [TopAsset] {
-        let assets = shards.flatMap { shard in shard.figures.withLock { Array($0.assets.values) } }
+        let assets = shards.map { Array($0.assets.values) }.joined()
         return Array(assets.sorted { (order.rank($0), $1.assetID) > (order.rank($1), $0.assetID) }.prefix(limit))
     }
 
     private func count(_ origin: String, _ body: (inout TrafficFigures) -> Void) {
-        shards[0].figures.withLock { $0.count(origin, body) }
+        shard(of: nil).value.withLock { $0.count(origin, body) }
     }
 
-    private func shard(of asset: AssetID) -> Shard { shards[Int(asset.low % UInt64(shards.count))] }
+    private func shard(of asset: AssetID?) -> Shards<Figures>.Shard { asset.map { shards[$0] } ?? shards[0] }
 }
 
 /// What the list of most read assets is sorted by.

@@ -2,6 +2,8 @@ import NIOCore
 import Synchronization
 
 /// Memory that pieces of bodies are read into, used again and again: many readers tear the heap into pieces otherwise.
+///
+/// Nobody waits for it: who finds it in another's hands goes without.
 final class ChunkShelf: Sendable {
     private let free = Mutex<[ByteBuffer]>([])
     /// As many are kept; what is given back beyond that is freed.
@@ -15,7 +17,8 @@ final class ChunkShelf: Sendable {
             return ByteBufferAllocator().buffer(capacity: count)
         }
         // One that somebody still looks at gets new memory when it is cleared.
-        var buffer = free.withLock { $0.popLast() } ?? ByteBufferAllocator().buffer(capacity: Self.chunkBytes)
+        let kept = free.withLockIfAvailable { $0.popLast() } ?? nil
+        var buffer = kept ?? ByteBufferAllocator().buffer(capacity: Self.chunkBytes)
         buffer.clear()
         return buffer
     }
@@ -23,6 +26,6 @@ final class ChunkShelf: Sendable {
     /// Nobody needs the bytes any more.
     func giveBack(_ buffer: ByteBuffer) {
         guard buffer.capacity == Self.chunkBytes else { return }
-        free.withLock { if $0.count < Self.most { $0.append(buffer) } }
+        free.withLockIfAvailable { if $0.count < Self.most { $0.append(buffer) } }
     }
 }

@@ -172,18 +172,17 @@ package final class ContentRead: Sendable {
     package func finish(_ ending: ReadEnding) -> ReadTally {
         let tally = state.withLock { $0.tally }
         guard letGo() else { return tally }
-        let counters = asset.context.counters
         // A failure before the first byte is answered with a problem.
         let isProblem = if case .failed = ending { tally.bytesFromCache + tally.bytesAfterFill == 0 } else { false }
-        counters.answered(isProblem ? .error : outcome.requestClass, origin: originName)
-        counters.served(
-            fromCache: tally.bytesFromCache, afterFill: tally.bytesAfterFill, of: asset.isForeign ? nil : asset.id,
-            key: asset.target.key, origin: originName)
-        switch ending {
-        case .clientGone: counters.clientAborted(origin: originName)
-        case .failed(let error) where error.code == .cancelled: counters.clientAborted(origin: originName)
-        case .failed, .sent: break
-        }
+        let isAborted =
+            switch ending {
+            case .clientGone: true
+            case .failed(let error): error.code == .cancelled
+            case .sent: false
+            }
+        asset.context.counters.ended(
+            isProblem ? .error : outcome.requestClass, of: asset.isForeign ? nil : asset.id, key: asset.target.key,
+            origin: originName, sent: tally, isAborted: isAborted)
         guard !asset.isForeign else { return tally }
         if let run = state.withLock({ $0.unlogged }) { asset.context.readLog.note(run, of: asset.id) }
         asset.context.commits.touched(

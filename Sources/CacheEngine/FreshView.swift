@@ -126,8 +126,9 @@ package final class FreshView: Sendable {
     /// Counts a read of `range`, so many bytes of which have left.
     package func count(_ range: ByteRange, _ ending: ReadEnding, at time: Timestamp) {
         let isAborted = if case .clientGone = ending { true } else { false }
-        context.counters.gave(
-            range.length, of: assetID, key: key, origin: originName, as: outcome.requestClass, isAborted: isAborted)
+        context.counters.ended(
+            outcome.requestClass, of: assetID, key: key, origin: originName,
+            sent: ReadTally(bytesFromCache: range.length), isAborted: isAborted)
         asset?.wasRead(range, at: time)
         context.readLog.note(range, of: assetID, at: time)
         context.commits.touched(assetID, at: time, hits: 1)

@@ -3,6 +3,8 @@ import CacheStore
 import Synchronization
 
 /// Which assets are in use: at most one `OpenAsset` answers for an asset at a time.
+///
+/// They are kept in shards: there is no lock that every read takes.
 final class OpenAssets: Sendable {
     private struct State {
         var table = OpenAssetTable()
@@ -11,7 +13,7 @@ final class OpenAssets: Sendable {
         /// Assets whose rows are just being removed, with how many removals each.
         var removing: [AssetID: Int] = [:]
         /// Grow with each beginning and end of a removal, one for every so many identifiers.
-        var removals = [UInt64](repeating: 0, count: 1024)
+        var removals = [UInt64](repeating: 0, count: 64)
     }
 
     /// What a look into the catalog must be compared with before it is believed.
@@ -29,44 +31,50 @@ final class OpenAssets: Sendable {
 
     /// What a look at many rows of the catalog must be compared with.
     struct Removals: Sendable {
-        fileprivate let counts: [UInt64]
+        /// Of each shard.
+        fileprivate let counts: [[UInt64]]
     }
 
-    private let state = Mutex(State())
-    /// Idle assets that are kept open.
+    private let shards: Shards<State>
+    /// Idle assets that are kept open in each shard.
     private let idleLimit: Int
 
-    init(idleLimit: Int = 512) { self.idleLimit = idleLimit }
+    init(idleLimit: Int = 512, shards: Int = 16) {
+        self.shards = Shards(count: shards) { State() }
+        self.idleLimit = idleLimit / shards
+    }
 
     /// The open asset of that name, held until `release`.
     func acquire(_ id: AssetID) -> OpenAsset? {
-        state.withLock { $0.table.hold(id) }
+        shards[id].value.withLock { $0.table.hold(id) }
     }
 
     /// The open asset of that name, for a look at it: it is not held.
-    subscript(id: AssetID) -> OpenAsset? { state.withLock { $0.table[id]?.asset } }
+    subscript(id: AssetID) -> OpenAsset? { shards[id].value.withLock { $0.table[id]?.asset } }
 
     func moment(for id: AssetID, _ commits: CommitQueue) -> Moment {
-        let (removals, isRemoving) = state.withLock { ($0.removals[Self.place(of: id)], $0.removing[id] != nil) }
+        let (removals, isRemoving) = shards[id].value.withLock { state in
+            (state.removals[place(of: id)], state.removing[id] != nil)
+        }
         // A removal whose commit failed is over for whoever ordered it, and still to come.
         return Moment(removals: removals, isRemoving: isRemoving || commits.isTakingOut(id))
     }
 
-    var removals: Removals { Removals(counts: state.withLock { $0.removals }) }
+    var removals: Removals { Removals(counts: shards.map(\.removals)) }
 
     /// Whether the asset is not open, and none of its name has been removed `since`, or is just being.
     func isClosed(_ id: AssetID, since: Removals) -> Bool {
-        state.withLock { state in
-            let place = Self.place(of: id)
-            return state.table[id] == nil && state.removing[id] == nil && state.removals[place] == since.counts[place]
+        shards[id].value.withLock { state in
+            state.table[id] == nil && state.removing[id] == nil
+                && state.removals[place(of: id)] == since.counts[shards.place(of: id)][place(of: id)]
         }
     }
 
     /// Puts `asset` into the table, unless somebody else was faster; answers the one in the table, held. Nil where a
     /// removal has begun or ended since `moment`: what was read from the catalog may be over.
     func acquire(orInsert asset: OpenAsset, asOf moment: Moment) -> OpenAsset? {
-        state.withLock { state -> OpenAsset? in
-            guard state.removals[Self.place(of: asset.id)] == moment.removals else { return nil }
+        shards[asset.id].value.withLock { state -> OpenAsset? in
+            guard state.removals[place(of: asset.id)] == moment.removals else { return nil }
             if state.table[asset.id] == nil { state.table.insert(asset) }
             return state.table.hold(asset.id)
         }
@@ -74,29 +82,29 @@ final class OpenAssets: Sendable {
 
     /// From now until `endRemoval` the assets' rows are not believed.
     func beginRemoval(of ids: [AssetID]) {
-        state.withLock { state in
-            for id in ids {
-                state.removals[Self.place(of: id)] += 1
+        for id in ids {
+            shards[id].value.withLock { state in
+                state.removals[place(of: id)] += 1
                 state.removing[id, default: 0] += 1
             }
         }
     }
 
     func endRemoval(of ids: [AssetID]) {
-        state.withLock { state in
-            for id in ids {
-                state.removals[Self.place(of: id)] += 1
+        for id in ids {
+            shards[id].value.withLock { state in
+                state.removals[place(of: id)] += 1
                 let left = (state.removing[id] ?? 1) - 1
                 state.removing[id] = left > 0 ? left : nil
             }
         }
     }
 
-    private static func place(of id: AssetID) -> Int { Int(id.low % 1024) }
+    private func place(of id: AssetID) -> Int { Int(id.low / UInt64(shards.count) % 64) }
 
     /// Every open asset of that name, the one in the table and those that were taken out of it, held.
     func acquireAll(_ id: AssetID) -> [OpenAsset] {
-        state.withLock { state in
+        shards[id].value.withLock { state in
             let detached = state.detached.filter { $0.value.asset.id == id }
             for key in detached.keys { state.detached[key]?.users += 1 }
             return detached.values.map(\.asset) + [state.table.hold(id)].compactMap(\.self)
@@ -104,7 +112,7 @@ final class OpenAssets: Sendable {
     }
 
     func retain(_ asset: OpenAsset) {
-        state.withLock { state in
+        shards[asset.id].value.withLock { state in
             if state.table[asset.id]?.asset === asset {
                 _ = state.table.hold(asset.id)
             } else {
@@ -114,7 +122,7 @@ final class OpenAssets: Sendable {
     }
 
     func release(_ asset: OpenAsset) {
-        let isLast = state.withLock { state -> Bool in
+        let isLast = shards[asset.id].value.withLock { state -> Bool in
             if state.table.letGo(asset) { return false }
             let users = (state.detached[ObjectIdentifier(asset)]?.users ?? 1) - 1
             state.detached[ObjectIdentifier(asset)] = users > 0 ? (asset, users) : nil
@@ -129,7 +137,7 @@ final class OpenAssets: Sendable {
 
     /// As `detach`, if its caller is the only one who holds it; answers whether it did.
     func detach(ifOnlyHeld asset: OpenAsset) -> Bool {
-        state.withLock { state in
+        shards[asset.id].value.withLock { state in
             guard let entry = state.table[asset.id], entry.asset === asset, entry.users == 1 else { return false }
             state.table.remove(asset.id)
             asset.context.commits.discard(asset.id)
@@ -170,32 +178,33 @@ final class OpenAssets: Sendable {
 
     /// Those that nobody holds and that exceed the limit, longest idle first. They stay in the table until `close`.
     func idleSurplus() -> [Idle] {
-        state.withLock { state in
+        shards.map { state in
             state.table.idle(beyond: idleLimit).map { Idle(asset: $0.asset, since: $0.idleSince) }
-        }
+        }.flatMap(\.self)
     }
 
     /// Takes out those that nobody has held since they were found idle; all they know must be in the catalog.
     func close(_ surplus: [Idle]) {
-        state.withLock { state in
-            for idle in surplus {
-                guard let entry = state.table[idle.asset.id], entry.asset === idle.asset else { continue }
-                guard entry.users == 0, entry.idleSince == idle.since else { continue }
-                state.removals[Self.place(of: entry.asset.id)] += 1
-                state.table.remove(entry.asset.id)
+        for idle in surplus {
+            let id = idle.asset.id
+            shards[id].value.withLock { state in
+                guard let entry = state.table[id], entry.asset === idle.asset else { return }
+                guard entry.users == 0, entry.idleSince == idle.since else { return }
+                state.removals[place(of: id)] += 1
+                state.table.remove(id)
             }
         }
     }
 
     /// Takes out all that nobody holds: the end of service.
     func closeAll() {
-        state.withLock { $0.table.removeIdle() }
+        _ = shards.map { $0.table.removeIdle() }
     }
 
-    var all: [OpenAsset] { state.withLock { $0.table.all } }
+    var all: [OpenAsset] { shards.map(\.table.all).flatMap(\.self) }
 
     /// Those that another generation, or a purge, has taken out of the table while somebody still holds them.
-    var detached: [OpenAsset] { state.withLock { $0.detached.values.map(\.asset) } }
+    var detached: [OpenAsset] { shards.map { $0.detached.values.map(\.asset) }.flatMap(\.self) }
 
     /// Answers whether the asset was in the table. `begun`: the successor's row; nil: there is none any more.
     ///
@@ -203,11 +212,11 @@ final class OpenAssets: Sendable {
     /// that was just made:
     ///
     /// 1. The asset reports under its own lock, and is disowned under it: nothing comes from it after that.
-    /// 2. Its row is given up or handed over under the lock of the table: who begins it anew can do so only after that.
+    /// 2. Its row is given up or handed over under the lock of its shard: who begins it anew can do so only after that.
     @discardableResult
     private func replace(_ asset: OpenAsset, by successor: OpenAsset?, begun: AssetRecord?) -> Bool {
         asset.disown()
-        let isUnused = state.withLock { state -> Bool? in
+        let isUnused = shards[asset.id].value.withLock { state -> Bool? in
             guard let entry = state.table[asset.id], entry.asset === asset else { return nil }
             state.table.remove(asset.id)
             if let successor { state.table.insert(successor) }

@@ -4,24 +4,61 @@ import Synchronization
 
 /// What was read of which asset, for those who ask what another policy would have made of it; in memory only.
 final class ReadLog: Sendable {
-    private let trace: Mutex<ReadTrace>
+    private struct Note: Sendable {
+        var run: ByteRange
+        var asset: AssetID
+        var at: Timestamp
+    }
+
+    /// What was read and is not in the trace yet: it goes there many at a time.
+    private let notes = Shards { [Note]() }
+    /// As many of one shard wait at most, and for so long, unless nothing is read at all.
+    private static let most = 64
+    private static let longestMilliseconds: Int64 = 1000
+    /// When all shards were last brought, in milliseconds.
+    private let broughtAt: Atomic<Int64>
+    let trace: Mutex<ReadTrace>
     private let wallClock: any WallClock
     /// Plays are made here: they take a processor for seconds.
     private let queue = DispatchQueue(label: "larder.trials", qos: .utility)
 
     init(wallClock: any WallClock) {
         self.wallClock = wallClock
-        trace = Mutex(ReadTrace(epoch: wallClock.now()))
+        let now = wallClock.now()
+        broughtAt = Atomic(now.milliseconds)
+        trace = Mutex(ReadTrace(epoch: now))
     }
 
     func note(_ run: ByteRange, of asset: AssetID) { note(run, of: asset, at: wallClock.now()) }
 
+    /// Reads of one asset stay in their order; those of different ones may change places within a second.
     func note(_ run: ByteRange, of asset: AssetID, at time: Timestamp) {
-        trace.withLock { $0.note(run, of: asset, at: time) }
+        if isDue(at: time) { bringAll() }
+        notes[asset].value.withLock { notes in
+            notes.append(Note(run: run, asset: asset, at: time))
+            if notes.count >= Self.most { bring(&notes) }
+        }
+    }
+
+    /// Whether all are to be brought, and by the caller.
+    private func isDue(at time: Timestamp) -> Bool {
+        let last = broughtAt.load(ordering: .relaxed)
+        guard abs(time.milliseconds - last) >= Self.longestMilliseconds else { return false }
+        return broughtAt.compareExchange(expected: last, desired: time.milliseconds, ordering: .relaxed).exchanged
+    }
+
+    private func bringAll() { _ = notes.map { bring(&$0) } }
+
+    /// Under the lock of their shard, or the next ones could be faster.
+    private func bring(_ notes: inout [Note]) {
+        guard !notes.isEmpty else { return }
+        trace.withLock { trace in for note in notes { trace.note(note.run, of: note.asset, at: note.at) } }
+        notes.removeAll(keepingCapacity: true)
     }
 
     /// What `body` makes of the reads up to now, one after the other and away from those who serve.
     func play<Value: Sendable>(_ body: @escaping @Sendable (ReadTrace) -> Value) async -> Value {
+        bringAll()
         let trace = trace.withLock { $0 }
         return await withCheckedContinuation { continuation in
             queue.async { continuation.resume(returning: body(trace)) }

@@ -16,29 +16,25 @@ final class RefusalShelf: Sendable {
         func age(at now: Timestamp) -> Duration { freshness.initialAge + max(.zero, now.since(receivedAt)) }
     }
 
-    private let refusals = Mutex<[AssetID: Refusal]>([:])
-    /// Whether there may be any: most reads need not look for theirs.
-    private let hasSome = Atomic(false)
+    private let shards = Shards { [AssetID: Refusal]() }
+    /// Of one shard.
     private let limit: Int
 
-    init(limit: Int = 10_000) { self.limit = limit }
+    init(limit: Int = 10_000) { self.limit = limit / shards.count }
 
     func keep(_ refusal: Refusal, of asset: AssetID) {
-        refusals.withLock { refusals in
+        shards[asset].value.withLock { refusals in
             if refusals.count >= limit {
                 refusals = refusals.filter { $0.value.timeToLive(at: refusal.receivedAt) != nil }
             }
             if refusals.count >= limit { refusals.removeAll() }
             refusals[asset] = refusal
-            hasSome.store(true, ordering: .releasing)
         }
     }
 
-    subscript(asset: AssetID) -> Refusal? {
-        hasSome.load(ordering: .acquiring) ? refusals.withLock { $0[asset] } : nil
-    }
+    subscript(asset: AssetID) -> Refusal? { shards[asset].value.withLock { $0[asset] } }
 
-    func forget(_ asset: AssetID) { refusals.withLock { $0[asset] = nil } }
+    func forget(_ asset: AssetID) { shards[asset].value.withLock { $0[asset] = nil } }
 
-    func forgetAll() { refusals.withLock { $0.removeAll() } }
+    func forgetAll() { _ = shards.map { $0.removeAll() } }
 }

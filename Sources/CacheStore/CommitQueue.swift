@@ -25,6 +25,8 @@ package final class CommitQueue: Sendable {
     private let spoiled: @Sendable (FileName, [ByteRange]) -> Void
     private let freed: @Sendable (FileName, Int64) -> Void
     let pending = Mutex(PendingWork())
+    /// Uses that are not among it yet; who has both locks takes the one of `pending` first.
+    private let uses = Shards { [AssetID: PendingWork.Use]() }
     private let held = Mutex(HeldHoles())
     private let losses = LossMeter()
     /// Commits are made here, one after the other.
@@ -71,15 +73,24 @@ package final class CommitQueue: Sendable {
         add { work in for run in runs { work.grow(file, name.serial, run) } }
     }
 
-    /// Uses of an asset; without effect where it has no row.
+    /// Uses of an asset; without effect where it has no row. Every read comes here: nothing is taken that all share, but by
+    /// the first one after a commit.
     package func touched(_ asset: AssetID, at time: Timestamp, hits: Int64 = 1) {
-        add { $0.use(asset, at: time, hits: hits) }
+        let isFirst = uses[asset].value.withLock { uses in
+            let use = PendingWork.Use(at: time, hits: hits)
+            defer { uses[asset] = uses[asset]?.and(use) ?? use }
+            return uses.isEmpty
+        }
+        if isFirst { someWork.open() }
     }
 
     /// Takes an asset out: what is pending for it at once, then its row, then, it being gone for good, its file. Bytes that
     /// old readers still hold open stay readable for them.
     package func discard(_ asset: AssetID) {
-        add { $0.remove(asset) }
+        add { work in
+            work.remove(asset)
+            uses[asset].value.withLock { $0[asset] = nil }
+        }
     }
 
     /// Whether the asset's row is on its way out: it must not be loaded any more.
@@ -170,6 +181,10 @@ package final class CommitQueue: Sendable {
         someWork.close()
         muchWork.close()
         var work = pending.withLock { work in
+            _ = uses.map { uses in
+                work.use(uses)
+                uses = [:]
+            }
             let taken = work.take()
             losses.begin(taken)
             return taken

@@ -24,6 +24,8 @@ struct PendingWork: Sendable {
     struct Use: Sendable {
         var at: Timestamp
         var hits: Int64
+
+        func and(_ other: Use) -> Use { Use(at: max(at, other.at), hits: hits + other.hits) }
     }
 
     private(set) var removals: Set<AssetID> = []
@@ -90,9 +92,8 @@ struct PendingWork: Sendable {
         }
     }
 
-    mutating func use(_ asset: AssetID, at time: Timestamp, hits: Int64) {
-        let earlier = uses[asset]
-        uses[asset] = Use(at: max(earlier?.at ?? time, time), hits: (earlier?.hits ?? 0) + hits)
+    mutating func use(_ more: [AssetID: Use]) {
+        uses.merge(more) { $0.and($1) }
     }
 
     mutating func remove(_ asset: AssetID) {
@@ -149,7 +150,7 @@ extension PendingWork {
         for (serial, added) in later.growth {
             for range in added.ranges.runs { grow(added.file, serial, range) }
         }
-        for (asset, use) in later.uses { self.use(asset, at: use.at, hits: use.hits) }
+        use(later.uses)
         abandoned += later.abandoned
     }
 

@@ -12,7 +12,7 @@ package final class SparseFile: Sendable {
     package let path: String?
     let disk: any Disk
     let shelf: DescriptorShelf
-    let place: DescriptorTable.Place
+    let place: DescriptorShelf.Place
     private let closed: @Sendable () -> Void
     private let isGone = Atomic(false)
     /// Whether there is no disk behind it.

@@ -27,6 +27,7 @@ import Testing
             #expect(try await eventually { try await cache.isAtRest() })
             #expect(try bench.directory.assetFiles().isEmpty)
             disk.heal()
+            #expect(try await eventually { try cache.trustsDisk() })
 
             let again = try await cache.body(of: "a.mp4")
             for read in [through, again] { #expect(read.bytes.isSame(as: bench.asset.bytes(0..<(3 << 20)))) }
@@ -90,10 +91,15 @@ import Testing
             disk.fail(.open, with: ENOSPC, isLasting: true)
             let read = try await open(cache)
             var position: Int64 = 0
-            while position < 6 << 20, let buffer = try await read.next() { position += Int64(buffer.readableBytes) }
+            var most: Int64 = 0
+            while position < 6 << 20, let buffer = try await read.next() {
+                position += Int64(buffer.readableBytes)
+                let asset = cache.context.openAssets.detached.first
+                most = max(most, asset?.look { $0.ledger.extents.byteCount } ?? 0)
+            }
             let asset = try #require(cache.context.openAssets.detached.first)
             #expect(try await eventually { asset.look { $0.ledger.fillCount == 0 } })
-            #expect(asset.look { $0.ledger.extents.byteCount } > FilePiece.mostBytes)
+            #expect(most > FilePiece.mostBytes)
             #expect(
                 try await eventually(within: .seconds(60)) {
                     asset.look { $0.ledger.extents.byteCount } <= FilePiece.mostBytes
@@ -138,9 +144,11 @@ import Testing
             _ = try await cache.body(of: "b.mp4")
             #expect(try await eventually { try await cache.isAtRest() })
             disk.fail(.write, with: number, isLasting: true)
-            #expect(try await cache.body(of: "a.mp4").bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size)))
-            try cache.evictor.measureDisk()
-            #expect(cache.context.space.isShortOfDisk == isFull)
+            async let body = cache.body(of: "a.mp4")
+            // The while is over before the body is, where the machine is slow.
+            if isFull { #expect(try await eventually { try !cache.trustsDisk() }) }
+            #expect(try await body.bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size)))
+            #expect(try isFull || cache.trustsDisk())
             try await cache.evictor.makeRoom()
             #expect(try await cache.body(of: "b.mp4").outcome.requestClass == .hit)
         }

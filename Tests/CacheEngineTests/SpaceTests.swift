@@ -15,6 +15,7 @@ import Testing
             let through = try await cache.body(of: "a.mp4", 0..<200_000)
             disk.heal()
             #expect(try await eventually { try await cache.isAtRest() })
+            #expect(try await eventually { try cache.trustsDisk() })
             let again = try await cache.body(of: "a.mp4", 0..<200_000)
             #expect(try await eventually { try await cache.isAtRest() })
             let kept = try await cache.body(of: "a.mp4", 0..<200_000)

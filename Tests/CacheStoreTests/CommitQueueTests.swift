@@ -181,6 +181,32 @@ import TestChance
         #expect(record.isPinned && record.tags == ["a", "b"] && record.ttl == .seconds(9))
     }
 
+    @Test func usesOfALifeThatIsOverAreNotTheNextOnes() async throws {
+        let shelf = try Shelf()
+        try shelf.fill(1, 0..<10)
+        try shelf.fill(2, 0..<10)
+        for number in [1, 2] as [UInt64] { shelf.commits.touched(Shelf.id(number), at: Timestamp(seconds: 5000)) }
+        shelf.commits.discard(Shelf.id(1))
+        try shelf.fill(1, 0..<20)
+        shelf.commits.touched(Shelf.id(1), at: Timestamp(seconds: 4000), hits: 2)
+        try await shelf.commits.flush()
+
+        #expect(try await shelf.store.load(Shelf.id(1))?.record.hits == 2)
+        #expect(try await shelf.store.load(Shelf.id(2))?.record.hits == 1)
+    }
+
+    @Test func usesAloneMakeTheLoopCommit() async throws {
+        let shelf = try Shelf()
+        let loop = Task { await shelf.commits.run(clock: ImmediateClock()) }
+        try shelf.fill(1, 0..<10)
+        for count in 1...3 as ClosedRange<Int64> {
+            shelf.commits.touched(Shelf.id(1), at: Timestamp(seconds: 5000))
+            while try await shelf.store.load(Shelf.id(1))?.record.hits != count { await Task.yield() }
+        }
+        loop.cancel()
+        await loop.value
+    }
+
     @Test func theLoopCommitsWhenTheIntervalIsOver() async throws {
         let shelf = try Shelf()
         let loop = Task { await shelf.commits.run(clock: ImmediateClock()) }

@@ -121,7 +121,7 @@ private final class Witness: Sendable {
         var earlier = PendingWork()
         earlier.begin(Shelf.record(1), file: file)
         earlier.grow(file, serial, 0..<100)
-        earlier.use(Shelf.id(1), at: Timestamp(seconds: 5), hits: 2)
+        earlier.use([Shelf.id(1): PendingWork.Use(at: Timestamp(seconds: 5), hits: 2)])
         earlier.remove(Shelf.id(2))
 
         var later = PendingWork()
@@ -130,7 +130,7 @@ private final class Witness: Sendable {
         later.cut(file, serial, [20..<50], makingHoles: true)
         #expect(later.frees)
         later.grow(file, serial, 40..<45)
-        later.use(Shelf.id(1), at: Timestamp(seconds: 3), hits: 1)
+        later.use([Shelf.id(1): PendingWork.Use(at: Timestamp(seconds: 3), hits: 1)])
         later.restore(earlier)
 
         #expect(later.growth[serial]?.ranges.runs == [0..<20, 40..<45, 50..<60, 70..<100])
