@@ -9,6 +9,8 @@ struct PrefetchFill {
     let pace: PrefetchPace?
     let report: (PrefetchSchedule.Progress) -> Void
     private var tally: PrefetchTally
+    /// How often the disk had had no room for bytes of the asset before.
+    private var spillCount = 0
 
     private var context: EngineContext { cache.context }
     /// How often bytes that were evicted before the end are fetched again.
@@ -35,6 +37,7 @@ struct PrefetchFill {
         let asset = try await cache.open(target)
         defer { context.openAssets.release(asset) }
         let (isKnown, before) = asset.look { ($0.ledger.isDescribed, $0.ledger.extents) }
+        spillCount = asset.look { $0.file }?.spillCount ?? 0
         tally.begin(target.id, before: before)
         report(tally.progress)
         if let pace, !isKnown { try await pace.take(pace.pieceBytes) }
@@ -44,6 +47,7 @@ struct PrefetchFill {
         defer { asset.leave(reader) }
         _ = try await asset.settle(reader)
         try checkKept(asset)
+        try checkOnDisk(0..<0, of: asset)
         try await fetchAll(of: asset, reader)
     }
 
@@ -147,10 +151,13 @@ struct PrefetchFill {
         guard isKept else { throw CacheError(.storageFull, "The disk has no room for another file.") }
     }
 
-    /// Whether the disk has taken the run, which it may have had no room for.
+    /// Whether the disk has taken the run, and all else that came meanwhile: what it had no room for may have left memory again,
+    /// and to fetch it once more would not help.
     private func checkOnDisk(_ run: ByteRange, of asset: OpenAsset) throws(CacheError) {
-        guard let file = asset.look({ $0.file }), file.isSpilled, !file.spilled.runs(in: run).isEmpty else { return }
-        throw CacheError(.storageFull, "The disk has no room for all of the item.")
+        guard let file = asset.look({ $0.file }) else { return }
+        guard file.spillCount <= spillCount, !file.isSpilled || file.spilled.runs(in: run).isEmpty else {
+            throw CacheError(.storageFull, "The disk has no room for all of the item.")
+        }
     }
 
     /// Whether what was filled is what a reader is answered from now.

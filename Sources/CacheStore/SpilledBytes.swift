@@ -8,12 +8,15 @@ struct SpilledBytes: Sendable {
     var isEmpty: Bool { parts.isEmpty }
     var ranges: ByteRangeSet { ByteRangeSet(parts.map(\.range)) }
     private(set) var byteCount: Int64 = 0
+    /// How often something was put here.
+    private(set) var putCount = 0
 
     mutating func put(_ bytes: UnsafeRawBufferPointer, at offset: Int64) {
         let range = ByteRange(offset: offset, length: Int64(bytes.count))
         remove(range)
         parts.insert((range, Array(bytes)), at: places(touching: range).lowerBound)
         byteCount += range.length
+        putCount += 1
     }
 
     mutating func remove(_ range: ByteRange) {
@@ -93,6 +96,9 @@ final class SpillAllowance: Sendable {
 extension SparseFile {
     /// Runs that are in memory because the disk had no room for them.
     package var spilled: ByteRangeSet { memory.withLock { $0.ranges } }
+
+    /// How often the disk had no room for what was written.
+    package var spillCount: Int { memory.withLock { $0.putCount } }
 
     /// Whether some of its bytes are in memory, at a glance.
     package var isSpilled: Bool { holdsSpilled.load(ordering: .relaxed) }

