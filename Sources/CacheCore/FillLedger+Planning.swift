@@ -179,6 +179,16 @@ extension FillLedger {
         fills.insert(fill, at: firstFill(beginningAfter: fill.window.lowerBound))
     }
 
+    /// The fills whose windows overlap `range` or lie beside it.
+    func fills(touching range: ByteRange) -> ArraySlice<Fill> {
+        // Where windows may overlap one another, any of the earlier ones may reach so far.
+        let reach = acceptsRanges == false ? .max : 2
+        let first = max(0, firstFill(beginningAfter: range.lowerBound) - reach)
+        return fills[first..<firstFill(beginningAfter: range.upperBound)].filter {
+            range.lowerBound <= $0.window.upperBound
+        }[...]
+    }
+
     /// The index of the first fill whose window begins behind `offset`.
     func firstFill(beginningAfter offset: Int64) -> Int {
         var (low, high) = (0, fills.count)

@@ -63,10 +63,7 @@ extension FillLedger {
         guard let reader = readers.removeValue(forKey: id) else { return [] }
         if readers.isEmpty { failures = [:] }
         // Whatever else is under way is wanted as it was before: nobody else need be asked.
-        let own = fills.filter { fill in
-            guard !readers.isEmpty, let span = reader.span, !fill.window.isEmpty else { return true }
-            return fill.window.lowerBound <= span.upperBound && span.lowerBound <= fill.window.upperBound
-        }
+        let own = readers.isEmpty ? fills[...] : reader.span.map(fills(touching:)) ?? fills[...]
         let cut = (own + questions).filter { !isWanted($0) && !isWorthFinishing($0) }
         return cut.map { .cut($0.id) } + regulate()
     }
