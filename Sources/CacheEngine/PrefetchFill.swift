@@ -47,7 +47,6 @@ struct PrefetchFill {
         defer { asset.leave(reader) }
         _ = try await asset.settle(reader)
         try checkKept(asset)
-        try checkOnDisk(0..<0, of: asset)
         try await fetchAll(of: asset, reader)
     }
 
@@ -55,16 +54,16 @@ struct PrefetchFill {
         var runs = try item.runs(length: asset.look { $0.ledger.length })
         try measure(runs)
         report(tally.progress)
+        try checkRoom(for: runs, of: asset)
         for round in 1...Self.rounds {
             try await fetch(runs, of: asset, reader, isCounted: round == 1)
             runs = try item.runs(length: asset.look { $0.ledger.length })
             try measure(runs)
             try checkKept(asset)
             try await context.commits.flush()
-            let gaps = asset.look { state in runs.flatMap { state.ledger.extents.gaps(in: $0) } }
             for run in runs { try checkOnDisk(run, of: asset) }
-            guard !gaps.isEmpty else { return try checkPresent(asset) }
-            runs = gaps
+            runs = try checkRoom(for: runs, of: asset)
+            guard !runs.isEmpty else { return try checkPresent(asset) }
         }
         throw CacheError(.storageFull, "Bytes were evicted before all of the item was on disk.")
     }
@@ -151,14 +150,24 @@ struct PrefetchFill {
         guard isKept else { throw CacheError(.storageFull, "The disk has no room for another file.") }
     }
 
-    /// Whether the disk has taken the run, and all else that came meanwhile: what it had no room for may have left memory again,
-    /// and to fetch it once more would not help.
+    /// Whether the disk has taken the run, which it may have had no room for.
     private func checkOnDisk(_ run: ByteRange, of asset: OpenAsset) throws(CacheError) {
-        guard let file = asset.look({ $0.file }) else { return }
-        guard file.spillCount <= spillCount, !file.isSpilled || file.spilled.runs(in: run).isEmpty else {
-            throw CacheError(.storageFull, "The disk has no room for all of the item.")
-        }
+        guard let file = asset.look({ $0.file }), file.isSpilled, !file.spilled.runs(in: run).isEmpty else { return }
+        throw Self.noRoom
     }
+
+    /// What is missing of the runs. Where the disk had no room for something meanwhile, that may be what was in memory and has
+    /// left it: to fetch it again would not help.
+    @discardableResult
+    private func checkRoom(for runs: [ByteRange], of asset: OpenAsset) throws(CacheError) -> [ByteRange] {
+        let (gaps, file) = asset.look { state in
+            (runs.flatMap { state.ledger.extents.gaps(in: $0) }, state.file)
+        }
+        guard gaps.isEmpty || file?.spillCount ?? 0 <= spillCount else { throw Self.noRoom }
+        return gaps
+    }
+
+    private static let noRoom = CacheError(.storageFull, "The disk has no room for all of the item.")
 
     /// Whether what was filled is what a reader is answered from now.
     private func checkPresent(_ asset: OpenAsset) throws(CacheError) {

@@ -10,10 +10,13 @@ final class ReadLog: Sendable {
         var at: Timestamp
     }
 
-    /// What was read and is not in the trace yet: it goes there many at a time.
+    /// What was read and is not in the trace yet. It goes there several at a time, and later where the trace is in others' hands:
+    /// who reads does not wait for it.
     private let notes = Shards { [Note]() }
-    /// As many of one shard wait at most, and for so long, unless nothing is read at all.
-    private static let most = 64
+    /// From so many of one shard on they go; so many are waited for.
+    private static let many = 16
+    private static let most = 4096
+    /// After so long all go, if anything is read.
     private static let longestMilliseconds: Int64 = 1000
     /// When all shards were last brought, in milliseconds.
     private let broughtAt: Atomic<Int64>
@@ -33,10 +36,10 @@ final class ReadLog: Sendable {
 
     /// Reads of one asset stay in their order; those of different ones may change places within a second.
     func note(_ run: ByteRange, of asset: AssetID, at time: Timestamp) {
-        if isDue(at: time) { bringAll() }
+        if isDue(at: time) { _ = notes.map { bring(&$0) } }
         notes[asset].value.withLock { notes in
             notes.append(Note(run: run, asset: asset, at: time))
-            if notes.count >= Self.most { bring(&notes) }
+            if notes.count >= Self.many { bring(&notes) }
         }
     }
 
@@ -47,18 +50,23 @@ final class ReadLog: Sendable {
         return broughtAt.compareExchange(expected: last, desired: time.milliseconds, ordering: .relaxed).exchanged
     }
 
-    private func bringAll() { _ = notes.map { bring(&$0) } }
-
     /// Under the lock of their shard, or the next ones could be faster.
-    private func bring(_ notes: inout [Note]) {
+    private func bring(_ notes: inout [Note], isAwaited: Bool = false) {
         guard !notes.isEmpty else { return }
-        trace.withLock { trace in for note in notes { trace.note(note.run, of: note.asset, at: note.at) } }
-        notes.removeAll(keepingCapacity: true)
+        func add(to trace: inout ReadTrace) {
+            for note in notes { trace.note(note.run, of: note.asset, at: note.at) }
+        }
+        if isAwaited || notes.count >= Self.most {
+            trace.withLock { add(to: &$0) }
+        } else if trace.withLockIfAvailable({ add(to: &$0) }) == nil {
+            return
+        }
+        notes.removeAll(keepingCapacity: notes.capacity <= 4 * Self.many)
     }
 
     /// What `body` makes of the reads up to now, one after the other and away from those who serve.
     func play<Value: Sendable>(_ body: @escaping @Sendable (ReadTrace) -> Value) async -> Value {
-        bringAll()
+        _ = notes.map { bring(&$0, isAwaited: true) }
         let trace = trace.withLock { $0 }
         return await withCheckedContinuation { continuation in
             queue.async { continuation.resume(returning: body(trace)) }

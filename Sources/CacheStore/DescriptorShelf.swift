@@ -10,8 +10,8 @@ import Synchronization
 /// 2. No lock is held while the disk is called: two who find the same file closed may both open it. The second one's
 ///    descriptor is closed again, and both use the first.
 /// 3. A file whose name goes is kept open by then: `Store.unlink`.
-/// 4. Where all are in use more than the limit are opened, since waiting for one another might never end; the surplus is
-///    closed as soon as it is idle.
+/// 4. Where all are in use more than the limit are opened, since waiting for one another might never end; what is given
+///    back then is closed.
 final class DescriptorShelf: Sendable {
     /// One file's.
     final class Place: Sendable {
@@ -52,8 +52,8 @@ final class DescriptorShelf: Sendable {
     /// Opens a file that has no place here yet, to be given to `add`, or to `drop`. Where the process has no descriptor
     /// left, what is idle is closed, and then it is tried once more.
     func open(_ body: () throws(CacheError) -> Descriptor) throws(CacheError) -> Descriptor {
-        open.add(1, ordering: .relaxed)
         makeRoom()
+        open.add(1, ordering: .relaxed)
         do throws(CacheError) {
             do throws(CacheError) {
                 return try body()
@@ -155,15 +155,18 @@ final class DescriptorShelf: Sendable {
         disk.close(descriptor)
     }
 
-    /// Closes what the hand finds until no more than the limit are open, going round twice at most.
+    /// Closes what the hand finds until there is room for one more, going round twice at most, and not for long: where many
+    /// are in use, the next one goes on from there.
     private func makeRoom() {
-        guard openCount > limit else { return }
-        var steps = 2 * circle.withLock { $0.places.count }
-        while openCount > limit, steps > 0, let place = circle.withLock({ $0.next() }) {
+        guard openCount >= limit else { return }
+        var steps = min(2 * circle.withLock { $0.places.count }, Self.mostSteps)
+        while openCount >= limit, steps > 0, let place = circle.withLock({ $0.next() }) {
             closeDescriptor(of: place) { $0.pass() }
             steps -= 1
         }
     }
+
+    private static let mostSteps = 256
 
     private func closeIdle() {
         for place in circle.withLock({ $0.places }) { closeDescriptor(of: place) { $0.takeIfIdle() } }

@@ -40,8 +40,11 @@ final class OpenFiles: Sendable {
 
     /// Forgets a serial whose file is gone; one that has been opened again meanwhile stays.
     func removeClosed(serial: Int64) {
-        state.withLock { state in
-            if let entry = state.entries[serial], entry.file == nil { state.entries[serial] = nil }
+        // Let go outside the lock: who looks at a file may be the last to hold it, and comes here again.
+        _ = state.withLock { state in
+            let opened = state.entries[serial]?.file
+            if opened == nil { state.entries[serial] = nil }
+            return opened
         }
     }
 }

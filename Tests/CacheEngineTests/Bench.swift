@@ -52,13 +52,13 @@ extension AssetCache {
         for _ in 0..<times { context.openAssets.release(asset) }
     }
 
-    /// Whether nothing is under way, and nothing is promised to anybody.
     /// Whether the disk is asked again to take what comes; it is not for a while where it has refused anything.
     func trustsDisk() throws -> Bool {
         try evictor.measureDisk()
         return !context.space.isShortOfDisk
     }
 
+    /// Whether nothing is under way, and nothing is promised to anybody.
     func isAtRest() async throws -> Bool {
         let isQuiet = context.openAssets.all.allSatisfy { asset in
             asset.look {

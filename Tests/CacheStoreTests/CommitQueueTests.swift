@@ -201,7 +201,7 @@ import TestChance
         try shelf.fill(1, 0..<10)
         for count in 1...3 as ClosedRange<Int64> {
             shelf.commits.touched(Shelf.id(1), at: Timestamp(seconds: 5000))
-            while try await shelf.store.load(Shelf.id(1))?.record.hits != count { await Task.yield() }
+            #expect(try await eventually { try await shelf.store.load(Shelf.id(1))?.record.hits == count })
         }
         loop.cancel()
         await loop.value
