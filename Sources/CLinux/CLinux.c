@@ -100,6 +100,9 @@ int larder_usable_cores(void) {
 void larder_limit_heaps(int count) {
 #ifdef __GLIBC__
     mallopt(M_ARENA_MAX, count);
+    // Else the first large table that is freed lets the next ones, up to 32 MiB, into the heaps, which stay as large.
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    mallopt(M_TRIM_THRESHOLD, 1 << 20);
 #else
     (void)count;
 #endif

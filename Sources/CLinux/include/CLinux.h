@@ -62,7 +62,8 @@ int64_t larder_free_bytes(const char *_Nonnull path);
 /// sched_getaffinity(2): how many processor cores this process is bound to, or -1.
 int larder_usable_cores(void);
 
-/// mallopt(3) with M_ARENA_MAX: threads share so many heaps from now on. No effect where the C library is not glibc.
+/// mallopt(3): threads share so many heaps from now on (M_ARENA_MAX), and what is larger than 1 MiB goes back to the system as
+/// soon as it is freed (M_MMAP_THRESHOLD). No effect where the C library is not glibc.
 void larder_limit_heaps(int count);
 
 /// The CRC-32C (RFC 3720 §12.1) of bytes that come after those whose sum is `sum` (0: after none); by the processor's
