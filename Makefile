@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint demo soak faults fuzz tsan asan fills bench micro eviction conformance image
+.PHONY: help setup run test unit lint demo soak faults fuzz tsan asan fills bench micro eviction conformance image
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -17,6 +17,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make run LISTEN=127.0.0.1:9000 DATA=/tmp/store ARGS='--log-level debug'"
+	@echo "  make unit ONLY=FillLedger     ONLY='JSONTests|ByteRange'"
 	@echo "  make soak ROUNDS=5 ONLY=kill     ONLY=readers     ONLY=eviction SECONDS=60"
 	@echo "  make faults ONLY=flips,kill ROUNDS=100     ONLY=power,calls     ONLY=fuzz"
 	@echo "  make fuzz TIME=600"
@@ -41,6 +42,10 @@ test: setup ## run all tests: the rules of HTTP over real sockets, then each roo
 	@Benchmarks/bench .build/debug/larder --brief
 	@BRIEF=1 SEED=$(if $(filter random,$(SEED)),,$(or $(SEED),1)) ONLY=kill,flips,catalog,full,small,aborts,load,fuzz scripts/faults .build/debug/larder
 	@LARDER_TEST_SEED='$(SEED)' scripts/tests
+
+unit: setup ## run the tests of pure code in parallel, a minute or two after a build (ONLY=regex of Target.Suite/test)
+	swift build --build-tests
+	@ONLY='$(ONLY)' LARDER_TEST_SEED='$(SEED)' scripts/unit
 
 lint: setup ## format, import rules, sizes and compiler warnings
 	swift format lint --strict --recursive Sources Tests Benchmarks Package.swift
