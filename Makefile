@@ -47,9 +47,11 @@ unit: setup ## run the tests of pure code in parallel, a minute or two after a b
 	swift build --build-tests
 	@ONLY='$(ONLY)' LARDER_TEST_SEED='$(SEED)' scripts/unit
 
-lint: setup ## format, import rules, sizes and compiler warnings
+lint: setup ## format, import rules, sizes, the language of added lines and compiler warnings
 	swift format lint --strict --recursive Sources Tests Benchmarks Package.swift
 	scripts/architecture
+	scripts/language --self-test
+	scripts/language
 	scripts/warnings
 
 demo: setup ## the main job on real media, each step checked
