@@ -17,23 +17,35 @@ package enum StoredHeaders {
     ]
 
     /// The fields to keep, in order and number: not those that `Connection` names, or a qualified `no-cache` or
-    /// `private`; nor this service's own (`Larder-…`), those of its CORS rules, illegal ones, and what exceeds the limits.
+    /// `private`; nor this service's own (`Larder-…`), those of its CORS rules, illegal ones, and those beyond the limits.
     package static func of(_ headers: HeaderList) -> HeaderList {
         let named = headers.values("Connection").flatMap { FieldText.members(of: $0) }.map { FieldText.lowered($0) }
         let withheld = CacheControl.parse(headers.values("Cache-Control")).withheldFields
         let dropped = dropped.union(named).union(withheld)
-        var kept: [HeaderList.Field] = []
-        var room = maxBytes
-        for field in headers.fields where kept.count < maxFields {
+        let allowed = headers.fields.filter { field in
             let name = FieldText.lowered(field.name)
-            let size = field.name.utf8.count + field.value.utf8.count
-            guard !dropped.contains(name), !isReplaced(name), FieldText.isToken(name),
-                FieldText.isValue(field.value), size <= room
-            else { continue }
-            kept.append(field)
+            return !dropped.contains(name) && !isReplaced(name) && FieldText.isToken(name)
+                && FieldText.isValue(field.value)
+        }
+        return HeaderList(withinLimits(allowed))
+    }
+
+    /// Fields that a downstream cache must obey (RFC 9111 §4.1, §5.2, §5.3); the limits cut other fields first.
+    private static let cachingFields: Set<String> = ["cache-control", "cdn-cache-control", "date", "expires", "vary"]
+
+    /// The fields that fit `maxFields` and `maxBytes`, in their original order.
+    private static func withinLimits(_ fields: [HeaderList.Field]) -> [HeaderList.Field] {
+        let isCaching = fields.map { cachingFields.contains(FieldText.lowered($0.name)) }
+        let byPriority = fields.indices.filter { isCaching[$0] } + fields.indices.filter { !isCaching[$0] }
+        var kept: Set<Int> = []
+        var room = maxBytes
+        for index in byPriority where kept.count < maxFields {
+            let size = fields[index].name.utf8.count + fields[index].value.utf8.count
+            guard size <= room else { continue }
+            kept.insert(index)
             room -= size
         }
-        return HeaderList(kept)
+        return kept.sorted().map { fields[$0] }
     }
 
     /// As `of`, and with the time of receipt where the response has not one usable `Date` (RFC 9110 §6.6.1). The sum of a

@@ -46,4 +46,16 @@ import Testing
         ])
         #expect(StoredHeaders.of(large) == ["X-Small": "1"])
     }
+
+    @Test("Fields that caches must obey are kept behind any number of other fields, in order")
+    func keepsCachingFieldsFirst() {
+        let many = HeaderList(
+            (0..<300).map { .init("X-\($0)", "1") } + [.init("Cache-Control", "private"), .init("Vary", "X-A")])
+
+        let kept = StoredHeaders.of(many).fields
+
+        #expect(kept.count == StoredHeaders.maxFields)
+        #expect(kept.suffix(2).map(\.name) == ["Cache-Control", "Vary"])
+        #expect(kept.first?.name == "X-0")
+    }
 }
