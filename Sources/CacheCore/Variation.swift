@@ -1,8 +1,10 @@
 /// Which of several representations of one asset a request gets (RFC 9111 §4.1).
 package enum Variation {
-    /// Fields that never reach the upstream, or always with the same value: no response can differ by them.
+    /// Request fields that select no variant. Most never reach the upstream, or always with the same value. The CORS fields
+    /// change only `Access-Control-*` in the response, and Larder drops those and applies its own CORS rules.
     private static let neutral: Set<String> = [
-        "accept-encoding", "authorization", "cookie", "host", "if-range", "proxy-authorization", "range", "te",
+        "accept-encoding", "access-control-request-headers", "access-control-request-method", "authorization", "cookie",
+        "host", "if-range", "origin", "proxy-authorization", "range", "te",
     ]
 
     /// Whether `Vary` holds `*`: no other request gets the same answer (RFC 9110 §12.5.5).

@@ -16,6 +16,7 @@ import Testing
         (["X-A"], ["X-B": "1"], [:]),
         (["Accept-Encoding, X-A"], ["Accept-Encoding": "gzip", "X-A": "1"], ["x-a": "1"]),
         (["Authorization, Cookie, Range, If-Range, Host"], ["Cookie": "a=b", "Authorization": "Basic YTpi"], [:]),
+        (["Origin, Access-Control-Request-Method", "X-A"], ["Origin": "https://a.example", "X-A": "1"], ["x-a": "1"]),
         (["X-Ignored, X-A"], ["X-Ignored": "1", "X-A": "1"], ["x-a": "1"]),
     ]
 

@@ -513,7 +513,6 @@ def variant_conditions(t):
         ("a member more", ["Accept-Language"], {"Accept-Language": "en"}, {"Accept-Language": "en, de"}),
         ("User-Agent", ["User-Agent"], {"User-Agent": "one/1"}, {"User-Agent": "two/2"}),
         ("Accept", ["Accept"], {"Accept": "video/mp4"}, {"Accept": "video/webm"}),
-        ("Origin", ["Origin"], {"Origin": "http://one.example"}, {"Origin": "http://two.example"}),
     ],
 )  # fmt: skip
 def different(t, _, names, one, other):
@@ -617,6 +616,13 @@ def ignored(t):
     t.get()
     expect_stored_variant(t, {"X-One": "a"}, None, None)
     expect_seen(t, t.get(headers={"X-One": "a", "X-Two": "b"}), None, "b")
+
+
+@check("Vary: Origin creates no variants", rfc="9111 §4.1", larder_only=True)
+def origin_is_no_variant(t):
+    t.upstream(varying("Origin"))
+    t.get()
+    expect_stored_variant(t, {"Origin": "http://one.example"}, None)
 
 
 @check("a variant is confirmed by its own validator", rfc="9111 §4.3.1")
