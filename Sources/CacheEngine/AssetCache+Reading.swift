@@ -143,13 +143,16 @@ extension AssetCache {
     private func described(
         _ asset: OpenAsset, _ attempt: ReadAttempt, _ standing: Standing
     ) async throws(CacheError) -> FillLedger.ReaderID {
-        // A refusal that came since the request did is the answer to it, whoever had asked for it.
-        if !standing.isKnown, let refusal = context.refusals[asset.id], refusal.receivedAt > attempt.began {
-            throw Self.repeated(refusal)
-        }
         let reader = try asset.join(
             opening: attempt.opening, priority: .live, mustConfirm: standing.mustConfirm, began: attempt.began,
-            waitLimit: max(attempt.limit, asset.target.settings.readTimeout))
+            waitLimit: max(attempt.limit, asset.target.settings.readTimeout),
+            refused: { [context] in
+                // A refusal received since the request answers it, whichever reader caused the upstream request. One that
+                // is still fresh answers it as well: it may have been recorded after this read first looked for it.
+                guard !standing.isKnown, let refusal = context.refusals[asset.id] else { return nil }
+                let isNew = refusal.receivedAt >= attempt.began
+                return isNew || isUsable(refusal, for: attempt) ? Self.repeated(refusal) : nil
+            })
         do {
             let generation = asset.record?.generation
             if standing.mustConfirm, generation?.servesErrors(at: attempt.began, under: standing.rules) == true {
@@ -245,12 +248,18 @@ extension AssetCache {
 
     /// The refusal that is repeated unasked, if there is one.
     func keptRefusal(of target: AssetTarget, _ attempt: ReadAttempt) -> ReadFailure? {
-        let asked = attempt.directives
-        guard let refusal = context.refusals[target.id], let left = refusal.timeToLive(at: attempt.began),
-            !asked.noCache, asked.maxAge.map({ refusal.age(at: attempt.began) <= $0 }) ?? true
+        guard let refusal = context.refusals[target.id], isUsable(refusal, for: attempt),
+            let left = refusal.timeToLive(at: attempt.began)
         else { return nil }
         let outcome = ReadOutcome(requestClass: .negative, timeToLive: left, detail: "negative")
         return ReadFailure(Self.repeated(refusal), outcome: outcome, age: refusal.age(at: attempt.began))
+    }
+
+    /// Whether a stored refusal is fresh, and the request's directives allow its use.
+    private func isUsable(_ refusal: RefusalShelf.Refusal, for attempt: ReadAttempt) -> Bool {
+        let asked = attempt.directives
+        return refusal.timeToLive(at: attempt.began) != nil && !asked.noCache
+            && asked.maxAge.map { refusal.age(at: attempt.began) <= $0 } ?? true
     }
 
     private static func repeated(_ refusal: RefusalShelf.Refusal) -> CacheError {

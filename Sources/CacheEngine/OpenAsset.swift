@@ -145,12 +145,17 @@ final class OpenAsset: Sendable {
     ///
     /// `began`: what the upstream has said since then is not confirmed again. `waitLimit`: how long the reader may wait at a
     /// time; nil: for ever. `leash`: how many bytes may be fetched ahead of it where the upstream knows no ranges; nil: the
-    /// origin's read-ahead.
+    /// origin's read-ahead. `refused` is called under the lock while the asset is not described; it throws a refusal that
+    /// already answers this reader.
+    ///
+    /// A fill records its refusal before it leaves the ledger, under this lock. A reader that joins after that finds the
+    /// refusal here; one that joined before is notified of it. So no reader repeats the request.
     func join(
         opening: UpstreamRequest.Window, priority: TransferPriority, mustConfirm: Bool, began: Timestamp? = nil,
-        waitLimit: Duration? = nil, leash: Int64? = nil
+        waitLimit: Duration? = nil, leash: Int64? = nil, refused: () -> CacheError? = { nil }
     ) throws(CacheError) -> FillLedger.ReaderID {
-        let (reader, ending) = change { state in
+        let (reader, ending) = change { state -> ((FillLedger.ReaderID?, CacheError?), [FillLedger.Action]) in
+            if !state.ledger.isDescribed, let refusal = refused() { return ((nil, refusal), []) }
             // Whoever looked before somebody else's confirmation came, and joins after it, has been answered by it.
             let isNew = began.flatMap { began in state.record.map { $0.generation.receivedAt >= began } } ?? false
             let (reader, actions) = state.ledger.join(
@@ -158,9 +163,9 @@ final class OpenAsset: Sendable {
                 leash: leash)
             return ((reader, state.ledger.isDescribed ? nil : state.ending), actions)
         }
-        guard let ending else { return reader }
-        leave(reader)
-        throw ending
+        if let reader, ending == nil { return reader }
+        if let reader { leave(reader) }
+        throw ending ?? CacheError(.internal, "A reader was not registered.")
     }
 
     /// Takes a reader in that wants `ranges`, in order, if all of them are on disk, need not be checked, and the asset is
