@@ -64,13 +64,18 @@ private struct Rehearsal {
             return
         }
         if question == .confirmBehind { note(ledger.confirmBehind()) }
-        note(ledger.confirmed(length: ledger.length))
-        if let fill = ledger.describing { note(ledger.completed(fill)) }
+        if let fill = ledger.describing, let window = ledger.openingWindow {
+            answer(fill, bringing: window)
+        } else {
+            note(ledger.confirmed(length: ledger.length, canBeContinued: ledger.canBeContinued))
+            if let fill = ledger.describing { note(ledger.completed(fill)) }
+        }
     }
 
     /// Reads the range to its end; each fill brings all it was begun for as soon as its bytes are waited for.
     mutating func play(_ range: ByteRange) {
         note(ledger.want(range, by: reader))
+        restart()
         while let position = ledger.position(of: reader) {
             let (presence, actions) = ledger.presence(for: reader)
             note(actions)
@@ -86,6 +91,26 @@ private struct Rehearsal {
         }
     }
 
+    /// Where only a transfer of the whole brings missing bytes, its answer is another generation of the same length.
+    private mutating func restart() {
+        guard let question = ledger.describing, ledger.mustRestart(of: reader) else { return }
+        ledger.dropExtents()
+        answer(question, bringing: 0..<(ledger.length ?? .max))
+    }
+
+    private mutating func answer(_ question: FillLedger.FillID, bringing window: ByteRange) {
+        note(
+            ledger.began(
+                question, window: window, length: ledger.length, acceptsRanges: ledger.acceptsRanges,
+                canBeContinued: ledger.canBeContinued))
+        if !running.contains(question) {
+            let isBounded = window.upperBound < .max
+            forecast.requestedBytes = isBounded ? forecast.requestedBytes.map { $0 + window.length } : nil
+        } else if !forecast.joined.contains(question) {
+            forecast.joined.append(question)
+        }
+    }
+
     private mutating func wait(for fill: FillLedger.FillID) {
         if running.contains(fill), !forecast.joined.contains(fill) { forecast.joined.append(fill) }
         if let window = ledger.standing(of: fill)?.window { note(ledger.arrived(fill, upTo: window.upperBound)) }
@@ -98,7 +123,7 @@ private struct Rehearsal {
             begun += 1
             if forecast.requests.count < FillForecast.listed { forecast.requests.append(wish) }
             forecast.requestCount = forecast.requestCount.map { $0 + 1 }
-            guard wish != .confirmation else { continue }
+            guard !wish.isDescription else { continue }
             let window = ledger.standing(of: id)?.window
             let isBounded = window.map { $0.upperBound < .max } ?? false
             forecast.requestedBytes = isBounded ? forecast.requestedBytes.map { $0 + (window?.length ?? 0) } : nil
@@ -123,6 +148,26 @@ private struct Rehearsal {
 
 extension FillLedger {
     fileprivate var fillIDs: [FillID] { (fills + questions).map(\.id) }
+
+    /// Whether the reader waits for a transfer of the whole.
+    fileprivate func mustRestart(of reader: ReaderID) -> Bool {
+        readers[reader].map { $0.needsConfirmation && $0.wanted != nil } ?? false
+    }
+
+    /// The bytes that the opening under way brings of a described asset.
+    fileprivate var openingWindow: ByteRange? {
+        guard case .opening(let window)? = questions.first?.wish else { return nil }
+        let known = 0..<(length ?? .max)
+        let brought: ByteRange =
+            switch window {
+            case .whole: known
+            case .closed(let range): range.clamped(to: known)
+            case .suffix(let count): max(0, known.upperBound - count)..<known.upperBound
+            }
+        return brought.isEmpty ? nil : brought
+    }
+
+    fileprivate mutating func dropExtents() { extents = ByteRangeSet() }
 
     /// The fill that tells what the asset is, or whether it still is.
     fileprivate var describing: FillID? { questions.first?.id }

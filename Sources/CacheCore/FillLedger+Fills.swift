@@ -1,12 +1,14 @@
 extension FillLedger {
     /// The answer's head says which bytes the fill brings, and how long the asset is. Everybody who waited for a
-    /// description is told. `firstByte`: how long the head took; `isMultiplexed`: the transfer can end early and leave its
-    /// connection as it is.
+    /// description is told. `isNew`: no byte is on disk, and the head describes the asset anew; `canBeContinued`: whether
+    /// another transfer may bring more of it; `firstByte`: how long the head took; `isMultiplexed`: the transfer can end
+    /// early and leave its connection as it is.
     package mutating func began(
-        _ id: FillID, window: ByteRange, length: Int64?, acceptsRanges: Bool?, firstByte: Duration? = nil,
-        isMultiplexed: Bool = false
+        _ id: FillID, window: ByteRange, length: Int64?, acceptsRanges: Bool?, isNew: Bool = false,
+        canBeContinued: Bool = true, firstByte: Duration? = nil, isMultiplexed: Bool = false
     ) -> [Action] {
         guard var fill = take(id) else { return [] }
+        if isNew { forgetDescription() }
         fill.window = window
         fill.position = window.lowerBound
         fill.answeredAt = now
@@ -15,26 +17,81 @@ extension FillLedger {
         insert(fill)
         if let firstByte { roundTrip = roundTrip == .zero ? firstByte : (roundTrip * 3 + firstByte) / 4 }
         self.acceptsRanges = acceptsRanges ?? self.acceptsRanges
-        return confirmed(length: length)
+        return confirmed(length: length, canBeContinued: canBeContinued)
     }
 
+    private mutating func forgetDescription() {
+        length = nil
+        // Bodies of the whole may overlap windows: while any is under way, windows are not planned by.
+        if fills.isEmpty { acceptsRanges = nil }
+    }
+
+    /// Whether the body of an answer to a confirmation or an opening is worth its transfer: none of it is on disk or on the
+    /// way.
+    package func isVacant(_ window: ByteRange) -> Bool {
+        extents.runs(in: window).isEmpty && fills(touching: window).allSatisfy { !$0.window.overlaps(window) }
+    }
+
+    /// Whether a body of the whole that came for a confirmation is worth its transfer: all of it is missing, or no window
+    /// can bring the missing part.
+    package func needsWhole(acceptsRanges: Bool?) -> Bool {
+        guard !isComplete, canBeContinued else { return !isComplete }
+        return fills.isEmpty && (extents.isEmpty || acceptsRanges == false || self.acceptsRanges == false)
+    }
+
+    /// Fills without readers, and fills without an answer yet.
+    package var idleFills: [FillID] {
+        questions.map(\.id) + fills.filter { $0.answeredAt == nil || !isWanted($0) }.map(\.id)
+    }
+
+    /// Takes in a transfer that was begun for another generation, and got this one in answer; no reader is here yet.
+    /// `isMultiplexed` as for `began`.
+    package mutating func carry(
+        _ wish: Wish, window: ByteRange, priority: TransferPriority, isMultiplexed: Bool
+    ) -> FillID {
+        var fill = Fill(
+            id: FillID(number: nextNumber()), wish: wish, priority: priority, window: window,
+            position: window.lowerBound)
+        fill.answeredAt = now
+        fill.answeredFrom = window.lowerBound
+        fill.canBeShortened = isMultiplexed
+        fill.keptUntil = now + Self.carriedFor
+        insert(fill)
+        return fill.id
+    }
+
+    /// How long a carried transfer waits for its first reader.
+    private static let carriedFor = Duration.seconds(5)
+
     /// The generation is the upstream's, and of this length where that is known. Where it `isSequential` its bytes come in
-    /// one transfer only.
-    package mutating func confirmed(length: Int64?, isSequential: Bool = false) -> [Action] {
+    /// one transfer only; where it cannot be continued, no transfer brings more of it beside bytes on disk.
+    /// `isNew` as for `began`.
+    package mutating func confirmed(
+        length: Int64?, isNew: Bool = false, isSequential: Bool = false, canBeContinued: Bool = true
+    ) -> [Action] {
+        if isNew { forgetDescription() }
         // Who waits for bytes, and learns nothing new, sleeps on: woken, it would miss the failure that may come next.
         let isNews = !isDescribed || (self.length == nil && length != nil)
         self.length = length ?? self.length
-        if isSequential { acceptsRanges = false }
+        self.canBeContinued = canBeContinued
+        if isSequential || !canBeContinued { acceptsRanges = false }
         isDescribed = true
-        let unconfirmed = readers.filter { $0.value.needsConfirmation }.keys
-        for id in unconfirmed { readers[id]?.needsConfirmation = false }
-        return tell(.arrived) { isNews || $0.wanted == nil }
+        let unconfirmed = readers.filter { $0.value.needsConfirmation }
+        for id in unconfirmed.keys { readers[id]?.needsConfirmation = false }
+        let ready = unconfirmed.compactMap { id, reader -> [Action]? in
+            guard let wanted = reader.wanted else { return nil }
+            // It waits on: a 304 alone does not bring missing bytes.
+            let mustWait = mustRestart([wanted])
+            readers[id]?.needsConfirmation = mustWait
+            return mustWait ? nil : tell(.arrived, to: id)
+        }
+        return ready.flatMap(\.self) + tell(.arrived) { isNews || $0.wanted == nil }
     }
 
     /// Begins to confirm the generation for nobody in particular, if that is not under way (RFC 5861 §3).
     package mutating func confirmBehind() -> [Action] {
-        guard isDescribed, !questions.contains(where: { $0.wish == .confirmation }) else { return [] }
-        return [start(.confirmation, window: 0..<0, priority: .readAhead, isBehind: true)]
+        guard isDescribed, questions.isEmpty else { return [] }
+        return [start(.confirmation(.closed(0..<1)), window: 0..<0, priority: .readAhead, isBehind: true)]
     }
 
     /// The upstream has no byte from `end` on: the length, where none had been said.

@@ -22,8 +22,25 @@ extension FillLedger {
             if let running = questions.first { return promotion(of: running, to: reader.priority) }
             return [start(.opening(reader.opening), window: 0..<0, priority: reader.priority)]
         }
-        guard reader.needsConfirmation, !questions.contains(where: { $0.wish == .confirmation }) else { return [] }
-        return [start(.confirmation, window: 0..<0, priority: reader.priority)]
+        guard reader.needsConfirmation else { return [] }
+        if let running = questions.first { return promotion(of: running, to: reader.priority) }
+        return [start(question(of: reader), window: 0..<0, priority: reader.priority)]
+    }
+
+    /// How the upstream is asked whether the generation is still its own. Where no byte of it is on disk there is nothing to
+    /// confirm; where windows are of no use, the whole is asked for.
+    private func question(of reader: Reader) -> Wish {
+        guard !extents.isEmpty || !fills.isEmpty else { return .opening(reader.opening) }
+        return .confirmation(canBeContinued && acceptsRanges != false ? reader.opening : .whole)
+    }
+
+    /// Whether `ranges` can be had from a new transfer of the whole alone: something of them is neither on disk nor on the
+    /// way, and nothing that is fetched now may stand beside the bytes on disk.
+    func mustRestart(_ ranges: [ByteRange]) -> Bool {
+        guard !canBeContinued, isDescribed, !extents.isEmpty else { return false }
+        let gaps = ranges.map(clampedToEnd).flatMap { extents.gaps(in: $0) }
+        guard let first = gaps.map(\.lowerBound).min() else { return false }
+        return !fills.contains { $0.answeredAt != nil && $0.remaining.contains(first) }
     }
 
     /// Plans for all who wait: something that held them up is over.
@@ -39,7 +56,7 @@ extension FillLedger {
     /// Asks for the reader's next windows, if it is time: when nothing of what it wants is on the way, or when what lies
     /// ahead of it is so little that it would come to wait for a round trip.
     mutating func plan(for id: ReaderID) -> [Action] {
-        guard isDescribed, let reader = readers[id], reader.dismissal == nil,
+        guard isDescribed, let reader = readers[id], reader.dismissal == nil, !reader.needsConfirmation,
             let wanted = reader.wanted.map(clampedToEnd), !wanted.isEmpty
         else { return [] }
         var actions = splitSlowFill(at: wanted.lowerBound, for: reader)
@@ -93,7 +110,7 @@ extension FillLedger {
     /// Whether a window that nobody wants is finished all the same: a player's, of bounded size, with little missing. It
     /// was asked for already; cut, it would be asked for again, and take the connection with it.
     func isWorthFinishing(_ fill: Fill) -> Bool {
-        if fill.isBehind { return true }
+        if fill.isBehind || fill.keptUntil.map({ now < $0 }) == true { return true }
         let isBounded = !fill.window.isEmpty && fill.window.upperBound < .max
         guard fill.priority != .prefetch, isBounded, acceptsRanges != false else { return false }
         let missing = fill.remaining.length

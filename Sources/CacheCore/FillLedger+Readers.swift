@@ -17,6 +17,9 @@ extension FillLedger {
     }
 
     /// Says which bytes the reader wants next, in order; its asset must be described. `later`: what it wants after them.
+    ///
+    /// Where only a new transfer of the whole brings them, that is begun, and the reader waits for its answer: an answer that
+    /// cannot be completed is not begun with the bytes on disk.
     package mutating func want(_ range: ByteRange, by id: ReaderID, later: [ByteRange] = []) -> [Action] {
         guard var reader = readers[id] else { return [] }
         if reader.wanted?.lowerBound != range.lowerBound { reader.readAhead.sought() }
@@ -26,8 +29,9 @@ extension FillLedger {
         reader.comesBackTo = later.map(\.lowerBound).min()
         let span = reader.span ?? range
         reader.span = min(span.lowerBound, range.lowerBound)..<max(span.upperBound, range.upperBound)
+        if mustRestart([range] + later) { reader.needsConfirmation = true }
         readers[id] = reader
-        return plan(for: id) + regulate()
+        return planOrDescribe(for: id) + regulate()
     }
 
     /// The reader has sent everything before `position`.
@@ -92,6 +96,10 @@ extension FillLedger {
             guard let since = reader.waitingSince, let limit = reader.waitLimit else { return false }
             return now - since >= limit
         }
+        for index in fills.indices where fills[index].keptUntil.map({ now >= $0 }) == true {
+            fills[index].keptUntil = nil
+            if !isWanted(fills[index]), !isWorthFinishing(fills[index]) { actions.append(.cut(fills[index].id)) }
+        }
         guard fills.contains(where: \.canBeShortened) else { return actions }
         for id in readers.filter({ $0.value.isWaiting && $0.value.wanted != nil }).keys { actions += plan(for: id) }
         return actions
@@ -104,15 +112,18 @@ extension FillLedger {
         return extents.run(containing: wanted.lowerBound).map { .bytes($0.clamped(to: wanted)) } ?? .pending
     }
 
+    /// Ends the waiting of one reader.
+    mutating func tell(_ outcome: WaitOutcome, to id: ReaderID) -> [Action] {
+        guard readers[id]?.isWaiting == true else { return [] }
+        readers[id]?.waitingSince = nil
+        readers[id]?.isTold = outcome.failure != nil
+        return [.tell(id, outcome)]
+    }
+
     /// Ends the waiting of those it concerns.
     mutating func tell(_ outcome: WaitOutcome, where concerns: (Reader) -> Bool) -> [Action] {
-        var told: [Action] = []
-        for (id, reader) in readers where reader.isWaiting && concerns(reader) {
-            readers[id]?.waitingSince = nil
-            readers[id]?.isTold = outcome.failure != nil
-            told.append(.tell(id, outcome))
-        }
-        return told
+        let concerned = readers.filter { $0.value.isWaiting && concerns($0.value) }.keys
+        return concerned.flatMap { tell(outcome, to: $0) }
     }
 }
 

@@ -11,8 +11,9 @@ package struct FillLedger: Sendable {
     package enum Wish: Hashable, Sendable {
         /// The first window of an asset nobody knows yet; its answer's head is the probe.
         case opening(UpstreamRequest.Window)
-        /// Whether the generation is still the upstream's; no bytes are wanted.
-        case confirmation
+        /// Whether the generation is still the upstream's. The window is the `Range` of the request: where the generation has
+        /// changed, the answer is the first body of the next one.
+        case confirmation(UpstreamRequest.Window)
         /// Exactly these bytes.
         case window(ByteRange)
         /// The body from its first byte, because the upstream knows no ranges.
@@ -103,6 +104,9 @@ package struct FillLedger: Sendable {
     /// False: ranges were ignored, or windows cannot be joined; one sequential transfer serves everybody.
     package internal(set) var acceptsRanges: Bool?
     package internal(set) var isDescribed: Bool
+    /// Whether another transfer may bring more bytes beside those on disk. False without a strong validator (RFC 9111
+    /// §3.4), and where the upstream contradicts itself: all bytes come in one transfer then.
+    package internal(set) var canBeContinued = true
     /// Those of known bytes, by where they begin. No two overlap while ranges are accepted.
     var fills: [Fill] = []
     /// Openings and confirmations under way.
@@ -129,10 +133,13 @@ package struct FillLedger: Sendable {
     }
 
     /// A ledger for a generation that is known.
-    package init(settings: Settings, length: Int64?, acceptsRanges: Bool?, extents: ByteRangeSet) {
+    package init(
+        settings: Settings, length: Int64?, acceptsRanges: Bool?, canBeContinued: Bool = true, extents: ByteRangeSet
+    ) {
         self.settings = settings
         self.length = length
-        self.acceptsRanges = acceptsRanges
+        self.acceptsRanges = canBeContinued ? acceptsRanges : false
+        self.canBeContinued = canBeContinued
         self.extents = extents
         isDescribed = true
     }
@@ -140,8 +147,10 @@ package struct FillLedger: Sendable {
     package var readerCount: Int { readers.count + leases.count }
     package var fillCount: Int { fills.count + questions.count }
     package var isComplete: Bool { length.map { extents.byteCount == $0 } ?? false }
-    /// Whether somebody waits for what time alone may bring to an end.
+    /// Whether a reader waits.
     package var hasWaiting: Bool { readers.values.contains { $0.isWaiting } }
+    /// Whether something ends by time alone: a reader's wait, or a transfer without readers.
+    package var needsTime: Bool { hasWaiting || fills.contains { $0.keptUntil != nil } }
 
     mutating func nextNumber() -> UInt64 {
         lastNumber += 1
@@ -160,6 +169,8 @@ extension FillLedger {
         var position: Int64
         /// Whether it was begun for nobody in particular, and is not cut when nobody waits.
         var isBehind = false
+        /// Until when it is not cut though no reader wants it: those that waited for it are about to join.
+        var keptUntil: Duration?
         var isPaused = false
         /// When its answer began; nil before that.
         var answeredAt: Duration?
@@ -226,10 +237,20 @@ extension FillLedger.Wish {
     package var place: Int64? { if case .window(let range) = self { range.lowerBound } else { nil } }
 
     /// Whether its answer's head is waited for.
-    var isDescription: Bool {
+    package var isDescription: Bool {
         switch self {
         case .opening, .confirmation: true
         case .window, .whole: false
         }
     }
+
+    /// Whether it asks for the whole.
+    package var isWhole: Bool {
+        switch self {
+        case .whole, .opening(.whole), .confirmation(.whole): true
+        case .window, .opening, .confirmation: false
+        }
+    }
+
+    package var isConfirmation: Bool { if case .confirmation = self { true } else { false } }
 }

@@ -44,6 +44,30 @@ extension Generation {
         isSameRepresentation(as: self, trusting: trust)
     }
 
+    /// Whether both are described alike: by length, tag and date, as far as both have them.
+    package func isDescribed(as known: Generation) -> Bool {
+        let (old, new) = (known.validators, validators)
+        return known.length ?? length == length && old.entityTag ?? new.entityTag == new.entityTag
+            && old.lastModified ?? new.lastModified == new.lastModified
+    }
+
+    /// Whether weak validators say that it is `known`: enough to use a complete one (RFC 9110 §13.1.2), not to add to it.
+    package func weaklyMatches(_ known: Generation) -> Bool {
+        guard isDescribed(as: known) else { return false }
+        let (old, new) = (known.validators, validators)
+        return old.entityTag != nil && old.entityTag == new.entityTag
+            || old.lastModified != nil && old.lastModified == new.lastModified
+    }
+
+    /// This description, without a body, in the place of `known`, the same representation: length and ranges stay as bodies
+    /// have shown them.
+    package func confirming(_ known: Generation) -> Generation {
+        var merged = replacing(known)
+        merged.length = known.length
+        merged.acceptsRanges = known.acceptsRanges ?? acceptsRanges
+        return merged
+    }
+
     /// This description, of a whole response, in the place of `known`, the same representation.
     func replacing(_ known: Generation) -> Generation {
         var merged = self

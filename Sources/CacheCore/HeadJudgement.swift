@@ -37,8 +37,9 @@ package enum HeadJudgement: Sendable {
     /// 304: the known generation, its freshness and header fields renewed.
     case unchanged(Generation)
     /// Another representation than the known one, or none that is proved to be the same. The generation describes it,
-    /// numbered one higher. After a 200 the body is all of it; after a 206 the body is of no use.
-    case changed(Generation)
+    /// numbered one higher. The range is the part of it in the body: all after a 200, the requested window after a 206; nil
+    /// where the response has no body that can be used.
+    case changed(Generation, ByteRange?)
     /// 416, and the length where it was said.
     case unsatisfiable(length: Int64?)
     case refused(CacheError)
@@ -59,6 +60,17 @@ package enum HeadJudgement: Sendable {
         default: garbled("a status of \(head.status), which no window can come with")
         }
     }
+
+    /// Whether the upstream may answer a request without `Range`: it refused this one for its form, or sent no usable
+    /// range.
+    package var refusesRange: Bool {
+        guard case .refused(let error) = self else { return false }
+        if case .upstreamRefused(let status, _) = error.code { return Self.refusesForm(status) }
+        return error.code == .upstreamProtocol
+    }
+
+    /// Whether a status may be about the form of the request, and not the resource.
+    package static func refusesForm(_ status: Int) -> Bool { [400, 403, 406, 416, 501].contains(status) }
 
     /// The generation of an asset found empty by a 416 that said `bytes */0`; its fields describe an error, so that
     /// only validators and freshness are taken.
@@ -87,7 +99,7 @@ package enum HeadJudgement: Sendable {
         if let known = expecting.known {
             guard found.isSameRepresentation(as: known, trusting: expecting.trust) else {
                 found.number = known.number + 1
-                return .changed(found)
+                return .changed(found, 0..<(found.length ?? .max))
             }
             found = found.replacing(known)
         }
@@ -121,7 +133,7 @@ package enum HeadJudgement: Sendable {
         if let known = expecting.known {
             guard found.isSameRepresentation(as: known, trusting: expecting.trust) else {
                 found.number = known.number + 1
-                return .changed(found)
+                return .changed(found, covers(run, expecting.window, length: found.length) ? run : nil)
             }
             found = known.continued(by: found, head, expecting)
         }
@@ -151,7 +163,7 @@ package enum HeadJudgement: Sendable {
         guard confirms(Validators.of(head.headers, now: expecting.now), known.validators) else {
             var unknown = Generation(receivedAt: expecting.now)
             unknown.number = known.number + 1
-            return .changed(unknown)
+            return .changed(unknown, nil)
         }
         return .unchanged(known.confirmed(by: head, expecting: expecting))
     }

@@ -50,7 +50,8 @@ extension AssetCache {
         let plan = plan(attempt.request, generation, of: asset)
         var standing = standing(of: asset, attempt)
         var forecast = asset.forecast(of: plan.neededRanges, attempt, asking: standing.question)
-        let isUnconfirmed = standing.mustConfirm && source.refusal != nil && forecast.requests.contains(.confirmation)
+        let isUnconfirmed =
+            standing.mustConfirm && source.refusal != nil && forecast.requests.contains { $0.isDescription }
         let standsIn = isUnconfirmed && generation.servesErrors(at: attempt.began, under: standing.rules)
         if standsIn {
             standing = Standing(isKnown: true, isSettling: false, use: .stale, rules: standing.rules)

@@ -3,7 +3,7 @@ package import CacheCore
 extension AssetCache {
     /// Finds out what an asset is: from what is known while that is fresh, else by `HEAD`, else by a one-byte range.
     ///
-    /// The answer is kept: a later read begins with it. `refresh` asks the upstream in any case; an answer with the same
+    /// The reference's URL is where the asset is fetched from from now on, as signed URLs change. The answer is kept: a later read begins with it. `refresh` asks the upstream in any case; an answer with the same
     /// validator keeps every extent. Throws `ProbeFailure` with the upstream's status, or which time-out it was.
     package func probe(
         _ reference: AssetReference, timeout: Duration, refresh: Bool
@@ -12,40 +12,45 @@ extension AssetCache {
             let target = try await resolve(reference)
             let asset = try await open(target)
             defer { context.openAssets.release(asset) }
+            asset.rebind()
             if !refresh, let record = asset.record, record.generation.isFresh(at: context.wallClock.now()) {
                 return report(on: asset, record, method: .cached, head: nil)
             }
             return try await withDeadline(timeout, .total, clock: clock) { [self] () async throws(CacheError) in
-                try await ask(asset, target)
+                try await ask(asset, target, within: timeout)
             }
         } catch {
             throw error.cause as? ProbeFailure ?? ProbeFailure(error: error)
         }
     }
 
-    private func ask(_ asset: OpenAsset, _ target: AssetTarget) async throws(CacheError) -> ProbeReport {
+    /// Asks by `HEAD`, then by a range of one byte, then by a plain `GET` that is cut after its head: some upstreams answer
+    /// `GET` alone, some refuse ranges. `HEAD` has half of the time.
+    private func ask(
+        _ asset: OpenAsset, _ target: AssetTarget, within timeout: Duration
+    ) async throws(CacheError) -> ProbeReport {
         var question = HeadQuestion(target: target, context: context)
-        if let head = try? await question.ask(.head, for: .whole),
+        if let head = await head(&question, within: timeout / 2),
             case .whole(let generation) = judge(head, of: asset, window: .whole), isBelievable(generation, of: asset)
         {
             return try report(asset, generation, method: .head, head: head)
         }
-        // The upstream refuses or garbles HEAD: the first byte tells the same.
-        let window = UpstreamRequest.Window.closed(0..<1)
-        let head: UpstreamHead
-        do {
-            head = try await question.ask(.get, for: window)
-        } catch {
-            throw CacheError(error.error.code, error.error.message, cause: error)
+        let first = UpstreamRequest.Window.first
+        var head = try await get(first, &question)
+        var judgement = judge(head, of: asset, window: first)
+        if judgement.refusesRange {
+            head = try await get(.whole, &question)
+            judgement = judge(head, of: asset, window: .whole)
         }
-        switch judge(head, of: asset, window: window) {
-        case .window(_, let generation), .whole(let generation), .unchanged(let generation), .changed(let generation):
+        switch judgement {
+        case .window(_, let generation), .whole(let generation), .unchanged(let generation),
+            .changed(let generation, _):
             return try report(asset, generation, method: .get, head: head)
         case .unsatisfiable(let length):
-            let expectation = expectation(of: asset, window: window)
             guard length == 0 else {
                 throw CacheError(.upstreamProtocol, "The upstream refused the first byte of an asset that has bytes.")
             }
+            let expectation = expectation(of: asset, window: first)
             return try report(
                 asset, HeadJudgement.emptyAsset(head, expecting: expectation), method: .get, head: head)
         case .refused(let error):
@@ -54,25 +59,65 @@ extension AssetCache {
         }
     }
 
-    /// Whether an answer to `HEAD` may be taken at its word: handlers that never count a body announce none, and leave
-    /// validators out.
-    private func isBelievable(_ generation: Generation, of asset: OpenAsset) -> Bool {
-        let known = asset.record?.generation.validators
-        return generation.length ?? 0 > 0 && (known?.strong == nil || generation.validators.strong != nil)
+    /// Nil where it is not answered in time.
+    private func head(_ question: inout HeadQuestion, within limit: Duration) async -> UpstreamHead? {
+        let asked = question
+        let answer = try? await withDeadline(limit, .total, clock: clock) {
+            () async throws(CacheError) -> (UpstreamHead, HeadQuestion) in
+            var question = asked
+            do throws(ProbeFailure) {
+                return (try await question.ask(.head, for: .whole), question)
+            } catch {
+                throw CacheError(error.error.code, error.error.message, cause: error)
+            }
+        }
+        if let answer { question = answer.1 }
+        return answer?.0
     }
 
-    /// Keeps what was found: the same generation confirmed, or the next one opened.
+    private func get(
+        _ window: UpstreamRequest.Window, _ question: inout HeadQuestion
+    ) async throws(CacheError) -> UpstreamHead {
+        do {
+            return try await question.ask(.get, for: window)
+        } catch {
+            throw CacheError(error.error.code, error.error.message, cause: error)
+        }
+    }
+
+    /// Whether an answer to `HEAD` may be trusted. Some handlers announce no length, or that of another coding, and leave
+    /// validators out: a contradiction to bytes on disk is checked by `GET`.
+    private func isBelievable(_ generation: Generation, of asset: OpenAsset) -> Bool {
+        let (known, isBare) = asset.look { ($0.record?.generation, $0.isBare) }
+        guard generation.length ?? 0 > 0 else { return false }
+        guard known?.validators.strong == nil || generation.validators.strong != nil else { return false }
+        return isBare || known?.length == nil || generation.length == known?.length
+    }
+
+    /// Keeps the description: the same generation confirmed, or the next one opened. One that neither proves nor denies that
+    /// the bytes on disk are the upstream's leaves them stale.
     private func report(
         _ asset: OpenAsset, _ generation: Generation, method: ProbeReport.Method, head: UpstreamHead
     ) throws(CacheError) -> ProbeReport {
-        let known = asset.record
+        let (known, isBare) = asset.look { ($0.record, $0.isBare) }
         let trust = asset.target.settings.trustValidators
-        if let known, !generation.isSameRepresentation(as: known.generation, trusting: trust) {
-            var next = known
-            next.generation = generation
-            next.generation.number = known.generation.number + 1
-            context.openAssets.supersede(asset, by: next.generation)
-            return report(on: asset, next, method: method, head: head, cachedBytes: 0)
+        var generation = generation
+        if let known, !isBare {
+            let isSame = generation.isSameRepresentation(as: known.generation, trusting: trust)
+            if isSame || generation.weaklyMatches(known.generation) {
+                generation = generation.confirming(known.generation)
+            } else if generation.isDescribed(as: known.generation) {
+                asset.expire()
+                return report(on: asset, asset.record ?? known, method: method, head: head)
+            } else {
+                var next = known
+                next.generation = generation
+                next.generation.number = known.generation.number + 1
+                context.openAssets.supersede(asset, by: next.generation)
+                return report(on: asset, next, method: method, head: head, cachedBytes: 0)
+            }
+        } else if let known {
+            generation.acceptsRanges = known.generation.acceptsRanges ?? generation.acceptsRanges
         }
         asset.confirm(generation)
         guard let record = asset.record else {

@@ -48,8 +48,10 @@ extension AssetCache {
     func begin(_ target: AssetTarget, _ attempt: ReadAttempt) async throws(CacheError) -> ContentRead {
         var (target, attempt) = (target, attempt)
         attempt.isPassing = await isTooRare(target, at: attempt.began)
+        var next: OpenAsset?
+        defer { if let next { context.openAssets.release(next) } }
         for _ in 0..<4 {
-            let asset = try await openToServe(target, attempt)
+            let asset = if let carried = next.take() { carried } else { try await openToServe(target, attempt) }
             do {
                 switch try await begin(asset, attempt) {
                 case .read(let read): return read
@@ -59,7 +61,10 @@ extension AssetCache {
                 }
             } catch {
                 switch error.code {
-                case .assetChanged: attempt.forwarding = attempt.forwarding ?? .stale
+                case .assetChanged:
+                    attempt.forwarding = attempt.forwarding ?? .stale
+                    attempt.wasForwarded = true
+                    next = context.openAssets.acquireSuccessor(of: asset)
                 case .rangeNotSatisfiable where attempt.opening != .first && !attempt.request.asksForOneRangeOnly:
                     attempt.opensWithFirstByte = true
                 default: throw error
@@ -87,13 +92,17 @@ extension AssetCache {
     }
 
     func standing(of asset: OpenAsset, _ attempt: ReadAttempt) -> Standing {
-        let (record, isSettling) = asset.look { ($0.record, !$0.fills.isEmpty) }
+        let (record, isSettling, isBare) = asset.look { ($0.record, !$0.fills.isEmpty, $0.isBare) }
         let rules = UseRules(
             freshness: asset.freshness, staleIfError: asset.target.settings.staleIfError,
             directives: attempt.directives)
         let use = record.map { record in
-            record.generation.receivedAt >= attempt.began
-                ? StoredUse.fresh : record.generation.use(at: attempt.began, under: rules)
+            if isBare, plan(attempt.request, record.generation, of: asset).status == 416 {
+                // A `HEAD` may have named another length than a `GET` has: only the upstream refuses a range.
+                return StoredUse.confirm
+            }
+            return record.generation.receivedAt >= attempt.began
+                ? .fresh : record.generation.use(at: attempt.began, under: rules)
         }
         return Standing(isKnown: record != nil, isSettling: isSettling, use: use, rules: rules)
     }
@@ -203,7 +212,7 @@ extension AssetCache {
         to reader: FillLedger.ReaderID, view: (ReadOutcome) -> FreshView? = { _ in nil }
     ) -> ContentRead {
         let now = context.wallClock.now()
-        let cached = standing.isKnown ? found.cached : ByteRangeSet()
+        let cached = standing.isKnown && !attempt.wasForwarded ? found.cached : ByteRangeSet()
         var outcome = outcome(attempt, plan, generation, cached: cached, standing, keeps: asset.target)
         let isMissing = cached.byteCount < plan.neededBytes
         outcome.isCollapsed = isMissing && (standing.isKnown ? found.isJoining : standing.isSettling)
@@ -230,7 +239,7 @@ extension AssetCache {
             return ReadOutcome(requestClass: .bypass, forwarding: .bypass)
         }
         let wanted = plan.neededBytes
-        guard standing.isKnown, cached.byteCount == wanted || wanted == 0 else {
+        guard standing.isKnown, !attempt.wasForwarded, cached.byteCount == wanted || wanted == 0 else {
             let isPartial = cached.byteCount > 0
             return ReadOutcome(
                 requestClass: isPartial ? .partial : .miss,

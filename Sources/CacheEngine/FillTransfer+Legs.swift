@@ -61,14 +61,12 @@ extension FillTransfer {
         guard let leg else { return .refuse(Self.lost) }
         do {
             let isMirror = leg.permit.address > 0
-            switch try asset.judge(head, for: wish, of: fill, isMirror: isMirror) {
+            switch try asset.judge(head, for: self, isMirror: isMirror) {
             case .bytes(let range, let file):
-                win(number, with: body(range, file))
-                if range.upperBound != .max {
-                    context.counters.requested(range.length, origin: asset.target.originName)
-                }
-                let sink = FileSink(file: file, offset: range.lowerBound)
-                return .store(into: sink, limit: range.upperBound == .max ? nil : range.length)
+                return take(range, into: file, from: number)
+            case .moved(let place, let range, let file):
+                move(to: place)
+                return take(range, into: file, from: number)
             case .nothing:
                 win(number, with: nil)
                 return .enough
@@ -84,6 +82,13 @@ extension FillTransfer {
             state.withLock { $0.judging = nil }
             return .refuse(error)
         }
+    }
+
+    private func take(_ range: ByteRange, into file: SparseFile, from number: Int) -> HeadVerdict {
+        win(number, with: body(range, file))
+        let isOpen = range.upperBound == .max
+        if !isOpen { context.counters.requested(range.length, origin: asset.target.originName) }
+        return .store(into: FileSink(file: file, offset: range.lowerBound), limit: isOpen ? nil : range.length)
     }
 
     private static let lost = CacheError(.cancelled, "The other request was answered first.")

@@ -2,6 +2,13 @@ import CacheCore
 import CacheStore
 import Synchronization
 
+/// Which fill of which asset a transfer carries out.
+struct FillPlace: Sendable {
+    let asset: OpenAsset
+    let fill: FillLedger.FillID
+    let wish: FillLedger.Wish
+}
+
 /// One fill on its way: asks the upstream, judges the answer's head, puts the bytes into the asset's file, and tells the
 /// asset of each step.
 ///
@@ -71,20 +78,39 @@ final class FillTransfer: Sendable {
         var isOver = false
     }
 
-    let asset: OpenAsset
-    let fill: FillLedger.FillID
-    let wish: FillLedger.Wish
+    private let place: Mutex<FillPlace>
+    let context: EngineContext
     /// What it goes on from.
     let retry: FillRetry
     let state = Mutex(State())
 
-    var context: EngineContext { asset.context }
+    var asset: OpenAsset { place.withLock { $0.asset } }
+    var fill: FillLedger.FillID { place.withLock { $0.fill } }
+    var wish: FillLedger.Wish { place.withLock { $0.wish } }
 
-    init(asset: OpenAsset, fill: FillLedger.FillID, wish: FillLedger.Wish, retry: FillRetry = FillRetry()) {
-        self.asset = asset
-        self.fill = fill
-        self.wish = wish
+    init(for place: FillPlace, retry: FillRetry = FillRetry()) {
+        self.place = Mutex(place)
+        context = place.asset.context
         self.retry = retry
+    }
+
+    /// Its answer has begun another generation: it brings bytes of that one, which it holds.
+    func move(to next: FillPlace) {
+        let before = place.withLock { place in
+            defer { place = next }
+            return place.asset
+        }
+        context.openAssets.release(before)
+    }
+
+    var priority: TransferPriority { state.withLock { $0.wishes.priority } }
+
+    /// Words on resting up to that number count no more: they were said for the asset it comes from.
+    func ignoreRests(upTo number: Int) {
+        want { wishes in
+            wishes.isPaused = false
+            wishes.restNumber = number
+        }
     }
 
     /// Reserves the space the window needs, then asks the upstream. `patience`: how long until its reader runs out of bytes.
@@ -146,7 +172,7 @@ final class FillTransfer: Sendable {
         var request = asset.upstreamRequest(for: wish, priority: wishes.priority, delay: delay)
         request.url = url
         request.patience = patience
-        request.mayBePaused = wish == .whole
+        request.mayBePaused = wish.isWhole
         let transfer = context.upstream.start(request, delivering: FillLeg(of: self, number: number))
         state.withLock { state in
             if !state.legs[number].isOver { state.legs[number].transfer = transfer }

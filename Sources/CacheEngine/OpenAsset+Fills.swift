@@ -15,11 +15,34 @@ extension OpenAsset {
         }
     }
 
+    /// Has the record say where the asset is fetched from now.
+    func rebind() {
+        change { state in
+            let url = state.target.url
+            guard let record = state.record, record.url != url else { return ((), []) }
+            state.record?.url = url
+            refreshRow(state)
+            return ((), [])
+        }
+    }
+
+    /// Makes the asset stale; its bytes stay.
+    func expire() {
+        change { state in
+            state.record?.generation.freshUntil = nil
+            refreshRow(state)
+            return ((), [])
+        }
+    }
+
     /// The request that a wish makes to the upstream.
     func upstreamRequest(
         for wish: FillLedger.Wish, priority: TransferPriority, delay: Duration
     ) -> UpstreamRequest {
-        let (target, validators) = look { ($0.target, $0.record?.generation.validators) }
+        let (target, validators, isConfirmable) = look { state in
+            // Where nothing can be continued, a 304 would leave an incomplete asset incomplete.
+            (state.target, state.record?.generation.validators, state.ledger.canBeContinued || state.ledger.isComplete)
+        }
         var request = context.request(to: target, priority: priority)
         request.delay = delay
         request.window = wish.window
@@ -30,6 +53,7 @@ extension OpenAsset {
             if target.settings.trustValidators == .strong, let strong = validators?.strong {
                 request.headers.set("If-Range", strong)
             }
+        case .confirmation where !isConfirmable: break
         case .confirmation:
             if let tag = validators?.entityTag { request.headers.set("If-None-Match", tag.description) }
             if let date = validators?.lastModified { request.headers.set("If-Modified-Since", date) }
@@ -41,7 +65,7 @@ extension OpenAsset {
     /// told of bytes that the other has given up.
     func arrived(_ range: ByteRange, in file: SparseFile, by fill: FillLedger.FillID) {
         let onDisk = file.name == nil ? [] : file.kept(range)
-        let (owners, new, isLost, grown) = change { state in
+        let (owners, new, isLost, grown, isCounted) = change { state in
             let new = state.ledger.vacancies(in: range)
             let actions = state.ledger.arrived(fill, upTo: range.upperBound)
             let extents = state.ledger.extents
@@ -51,11 +75,12 @@ extension OpenAsset {
             let lost = onDisk.flatMap { extents.gaps(in: $0) }
             state.ledger.disown(lost)
             let grown = state.grew(by: new.reduce(0) { $0 + $1.length }, in: file)
-            return ((state.owners, new, !lost.isEmpty, grown), actions)
+            let isCounted = file.name != nil && !state.isDisowned
+            return ((state.owners, new, !lost.isEmpty, grown, isCounted), actions)
         }
         if isLost { sweep(file) }
         context.space.used(changedBy: grown)
-        if file.name != nil { context.space.arrived(new, of: id, from: owners, at: context.wallClock.now()) }
+        if isCounted { context.space.arrived(new, of: id, from: owners, at: context.wallClock.now()) }
         if file.name == nil {
             passed(ByteRangeSet([0..<range.upperBound]), of: file, isOnDisk: true)
         } else if file.isSpilled {

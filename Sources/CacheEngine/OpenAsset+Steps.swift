@@ -22,7 +22,8 @@ extension OpenAsset {
             switch action {
             case .start(let fill, let start):
                 guard let ending = state.ending else {
-                    let transfer = FillTransfer(asset: self, fill: fill, wish: start.wish, retry: state.retry)
+                    let transfer = FillTransfer(
+                        for: FillPlace(asset: self, fill: fill, wish: start.wish), retry: state.retry)
                     state.fills[fill] = transfer
                     steps.append(.begin(transfer, start))
                     continue

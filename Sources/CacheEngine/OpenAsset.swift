@@ -19,6 +19,10 @@ final class OpenAsset: Sendable {
         var missedFailures: [FillLedger.ReaderID: CacheError] = [:]
         /// Why it serves only what is on disk already: purged, or superseded by another generation.
         var ending: CacheError? { didSet { face += 1 } }
+        /// The next generation, where the answer that showed the change brings its bytes.
+        weak var successor: OpenAsset?
+        /// Whether answers to ranges contradicted one another lately: its bytes come in one transfer, whatever it says.
+        var isSequential = false
         /// The failure behind the ledger's latest one, for its sentence.
         var lastFailure: CacheError?
         /// Why nothing more is fetched for readers that were here when fills were stopped.
@@ -41,6 +45,14 @@ final class OpenAsset: Sendable {
         private(set) var face: UInt64 = 0
 
         var owners: AssetOwners { AssetOwners(origin: target.originName, tags: record?.tags ?? []) }
+
+        /// Whether no byte has come yet: the description may be that of a `HEAD`, and the next answer replaces it.
+        var isBare: Bool { file == nil && ledger.extents.isEmpty }
+
+        /// Whether another transfer may bring missing bytes of that generation.
+        func canContinue(_ generation: Generation) -> Bool {
+            !isSequential && generation.isJoinable(trusting: target.settings.trustValidators)
+        }
 
         /// Bytes were written where none were, or left; answers by how much the file's blocks have grown.
         mutating func grew(by bytes: Int64, in file: SparseFile) -> Int64 {
@@ -82,10 +94,11 @@ final class OpenAsset: Sendable {
         state = Mutex(State(target: target, ledger: FillLedger(settings: target.settings.fillSettings)))
     }
 
-    /// An asset with what the catalog, or a response, told of it.
+    /// An asset as the catalog, or a response, describes it. `isSequential`: its bytes come in one transfer, whatever
+    /// its validators say.
     init(
         target: AssetTarget, record: AssetRecord, extents: ByteRangeSet, file: SparseFile?, isSuspect: Bool = false,
-        context: EngineContext
+        isSequential: Bool = false, context: EngineContext
     ) {
         id = target.id
         self.context = context
@@ -93,8 +106,10 @@ final class OpenAsset: Sendable {
         let isJoinable = record.generation.isJoinable(trusting: target.settings.trustValidators)
         let ledger = FillLedger(
             settings: target.settings.fillSettings, length: record.generation.length,
-            acceptsRanges: isJoinable ? record.generation.acceptsRanges : false, extents: extents)
+            acceptsRanges: record.generation.acceptsRanges, canBeContinued: isJoinable && !isSequential,
+            extents: extents)
         var opened = State(target: target, record: record, ledger: ledger, file: file)
+        opened.isSequential = isSequential
         if isSuspect { opened.unchecked = extents }
         _ = opened.measure(file)
         state = Mutex(opened)
@@ -223,46 +238,9 @@ final class OpenAsset: Sendable {
         change { ((), $0.ledger.confirmBehind()) }
     }
 
-    // MARK: Ending
-
-    /// From now on the catalog hears nothing of it.
-    func disown() {
-        change { state in
-            state.isDisowned = true
-            return ((), [])
-        }
-    }
-
-    /// From now on nothing more is fetched: readers finish on what is on disk, or are told `error`.
-    func retire(_ error: CacheError) {
-        change { state in
-            state.ending = error
-            return ((), state.fills.keys.map { .cut($0) })
-        }
-    }
-
-    /// Stops every fill; what arrived stays. Readers that are here are told as soon as they would have to wait, and
-    /// nothing more is fetched for them. Answers how many fills that were.
-    func cancelFills() -> Int {
-        change { state in
-            state.dismissal = Self.cancelled
-            return (state.fills.count, state.ledger.stopFills(because: Self.cancelled.code))
-        }
-    }
-
-    /// Stops one fill, likewise.
-    func cancel(fill: FillLedger.FillID) {
-        change { state in
-            state.dismissal = Self.cancelled
-            return ((), state.ledger.stopFill(fill, because: Self.cancelled.code))
-        }
-    }
-
-    private static let cancelled = CacheError(.conflict, "The fill was cancelled by an administrator.")
-
     /// Time has passed: whoever has waited too long is told.
     func tick() {
-        guard look({ $0.ledger.hasWaiting }) else { return }
+        guard look({ $0.ledger.needsTime }) else { return }
         change { ((), $0.ledger.tick()) }
     }
 

@@ -155,17 +155,43 @@ final class OpenAssets: Sendable {
     }
 
     /// The upstream's bytes have changed: `generation` opens, and the present one serves its readers to the end of what is
-    /// on disk.
-    func supersede(_ asset: OpenAsset, by generation: Generation) {
+    /// on disk or on the way. `isSequential`: its bytes come in one transfer.
+    func supersede(_ asset: OpenAsset, by generation: Generation, isSequential: Bool = false) {
         let (target, known) = asset.look { ($0.target, $0.record) }
-        defer { asset.retire(CacheError(.assetChanged, "The upstream's bytes changed.")) }
+        defer { asset.retire(CacheError(.assetChanged, "The upstream's bytes changed."), for: nil) }
         guard var record = known else { return }
         record.generation = generation
         record.url = target.url
         let successor = OpenAsset(
-            target: target, record: record, extents: ByteRangeSet(), file: nil, context: asset.context)
+            target: target, record: record, extents: ByteRangeSet(), file: nil, isSequential: isSequential,
+            context: asset.context)
         guard replace(asset, by: successor, begun: generation.isStorable ? record : nil) else { return }
         uncount(asset)
+    }
+
+    /// As `supersede`, where bytes of the `successor` are on the way already; it is held for the transfer that brings them.
+    /// Answers false, and changes nothing, where the asset has been superseded or removed before.
+    func supersede(_ asset: OpenAsset, by successor: OpenAsset) -> Bool {
+        let (record, file) = successor.look { ($0.record, $0.file) }
+        let isKept = record?.generation.isStorable == true && file?.name != nil
+        guard replace(asset, by: isKept ? successor : nil, begun: isKept ? record : nil, file: file, holds: 1) else {
+            return false
+        }
+        if !isKept { retain(successor) }
+        uncount(asset)
+        return true
+    }
+
+    /// The generation that has taken the asset's place and may be read from already, held; nil where there is none.
+    func acquireSuccessor(of asset: OpenAsset) -> OpenAsset? {
+        guard let successor = asset.look({ $0.successor }) else { return nil }
+        return shards[asset.id].value.withLock { state in
+            if state.table[asset.id]?.asset === successor { return state.table.hold(asset.id) }
+            // Released by all, its bytes are given back.
+            guard state.detached[ObjectIdentifier(successor)] != nil else { return nil }
+            state.detached[ObjectIdentifier(successor)]?.users += 1
+            return successor
+        }
     }
 
     /// As `detach`; none of its bytes is among those that may be evicted any more.
@@ -206,7 +232,8 @@ final class OpenAssets: Sendable {
     /// Those that another generation, or a purge, has taken out of the table while somebody still holds them.
     var detached: [OpenAsset] { shards.map { $0.detached.values.map(\.asset) }.flatMap(\.self) }
 
-    /// Answers whether the asset was in the table. `begun`: the successor's row; nil: there is none any more.
+    /// Answers whether the asset was in the table. `begun`: the successor's row, `file` its file; nil: there is none any
+    /// more. The successor is held by `holds`.
     ///
     /// The catalog must hear of an asset's lives in their order, or a row is made again that was taken away, or taken away
     /// that was just made:
@@ -214,14 +241,19 @@ final class OpenAssets: Sendable {
     /// 1. The asset reports under its own lock, and is disowned under it: nothing comes from it after that.
     /// 2. Its row is given up or handed over under the lock of its shard: who begins it anew can do so only after that.
     @discardableResult
-    private func replace(_ asset: OpenAsset, by successor: OpenAsset?, begun: AssetRecord?) -> Bool {
+    private func replace(
+        _ asset: OpenAsset, by successor: OpenAsset?, begun: AssetRecord?, file: SparseFile? = nil, holds: Int = 0
+    ) -> Bool {
         asset.disown()
         let isUnused = shards[asset.id].value.withLock { state -> Bool? in
             guard let entry = state.table[asset.id], entry.asset === asset else { return nil }
             state.table.remove(asset.id)
-            if let successor { state.table.insert(successor) }
+            if let successor {
+                state.table.insert(successor)
+                for _ in 0..<holds { _ = state.table.hold(successor.id) }
+            }
             let commits = asset.context.commits
-            if let begun { commits.began(begun, file: nil) } else { commits.discard(asset.id) }
+            if let begun { commits.began(begun, file: file) } else { commits.discard(asset.id) }
             if entry.users > 0 { state.detached[ObjectIdentifier(asset)] = (asset, entry.users) }
             return entry.users == 0
         }

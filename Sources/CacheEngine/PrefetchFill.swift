@@ -27,23 +27,45 @@ struct PrefetchFill {
         tally = PrefetchTally(item)
     }
 
-    /// Returns when every byte the item names is on disk and in the catalog.
+    /// Returns when every byte the item names is on disk and in the catalog. Begins anew where the asset turns out to be
+    /// another one on the way.
     ///
-    /// Throws `.assetChanged` where the asset became another one on the way, `.rangeNotSatisfiable` where it has none of
-    /// the ranges, `.conflict` where it must not be kept, `.storageFull` where it does not fit.
+    /// Throws `.assetChanged` where it does so again and again, `.rangeNotSatisfiable` where it has none of the ranges,
+    /// `.conflict` where it must not be kept, `.storageFull` where it does not fit.
     mutating func run() async throws(CacheError) {
         defer { report(tally.progress) }
         let target = try await cache.resolve(item.reference)
-        let asset = try await cache.open(target)
-        defer { context.openAssets.release(asset) }
+        let began = context.wallClock.now()
+        var next: OpenAsset?
+        defer { if let next { context.openAssets.release(next) } }
+        for round in 1...Self.generations {
+            let asset = if let carried = next.take() { carried } else { try await cache.open(target) }
+            defer { context.openAssets.release(asset) }
+            do throws(CacheError) {
+                return try await fetchAll(of: asset, since: began, isFirst: round == 1)
+            } catch  where error.code == .assetChanged && round < Self.generations {
+                next = context.openAssets.acquireSuccessor(of: asset)
+            }
+        }
+    }
+
+    /// How many generations of the asset are tried.
+    private static let generations = 4
+
+    /// `isFirst`: bytes on disk were there before the item.
+    private mutating func fetchAll(
+        of asset: OpenAsset, since began: Timestamp, isFirst: Bool
+    ) async throws(CacheError) {
         let (isKnown, before) = asset.look { ($0.ledger.isDescribed, $0.ledger.extents) }
         spillCount = asset.look { $0.file }?.spillCount ?? 0
-        tally.begin(target.id, before: before)
+        if isFirst { tally.begin(asset.id, before: before) } else { tally.beginAnew() }
         report(tally.progress)
         if let pace, !isKnown { try await pace.take(pace.pieceBytes) }
-        let isFresh = asset.record?.generation.isFresh(at: context.wallClock.now()) ?? true
+        let (generation, isBare) = asset.look { ($0.record?.generation, $0.isBare) }
+        // Before any byte has come, the length may be that of a `HEAD`.
+        let mustConfirm = generation.map { isBare || !$0.isFresh(at: context.wallClock.now()) } ?? false
         let reader = try asset.join(
-            opening: opening, priority: .prefetch, mustConfirm: !isFresh, leash: pace?.pieceBytes)
+            opening: opening, priority: .prefetch, mustConfirm: mustConfirm, began: began, leash: pace?.pieceBytes)
         defer { asset.leave(reader) }
         _ = try await asset.settle(reader)
         try checkKept(asset)

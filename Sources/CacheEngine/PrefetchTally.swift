@@ -22,6 +22,12 @@ struct PrefetchTally {
         self.before = before
     }
 
+    /// The asset has become another one: all of it comes from the upstream.
+    mutating func beginAnew() {
+        (before, credit) = (ByteRangeSet(), 0)
+        (progress.bytesFromCache, progress.bytesFromUpstream) = (0, 0)
+    }
+
     mutating func measured(_ bytes: Int64) { progress.bytesTotal = bytes }
 
     /// The bytes of `range` are on disk now.

@@ -11,6 +11,8 @@ struct ReadAttempt: Sendable {
     var opensWithFirstByte = false
     /// Whether it leaves no trace, the asset being asked for too seldom.
     var isPassing = false
+    /// Whether the upstream has already answered a request for it: then it is no hit.
+    var wasForwarded = false
     /// Why the upstream is asked, where that shows before the bytes are looked for.
     var forwarding: ReadOutcome.Forwarding?
 

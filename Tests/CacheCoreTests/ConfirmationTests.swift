@@ -9,7 +9,7 @@ import Testing
             ["Last-Modified": "Mon, 07 Nov 1994 08:49:37 GMT", "Date": HeadJudgementTests.received],
         ] as [HeaderList])
     func nothingIsKnownBehindAConfirmationOfAnother(headers: HeaderList) {
-        guard case .changed(let generation) = HeadJudgementTests.judge(304, headers, known: HeadJudgementTests.known)
+        guard case .changed(let generation, _) = HeadJudgementTests.judge(304, headers, known: HeadJudgementTests.known)
         else {
             Issue.record("the generation is over")
             return

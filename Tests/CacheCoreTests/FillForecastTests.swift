@@ -46,13 +46,13 @@ import Testing
 
     @Test func whatIsConfirmedFirstCostsARequestWithoutBytes() {
         let forecast = ledger([0..<500]).forecast(of: [0..<600], opening: .first, asking: .confirm)
-        #expect(forecast.requests == [.confirmation, .window(500..<600)])
+        #expect(forecast.requests == [.confirmation(.closed(0..<1)), .window(500..<600)])
         #expect(forecast.requestCount == 2 && forecast.requestedBytes == 100)
     }
 
     @Test func whatIsConfirmedBehindIsToldToo() {
         let forecast = ledger([0..<500]).forecast(of: [0..<500], opening: .first, asking: .confirmBehind)
-        #expect(forecast.requests == [.confirmation])
+        #expect(forecast.requests == [.confirmation(.closed(0..<1))])
     }
 
     @Test func aFillUnderWayIsJoinedAndNotAskedForAgain() throws {

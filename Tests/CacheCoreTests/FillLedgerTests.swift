@@ -188,7 +188,7 @@ private typealias Action = FillLedger.Action
         let (second, joining) = ledger.join(opening: .closed(0..<1), priority: .live, needsConfirmation: true)
         _ = (ledger.presence(for: first), ledger.presence(for: second))
 
-        #expect(asking.starts.map(\.wish) == [.confirmation])
+        #expect(asking.starts.map(\.wish) == [.confirmation(.closed(0..<1))])
         #expect(joining.starts.isEmpty)
         #expect(Set(ledger.confirmed(length: nil)) == [.tell(first, .arrived), .tell(second, .arrived)])
         #expect(ledger.presence(for: second).0 == .described)

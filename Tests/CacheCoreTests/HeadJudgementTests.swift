@@ -117,7 +117,7 @@ import Testing
         ["Content-Range": "bytes 0-99/1000", "ETag": "W/\"v1\"", "Last-Modified": old],
     ])
     func aWindowOfAnotherOrUnprovedRepresentationOpensTheNextGeneration(headers: HeaderList) {
-        guard case .changed(let generation) = Self.judge(206, headers, known: Self.known) else {
+        guard case .changed(let generation, _) = Self.judge(206, headers, known: Self.known) else {
             Issue.record("the generation has changed")
             return
         }
@@ -176,7 +176,7 @@ import Testing
 
     @Test func aWholeAnswerAfterAFailedIfRangeIsTheNextGeneration() {
         guard
-            case .changed(let generation) = Self.judge(
+            case .changed(let generation, _) = Self.judge(
                 200, ["Content-Length": "900", "ETag": "\"v2\""], .closed(100..<200), known: Self.known)
         else {
             Issue.record("the generation has changed")

@@ -347,7 +347,9 @@ def part_confirmed(t, kind):
     else:
         first, end = {"the part": (5, 10), "another part": (2_000_000, 2_000_010), "both": (50_000, 150_000)}[kind]
         t.expect(t.get(range=f"bytes={first}-{end - 1}"), 206, body=t.bytes(first, end))
-    runs = [request.range.removeprefix("bytes=").split("-") for request in t.requests if request.range]
+    # A conditional request names bytes for the case that they have changed; the 304 brings none.
+    plain = [request for request in t.requests if request.range and not request.get("If-None-Match")]
+    runs = [request.range.removeprefix("bytes=").split("-") for request in plain]
     if t.is_larder and any(int(first) < 100_000 and int(last or LONG) - int(first) > 1 for first, last in runs):
         t.fail(f"stored bytes were fetched again: {runs}")
 

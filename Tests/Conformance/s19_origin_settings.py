@@ -563,12 +563,13 @@ def trust(t, _, value, is_combined):
     t.upstream(lambda request, connection: asset(size, etag=f'"{request.number}"')(request, connection))
     t.origin(trustValidators=value)
     runs = [(0, 1000), (2_000_000, 2_001_000), (0, 1000)]
+    tags = set()
     for first, end in runs:
         response = t.get(range=f"bytes={first}-{end - 1}")
         t.expect_honest(response, size, run=(first, end))
+        tags.add(response.get("ETag"))
         if is_combined:
             t.expect(response, 206)
-    if is_combined:
-        t.expect_requests(2)
-    elif len(t.requests) < 3:
+    t.expect_requests(2)
+    if not is_combined and len(tags) < 2:
         t.fail("bytes of two tags were combined")

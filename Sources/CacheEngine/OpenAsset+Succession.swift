@@ -1,0 +1,65 @@
+import CacheCore
+import CacheStore
+
+/// How the next generation takes its place.
+extension OpenAsset {
+    /// The upstream has another representation, and the answer holds `body` of it. Where a reader waits for that, the transfer
+    /// goes on as the first one of the new generation, so that nothing is requested twice (RFC 9111 §4.3.3).
+    ///
+    /// Throws `.assetChanged` where the bytes are of no use.
+    func succeed(
+        _ generation: Generation, _ body: ByteRange?, _ answer: Answer
+    ) throws(CacheError) -> Ruling {
+        let isSequential = isContradiction(generation, answer)
+        if let body, let ruling = try carry(body, of: generation, isSequential: isSequential, answer) { return ruling }
+        context.openAssets.supersede(self, by: generation, isSequential: isSequential)
+        throw Self.changed
+    }
+
+    private static let changed = CacheError(.assetChanged, "The upstream's bytes changed.")
+
+    /// Whether two answers within a minute do not belong together, although each says that it can be continued: nodes behind
+    /// one name that tag the same bytes differently. Only one transfer brings all bytes from one of them.
+    private func isContradiction(_ found: Generation, _ answer: Answer) -> Bool {
+        let (known, isSequential) = look { ($0.record?.generation, $0.isSequential) }
+        guard let known, found.receivedAt.since(known.receivedAt) < .seconds(60) else { return false }
+        return answer.wish.place != nil || isSequential
+    }
+
+    private func carry(
+        _ body: ByteRange, of generation: Generation, isSequential: Bool, _ answer: Answer
+    ) throws(CacheError) -> Ruling? {
+        let (target, known, hasWaiting, restCount) = look { state in
+            (state.target, state.record, state.ending == nil && state.ledger.hasWaiting, state.restCount + 1 << 20)
+        }
+        let isJoinable = !isSequential && generation.isJoinable(trusting: target.settings.trustValidators)
+        let isWhole = body.lowerBound == 0 && body.upperBound == generation.length ?? .max
+        // Over HTTP/2 a long transfer cannot rest until its readers come after it.
+        let isTooLong = answer.isMultiplexed && !isJoinable && generation.length ?? 0 > Generation.longTransferBytes
+        guard var record = known, hasWaiting, isWhole || isJoinable, !isTooLong else { return nil }
+        record.generation = generation
+        record.generation.number = max(generation.number, (known?.generation.number ?? 0) + 1)
+        record.url = target.url
+        let file = try makeFile(for: record.generation)
+        let next = OpenAsset(
+            target: target, record: record, extents: ByteRangeSet(), file: file, isSequential: isSequential,
+            context: context)
+        let wish = isWhole ? FillLedger.Wish.whole : .window(body)
+        let fill = next.change { state in
+            let fill = state.ledger.carry(
+                wish, window: body, priority: answer.transfer.priority, isMultiplexed: answer.isMultiplexed)
+            state.fills[fill] = answer.transfer
+            state.restCount = restCount
+            state.upstreamStatus = answer.head.status
+            return (fill, [])
+        }
+        answer.transfer.ignoreRests(upTo: restCount)
+        guard context.openAssets.supersede(self, by: next) else {
+            context.commits.abandon(file)
+            return nil
+        }
+        context.refusals.forget(id)
+        retire(Self.changed, for: next, without: answer.fill)
+        return .moved(FillPlace(asset: next, fill: fill, wish: wish), body, file)
+    }
+}
