@@ -8,6 +8,8 @@ let settings: [SwiftSetting] = [
 ]
 
 let collections: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
+let structuredFields: Target.Dependency = .product(
+    name: "RawStructuredFieldValues", package: "swift-http-structured-headers")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
@@ -43,7 +45,7 @@ let package = Package(
     targets: [
         .target(name: "CLinux"),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
-        .target(name: "CacheCore", dependencies: [collections], swiftSettings: settings),
+        .target(name: "CacheCore", dependencies: [collections, structuredFields], swiftSettings: settings),
         .target(
             name: "CacheStore",
             dependencies: ["CacheCore", "CLinux", logging, crypto, .product(name: "GRDB", package: "GRDB.swift")],
@@ -61,7 +63,7 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
                 .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
-                .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
+                structuredFields,
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ],

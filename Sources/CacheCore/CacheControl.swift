@@ -19,6 +19,8 @@ package struct CacheControl: Hashable, Sendable {
     package var staleWhileRevalidate: Duration?
     /// RFC 5861 §4.
     package var staleIfError: Duration?
+    /// Whether a targeted field says all this: `Expires` is ignored with `Cache-Control` then (RFC 9213 §2.2).
+    package var isTargeted = false
 
     package init() {}
 
@@ -53,7 +55,7 @@ package struct CacheControl: Hashable, Sendable {
         }
     }
 
-    private mutating func obey(_ name: String, _ argument: Substring?) {
+    mutating func obey(_ name: String, _ argument: Substring?) {
         switch name {
         case "no-store": noStore = true
         case "no-cache": if !withholds(argument) { noCache = true }

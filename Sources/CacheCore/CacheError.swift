@@ -41,6 +41,9 @@ package struct CacheError: Error, Sendable {
         /// How long it is left alone, where it is not even asked.
         case upstreamUnreachable(retryAfter: Duration? = nil)
         case upstreamProtocol
+        /// A well-formed response that cannot be used: the same request would get it again. `asRange`: one without `Range`
+        /// may get a usable one.
+        case upstreamUnusable(asRange: Bool = false)
         /// The upstream's own status, and how long it wants to be left alone, where it said so.
         case upstreamRefused(status: Int, retryAfter: Duration? = nil)
         case overloaded
@@ -95,7 +98,7 @@ extension CacheError.Code {
         case .rateLimited: "rateLimited"
         case .internal: "internal"
         case .upstreamUnreachable: "upstreamUnreachable"
-        case .upstreamProtocol: "upstreamProtocol"
+        case .upstreamProtocol, .upstreamUnusable: "upstreamProtocol"
         case .upstreamRefused: "upstreamRefused"
         case .overloaded: "overloaded"
         case .shuttingDown: "shuttingDown"

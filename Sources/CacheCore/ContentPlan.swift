@@ -26,7 +26,7 @@ package struct ContentPlan: Hashable, Sendable {
         package var range: ByteRange? { if case .bytes(let range) = self { range } else { nil } }
     }
 
-    /// 200, 206, 304, 412 or 416.
+    /// 200, 206, 304, 412, 416, or that of a response that is passed on as it came.
     package var status: Int
     /// All fields but `Age` and those of the service; `Via` and `Cache-Status` as the upstream gave them; `Content-Length`
     /// where it is known.
@@ -47,14 +47,21 @@ package struct ContentPlan: Hashable, Sendable {
     /// How many bytes `neededRanges` have together.
     package var neededBytes: Int64 { neededRanges.reduce(0) { $0 + $1.length } }
 
-    /// Plans the answer from what is known of the generation. `boundary` is asked for multipart answers only.
+    /// Plans the answer from what is known of the generation. `boundary` is asked for multipart answers only; `isFirst`:
+    /// the response is requested from the upstream for this answer.
     ///
     /// While the length is not known every range is answered by the whole (§14.2 lets a server ignore `Range`), unless
     /// `unknownLength` says that a range with both its ends is answered as such.
     package static func make(
-        _ request: ContentRequest, generation: Generation, now: Timestamp,
+        _ request: ContentRequest, generation: Generation, now: Timestamp, isFirst: Bool = false,
         unknownLength: OriginSettings.UnknownLength = .whole, boundary: @autoclosure () -> String
     ) -> ContentPlan {
+        var generation = generation
+        for field in isFirst ? generation.firstHeaders.fields : [] {
+            generation.headers.append(field.name, field.value)
+        }
+        if generation.headers[StoredHeaders.ownField] != nil { generation.headers.remove(StoredHeaders.ownField) }
+        if let status = generation.passedStatus { return passed(generation, status, isHead: request.isHead) }
         switch ConditionalRequest.evaluate(request.headers, validators: generation.validators, now: now) {
         case .failed: return ContentPlan(status: 412, headers: [:], body: [], contentLength: 0)
         case .notModified: return notModified(generation)
@@ -90,6 +97,19 @@ package struct ContentPlan: Hashable, Sendable {
         let run = 0..<max(0, generation.length ?? Int64.max)
         let body: [Segment] = isHead || run.isEmpty ? [] : [.bytes(run)]
         return ContentPlan(status: 200, headers: headers, body: body, contentLength: generation.length)
+    }
+
+    /// A response that is passed on as it came.
+    private static func passed(_ generation: Generation, _ status: Int, isHead: Bool) -> ContentPlan {
+        var headers = validators(generation)
+        for field in generation.headers.fields { headers.append(field.name, field.value) }
+        if let type = generation.contentType, generation.contentTypeFrom == .header {
+            headers.append("Content-Type", type)
+        }
+        if let length = generation.length, status != 204 { headers.append("Content-Length", String(length)) }
+        let run = 0..<max(0, generation.length ?? Int64.max)
+        let body: [Segment] = isHead || run.isEmpty ? [] : [.bytes(run)]
+        return ContentPlan(status: status, headers: headers, body: body, contentLength: generation.length)
     }
 
     private static func partial(_ generation: Generation, _ run: ByteRange, of length: Int64?) -> ContentPlan {

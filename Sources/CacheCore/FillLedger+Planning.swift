@@ -40,7 +40,15 @@ extension FillLedger {
         guard !canBeContinued, isDescribed, !extents.isEmpty else { return false }
         let gaps = ranges.map(clampedToEnd).flatMap { extents.gaps(in: $0) }
         guard let first = gaps.map(\.lowerBound).min() else { return false }
-        return !fills.contains { $0.answeredAt != nil && $0.remaining.contains(first) }
+        return !fills.contains { $0.answeredAt != nil && !$0.isCut && $0.remaining.contains(first) }
+    }
+
+    /// Ends fills.
+    mutating func cut(_ ended: [Fill]) -> [Action] {
+        for fill in ended {
+            if let index = fills.firstIndex(where: { $0.id == fill.id }) { fills[index].isCut = true }
+        }
+        return ended.map { .cut($0.id) }
     }
 
     /// Plans for all who wait: something that held them up is over.

@@ -68,20 +68,19 @@ extension FillLedger {
         if readers.isEmpty { failures = [:] }
         // Whatever else is under way is wanted as it was before: nobody else need be asked.
         let own = readers.isEmpty ? fills[...] : reader.span.map(fills(touching:)) ?? fills[...]
-        let cut = (own + questions).filter { !isWanted($0) && !isWorthFinishing($0) }
-        return cut.map { .cut($0.id) } + regulate()
+        return cut((own + questions).filter { !isWanted($0) && !isWorthFinishing($0) }) + regulate()
     }
 
     /// An administrator stops all fills: whoever is here now is told `code` as soon as it would have to wait, and nothing
     /// more is fetched for it.
     package mutating func stopFills(because code: CacheError.Code) -> [Action] {
-        dismiss(because: code) { _ in true } + (fills + questions).map { .cut($0.id) }
+        dismiss(because: code) { _ in true } + cut(fills + questions)
     }
 
     /// An administrator stops one fill; likewise for those who want what it was to bring.
     package mutating func stopFill(_ id: FillID, because code: CacheError.Code) -> [Action] {
         guard let fill = fill(id) else { return [] }
-        return dismiss(because: code) { $0.looksTo(fill) } + [.cut(id)]
+        return dismiss(because: code) { $0.looksTo(fill) } + cut([fill])
     }
 
     private mutating func dismiss(because code: CacheError.Code, where concerns: (Reader) -> Bool) -> [Action] {
@@ -98,7 +97,7 @@ extension FillLedger {
         }
         for index in fills.indices where fills[index].keptUntil.map({ now >= $0 }) == true {
             fills[index].keptUntil = nil
-            if !isWanted(fills[index]), !isWorthFinishing(fills[index]) { actions.append(.cut(fills[index].id)) }
+            if !isWanted(fills[index]), !isWorthFinishing(fills[index]) { actions += cut([fills[index]]) }
         }
         guard fills.contains(where: \.canBeShortened) else { return actions }
         for id in readers.filter({ $0.value.isWaiting && $0.value.wanted != nil }).keys { actions += plan(for: id) }

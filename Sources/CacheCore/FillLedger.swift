@@ -171,6 +171,8 @@ extension FillLedger {
         var isBehind = false
         /// Until when it is not cut though no reader wants it: those that waited for it are about to join.
         var keptUntil: Duration?
+        /// Whether it was told to end: nobody can count on its bytes.
+        var isCut = false
         var isPaused = false
         /// When its answer began; nil before that.
         var answeredAt: Duration?
@@ -251,6 +253,8 @@ extension FillLedger.Wish {
         case .window, .opening, .confirmation: false
         }
     }
+
+    package var isOpening: Bool { if case .opening = self { true } else { false } }
 
     package var isConfirmation: Bool { if case .confirmation = self { true } else { false } }
 }

@@ -25,7 +25,7 @@ package struct Freshness: Hashable, Sendable {
         if case .ttl(let duration) = settings {
             return Freshness(freshUntil: now + duration, initialAge: age, isStorable: true)
         }
-        let control = CacheControl.parse(head.headers.values("Cache-Control"))
+        let control = CacheControl.effective(in: head.headers)
         let isStorable = StorePolicy.allows(head.headers, control)
         guard isStorable, !control.noCache,
             let lifetime = lifetime(head.headers, control, date: date, now: now, isGuessing: settings == .respect)
@@ -42,7 +42,7 @@ package struct Freshness: Hashable, Sendable {
     private static func freshUntil(_ redirect: RedirectHead, now: Timestamp, isGuessing: Bool) -> Timestamp? {
         let head = UpstreamHead(status: redirect.status, headers: redirect.headers)
         let date = head.headers["Date"].flatMap { HTTPDate.parse($0, now: now) } ?? now
-        let control = CacheControl.parse(head.headers.values("Cache-Control"))
+        let control = CacheControl.effective(in: head.headers)
         guard StorePolicy.allows(head.headers, control), !control.noCache else { return now }
         if let lifetime = lifetime(head.headers, control, date: date, now: now, isGuessing: false) {
             return now + (lifetime - initialAge(head, date: date, now: now))
@@ -64,7 +64,7 @@ package struct Freshness: Hashable, Sendable {
         _ headers: HeaderList, _ control: CacheControl, date: Timestamp, now: Timestamp, isGuessing: Bool
     ) -> Duration? {
         if let shared = control.sharedMaxAge ?? control.maxAge { return shared }
-        if let expires = headers["Expires"] {
+        if !control.isTargeted, let expires = headers["Expires"] {
             guard let time = HTTPDate.parse(expires, now: now) else { return .zero }  // garbled is expired (§5.3)
             return max(.zero, time.since(date))
         }

@@ -7,13 +7,15 @@ extension Generation {
         let header = head.headers["Content-Type"].flatMap { FieldText.isValue($0) && !$0.isEmpty ? $0 : nil }
         let media = MediaType.effectiveType(header: header, path: expecting.path)
         let freshness = Freshness.of(head, now: now, settings: expecting.freshness)
-        return Generation(
+        var described = Generation(
             length: length, contentType: media.type, contentTypeFrom: media.from,
             validators: Validators.of(head.headers, now: now), acceptsRanges: acceptsRanges,
             headers: StoredHeaders.dated(head, at: now), receivedAt: now, initialAge: freshness.initialAge,
             freshUntil: freshness.freshUntil,
             isStorable: expecting.storeRules.allow(
                 type: media.type, length: length, isStorable: freshness.isStorable))
+        described.firstHeaders = StoredHeaders.withheld(head.headers)
+        return described
     }
 
     /// Whether bytes of both may stand in one file (RFC 9111 §3.4).
@@ -24,6 +26,7 @@ extension Generation {
         as known: Generation, trusting trust: OriginSettings.TrustedValidators
     ) -> Bool {
         if let length, let knownLength = known.length, length != knownLength { return false }
+        guard passedStatus == nil, known.passedStatus == nil else { return false }
         let (new, old) = (validators, known.validators)
         let hasEqualDates = new.lastModified != nil && new.lastModified == old.lastModified
         switch trust {

@@ -13,6 +13,8 @@ package struct Generation: Hashable, Sendable {
     package var acceptsRanges: Bool?
     /// End-to-end header fields that are passed on with the content (`Cache-Control`, `Content-Disposition`, …).
     package var headers: HeaderList
+    /// Fields of the response that brought it, and of no later one.
+    package var firstHeaders: HeaderList = [:]
     /// When the response came, or was last confirmed.
     package var receivedAt: Timestamp
     /// The response's age when it came (RFC 9111 §4.2.3).
@@ -21,6 +23,9 @@ package struct Generation: Hashable, Sendable {
     package var freshUntil: Timestamp?
     /// Whether a shared cache may keep it (RFC 9111 §3).
     package var isStorable: Bool
+    /// Nil: a 200 or 206 in identity coding. Else the status of a response that is passed on as it came, whatever range or
+    /// condition was requested, and never stored.
+    package var passedStatus: Int?
 
     package init(
         number: Int64 = 1, length: Int64? = nil, contentType: String? = nil, contentTypeFrom: TypeSource = .header,

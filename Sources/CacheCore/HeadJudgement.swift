@@ -47,7 +47,7 @@ package enum HeadJudgement: Sendable {
     /// Judges a final response's head. Total: whatever an upstream sends has a judgement.
     package static func judge(_ head: UpstreamHead, expecting: WindowExpectation) -> HeadJudgement {
         switch head.status {
-        case 200: wholeAnswer(head, expecting)
+        case 200, 203: wholeAnswer(head, expecting)
         case 206: windowAnswer(head, expecting)
         case 304: unchangedAnswer(head, expecting)
         case 416 where expecting.window != .whole: unsatisfiedAnswer(head, expecting)
@@ -57,7 +57,8 @@ package enum HeadJudgement: Sendable {
                     .upstreamRefused(
                         status: head.status, retryAfter: RetryAfter.wait(in: head.headers, now: expecting.now)),
                     "The upstream answered with status \(head.status)."))
-        default: garbled("a status of \(head.status), which no window can come with")
+        case ..<200: garbled("a final response with status \(head.status)")
+        default: passedOn(head, expecting)
         }
     }
 
@@ -65,12 +66,8 @@ package enum HeadJudgement: Sendable {
     /// range.
     package var refusesRange: Bool {
         guard case .refused(let error) = self else { return false }
-        if case .upstreamRefused(let status, _) = error.code { return Self.refusesForm(status) }
-        return error.code == .upstreamProtocol
+        return error.code.refusesRange
     }
-
-    /// Whether a status may be about the form of the request, and not the resource.
-    package static func refusesForm(_ status: Int) -> Bool { [400, 403, 406, 416, 501].contains(status) }
 
     /// The generation of an asset found empty by a 416 that said `bytes */0`; its fields describe an error, so that
     /// only validators and freshness are taken.
@@ -87,11 +84,12 @@ package enum HeadJudgement: Sendable {
     }
 
     private static func wholeAnswer(_ head: UpstreamHead, _ expecting: WindowExpectation) -> HeadJudgement {
-        if let refusal = codingRefusal(head.headers) { return refusal }
+        if let refusal = transferCodingRefusal(head.headers) { return refusal }
+        if contentCoding(head.headers) != nil { return passedOn(head, expecting) }
         let length: Int64?
         switch ContentLength.read(head.headers) {
         case .absent: length = nil
-        case .garbled: return garbled("a Content-Length that contradicts itself or is no number")
+        case .garbled: return Self.badLength
         case .bytes(let count): length = count
         }
         var found = Generation.described(
@@ -117,17 +115,21 @@ package enum HeadJudgement: Sendable {
     }
 
     private static func windowAnswer(_ head: UpstreamHead, _ expecting: WindowExpectation) -> HeadJudgement {
-        if let refusal = codingRefusal(head.headers) { return refusal }
+        if let refusal = transferCodingRefusal(head.headers) { return refusal }
+        if let coding = contentCoding(head.headers) {
+            return garbled(
+                "a part of a body encoded as \(coding.prefix(32)), though only identity is accepted", asRange: true)
+        }
         if let type = head.headers["Content-Type"], MediaType.essence(type) == "multipart/byteranges" {
-            return garbled("several ranges where one was asked for")
+            return garbled("several ranges where one was asked for", asRange: true)
         }
         let ranges = Set(head.headers.values("Content-Range"))
         guard ranges.count == 1, let text = ranges.first, case .run(let run, let length)? = ContentRange.parse(text)
-        else { return garbled("a 206 without one readable Content-Range") }
+        else { return garbled("a 206 without one readable Content-Range", asRange: true) }
         switch ContentLength.read(head.headers) {
         case .absent: break
         case .bytes(let count) where count == run.length: break
-        case .bytes, .garbled: return garbled("a Content-Length that is not the Content-Range's")
+        case .bytes, .garbled: return garbled("a Content-Length that is not the Content-Range's", asRange: true)
         }
         var found = Generation.described(by: head, expecting: expecting, length: length, acceptsRanges: true)
         if let known = expecting.known {
@@ -138,7 +140,7 @@ package enum HeadJudgement: Sendable {
             found = known.continued(by: found, head, expecting)
         }
         guard covers(run, expecting.window, length: found.length) else {
-            return garbled("\(text) in answer to another range")
+            return garbled("\(text) in answer to another range", asRange: true)
         }
         return .window(run, found)
     }
@@ -176,12 +178,36 @@ package enum HeadJudgement: Sendable {
         return said.lastModified == knownDate
     }
 
-    /// Only identity is accepted (RFC 9110 §12.5.3), and no transfer coding but chunked (RFC 9112 §7.4).
-    private static func codingRefusal(_ headers: HeaderList) -> HeadJudgement? {
-        let codings = headers.values("Content-Encoding").flatMap { FieldText.members(of: $0) }
-        if let coding = codings.first(where: { FieldText.lowered($0) != "identity" }) {
-            return garbled("a body encoded as \(coding.prefix(32)), though only identity is accepted")
+    /// A response that is neither stored nor cut into ranges: another success, a redirection without a target, a body in a
+    /// coding that was not asked for. It is the answer to the request all the same.
+    private static func passedOn(_ head: UpstreamHead, _ expecting: WindowExpectation) -> HeadJudgement {
+        if let refusal = transferCodingRefusal(head.headers) { return refusal }
+        let length: Int64?
+        switch ContentLength.read(head.headers) {
+        case .absent: length = [204, 205].contains(head.status) ? 0 : nil
+        case .garbled: return Self.badLength
+        case .bytes(let count): length = head.status == 204 ? 0 : count
         }
+        var found = Generation.described(by: head, expecting: expecting, length: length, acceptsRanges: false)
+        found.passedStatus = head.status
+        found.isStorable = false
+        found.freshUntil = nil
+        for coding in head.headers.values("Content-Encoding") where FieldText.isValue(coding) {
+            found.headers.append("Content-Encoding", coding)
+        }
+        guard let known = expecting.known else { return .whole(found) }
+        found.number = known.number + 1
+        return .changed(found, 0..<(length ?? .max))
+    }
+
+    /// The first content coding that is not identity, the only one that is accepted (RFC 9110 §12.5.3).
+    private static func contentCoding(_ headers: HeaderList) -> String? {
+        let codings = headers.values("Content-Encoding").flatMap { FieldText.members(of: $0) }
+        return codings.first { FieldText.lowered($0) != "identity" }.map { String($0) }
+    }
+
+    /// No transfer coding is accepted but chunked (RFC 9112 §7.4).
+    private static func transferCodingRefusal(_ headers: HeaderList) -> HeadJudgement? {
         let transfer = headers.values("Transfer-Encoding").flatMap { FieldText.members(of: $0) }
             .map { FieldText.lowered($0) }.filter { $0 != "identity" }
         guard transfer.isEmpty || transfer == ["chunked"] else {
@@ -189,6 +215,9 @@ package enum HeadJudgement: Sendable {
         }
         return nil
     }
+
+    private static let badLength = HeadJudgement.refused(
+        CacheError(.upstreamProtocol, "The upstream sent a Content-Length that contradicts itself or is no number."))
 
     /// A range that begins at the first byte, and a suffix, can only be refused by an empty asset (RFC 9110 §14.1.2).
     private static func unsatisfiedAnswer(_ head: UpstreamHead, _ expecting: WindowExpectation) -> HeadJudgement {
@@ -200,7 +229,7 @@ package enum HeadJudgement: Sendable {
             case .suffix: length != nil && length != 0
             }
         return isContradiction
-            ? garbled("a 416 to a range that it could have answered") : .unsatisfiable(length: length)
+            ? garbled("a 416 to a range that it could have answered", asRange: true) : .unsatisfiable(length: length)
     }
 
     private static func unsatisfiedLength(_ headers: HeaderList) -> Int64? {
@@ -215,7 +244,19 @@ package enum HeadJudgement: Sendable {
         return units.contains("none") ? false : nil
     }
 
-    private static func garbled(_ what: String) -> HeadJudgement {
-        .refused(CacheError(.upstreamProtocol, "The upstream sent \(what)."))
+    private static func garbled(_ what: String, asRange: Bool = false) -> HeadJudgement {
+        .refused(CacheError(.upstreamUnusable(asRange: asRange), "The upstream sent \(what)."))
+    }
+}
+
+extension CacheError.Code {
+    /// Whether the upstream may answer the same request without `Range`, which it may ignore (RFC 9110 §14.2): the status
+    /// may be about the form of the request, and not the resource.
+    package var refusesRange: Bool {
+        switch self {
+        case .upstreamUnusable(let asRange): asRange
+        case .upstreamRefused(let status, _): [400, 403, 406, 416, 501].contains(status)
+        default: false
+        }
     }
 }

@@ -19,19 +19,35 @@ package enum StoredHeaders {
     /// The fields to keep, in order and number: not those that `Connection` names, or a qualified `no-cache` or
     /// `private`; nor this service's own (`Larder-…`), those of its CORS rules, illegal ones, and those beyond the limits.
     package static func of(_ headers: HeaderList) -> HeaderList {
+        let withheld = CacheControl.effective(in: headers).withheldFields
+        return HeaderList(withinLimits(passedOn(headers).filter { !withheld.contains(FieldText.lowered($0.name)) }))
+    }
+
+    /// The fields that a qualified `no-cache` or `private` names: they belong to the response they came with, and are not
+    /// kept (RFC 9111 §5.2.2.4, §5.2.2.7).
+    static func withheld(_ headers: HeaderList) -> HeaderList {
+        let withheld = CacheControl.effective(in: headers).withheldFields
+        guard !withheld.isEmpty else { return [:] }
+        return HeaderList(withinLimits(passedOn(headers).filter { withheld.contains(FieldText.lowered($0.name)) }))
+    }
+
+    /// `Larder-Cache-Control` is for this cache alone: kept, and not passed on.
+    static let ownField = "larder-cache-control"
+
+    private static func passedOn(_ headers: HeaderList) -> [HeaderList.Field] {
         let named = headers.values("Connection").flatMap { FieldText.members(of: $0) }.map { FieldText.lowered($0) }
-        let withheld = CacheControl.parse(headers.values("Cache-Control")).withheldFields
-        let dropped = dropped.union(named).union(withheld)
-        let allowed = headers.fields.filter { field in
+        let dropped = dropped.union(named)
+        return headers.fields.filter { field in
             let name = FieldText.lowered(field.name)
             return !dropped.contains(name) && !isReplaced(name) && FieldText.isToken(name)
                 && FieldText.isValue(field.value)
         }
-        return HeaderList(withinLimits(allowed))
     }
 
     /// Fields that a downstream cache must obey (RFC 9111 §4.1, §5.2, §5.3); the limits cut other fields first.
-    private static let cachingFields: Set<String> = ["cache-control", "cdn-cache-control", "date", "expires", "vary"]
+    private static let cachingFields: Set<String> = [
+        "cache-control", "cdn-cache-control", "date", "expires", ownField, "vary",
+    ]
 
     /// The fields that fit `maxFields` and `maxBytes`, in their original order.
     private static func withinLimits(_ fields: [HeaderList.Field]) -> [HeaderList.Field] {
@@ -60,6 +76,6 @@ package enum StoredHeaders {
     }
 
     private static func isReplaced(_ name: String) -> Bool {
-        name.hasPrefix("larder-") || name.hasPrefix("access-control-")
+        name.hasPrefix("larder-") && name != ownField || name.hasPrefix("access-control-")
     }
 }

@@ -71,7 +71,7 @@ extension Generation {
 
     /// What the response itself says, where that counts: an administrator's lifetime stands over it.
     private func control(under rules: UseRules) -> CacheControl {
-        var control = CacheControl.parse(headers.values("Cache-Control"))
+        var control = CacheControl.effective(in: headers)
         if case .ttl = rules.freshness {
             control.noCache = false
             control.mustRevalidate = false
@@ -91,7 +91,7 @@ extension CacheError.Code {
     /// Whether a stale response may stand in for it: what would be a 500, 502, 503 or 504 (RFC 5861 §4).
     package var isUpstreamFailure: Bool {
         switch self {
-        case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut: true
+        case .upstreamUnreachable, .upstreamProtocol, .upstreamUnusable, .upstreamTimedOut: true
         case .upstreamRefused(let status, _): [500, 502, 503, 504].contains(status)
         default: false
         }

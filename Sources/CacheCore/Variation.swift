@@ -15,12 +15,16 @@ package enum Variation {
     /// The fields of `request` by which a response with these headers was chosen, in the order of their names; none where
     /// the request has none of them, as the requests have by which an asset is found at first.
     ///
+    /// `variant`: the fields by which the asset itself was chosen. They count also where this response does not name them in
+    /// its `Vary`: another response to the same request did.
+    ///
     /// Values are compared after blanks round list members are normalised, lines of one name joined (§4.1).
     package static func fields(
-        of request: HeaderList, chosenBy headers: HeaderList, ignoring ignored: [String]
+        of request: HeaderList, chosenBy headers: HeaderList, and variant: HeaderList = [:], ignoring ignored: [String]
     ) -> HeaderList {
         let ignored = neutral.union(ignored.map { FieldText.lowered($0) })
-        let names = Set(headers.values("Vary").flatMap { FieldText.members(of: $0) }.map { FieldText.lowered($0) })
+        let named = headers.values("Vary").flatMap { FieldText.members(of: $0) }.map { FieldText.lowered($0) }
+        let names = Set(named + variant.fields.map { FieldText.lowered($0.name) })
         var fields: HeaderList = [:]
         for name in names.subtracting(ignored).sorted() {
             guard let value = request.combined(name) else { continue }

@@ -12,8 +12,8 @@ extension AssetCache {
             let target = try await resolve(reference)
             let asset = try await open(target)
             defer { context.openAssets.release(asset) }
-            asset.rebind()
-            if !refresh, let record = asset.record, record.generation.isFresh(at: context.wallClock.now()) {
+            if !refresh, let record = asset.record, asset.isFresh(at: context.wallClock.now()) {
+                asset.rebind()
                 return report(on: asset, record, method: .cached, head: nil)
             }
             return try await withDeadline(timeout, .total, clock: clock) { [self] () async throws(CacheError) in

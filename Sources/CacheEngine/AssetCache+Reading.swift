@@ -87,7 +87,8 @@ extension AssetCache {
         guard let generation = asset.record?.generation else { return nil }
         let target = asset.target
         let fields = Variation.fields(
-            of: attempt.request.headers, chosenBy: generation.headers, ignoring: target.settings.ignoreVary)
+            of: attempt.request.headers, chosenBy: generation.headers, and: target.variant,
+            ignoring: target.settings.ignoreVary)
         return fields == target.variant ? nil : target.variant(fields)
     }
 
@@ -101,6 +102,7 @@ extension AssetCache {
                 // A `HEAD` may have named another length than a `GET` has: only the upstream refuses a range.
                 return StoredUse.confirm
             }
+            if asset.target.hasMoved(since: record) { return .confirm }
             return record.generation.receivedAt >= attempt.began
                 ? .fresh : record.generation.use(at: attempt.began, under: rules)
         }
@@ -142,7 +144,8 @@ extension AssetCache {
             guard standing.mustConfirm, error.code.isUpstreamFailure, let generation = asset.record?.generation,
                 generation.servesErrors(at: attempt.began, under: standing.rules)
             else { throw error }
-            standing = Standing(isKnown: true, isSettling: false, use: .stale, rules: standing.rules)
+            standing = Standing(
+                isKnown: true, isSettling: false, use: .stale, rules: standing.rules, failure: error.code)
             return try await described(asset, attempt, standing)
         }
     }
@@ -183,9 +186,10 @@ extension AssetCache {
     private func answer(
         _ attempt: ReadAttempt, from asset: OpenAsset, to reader: FillLedger.ReaderID, _ standing: Standing
     ) async throws(CacheError) -> ContentRead {
+        let isFirst = !standing.isKnown || attempt.wasForwarded
         while true {
             var generation = asset.record?.generation ?? Generation(receivedAt: context.wallClock.now())
-            var plan = plan(attempt.request, generation, of: asset)
+            var plan = plan(attempt.request, generation, of: asset, isFirst: isFirst)
             let found = asset.look { $0.ledger.lookUp(plan.neededRanges) }
             if let first = plan.neededRanges.first {
                 asset.want(first, by: reader, later: Array(plan.neededRanges.dropFirst()))
@@ -197,7 +201,7 @@ extension AssetCache {
                 if let renewed = asset.record?.generation, renewed != generation {
                     // What came for this reader has brought fields of its own (RFC 9111 §3.4).
                     let needed = plan.neededRanges
-                    (generation, plan) = (renewed, self.plan(attempt.request, renewed, of: asset))
+                    (generation, plan) = (renewed, self.plan(attempt.request, renewed, of: asset, isFirst: isFirst))
                     guard plan.neededRanges == needed else { continue }
                 }
             }
@@ -216,7 +220,11 @@ extension AssetCache {
         var outcome = outcome(attempt, plan, generation, cached: cached, standing, keeps: asset.target)
         let isMissing = cached.byteCount < plan.neededBytes
         outcome.isCollapsed = isMissing && (standing.isKnown ? found.isJoining : standing.isSettling)
-        if outcome.forwarding != nil { outcome.upstreamStatus = asset.look { $0.upstreamStatus } }
+        if let failure = standing.failure {
+            outcome.upstreamStatus = failure.upstreamStatus
+        } else if outcome.forwarding != nil {
+            outcome.upstreamStatus = asset.look { $0.upstreamStatus }
+        }
         outcome.timeToLive = generation.freshUntil.map { $0.since(now) }
         let age = standing.isKnown ? generation.age(at: now) : generation.initialAge
         let hasAge = standing.isKnown || age >= .seconds(1)
@@ -225,9 +233,11 @@ extension AssetCache {
             cachedBefore: cached, view: view(outcome))
     }
 
-    func plan(_ request: ContentRequest, _ generation: Generation, of asset: OpenAsset) -> ContentPlan {
+    func plan(
+        _ request: ContentRequest, _ generation: Generation, of asset: OpenAsset, isFirst: Bool = false
+    ) -> ContentPlan {
         ContentPlan.make(
-            request, generation: generation, now: context.wallClock.now(),
+            request, generation: generation, now: context.wallClock.now(), isFirst: isFirst,
             unknownLength: asset.target.settings.unknownLength, boundary: context.chance.identifier())
     }
 
@@ -248,44 +258,10 @@ extension AssetCache {
         switch standing.use {
         case .confirm: return ReadOutcome(requestClass: .revalidated, forwarding: .stale)
         case .confirmOnRequest: return ReadOutcome(requestClass: .revalidated, forwarding: .request)
-        case .stale, .staleWhileRevalidate: return ReadOutcome(requestClass: .stale, detail: "stale")
+        case .stale, .staleWhileRevalidate:
+            let wasAsked = standing.failure.map { !$0.isUnasked } ?? false
+            return ReadOutcome(requestClass: .stale, forwarding: wasAsked ? .stale : nil, detail: "stale")
         case .fresh, nil: return ReadOutcome(requestClass: .hit)
         }
-    }
-
-    // MARK: Failures
-
-    /// The refusal that is repeated unasked, if there is one.
-    func keptRefusal(of target: AssetTarget, _ attempt: ReadAttempt) -> ReadFailure? {
-        guard let refusal = context.refusals[target.id], isUsable(refusal, for: attempt),
-            let left = refusal.timeToLive(at: attempt.began)
-        else { return nil }
-        let outcome = ReadOutcome(requestClass: .negative, timeToLive: left, detail: "negative")
-        return ReadFailure(Self.repeated(refusal), outcome: outcome, age: refusal.age(at: attempt.began))
-    }
-
-    /// Whether a stored refusal is fresh, and the request's directives allow its use.
-    private func isUsable(_ refusal: RefusalShelf.Refusal, for attempt: ReadAttempt) -> Bool {
-        let asked = attempt.directives
-        return refusal.timeToLive(at: attempt.began) != nil && !asked.noCache
-            && asked.maxAge.map { refusal.age(at: attempt.began) <= $0 } ?? true
-    }
-
-    private static func repeated(_ refusal: RefusalShelf.Refusal) -> CacheError {
-        CacheError(.upstreamRefused(status: refusal.status), "The upstream answered with status \(refusal.status).")
-    }
-
-    private func failure(_ error: CacheError, of target: AssetTarget) -> ReadFailure {
-        var failure = ReadFailure(error)
-        guard error.code.isOfUpstream else { return failure }
-        let asset = context.openAssets.acquire(target.id)
-        defer { if let asset { context.openAssets.release(asset) } }
-        failure.outcome.forwarding = asset?.record == nil ? .miss : .stale
-        switch error.code {
-        case .upstreamRefused(let status, _): failure.outcome.upstreamStatus = status
-        case .rangeNotSatisfiable: failure.outcome.upstreamStatus = 416
-        default: break
-        }
-        return failure
     }
 }

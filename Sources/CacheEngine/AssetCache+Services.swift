@@ -132,6 +132,7 @@ extension AssetCache {
     /// Ends waits that have become too long, closes assets that nobody has used for long, once all they know is in the
     /// catalog, and looks after free space.
     private func tidy() async throws(CacheError) {
+        context.openAssets.releaseDue(at: context.uptime())
         for asset in context.openAssets.detached + context.openAssets.all {
             asset.tick()
             await relieveMemory(of: asset)

@@ -30,6 +30,12 @@ extension AssetTarget {
             variant: fields, cdnLoop: cdnLoop)
     }
 
+    /// Whether the origin's base URL has changed since the record was made: the bytes are those of another server. Absolute URLs
+    /// under a given key may change as they like.
+    func hasMoved(since record: AssetRecord) -> Bool {
+        originName != Origin.absoluteName && record.url.withoutQuery != url.withoutQuery
+    }
+
     /// A blank and 64 bits of SHA-256.
     private static let variantMarkBytes = 17
 

@@ -10,6 +10,8 @@ struct FillRetry: Hashable, Sendable {
     var isAgain = false
     /// It is one try more than the settings give.
     var isFree = false
+    /// It asks without a `Range`, since the upstream refused the one before it.
+    var isPlain = false
     /// The origin's credentials were read again for it.
     var hasNewCredentials = false
     /// Which of the origin's addresses is asked first.
@@ -34,6 +36,8 @@ struct FillFailure: Sendable {
     let addresses: Int
     /// It was a mirror's answer, and not one that can be believed.
     var isSkip = false
+    /// Whether it asked with a `Range`: without one the upstream may answer.
+    var hadRange = false
     /// It was not sent, because its address was left alone by then.
     var wasLeftAlone = false
     /// The transfer brought enough to go on from there as if nothing had been.
@@ -44,6 +48,12 @@ struct FillFailure: Sendable {
     /// From what broke on the way it goes on at once. Otherwise the next address is asked, at once where that has not
     /// failed yet; where there is no other one, after the wait that the upstream asks for within `limit`, or the backoff.
     func retry(within limit: Duration) -> FillRetry? {
+        if hadRange, !isSkip, code.refusesRange {
+            return FillRetry(
+                delay: .zero, isAgain: true, isFree: true, isPlain: true,
+                hasNewCredentials: previous.hasNewCredentials, address: address, failed: previous.failed,
+                skipped: previous.skipped)
+        }
         guard isSkip || code.isWorthRetrying else { return nil }
         var next = FillRetry(
             isAgain: true, address: address, failed: previous.failed, skipped: previous.skipped)
@@ -95,7 +105,7 @@ extension CacheError.Code {
     var isWorthRetrying: Bool {
         switch self {
         // No memory for what the disk cannot take, either: readers will be past some of it.
-        case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut, .storageFull: true
+        case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut, .storageFull, .overloaded: true
         case .upstreamRefused(let status, _): [408, 429, 500, 502, 503, 504].contains(status)
         default: false
         }
@@ -105,8 +115,8 @@ extension CacheError.Code {
     var showing: OriginHealth.Showing {
         switch self {
         case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut: .broken
-        case .upstreamRefused(let status, _): status >= 500 ? .broken : .well
-        case .rangeNotSatisfiable, .assetChanged: .well
+        case .upstreamRefused(let status, _): OriginHealth.Showing(status: status)
+        case .rangeNotSatisfiable, .assetChanged, .upstreamUnusable: .well
         default: .nothing
         }
     }

@@ -1,4 +1,5 @@
 import CacheCore
+import CacheStore
 import Synchronization
 
 /// How it comes to its end.
@@ -54,7 +55,8 @@ extension FillTransfer {
             }
             let failure = FillFailure(
                 code: error.code, previous: previous, address: leg.permit.address, addresses: state.addresses.count,
-                isSkip: leg.isSkip, wasLeftAlone: leg.refusal != nil, hasProgressed: state.hasProgressed)
+                isSkip: leg.isSkip, hadRange: wish.window != .whole && !state.isPlain, wasLeftAlone: leg.refusal != nil,
+                hasProgressed: state.hasProgressed)
             return (state.reservation, failure, state.attempt)
         }
         if let unbounded = state.withLock({ $0.unboundedBytes }) {
@@ -69,7 +71,7 @@ extension FillTransfer {
     private func next(after failure: FillFailure, attempt: Int) -> FillRetry? {
         let target = asset.target
         guard let next = failure.retry(within: target.settings.readTimeout) else { return nil }
-        let isPaid = failure.hasProgressed || failure.code == .storageFull || failure.movesOn(next)
+        let isPaid = next.isPlain || failure.hasProgressed || failure.code == .storageFull || failure.movesOn(next)
         // The asset gives up by itself where the tries are spent: those cost no budget.
         guard !isPaid, next.isFree || attempt < target.settings.retries else { return next }
         return context.health.takeRetry(target) ? next : nil
@@ -85,8 +87,15 @@ extension FillTransfer {
 
     private func leave(_ error: CacheError?, _ next: FillRetry?) {
         asset.ended(fill, error: error, retry: next)
-        context.openAssets.release(asset)
+        // Readers that were told of a generation that nobody else holds are still to come.
+        if hasMoved, asset.look({ $0.file?.name == nil }) {
+            context.openAssets.release(asset, at: context.uptime() + Self.lingersFor)
+        } else {
+            context.openAssets.release(asset)
+        }
     }
+
+    private static let lingersFor = Duration.seconds(2)
 }
 
 extension FillTransfer.Leg {

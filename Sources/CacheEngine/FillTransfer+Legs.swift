@@ -85,6 +85,7 @@ extension FillTransfer {
     }
 
     private func take(_ range: ByteRange, into file: SparseFile, from number: Int) -> HeadVerdict {
+        if retry.isPlain { context.health.refusedRange(asset.target) }
         win(number, with: body(range, file))
         let isOpen = range.upperBound == .max
         if !isOpen { context.counters.requested(range.length, origin: asset.target.originName) }

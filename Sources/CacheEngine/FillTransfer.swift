@@ -2,13 +2,6 @@ import CacheCore
 import CacheStore
 import Synchronization
 
-/// Which fill of which asset a transfer carries out.
-struct FillPlace: Sendable {
-    let asset: OpenAsset
-    let fill: FillLedger.FillID
-    let wish: FillLedger.Wish
-}
-
 /// One fill on its way: asks the upstream, judges the answer's head, puts the bytes into the asset's file, and tells the
 /// asset of each step.
 ///
@@ -75,6 +68,10 @@ final class FillTransfer: Sendable {
         /// What the body brings, once its head is judged good.
         var body: Body?
         var meter = RateMeter()
+        /// Whether it brings another generation than it was begun for.
+        var hasMoved = false
+        /// Whether it asks without a `Range`.
+        var isPlain = false
         var isOver = false
     }
 
@@ -96,6 +93,7 @@ final class FillTransfer: Sendable {
 
     /// Its answer has begun another generation: it brings bytes of that one, which it holds.
     func move(to next: FillPlace) {
+        state.withLock { $0.hasMoved = true }
         let before = place.withLock { place in
             defer { place = next }
             return place.asset
@@ -103,6 +101,8 @@ final class FillTransfer: Sendable {
         context.openAssets.release(before)
     }
 
+    var hasMoved: Bool { state.withLock { $0.hasMoved } }
+    var isPlain: Bool { state.withLock { $0.isPlain } }
     var priority: TransferPriority { state.withLock { $0.wishes.priority } }
 
     /// Words on resting up to that number count no more: they were said for the asset it comes from.
@@ -137,8 +137,10 @@ final class FillTransfer: Sendable {
     private func launch() {
         let target = asset.target
         let addresses = context.addresses(of: target)
+        let isPlain = retry.isPlain || wish.isOpening && context.health.refusesRanges(target)
         let (attempt, isCancelled) = state.withLock { state in
             state.target = target
+            state.isPlain = isPlain
             state.addresses = addresses
             return (state.attempt, state.wishes.isCancelled)
         }
@@ -169,10 +171,12 @@ final class FillTransfer: Sendable {
             state.legs.append(Leg(permit: permit, isHedge: isHedge, told: told))
             return (state.legs.count - 1, told, state.patience)
         }
-        var request = asset.upstreamRequest(for: wish, priority: wishes.priority, delay: delay)
+        let isPlain = state.withLock { $0.isPlain }
+        var request = asset.upstreamRequest(
+            for: wish, priority: wishes.priority, delay: delay, isPlain: isPlain)
         request.url = url
         request.patience = patience
-        request.mayBePaused = wish.isWhole
+        request.mayBePaused = request.window == .whole
         let transfer = context.upstream.start(request, delivering: FillLeg(of: self, number: number))
         state.withLock { state in
             if !state.legs[number].isOver { state.legs[number].transfer = transfer }
@@ -268,33 +272,5 @@ extension FillTransfer.Leg {
         guard let length = wishes.length, length != told.length else { return nil }
         told.length = length
         return .shorten(length)
-    }
-}
-
-extension FillLedger.Wish {
-    /// How many bytes it is known to bring.
-    var knownLength: Int64 {
-        switch self {
-        case .opening(.closed(let range)): range.length
-        case .opening(.suffix(let count)): count
-        case .window(let range): range.length
-        case .opening(.whole), .whole, .confirmation: 0
-        }
-    }
-
-    /// Which bytes it is known to bring.
-    var knownRun: ByteRange? {
-        switch self {
-        case .opening(.closed(let range)), .window(let range): range
-        case .opening(.suffix), .opening(.whole), .whole, .confirmation: nil
-        }
-    }
-
-    /// Whether a second request for it may be worth its while: one for a window, with somebody near to it.
-    var mayBeHedged: Bool {
-        switch self {
-        case .opening(.closed), .opening(.suffix), .window: true
-        case .opening(.whole), .whole, .confirmation: false
-        }
     }
 }

@@ -34,7 +34,7 @@ struct HeadQuestion {
         let permit = try leave()
         do {
             let head = try await HeadTransfer.head(of: request, from: context.upstream)
-            settle(permit, head.status >= 500 ? .broken : .well)
+            settle(permit, OriginHealth.Showing(status: head.status))
             return head
         } catch {
             settle(permit, error.error.code.showing)

@@ -25,13 +25,16 @@ extension OpenAsset {
         change { state in
             state.ending = error
             state.successor = successor
-            var actions: [FillLedger.Action] = []
-            if let fill {
-                state.fills[fill] = nil
-                state.lastFailure = error
-                actions = state.ledger.broke(fill, with: error.code, isWorthRetrying: false)
-            }
+            let actions = fill.map { state.lost($0, error) } ?? []
             return ((), actions + state.ledger.idleFills.map { .cut($0) })
+        }
+    }
+
+    /// The fill's answer is another asset: the readers that wait for it are told `error`, and may go on with `next`.
+    func hand(_ fill: FillLedger.FillID, to next: OpenAsset, _ error: CacheError) {
+        change { state in
+            state.successor = next
+            return ((), state.lost(fill, error))
         }
     }
 
@@ -53,4 +56,13 @@ extension OpenAsset {
     }
 
     private static let cancelled = CacheError(.conflict, "The fill was cancelled by an administrator.")
+}
+
+extension OpenAsset.State {
+    /// The transfer of the fill goes on elsewhere.
+    fileprivate mutating func lost(_ fill: FillLedger.FillID, _ error: CacheError) -> [FillLedger.Action] {
+        fills[fill] = nil
+        lastFailure = error
+        return ledger.broke(fill, with: error.code, isWorthRetrying: false)
+    }
 }

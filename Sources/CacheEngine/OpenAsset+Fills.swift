@@ -15,6 +15,13 @@ extension OpenAsset {
         }
     }
 
+    /// Whether it may be used unasked.
+    func isFresh(at now: Timestamp) -> Bool {
+        look { state in
+            state.record.map { $0.generation.isFresh(at: now) && !state.target.hasMoved(since: $0) } ?? false
+        }
+    }
+
     /// Has the record say where the asset is fetched from now.
     func rebind() {
         change { state in
@@ -36,8 +43,9 @@ extension OpenAsset {
     }
 
     /// The request that a wish makes to the upstream.
+    /// `isPlain`: without a `Range`, whatever it asks for.
     func upstreamRequest(
-        for wish: FillLedger.Wish, priority: TransferPriority, delay: Duration
+        for wish: FillLedger.Wish, priority: TransferPriority, delay: Duration, isPlain: Bool
     ) -> UpstreamRequest {
         let (target, validators, isConfirmable) = look { state in
             // Where nothing can be continued, a 304 would leave an incomplete asset incomplete.
@@ -45,12 +53,12 @@ extension OpenAsset {
         }
         var request = context.request(to: target, priority: priority)
         request.delay = delay
-        request.window = wish.window
+        request.window = isPlain ? .whole : wish.window
         switch wish {
         case .opening, .whole: break
         case .window:
             // Where other proofs are trusted, the answer is judged by them: its server may tag the same bytes differently.
-            if target.settings.trustValidators == .strong, let strong = validators?.strong {
+            if !isPlain, target.settings.trustValidators == .strong, let strong = validators?.strong {
                 request.headers.set("If-Range", strong)
             }
         case .confirmation where !isConfirmable: break
@@ -165,8 +173,8 @@ extension CacheError.Code {
     /// Whether it tells of the upstream, and not of the request or the store.
     var isOfUpstream: Bool {
         switch self {
-        case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut, .upstreamRefused, .upstreamForbidden,
-            .rangeNotSatisfiable:
+        case .upstreamUnreachable, .upstreamProtocol, .upstreamUnusable, .upstreamTimedOut, .upstreamRefused,
+            .upstreamForbidden, .rangeNotSatisfiable:
             true
         default: false
         }

@@ -41,6 +41,11 @@ extension OpenAsset {
         let transfer: FillTransfer
 
         var isMultiplexed: Bool { head.httpVersion == "2" }
+
+        /// Whether the origin is asked once more: in place of a mirror, or without a `Range`.
+        func isToBeRepeated(after error: CacheError) -> Bool {
+            isMirror || wish.window != .whole && !transfer.isPlain && error.code.refusesRange
+        }
     }
 
     private func take(_ judgement: HeadJudgement, _ answer: Answer) throws(CacheError) -> Ruling {
@@ -72,14 +77,14 @@ extension OpenAsset {
             return try confirm(generation, with: 0..<0, isMissing: false, answer)
         case (.unchanged, _),
             (.changed, _) where head.status == 304 && !wish.isConfirmation:
-            throw CacheError(.upstreamProtocol, "The upstream answered 304 to a request without a condition.")
+            throw CacheError(.upstreamUnusable(), "The upstream answered 304 to a request without a condition.")
         case (.changed(let generation, let body), _):
             return try succeed(generation, body, answer)
         case (.unsatisfiable(let length), _):
             try accept(unsatisfiable: length, head, for: wish, expectation)
             return .nothing
         case (.refused(let error), _):
-            if !answer.isMirror { keepRefusal(head, of: wish, at: expectation.now) }
+            if !answer.isToBeRepeated(after: error) { keepRefusal(head, of: wish, at: expectation.now) }
             throw error
         }
     }
@@ -195,7 +200,7 @@ extension HeadJudgement {
             if case .upstreamRefused(let status, _) = error.code, status < 500, !error.code.isWorthRetrying {
                 CacheError(.upstreamUnreachable(), "The upstream failed, and a mirror answered with status \(status).")
             } else {
-                nil
+                error.code.name == "upstreamProtocol" && !error.code.isWorthRetrying ? error : nil
             }
         case .unchanged, .unsatisfiable: nil
         }

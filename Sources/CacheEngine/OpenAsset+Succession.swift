@@ -12,6 +12,9 @@ extension OpenAsset {
     ) throws(CacheError) -> Ruling {
         let isSequential = isContradiction(generation, answer)
         if let body, let ruling = try carry(body, of: generation, isSequential: isSequential, answer) { return ruling }
+        guard generation.passedStatus == nil else {
+            throw CacheError(.upstreamUnusable(), "The upstream answered with a response that cannot be stored.")
+        }
         context.openAssets.supersede(self, by: generation, isSequential: isSequential)
         throw Self.changed
     }
@@ -29,8 +32,8 @@ extension OpenAsset {
     private func carry(
         _ body: ByteRange, of generation: Generation, isSequential: Bool, _ answer: Answer
     ) throws(CacheError) -> Ruling? {
-        let (target, known, hasWaiting, restCount) = look { state in
-            (state.target, state.record, state.ending == nil && state.ledger.hasWaiting, state.restCount + 1 << 20)
+        let (target, known, hasWaiting) = look { state in
+            (state.target, state.record, state.ending == nil && state.ledger.hasWaiting)
         }
         let isJoinable = !isSequential && generation.isJoinable(trusting: target.settings.trustValidators)
         let isWhole = body.lowerBound == 0 && body.upperBound == generation.length ?? .max
@@ -44,8 +47,29 @@ extension OpenAsset {
         let next = OpenAsset(
             target: target, record: record, extents: ByteRangeSet(), file: file, isSequential: isSequential,
             context: context)
-        let wish = isWhole ? FillLedger.Wish.whole : .window(body)
-        let fill = next.change { state in
+        let place = next.take(isWhole ? .whole : .window(body), bringing: body, answer, from: self)
+        if generation.passedStatus != nil {
+            // It says nothing of the stored response, which stays.
+            context.openAssets.retain(next)
+            hand(answer.fill, to: next, Self.changed)
+            return .moved(place, body, file)
+        }
+        guard context.openAssets.supersede(self, by: next) else {
+            context.commits.abandon(file)
+            return nil
+        }
+        context.refusals.forget(id)
+        retire(Self.changed, for: next, without: answer.fill)
+        return .moved(place, body, file)
+    }
+
+    /// Takes in the transfer of an answer that `former` got; no reader is here yet.
+    private func take(
+        _ wish: FillLedger.Wish, bringing body: ByteRange, _ answer: Answer, from former: OpenAsset
+    ) -> FillPlace {
+        // Words on resting are numbered: those that are said for the former asset from now on count no more.
+        let restCount = former.look { $0.restCount } + 1 << 20
+        let fill = change { state in
             let fill = state.ledger.carry(
                 wish, window: body, priority: answer.transfer.priority, isMultiplexed: answer.isMultiplexed)
             state.fills[fill] = answer.transfer
@@ -54,12 +78,6 @@ extension OpenAsset {
             return (fill, [])
         }
         answer.transfer.ignoreRests(upTo: restCount)
-        guard context.openAssets.supersede(self, by: next) else {
-            context.commits.abandon(file)
-            return nil
-        }
-        context.refusals.forget(id)
-        retire(Self.changed, for: next, without: answer.fill)
-        return .moved(FillPlace(asset: next, fill: fill, wish: wish), body, file)
+        return FillPlace(asset: self, fill: fill, wish: wish)
     }
 }

@@ -10,6 +10,8 @@ final class OpenAssets: Sendable {
         var table = OpenAssetTable()
         /// Those that another generation, or a purge, has taken out of the table while somebody still holds them.
         var detached: [ObjectIdentifier: (asset: OpenAsset, users: Int)] = [:]
+        /// Assets that are let go at a moment of uptime: readers that were told of them may be on their way.
+        var lingering: [(asset: OpenAsset, until: Duration)] = []
         /// Assets whose rows are just being removed, with how many removals each.
         var removing: [AssetID: Int] = [:]
         /// Grow with each beginning and end of a removal, one for every so many identifiers.
@@ -129,6 +131,21 @@ final class OpenAssets: Sendable {
             return users <= 0
         }
         if isLast { giveBack(asset) }
+    }
+
+    /// Takes over a hold on an asset, to let it go at `until` of the uptime.
+    func release(_ asset: OpenAsset, at until: Duration) {
+        shards[asset.id].value.withLock { $0.lingering.append((asset, until)) }
+    }
+
+    /// Lets go of the assets that are due.
+    func releaseDue(at now: Duration) {
+        let due = shards.map { state in
+            let due = state.lingering.filter { $0.until <= now }.map(\.asset)
+            state.lingering.removeAll { $0.until <= now }
+            return due
+        }
+        for asset in due.flatMap(\.self) { release(asset) }
     }
 
     /// Takes the asset out of the table, and its row out of the catalog with the next commit; whoever holds it goes on

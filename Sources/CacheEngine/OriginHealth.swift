@@ -26,6 +26,9 @@ final class OriginHealth: Sendable {
         case broken
         /// Nothing.
         case nothing
+
+        /// A response with that status: these alone are those of a failing server.
+        init(status: Int) { self = [500, 502, 503, 504].contains(status) ? .broken : .well }
     }
 
     struct Party: Sendable {
@@ -34,6 +37,8 @@ final class OriginHealth: Sendable {
         var latencies = LatencyGauge()
         var lastUse = Duration.zero
         var lastComplaint: Duration?
+        /// Whether it refused a `Range` and answered the same request without one.
+        var refusesRanges = false
 
         var isWell: Bool { circuits.values.allSatisfy { $0.state == .closed } }
     }
@@ -145,6 +150,16 @@ final class OriginHealth: Sendable {
     }
 
     private static let leastHedgeDelay = Duration.milliseconds(20)
+
+    // MARK: Ranges
+
+    /// The origin refused a `Range`, and has answered without one.
+    func refusedRange(_ target: AssetTarget) {
+        change(target, at: uptime()) { $0.refusesRanges = true }
+    }
+
+    /// Whether the first request for an asset of the origin does better without a `Range`.
+    func refusesRanges(_ target: AssetTarget) -> Bool { look { $0[target.party]?.refusesRanges } ?? false }
 
     // MARK: Complaints
 

@@ -63,7 +63,8 @@ struct PrefetchFill {
         if let pace, !isKnown { try await pace.take(pace.pieceBytes) }
         let (generation, isBare) = asset.look { ($0.record?.generation, $0.isBare) }
         // Before any byte has come, the length may be that of a `HEAD`.
-        let mustConfirm = generation.map { isBare || !$0.isFresh(at: context.wallClock.now()) } ?? false
+        let isFresh = asset.isFresh(at: context.wallClock.now())
+        let mustConfirm = generation != nil && (isBare || !isFresh)
         let reader = try asset.join(
             opening: opening, priority: .prefetch, mustConfirm: mustConfirm, began: began, leash: pace?.pieceBytes)
         defer { asset.leave(reader) }
@@ -165,9 +166,13 @@ struct PrefetchFill {
     }
 
     private func checkKept(_ asset: OpenAsset) throws(CacheError) {
-        let (isStorable, isKept) = asset.look { state in
-            (state.record?.generation.isStorable ?? true, state.file.map { $0.name != nil } ?? true)
+        let (generation, isKept) = asset.look { state in
+            (state.record?.generation, state.file.map { $0.name != nil } ?? true)
         }
+        if let status = generation?.passedStatus {
+            throw CacheError(.conflict, "The upstream's response is passed on and not kept: status \(status).")
+        }
+        let isStorable = generation?.isStorable ?? true
         guard isStorable else { throw CacheError(.conflict, "The upstream does not allow the asset to be kept.") }
         guard isKept else { throw CacheError(.storageFull, "The disk has no room for another file.") }
     }

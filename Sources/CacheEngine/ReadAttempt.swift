@@ -34,6 +34,8 @@ struct Standing: Sendable {
     /// Nil where it is not known.
     let use: StoredUse?
     let rules: UseRules
+    /// Why the upstream could not confirm it.
+    var failure: CacheError.Code?
 
     var mustConfirm: Bool { use == .confirm || use == .confirmOnRequest }
 }

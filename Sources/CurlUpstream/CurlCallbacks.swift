@@ -21,7 +21,7 @@ enum CurlCallbacks {
         guard !exchange.refuses(addressBytes(of: target)) else { return CURL_SOCKET_BAD }
         let kind = target.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
         let made = socket(target.pointee.family, kind, target.pointee.protocol)
-        if made >= 0 { exchange.opened(made) }
+        if made >= 0 { exchange.opened(made) } else { exchange.socketError = errno }
         return made
     }
 

@@ -26,6 +26,8 @@ struct CurlError: Error, CustomStringConvertible {
         switch code {
         case CURLE_COULDNT_RESOLVE_HOST:
             (.upstreamUnreachable(), "The name of \(host) could not be resolved; check its spelling and the DNS.")
+        case CURLE_COULDNT_CONNECT where [EMFILE, ENFILE].contains(systemError):
+            (.overloaded, "There is no descriptor left for a connection with \(host); raise the limit of open files.")
         case CURLE_COULDNT_CONNECT: (.upstreamUnreachable(), unconnected(host))
         case CURLE_PEER_FAILED_VERIFICATION:
             (.upstreamUnreachable(), untrusted(host))

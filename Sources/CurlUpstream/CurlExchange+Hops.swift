@@ -20,7 +20,7 @@ extension CurlExchange {
     /// peer's farewell from a connection that was cut (RFC 9112 §9.8): such a body is never known to be whole.
     var hasUntoldEnd: Bool {
         guard url.scheme == .https, transfer.request.method == .get, !isHTTP2,
-            [200, 206].contains(collector.status)
+            (200..<300).contains(collector.status)
         else { return false }
         let codings = collector.headers["Transfer-Encoding"].map { FieldText.lowered($0[...]) } ?? ""
         return collector.headers["Content-Length"] == nil && !codings.contains("chunked")
@@ -30,7 +30,8 @@ extension CurlExchange {
     func follow(_ location: String) throws(CacheError) {
         guard earlier.count < transfer.request.maxRedirects else {
             throw CacheError(
-                .upstreamProtocol, "\(place) redirects further than the \(transfer.request.maxRedirects) hops allowed.")
+                .upstreamUnusable(),
+                "\(place) redirects further than the \(transfer.request.maxRedirects) hops allowed.")
         }
         url = try CurlURL.resolve(location, from: url)
         earlier.append(RedirectHead(status: collector.status, headers: collector.headers))
@@ -43,6 +44,7 @@ extension CurlExchange {
         rest = nil
         isShut = false
         forbidden = nil
+        socketError = 0
         needsFreshConnection = false
         hasOpenedSocket = false
     }
@@ -60,7 +62,7 @@ extension CurlExchange {
 
     /// Whether the present response is no window: it may be as long as it likes, as long as it goes on.
     var isWholeBody: Bool {
-        transfer.request.method == .get && (collector.status == 200 || transfer.request.window == .whole)
+        transfer.request.method == .get && (collector.status != 206 || transfer.request.window == .whole)
     }
 
     /// Where the present response leads, if elsewhere.

@@ -29,6 +29,8 @@ final class CurlExchange {
     var timers: TransferTimers
     /// The kind of address that was refused, if one was.
     var forbidden: String?
+    /// Why no socket could be made for the present hop, as `errno` says; 0 where one was.
+    var socketError: Int32 = 0
     /// Until when the rate limit lets nothing more in.
     var rest: ContinuousClock.Instant?
     var hold = Hold.none
@@ -256,6 +258,7 @@ extension CurlExchange {
         if code == CURLE_COULDNT_CONNECT, forbidden != nil { return forbiddenError }
         var system = 0
         larder_easy_get_long(easy, CURLINFO_OS_ERRNO, &system)
+        if code == CURLE_COULDNT_CONNECT, socketError != 0 { system = Int(socketError) }
         var verification = 0
         larder_easy_get_long(easy, CURLINFO_SSL_VERIFYRESULT, &verification)
         return CurlError(code: code, systemError: Int32(truncatingIfNeeded: system), verification: verification)

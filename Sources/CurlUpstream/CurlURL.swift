@@ -15,7 +15,7 @@ enum CurlURL {
         return try url.upstreamURL()
     }
 
-    /// The URL a redirect from `base` leads to; throws `.upstreamProtocol` where `location` cannot be read, and
+    /// The URL a redirect from `base` leads to; throws `.upstreamUnusable` where `location` cannot be read, and
     /// `.upstreamForbidden` where it may not be followed.
     static func resolve(_ location: String, from base: UpstreamURL) throws(CacheError) -> UpstreamURL {
         let target: UpstreamURL
@@ -26,7 +26,7 @@ enum CurlURL {
             try url.set(CURLUPART_URL, location, UInt32(CURLU_URLENCODE | CURLU_ALLOW_SPACE | CURLU_DISALLOW_USER))
             target = try url.upstreamURL()
         } catch {
-            let code: CacheError.Code = error.code == .internal ? .internal : .upstreamProtocol
+            let code: CacheError.Code = error.code == .internal ? .internal : .upstreamUnusable()
             throw CacheError(code, "\(base.host) redirects to where Larder cannot go: \(error.message)")
         }
         if base.scheme == .https, target.scheme == .http {

@@ -7,7 +7,7 @@ import Testing
 
     @Test(arguments: ["gzip", "gzip, chunked", "chunked, gzip", "chunked, chunked", "x"])
     func refusesTransferCodingsThatWereNotAskedFor(coding: String) {
-        Cases.expectRefusal(Cases.judge(200, ["Transfer-Encoding": coding]), .upstreamProtocol)
+        Cases.expectRefusal(Cases.judge(200, ["Transfer-Encoding": coding]), .upstreamUnusable())
     }
 
     private static let contradictions: [(HeaderList, UpstreamRequest.Window)] = [
@@ -17,7 +17,7 @@ import Testing
 
     @Test(arguments: contradictions)
     func refusesAnUnsatisfiedRangeThatCouldHaveBeenAnswered(headers: HeaderList, window: UpstreamRequest.Window) {
-        Cases.expectRefusal(Cases.judge(416, headers, window), .upstreamProtocol)
+        Cases.expectRefusal(Cases.judge(416, headers, window), .upstreamUnusable(asRange: true))
     }
 
     @Test func nothingIsGuessedOfAnEmptyAssetsLifetime() {

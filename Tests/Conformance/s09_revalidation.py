@@ -397,7 +397,7 @@ def part_and_failure(t):
     t.upstream(Answer(503, body=b"out of order"))
     response = t.get(range="bytes=5-9")
     t.expect(response, 206, body=t.bytes(5, 10))
-    t.expect_cache_status(response, hit=True, detail="stale")
+    t.expect_cache_status(response, hit=False, fwd="stale", fwd_status=503, detail="stale")
     t.expect(t.get(range="bytes=2000000-2000009"), 503)
     response = t.get(range="bytes=99990-100009")
     if response.status == 206:
@@ -452,7 +452,8 @@ def stale_if_error(t, kind):
     stale(t, "max-age=600, stale-if-error=3600")
     fail(t, kind)
     response = t.get()
-    expect_old(t, response, hit=True, fwd=None, detail="stale", ttl=lambda ttl: ttl is not None and -420 <= ttl <= -400)
+    expired = {"ttl": lambda ttl: ttl is not None and -420 <= ttl <= -400}
+    expect_old(t, response, hit=False, fwd="stale", detail="stale", **expired)
     if not 1000 <= int(response.get("Age") or 0) <= 1020:
         t.fail(f"{response}: Age")
     t.expect(t.get(range="bytes=5-9"), 206, body=t.bytes(5, 10))
@@ -520,7 +521,7 @@ def own_limit(t, _, seconds, control, is_used):
     stale(t, control)
     t.upstream(Answer(503, body=b"out of order"))
     if is_used:
-        expect_old(t, t.get(), hit=True, detail="stale")
+        expect_old(t, t.get(), hit=False, fwd="stale", detail="stale")
     else:
         t.expect(t.get(), 503)
 
@@ -529,7 +530,7 @@ def own_limit(t, _, seconds, control, is_used):
 def recovery(t):
     stale(t, "max-age=600, stale-if-error=3600")
     t.upstream(Answer(503, body=b"out of order"))
-    expect_old(t, t.get(), hit=True)
+    expect_old(t, t.get(), hit=False, fwd="stale")
     t.upstream(asset(SIZE, etag='"v2"', seed=1))
     expect_new(t, t.get())
 

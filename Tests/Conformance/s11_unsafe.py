@@ -146,7 +146,7 @@ def soft_failing(t, _, control, is_used):
     if is_used:
         response = t.get()
         t.expect(response, 200, body=t.bytes(0, SIZE))
-        t.expect_cache_status(response, hit=True, detail="stale")
+        t.expect_cache_status(response, hit=False, fwd="stale", detail="stale")
     else:
         t.expect(t.get(), 503)
 

@@ -17,10 +17,11 @@ def encoded(t):
     return gzip.compress(t.bytes(0, SIZE), mtime=0)
 
 
-def expect_never_taken_for_plain(t, response):
-    """Refused; a plain proxy may hand it on as what it says it is, or decode it."""
+def expect_never_taken_for_plain(t, response, coding):
+    """Passed on with its coding, as the upstream's own response; another proxy may decode it."""
     if t.is_larder:
-        t.expect_problem(response, "upstreamProtocol", 502)
+        t.expect(response, 200, body=encoded(t), headers={"Content-Encoding": coding, "Content-Range": None})
+        t.expect_cache_status(response, hit=False)
     elif response.status < 400 and not response.get("Content-Encoding"):
         if response.body not in (b"", t.bytes(0, SIZE)):
             t.fail(f"{response}: encoded bytes that do not say so")
@@ -36,24 +37,27 @@ def asks_for_identity(t):
             t.fail(f"asked with Accept-Encoding: {request.get('Accept-Encoding')}")
 
 
-@table("a 200 with Content-Encoding is refused", rfc="9110 §8.4", rows=CODINGS)
+@table("a 200 with Content-Encoding is passed on", rfc="9110 §8.4", rows=CODINGS)
 def whole(t, coding):
     t.upstream(Answer(200, FIELDS + [("Content-Encoding", coding)], encoded(t)))
     for value in (None, "bytes=0-99", "bytes=-10"):
-        expect_never_taken_for_plain(t, t.get(range=value))
+        expect_never_taken_for_plain(t, t.get(range=value), coding)
     t.expect_recovery(SIZE) if t.is_larder else None
 
 
-@table("a 206 with Content-Encoding is refused", rfc="9110 §8.4, §14.4", rows=CODINGS)
+@table("a 206 with Content-Encoding is requested again without Range", rfc="9110 §8.4, §14.4", rows=CODINGS)
 def part(t, coding):
     def handler(request, connection):
         answer = asset(SIZE, etag='"gz"').answer(request)
-        answer.headers = answer.headers + [("Content-Encoding", coding)]
+        if not request.range:
+            answer.body = encoded(t)
+        answer.headers = [field for field in answer.headers if field[0] != "Content-Length"]
+        answer.headers.append(("Content-Encoding", coding))
         connection.answer(answer)
 
     t.upstream(handler)
     for value in (None, "bytes=0-99"):
-        expect_never_taken_for_plain(t, t.get(range=value))
+        expect_never_taken_for_plain(t, t.get(range=value), coding)
     t.expect_recovery(SIZE) if t.is_larder else None
 
 
@@ -69,9 +73,7 @@ def not_decoded(t, framing):
     )  # fmt: skip
     t.upstream(answer)
     response = t.get()
-    if t.bytes(0, 100) in response.body or body[:100] in response.body:
-        t.fail(f"{response}: bytes of a refused body")
-    t.expect_problem(response, "upstreamProtocol", 502)
+    t.expect(response, 200, body=body, headers={"Content-Encoding": "gzip"})
     t.expect_recovery(SIZE)
 
 
@@ -114,7 +116,7 @@ def revalidation(t):
     t.upstream(asset(SIZE, cache_control="max-age=0"))
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
     t.upstream(Answer(200, FIELDS + [("Content-Encoding", "gzip")], encoded(t)))
-    t.expect_problem(t.get(), "upstreamProtocol", 502)
+    t.expect(t.get(), 200, body=encoded(t), headers={"Content-Encoding": "gzip"})
     t.expect_recovery(SIZE)
 
 

@@ -152,11 +152,38 @@ def tried_again(t, status):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
 
 
-@table("is not tried again", rfc="9110 §15.5", larder_only=True, rows=[400, 401, 403, 404, 410, 451])
+@table("is not tried again", rfc="9110 §15.5", larder_only=True, rows=[401, 404, 410, 451])
 def not_tried_again(t, status):
     t.upstream(Answer(status, body=BODY))
     t.expect(t.get(), status)
     t.expect_requests(1)
+
+
+@table(
+    "may be about the range: asked once more without it", rfc="9110 §14.2", larder_only=True,
+    rows=[400, 403, 406, 501],
+)  # fmt: skip
+def asked_plainly(t, status):
+    """No retry: the request has another form, so that `retries: 0` allows it. The next asset is asked for plainly."""
+
+    def handler(request, connection):
+        (Answer(status, body=BODY) if request.range else asset(SIZE))(request, connection)
+
+    t.upstream(handler)
+    t.origin(retries=0)
+    t.expect(t.get(), 200, body=t.bytes(0, SIZE))
+    t.expect_requests(2)
+    t.expect(t.get(range="bytes=5-9"), 206, body=t.bytes(5, 10))
+    t.expect_requests(2)
+    t.expect(t.get(path="/second.mp4", range="bytes=5-9"), (200, 206))
+    t.expect_requests(3)
+
+
+@table("is passed on after one plain request", rfc="9110 §15.5.4", larder_only=True, rows=[400, 403, 406, 501])
+def refused_plainly(t, status):
+    t.upstream(Answer(status, body=BODY))
+    t.expect(t.get(), status)
+    t.expect_requests(2)
 
 
 @table("in the middle of a read cuts it", rfc="9112 §8", rows=[404, 403, 410, 500, 503])

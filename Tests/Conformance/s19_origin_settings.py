@@ -66,7 +66,7 @@ FAILURES = [
     ("a status that is not passed on", Answer(407)),
     ("noise", lambda request, connection: connection.send(b"SSH-2.0\r\n")),
     ("a stall", stall), ("a break in the head", cut_in_the_head), ("refused", None),
-    ("an encoded body", Answer(200, [("Content-Encoding", "gzip")], b"x")), ("a wrong 206", Answer(206, [], b"x")),
+    ("an unsolicited 304", Answer(304)), ("a wrong 206", Answer(206, [], b"x")),
     ("a redirect loop", Answer(302, [("Location", "media.mp4")])),
 ]  # fmt: skip
 
@@ -259,12 +259,12 @@ def stays(t):
         t.fail("tells the credentials")
 
 
-@check("a 403 is no reason to try again", rfc="9110 §15.5.4", larder_only=True)
+@check("a 403 is no reason to read the credentials again", rfc="9110 §15.5.4", larder_only=True)
 def forbidden(t):
     t.upstream(Answer(403))
     credentials(t, OLD)
     t.expect(t.get(), 403)
-    t.expect_requests(1)
+    t.expect_requests(2)  # the second one without Range
 
 
 @check("credentials of a file do not go to another host", rfc="9110 §15.4, §17.16.3", larder_only=True)
@@ -420,7 +420,7 @@ def kept(t, status):
         if response.get("Age") is None:
             t.fail(f"{response}: no Age")
     t.expect(t.head(), status, body=b"")
-    t.expect_requests(1)
+    t.expect_requests(2 if status == 403 else 1)  # a 403 may be about the range
 
 
 @table(

@@ -86,7 +86,7 @@ struct RedirectTests {
     @Test func redirectsEndAtTheLimit() async {
         upstream.serve("/loop") { _ in .redirect(to: "/loop") }
         let recorder = pool.fetch(request("/loop"))
-        #expect(await recorder.failure() == .upstreamProtocol)
+        #expect(await recorder.failure() == .upstreamUnusable())
         #expect(upstream.requests.count == 6)
         #expect(recorder.head == nil)
     }
@@ -103,7 +103,7 @@ struct RedirectTests {
     @Test(arguments: ["ftp://127.0.0.1/a", "file:///etc/passwd", "http://u:p@127.0.0.1/", "http://", "gopher://x/"])
     func aRedirectToWhatIsNotFetchedIsAProtocolError(_ location: String) async {
         upstream.serve("/bad") { _ in .redirect(to: location) }
-        #expect(await pool.fetch(request("/bad")).failure() == .upstreamProtocol)
+        #expect(await pool.fetch(request("/bad")).failure() == .upstreamUnusable())
     }
 
     @Test func aLongBodyOfARedirectIsNotReadToItsEnd() async {

@@ -406,7 +406,10 @@ class Trial:
             raise Failure("the service has no credentialsDirectory")
         values = [line.partition(":")[2].strip() for line in text.splitlines() if not line.startswith("#")]
         self.secret(*values, *(word for value in values for word in value.split() if len(word) > 7))
-        (self.peer.credentials / self.label).write_text(text)
+        # At once: the service may read the file at any moment.
+        written = self.peer.credentials / f".{self.label}.new"
+        written.write_text(text)
+        written.replace(self.peer.credentials / self.label)
         return self.label
 
     def fallback_file(self, data):

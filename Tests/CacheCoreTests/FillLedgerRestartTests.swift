@@ -1,0 +1,81 @@
+import CacheCore
+import Testing
+
+/// Generations to which no transfer may add bytes beside those on disk.
+@Suite struct FillLedgerRestartTests {
+    private static func ledger(onDisk runs: [ByteRange], length: Int64 = 1000) -> FillLedger {
+        FillLedger(
+            settings: .init(), length: length, acceptsRanges: true, canBeContinued: false, extents: ByteRangeSet(runs))
+    }
+
+    private static func starts(_ actions: [FillLedger.Action]) -> [(id: FillLedger.FillID, wish: FillLedger.Wish)] {
+        actions.compactMap { if case .start(let id, let start) = $0 { (id, start.wish) } else { nil } }
+    }
+
+    @Test func aMissingByteIsWaitedForBeforeThoseOnDiskAreSent() {
+        var ledger = Self.ledger(onDisk: [0..<100])
+        let (reader, _) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
+        let started = Self.starts(ledger.want(0..<1000, by: reader))
+        #expect(started.map(\.wish) == [.confirmation(.whole)])
+        #expect(ledger.presence(for: reader).0 == .pending)
+    }
+
+    @Test func aRangeThatIsOnDiskIsServed() {
+        var ledger = Self.ledger(onDisk: [0..<100])
+        let (reader, _) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
+        #expect(ledger.want(10..<100, by: reader).isEmpty)
+        #expect(ledger.presence(for: reader).0 == .bytes(10..<100))
+    }
+
+    @Test func aConfirmationWithoutBytesDoesNotBringThem() {
+        var ledger = Self.ledger(onDisk: [0..<100])
+        let (reader, _) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
+        guard let question = Self.starts(ledger.want(0..<1000, by: reader)).first else {
+            Issue.record("the whole is requested")
+            return
+        }
+        #expect(ledger.presence(for: reader).0 == .pending)
+        #expect(ledger.confirmed(length: 1000, canBeContinued: false).isEmpty)
+        let again = Self.starts(ledger.completed(question.id))
+        #expect(again.map(\.wish) == [.confirmation(.whole)])
+        #expect(ledger.presence(for: reader).0 == .pending)
+    }
+
+    @Test func aTransferUnderWayServesReadersBehindIt() {
+        var ledger = Self.ledger(onDisk: [])
+        let fill = ledger.carry(.whole, window: 0..<1000, priority: .live, isMultiplexed: false)
+        _ = ledger.arrived(fill, upTo: 300)
+        let (reader, _) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
+        #expect(Self.starts(ledger.want(0..<1000, by: reader)).isEmpty)
+        #expect(ledger.presence(for: reader).0 == .bytes(0..<300))
+    }
+
+    @Test func aTransferThatWasCutServesNobody() {
+        var ledger = Self.ledger(onDisk: [])
+        let fill = ledger.carry(.whole, window: 0..<1000, priority: .live, isMultiplexed: false)
+        _ = ledger.arrived(fill, upTo: 300)
+        ledger.now = .seconds(5)
+        _ = ledger.tick()
+        let (reader, _) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
+        #expect(Self.starts(ledger.want(0..<1000, by: reader)).map(\.wish) == [.confirmation(.whole)])
+    }
+
+    @Test func aCarriedTransferWithoutReadersIsCutAfterAWhile() {
+        var ledger = Self.ledger(onDisk: [])
+        let fill = ledger.carry(.whole, window: 0..<1000, priority: .live, isMultiplexed: false)
+        #expect(ledger.needsTime)
+        ledger.now = .seconds(4)
+        #expect(ledger.tick().isEmpty)
+        ledger.now = .seconds(5)
+        #expect(ledger.tick() == [.cut(fill)])
+    }
+
+    @Test func withoutBytesThereIsNothingToConfirm() {
+        var ledger = FillLedger(settings: .init(), length: 38, acceptsRanges: nil, extents: ByteRangeSet())
+        let (_, actions) = ledger.join(opening: .closed(0..<512), priority: .live, needsConfirmation: true)
+        let started = Self.starts(actions)
+        #expect(started.map(\.wish) == [.opening(.closed(0..<512))])
+        _ = ledger.began(started[0].id, window: 0..<5000, length: nil, acceptsRanges: nil, isNew: true)
+        #expect(ledger.length == nil)
+    }
+}
