@@ -69,6 +69,17 @@ package enum HeadJudgement: Sendable {
         return error.code.refusesRange
     }
 
+    /// An error response as it came, to be passed on with its body; nil where its status would say something untrue of the
+    /// client's request, or the response is broken.
+    package static func errorResponse(_ head: UpstreamHead, expecting: WindowExpectation) -> Generation? {
+        guard (400...599).contains(head.status), ![401, 407, 412, 416, 417, 421, 426, 431, 511].contains(head.status)
+        else { return nil }
+        switch passedOn(head, expecting) {
+        case .whole(let found), .changed(let found, _): return found
+        default: return nil
+        }
+    }
+
     /// The generation of an asset found empty by a 416 that said `bytes */0`; its fields describe an error, so that
     /// only validators and freshness are taken.
     package static func emptyAsset(_ head: UpstreamHead, expecting: WindowExpectation) -> Generation {

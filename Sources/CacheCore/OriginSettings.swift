@@ -58,6 +58,14 @@ package struct OriginSettings: Hashable, Sendable {
         case partial
     }
 
+    /// The body of the response to a read that the upstream refuses; the status is the upstream's in any case.
+    package enum ErrorBodies: String, Hashable, Sendable, CaseIterable {
+        /// The upstream's own.
+        case upstream
+        /// A problem document (RFC 9457).
+        case problem
+    }
+
     /// What a read answers that fails, or times out, before its head.
     package enum Fallback: Hashable, Sendable {
         case asset(AssetID)
@@ -126,6 +134,7 @@ package struct OriginSettings: Hashable, Sendable {
     /// Fields that do not tell variants apart, whatever `Vary` says.
     package var ignoreVary: [String]
     package var unknownLength: UnknownLength
+    package var errorBodies: ErrorBodies
     package var fallback: Fallback?
     package var storeRules: StoreRules
     package var quota: Quota
@@ -160,6 +169,7 @@ package struct OriginSettings: Hashable, Sendable {
         requestDirectives = false
         ignoreVary = []
         unknownLength = .whole
+        errorBodies = .problem
         fallback = nil
         storeRules = StoreRules()
         quota = Quota()

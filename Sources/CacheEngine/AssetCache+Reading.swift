@@ -245,6 +245,7 @@ extension AssetCache {
         _ attempt: ReadAttempt, _ plan: ContentPlan, _ generation: Generation, cached: ByteRangeSet,
         _ standing: Standing, keeps target: AssetTarget
     ) -> ReadOutcome {
+        if generation.passedStatus ?? 0 >= 400 { return ReadOutcome(requestClass: .error, forwarding: .miss) }
         guard generation.isStorable, !target.keepsNothing else {
             return ReadOutcome(requestClass: .bypass, forwarding: .bypass)
         }

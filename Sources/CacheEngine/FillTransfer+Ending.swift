@@ -6,18 +6,19 @@ import Synchronization
 extension FillTransfer {
     /// A leg is over; the fill is with it, unless the leg had lost, or the other one may still bring what it did not.
     func ended(_ end: TransferEnd, of number: Int) {
-        let (error, leg, isLast) = state.withLock { state -> (CacheError?, Leg, Bool) in
+        let (error, leg, isLast, status) = state.withLock { state -> (CacheError?, Leg, Bool, Int?) in
             state.legs[number].isOver = true
             state.legs[number].transfer = nil
             let leg = state.legs[number]
             let error = leg.refusal ?? end.error ?? (state.winner == number ? state.shortfall : nil)
-            guard !state.isOver, state.winner ?? number == number else { return (error, leg, false) }
+            let status = state.head?.status
+            guard !state.isOver, state.winner ?? number == number else { return (error, leg, false, status) }
             let isHopeless = !(leg.isSkip || leg.isCancelled || error?.code.isWorthRetrying ?? false)
             let isCarried = !isHopeless && state.legs.contains { $0.mayCarryOn }
             if !isCarried { state.isOver = true }
-            return (error, leg, !isCarried)
+            return (error, leg, !isCarried, status)
         }
-        settle(number, leg.showing(error))
+        settle(number, leg.showing(error, status: status))
         // A hedge that was never sent is nothing that happened.
         if !leg.isHedge || leg.startedAt != nil { count(end, error) }
         guard isLast else { return }
@@ -100,9 +101,9 @@ extension FillTransfer {
 
 extension FillTransfer.Leg {
     /// What it showed of its address by ending so.
-    fileprivate func showing(_ error: CacheError?) -> OriginHealth.Showing {
+    fileprivate func showing(_ error: CacheError?, status: Int?) -> OriginHealth.Showing {
         if refusal != nil { return .nothing }
-        return isSkip ? .well : error?.code.showing ?? .well
+        return isSkip ? .well : error?.code.showing ?? OriginHealth.Showing(status: status ?? 200)
     }
 
     /// Whether its answer may still come.

@@ -146,7 +146,7 @@ extension FillTransfer {
             return (range, body.file, released)
         }
         guard let arrival else { return }
-        settle(number, .well)
+        settle(number, OriginHealth.Showing(status: state.withLock { $0.head?.status ?? 200 }))
         asset.arrived(arrival.range, in: arrival.file, by: fill)
         context.space.release(arrival.released)
     }

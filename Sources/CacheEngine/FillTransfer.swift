@@ -102,6 +102,8 @@ final class FillTransfer: Sendable {
     }
 
     var hasMoved: Bool { state.withLock { $0.hasMoved } }
+    /// Failures in a row before it.
+    var attempt: Int { state.withLock { $0.attempt } }
     var isPlain: Bool { state.withLock { $0.isPlain } }
     var priority: TransferPriority { state.withLock { $0.wishes.priority } }
 

@@ -83,9 +83,7 @@ extension OpenAsset {
         case (.unsatisfiable(let length), _):
             try accept(unsatisfiable: length, head, for: wish, expectation)
             return .nothing
-        case (.refused(let error), _):
-            if !answer.isToBeRepeated(after: error) { keepRefusal(head, of: wish, at: expectation.now) }
-            throw error
+        case (.refused(let error), _): return try refuse(error, answer)
         }
     }
 
@@ -96,6 +94,34 @@ extension OpenAsset {
         if isMissing, let ruling = try adopt(generation, window: body, answer) { return ruling }
         confirm(generation, isSequential: generation.acceptsRanges == false)
         return .nothing
+    }
+
+    /// Keeps the refusal where it may be repeated unasked, and throws it, unless its body is to be passed on.
+    private func refuse(_ error: CacheError, _ answer: Answer) throws(CacheError) -> Ruling {
+        if let ruling = try passOn(error, answer) { return ruling }
+        if !answer.isToBeRepeated(after: error) {
+            keepRefusal(answer.head, of: answer.wish, at: answer.expectation.now)
+        }
+        throw error
+    }
+
+    /// Passes the body of a last refusal on where the origin is to have that; nil where a problem document answers. Where
+    /// something is stored, a failing upstream gets none: a stale response may be used in its place.
+    private func passOn(_ error: CacheError, _ answer: Answer) throws(CacheError) -> Ruling? {
+        guard case .upstreamRefused(let status, _) = error.code, answer.wish.isDescription,
+            !answer.isToBeRepeated(after: error)
+        else { return nil }
+        let (settings, isKnown, hasWaiting) = look {
+            ($0.target.settings, $0.record != nil, $0.ledger.hasWaiting)
+        }
+        let isLast = !error.code.isWorthRetrying || answer.transfer.attempt >= settings.retries
+        guard settings.errorBodies == .upstream, settings.fallback == nil, isLast, hasWaiting,
+            !isKnown || status < 500,
+            let found = HeadJudgement.errorResponse(answer.head, expecting: answer.expectation)
+        else { return nil }
+        let body = 0..<(found.length ?? .max)
+        guard isKnown else { return try adopt(found, window: body, answer) }
+        return try carry(body, of: found, isSequential: false, answer)
     }
 
     /// Takes a 416: it may show that the asset is empty, or where it ends; else what was known is over.

@@ -29,7 +29,8 @@ extension OpenAsset {
         return answer.wish.place != nil || isSequential
     }
 
-    private func carry(
+    /// Nil where nobody waits for the body, or it is of no use.
+    func carry(
         _ body: ByteRange, of generation: Generation, isSequential: Bool, _ answer: Answer
     ) throws(CacheError) -> Ruling? {
         let (target, known, hasWaiting) = look { state in

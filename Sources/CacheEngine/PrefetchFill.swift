@@ -169,6 +169,9 @@ struct PrefetchFill {
         let (generation, isKept) = asset.look { state in
             (state.record?.generation, state.file.map { $0.name != nil } ?? true)
         }
+        if let status = generation?.passedStatus, status >= 400 {
+            throw CacheError(.upstreamRefused(status: status), "The upstream answered with status \(status).")
+        }
         if let status = generation?.passedStatus {
             throw CacheError(.conflict, "The upstream's response is passed on and not kept: status \(status).")
         }

@@ -56,6 +56,7 @@ struct OriginText: Codable {
     private var requestDirectives: Bool?
     private var ignoreVary: [String]?
     private var unknownLength: String?
+    private var errorBodies: String?
     private var verification: String?
     private var fallbackAsset: String?
     private var fallbackFile: String?
@@ -123,6 +124,7 @@ struct OriginText: Codable {
         requestDirectives = settings.requestDirectives
         ignoreVary = settings.ignoreVary
         unknownLength = settings.unknownLength.rawValue
+        errorBodies = settings.errorBodies.rawValue
         verification = settings.verification.rawValue
         switch settings.fallback {
         case .asset(let id): fallbackAsset = id.description
@@ -186,6 +188,9 @@ struct OriginText: Codable {
         if let ignoreVary { settings.ignoreVary = ignoreVary }
         if let unknownLength {
             settings.unknownLength = try RowCoding.choice(unknownLength, "an origin's answer to unknown lengths")
+        }
+        if let errorBodies {
+            settings.errorBodies = try RowCoding.choice(errorBodies, "the bodies of an origin's errors")
         }
         if let verification {
             settings.verification = try RowCoding.choice(verification, "when an origin's bytes are checked")

@@ -51,6 +51,7 @@ extension Setting<OriginSettings> {
             Setting("requestDirectives", \.requestDirectives, .flag, "readers' Cache-Control is obeyed"),
             Setting("ignoreVary", list: \.ignoreVary, .fieldName, "fields that tell no variants apart"),
             Setting("unknownLength", \.unknownLength, .choice, "a range of an unknown length: whole or partial"),
+            Setting("errorBodies", \.errorBodies, .choice, "a refused read has the upstream's body, or a problem"),
             Setting("verify", \.verification, .choice, "suspect bytes, or always, are checked before they are sent"),
             fallback("fallback.asset", .assetID, "the asset answered in place of a failure", of: \.assetID) {
                 .asset($0)

@@ -121,6 +121,7 @@ import Testing
         let nulls: JSON = [
             "baseURL": "http://x", "credentialsFile": .null, "trustValidators": .null, "staleIfErrorSeconds": .null,
             "negativeCaching": .null, "requestDirectives": .null, "ignoreVary": .null, "unknownLength": .null,
+            "errorBodies": .null,
             "fallback": .null, "finishIfRemainingPercent": .null, "gapMergeBytes": .null, "speculativeBytes": .null,
             "mirrors": .null, "hedging": .null, "circuitBreaker": .null, "verify": .null,
         ]
@@ -141,7 +142,8 @@ import Testing
             (["requestDirectives": "yes"], "requestDirectives"), (["ignoreVary": "User-Agent"], "ignoreVary"),
             (["ignoreVary": ["A", "B C"]], "ignoreVary[1]"), (["ignoreVary": [1]], "ignoreVary[0]"),
             (["ignoreVary": .array((0..<33).map { .string("X-\($0)") })], "ignoreVary"),
-            (["unknownLength": "206"], "unknownLength"), (["verify": "never"], "verify"),
+            (["unknownLength": "206"], "unknownLength"), (["errorBodies": "own"], "errorBodies"),
+            (["verify": "never"], "verify"),
             (["fallback": "a.mp4"], "fallback"),
             (["fallback": .object([])], "fallback.assetId"), (["fallback": ["assetId": "xyz"]], "fallback.assetId"),
             (["fallback": ["assetId": "9f86d081884c7d659a2feaa0c55ad015", "file": "a"]], "fallback.assetId"),

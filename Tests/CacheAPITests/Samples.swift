@@ -173,6 +173,7 @@ enum Samples {
         settings.requestDirectives = true
         settings.ignoreVary = ["User-Agent"]
         settings.unknownLength = .partial
+        settings.errorBodies = .upstream
         settings.fallback = .file("offline/film.mp4")
         settings.finishIfRemainingPercent = 10
         settings.gapMergeBytes = 0

@@ -34,6 +34,7 @@ import Testing
         settings.requestDirectives = true
         settings.ignoreVary = ["User-Agent", "Origin"]
         settings.unknownLength = .partial
+        settings.errorBodies = .upstream
         settings.verification = .always
         settings.fallback = .asset(AssetID(high: 1, low: 2))
         settings.storeRules = .init(maxBytes: 5, never: ["video/*"], always: ["audio/mpeg"])

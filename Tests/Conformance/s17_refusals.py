@@ -186,6 +186,40 @@ def refused_plainly(t, status):
     t.expect_requests(2)
 
 
+@table(
+    "errorBodies: the upstream's body with its status", rfc="9110 §15.5", larder_only=True,
+    rows=[400, 403, 404, 410, 429, 500, 503],
+)  # fmt: skip
+def error_bodies(t, status):
+    t.upstream(Answer(status, [("Content-Type", "text/plain"), ("Cache-Control", "max-age=60")], BODY))
+    for bodies in ("problem", "upstream"):
+        t.origin(errorBodies=bodies, retries=1)
+        kind = "text/plain" if bodies == "upstream" else "application/problem+json"
+        for range in (None, "bytes=0-4"):
+            response = t.get(range=range, path=f"/{bodies}{range or ''}.mp4")
+            t.expect(response, status, headers={"Content-Type": kind, "Content-Range": None})
+            if bodies == "upstream":
+                t.expect(response, status, body=BODY)
+            t.expect_cache_status(response, hit=False)
+    t.upstream(asset(SIZE))
+    t.expect(t.get(path="/upstream.mp4"), 200, body=t.bytes(0, SIZE))
+
+
+@table("errorBodies: a stored asset stays", rfc="9111 §4.3.3", larder_only=True, rows=[404, 503])
+def error_bodies_of_stored(t, status):
+    t.origin(errorBodies="upstream", retries=0)
+    t.upstream(asset(SIZE, cache_control="no-cache"))
+    t.expect(t.get(), 200)
+    t.upstream(Answer(status, [("Content-Type", "text/plain")], BODY))
+    t.expect(t.get(), status, body=BODY if status == 404 else None)
+    t.upstream(asset(SIZE, cache_control="no-cache"))
+    asked = len(t.requests)
+    t.expect(t.get(), 200, body=t.bytes(0, SIZE))
+    t.expect_requests(asked + 1)
+    if not t.requests[-1].get("If-None-Match"):
+        t.fail("the stored asset is gone")
+
+
 @table("in the middle of a read cuts it", rfc="9112 §8", rows=[404, 403, 410, 500, 503])
 def in_the_middle(t, status):
     """What is already sent cannot become an error: the body is cut, and what came is kept."""

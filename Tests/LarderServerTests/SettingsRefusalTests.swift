@@ -91,6 +91,7 @@ import Testing
             "origins.m.trustValidators", "weak",
             "origins.m.trustValidators: \"weak\" is not one of strong, lengthAndLastModified, immutable"
         ),
+        ("origins.m.errorBodies", "own", "origins.m.errorBodies: \"own\" is not one of upstream, problem"),
         ("origins.m.unknownLength", "206", "origins.m.unknownLength: \"206\" is not one of whole, partial"),
         (
             "origins.m.mirrors", "http://a.example,b",

@@ -40,6 +40,7 @@ import Testing
             ("origins.c.trustValidators", "immutable"), ("origins.c.staleIfError", "0s"),
             ("origins.c.negativeCaching", "none"), ("origins.c.requestDirectives", "yes"),
             ("origins.c.ignoreVary", "Origin,User-Agent"), ("origins.c.unknownLength", "partial"),
+            ("origins.c.errorBodies", "upstream"),
             ("origins.c.verify", "always"), ("scrub.interval", "7d"), ("scrub.bytesPerSecond", "none"),
             ("origins.c.fallback.file", "a b/c.mp4"), ("origins.a.b.staleIfError", "respect"),
             ("origins.a.b.negativeCaching", "5s"), ("origins.a.b.mirrors", "https://b.example/x,http://c.example:81"),

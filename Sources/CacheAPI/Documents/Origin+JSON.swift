@@ -33,6 +33,7 @@ extension Origin {
             "requestDirectives": .bool(settings.requestDirectives),
             "ignoreVary": .array(settings.ignoreVary.map(JSON.string)),
             "unknownLength": .string(settings.unknownLength.rawValue),
+            "errorBodies": .string(settings.errorBodies.rawValue),
             "verify": .string(settings.verification.rawValue),
             "fallback": .optional(settings.fallback, \.json), "storeRules": settings.storeRules.json,
             "quota": settings.quota.json,

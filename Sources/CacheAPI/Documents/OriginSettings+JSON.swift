@@ -6,7 +6,7 @@ extension OriginSettings {
         "maxBytesPerSecond", "readAheadBytes", "finishIfRemainingBytes", "finishIfRemainingPercent", "gapMergeBytes",
         "speculativeBytes", "mirrors", "hedging", "circuitBreaker", "allowPrivateAddresses", "tls", "access",
         "credentialsFile", "trustValidators", "staleIfErrorSeconds", "negativeCaching", "requestDirectives",
-        "ignoreVary", "unknownLength", "fallback", "storeRules", "quota", "verify",
+        "ignoreVary", "unknownLength", "errorBodies", "fallback", "storeRules", "quota", "verify",
     ]
     package static let timeoutKeys = [
         "connectSeconds", "firstByteSeconds", "idleSeconds", "totalSeconds", "readSeconds",
@@ -92,6 +92,7 @@ extension OriginSettings {
         if let isObeyed = try fields.bool("requestDirectives") { requestDirectives = isObeyed }
         if let names = try fields.strings("ignoreVary", atMost: Self.maxIgnoredFields) { ignoreVary = names }
         if let answer = try fields.choice("unknownLength", UnknownLength.self) { unknownLength = answer }
+        if let bodies = try fields.choice("errorBodies", ErrorBodies.self) { errorBodies = bodies }
         if let when = try fields.choice("verify", Verification.self) { verification = when }
     }
 
