@@ -147,6 +147,7 @@ package struct FillLedger: Sendable {
     package var readerCount: Int { readers.count + leases.count }
     package var fillCount: Int { fills.count + questions.count }
     package var isComplete: Bool { length.map { extents.byteCount == $0 } ?? false }
+    package var hasReaders: Bool { !readers.isEmpty }
     /// Whether a reader waits.
     package var hasWaiting: Bool { readers.values.contains { $0.isWaiting } }
     /// Whether something ends by time alone: a reader's wait, or a transfer without readers.

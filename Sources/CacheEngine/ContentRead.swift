@@ -19,7 +19,16 @@ package struct ReadTally: Sendable {
 
 /// One reader: the plan of its answer, and the bytes, which are sent from the file as they become present.
 package final class ContentRead: Sendable {
+    /// Where its bytes come from.
+    struct Source: Sendable {
+        let asset: OpenAsset
+        let reader: FillLedger.ReaderID
+        /// The bytes that were on disk when the read began.
+        let cachedBefore: ByteRangeSet
+    }
+
     struct State {
+        var source: Source
         var segments: ArraySlice<ContentPlan.Segment>
         /// What is left of the segment under way.
         var run: ByteRange?
@@ -64,11 +73,12 @@ package final class ContentRead: Sendable {
     package let age: Duration?
     /// For answers that differ in their range alone.
     package let view: FreshView?
-    let asset: OpenAsset
-    private let reader: FillLedger.ReaderID
-    /// What was on disk when the read began.
-    private let cachedBefore: ByteRangeSet
     let state: Mutex<State>
+
+    var source: Source { state.withLock { $0.source } }
+    var asset: OpenAsset { source.asset }
+    private var reader: FillLedger.ReaderID { source.reader }
+    private var cachedBefore: ByteRangeSet { source.cachedBefore }
 
     /// The read takes over the hold on `asset` and the `reader`; `finish` lets both go. `asked`: what the answer is for,
     /// where that is another asset.
@@ -84,10 +94,8 @@ package final class ContentRead: Sendable {
         self.outcome = outcome
         self.age = age
         self.view = view
-        self.asset = asset
-        self.reader = reader
-        self.cachedBefore = cachedBefore
-        state = Mutex(State(segments: plan.body[...]))
+        let source = Source(asset: asset, reader: reader, cachedBefore: cachedBefore)
+        state = Mutex(State(source: source, segments: plan.body[...]))
     }
 
     deinit { letGo() }
@@ -201,6 +209,7 @@ package final class ContentRead: Sendable {
             return !state.isFinished
         }
         guard isFirst else { return false }
+        let (asset, reader) = (asset, reader)
         asset.leave(reader)
         asset.closeIfForeign()
         asset.context.openAssets.release(asset)
@@ -209,7 +218,7 @@ package final class ContentRead: Sendable {
 
     private func read(_ run: ByteRange, _ most: Int64) async throws(CacheError) -> ByteBuffer? {
         while true {
-            guard case .bytes(let present) = try await asset.settle(reader), let file = asset.look({ $0.file }) else {
+            guard case .bytes(let present) = try await settle(), let file = asset.look({ $0.file }) else {
                 try checkEnd(run)
                 return nil
             }
@@ -224,9 +233,12 @@ package final class ContentRead: Sendable {
     private func readAtOnce(
         _ run: ByteRange, fromFile: Bool, wake: @escaping @Sendable () -> Void
     ) throws(CacheError) -> Turn {
-        let presence = try asset.presence(of: reader) { [self] error in
-            state.withLock { $0.late = error.map { .failure($0) } }
-            wake()
+        let presence: FillLedger.Presence
+        do throws(CacheError) {
+            presence = try asset.presence(of: reader) { [self] in woken($0, wake: wake) }
+        } catch  where error.code == .assetChanged {
+            moveOn(after: error, wake: wake)
+            return .later
         }
         guard presence != .pending else { return .later }
         guard case .bytes(let present) = presence, let file = asset.look({ $0.file }) else {

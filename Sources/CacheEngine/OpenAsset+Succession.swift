@@ -3,7 +3,7 @@ import CacheStore
 
 /// How the next generation takes its place.
 extension OpenAsset {
-    /// The upstream has another representation, and the answer holds `body` of it. Where a reader waits for that, the transfer
+    /// The upstream has another representation, and the answer holds `body` of it. Where there are readers, the transfer
     /// goes on as the first one of the new generation, so that nothing is requested twice (RFC 9111 §4.3.3).
     ///
     /// Throws `.assetChanged` where the bytes are of no use.
@@ -29,18 +29,18 @@ extension OpenAsset {
         return answer.wish.place != nil || isSequential
     }
 
-    /// Nil where nobody waits for the body, or it is of no use.
+    /// Nil where there is no reader, or the body is of no use.
     func carry(
         _ body: ByteRange, of generation: Generation, isSequential: Bool, _ answer: Answer
     ) throws(CacheError) -> Ruling? {
-        let (target, known, hasWaiting) = look { state in
-            (state.target, state.record, state.ending == nil && state.ledger.hasWaiting)
+        let (target, known, hasReaders) = look { state in
+            (state.target, state.record, state.ending == nil && state.ledger.hasReaders)
         }
         let isJoinable = !isSequential && generation.isJoinable(trusting: target.settings.trustValidators)
         let isWhole = body.lowerBound == 0 && body.upperBound == generation.length ?? .max
         // Over HTTP/2 a long transfer cannot rest until its readers come after it.
         let isTooLong = answer.isMultiplexed && !isJoinable && generation.length ?? 0 > Generation.longTransferBytes
-        guard var record = known, hasWaiting, isWhole || isJoinable, !isTooLong else { return nil }
+        guard var record = known, hasReaders, isWhole || isJoinable, !isTooLong else { return nil }
         record.generation = generation
         record.generation.number = max(generation.number, (known?.generation.number ?? 0) + 1)
         record.url = target.url

@@ -207,6 +207,9 @@ final class OpenAsset: Sendable {
         }
     }
 
+    /// A lease on `range`; nil where that is not all on disk.
+    func lease(_ range: ByteRange) -> FillLedger.LeaseID? { change { ($0.ledger.lease(range), []) } }
+
     func end(_ lease: FillLedger.LeaseID) {
         change { state in
             state.ledger.end(lease)

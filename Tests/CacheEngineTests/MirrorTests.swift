@@ -100,9 +100,11 @@ import Testing
             return request.number < 2 ? .asset(cut) : .hangUp
         }
         try await cache { $0.mirrors.append(second.url("")) }.run { cache in
-            _ = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4") }
+            // The first read is cut, or was not begun before its transfer broke off.
+            let first = try? await cache.body(of: "a.mp4")
             let read = try await cache.body(of: "a.mp4")
 
+            if let first { #expect(first.bytes.isSame(as: other.bytes(0..<other.size))) }
             #expect(read.bytes.isSame(as: other.bytes(0..<other.size)))
         }
     }

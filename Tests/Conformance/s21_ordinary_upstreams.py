@@ -184,10 +184,38 @@ def nodes(t, kind):
     t.upstream(lambda request, connection: asset(SIZE, etag=f'"node-{request.number % 2}"')(request, connection))
     if kind == "job":
         job(t)
-    else:
-        t.expect_honest(t.attempt_get(), SIZE)
     for _ in range(3):
         t.expect(t.get(), 200, body=t.bytes(0, SIZE))
+
+
+@check("a new tag on each response, and a range at a time", rfc="9110 §8.8.1", larder_only=True)
+def new_tag_of_a_large_asset(t):
+    t.upstream(lambda request, connection: asset(
+        SIZE, etag=f'"{request.number}"', last_modified=None, cache_control=None)(request, connection)
+    )  # fmt: skip
+    for _ in range(3):
+        t.expect(t.get(), 200, body=t.bytes(0, SIZE))
+
+
+@table("a body without a validator that breaks off", rfc="9112 §8", larder_only=True, rows=["same bytes", "other bytes"])
+def broken(t, kind):
+    """The next transfer completes the answer where it begins with the bytes that were sent; else the answer is cut."""
+
+    def handler(request, connection):
+        seed = 0 if kind == "same bytes" else request.number
+        answer = bare(ranges=False, seed=seed).answer(request)
+        if request.number == 1:
+            answer.cut = 1_000_000
+        connection.answer(answer)
+
+    t.upstream(handler)
+    response = t.attempt_get()
+    if kind == "same bytes":
+        t.expect(response, 200, body=t.bytes(0, SIZE))
+    elif response.complete:  # the first transfer broke before its first byte was sent
+        t.expect(response, 200, body=t.bytes(0, SIZE, 2))
+    elif response.body != t.bytes(0, len(response.body), 1):
+        t.fail(f"{response}: two generations MIXED")
 
 
 # Variants
