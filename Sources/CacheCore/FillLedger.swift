@@ -148,6 +148,8 @@ package struct FillLedger: Sendable {
     package var fillCount: Int { fills.count + questions.count }
     package var isComplete: Bool { length.map { extents.byteCount == $0 } ?? false }
     package var hasReaders: Bool { !readers.isEmpty }
+    /// Whether all readers prefetch: nobody waits for the first byte.
+    package var isPrefetched: Bool { readers.values.allSatisfy { $0.priority == .prefetch } }
     /// Whether a reader waits.
     package var hasWaiting: Bool { readers.values.contains { $0.isWaiting } }
     /// Whether something ends by time alone: a reader's wait, or a transfer without readers.

@@ -49,8 +49,10 @@ extension OpenAsset {
             target: target, record: record, extents: ByteRangeSet(), file: file, isSequential: isSequential,
             context: context)
         let place = next.take(isWhole ? .whole : .window(body), bringing: body, answer, from: self)
-        if generation.passedStatus != nil {
-            // It says nothing of the stored response, which stays.
+        let isPrefetched = look { $0.ledger.isPrefetched && $0.ledger.isComplete } && record.generation.isStorable
+        if isPrefetched { next.follow(self) }
+        // A response that is passed on says nothing of the stored one, and a prefetch may fail before its end: it stays.
+        if generation.passedStatus != nil || isPrefetched {
             context.openAssets.retain(next)
             hand(answer.fill, to: next, Self.changed)
             return .moved(place, body, file)
@@ -62,6 +64,36 @@ extension OpenAsset {
         context.refusals.forget(id)
         retire(Self.changed, for: next, without: answer.fill)
         return .moved(place, body, file)
+    }
+
+    /// Nothing of it is counted or in the catalog until it takes the place of `former`.
+    private func follow(_ former: OpenAsset) {
+        change { state in
+            state.former = former
+            state.isDisowned = true
+            return ((), [])
+        }
+    }
+
+    /// Takes the place of the asset that it was prefetched for, if it has not yet; answers false where that is gone.
+    func takePlace() -> Bool {
+        let (former, isWaiting) = look { ($0.former, $0.former != nil || $0.isDisowned && $0.ending == nil) }
+        guard isWaiting else { return true }
+        guard let former, context.openAssets.promote(self, over: former) else { return false }
+        former.retire(Self.changed, for: self)
+        change { state in
+            (state.former, state.isDisowned) = (nil, false)
+            if let file = state.file { context.commits.grew(file, state.ledger.extents.runs.flatMap(file.kept)) }
+            return ((), [])
+        }
+        count(lastUse: context.wallClock.now())
+        return true
+    }
+
+    /// Gives up what was to take another asset's place.
+    func abandon() {
+        guard let file = look({ $0.former == nil ? nil : $0.file }) else { return }
+        context.commits.abandon(file)
     }
 
     /// Takes in the transfer of an answer that `former` got; no reader is here yet.

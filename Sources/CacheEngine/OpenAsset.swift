@@ -21,6 +21,8 @@ final class OpenAsset: Sendable {
         var ending: CacheError? { didSet { face += 1 } }
         /// The next generation, where the answer that showed the change brings its bytes.
         weak var successor: OpenAsset?
+        /// The complete asset that it replaces once a prefetch has brought its bytes; nil: it has its place already.
+        weak var former: OpenAsset?
         /// Whether answers to ranges contradicted one another lately: its bytes come in one transfer, whatever it says.
         var isSequential = false
         /// The failure behind the ledger's latest one, for its sentence.

@@ -199,6 +199,16 @@ final class OpenAssets: Sendable {
         return true
     }
 
+    /// Puts an asset that is held outside the table in the place of `former`; answers false where that is no longer there.
+    func promote(_ asset: OpenAsset, over former: OpenAsset) -> Bool {
+        let (record, file) = asset.look { ($0.record, $0.file) }
+        guard let record, let file, file.name != nil, replace(former, by: asset, begun: record, file: file) else {
+            return false
+        }
+        uncount(former)
+        return true
+    }
+
     /// The generation that has taken the asset's place and may be read from already, held; nil where there is none.
     func acquireSuccessor(of asset: OpenAsset) -> OpenAsset? {
         guard let successor = asset.look({ $0.successor }) else { return nil }
@@ -267,7 +277,8 @@ final class OpenAssets: Sendable {
             state.table.remove(asset.id)
             if let successor {
                 state.table.insert(successor)
-                for _ in 0..<holds { _ = state.table.hold(successor.id) }
+                let users = state.detached.removeValue(forKey: ObjectIdentifier(successor))?.users ?? 0
+                for _ in 0..<(holds + users) { _ = state.table.hold(successor.id) }
             }
             let commits = asset.context.commits
             if let begun { commits.began(begun, file: file) } else { commits.discard(asset.id) }

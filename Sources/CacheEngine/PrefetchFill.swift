@@ -36,15 +36,18 @@ struct PrefetchFill {
         defer { report(tally.progress) }
         let target = try await cache.resolve(item.reference)
         let began = context.wallClock.now()
-        var next: OpenAsset?
-        defer { if let next { context.openAssets.release(next) } }
+        // A complete asset is held until its successor, which is prefetched, takes its place.
+        var held: [OpenAsset] = []
+        defer { for asset in held { context.openAssets.release(asset) } }
         for round in 1...Self.generations {
-            let asset = if let carried = next.take() { carried } else { try await cache.open(target) }
-            defer { context.openAssets.release(asset) }
+            let successor = held.last.flatMap { context.openAssets.acquireSuccessor(of: $0) }
+            let asset = if let successor { successor } else { try await cache.open(target) }
+            held.append(asset)
             do throws(CacheError) {
                 return try await fetchAll(of: asset, since: began, isFirst: round == 1)
-            } catch  where error.code == .assetChanged && round < Self.generations {
-                next = context.openAssets.acquireSuccessor(of: asset)
+            } catch {
+                asset.abandon()
+                guard error.code == .assetChanged, round < Self.generations else { throw error }
             }
         }
     }
@@ -86,7 +89,10 @@ struct PrefetchFill {
             try await context.commits.flush()
             for run in runs { try checkOnDisk(run, of: asset) }
             runs = try checkRoom(for: runs, of: asset)
-            guard !runs.isEmpty else { return try checkPresent(asset) }
+            guard !runs.isEmpty else {
+                try checkPresent(asset)
+                return try await context.commits.flush()
+            }
         }
         throw CacheError(.storageFull, "Bytes were evicted before all of the item was on disk.")
     }
@@ -201,7 +207,7 @@ struct PrefetchFill {
 
     /// Whether what was filled is what a reader is answered from now.
     private func checkPresent(_ asset: OpenAsset) throws(CacheError) {
-        let present = context.openAssets.acquire(asset.id)
+        let present = asset.takePlace() ? context.openAssets.acquire(asset.id) : nil
         defer { if let present { context.openAssets.release(present) } }
         guard present === asset else {
             throw CacheError(.assetChanged, "The asset became another one while it was being fetched.")

@@ -1,6 +1,7 @@
 """Ordinary upstreams: no strong validator, several nodes, dynamic servers. If one plain transfer could deliver the
 response, Larder delivers it; each check counts the upstream requests (RFC 9111 §4.3, RFC 9112 §6.3, RFC 9213)."""
 
+import dataclasses
 from urllib.parse import quote
 
 from harness import Answer, asset, check, http_date, table
@@ -131,11 +132,21 @@ def stale_job(t, _, make, ranges):
 def failed_job(t):
     t.upstream(bare())
     job(t)
-    t.upstream(Answer(503))
     t.origin(retries=0)
+    cut = bare(seed=1)
+    t.upstream(Answer(503))
     job(t, "failed")
-    if not stored(t)["complete"]:
-        t.fail("the asset is no longer complete")
+    t.upstream(lambda request, connection: connection.answer(dataclasses.replace(cut.answer(request), cut=1_000_000)))
+    job(t, "failed")
+    found = stored(t)
+    if not found["complete"] or found["cachedBytes"] != SIZE:
+        t.fail(f"the asset is no longer complete: {found}")
+    t.upstream(bare(SIZE + 5, seed=2))
+    job(t)
+    found = stored(t)
+    if not found["complete"] or found["cachedBytes"] != SIZE + 5:
+        t.fail(f"the new generation is not complete: {found}")
+    t.expect(t.get(), 200, body=t.bytes(0, SIZE + 5, 2))
 
 
 @check("clients that read at the same time without a validator", rfc="9111 §4.3.3", larder_only=True)
