@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint demo soak faults fuzz tsan asan fills bench micro eviction conformance image
+.PHONY: help setup run test unit lint demo soak faults fuzz tsan asan fills bench micro eviction conformance upstreams image
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -38,6 +38,7 @@ test: setup ## run all tests: the rules of HTTP over real sockets, then each roo
 	@command -v python3 >/dev/null || scripts/apt python3
 	swift build --build-tests
 	@Tests/Conformance/run.py --larder .build/debug/larder --jobs 8
+	@scripts/upstreams .build/debug/larder --brief
 	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief
 	@Benchmarks/bench .build/debug/larder --brief
 	@BRIEF=1 SEED=$(if $(filter random,$(SEED)),,$(or $(SEED),1)) ONLY=kill,flips,catalog,full,small,aborts,load,fuzz scripts/faults .build/debug/larder
@@ -104,6 +105,10 @@ else
 		Tests/Conformance/run.py --larder $(LARDER) --only '$(ONLY)' --set listen.express=$$way || status=1; \
 	done; exit $$status
 endif
+
+upstreams: setup ## real servers behind it: nginx, Apache, lighttpd, Caddy, Varnish, PHP, Python, Flask, Node (ONLY=nginx,php)
+	$(RELEASE) --product larder
+	@ONLY='$(ONLY)' scripts/upstreams $(LARDER)
 
 image: ## build the container image with docker, podman or buildah
 	@scripts/image

@@ -1,0 +1,366 @@
+#!/usr/bin/env python3
+"""Runs Larder in front of real HTTP servers and compares every byte.
+
+    run.py --larder .build/release/larder
+    run.py --larder .build/debug/larder --only python --brief
+
+Each server is a process of its own on a free loopback port, with a configuration in a temporary directory. A server that is
+not installed is skipped. The checks follow a client's usual orders: a probe, two bytes and then all (Safari), ranges, whole
+reads, a job twice, and a file that changes.
+"""
+
+import argparse
+import atexit
+import http.client
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from email.utils import formatdate
+from urllib.parse import quote
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "Conformance"))
+
+from harness import peers  # noqa: E402
+
+SIZE = 3_000_000
+OLD = time.time() - 2 * 86_400
+PROCESSES = []
+
+
+def content(name, size=SIZE):
+    return random.Random(name).randbytes(size)
+
+
+class Failure(Exception):
+    pass
+
+
+# Servers
+
+
+class Server:
+    """A real server; `files` says whether it serves the files of the site, `routes` which dynamic routes it has."""
+
+    def __init__(self, name, program, arguments, config=None, routes=(), files=True, environment=None, behind=None):
+        self.name, self.program, self.arguments, self.config = name, program, arguments, config
+        self.routes, self.files, self.environment, self.behind = routes, files, environment or {}, behind
+        self.port = peers.free_port()
+        self.directory = None
+
+    @property
+    def is_installed(self):
+        return shutil.which(self.program) is not None or pathlib.Path(self.program).exists()
+
+    def start(self, directory, site):
+        self.directory = directory / self.name.replace(" ", "-")
+        self.directory.mkdir()
+        values = {
+            "port": self.port, "site": site, "dir": self.directory, "here": HERE,
+            "behind": self.behind.port if self.behind else 0, "user": "user root;" if os.getuid() == 0 else "",
+        }  # fmt: skip
+        if self.config:
+            (self.directory / "config").write_text(self.config % values)
+        command = [self.program] + [argument % values for argument in self.arguments]
+        with open(self.directory / "log", "wb") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=site, start_new_session=True,
+                env={**os.environ, "SITE": str(site), "PORT": str(self.port), **self.environment},
+            )  # fmt: skip
+        PROCESSES.append(self.process)
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and self.process.poll() is None:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        words = (self.directory / "log").read_text(errors="replace")[-500:]
+        raise Failure(f"{self.name} did not start: {words}")
+
+
+NGINX = """
+%(user)s
+worker_processes 1; daemon off; pid %(dir)s/pid; error_log %(dir)s/error.log;
+events { worker_connections 256; }
+http {
+  access_log off; types { video/mp4 mp4; text/vtt vtt; }
+  client_body_temp_path %(dir)s/a; proxy_temp_path %(dir)s/b; fastcgi_temp_path %(dir)s/c; uwsgi_temp_path %(dir)s/d;
+  scgi_temp_path %(dir)s/e;
+  server { listen 127.0.0.1:%(port)s; root %(site)s; }
+}
+"""
+APACHE = """
+ServerRoot /usr/lib/apache2
+ServerName localhost
+PidFile %(dir)s/pid
+Mutex file:%(dir)s
+ErrorLog %(dir)s/error.log
+Listen 127.0.0.1:%(port)s
+LoadModule mpm_event_module modules/mod_mpm_event.so
+LoadModule authz_core_module modules/mod_authz_core.so
+LoadModule mime_module modules/mod_mime.so
+TypesConfig /dev/null
+AddType video/mp4 .mp4
+DocumentRoot %(site)s
+<Directory />
+  Require all granted
+</Directory>
+"""
+LIGHTTPD = """
+server.document-root = "%(site)s"
+server.bind = "127.0.0.1"
+server.port = %(port)s
+server.pid-file = "%(dir)s/pid"
+mimetype.assign = ( ".mp4" => "video/mp4", ".vtt" => "text/vtt" )
+"""
+CADDY = """
+{
+  admin off
+  auto_https off
+  storage file_system %(dir)s
+}
+http://127.0.0.1:%(port)s {
+  bind 127.0.0.1
+  root * %(site)s
+  file_server
+}
+"""
+VARNISH = """
+vcl 4.1;
+backend default { .host = "127.0.0.1"; .port = "%(behind)s"; }
+sub vcl_backend_response { set beresp.ttl = 1s; set beresp.grace = 0s; }
+"""
+PLAIN = ("plain.mp4",)
+NODE = ("plain.mp4", "weak.mp4", "chunked.mp4")
+
+
+def servers(python):
+    nginx = Server("nginx", "nginx", ["-p", "%(dir)s", "-c", "%(dir)s/config", "-e", "%(dir)s/error.log"], NGINX)
+    return [
+        nginx,
+        Server("apache", "apache2", ["-X", "-f", "%(dir)s/config"], APACHE),
+        Server("lighttpd", "lighttpd", ["-D", "-f", "%(dir)s/config"], LIGHTTPD),
+        Server("caddy", "caddy", ["run", "--adapter", "caddyfile", "--config", "%(dir)s/config"], CADDY),
+        Server(
+            "varnish", "varnishd",
+            ["-F", "-j", "none", "-a", "127.0.0.1:%(port)s", "-f", "%(dir)s/config", "-n", "%(dir)s/work", "-s", "malloc,64m"],
+            VARNISH, behind=nginx,
+        ),
+        Server("php", "php", ["-S", "127.0.0.1:%(port)s", "-t", "%(site)s", "%(here)s/router.php"], routes=PLAIN),
+        Server("python", sys.executable, ["-m", "http.server", "--bind", "127.0.0.1", "%(port)s"]),
+        Server("flask", str(pathlib.Path(python).absolute()) if python else "no Python with Flask", ["%(here)s/flask_server.py"], routes=PLAIN),
+        Server("node", "node", ["%(here)s/server.js"], routes=NODE, files=False),
+    ]  # fmt: skip
+
+
+# Checks
+
+
+class Bench:
+    """One server behind one origin."""
+
+    def __init__(self, larder, server, site):
+        self.larder, self.server, self.site = larder, server, site
+        self.checks, self.failures = 0, []
+        self.api("PUT", f"/v1/origins/{server.name}", {
+            "baseURL": f"http://127.0.0.1:{server.port}", "allowPrivateAddresses": True,
+        })  # fmt: skip
+
+    def ask(self, method, target, headers=None, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.larder.port, timeout=30)
+        try:
+            connection.request(method, target, body, headers or {})
+            response = connection.getresponse()
+            try:
+                data, is_complete = response.read(), True
+            except http.client.IncompleteRead as error:
+                data, is_complete = error.partial, False
+            return response, data, is_complete
+        finally:
+            connection.close()
+
+    def api(self, method, target, body=None, headers=None):
+        fields = {"Content-Type": "application/json", **(headers or {})} if body is not None else headers
+        response, data, _ = self.ask(method, target, fields, json.dumps(body) if body is not None else None)
+        if response.status >= 300:
+            raise Failure(f"{method} {target}: {response.status} {data[:200]}")
+        return json.loads(data) if data else None
+
+    def check(self, what, function, *arguments):
+        self.checks += 1
+        try:
+            function(*arguments)
+        except (Failure, OSError, http.client.HTTPException, KeyError) as error:
+            self.failures.append(f"{what}: {error!r}" if not isinstance(error, Failure) else f"{what}: {error}")
+
+    def read(self, path, data, range=None):
+        """Reads a range, or the whole; a 200 with everything may answer a range while the length is unknown."""
+        headers = {"Range": range} if range else {}
+        response, body, is_complete = self.ask("GET", f"/o/{self.server.name}/{path}", headers)
+        if range and not data and not range.startswith("bytes=-"):
+            if response.status != 416:
+                raise Failure(f"status {response.status}, expected 416")
+            return
+        if response.status not in (200, 206):
+            raise Failure(f"status {response.status}: {body[:200]}")
+        wanted = data
+        if response.status == 206:
+            first, last = range.removeprefix("bytes=").split("-")
+            wanted = data[-int(last):] if not first else data[int(first):int(last) + 1 if last else None]
+        if body != wanted[:len(body)]:
+            raise Failure(f"WRONG BYTES in a {response.status} with {len(body)} bytes")
+        if not is_complete or len(body) != len(wanted):
+            raise Failure(f"{response.status} with {len(body)} of {len(wanted)} bytes, complete: {is_complete}")
+        if response.status == 200 and not range and response.getheader("Content-Range"):
+            raise Failure("a Content-Range in a 200")
+
+    def probe(self, path, data):
+        found = self.api("GET", f"/v1/probe?origin={self.server.name}&path={quote(path)}")
+        if found["contentLength"] not in (None, len(data)):
+            raise Failure(f"contentLength {found['contentLength']}, expected {len(data)}")
+
+    def job(self, path, data):
+        order = {"items": [{"origin": self.server.name, "path": path}]}
+        job = self.api("POST", "/v1/jobs", order, {"Prefer": "wait=30"})
+        if job["state"] != "succeeded" or job["bytesDone"] != len(data):
+            raise Failure(f"{job['state']}, {job['bytesDone']} of {len(data)} bytes: {job['error']}")
+
+    def orders(self, path, data):
+        """Several orders of requests, each for a path that is asked for the first time."""
+        kinds = {
+            "probe, then all": [self.probe, "bytes=0-1", "bytes=0-", None, None],
+            "two bytes, then all": ["bytes=0-1", "bytes=0-", None],
+            "a middle range, then the whole": [f"bytes={len(data) // 3}-{len(data) // 2}", None, "bytes=-500"],
+            "a job twice": [self.job, self.job, None, "bytes=-500"],
+            "a whole read, then a job": [None, self.job, None],
+        }
+        for number, (kind, steps) in enumerate(kinds.items()):
+            place = f"{number}-{path}"
+            for index, step in enumerate(steps):
+                what = f"{path}, {kind}, step {index + 1}"
+                if callable(step):
+                    self.check(what, step, place, data)
+                else:
+                    self.check(what, self.read, place, data, step)
+
+    def change(self, path):
+        """The file changes, first under the same length."""
+        for number, size in enumerate((SIZE, SIZE, SIZE + 1000)):
+            data = content(f"{path} {number}", size)
+            write(self.site / path, data, time.time() - 86_400 + number * 600)
+            self.api("POST", "/v1/purges", {"origin": self.server.name, "soft": True})
+            self.await_upstream(path, data)
+            self.check(f"{path}, change {number}", self.read, path, data)
+            self.check(f"{path}, change {number}, job", self.job, path, data)
+
+    def await_upstream(self, path, data):
+        """Some servers keep the old file, or its date, for a second or two."""
+        modified = formatdate((self.site / path).stat().st_mtime, usegmt=True)
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=10)
+            connection.request("GET", f"/{path}")
+            response = connection.getresponse()
+            found = response.read()
+            connection.close()
+            if found == data and response.getheader("Last-Modified") in (None, modified):
+                return
+            time.sleep(0.1)
+        raise Failure(f"{self.server.name} does not serve the changed {path}")
+
+
+def write(path, data, modified=None):
+    path.write_bytes(data)
+    if modified is not None:
+        os.utime(path, (modified, modified))
+
+
+def make_site(site, names):
+    sizes = {"old.mp4": SIZE, "fresh.mp4": SIZE, "small.vtt": 5000, "empty.bin": 0}
+    for name in names:
+        for number in range(5):
+            data = content(name, sizes[name])
+            write(site / f"{number}-{name}", data, None if name == "fresh.mp4" else OLD)
+    return {name: content(name, sizes[name]) for name in names}
+
+
+def run(server, larder, directory, is_brief):
+    site = directory / f"site-{(server.behind or server).name}"
+    site.mkdir(exist_ok=True)
+    names = ["old.mp4", "small.vtt"] if is_brief else ["old.mp4", "fresh.mp4", "small.vtt", "empty.bin"]
+    files = make_site(site, names)
+    routes = {f"{number}-{route}": content(route) for route in server.routes for number in range(5)}
+    for route in server.routes:
+        (site / f"{route}.data").write_bytes(content(route))
+    server.start(directory, site)
+    bench = Bench(larder, server, site)
+    if server.files:
+        for name, data in files.items():
+            bench.orders(name, data)
+        if not is_brief:
+            bench.change("changing.mp4")
+    for route in server.routes:
+        bench.orders(route, content(route))
+    assert routes or server.files
+    return bench
+
+
+def stop_all():
+    for process in PROCESSES:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--larder", required=True, metavar="PATH")
+    parser.add_argument("--only", default="", metavar="NAMES", help="servers, with commas")
+    parser.add_argument("--brief", action="store_true", help="the servers that are here, and few files")
+    parser.add_argument("--flask", metavar="PYTHON", help="a Python that has Flask")
+    options = parser.parse_args()
+    only = [name for name in options.only.split(",") if name]
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="upstreams."))
+    atexit.register(shutil.rmtree, directory, True)
+    atexit.register(stop_all)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    larder = peers.Larder(4, options.larder)
+    atexit.register(shutil.rmtree, larder.directory, True)
+    larder.start()
+    atexit.register(larder.stop)
+    checks, failed, skipped = 0, 0, []
+    chosen = [server for server in servers(options.flask) if not only or server.name in only]
+    running = set()
+    for server in chosen:
+        if not server.is_installed or (server.behind and server.behind.name not in running):
+            skipped.append(server.name)
+            print(f"{server.name:<10} skipped: not installed")
+            continue
+        try:
+            bench = run(server, larder, directory, options.brief)
+        except Failure as error:
+            print(f"{server.name:<10} FAILED: {error}")
+            checks, failed = checks + 1, failed + 1
+            continue
+        running.add(server.name)
+        checks, failed = checks + bench.checks, failed + len(bench.failures)
+        print(f"{server.name:<10} {bench.checks:>4} checks, {bench.checks - len(bench.failures)} passed", flush=True)
+        for failure in bench.failures:
+            print(f"    {failure}")
+    print(f"upstreams: {checks} checks, {checks - failed} passed, {failed} failed, {len(skipped)} servers skipped")
+    sys.exit(1 if failed or not checks else 0)
+
+
+if __name__ == "__main__":
+    main()
