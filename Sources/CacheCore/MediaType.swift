@@ -16,13 +16,20 @@ package enum MediaType {
     /// The uniform type identifier (`public.mp3`, `com.apple.m4a-audio`, …) of an asset served as `type`; nil where
     /// there is none that players know.
     ///
-    /// The extension decides between the identifiers of one type; without a type it decides alone.
+    /// The extension decides between the identifiers of one type. It decides alone without a type, and where the type says
+    /// how the asset is to be handled, or is the default of a server that does not know the file.
     package static func uniformTypeIdentifier(type: String?, path: String) -> String? {
         let byPath = pathExtension(path).flatMap { byExtension[$0] }
         guard let essence = type.map(essence), !essence.isEmpty else { return byPath?.identifier }
+        if let byPath, unspecific.contains(essence) { return byPath.identifier }
         if let byPath, family(byPath.type) == family(essence) { return byPath.identifier }
         return byType[family(essence)]
     }
+
+    private static let unspecific: Set<String> = [
+        "application/force-download", "application/octet-stream", "application/x-download", "binary/octet-stream",
+        "multipart/form-data", "text/plain",
+    ]
 
     /// The type alone, in lower case, without parameters; empty where it is longer than one can be (RFC 6838 §4.2).
     package static func essence(_ type: String) -> String {

@@ -36,6 +36,8 @@ import Testing
         ("audio/x-wav", "a", "com.microsoft.waveform-audio"), ("audio/flac", "a.flac", "org.xiph.flac"),
         (nil, "a.aac", "public.aac-audio"), (nil, "a.m4v", "com.apple.m4v-video"), ("video/x-matroska", "a.mkv", nil),
         ("text/html", "a.mp4", nil), (nil, "a", nil), ("image/jpeg", "a.png", "public.jpeg"),
+        ("application/x-download", "a.mp3", "public.mp3"), ("application/force-download", "a.mp4", "public.mpeg-4"),
+        ("multipart/form-data; boundary=x", "a.mp3", "public.mp3"), ("text/plain", "a.m4a", "com.apple.m4a-audio"),
     ]
 
     @Test(arguments: identifiers)

@@ -36,6 +36,39 @@ import Testing
         }
     }
 
+    /// The signature of the first URL has expired by then; the asset itself is still fresh.
+    @Test func aNewSignedURLUnderAKnownKeyIsUsedFromThenOn() async throws {
+        let (first, second) = (bench.upstream.url("/a.mp4?s=1"), bench.upstream.url("/a.mp4?s=2"))
+        var asset = bench.asset
+        asset.cacheControl = "max-age=600"
+        bench.upstream.serve("/a.mp4", asset)
+        try await bench.cache().run { [asset] cache in
+            _ = try await cache.probe(.url(first, key: "k"), timeout: .seconds(5), refresh: false)
+            bench.upstream.serve("/a.mp4") { request in
+                request.target.hasSuffix("s=2") ? .asset(asset) : .response(status: 404)
+            }
+            let known = try await cache.probe(.url(second, key: "k"), timeout: .seconds(5), refresh: false)
+            let read = try await cache.read(.known(known.assetID), request: ContentRequest())
+            read.finish(.sent)
+
+            #expect(known.method == .cached && read.plan.status == 200)
+        }
+    }
+
+    @Test func aRefreshKeepsWhatARangeHasProven() async throws {
+        bench.upstream.serve("/a.mp4") { [asset = bench.asset] request in
+            var silent = asset
+            silent.acceptsRanges = request.method != "HEAD"
+            return .asset(silent)
+        }
+        try await bench.cache().run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<5000)
+            let report = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: true)
+
+            #expect(report.method == .head && report.generation.acceptsRanges == true)
+        }
+    }
+
     @Test func aRefreshThatFindsTheSameKeepsEveryExtent() async throws {
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<5000)
