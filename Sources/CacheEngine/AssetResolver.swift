@@ -23,13 +23,24 @@ struct AssetResolver: Sendable {
 
     /// The target a record stands for, with the origin's present settings.
     func target(of record: AssetRecord) throws(CacheError) -> AssetTarget {
-        let settings =
-            record.origin == Origin.absoluteName ? origins.absolute : try origins.mounted(record.origin).settings
-        let url = try upstream.parse(url: record.url)
+        let origin = record.origin == Origin.absoluteName ? nil : try origins.mounted(record.origin)
+        let settings = origin?.settings ?? origins.absolute
+        let url = try upstream.parse(url: origin.flatMap { try? moved(record, to: $0) } ?? record.url)
         if record.origin == Origin.absoluteName { try origins.allow(url) }
         return AssetTarget(
             id: record.id, key: record.key, originName: record.origin, settings: settings, url: url.text,
             path: url.path, variant: record.variant)
+    }
+
+    /// Where the asset of an origin is now, whose base URL has changed since it was fetched; nil where it is as it was, or
+    /// its key does not tell the path.
+    private func moved(_ record: AssetRecord, to origin: Origin) throws(CacheError) -> String? {
+        var base = origin.settings.baseURL[...]
+        while base.last == "/" { base.removeLast() }
+        let mount = "/o/\(origin.name)/"
+        let key = record.variant.fields.isEmpty ? record.key : String(record.key.dropLast(AssetTarget.variantMarkBytes))
+        guard !record.url.hasPrefix(base + "/"), key.hasPrefix(mount), !key.contains("?") else { return nil }
+        return try AssetKey.upstreamURL(origin: origin, path: String(key.dropFirst(mount.count)), query: nil)
     }
 
     /// The target of a record for whoever fetches nothing: its origin need not be mounted any more.

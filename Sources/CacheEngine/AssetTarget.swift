@@ -37,7 +37,7 @@ extension AssetTarget {
     }
 
     /// A blank and 64 bits of SHA-256.
-    private static let variantMarkBytes = 17
+    static let variantMarkBytes = 17
 
     /// The same, for a read that leaves no trace.
     var unkept: AssetTarget {

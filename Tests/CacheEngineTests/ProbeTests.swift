@@ -40,7 +40,7 @@ import Testing
     @Test func aNewSignedURLUnderAKnownKeyIsUsedFromThenOn() async throws {
         let (first, second) = (bench.upstream.url("/a.mp4?s=1"), bench.upstream.url("/a.mp4?s=2"))
         var asset = bench.asset
-        asset.cacheControl = "max-age=600"
+        asset.cacheControl = "max-age=31536000"
         bench.upstream.serve("/a.mp4", asset)
         try await bench.cache().run { [asset] cache in
             _ = try await cache.probe(.url(first, key: "k"), timeout: .seconds(5), refresh: false)
@@ -51,7 +51,8 @@ import Testing
             let read = try await cache.read(.known(known.assetID), request: ContentRequest())
             read.finish(.sent)
 
-            #expect(known.method == .cached && read.plan.status == 200)
+            #expect(known.method == .cached)
+            #expect(read.plan.status == 200)
         }
     }
 

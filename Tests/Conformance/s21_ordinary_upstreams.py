@@ -257,10 +257,15 @@ def moved(t, kind):
     t.upstream(asset(SMALL, seed=1))
     t.expect(t.get(), 200, body=t.bytes(0, SMALL, 1))
     other = t.other_upstream(asset(SMALL, seed=2, etag='"v2"'), host="127.0.0.1")
+    assets = [stored(t)["assetId"]]
+    t.expect(t.get(path="/other.mp4"), 200, body=t.bytes(0, SMALL, 1))
+    assets += [found["assetId"] for found in t.api("GET", f"/v1/assets?origin={t.label}").document["items"]]
     if kind != "PUT":
         t.api("DELETE", f"/v1/origins/{t.label}")
     t.origin(baseURL=f"{other.url}/base")
     t.expect(t.get(), 200, body=t.bytes(0, SMALL, 2))
+    for asset_id in assets:
+        t.expect(t.api("GET", f"/v1/assets/{asset_id}/content"), 200, body=t.bytes(0, SMALL, 2))
 
 
 @check("many clients of one refusal cost one request", rfc="9111 §4", larder_only=True)
