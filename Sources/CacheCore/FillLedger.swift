@@ -147,6 +147,8 @@ package struct FillLedger: Sendable {
     package var readerCount: Int { readers.count + leases.count }
     package var fillCount: Int { fills.count + questions.count }
     package var isComplete: Bool { length.map { extents.byteCount == $0 } ?? false }
+    /// Whether a 304 is of use: where nothing can be continued, it would leave an incomplete asset incomplete.
+    package var isConfirmable: Bool { canBeContinued || isComplete || extents.isEmpty }
     package var hasReaders: Bool { !readers.isEmpty }
     /// Whether all readers prefetch: nobody waits for the first byte.
     package var isPrefetched: Bool { readers.values.allSatisfy { $0.priority == .prefetch } }

@@ -48,8 +48,7 @@ extension OpenAsset {
         for wish: FillLedger.Wish, priority: TransferPriority, delay: Duration, isPlain: Bool
     ) -> UpstreamRequest {
         let (target, validators, isConfirmable) = look { state in
-            // Where nothing can be continued, a 304 would leave an incomplete asset incomplete.
-            (state.target, state.record?.generation.validators, state.ledger.canBeContinued || state.ledger.isComplete)
+            (state.target, state.record?.generation.validators, state.ledger.isConfirmable)
         }
         var request = context.request(to: target, priority: priority)
         request.delay = delay

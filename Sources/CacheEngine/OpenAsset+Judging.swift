@@ -73,7 +73,7 @@ extension OpenAsset {
             if let ruling = try adopt(generation, window: range, answer) { return ruling }
             confirm(generation, isSequential: true)
             return .nothing
-        case (.unchanged(let generation), .confirmation):
+        case (.unchanged(let generation), .confirmation) where look({ $0.ledger.isConfirmable }):
             return try confirm(generation, with: 0..<0, isMissing: false, answer)
         case (.unchanged, _),
             (.changed, _) where head.status == 304 && !wish.isConfirmation:

@@ -128,6 +128,18 @@ def stale_job(t, _, make, ranges):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
 
 
+@table("a 304 to each request", rfc="9110 §15.4.5", larder_only=True, rows=UPSTREAMS)
+def always_304(t, _, make, ranges):
+    """Bytes that are missing beside a weak validator cannot be had: the read fails after few requests."""
+    t.upstream(make(ranges=ranges, cache_control="no-cache"))
+    t.expect(t.get(range="bytes=0-1"), (200, 206))
+    t.upstream(Answer(304, [("ETag", 'W/"w"')], b""))
+    asked = len(t.requests)
+    t.expect_honest(t.attempt_get(), SIZE)
+    if len(t.requests) > asked + 3:
+        t.fail(f"{len(t.requests) - asked} requests")
+
+
 @check("a job that fails leaves a complete asset", rfc="9111 §4.3.3", larder_only=True)
 def failed_job(t):
     t.upstream(bare())
