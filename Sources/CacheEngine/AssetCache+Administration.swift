@@ -134,6 +134,11 @@ extension AssetCache {
     private func summary(of record: AssetRecord, cachedBytes: Int64) -> AssetSummary {
         // A closed asset's blocks are not measured for a list: whole pages of 4 KiB are what a sparse file uses.
         var summary = AssetSummary(record: record, cachedBytes: cachedBytes, diskBytes: (cachedBytes + 4095) & ~4095)
+        if let origin = origins[record.origin]?.origin, !record.isBelow(origin.settings.baseURL),
+            let target = try? resolver.target(of: record), target.hasMoved(since: record)
+        {
+            summary.record.generation.freshUntil = nil  // the bytes are those of another server
+        }
         guard let asset = context.openAssets.acquire(record.id) else { return summary }
         defer { context.openAssets.release(asset) }
         asset.look { state in

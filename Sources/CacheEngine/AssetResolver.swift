@@ -35,11 +35,9 @@ struct AssetResolver: Sendable {
     /// Where the asset of an origin is now, whose base URL has changed since it was fetched; nil where it is as it was, or
     /// its key does not tell the path.
     private func moved(_ record: AssetRecord, to origin: Origin) throws(CacheError) -> String? {
-        var base = origin.settings.baseURL[...]
-        while base.last == "/" { base.removeLast() }
         let mount = "/o/\(origin.name)/"
         let key = record.variant.fields.isEmpty ? record.key : String(record.key.dropLast(AssetTarget.variantMarkBytes))
-        guard !record.url.hasPrefix(base + "/"), key.hasPrefix(mount), !key.contains("?") else { return nil }
+        guard !record.isBelow(origin.settings.baseURL), key.hasPrefix(mount), !key.contains("?") else { return nil }
         return try AssetKey.upstreamURL(origin: origin, path: String(key.dropFirst(mount.count)), query: nil)
     }
 

@@ -18,6 +18,15 @@ struct AssetTarget: Sendable {
     var keepsNothing = false
 }
 
+extension AssetRecord {
+    /// Whether it was last fetched from below `baseURL`.
+    func isBelow(_ baseURL: String) -> Bool {
+        var base = baseURL[...]
+        while base.last == "/" { base.removeLast() }
+        return url.hasPrefix(base + "/")
+    }
+}
+
 extension AssetTarget {
     /// The representation that `fields` choose: an asset of its own, whose key is this one's with a digest behind it. No
     /// fields: the one that is found at first.

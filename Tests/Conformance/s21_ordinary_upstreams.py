@@ -275,6 +275,8 @@ def moved(t, kind):
     if kind != "PUT":
         t.api("DELETE", f"/v1/origins/{t.label}")
     t.origin(baseURL=f"{other.url}/base")
+    if stored(t)["freshUntilAt"] is not None:
+        t.fail("the asset is shown as fresh")
     t.expect(t.get(), 200, body=t.bytes(0, SMALL, 2))
     for asset_id in assets:
         t.expect(t.api("GET", f"/v1/assets/{asset_id}/content"), 200, body=t.bytes(0, SMALL, 2))
