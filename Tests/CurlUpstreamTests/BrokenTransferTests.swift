@@ -1,6 +1,7 @@
 import CCurl
 import CacheCore
 import CacheTestKit
+import Glibc
 import Testing
 
 @testable import CurlUpstream
@@ -131,5 +132,14 @@ struct BrokenTransferTests {
         let error = CurlError(code: code, systemError: 0).cacheError(host: "media.example:443", isConnected: false)
         #expect(error.code.name == name)
         #expect(error.message.contains("media.example:443") || name == "internal")
+    }
+
+    /// A socket cannot be made: the upstream has not failed.
+    @Test(arguments: [EMFILE, ENFILE])
+    func exhaustedDescriptorsAreNoFailureOfTheUpstream(_ number: Int32) {
+        let lack = CurlError(code: CURLE_COULDNT_CONNECT, systemError: number)
+        #expect(lack.cacheError(host: "media.example:443", isConnected: false).code == .overloaded)
+        let refusal = CurlError(code: CURLE_COULDNT_CONNECT, systemError: ECONNREFUSED)
+        #expect(refusal.cacheError(host: "media.example:443", isConnected: false).code == .upstreamUnreachable())
     }
 }
