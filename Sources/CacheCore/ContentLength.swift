@@ -5,6 +5,9 @@ enum ContentLength: Hashable {
     /// Several different ones, or no number that can be counted.
     case garbled
 
+    /// The number of bytes, where one is stated.
+    var count: Int64? { if case .bytes(let count) = self { count } else { nil } }
+
     /// Reads the field; a list of equal numbers counts as one, and beside `Transfer-Encoding` it counts for nothing
     /// (RFC 9112 §6.3).
     static func read(_ headers: HeaderList) -> ContentLength {

@@ -47,7 +47,7 @@ package struct ContentPlan: Hashable, Sendable {
     /// How many bytes `neededRanges` have together.
     package var neededBytes: Int64 { neededRanges.reduce(0) { $0 + $1.length } }
 
-    /// Plans the answer from what is known of the generation. `boundary` is asked for multipart answers only; `isFirst`:
+    /// Plans the answer from the generation's description. `boundary` is asked for multipart answers only; `isFirst`:
     /// the response is requested from the upstream for this answer.
     ///
     /// While the length is not known every range is answered by the whole (§14.2 lets a server ignore `Range`), unless
@@ -94,8 +94,7 @@ package struct ContentPlan: Hashable, Sendable {
         var headers = representation(generation)
         if let type = generation.contentType { headers.append("Content-Type", type) }
         if let length = generation.length { headers.append("Content-Length", String(length)) }
-        let run = 0..<max(0, generation.length ?? Int64.max)
-        let body: [Segment] = isHead || run.isEmpty ? [] : [.bytes(run)]
+        let body = wholeBody(generation, isHead: isHead)
         return ContentPlan(status: 200, headers: headers, body: body, contentLength: generation.length)
     }
 
@@ -107,9 +106,13 @@ package struct ContentPlan: Hashable, Sendable {
             headers.append("Content-Type", type)
         }
         if let length = generation.length, status != 204 { headers.append("Content-Length", String(length)) }
-        let run = 0..<max(0, generation.length ?? Int64.max)
-        let body: [Segment] = isHead || run.isEmpty ? [] : [.bytes(run)]
+        let body = wholeBody(generation, isHead: isHead)
         return ContentPlan(status: status, headers: headers, body: body, contentLength: generation.length)
+    }
+
+    private static func wholeBody(_ generation: Generation, isHead: Bool) -> [Segment] {
+        let run = 0..<max(0, generation.length ?? Int64.max)
+        return isHead || run.isEmpty ? [] : [.bytes(run)]
     }
 
     private static func partial(_ generation: Generation, _ run: ByteRange, of length: Int64?) -> ContentPlan {

@@ -104,8 +104,7 @@ private struct Rehearsal {
                 question, window: window, length: ledger.length, acceptsRanges: ledger.acceptsRanges,
                 canBeContinued: ledger.canBeContinued))
         if !running.contains(question) {
-            let isBounded = window.upperBound < .max
-            forecast.requestedBytes = isBounded ? forecast.requestedBytes.map { $0 + window.length } : nil
+            request(window)
         } else if !forecast.joined.contains(question) {
             forecast.joined.append(question)
         }
@@ -124,10 +123,14 @@ private struct Rehearsal {
             if forecast.requests.count < FillForecast.listed { forecast.requests.append(wish) }
             forecast.requestCount = forecast.requestCount.map { $0 + 1 }
             guard !wish.isDescription else { continue }
-            let window = ledger.standing(of: id)?.window
-            let isBounded = window.map { $0.upperBound < .max } ?? false
-            forecast.requestedBytes = isBounded ? forecast.requestedBytes.map { $0 + (window?.length ?? 0) } : nil
+            request(ledger.standing(of: id)?.window)
         }
+    }
+
+    /// Adds bytes that a request brings; nil, or without an end: only the upstream can say how many.
+    private mutating func request(_ window: ByteRange?) {
+        let bytes = window.flatMap { $0.upperBound < .max ? $0.length : nil }
+        forecast.requestedBytes = bytes.flatMap { bytes in forecast.requestedBytes.map { $0 + bytes } }
     }
 
     /// What is left of a range that is too long to be played through.

@@ -76,16 +76,14 @@ extension FillLedger {
         self.canBeContinued = canBeContinued
         if isSequential || !canBeContinued { acceptsRanges = false }
         isDescribed = true
-        let unconfirmed = readers.filter { $0.value.needsConfirmation }
-        for id in unconfirmed.keys { readers[id]?.needsConfirmation = false }
-        let ready = unconfirmed.compactMap { id, reader -> [Action]? in
-            guard let wanted = reader.wanted else { return nil }
-            // It waits on: a 304 alone does not bring missing bytes.
-            let mustWait = mustRestart([wanted])
+        var actions: [Action] = []
+        for (id, reader) in readers where reader.needsConfirmation {
+            // One that waits for missing bytes waits on: a 304 alone does not bring them.
+            let mustWait = reader.wanted.map { mustRestart([$0]) } ?? false
             readers[id]?.needsConfirmation = mustWait
-            return mustWait ? nil : tell(.arrived, to: id)
+            if reader.wanted != nil, !mustWait { actions += tell(.arrived, to: id) }
         }
-        return ready.flatMap(\.self) + tell(.arrived) { isNews || $0.wanted == nil }
+        return actions + tell(.arrived) { isNews || $0.wanted == nil }
     }
 
     /// Begins to confirm the generation for nobody in particular, if that is not under way (RFC 5861 §3).

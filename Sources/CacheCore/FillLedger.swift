@@ -251,14 +251,6 @@ extension FillLedger.Wish {
         }
     }
 
-    /// Whether it asks for the whole.
-    package var isWhole: Bool {
-        switch self {
-        case .whole, .opening(.whole), .confirmation(.whole): true
-        case .window, .opening, .confirmation: false
-        }
-    }
-
     package var isOpening: Bool { if case .opening = self { true } else { false } }
 
     package var isConfirmation: Bool { if case .confirmation = self { true } else { false } }

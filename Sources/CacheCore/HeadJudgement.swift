@@ -97,14 +97,10 @@ package enum HeadJudgement: Sendable {
     private static func wholeAnswer(_ head: UpstreamHead, _ expecting: WindowExpectation) -> HeadJudgement {
         if let refusal = transferCodingRefusal(head.headers) { return refusal }
         if contentCoding(head.headers) != nil { return passedOn(head, expecting) }
-        let length: Int64?
-        switch ContentLength.read(head.headers) {
-        case .absent: length = nil
-        case .garbled: return Self.badLength
-        case .bytes(let count): length = count
-        }
+        let stated = ContentLength.read(head.headers)
+        guard stated != .garbled else { return badLength }
         var found = Generation.described(
-            by: head, expecting: expecting, length: length, acceptsRanges: rangeHint(head.headers))
+            by: head, expecting: expecting, length: stated.count, acceptsRanges: rangeHint(head.headers))
         if let known = expecting.known {
             guard found.isSameRepresentation(as: known, trusting: expecting.trust) else {
                 found.number = known.number + 1
@@ -193,12 +189,10 @@ package enum HeadJudgement: Sendable {
     /// coding that was not asked for. It is the answer to the request all the same.
     private static func passedOn(_ head: UpstreamHead, _ expecting: WindowExpectation) -> HeadJudgement {
         if let refusal = transferCodingRefusal(head.headers) { return refusal }
-        let length: Int64?
-        switch ContentLength.read(head.headers) {
-        case .absent: length = [204, 205].contains(head.status) ? 0 : nil
-        case .garbled: return Self.badLength
-        case .bytes(let count): length = head.status == 204 ? 0 : count
-        }
+        let stated = ContentLength.read(head.headers)
+        guard stated != .garbled else { return badLength }
+        // A 204 has no body, whatever it states; a 205 has none unless it states one (RFC 9110 §15.3.5, §15.3.6).
+        let length = head.status == 204 ? 0 : stated.count ?? (head.status == 205 ? 0 : nil)
         var found = Generation.described(by: head, expecting: expecting, length: length, acceptsRanges: false)
         found.passedStatus = head.status
         found.isStorable = false

@@ -19,16 +19,18 @@ package enum StoredHeaders {
     /// The fields to keep, in order and number: not those that `Connection` names, or a qualified `no-cache` or
     /// `private`; nor this service's own (`Larder-…`), those of its CORS rules, illegal ones, and those beyond the limits.
     package static func of(_ headers: HeaderList) -> HeaderList {
-        let withheld = CacheControl.effective(in: headers).withheldFields
-        return HeaderList(withinLimits(passedOn(headers).filter { !withheld.contains(FieldText.lowered($0.name)) }))
+        fields(of: headers, areWithheld: false)
     }
 
     /// The fields that a qualified `no-cache` or `private` names: they belong to the response they came with, and are not
     /// kept (RFC 9111 §5.2.2.4, §5.2.2.7).
-    static func withheld(_ headers: HeaderList) -> HeaderList {
+    static func withheld(_ headers: HeaderList) -> HeaderList { fields(of: headers, areWithheld: true) }
+
+    private static func fields(of headers: HeaderList, areWithheld: Bool) -> HeaderList {
         let withheld = CacheControl.effective(in: headers).withheldFields
-        guard !withheld.isEmpty else { return [:] }
-        return HeaderList(withinLimits(passedOn(headers).filter { withheld.contains(FieldText.lowered($0.name)) }))
+        if areWithheld, withheld.isEmpty { return [:] }
+        let chosen = passedOn(headers).filter { withheld.contains(FieldText.lowered($0.name)) == areWithheld }
+        return HeaderList(withinLimits(chosen))
     }
 
     /// `Larder-Cache-Control` is for this cache alone: kept, and not passed on.

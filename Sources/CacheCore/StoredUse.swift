@@ -92,8 +92,11 @@ extension CacheError.Code {
     package var isUpstreamFailure: Bool {
         switch self {
         case .upstreamUnreachable, .upstreamProtocol, .upstreamUnusable, .upstreamTimedOut: true
-        case .upstreamRefused(let status, _): [500, 502, 503, 504].contains(status)
+        case .upstreamRefused(let status, _): Self.isOfFailingServer(status)
         default: false
         }
     }
+
+    /// Whether a response with that status is that of a failing server.
+    package static func isOfFailingServer(_ status: Int) -> Bool { [500, 502, 503, 504].contains(status) }
 }

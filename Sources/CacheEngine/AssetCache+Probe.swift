@@ -3,8 +3,10 @@ package import CacheCore
 extension AssetCache {
     /// Finds out what an asset is: from what is known while that is fresh, else by `HEAD`, else by a one-byte range.
     ///
-    /// The reference's URL is where the asset is fetched from from now on, as signed URLs change. The answer is kept: a later read begins with it. `refresh` asks the upstream in any case; an answer with the same
-    /// validator keeps every extent. Throws `ProbeFailure` with the upstream's status, or which time-out it was.
+    /// From now on the asset is fetched from the reference's URL, as signed URLs change. The answer is kept: a later read
+    /// begins with it. `refresh` asks the upstream in any case; an answer with the same validator keeps every extent.
+    ///
+    /// Throws `ProbeFailure` with the upstream's status, or which time-out it was.
     package func probe(
         _ reference: AssetReference, timeout: Duration, refresh: Bool
     ) async throws(ProbeFailure) -> ProbeReport {
@@ -36,10 +38,10 @@ extension AssetCache {
             return try report(asset, generation, method: .head, head: head)
         }
         let first = UpstreamRequest.Window.first
-        var head = try await get(first, &question)
+        var head = try await ask(.get, first, &question)
         var judgement = judge(head, of: asset, window: first)
         if judgement.refusesRange {
-            head = try await get(.whole, &question)
+            head = try await ask(.get, .whole, &question)
             judgement = judge(head, of: asset, window: .whole)
         }
         switch judgement {
@@ -63,23 +65,19 @@ extension AssetCache {
     private func head(_ question: inout HeadQuestion, within limit: Duration) async -> UpstreamHead? {
         let asked = question
         let answer = try? await withDeadline(limit, .total, clock: clock) {
-            () async throws(CacheError) -> (UpstreamHead, HeadQuestion) in
+            [self] () async throws(CacheError) -> (UpstreamHead, HeadQuestion) in
             var question = asked
-            do throws(ProbeFailure) {
-                return (try await question.ask(.head, for: .whole), question)
-            } catch {
-                throw CacheError(error.error.code, error.error.message, cause: error)
-            }
+            return (try await ask(.head, .whole, &question), question)
         }
         if let answer { question = answer.1 }
         return answer?.0
     }
 
-    private func get(
-        _ window: UpstreamRequest.Window, _ question: inout HeadQuestion
+    private func ask(
+        _ method: UpstreamRequest.Method, _ window: UpstreamRequest.Window, _ question: inout HeadQuestion
     ) async throws(CacheError) -> UpstreamHead {
         do {
-            return try await question.ask(.get, for: window)
+            return try await question.ask(method, for: window)
         } catch {
             throw CacheError(error.error.code, error.error.message, cause: error)
         }

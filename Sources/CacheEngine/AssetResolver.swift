@@ -32,8 +32,8 @@ struct AssetResolver: Sendable {
             path: url.path, variant: record.variant)
     }
 
-    /// Where the asset of an origin is now, whose base URL has changed since it was fetched; nil where it is as it was, or
-    /// its key does not tell the path.
+    /// The URL of an asset whose origin has got another base URL since it was fetched; nil where the base is the same, or the
+    /// key does not tell the path.
     private func moved(_ record: AssetRecord, to origin: Origin) throws(CacheError) -> String? {
         let mount = "/o/\(origin.name)/"
         let key = record.variant.fields.isEmpty ? record.key : String(record.key.dropLast(AssetTarget.variantMarkBytes))

@@ -30,7 +30,9 @@ extension ContentRead {
                 return try await source.asset.settle(source.reader)
             } catch  where error.code == .assetChanged {
                 guard let move = move() else { throw error }
-                let isMoved = await withCheckedContinuation { done in compare(move) { done.resume(returning: $0) } }
+                let isMoved = await withCheckedContinuation { done in
+                    compare(move, from: move.sent.lowerBound) { done.resume(returning: $0) }
+                }
                 guard isMoved else { throw error }
             }
         }
@@ -45,7 +47,7 @@ extension ContentRead {
         moveOn(after: error, wake: wake)
     }
 
-    /// Moves on if it can, and wakes; else `error` is what it wakes to.
+    /// Moves on if it can, and wakes; else it wakes to `error`.
     func moveOn(after error: CacheError, wake: @escaping @Sendable () -> Void) {
         asset.context.diskThreads.submit { [self] isOpen in
             let end: @Sendable (Bool) -> Void = { isMoved in
@@ -53,7 +55,7 @@ extension ContentRead {
                 wake()
             }
             guard isOpen, let move = move() else { return end(false) }
-            compare(move, then: end)
+            compare(move, from: move.sent.lowerBound, then: end)
         }
     }
 
@@ -83,10 +85,6 @@ extension ContentRead {
         return Move(
             former: former, formerFile: formerFile, lease: lease,
             next: Source(asset: next, reader: reader, cachedBefore: ByteRangeSet()), sent: sent)
-    }
-
-    private func compare(_ move: Move, then: @escaping @Sendable (Bool) -> Void) {
-        compare(move, from: move.sent.lowerBound, then: then)
     }
 
     private func compare(_ move: Move, from offset: Int64, then: @escaping @Sendable (Bool) -> Void) {

@@ -209,10 +209,10 @@ package final class ContentRead: Sendable {
             return !state.isFinished
         }
         guard isFirst else { return false }
-        let (asset, reader) = (asset, reader)
-        asset.leave(reader)
-        asset.closeIfForeign()
-        asset.context.openAssets.release(asset)
+        let source = source
+        source.asset.leave(source.reader)
+        source.asset.closeIfForeign()
+        source.asset.context.openAssets.release(source.asset)
         return true
     }
 

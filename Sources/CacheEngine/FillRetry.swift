@@ -106,7 +106,7 @@ extension CacheError.Code {
         switch self {
         // No memory for what the disk cannot take, either: readers will be past some of it.
         case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut, .storageFull, .overloaded: true
-        case .upstreamRefused(let status, _): [408, 429, 500, 502, 503, 504].contains(status)
+        case .upstreamRefused(let status, _): [408, 429].contains(status) || Self.isOfFailingServer(status)
         default: false
         }
     }

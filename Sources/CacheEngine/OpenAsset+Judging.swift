@@ -223,10 +223,11 @@ extension HeadJudgement {
         case .changed(let found, _), .window(_, let found), .whole(let found):
             known.flatMap { found.isDescribed(as: $0) ? nil : Self.anotherCopy }
         case .refused(let error):
-            if case .upstreamRefused(let status, _) = error.code, status < 500, !error.code.isWorthRetrying {
+            switch error.code {
+            case .upstreamRefused(let status, _) where status < 500 && !error.code.isWorthRetrying:
                 CacheError(.upstreamUnreachable(), "The upstream failed, and a mirror answered with status \(status).")
-            } else {
-                error.code.name == "upstreamProtocol" && !error.code.isWorthRetrying ? error : nil
+            case .upstreamUnusable: error
+            default: nil
             }
         case .unchanged, .unsatisfiable: nil
         }

@@ -28,7 +28,7 @@ final class OriginHealth: Sendable {
         case nothing
 
         /// A response with that status: these alone are those of a failing server.
-        init(status: Int) { self = [500, 502, 503, 504].contains(status) ? .broken : .well }
+        init(status: Int) { self = CacheError.Code.isOfFailingServer(status) ? .broken : .well }
     }
 
     struct Party: Sendable {
