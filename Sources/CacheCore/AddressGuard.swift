@@ -12,11 +12,13 @@ package enum AddressGuard {
         }
     }
 
-    /// Whether addresses of the kind `refusal` named stay refused where private ones are allowed: link-local ones, where
-    /// clouds keep their machines' credentials, and those that no server has.
+    /// Whether addresses of the kind `refusal` named stay refused where private ones are allowed: the metadata services of
+    /// clouds, which hand out the machine's credentials, link-local addresses, and those that no server has.
     package static func isNeverAllowed(_ kind: String) -> Bool {
-        ["link-local", "multicast", "unspecified"].contains { kind.hasSuffix($0) }
+        [metadata, "link-local", "multicast", "unspecified"].contains { kind.hasSuffix($0) }
     }
+
+    private static let metadata = "cloud metadata service"
 
     private struct Block {
         let prefix: [UInt8]
@@ -43,6 +45,8 @@ package enum AddressGuard {
     }
 
     private static let blocksIPv4 = [
+        // Alibaba Cloud and Azure; the others use 169.254.169.254.
+        Block([100, 100, 100, 200], 32, metadata), Block([168, 63, 129, 16], 32, metadata),
         Block([0], 8, "unspecified"), Block([10], 8, "private"), Block([100, 64], 10, "shared (CGNAT)"),
         Block([127], 8, "loopback"), Block([169, 254], 16, "link-local"), Block([172, 16], 12, "private"),
         Block([192, 0, 0], 24, "reserved"), Block([192, 0, 2], 24, "documentation"),
@@ -53,6 +57,9 @@ package enum AddressGuard {
 
     /// Blocks inside 2000::/3, and the better-known ones outside it.
     private static let blocksIPv6 = [
+        // AWS and Google Cloud.
+        Block([0xFD, 0x00, 0x0E, 0xC2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02, 0x54], 128, metadata),
+        Block([0xFD, 0x20, 0x00, 0xCE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02, 0x54], 128, metadata),
         Block([], 128, "unspecified"), Block([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], 128, "loopback"),
         Block([0x00, 0x64, 0xFF, 0x9B, 0x00, 0x01], 48, "local NAT64"), Block([0x01], 64, "discard-only"),
         Block([0x20, 0x01, 0x00, 0x02], 48, "benchmarking"), Block([0x20, 0x01, 0x00, 0x10], 28, "ORCHID"),

@@ -54,6 +54,23 @@ struct AddressGuardTests {
         #expect(AddressGuard.refusal(of: bytes(address)) == nil)
     }
 
+    @Test(arguments: [
+        "169.254.169.254", "169.254.0.7", "100.100.100.200", "168.63.129.16", "fd00:ec2::254", "fd20:ce::254",
+        "fe80::a9fe:a9fe", "::ffff:169.254.169.254", "::ffff:100.100.100.200", "::168.63.129.16", "64:ff9b::169.254.169.254",
+        "64:ff9b::100.100.100.200", "2002:a9fe:a9fe::1", "2002:6464:64c8::1", "::ffff:0:168.63.129.16",
+        "2001:0:a9fe:a9fe::",
+    ])
+    func metadataServicesAreNeverAllowed(_ address: String) throws {
+        let kind = try #require(AddressGuard.refusal(of: bytes(address)))
+        #expect(AddressGuard.isNeverAllowed(kind))
+    }
+
+    @Test(arguments: ["10.0.0.1", "127.0.0.1", "192.168.0.1", "100.100.100.201", "fd00:ec2::255", "::1"])
+    func privateAddressesCanBeAllowed(_ address: String) throws {
+        let kind = try #require(AddressGuard.refusal(of: bytes(address)))
+        #expect(!AddressGuard.isNeverAllowed(kind))
+    }
+
     @Test(arguments: [0, 3, 5, 15, 17])
     func whatIsNoAddressIsRefused(_ count: Int) {
         #expect(AddressGuard.refusal(of: [UInt8](repeating: 8, count: count)) != nil)
