@@ -16,6 +16,7 @@ enum Larder {
     /// everything is committed. Throws what keeps it from starting.
     static func serve(settings: LarderSettings) async throws {
         let files = ProcessLimits.prepare()
+        try files.check()
         // As many event loops as there are cores that this process may run on.
         NIOSingletons.groupLoopCountSuggestion = min(System.coreCount, ProcessLimits.cores ?? .max)
         let logger = Logger(label: "larder")
@@ -24,7 +25,9 @@ enum Larder {
         let store = try Store.open(
             directory: settings.dataDirectory, openFileLimit: files.assetFiles, wallClock: SystemWallClock(),
             logger: logger)
-        let pool = CurlWorkerPool(settings: settings.pool, logger: logger)
+        var poolSettings = settings.pool
+        poolSettings.maxTransfers = files.transfers(wished: poolSettings.maxTransfers)
+        let pool = CurlWorkerPool(settings: poolSettings, logger: logger)
         let cache = AssetCache(
             doors: AssetCache.Doors(
                 store: store, upstream: pool, clock: ContinuousClock(), wallClock: SteadyWallClock(),
@@ -42,7 +45,7 @@ enum Larder {
         var configuration = ServiceGroupConfiguration(
             services: [
                 .init(service: CacheService(cache: cache)),
-                .init(service: server),
+                .init(service: server), .init(service: HangUpService(logger: logger)),
                 .init(
                     service: ReadinessService(
                         cache: cache, delay: settings.limits.shutdownDelay, clock: ContinuousClock())),
@@ -80,6 +83,17 @@ private struct CacheService: Service {
 
     func run() async throws {
         await cancelWhenGracefulShutdown { await cache.run() }
+    }
+}
+
+/// Logs and ignores SIGHUP, which other services take as a request to read their settings again.
+private struct HangUpService: Service {
+    let logger: Logger
+
+    func run() async throws {
+        for await _ in await UnixSignalsSequence(trapping: .sighup).cancelOnGracefulShutdown() {
+            logger.notice("SIGHUP is ignored: settings are read at the start only")
+        }
     }
 }
 

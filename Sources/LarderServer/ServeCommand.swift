@@ -19,6 +19,8 @@ struct ServeCommand: AsyncParsableCommand {
         settings.log.bootstrap()
         do {
             try await Larder.serve(settings: settings)
+        } catch let error as SettingsError {
+            throw SettingsOptions.refusal(error)
         } catch let error as CacheError {
             StandardError.write("larder: \(error.message)\(error.cause.map { " (\($0))" } ?? "")\n")
             throw ExitCode.failure

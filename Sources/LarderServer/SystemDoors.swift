@@ -68,6 +68,7 @@ enum ProcessLimits {
         umask(0o077)  // the store is nobody else's
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)
+        signal(SIGHUP, SIG_IGN)
         // As many as threads that run at a time; eight times that, which glibc takes, keep what was freed apart.
         if let cores { larder_limit_heaps(Int32(clamping: cores)) }
         return OpenFileBudget(limit: raiseOpenFiles())
@@ -90,16 +91,36 @@ enum ProcessLimits {
     }
 }
 
-/// How the open files that the process may have are shared out; what is left over is for the upstream and the catalog.
+/// Divides the limit on open files between assets, clients and the rest: the catalog, the event loops, the upstream.
 struct OpenFileBudget: Hashable {
+    /// With fewer the service does not start.
+    static let least = 128
+
     let limit: Int
 
     /// Files of assets that stay open.
-    var assetFiles: Int { min(max(limit / 4, 64), 16384) }
+    var assetFiles: Int { min(limit / 4, 16384) }
 
-    /// Connections of clients, as an administrator wishes or two fifths; more are turned away.
+    /// Files for all but assets and clients.
+    var reserve: Int { min(256, limit / 2) }
+
+    /// Connections of clients: the configured number, by default two fifths of the limit.
     func connections(wished: Int?) -> Int {
-        min(wished ?? max(limit * 2 / 5, 64), max(limit - assetFiles - 256, 64))
+        let room = limit - assetFiles - reserve
+        return max(1, min(wished ?? limit * 2 / 5, room - room / 8 - 8))
+    }
+
+    /// Transfers at once; below 512 open files a part of the configured number.
+    func transfers(wished: Int) -> Int { min(wished, max(4, reserve / 4)) }
+
+    /// Throws if the limit is too small to serve anything.
+    func check() throws(SettingsError) {
+        guard limit >= Self.least else {
+            throw SettingsError(
+                "open files",
+                "the limit is \(limit), and at least \(Self.least) are needed: raise it with ulimit -n, or LimitNOFILE= of the systemd unit"
+            )
+        }
     }
 
     /// For the log.
