@@ -18,6 +18,8 @@ package struct APISettings: Sendable {
 
     package struct Limits: Hashable, Sendable {
         package var bodyBytes: Int
+        /// The same for `POST /v1/jobs`, which takes 10,000 items.
+        package var jobBodyBytes: Int
         package var urlBytes: Int
         /// One header field, and all of them together.
         package var headerBytes: Int
@@ -38,12 +40,13 @@ package struct APISettings: Sendable {
         package var reads: Int
 
         package init(
-            bodyBytes: Int = 1 << 20, urlBytes: Int = 8 << 10, headerBytes: Int = 32 << 10, headerFields: Int = 100,
+            bodyBytes: Int = 1 << 20, jobBodyBytes: Int = 16 << 20, urlBytes: Int = 8 << 10, headerBytes: Int = 32 << 10, headerFields: Int = 100,
             headerTimeout: Duration = .seconds(15), idleTimeout: Duration = .seconds(75),
             sendTimeout: Duration = .seconds(300), halfClosedTimeout: Duration = .seconds(2),
             connections: Int = 1 << 20, reads: Int = 8192
         ) {
             self.bodyBytes = bodyBytes
+            self.jobBodyBytes = max(jobBodyBytes, bodyBytes)
             self.urlBytes = urlBytes
             self.headerBytes = headerBytes
             self.headerFields = headerFields
@@ -53,6 +56,11 @@ package struct APISettings: Sendable {
             self.halfClosedTimeout = halfClosedTimeout
             self.connections = connections
             self.reads = reads
+        }
+
+        /// The limit on a request's body by the request's target.
+        package func bodyBytes(ofPath target: String) -> Int {
+            target.prefix { $0 != "?" } == "/v1/jobs" ? jobBodyBytes : bodyBytes
         }
     }
 

@@ -32,9 +32,8 @@ package func makeApplication(
         },
         configuration: ApplicationConfiguration(
             address: .hostname(settings.host, port: settings.port), backlog: 4096,
-            // Beyond those that are turned away, more wait to be accepted.
-            availableConnectionsDelegate: MaximumAvailableConnections(
-                settings.limits.connections + settings.limits.connections / 8 + 8, logger: logger)),
+            // Connections beyond the rejected ones wait to be accepted.
+            availableConnectionsDelegate: MaximumAvailableConnections(load.connections.acceptLimit, logger: logger)),
         services: certificates.map { [$0] } ?? [],
         onServerRunning: {
             await pacing.spare($0)

@@ -38,6 +38,8 @@ package struct CacheError: Error, Sendable {
         case invalidField(String)
         case rateLimited
         case `internal`
+        /// A method or a transfer coding that no resource supports.
+        case notImplemented
         /// How long it is left alone, where it is not even asked.
         case upstreamUnreachable(retryAfter: Duration? = nil)
         case upstreamProtocol
@@ -97,6 +99,7 @@ extension CacheError.Code {
         case .invalidField: "invalidField"
         case .rateLimited: "rateLimited"
         case .internal: "internal"
+        case .notImplemented: "notImplemented"
         case .upstreamUnreachable: "upstreamUnreachable"
         case .upstreamProtocol, .upstreamUnusable: "upstreamProtocol"
         case .upstreamRefused: "upstreamRefused"

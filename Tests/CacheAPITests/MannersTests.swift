@@ -39,7 +39,7 @@ import Testing
         Bad("GET", "/", 404, "notFound"), Bad("GET", "/v2/stats", 404, "notFound"),
         Bad("GET", "/v1/nothing", 404, "notFound"),
         Bad("POST", "/o/media/a", 405, "methodNotAllowed"), Bad("DELETE", "/v1/stats", 405, "methodNotAllowed"),
-        Bad("PROPFIND", "/v1/policy", 405, "methodNotAllowed"), Bad("PUT", "/v1/jobs", 405, "methodNotAllowed"),
+        Bad("PROPFIND", "/v1/policy", 501, "notImplemented"), Bad("PUT", "/v1/jobs", 405, "methodNotAllowed"),
         Bad("GET", "/o/nobody/a", 404, "notFound"), Bad("GET", "/o/media/../../etc/passwd", 400, "malformedRequest"),
         Bad("GET", "/o/media/a%2", 400, "malformedRequest"), Bad("GET", "/o/media/a%00b", 400, "malformedRequest"),
         Bad("GET", "/o/media/a", ["Larder-Timeout": "soon"], 400, "malformedRequest"),
@@ -101,7 +101,7 @@ import Testing
     @Test func tooLargeABodyIsRefused() async throws {
         try await TestService.run(limits: .init(bodyBytes: 1000)) { (service) async throws in
             let response = try await service.call(
-                "POST", "/v1/jobs", Self.json, body: String(repeating: " ", count: 1001))
+                "POST", "/v1/purges", Self.json, body: String(repeating: " ", count: 1001))
             #expect(response.status == 413)
             #expect(try response.json()["code"] == "payloadTooLarge")
         }

@@ -127,7 +127,7 @@ import Testing
         .malformedRequest, .unauthorized, .forbidden, .upstreamForbidden, .notFound, .methodNotAllowed(allow: "GET"),
         .requestTimedOut, .conflict, .assetChanged, .preconditionFailed, .payloadTooLarge, .uriTooLong,
         .headersTooLarge,
-        .unsupportedMediaType, .rangeNotSatisfiable(length: 1), .invalidField("f"), .rateLimited, .internal,
+        .unsupportedMediaType, .rangeNotSatisfiable(length: 1), .invalidField("f"), .rateLimited, .internal, .notImplemented,
         .upstreamUnreachable(), .upstreamProtocol, .upstreamRefused(status: 500), .upstreamRefused(status: 410),
         .upstreamRefused(status: 451), .overloaded, .shuttingDown, .storageCorrupt, .upstreamTimedOut(.read),
         .notCached, .storageFull, .loop, .cancelled,

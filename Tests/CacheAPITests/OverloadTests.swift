@@ -1,6 +1,7 @@
 import CacheCore
 import CacheEngine
 import CacheTestKit
+import Synchronization
 import Testing
 
 @testable import CacheAPI
@@ -42,6 +43,42 @@ import Testing
             let isServed = try await eventually { try await service.call("GET", "/o/media/a").status == 200 }
             #expect(isServed)
         }
+    }
+
+    @Test func silentConnectionsDoNotDelayHealthChecks() async throws {
+        try await TestService.run(limits: .init(connections: 4)) { (service) async throws in
+            var silent: [RawConnection] = []
+            for _ in 0..<40 { silent.append(try await RawConnection(port: service.port)) }
+            let start = ContinuousClock.now
+            for path in ["/health/live", "/health/ready"] {
+                let response = try await service.call("GET", path)
+                #expect(response.status == 200 && response.headers["Connection"] == "close")
+            }
+            #expect(start.duration(to: .now) < .seconds(5), "far less than the time a request may take to arrive")
+            #expect(try await service.call("GET", "/v1/stats").status == 503)
+            // The first four have permits; all others get 503 soon, without a request.
+            for connection in silent.dropFirst(4) {
+                let response = try #require(try await connection.response())
+                #expect(response.status == 503 && response.headers["Connection"] == "close")
+                #expect(await connection.rest().isEmpty)
+            }
+            for connection in silent.prefix(4) { try await connection.hangUp() }
+            let isServed = try await eventually { try await service.call("GET", "/v1/stats").status == 200 }
+            #expect(isServed)
+        }
+    }
+
+    @Test func aReservedPermitGoesToTheNewestConnection() {
+        let permits = ConnectionPermits(limit: 1)
+        let displaced = Mutex<[Int]>([])
+        let regular = permits.take {}
+        var reserved = (0..<3).map { index in permits.take { displaced.withLock { $0.append(index) } } }
+        #expect(regular?.isReserved == false && reserved.allSatisfy { $0?.isReserved ?? false })
+        #expect(displaced.withLock { $0 } == [0])
+        #expect(reserved.map { $0?.claim() } == [false, true, true])
+        #expect(permits.take {} == nil, "both reserved permits are serving a request")
+        reserved = []
+        #expect(permits.take {}?.isReserved == true)
     }
 
     @Test func moreReadsThanThereMayBeAreRefusedAndWhatIsAtHandIsServed() async throws {

@@ -61,12 +61,15 @@ import Testing
             let desk = ExpressDesk(
                 cache: service.cache, gate: Gate(access: AccessRules(), cors: CORSRules()), urlBytes: 8192,
                 chance: SeededChance(), clock: ContinuousClock(), logger: service.log.logger)
-            let watch = ConnectionWatch(presence: ClientPresence(), limits: .init(), makeRequestID: { "id" })
+            let connections = ConnectionPermits(limit: 1)
+            let watch = ConnectionWatch(
+                presence: ClientPresence(), limits: .init(), connections: connections, permit: connections.take {},
+                makeRequestID: { "id" })
             let sendBuffer = SendBuffer(in: .none)
             let reprises = RepriseLane(book: book, desk: desk, sendBuffer: sendBuffer, watch: watch)
             let handlers: [any ChannelHandler] = [
                 client, reprises, passed, HTTPResponseEncoder(), ByteToMessageHandler(HTTPRequestDecoder()),
-                WireRules(wallClock: service.wallClock), watch,
+                WireRules(wallClock: service.wallClock, limits: .init(), isForOneRequest: false), watch,
                 ExpressLane(desk: desk, sendBuffer: sendBuffer, reprises: reprises),
             ]
             try channel.pipeline.syncOperations.addHandlers(handlers)

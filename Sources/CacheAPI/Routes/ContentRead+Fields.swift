@@ -19,6 +19,20 @@ extension ContentRead {
         fields[.cacheStatus] = CacheStatus.field(outcome, after: plan.headers.values("Cache-Status"))
         fields[.larderAssetID] = assetID.description
         fields.append(.via)
+        Self.harden(&fields)
+    }
+
+    /// Content shares its web origin with the API. A browser must not take it for another type than it is declared, nor
+    /// run its scripts with the API's rights.
+    private static func harden(_ fields: inout HTTPFields) {
+        fields[.xContentTypeOptions] = "nosniff"
+        guard let type = fields[.contentType].map({ MediaType.essence($0) }), isActive(type) else { return }
+        fields.append(HTTPField(name: .contentSecurityPolicy, value: "sandbox"))
+    }
+
+    /// Whether browsers run scripts of documents of this type: HTML, SVG and other XML.
+    private static func isActive(_ type: String) -> Bool {
+        type == "text/html" || type.hasSuffix("/xml") || type.hasSuffix("+xml") || type == "text/xsl"
     }
 }
 

@@ -29,7 +29,7 @@ struct JobController: Controller {
     private func submit(_ request: Request, _ context: APIContext) async throws -> Response {
         let key = try Self.idempotencyKey(request.headers[.idempotencyKey])
         let wait = try Self.wait(request.headers[values: .prefer])
-        let (json, bytes) = try await request.json(upTo: limits.bodyBytes)
+        let (json, bytes) = try await request.json(upTo: limits.jobBodyBytes)
         let digest = SHA256.hash(data: bytes).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         var job = try await cache.submit(JobOrder(json, fingerprint: digest), idempotencyKey: key)
         guard let wait else { return accepted(job) }

@@ -12,6 +12,9 @@ package struct RouteTable: Sendable {
 
     package init() {}
 
+    /// The names of the methods of all paths together.
+    static let methods: Set<String> = Set(lines.map(\.method.rawValue) + ["HEAD", "OPTIONS"])
+
     /// The methods of a path as an `Allow` field names them; nil where nothing is there.
     package func methods(of path: String) -> String? {
         let segments = path.split(separator: "/")

@@ -22,11 +22,12 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private let idleTimeout: TimeAmount
     private let sendTimeout: TimeAmount
     private let halfClosedTimeout: TimeAmount
-    /// Whether there are too many connections for this one to be served.
-    private let isTurnedAway: Bool
+    /// Nil if the connection gets 503 at once: too many are open.
+    private let permit: ConnectionPermits.Permit?
+    private let connections: ConnectionPermits
     private let makeRequestID: @Sendable () -> String
     /// Until when the client must have gone on, and what it is told then.
-    private var patience: (end: NIODeadline, reason: String)?
+    private var patience: (end: NIODeadline, error: CacheError)?
     /// Until when what has come of a body may go on.
     private var bodyTime = NIODeadline.now()
     /// When something was last read, or sent to its end.
@@ -52,22 +53,35 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private var pending: (error: CacheError, owed: Int)?
 
     init(
-        presence: ClientPresence, limits: APISettings.Limits, isTurnedAway: Bool = false,
-        makeRequestID: @escaping @Sendable () -> String
+        presence: ClientPresence, limits: APISettings.Limits, connections: ConnectionPermits,
+        permit: ConnectionPermits.Permit?, makeRequestID: @escaping @Sendable () -> String
     ) {
         self.presence = presence
-        self.isTurnedAway = isTurnedAway
-        headerTimeout = TimeAmount(limits.headerTimeout)
+        self.permit = permit
+        let isRegular = permit.map { !$0.isReserved } ?? false
+        headerTimeout = TimeAmount(isRegular ? limits.headerTimeout : min(limits.headerTimeout, .seconds(1)))
         idleTimeout = TimeAmount(limits.idleTimeout)
         sendTimeout = TimeAmount(limits.sendTimeout)
         halfClosedTimeout = TimeAmount(limits.halfClosedTimeout)
+        self.connections = connections
         self.makeRequestID = makeRequestID
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        expect(context, "No request came in time.")
+        expectRequest(context)
     }
+
+    func channelActive(context: ChannelHandlerContext) {
+        if permit == nil { refuse(Self.tooManyConnections, context) }
+        context.fireChannelActive()
+    }
+
+    /// Answers 503: another connection has taken the reserved permit over.
+    func displace() { if let context { refuse(Self.tooManyConnections, context) } }
+
+    private static let tooManyConnections = CacheError(
+        .overloaded, "The limit on connections is reached; raise limits.connections or try again later.")
 
     /// Whether a request that comes now is the only one, and nothing stands against its answer.
     var isAtRest: Bool { unanswered == 0 && unsent == 0 && leave == nil && !isOver && !isQuiescing }
@@ -94,14 +108,16 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private func expectBody(_ bytes: Int, _ context: ChannelHandlerContext) {
         bodyTime = bodyTime + .milliseconds(Int64(bytes))
         let end = bodyTime
-        patience = (end, "The request's body did not come in time.")
+        patience = (end, CacheError(.requestTimedOut, "The request's body did not arrive in time."))
         wake(at: end, context)
     }
 
-    /// Gives the client the header's time to go on.
-    private func expect(_ context: ChannelHandlerContext, _ reason: String) {
+    /// Gives the client the header's time to send a request.
+    private func expectRequest(_ context: ChannelHandlerContext) {
         let end = NIODeadline.now() + headerTimeout
-        patience = (end, reason)
+        let isReserved = permit?.isReserved ?? true
+        let late = CacheError(.requestTimedOut, "No request arrived in time.")
+        patience = (end, isReserved ? Self.tooManyConnections : late)
         wake(at: end, context)
     }
 
@@ -119,11 +135,11 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private func rang(_ context: ChannelHandlerContext) {
         alarm = nil
         let now = NIODeadline.now()
-        if let (end, reason) = patience {
+        if let (end, error) = patience {
             guard end <= now else { return wake(at: end, context) }
             patience = nil
             // A body that nobody reads does not come; its running response is not cut for that.
-            if !isReading || !isAnswering { return refuse(CacheError(.requestTimedOut, reason), context) }
+            if !isReading || !isAnswering { return refuse(error, context) }
         }
         guard !isBusy else { return lookAtClient(context) }
         waiting = nil
@@ -169,12 +185,10 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         guard !isOver else { return }
         lastActivity = .now()
         switch unwrapInboundIn(data) {
-        case .head:
+        case .head(let head):
             isReading = true
             unanswered += 1
-            if isTurnedAway {
-                return refuse(CacheError(.overloaded, "There are as many connections as there may be."), context)
-            }
+            guard admits(head) else { return refuse(Self.tooManyConnections, context) }
             bodyTime = .now() + headerTimeout
             expectBody(0, context)
         case .body(let part): expectBody(part.readableBytes, context)
@@ -183,6 +197,12 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
             patience = nil
         }
         context.fireChannelRead(data)
+    }
+
+    /// A reserved permit is for health checks alone, which must work when the service is overloaded.
+    private func admits(_ head: HTTPRequestHead) -> Bool {
+        guard let permit, permit.isReserved else { return true }
+        return head.uri.hasPrefix("/health/") && permit.claim()
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
@@ -222,9 +242,9 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if event is ByteWatch.Arrival {
+        if event is RequestLineHandler.BytesReceived {
             // The beginning of another request's head; the first one's time runs from the connection's beginning.
-            if !isOver, unanswered == 0, patience == nil { expect(context, "No request came in time.") }
+            if !isOver, unanswered == 0, patience == nil { expectRequest(context) }
             return
         }
         if event is ChannelShouldQuiesceEvent, isBusy || isReading {
@@ -248,7 +268,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         guard let error = error as? HTTPParserError else { return context.fireErrorCaught(error) }
         switch error {
         case .headerOverflow: refuse(CacheError(.headersTooLarge, "The request's header is too large."), context)
-        default: refuse(CacheError(.malformedRequest, "What came is not HTTP: \(error)."), context)
+        default: refuse(CacheError(.malformedRequest, "The request is not valid HTTP/1.1: \(error)."), context)
         }
     }
 
@@ -258,6 +278,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         guard !isOver else { return }
         isOver = true
         patience = nil
+        if error.code == .overloaded { connections.countRefusal() }
         let owed = unanswered - (isReading ? 1 : 0)
         if owed > 0 {
             pending = (error, owed)

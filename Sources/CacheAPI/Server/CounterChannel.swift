@@ -6,6 +6,7 @@ import Logging
 import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
+import NIOHTTPTypesHTTP1
 import NIOSSL
 
 /// One accepted connection: TLS where it is wanted, HTTP/1.1, a watch over its client, and the express lane beside the
@@ -27,47 +28,60 @@ struct CounterChannel: ServerChildChannel {
     /// Nil where every request takes the regular road.
     let express: ExpressDesk?
     let books: RepriseBooks
-    let connections: Places
+    let connections: ConnectionPermits
     let sendRoom: SendRoom
     let pacing: KernelPacing
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         let presence = ClientPresence()
-        let place = connections.take()
-        channel.closeFuture.whenComplete { _ in withExtendedLifetime(place) {} }
+        let watches = NIOLoopBoundBox.makeEmptyBox(valueType: ConnectionWatch.self, eventLoop: channel.eventLoop)
+        let permit = connections.take { channel.eventLoop.execute { watches.value?.displace() } }
+        channel.closeFuture.whenComplete { _ in withExtendedLifetime(permit) { watches.value = nil } }
         pacing.fit(channel)
         // So many bytes of answers wait in memory for a client that asks on and on and reads nothing.
         let mark = ChannelOptions.Types.WriteBufferWaterMark(low: 64 << 10, high: 256 << 10)
         return channel.eventLoop.makeCompletedFuture {
             try channel.syncOptions?.setOption(.writeBufferWaterMark, value: mark)
-            guard let certificates else { return }
-            try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: certificates.context))
-        }.flatMap {
-            http.setup(channel: channel, logger: logger)
-        }.flatMapThrowing { stream in
             let pipeline = channel.pipeline.syncOperations
-            let sendBuffer = SendBuffer(in: sendRoom)
-            let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-            try pipeline.addHandler(ByteWatch(), position: .before(decoder))
-            let watch = ConnectionWatch(
-                presence: presence, limits: limits, isTurnedAway: place == nil,
-                makeRequestID: { [chance] in chance.identifier() })
-            var lane: ExpressLane?
-            // TLS makes of every byte another one: nothing is gained by sending from the event loop.
-            if let express, certificates == nil, place != nil {
-                let reprises = RepriseLane(
-                    book: books.book(of: channel.eventLoop), desk: express, sendBuffer: sendBuffer, watch: watch)
-                try pipeline.addHandler(reprises, position: .first)
-                lane = ExpressLane(desk: express, sendBuffer: sendBuffer, reprises: reprises)
+            if let certificates {
+                try pipeline.addHandler(NIOSSLServerHandler(context: certificates.context))
             }
-            let bodies = BodyLane(sendsFiles: certificates == nil, sendBuffer: sendBuffer)
-            let behind: [(any RemovableChannelHandler)?] = [
-                WireRules(wallClock: wallClock), HostRules(), watch, lane, bodies,
-            ]
-            try pipeline.addHandlers(behind.compactMap { $0 }, position: .after(decoder))
-            let door = BodyLane.Door(bodies, on: channel.eventLoop)
-            return Value(stream: stream, presence: presence, bodyDoor: door)
+            let watch = ConnectionWatch(
+                presence: presence, limits: limits, connections: connections, permit: permit,
+                makeRequestID: { [chance] in chance.identifier() })
+            watches.value = watch
+            let bodyDoor = try addHandlers(to: channel, watch: watch, permit: permit)
+            try pipeline.addHandlers(
+                HTTP1ToHTTPServerCodec(secure: false), HTTPConnectionStateHandler(logger: logger))
+            let stream = try HTTP1Channel.Value(
+                wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
+            return Value(stream: stream, presence: presence, bodyDoor: bodyDoor)
         }
+    }
+
+    /// Adds the handlers between the socket, or TLS, and the router's side.
+    private func addHandlers(
+        to channel: any Channel, watch: ConnectionWatch, permit: ConnectionPermits.Permit?
+    ) throws -> BodyLane.Door {
+        let pipeline = channel.pipeline.syncOperations
+        let sendBuffer = SendBuffer(in: sendRoom)
+        var lane: ExpressLane?
+        let isRegular = permit.map { !$0.isReserved } ?? false
+        // TLS makes of every byte another one: nothing is gained by sending from the event loop.
+        if let express, certificates == nil, isRegular {
+            let reprises = RepriseLane(
+                book: books.book(of: channel.eventLoop), desk: express, sendBuffer: sendBuffer, watch: watch)
+            try pipeline.addHandler(reprises)
+            lane = ExpressLane(desk: express, sendBuffer: sendBuffer, reprises: reprises)
+        }
+        try UpgradeIgnoringHandler.addDecoding(to: pipeline, limits)
+        let bodies = BodyLane(sendsFiles: certificates == nil, sendBuffer: sendBuffer)
+        let behind: [(any RemovableChannelHandler)?] = [
+            WireRules(wallClock: wallClock, limits: limits, isForOneRequest: !isRegular), RequestHeadValidator(), watch,
+            lane, bodies,
+        ]
+        try pipeline.addHandlers(behind.compactMap { $0 })
+        return BodyLane.Door(bodies, on: channel.eventLoop)
     }
 
     func handle(value: Value, logger: Logger) async {
@@ -78,13 +92,6 @@ struct CounterChannel: ServerChildChannel {
         }
     }
 
-    /// Without a time-out of its own: it does not see what the express lane does.
-    private var http: HTTP1Channel {
-        HTTP1Channel(
-            responder: responder,
-            configuration: .init(
-                httpDecoderConfiguration: .init(
-                    maxHeaderFieldSize: limits.headerBytes, maxHeaderListSize: limits.headerBytes,
-                    maxHeaderFieldCount: limits.headerFields)))
-    }
+    /// The loop over requests; the pipeline is made above.
+    private var http: HTTP1Channel { HTTP1Channel(responder: responder) }
 }

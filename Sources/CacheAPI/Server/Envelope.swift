@@ -47,13 +47,18 @@ package struct Envelope: RouterMiddleware {
         guard (request.head.path ?? "").utf8.count <= settings.limits.urlBytes else {
             throw CacheError(.uriTooLong, "The request's target is longer than \(settings.limits.urlBytes) bytes.")
         }
+        guard RouteTable.methods.contains(request.method.rawValue) else {
+            throw CacheError(.notImplemented, "The method is not supported; supported: \(routes.allMethods).")
+        }
         if request.method == .options, let methods = methods(of: request) { return preflight(request, methods) }
         do {
             return try await next(request, context)
         } catch let error as any HTTPResponseError where error.status == .notFound {
             // The framework tells an unknown path from a known one with another method as little as it writes bodies.
             if let methods = methods(of: request) {
-                throw CacheError(.methodNotAllowed(allow: methods), "\(request.method) is not for this resource.")
+                throw CacheError(
+                    .methodNotAllowed(allow: methods),
+                    "\(request.method) is not allowed on this resource; allowed: \(methods).")
             }
             throw CacheError(.notFound, "There is nothing at this path.")
         }

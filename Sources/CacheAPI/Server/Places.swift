@@ -37,12 +37,12 @@ final class Places: Sendable {
 /// What the counter takes on at once.
 struct CounterLoad: Sendable {
     /// Connections of clients.
-    let connections: Places
+    let connections: ConnectionPermits
     /// Reads of content that are not answered on the event loop.
     let reads: Places
 
     init(_ limits: APISettings.Limits) {
-        connections = Places(limit: limits.connections)
+        connections = ConnectionPermits(limit: limits.connections)
         reads = Places(limit: limits.reads)
     }
 

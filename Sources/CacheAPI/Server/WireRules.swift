@@ -32,13 +32,20 @@ final class WireRules: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private let wallClock: any WallClock
+    private let limits: APISettings.Limits
+    /// Whether the connection is closed after its first response.
+    private let isForOneRequest: Bool
     private var questions: [Question] = []
     private var answer: Answer?
     /// The last request's head has come: what follows its body is not listened to (RFC 9112 §9.6).
     private var isOver = false
     private var isReading = false
 
-    init(wallClock: any WallClock) { self.wallClock = wallClock }
+    init(wallClock: any WallClock, limits: APISettings.Limits, isForOneRequest: Bool) {
+        self.wallClock = wallClock
+        self.limits = limits
+        self.isForOneRequest = isForOneRequest
+    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let part = unwrapInboundIn(data)
@@ -46,10 +53,12 @@ final class WireRules: ChannelDuplexHandler, RemovableChannelHandler {
         switch part {
         case .head(let head):
             isReading = true
-            isOver = !head.isKeepAlive
+            // The router answers 413 from the head. It is the last response, because the body is not read.
+            let isTooLong = Self.bodyLength(head).map { $0 > limits.bodyBytes(ofPath: head.uri) } ?? false
+            isOver = isForOneRequest || isTooLong || !head.isKeepAlive
             questions.append(
-                Question(isHead: head.method == .HEAD, isOld: head.version == .http1_0, isLast: !head.isKeepAlive))
-            if Self.awaitsLeave(head), questions.count == 1 {
+                Question(isHead: head.method == .HEAD, isOld: head.version == .http1_0, isLast: isOver))
+            if Self.awaitsContinue(head), !isTooLong, questions.count == 1 {
                 let interim = HTTPResponseHead(version: .http1_1, status: .continue)
                 context.writeAndFlush(wrapOutboundOut(.head(interim)), promise: nil)
             }
@@ -121,11 +130,13 @@ final class WireRules: ChannelDuplexHandler, RemovableChannelHandler {
         return head
     }
 
+    private static func bodyLength(_ head: HTTPRequestHead) -> Int? {
+        head.headers.first(name: "Content-Length").map { Int($0) ?? .max }
+    }
+
     /// Whether the client holds its body back until it is told to go on (RFC 9110 §10.1.1).
-    private static func awaitsLeave(_ head: HTTPRequestHead) -> Bool {
-        let hasBody =
-            head.headers.contains(name: "Transfer-Encoding")
-            || head.headers.first(name: "Content-Length").map { $0 != "0" } ?? false
+    private static func awaitsContinue(_ head: HTTPRequestHead) -> Bool {
+        let hasBody = head.headers.contains(name: "Transfer-Encoding") || (bodyLength(head) ?? 0) > 0
         return hasBody && head.version == .http1_1
             && head.headers[canonicalForm: "Expect"].contains { $0.lowercased() == "100-continue" }
     }

@@ -21,6 +21,7 @@ extension CacheError.Code {
         case .rateLimited: 429
         case .headersTooLarge: 431
         case .internal: 500
+        case .notImplemented: 501
         case .upstreamUnreachable, .upstreamProtocol, .upstreamUnusable, .upstreamRefused: 502
         case .overloaded, .shuttingDown, .storageCorrupt, .cancelled: 503
         case .upstreamTimedOut, .notCached: 504

@@ -1,0 +1,93 @@
+import CacheCore
+import NIOCore
+import NIOHTTP1
+
+/// Rejects request heads that the HTTP decoder accepts and RFC 9112 does not: targets (§3.2), `Host` (§3.2) and transfer
+/// codings (§6.1).
+///
+/// Stands in front of the translation that keeps the first `Host` field alone. The authority of an absolute target
+/// replaces the field (§3.2.2).
+final class RequestHeadValidator: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+
+    private var isOver = false
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isOver else { return }
+        guard case .head(var head) = unwrapInboundIn(data) else { return context.fireChannelRead(data) }
+        do throws(CacheError) {
+            try Self.checkCodings(head)
+            try Self.checkHost(head)
+            guard let authority = try Self.authority(of: head) else { return context.fireChannelRead(data) }
+            head.headers.replaceOrAdd(name: "Host", value: authority)
+            context.fireChannelRead(wrapInboundOut(.head(head)))
+        } catch {
+            isOver = true
+            context.fireErrorCaught(error)
+        }
+    }
+
+    private static func checkCodings(_ head: HTTPRequestHead) throws(CacheError) {
+        let codings = head.headers[canonicalForm: "Transfer-Encoding"].map { $0.lowercased() }
+        guard !codings.isEmpty else { return }
+        guard codings.last == "chunked", !codings.dropLast().contains("chunked") else {
+            throw CacheError(.malformedRequest, "The last transfer coding is chunked, and no other one is.")
+        }
+        guard codings.count == 1 else {
+            throw CacheError(.notImplemented, "The only supported transfer coding is chunked.")
+        }
+    }
+
+    private static func checkHost(_ head: HTTPRequestHead) throws(CacheError) {
+        let hosts = head.headers["Host"]
+        guard hosts.count < 2, hosts.count == 1 || head.version == .http1_0 else {
+            throw CacheError(.malformedRequest, "A request has one Host field; this one has \(hosts.count).")
+        }
+        guard hosts.allSatisfy(isHost) else {
+            throw CacheError(.malformedRequest, "The Host field is no host name or address with an optional port.")
+        }
+    }
+
+    /// The authority of an absolute target, without user information; nil for the other forms.
+    private static func authority(of head: HTTPRequestHead) throws(CacheError) -> String? {
+        let target = head.uri
+        if target.utf8.first == UInt8(ascii: "/") || (target == "*" && head.method == .OPTIONS) { return nil }
+        let scheme = ["http://", "https://"].first { target.prefix($0.count).lowercased() == $0 }
+        guard let scheme else {
+            throw CacheError(.malformedRequest, "The request target is neither a path nor an http or https URL.")
+        }
+        let text = target.dropFirst(scheme.count).prefix { !"/?#".contains($0) }
+        let authority = text.split(separator: "@", omittingEmptySubsequences: false).last.map(String.init) ?? ""
+        guard !authority.isEmpty, isHost(authority) else {
+            throw CacheError(.malformedRequest, "The request target's host is missing or invalid.")
+        }
+        return authority
+    }
+
+    /// Whether the text is `uri-host [ ":" port ]` (RFC 3986 §3.2.2); it may be empty.
+    static func isHost(_ text: String) -> Bool {
+        var host = Array(text.utf8)[...]
+        if let colon = host.lastIndex(of: UInt8(ascii: ":")), !host[colon...].contains(UInt8(ascii: "]")) {
+            let port = host[(colon + 1)...]
+            guard port.allSatisfy(isDigit), port.isEmpty || UInt16(String(decoding: port, as: UTF8.self)) != nil else {
+                return false
+            }
+            host = host[..<colon]
+        }
+        guard host.first == UInt8(ascii: "[") else { return host.allSatisfy(isNameByte) }
+        return host.count > 4 && host.last == UInt8(ascii: "]")
+            && host.dropFirst().dropLast().allSatisfy { isNameByte($0) || $0 == UInt8(ascii: ":") }
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
+
+    /// Unreserved characters, sub-delimiters and percent signs.
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        isDigit(byte) || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+            || "-._~%!$&'()*+,;=".utf8.contains(byte)
+    }
+}
+
+@available(*, unavailable)
+extension RequestHeadValidator: Sendable {}

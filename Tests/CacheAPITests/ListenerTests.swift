@@ -1,0 +1,135 @@
+import CacheAPI
+import CacheCore
+import CacheTestKit
+import Testing
+
+/// Requests that real clients send and HTTP allows, and those a server must reject.
+@Suite(.bothRoads, .timeLimit(.minutes(5))) struct ListenerTests {
+    private static let live = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    private static let upgrade =
+        "Host: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n"
+
+    @Test func anUpgradeIsIgnoredAndTheConnectionGoesOn() async throws {
+        try await TestService.run { (service) async throws in
+            service.upstream.serve("/a", LoopbackAsset(size: 1000))
+            let connection = try await RawConnection(port: service.port)
+            for _ in 0..<3 {
+                try await connection.send("GET /o/media/a HTTP/1.1\r\n\(Self.upgrade)\r\n")
+                let response = try #require(try await connection.response())
+                #expect(response.status == 200 && response.body.count == 1000)
+                #expect(response.headers["Connection"] == nil)
+            }
+            try await connection.send(Self.live)
+            #expect(try await connection.response()?.status == 200)
+        }
+    }
+
+    @Test func requestsPipelinedBehindAnUpgradeAreAnswered() async throws {
+        try await TestService.run { (service) async throws in
+            let connection = try await RawConnection(port: service.port)
+            let order = #"{"freeBytes": 1, "dryRun": true}"#
+            let post =
+                "POST /v1/evictions HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: \(order.count)\r\n"
+            try await connection.send(
+                "GET /health/live HTTP/1.1\r\n\(Self.upgrade)\r\n" + post + Self.upgrade + "\r\n" + order + Self.live
+                    + "GET /health/ready HTTP/1.1\r\n\(Self.upgrade)\r\n" + Self.live)
+            for _ in 0..<5 { #expect(try await connection.response()?.status == 200) }
+        }
+    }
+
+    @Test(arguments: ["HTTP/1.2", "HTTP/1.9"])
+    func laterMinorVersionsAreHandledAsHTTP11(_ version: String) async throws {
+        try await TestService.run { (service) async throws in
+            let connection = try await RawConnection(port: service.port)
+            for _ in 0..<2 {
+                try await connection.send("GET /health/live \(version)\r\nHost: localhost\r\n\r\n")
+                #expect(try await connection.response()?.status == 200)
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("FOO / HTTP/1.1\r\nHost: localhost\r\n\r\n", 501, "notImplemented"),
+        ("TRACE / HTTP/1.1\r\nHost: localhost\r\n\r\n", 501, "notImplemented"),
+        ("CONNECT a.example:443 HTTP/1.1\r\nHost: a.example\r\n\r\n", 501, "notImplemented"),
+        ("PROPFIND /v1/policy HTTP/1.1\r\nHost: localhost\r\n\r\n", 501, "notImplemented"),
+        (
+            "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501,
+            "notImplemented"
+        ),
+        ("FOO BAR BAZ HTTP/1.1\r\n\r\n", 400, "malformedRequest"),
+        ("GET ftp://localhost/a HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "malformedRequest"),
+        ("GET http:///a HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "malformedRequest"),
+        ("GET * HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "malformedRequest"),
+        ("GET /health/live HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "malformedRequest"),
+        ("GET /health/live HTTP/1.1\r\nHost: a/b\r\n\r\n", 400, "malformedRequest"),
+        ("GET /health/live HTTP/1.1\r\nHost: user@a\r\n\r\n", 400, "malformedRequest"),
+        ("GET /health/live HTTP/1.1\r\nHost: a:80x\r\n\r\n", 400, "malformedRequest"),
+        ("GET /health/live HTTP/1.1\r\nHost: a:99999\r\n\r\n", 400, "malformedRequest"),
+        ("GET /health/live HTTP/1.1\r\nHost: [::1\r\n\r\n", 400, "malformedRequest"),
+    ])
+    func whatTheServerDoesNotSupportIsRejected(text: String, status: Int, code: String) async throws {
+        try await TestService.run { (service) async throws in
+            let connection = try await RawConnection(port: service.port)
+            try await connection.send(text)
+            let response = try #require(try await connection.response())
+            #expect(response.status == status, "\(response.text)")
+            #expect(try response.json()["code"] == .string(code))
+            #expect(await connection.rest().isEmpty)
+        }
+    }
+
+    @Test(arguments: [
+        "localhost", "LOCALHOST:80", "a_b.example", "[::1]:8080", "127.0.0.1:", "xn--bcher-kva.example", "",
+    ])
+    func validHostsAreAccepted(_ host: String) async throws {
+        try await TestService.run { (service) async throws in
+            #expect(try await service.call("GET", "/health/live", ["Host": host]).status == 200)
+        }
+    }
+
+    @Test(arguments: ["Expect: 100-continue\r\n", ""])
+    func aBodyThatIsTooLongIsRejectedBeforeItIsSent(_ expect: String) async throws {
+        try await TestService.run(limits: .init(bodyBytes: 1000, jobBodyBytes: 2000)) { (service) async throws in
+            let fields = "Host: localhost\r\nContent-Type: application/json\r\n\(expect)"
+            for (path, length) in [("/v1/purges", 1001), ("/v1/jobs", 2001)] {
+                let connection = try await RawConnection(port: service.port)
+                try await connection.send("POST \(path) HTTP/1.1\r\n\(fields)Content-Length: \(length)\r\n\r\n")
+                let response = try #require(try await connection.response())
+                #expect(response.status == 413 && response.headers["Connection"] == "close")
+                #expect(await connection.rest().isEmpty)
+            }
+        }
+    }
+
+    @Test func aBodyWithinTheLimitIsAskedFor() async throws {
+        try await TestService.run(limits: .init(bodyBytes: 10, jobBodyBytes: 2000)) { (service) async throws in
+            let connection = try await RawConnection(port: service.port)
+            try await connection.send(
+                "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 11\r\n\r\n"
+            )
+            #expect(try await connection.response()?.status == 100)
+            try await connection.send(#"{"items":1}"#)
+            #expect(try await connection.response()?.status == 422)
+        }
+    }
+
+    @Test func contentIsOfTheDeclaredTypeAndActiveTypesAreSandboxed() async throws {
+        try await TestService.run { (service) async throws in
+            let types = [
+                ("video/mp4", false), ("text/html; charset=utf-8", true), ("image/svg+xml", true), ("Text/XML", true),
+                ("application/xhtml+xml", true), ("application/vnd.apple.mpegurl", false),
+            ]
+            for (index, (type, isActive)) in types.enumerated() {
+                var asset = LoopbackAsset(size: 100)
+                asset.contentType = type
+                service.upstream.serve("/\(index)", asset)
+                for _ in 0..<2 {  // from the upstream, then from disk
+                    let response = try await service.call("GET", "/o/media/\(index)")
+                    #expect(response.status == 200 && response.headers["X-Content-Type-Options"] == "nosniff")
+                    #expect((response.headers["Content-Security-Policy"] == "sandbox") == isActive, "\(type)")
+                }
+            }
+        }
+    }
+}
