@@ -2,10 +2,11 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint demo soak faults fuzz tsan asan fills bench micro eviction conformance upstreams image
+.PHONY: help setup run test unit lint demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance upstreams image
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
+FILES ?= 127.0.0.1:9071
 ARGS ?=
 EXPRESS ?= on off
 LARDER := .build/release/larder
@@ -39,6 +40,7 @@ test: setup ## run all tests: the rules of HTTP over real sockets, then each roo
 	swift build --build-tests
 	@Tests/Conformance/run.py --larder .build/debug/larder --jobs 8
 	@scripts/upstreams .build/debug/larder --brief
+	@scripts/readme .build/debug/larder
 	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief
 	@Benchmarks/bench .build/debug/larder --brief
 	@BRIEF=1 SEED=$(if $(filter random,$(SEED)),,$(or $(SEED),1)) ONLY=kill,flips,catalog,full,small,aborts,load,fuzz scripts/faults .build/debug/larder
@@ -55,9 +57,16 @@ lint: setup ## format, import rules, sizes, the language of added lines and comp
 	scripts/language
 	scripts/warnings
 
-demo: setup ## the main job on real media, each step checked
+demo: ## serve the files of the README's calls on FILES until Ctrl-C
+	@scripts/demo $(FILES)
+
+readme: setup ## run the README's calls and compare their output with the document
 	$(RELEASE) --product larder
-	scripts/demo $(LARDER)
+	@scripts/readme $(LARDER)
+
+scenario: setup ## the main job on real media, each step checked
+	$(RELEASE) --product larder
+	scripts/scenario $(LARDER)
 
 soak: setup ## kill -9 rounds, 200 readers, eviction under load; every byte compared (ROUNDS=50 SECONDS=600 ONLY=kill|readers|eviction)
 	$(RELEASE) --product larder
