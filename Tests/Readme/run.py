@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+"""Runs the calls in README.md and compares their output with the document.
+
+    run.py --larder .build/release/larder
+    run.py --larder .build/release/larder --update
+
+The file server of `make demo` and Larder with an empty store run on the ports that README.md names, or on free ports if
+those are in use. All shell blocks with curl commands run in one bash session, in order. The block after the commands is
+the expected output: `…` matches any text, also across lines, and `,…,` also a single comma; all other text must be equal.
+Commands without an output block must not be answered with an error. `--update` writes the printed output into README.md
+and keeps `…`.
+"""
+
+import argparse
+import atexit
+import difflib
+import os
+import pathlib
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import tty
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+LARDER, FILES = 8080, 9071
+ANY = "…"
+TOKEN = re.compile(rf"{ANY}|\w+|\s+|[^\w\s]")
+PROBLEM = '"type":"urn:larder:problem:'
+BLOCK_SECONDS = 60
+PROCESSES = []
+
+
+# README.md
+
+
+class Block:
+    """The commands of a shell block and, if an output block follows, the expected output."""
+
+    def __init__(self, first_line, commands):
+        self.first_line, self.commands = first_line, commands
+        self.expected, self.output_lines = None, None
+
+
+def blocks_of(lines):
+    """The shell blocks with curl commands, each with the output block that follows it."""
+    found, previous, number = [], None, 0
+    while number < len(lines):
+        line = lines[number]
+        if not line.startswith("```"):
+            previous = previous if not line.strip() else None
+            number += 1
+            continue
+        end = lines.index("```", number + 1)
+        text = "\n".join(lines[number + 1 : end])
+        if line == "```sh":
+            previous = Block(number + 1, text) if re.search(r"\bcurl ", text) else None
+            found += [previous] if previous else []
+        elif previous:
+            previous.expected, previous.output_lines = text, (number + 1, end)
+            previous = None
+        number = end + 1
+    return found
+
+
+# Comparison
+
+
+def matches(expected, printed):
+    """Whether the texts are equal if each `…` stands for any text."""
+    first, *rest = expected.split(ANY)
+    if not rest:
+        return expected == printed
+    *middle, last = rest
+    if not printed.startswith(first):
+        return False
+    position, previous = len(first), first
+    for piece in middle:
+        position = printed.find(piece, position - overlap(previous, piece))
+        if position < 0:
+            return False
+        position, previous = position + len(piece), piece
+    return len(printed) - len(last) >= position - overlap(previous, last) and printed.endswith(last)
+
+
+def overlap(piece, following):
+    """1 if one comma or line break may be both the end of a piece and the start of the next one."""
+    return int(piece[-1:] == following[:1] and piece[-1:] in (",", "\n"))
+
+
+def updated(expected, printed):
+    """The printed text, with `…` in the places where the expected text has it: the alignment with the fewest changes."""
+    if matches(expected, printed):
+        return expected
+    old, new = TOKEN.findall(expected), TOKEN.findall(printed)
+    rows = [list(range(len(new) + 1))]
+    for index, token in enumerate(old):
+        above, row = rows[-1], [rows[-1][0] + deletion_cost(old, index)]
+        for column, other in enumerate(new):
+            if token == ANY:
+                row.append(min(above[column + 1], row[column]))
+            else:
+                changed = above[column] + (token != other)
+                row.append(min(changed, above[column + 1] + deletion_cost(old, index), row[column] + 1))
+        rows.append(row)
+    result, index, column = [], len(old), len(new)
+    while index or column:
+        token, cost = old[index - 1] if index else None, rows[index][column]
+        if index and cost == rows[index - 1][column] + deletion_cost(old, index - 1):
+            result += [token] if deletion_cost(old, index - 1) == 0 else []
+            index -= 1
+        elif token == ANY:
+            column -= 1
+        elif index and column and cost == rows[index - 1][column - 1] + (token != new[column - 1]):
+            index, column = index - 1, column - 1
+            result.append(new[column])
+        else:
+            column -= 1
+            result.append(new[column])
+    return "".join(reversed(result))
+
+
+def deletion_cost(tokens, index):
+    """0 for `…` and for the second separator in `,…,`, which a single separator may match."""
+    is_second = index > 1 and tokens[index - 1] == ANY and overlap(tokens[index - 2], tokens[index])
+    return int(tokens[index] != ANY and not is_second)
+
+
+def difference(expected, printed):
+    lines = difflib.unified_diff(
+        expected.split("\n"), updated(expected, printed).split("\n"), "README.md", "printed", n=1, lineterm=""
+    )
+    return "\n".join(f"    {line}" for line in lines)
+
+
+# Processes
+
+
+def port_for(documented):
+    for port in (documented, 0):
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind(("127.0.0.1", port))
+                return listener.getsockname()[1]
+            except OSError:
+                continue
+    raise SystemExit("readme: no free port on 127.0.0.1")
+
+
+def environment(directory):
+    """The caller's environment without settings of Larder, proxies and curl."""
+    dropped = re.compile(r"LARDER_.*|.*_proxy|BASH_ENV", re.I)
+    kept = {name: value for name, value in os.environ.items() if not dropped.fullmatch(name)}
+    return {**kept, "CURL_HOME": str(directory), "LC_ALL": "C.UTF-8"}
+
+
+def start(name, command, port, path, directory):
+    log = directory / f"{name}.log"
+    with open(log, "wb") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment(directory),
+            start_new_session=True,
+        )  # fmt: skip
+    PROCESSES.append(process)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            opener.open(f"http://127.0.0.1:{port}{path}", timeout=1).close()
+            return process
+        except OSError:
+            time.sleep(0.02)
+    raise SystemExit(f"readme: {name} did not start; the end of its log:\n{log.read_text(errors='replace')[-2000:]}")
+
+
+def stop_all():
+    for process in PROCESSES:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+
+
+class Shell:
+    """A bash session with a pseudo-terminal as its output, as in a reader's window."""
+
+    MARK = re.compile(rb"\x1e(\d+)\x1e")
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.output, terminal = os.openpty()
+        tty.setraw(terminal)
+        self.process = subprocess.Popen(
+            ["bash", "--noprofile", "--norc"], stdin=subprocess.PIPE, stdout=terminal, stderr=terminal,
+            env=environment(directory), cwd=directory, start_new_session=True,
+        )  # fmt: skip
+        os.close(terminal)
+        PROCESSES.append(self.process)
+
+    def run(self, commands):
+        """The output and the exit status of the commands."""
+        script = self.directory / "block.sh"
+        script.write_text(commands + "\n")
+        self.process.stdin.write(f". {script} </dev/null; printf '\\036%s\\036' $?\n".encode())
+        self.process.stdin.flush()
+        printed, deadline = b"", time.monotonic() + BLOCK_SECONDS
+        while not (mark := self.MARK.search(printed)):
+            ready, _, _ = select.select([self.output], [], [], max(0, deadline - time.monotonic()))
+            if not ready:
+                raise SystemExit(f"readme: no end after {BLOCK_SECONDS} s:\n{commands}\n{printed.decode(errors='replace')}")
+            try:
+                printed += os.read(self.output, 1 << 16)
+            except OSError:
+                raise SystemExit(f"readme: bash ended in:\n{commands}\n{printed.decode(errors='replace')}") from None
+        text = printed[: mark.start()].decode(errors="replace")
+        return text.replace("\r\n", "\n").rstrip("\n"), int(mark[1])
+
+
+# The run
+
+
+def with_ports(text, ports):
+    return re.sub(r"127\.0\.0\.1:(\d+)", lambda match: f"127.0.0.1:{ports.get(int(match[1]), match[1])}", text)
+
+
+def check(block, shell, ports):
+    """Runs a block; the fault, or nothing, and the printed output with the documented ports."""
+    printed, status = shell.run(with_ports(block.commands, ports))
+    printed = with_ports(printed, {port: documented for documented, port in ports.items()})
+    if block.expected is None:
+        fault = f"    an error was printed: {printed}" if PROBLEM in printed else None
+    else:
+        fault = None if matches(block.expected, printed) else difference(block.expected, printed)
+    if status and not fault:
+        fault = f"    the exit status is {status}; printed: {printed}"
+    return fault, printed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--larder", required=True, metavar="PATH")
+    parser.add_argument("--update", action="store_true", help="write the printed output into README.md")
+    options = parser.parse_args()
+    lines = README.read_text().split("\n")
+    blocks = blocks_of(lines)
+    if not blocks:
+        raise SystemExit("readme: README.md has no shell blocks with curl commands")
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="readme."))
+    atexit.register(shutil.rmtree, directory, True)
+    atexit.register(stop_all)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    ports = {FILES: port_for(FILES)}
+    demo = [sys.executable, "-B", str(ROOT / "scripts/demo.py"), f"127.0.0.1:{ports[FILES]}"]
+    start("demo", demo, ports[FILES], "/song.mp3", directory)
+    ports[LARDER] = port_for(LARDER)
+    larder = start(
+        "larder",
+        [options.larder, "serve", "--listen", f"127.0.0.1:{ports[LARDER]}", "--data-directory", str(directory / "store"),
+         "--set", "limits.shutdownDelay=1ms"],
+        ports[LARDER], "/health/ready", directory,
+    )  # fmt: skip
+    shell = Shell(directory)
+    differences, replaced = 0, {}
+    for number, block in enumerate(blocks, 1):
+        fault, printed = check(block, shell, ports)
+        print(f"block {number:>2}, line {block.first_line:>3}: {'FAILED' if fault else 'passed'}", flush=True)
+        if fault:
+            differences += 1
+            print(fault, flush=True)
+            if block.expected is not None:
+                replaced[block.output_lines] = updated(block.expected, printed)
+    larder.terminate()
+    if larder.wait(timeout=60):
+        differences += 1
+        print(f"Larder's exit code after SIGTERM is {larder.returncode}.")
+    if options.update and replaced:
+        for (first, end), text in sorted(replaced.items(), reverse=True):
+            lines[first:end] = text.split("\n")
+        README.write_text("\n".join(lines))
+        print(f"README.md: {len(replaced)} output blocks rewritten")
+    print(f"readme: {len(blocks)} blocks, {differences} differences")
+    sys.exit(1 if differences else 0)
+
+
+if __name__ == "__main__":
+    main()
