@@ -6,9 +6,9 @@
 
 The file server of `make demo` and Larder with an empty store run on the ports that README.md names, or on free ports if
 those are in use. All shell blocks with curl commands run in one bash session, in order. The block after the commands is
-the expected output: `…` matches any text, also across lines, and `,…,` also a single comma; all other text must be equal.
-Commands without an output block must not be answered with an error. `--update` writes the printed output into README.md
-and keeps `…`.
+the expected output: `…` matches any text, also across lines, and `,…,` also a single comma; all other text must be
+equal. Commands without an output block must not be answered with an error. `--update` writes the printed output into
+README.md and keeps `…`.
 """
 
 import argparse
