@@ -1,0 +1,433 @@
+"""Calls every operation of openapi.yaml with the generated client and checks the results."""
+
+import datetime
+import importlib
+import threading
+
+from openapi_python_client.strings import PythonIdentifier
+
+import upstream as files
+
+PACKAGE = "larder_client"
+
+
+class Failure(Exception):
+    pass
+
+
+def expect(holds, message):
+    if not holds:
+        raise Failure(message)
+
+
+def operations(document):
+    """The operations by identifier: method, path and tag."""
+    methods = ("get", "head", "put", "post", "patch", "delete")
+    return {
+        operation["operationId"]: (method, path, operation["tags"][0])
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if method in methods
+    }
+
+
+class Calls:
+    def __init__(self, document, base_url, upstream):
+        self.upstream = upstream
+        self.operations = operations(document)
+        self.document = document
+        self.called = set()
+        self.faults = []
+        self.models = importlib.import_module(f"{PACKAGE}.models")
+        self.types = importlib.import_module(f"{PACKAGE}.types")
+        self.client = importlib.import_module(PACKAGE).Client(base_url=base_url, timeout=60)
+
+    def response(self, name, *arguments, **parameters):
+        """The response of an operation, with its parsed body."""
+        tag = self.operations[name][2]
+        module = importlib.import_module(f"{PACKAGE}.api.{tag}.{PythonIdentifier(name, '')}")
+        response = module.sync_detailed(*arguments, client=self.client, **parameters)
+        if response.status_code < 400:
+            self.called.add(name)
+        return response
+
+    def call(self, name, *arguments, status=200, kind=None, **parameters):
+        """The parsed body of an operation; its status and type are checked."""
+        response = self.response(name, *arguments, **parameters)
+        text = f"{name} answered {response.status_code}: {response.content[:300]!r}"
+        expect(response.status_code == status, f"{text}; expected {status}")
+        if kind:
+            kind = getattr(self.models, kind) if isinstance(kind, str) else kind
+            expect(isinstance(response.parsed, kind), f"{text}; parsed as {type(response.parsed).__name__}, not {kind}")
+        return response.parsed
+
+    def refused(self, name, *arguments, code, status, **parameters):
+        """The problem of an operation that must fail."""
+        problem = self.call(name, *arguments, status=status, kind="Problem", **parameters)
+        expect(problem.code == code, f"{name}: the code is {problem.code}, not {code}")
+        return problem
+
+    def send(self, method, path, body):
+        """A request that the client's types do not permit."""
+        return self.client.get_httpx_client().request(method, path, json=body)
+
+    def null_is_refused(self, method, path, body):
+        response = self.send(method, path, body)
+        if response.status_code != 422 or response.json()["code"] != "invalidField":
+            self.faults.append(f"{method} {path} {body} answered {response.status_code}, expected 422 invalidField")
+
+    def run(self):
+        """Calls everything; the order matters, since each part uses the results of the parts before it."""
+        with self.client:
+            self.service()
+            self.origins()
+            self.content()
+            self.probes()
+            self.assets()
+            self.fills()
+            self.jobs()
+            self.policy()
+            self.evictions()
+            self.purges()
+            self.scrubs()
+            self.statistics()
+            self.nulls()
+            self.removals()
+        missing = sorted(set(self.operations) - self.called)
+        expect(not missing, f"operations without a successful call: {', '.join(missing)}")
+        expect(not self.faults, "\n".join(self.faults))
+
+    # Service
+
+    def service(self):
+        for name, status in (("getLive", "live"), ("getReady", "ready"), ("getStartup", "started")):
+            expect(self.call(name, kind="Health").status == status, f"{name}: wrong status")
+        expect(self.call("getVersion", kind="Version").name == "larder", "getVersion: wrong name")
+        text = self.call("getOpenAPI", kind=str)
+        expect(f"title: {self.document['info']['title']}" in text, "getOpenAPI: not the document")
+
+    # Origins
+
+    def origins(self):
+        change = self.models.OriginChange(
+            base_url=self.upstream.url, allow_private_addresses=True, retries=1,
+            headers=self.models.OriginChangeHeaders.from_dict({"X-Key": "secret"}),
+            freshness=self.models.FreshnessType1(ttl_seconds=600),
+            key_query=self.models.KeyQueryType1(include=["version"]),
+            circuit_breaker=False, negative_caching=False, mirrors=[],
+            quota=self.models.Quota(max_bytes=1 << 30),
+        )  # fmt: skip
+        expect(change.to_dict().keys() <= {
+            "baseURL", "allowPrivateAddresses", "retries", "headers", "freshness", "keyQuery", "circuitBreaker",
+            "negativeCaching", "mirrors", "quota",
+        }, "OriginChange: fields that were not set are sent")  # fmt: skip
+        origin = self.call("putOrigin", "demo", body=change, status=201, kind="Origin")
+        read = self.call("getOrigin", "demo", kind="Origin")
+        expect(origin == read, "getOrigin: not the same as putOrigin's result")
+        expect(read.retries == 1 and read.max_transfers == 16, "putOrigin: wrong retries or maxTransfers")
+        expect(read.freshness.ttl_seconds == 600, "putOrigin: wrong freshness")
+        expect(read.key_query.include == ["version"], "putOrigin: wrong keyQuery")
+        expect(read.circuit_breaker is False and read.negative_caching is False, "putOrigin: false was not kept")
+        expect(read.headers["X-Key"] == "•••" and read.access == "token", "putOrigin: the header is not masked")
+        # What was read can be sent back and changes nothing.
+        again = self.models.OriginChange.from_dict(read.to_dict())
+        expect(self.call("putOrigin", "demo", body=again, kind="Origin") == read, "putOrigin: no round trip")
+        again.headers = self.models.OriginChangeHeaders()
+        again.access = self.models.OriginChangeAccessType1.PUBLIC
+        expect(self.call("putOrigin", "demo", body=again, kind="Origin").access == "public", "putOrigin: access stays")
+        revision = self.response("getOrigin", "demo").headers["ETag"]
+        self.refused("putOrigin", "demo", body=again, if_match='"999"', status=412, code="preconditionFailed")
+        self.call("putOrigin", "demo", body=again, if_match=revision, kind="Origin")
+        names = [item.name for item in self.call("listOrigins").items]
+        expect(names == ["demo"], f"listOrigins: {names}")
+        if "patchOrigin" in self.operations:
+            self.patch_origin()
+        other = self.models.OriginChange(base_url=self.upstream.url)
+        self.call("putOrigin", "other", body=other, status=201, kind="Origin")
+        self.call("deleteOrigin", "other", status=204)
+        self.refused("getOrigin", "other", status=404, code="notFound")
+
+    def patch_origin(self):
+        before = self.call("getOrigin", "demo", kind="Origin").to_dict()
+        kind = next(
+            getattr(self.models, name) for name in ("OriginPatch", "OriginChange") if hasattr(self.models, name)
+        )
+        after = self.call("patchOrigin", "demo", body=kind.from_dict({"retries": 2}), kind="Origin").to_dict()
+        expect(after == {**before, "retries": 2}, "patchOrigin: more than retries changed")
+
+    # Content
+
+    def content(self):
+        one, tag = files.FILES["one.bin"], files.tag("one.bin")
+        whole = self.call("readMounted", "demo", "one.bin", kind=self.types.File)
+        expect(whole.payload.read() == one, "readMounted: other bytes")
+        part = self.call("readMounted", "demo", "one.bin", range_="bytes=1000-1999", status=206, kind=self.types.File)
+        expect(part.payload.read() == one[1000:2000], "readMounted: other bytes of a range")
+        nested = self.call("readMounted", "demo", "films/three.bin", kind=self.types.File)
+        expect(nested.payload.read() == files.FILES["films/three.bin"], "readMounted: other bytes below a directory")
+        expect(self.call("readMounted", "demo", "one.bin", if_none_match=tag, status=304) is None, "304 with a body")
+        self.refused("readMounted", "demo", "one.bin", range_="bytes=900000-", status=416, code="rangeNotSatisfiable")
+        problem = self.refused("readMounted", "demo", "missing.bin", status=404, code="upstreamRefused")
+        expect(problem.upstream_status == 404, "readMounted: wrong upstreamStatus")
+        head = self.response("readMountedHead", "demo", "one.bin")
+        expect(head.status_code == 200 and head.parsed is None and not head.content, "readMountedHead: a body")
+        expect(head.headers["Content-Length"] == str(files.SIZE), "readMountedHead: wrong length")
+        self.one = head.headers["Larder-Asset-Id"]
+        expect(self.call("readMountedHead", "demo", "missing.bin", status=404) is None, "readMountedHead: a problem")
+
+        self.url = f"{self.upstream.url}/two.bin"
+        two = self.call("readURL", url_query=self.url, kind=self.types.File)
+        expect(two.payload.read() == files.FILES["two.bin"], "readURL: other bytes")
+        self.refused("readURL", url_query="http://other.example/", status=403, code="upstreamForbidden")
+        self.two = self.response("readURLHead", url_query=self.url).headers["Larder-Asset-Id"]
+        expect(self.call("readURLHead", url_query=self.url, if_none_match=files.tag("two.bin"), status=304) is None, "a body")
+        read = self.call("readAsset", self.two, range_="bytes=-10", status=206, kind=self.types.File)
+        expect(read.payload.read() == files.FILES["two.bin"][-10:], "readAsset: other bytes")
+        length = self.response("readAssetHead", self.two).headers["Content-Length"]
+        expect(length == str(files.SIZE), "readAssetHead: wrong length")
+
+    # Probes
+
+    def probes(self):
+        report = self.call("probeURL", url_query=self.url, kind="ProbeReport")
+        expect(report.content_length == files.SIZE and report.asset_id == self.two, "probeURL: wrong report")
+        expect(report.method == "cached" and report.accepts_ranges is True, "probeURL: wrong method")
+        report = self.call("probe", body=self.models.ProbeOrder(origin="demo", path="one.bin"), kind="ProbeReport")
+        expect(report.asset_id == self.one and report.etag == files.tag("one.bin"), "probe: wrong report")
+        items = [self.models.ProbeItem(url=self.url), self.models.ProbeItem(origin="demo", path="missing.bin")]
+        expect("timeoutSeconds" not in items[0].to_dict(), "ProbeItem: a default is sent")
+        many = self.call("probe", body=self.models.ProbeOrder(items=items, timeout_seconds=9))
+        expect(isinstance(many.items[0], self.models.ProbeReport), "probe: the first item is no report")
+        expect(isinstance(many.items[1], self.models.Problem), "probe: the second item is no problem")
+        expect(many.items[1].outcome == "failed" and many.items[1].upstream_status == 404, "probe: wrong problem")
+
+    # Assets
+
+    def assets(self):
+        page = self.call("listAssets", limit=1, sort=self.models.ListAssetsSort.HITS)
+        expect(len(page.items) == 1 and page.next_cursor, "listAssets: no second page")
+        rest = self.call("listAssets", cursor=page.next_cursor, sort=self.models.ListAssetsSort.HITS)
+        expect({item.asset_id for item in page.items + rest.items} >= {self.one, self.two}, "listAssets: incomplete")
+        asset = self.call("getAsset", self.one, kind="Asset")
+        expect(asset.complete and asset.cached_bytes == files.SIZE and asset.origin == "demo", "getAsset: wrong")
+        expect(isinstance(asset.created_at, datetime.datetime), "getAsset: createdAt is no instant")
+        patch = self.models.AssetPatch
+        asset = self.call("patchAsset", self.one, body=patch(pinned=True, tags=["feature"]), kind="Asset")
+        expect(asset.pinned and asset.tags == ["feature"], "patchAsset: not pinned or tagged")
+        asset = self.call("patchAsset", self.one, body=patch(ttl_seconds=60), kind="Asset")
+        expect(asset.pinned and asset.tags == ["feature"] and asset.ttl_seconds == 60, "patchAsset: others changed")
+        asset = self.call("patchAsset", self.one, body=patch(ttl_seconds=None, pinned=False), kind="Asset")
+        expect(asset.ttl_seconds is None and not asset.pinned, "patchAsset: null kept the lifetime")
+        for field in ("pinned", "tags"):
+            self.null_is_refused("PATCH", f"/v1/assets/{self.one}", {field: None})
+        self.refused("patchAsset", self.one, body=patch(tags=[""]), status=422, code="invalidField")
+        extents = self.call("listExtents", self.one).to_dict()["items"]
+        expect(sum(extent["length"] for extent in extents) == files.SIZE, "listExtents: wrong sum")
+        buckets = self.call("mapAsset", self.one, buckets=10).buckets
+        expect(len(buckets) == 10 and all(bucket.cached == 1 for bucket in buckets), "mapAsset: wrong buckets")
+        dropped = self.call("dropExtents", self.one, offset=0, length=65536).dropped_bytes
+        expect(dropped == 65536, f"dropExtents: {dropped}")
+        expect(self.call("cancelFills", self.one).cancelled == 0, "cancelFills: a fill was under way")
+        self.refused("getAsset", "0" * 32, status=404, code="notFound")
+
+    # Fills
+
+    def fills(self):
+        explanation = self.call("explainRead", origin="demo", path="one.bin", kind="Explanation")
+        expect(explanation.answer.class_ == "partial", f"explainRead: {explanation.answer.class_}")
+        expect(explanation.fetch.bytes_ == 65536, f"explainRead: {explanation.fetch.bytes_} bytes")
+        expect(self.call("getWorkers", kind="Workers").workers, "getWorkers: none")
+        with self.held_read():
+            fill = self.held_fill()
+            expect(fill.origin == "demo" and fill.state == "running", "listFills: wrong fill")
+            expect(self.call("getFill", fill.fill_id, kind="Fill").asset_id == fill.asset_id, "getFill: another asset")
+            self.call("cancelFill", fill.fill_id, status=204)
+        self.refused("getFill", fill.fill_id, status=404, code="notFound")
+
+    def held_read(self):
+        """A reader of a file whose second half does not come."""
+        calls = self
+
+        class Read(threading.Thread):
+            def run(self):
+                try:
+                    calls.client.get_httpx_client().get("/o/demo/held.bin")
+                except Exception:  # noqa: BLE001  the service cuts the body off
+                    pass
+
+            def __enter__(self):
+                self.start()
+
+            def __exit__(self, *_):
+                self.join(30)
+
+        return Read(daemon=True)
+
+    def held_fill(self):
+        return self.until(
+            "no fill runs", lambda: next((fill for fill in self.call("listFills", state=self.models.FillState.RUNNING).items), None)
+        )
+
+    def until(self, message, condition):
+        """Asks until there is a result, at most 20 s."""
+        pause = threading.Event()
+        for _ in range(400):
+            if result := condition():
+                return result
+            pause.wait(0.05)
+        raise Failure(message)
+
+    # Jobs
+
+    def jobs(self):
+        item = self.models.JobOrderItem(origin="demo", path="one.bin", ranges=["bytes=0-99999"])
+        order = self.models.JobOrder(items=[item], label="tonight", queue="player-1")
+        job = self.call("createJob", body=order, prefer="wait=30", idempotency_key="one", kind="Job")
+        expect(job.state == "succeeded" and job.bytes_done == 100_000 and job.label == "tonight", "createJob: failed")
+        same = self.call("createJob", body=order, prefer="wait=30", idempotency_key="one", kind="Job")
+        expect(same.job_id == job.job_id, "createJob: another job for the same Idempotency-Key")
+        expect(self.call("getJob", job.job_id, kind="Job").error is None, "getJob: an error")
+        listed = self.call("listJobs", state=self.models.JobState.SUCCEEDED, queue="player-1").items
+        expect([entry.job_id for entry in listed] == [job.job_id], "listJobs: wrong jobs")
+        items = self.call("listJobItems", job.job_id).items
+        expect(items[0].asset_id == self.one and items[0].ranges == ["bytes=0-99999"], "listJobItems: wrong item")
+        events = self.call("watchJob", job.job_id, kind=str)
+        expect("event: state" in events and '"state":"succeeded"' in events, f"watchJob: {events[:200]!r}")
+        last = int(events.rpartition("id: ")[2].partition("\n")[0])
+        expect(self.call("watchJob", job.job_id, last_event_id=last, status=204) is None, "watchJob: more events")
+        held = self.models.JobOrder(items=[self.models.JobOrderItem(url=f"{self.upstream.url}/held.bin")])
+        held = self.call("createJob", body=held, status=202, kind="Job")
+        self.refused("retryJob", held.job_id, status=409, code="conflict")
+        job = self.call("cancelJob", held.job_id, kind="Job")
+        job = self.until("the job is not cancelled", lambda: self.finished(held.job_id))
+        expect(job.state == "cancelled", f"cancelJob: {job.state}")
+        self.upstream.release.set()
+        self.call("retryJob", held.job_id, status=202, kind="Job")
+        expect('"state":"succeeded"' in self.call("watchJob", held.job_id, kind=str), "retryJob: it failed again")
+        problem = self.refused("createJob", body=self.models.JobOrder(items=[]), status=422, code="invalidField")
+        expect(problem.field == "items", f"createJob: {problem.field}")
+
+    def finished(self, job):
+        job = self.call("getJob", job, kind="Job")
+        return job if job.finished_at else None
+
+    # Policy
+
+    def policy(self):
+        change = self.models.PolicyChange
+        before = self.call("getPolicy", kind="Policy").to_dict()
+        quotas = self.models.PolicyChangeTagQuotasType0.from_dict({"promo": {"maxBytes": 1 << 30}})
+        changed = self.call("patchPolicy", body=change(capacity_bytes=1 << 34, tag_quotas=quotas), kind="Policy").to_dict()
+        expect(changed["tagQuotas"]["promo"]["maxBytes"] == 1 << 30, "patchPolicy: no quota")
+        expect(change(grace_seconds=30).to_dict() == {"graceSeconds": 30}, "PolicyChange: defaults are sent")
+        after = self.call("patchPolicy", body=change(grace_seconds=30), kind="Policy").to_dict()
+        expect(after == {**changed, "graceSeconds": 30}, "patchPolicy: more than graceSeconds changed")
+        admission = change(admission=self.models.Admission(min_uses=2))
+        after = self.call("patchPolicy", body=admission, kind="Policy").to_dict()
+        expect(after == {**changed, "graceSeconds": 30, "admission": {"minUses": 2}}, "patchPolicy: wrong admission")
+        after = self.call("patchPolicy", body=change(capacity_bytes=None), kind="Policy")
+        expect(after.capacity_bytes is None, "patchPolicy: null is not unlimited")
+        for field in ("graceSeconds", "admission", "highWatermark", "algorithm"):
+            self.null_is_refused("PATCH", "/v1/policy", {field: None})
+        self.refused("patchPolicy", body=change(high_watermark=2), status=422, code="invalidField")
+        revision = self.response("getPolicy").headers["ETag"]
+        self.refused("putPolicy", body=change(), if_match='"999"', status=412, code="preconditionFailed")
+        after = self.call("putPolicy", body=change(), if_match=revision, kind="Policy").to_dict()
+        expect(after == before, "putPolicy: not the defaults")
+        curve = self.call("getPolicyCurve", window_seconds=3600, kind="PolicyCurve")
+        expect(curve.algorithm == "s3fifo", "getPolicyCurve: another algorithm")
+        algorithm = self.models.PolicyTrialOrderAlgorithmsItem.LRU
+        order = self.models.PolicyTrialOrder(algorithms=[algorithm], capacities=[1 << 30, 1 << 31])
+        trials = self.call("simulatePolicies", body=order, kind="PolicyTrials")
+        expect([trial.capacity_bytes for trial in trials.items] == [1 << 30, 1 << 31], "simulatePolicies: wrong items")
+
+    def evictions(self):
+        self.call("listNextEvictions", bytes_=1024)
+        order = self.models.EvictionOrder(free_bytes=1024, dry_run=True)
+        report = self.call("evict", body=order, kind="EvictionReport")
+        expect(report.dry_run and report.plan_id is None, "evict: no dry run")
+        both = self.models.EvictionOrder(free_bytes=1024, target_bytes=0)
+        self.refused("evict", body=both, status=422, code="invalidField")
+        expect(isinstance(self.call("listEvictions").items, list), "listEvictions: no list")
+
+    def purges(self):
+        order = self.models.PurgeOrder
+        plan = self.call("purge", body=order(origin="demo", dry_run=True), kind="EvictionReport").plan_id
+        expect(self.call("getPurge", plan, kind="PurgePlan").state == "planned", "getPurge: wrong state")
+        self.call("cancelPurge", plan, status=204)
+        plan = self.call("purge", body=order(asset_ids=[self.one], dry_run=True), kind="EvictionReport").plan_id
+        done = self.call("commitPurge", plan, kind="PurgePlan")
+        expect(done.state == "done" and done.assets_done == 1, f"commitPurge: {done.state}")
+        self.refused("getAsset", self.one, status=404, code="notFound")
+        self.refused("purge", body=order(), status=422, code="invalidField")
+
+    def scrubs(self):
+        scrub = self.call("beginScrub", body=self.models.ScrubOrder(asset_id=self.two), status=202, kind="Scrub")
+
+        def ended():
+            report = self.call("getScrub", scrub.scrub_id, kind="Scrub")
+            return report if report.finished_at else None
+
+        report = self.until("the scrub does not end", ended)
+        expect(report.state == "succeeded" and report.bad_blocks == 0, f"getScrub: {report.state}")
+        if "listScrubs" in self.operations:
+            listed = [entry.scrub_id for entry in self.call("listScrubs").items]
+            expect(listed == [scrub.scrub_id], "listScrubs: wrong scrubs")
+
+    # Statistics
+
+    def statistics(self):
+        stats = self.call("getStats", kind="Stats")
+        expect(stats.requests.total > 0 and stats.store.cached_bytes > 0, "getStats: nothing counted")
+        self.call("getHistory", window_seconds=120)
+        top = self.call("getTop", by=self.models.GetTopBy.REQUESTS, limit=5).items
+        expect(top and top[0].requests > 0, "getTop: nothing")
+        metrics = self.call("getMetrics", kind=str)
+        expect("larder_uptime_seconds" in metrics, "getMetrics: no uptime")
+
+    # Null
+
+    def nulls(self):
+        """Sends null for every field of a request body whose schema does not permit it."""
+        origin = {"baseURL": self.upstream.url}
+        item = {"url": self.url}
+        for method, path, name, body in (
+            ("PATCH", "/v1/policy", "PolicyChange", {}),
+            ("PATCH", f"/v1/assets/{self.two}", "AssetPatch", {}),
+            ("PUT", "/v1/origins/null", "OriginChange", origin),
+            ("POST", "/v1/probe", "ProbeOrder", item),
+            ("POST", "/v1/jobs", "JobOrder", {"items": [item]}),
+            ("POST", "/v1/purges", "PurgeOrder", {"origin": "nobody", "dryRun": True}),
+            ("POST", "/v1/evictions", "EvictionOrder", {"freeBytes": 0, "dryRun": True}),
+            ("POST", "/v1/scrubs", "ScrubOrder", {"assetId": self.two}),
+            ("POST", "/v1/policy/simulations", "PolicyTrialOrder", {}),
+        ):
+            for nested in self.objects_with_null(self.schema(name)):
+                self.null_is_refused(method, path, {**body, **nested})
+
+    def schema(self, schema):
+        """A schema by its name, or with its reference resolved."""
+        name = schema if isinstance(schema, str) else schema.get("$ref", "").rpartition("/")[2]
+        return self.document["components"]["schemas"][name] if name else schema
+
+    def permits_null(self, schema):
+        schema = self.schema(schema)
+        choices = schema.get("oneOf") or schema.get("anyOf") or []
+        return "null" in schema.get("type", ()) or any(self.permits_null(choice) for choice in choices)
+
+    def objects_with_null(self, schema):
+        """For each field that must not be null, at any depth, an object with null there."""
+        for key, value in schema.get("properties", {}).items():
+            value = self.schema(value)
+            if not self.permits_null(value):
+                yield {key: None}
+            for inner in self.objects_with_null(self.schema(value.get("items", {}))):
+                yield {key: [inner]}
+            for choice in (value, *value.get("oneOf", ())):
+                for inner in self.objects_with_null(choice):
+                    yield {key: inner}
+
+    def removals(self):
+        self.call("deleteAsset", self.two, status=204)
+        self.refused("getAsset", self.two, status=404, code="notFound")
+        self.call("deleteOrigin", "demo", status=204)
