@@ -12,8 +12,8 @@ import argparse
 import json
 import os
 import pathlib
-import re
 import shutil
+import signal
 import subprocess
 import sys
 import traceback
@@ -32,7 +32,9 @@ import upstream  # noqa: E402
 from harness import peers  # noqa: E402
 
 SEED = 20261125
-EXAMPLES, BRIEF_EXAMPLES = 50, 3
+EXAMPLES, BRIEF_EXAMPLES = 50, 5
+# Seconds after which schemathesis is ended.
+LIMIT = 1800
 
 
 def tool(name, *arguments, **options):
@@ -90,47 +92,68 @@ class Stage:
 
 
 def call(program, document):
+    """Calls every operation with the generated client; the number of operations called, and the failures."""
     with Stage(program) as stage:
         caller = calls.Calls(document, stage.url, stage.upstream)
-        caller.run()
-        return len(caller.called), len(caller.operations)
+        try:
+            caller.run()
+        except Exception:  # noqa: BLE001  whatever the client raises is a result
+            caller.faults.append(traceback.format_exc())
+        return len(caller.called), caller.faults
 
 
-def examine(program, examples, brief, work):
-    """Runs schemathesis against a service of its own; the number of requests and of failures."""
+def examine(program, brief, work):
+    """Sends generated requests to a service of its own; the number of requests, and the failures."""
     report = work / "schemathesis.json"
     report.unlink(missing_ok=True)
     with Stage(program) as stage:
         stage.upstream.release.set()
-        phases = "examples,fuzzing" if brief else "examples,coverage,fuzzing"
+        for directory in (stage.service.credentials, stage.service.fallbacks):
+            file = directory / "file.txt"
+            file.write_text("X-Key: secret\n")
+            file.chmod(0o600)
+        settings = {"baseURL": stage.upstream.url, "allowPrivateAddresses": True}
+        stage.service.api("PUT", "/v1/origins/demo", json.dumps(settings).encode())
         code, output = tool(
             "schemathesis", "--config-file", HERE / "schemathesis.toml", "run", DOCUMENT, "--url", stage.url,
-            "--phases", phases, "--max-examples", examples, "--seed", SEED, "--no-color",
+            "--phases", "examples,fuzzing" if brief else "examples,coverage,fuzzing",
+            "--max-examples", BRIEF_EXAMPLES if brief else EXAMPLES, "--seed", SEED, "--no-color", "--warnings", "off",
             "--report", "json", "--report-json-path", report,
-            cwd=work, environment={"LARDER_UPSTREAM": stage.upstream.url, "PYTHONPATH": str(HERE)},
+            cwd=work, timeout=LIMIT, environment={"LARDER_UPSTREAM": stage.upstream.url, "PYTHONPATH": str(HERE)},
         )  # fmt: skip
-    return code, output, report
+    if not report.exists():
+        raise calls.Failure(f"schemathesis ended with {code}:\n{output}")
+    cases = json.loads(report.read_text())["test_cases"]
+    if code:
+        print(output)
+    return cases["generated"], max(cases["unique_failures"] + cases["errored"], int(code != 0))
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--larder", required=True)
-    parser.add_argument("--work", required=True, type=pathlib.Path)
-    parser.add_argument("--brief", action="store_true")
-    parser.add_argument("--only", default="", help="client or schemathesis")
+    parser.add_argument("--work", required=True, type=pathlib.Path, help="the directory of the client and the report")
+    parser.add_argument("--brief", action="store_true", help=f"{BRIEF_EXAMPLES} examples per operation, not {EXAMPLES}")
+    parser.add_argument("--only", choices=("client", "schemathesis"), help="one step only")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("api: terminated"))
     program, work = str(pathlib.Path(options.larder).resolve()), options.work.resolve()
     document = yaml.safe_load(DOCUMENT.read_text())
+    total, called, faults, examples, failures = len(calls.operations(document)), 0, [], 0, 0
     try:
         validate()
         if options.only != "schemathesis":
             generate(work)
-            print("called", call(program, document))
+            called, faults = call(program, document)
+            for fault in faults:
+                print(f"api: {fault}")
         if options.only != "client":
-            code, output, report = examine(program, BRIEF_EXAMPLES if options.brief else EXAMPLES, options.brief, work)
-            print(output)
-    except calls.Failure as failure:
+            examples, failures = examine(program, options.brief, work)
+    except (calls.Failure, subprocess.TimeoutExpired) as failure:
         sys.exit(f"api: {failure}")
+    failures += len(faults)
+    print(f"api: {called} of {total} operations called, {examples} schema examples, {failures} failures")
+    sys.exit(failures > 0)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import re
 import threading
 
 SIZE = 300_000
-FILES = {name: random.Random(name).randbytes(SIZE) for name in ("one.bin", "two.bin", "films/three.bin", "held.bin")}
+FILES = {name: random.Random(name).randbytes(SIZE) for name in ("one.bin", "two.bin", "films/one.mp4", "held.bin")}
 MODIFIED = "Wed, 01 Jan 2025 00:00:00 GMT"
 
 
