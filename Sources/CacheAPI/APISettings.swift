@@ -40,7 +40,8 @@ package struct APISettings: Sendable {
         package var reads: Int
 
         package init(
-            bodyBytes: Int = 1 << 20, jobBodyBytes: Int = 16 << 20, urlBytes: Int = 8 << 10, headerBytes: Int = 32 << 10, headerFields: Int = 100,
+            bodyBytes: Int = 1 << 20, jobBodyBytes: Int = 16 << 20, urlBytes: Int = 8 << 10,
+            headerBytes: Int = 32 << 10, headerFields: Int = 100,
             headerTimeout: Duration = .seconds(15), idleTimeout: Duration = .seconds(75),
             sendTimeout: Duration = .seconds(300), halfClosedTimeout: Duration = .seconds(2),
             connections: Int = 1 << 20, reads: Int = 8192

@@ -46,13 +46,13 @@ package struct AssetKey: Hashable, Sendable {
         return false
     }
 
-    /// A key the caller gave, for an asset of `originName`: 1–512 bytes, no control characters, and nothing that could
+    /// A key the caller gave, for an asset of `originName`: 1–2048 characters, no control characters, and nothing that could
     /// be taken for one of the other two kinds. Throws `.invalidField("key")`.
     package static func named(
         _ text: String, originName: String = Origin.absoluteName
     ) throws(CacheError) -> AssetKey {
-        guard (1...512).contains(text.utf8.count) else {
-            throw CacheError(.invalidField("key"), "A key has 1 to 512 bytes.")
+        guard (1...2048).contains(text.unicodeScalars.count) else {
+            throw CacheError(.invalidField("key"), "A key has 1 to 2048 characters.")
         }
         guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
             throw CacheError(.invalidField("key"), "A key holds no control characters.")

@@ -16,7 +16,7 @@ package enum FieldText {
     }
 
     /// `text` without the blanks and tabs round it.
-    static func trimmed(_ text: Substring) -> Substring {
+    package static func trimmed(_ text: Substring) -> Substring {
         var bytes = text.utf8
         while let first = bytes.first, isBlank(first) { bytes.removeFirst() }
         while let last = bytes.last, isBlank(last) { bytes.removeLast() }

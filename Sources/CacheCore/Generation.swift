@@ -76,7 +76,9 @@ package struct AssetRecord: Hashable, Sendable {
     /// with every request for it.
     package var variant: HeaderList
 
-    package static func isTag(_ text: String) -> Bool { (1...128).contains(text.utf8.count) && !text.utf8.contains(0) }
+    package static func isTag(_ text: String) -> Bool {
+        (1...128).contains(text.unicodeScalars.count) && !text.utf8.contains(0)
+    }
 
     package init(
         id: AssetID, key: String, origin: String, url: String, generation: Generation, createdAt: Timestamp,

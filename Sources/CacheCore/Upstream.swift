@@ -10,6 +10,9 @@ package protocol Upstream: Sendable {
     /// is no http or https URL, or holds user info.
     func parse(url: String) throws(CacheError) -> UpstreamURL
 
+    /// Throws `.invalidField("tls.caFile")` if the file of certificate authorities cannot be used. Blocks its thread.
+    func check(_ tls: TLSSettings) throws(CacheError)
+
     /// How many transfers are under way, and how many queue for a place.
     var load: TransferLoad { get }
 
@@ -18,6 +21,8 @@ package protocol Upstream: Sendable {
 }
 
 extension Upstream {
+    package func check(_ tls: TLSSettings) throws(CacheError) {}
+
     package var queuedForReaders: Int { load.queued }
 }
 

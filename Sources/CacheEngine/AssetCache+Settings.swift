@@ -7,16 +7,16 @@ extension AssetCache {
 
     package func policy() -> RevisedPolicy { policyState.withLock { $0 } }
 
-    /// Puts a policy in force at once, and keeps it. `.preconditionFailed` where it is not at `expectedRevision` any more;
+    /// Puts a policy in force at once, and keeps it. `.preconditionFailed` if `precondition` does not hold;
     /// `.invalidField` names what is wrong.
     package func setPolicy(
-        _ settings: PolicySettings, expectedRevision: Int64?
+        _ settings: PolicySettings, if precondition: Precondition = .none
     ) async throws(CacheError) -> RevisedPolicy {
         try settings.validate()
         let isOfTags = settings.tagQuotas != policy().settings.tagQuotas
         try settings.checkMinimums(
             of: quotas(under: settings, origins.all.map(\.origin)), field: isOfTags ? "tagQuotas" : "capacityBytes")
-        let revision = try await context.store.catalog.savePolicy(settings, if: Precondition(expectedRevision))
+        let revision = try await context.store.catalog.savePolicy(settings, if: precondition)
         let revised = RevisedPolicy(settings: settings, revision: revision)
         adopt(revised)
         return revised
@@ -41,7 +41,7 @@ extension AssetCache {
 
     /// Mounts an origin, or changes it; running transfers end as they began.
     package func setOrigin(
-        _ origin: Origin, expectedRevision: Int64?
+        _ origin: Origin, if precondition: Precondition = .none
     ) async throws(CacheError) -> (origin: Origin, revision: Int64, isNew: Bool) {
         guard Origin.isValid(name: origin.name) else {
             throw CacheError(
@@ -58,8 +58,10 @@ extension AssetCache {
         let policy = policy().settings
         try policy.checkMinimums(of: quotas(under: policy, others + [origin]), field: "quota.minBytes")
         if let file = origin.settings.credentialsFile { try await context.credentials.load(file) }
+        let (upstream, tls) = (context.upstream, origin.settings.tls)
+        try await context.diskThreads.run { try upstream.check(tls) }
         let isNew = origins[origin.name] == nil
-        let revision = try await context.store.catalog.saveOrigin(origin, if: Precondition(expectedRevision))
+        let revision = try await context.store.catalog.saveOrigin(origin, if: precondition)
         origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)
         adoptQuotas()
         return (origin, revision, isNew)
@@ -87,8 +89,9 @@ extension AssetCache {
     }
 
     /// Takes the mount away; what is cached stays until it is evicted, and is found again if the origin comes back.
-    package func deleteOrigin(_ name: String, expectedRevision: Int64?) async throws(CacheError) {
-        guard try await context.store.catalog.deleteOrigin(name, if: Precondition(expectedRevision)) else {
+    package func deleteOrigin(_ name: String, if precondition: Precondition = .none) async throws(CacheError) {
+        _ = try origins.mounted(name)
+        guard try await context.store.catalog.deleteOrigin(name, if: precondition) else {
             throw CacheError(.notFound, "There is no origin named \(name).")
         }
         origins[name] = nil
@@ -109,9 +112,4 @@ extension AssetCache {
         let tags = policy.tagQuotas.map { (QuotaOwner.tag($0.key), $0.value) }
         return Dictionary((origins + tags).filter { $0.1 != Quota() }) { first, _ in first }
     }
-}
-
-extension Precondition {
-    /// An `If-Match` with a revision, or none.
-    fileprivate init(_ revision: Int64?) { self = revision.map { .revision($0) } ?? .none }
 }

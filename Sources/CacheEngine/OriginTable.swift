@@ -40,8 +40,12 @@ final class OriginTable: Sendable {
 
     func allow(_ url: UpstreamURL) throws(CacheError) {
         guard allowedHosts.contains(url) else {
-            throw CacheError(
-                .upstreamForbidden, "Reading from the host \(url.host) is not allowed by the configuration.")
+            let host = url.host.contains(":") ? "[\(url.host)]" : url.host
+            let reason =
+                allowedHosts.containsHost(of: url)
+                ? "upstream.allowedHosts permits \(host) on other ports only; add \(host):\(url.port)."
+                : "upstream.allowedHosts does not permit \(host):\(url.port)."
+            throw CacheError(.upstreamForbidden, reason)
         }
     }
 }
@@ -52,6 +56,12 @@ package struct HostPatterns: Sendable, Hashable {
     private let patterns: [String]
 
     package init(_ patterns: [String]) { self.patterns = patterns.map { FieldText.lowered($0) } }
+
+    /// Whether a pattern permits the host on some port.
+    func containsHost(of url: UpstreamURL) -> Bool {
+        let host = url.host.contains(":") ? "[\(url.host)]" : url.host
+        return patterns.contains { $0 == host || $0.hasPrefix(host + ":") }
+    }
 
     package func contains(_ url: UpstreamURL) -> Bool {
         patterns.contains { pattern in

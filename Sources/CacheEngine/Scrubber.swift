@@ -41,6 +41,9 @@ final class Scrubber: Sendable {
         return report
     }
 
+    /// The scrubs that are remembered, the newest first.
+    var all: [ScrubReport] { state.withLock { $0.reports.reversed() } }
+
     subscript(id: String) -> ScrubReport? { state.withLock { $0.reports.last { $0.id == id } } }
 
     var latest: ScrubReport? { state.withLock { $0.reports.last } }
@@ -126,6 +129,10 @@ final class Scrubber: Sendable {
         guard let asset = try await evictor.openKnown(id) else { return }
         defer { context.openAssets.release(asset) }
         let (file, runs, tally) = asset.look { ($0.file, $0.ledger.extents.runs, DigestTally(summingUp: $0)) }
+        if report.asset != nil {
+            let bytes = runs.reduce(0) { $0 + $1.length }
+            change(report.id) { $0.bytesTotal = bytes }
+        }
         guard let file, let name = file.name else { return }
         let damaged = try await context.store.catalog.dropStraySums(of: name.serial)
         if damaged > 0 { change(report.id) { $0.damagedRows += Int64(damaged) } }
@@ -183,6 +190,22 @@ final class Scrubber: Sendable {
 extension AssetCache {
     /// Begins to compare what is on disk with its checksums.
     package func scrub(_ order: ScrubOrder) throws(CacheError) -> ScrubReport { try scrubber.order(order) }
+
+    /// A page of the scrubs since the start, at most the last 32, the newest first. The cursor is the identifier of the last
+    /// one of the page before; throws `.invalidField` where that is not known any more.
+    package func scrubs(
+        limit: Int, cursor: String?
+    ) throws(CacheError) -> (items: [ScrubReport], nextCursor: String?) {
+        var scrubs = scrubber.all[...]
+        if let cursor {
+            guard let last = scrubs.firstIndex(where: { $0.id == cursor }) else {
+                throw CacheError(.invalidField("cursor"), "The cursor is not one of this list; begin without one.")
+            }
+            scrubs = scrubs[(last + 1)...]
+        }
+        let page = Array(scrubs.prefix(limit))
+        return (page, page.count < scrubs.count ? page.last?.id : nil)
+    }
 
     /// How far a scrub has come.
     package func scrub(_ id: String) throws(CacheError) -> ScrubReport {

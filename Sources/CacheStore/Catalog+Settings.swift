@@ -13,17 +13,6 @@ package struct Revised<Value: Sendable>: Sendable {
     }
 }
 
-/// What must be true of a setting for it to be changed.
-package enum Precondition: Hashable, Sendable {
-    case none
-    /// It is there in this revision.
-    case revision(Int64)
-    /// It is there.
-    case exists
-    /// It is not there.
-    case absent
-}
-
 extension Catalog {
     /// All origins in the order of their names.
     package func origins() async throws(CacheError) -> [Revised<Origin>] {

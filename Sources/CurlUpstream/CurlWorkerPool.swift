@@ -37,6 +37,8 @@ package final class CurlWorkerPool: Upstream {
         return transfer
     }
 
+    package func check(_ tls: TLSSettings) throws(CacheError) { try tls.checkCAFile() }
+
     package func parse(url: String) throws(CacheError) -> UpstreamURL { try CurlURL.parse(url) }
 
     /// Ends every transfer with `.shuttingDown` and waits for the threads; may be called again. Not to be called by a delegate.

@@ -9,7 +9,10 @@ struct HealthcheckCommand: ParsableCommand {
             connections is taken for a service that is ready.
             """)
 
-    @OptionGroup var options: SettingsOptions
+    @OptionGroup var source: SettingsSource
+
+    @Option(name: .long, help: ArgumentHelp("The address of the service.", valueName: "host:port"))
+    var listen: String?
 
     @Option(name: .long, help: ArgumentHelp("Where to ask (plain http).", valueName: "url"))
     var url: String?
@@ -32,7 +35,7 @@ struct HealthcheckCommand: ParsableCommand {
             }
             return question
         }
-        let listen = try options.settingsOrExit().listen
+        let listen = try source.settingsOrExit(flags: [("listen.address", listen)]).listen
         return HealthQuestion(
             address: listen.address.dialable, path: "/health/ready", isEncrypted: listen.certificateFile != nil)
     }

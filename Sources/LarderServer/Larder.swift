@@ -8,6 +8,7 @@ import Logging
 import NIOCore
 import NIOPosix
 import ServiceLifecycle
+import Synchronization
 import UnixSignals
 
 /// The service as a whole: opens the store, starts the rooms, serves until told to stop.
@@ -22,12 +23,9 @@ enum Larder {
         let logger = Logger(label: "larder")
         let connections = files.connections(wished: settings.limits.connections)
         logger.info("open files", metadata: files.metadata(connections: connections))
-        let store = try Store.open(
-            directory: settings.dataDirectory, openFileLimit: files.assetFiles, wallClock: SystemWallClock(),
-            logger: logger)
-        var poolSettings = settings.pool
-        poolSettings.maxTransfers = files.transfers(wished: poolSettings.maxTransfers)
-        let pool = CurlWorkerPool(settings: poolSettings, logger: logger)
+        try settings.checkCAFiles()
+        let store = try openStore(settings.dataDirectory, files, logger: logger)
+        let pool = CurlWorkerPool(settings: settings.pool(files), logger: logger)
         let cache = AssetCache(
             doors: AssetCache.Doors(
                 store: store, upstream: pool, clock: ContinuousClock(), wallClock: SteadyWallClock(),
@@ -36,26 +34,49 @@ enum Larder {
         try await cache.prepare()
         var counter = settings.counter(openAPI: EmbeddedDocument.openAPI)
         counter.limits.connections = connections
-        let server = try makeApplication(
-            cache: cache, settings: counter, chance: SystemChance(),
-            clock: ContinuousClock(), wallClock: SystemWallClock(), logger: logger
-        ) { port in
+        let isServing = Atomic(false)
+        let server = try makeServer(cache, counter, logger: logger) { port in
+            isServing.store(true, ordering: .relaxed)
             logger.notice("serving", metadata: ["address": "\(settings.listen.address.host):\(port ?? 0)"])
         }
+        let readiness = ReadinessService(
+            cache: cache, delay: settings.limits.shutdownDelay, clock: ContinuousClock())
+        let services: [any Service] = [CacheService(cache: cache), server, HangUpService(logger: logger), readiness]
         var configuration = ServiceGroupConfiguration(
-            services: [
-                .init(service: CacheService(cache: cache)),
-                .init(service: server), .init(service: HangUpService(logger: logger)),
-                .init(
-                    service: ReadinessService(
-                        cache: cache, delay: settings.limits.shutdownDelay, clock: ContinuousClock())),
-            ],
-            gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+            services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         configuration.maximumGracefulShutdownDuration =
             settings.limits.shutdownDelay + settings.limits.drainTimeout
         let outcome = await Result.of { try await ServiceGroup(configuration: configuration).run() }
         await close(pool, store, isOrderly: outcome.isSuccess, logger: logger)
+        if case .failure(let error) = outcome, !isServing.load(ordering: .relaxed) {
+            throw SettingsError("listen.address", "cannot listen on \(settings.listen.address): \(error)")
+        }
         try outcome.get()
+    }
+
+    private static func openStore(
+        _ directory: String, _ files: OpenFileBudget, logger: Logger
+    ) throws(SettingsError) -> Store {
+        do throws(CacheError) {
+            return try Store.open(
+                directory: directory, openFileLimit: files.assetFiles, wallClock: SystemWallClock(), logger: logger)
+        } catch {
+            throw SettingsError("dataDirectory", error.message + (error.cause.map { " (\($0))" } ?? ""))
+        }
+    }
+
+    private static func makeServer(
+        _ cache: AssetCache, _ settings: APISettings, logger: Logger,
+        onRunning: @escaping @Sendable (_ port: Int?) async -> Void
+    ) throws(SettingsError) -> some Service {
+        do throws(CacheError) {
+            return try makeApplication(
+                cache: cache, settings: settings, chance: SystemChance(), clock: ContinuousClock(),
+                wallClock: SystemWallClock(), logger: logger, onRunning: onRunning)
+        } catch {
+            let key = if case .invalidField(let key) = error.code { key } else { "listen" }
+            throw SettingsError(key, error.message)
+        }
     }
 
     /// Joins the upstream's threads, away from the shared pool, and closes the catalog.

@@ -9,7 +9,7 @@ struct LarderCommand: AsyncParsableCommand {
         version: version,
         subcommands: [
             ServeCommand.self, ConfigCommand.self, HealthcheckCommand.self, VerifyCommand.self, ExportCommand.self,
-            SimulateCommand.self,
+            SimulateCommand.self, VersionCommand.self,
         ],
         defaultSubcommand: ServeCommand.self)
 

@@ -4,9 +4,20 @@ import CacheEngine
 import CurlUpstream
 
 extension LarderSettings {
-    /// What the upstream's worker pool is built from.
-    var pool: CurlPoolSettings {
-        var pool = CurlPoolSettings(maxTransfers: upstream.maxTransfers)
+    /// Throws if a configured file of certificate authorities cannot be used.
+    func checkCAFiles() throws(SettingsError) {
+        for origin in origins {
+            do throws(CacheError) {
+                try origin.settings.tls.checkCAFile()
+            } catch {
+                throw SettingsError("origins.\(origin.name).tls.caFile", error.message)
+            }
+        }
+    }
+
+    /// The settings of the upstream's worker pool, within the limit on open files.
+    func pool(_ files: OpenFileBudget) -> CurlPoolSettings {
+        var pool = CurlPoolSettings(maxTransfers: files.transfers(wished: upstream.maxTransfers))
         if let workers = upstream.workers { pool.workers = workers }
         pool.maxBytesPerSecond = upstream.maxBytesPerSecond
         pool.userAgent = "larder/" + LarderCommand.version

@@ -14,18 +14,18 @@ struct ServeCommand: AsyncParsableCommand {
         do {
             try settings.checkExposure()
         } catch {
-            throw SettingsOptions.refusal(error)
+            throw SettingsSource.refusal(error)
         }
         settings.log.bootstrap()
         do {
             try await Larder.serve(settings: settings)
         } catch let error as SettingsError {
-            throw SettingsOptions.refusal(error)
+            throw SettingsSource.refusal(error)
         } catch let error as CacheError {
             StandardError.write("larder: \(error.message)\(error.cause.map { " (\($0))" } ?? "")\n")
             throw ExitCode.failure
         } catch {
-            StandardError.write("larder: serving on \(settings.listen.address) failed: \(error)\n")
+            StandardError.write("larder: the service on \(settings.listen.address) failed: \(error)\n")
             throw ExitCode.failure
         }
     }

@@ -23,8 +23,7 @@ struct SimulateCommand: ParsableCommand {
     @Option(name: .long, help: ArgumentHelp("Such as 20GiB; repeatable.", valueName: "size"))
     var capacity: [Capacity]
 
-    @Flag(name: .long, help: "Print JSON.")
-    var json = false
+    @OptionGroup var output: OutputOptions
 
     func run() throws {
         var trials = algorithm.flatMap { algorithm in capacity.map { TraceTrial(algorithm, $0.bytes) } }
@@ -38,7 +37,7 @@ struct SimulateCommand: ParsableCommand {
             StandardError.write("larder: \(trace): \(error)\n")
             throw ExitCode(1)
         }
-        print(json ? JSON.array(trials.map(\.json)).text : Self.table(trials))
+        output.write(Self.table(trials), json: .array(trials.map(\.json)))
     }
 
     private static func table(_ trials: [TraceTrial]) -> String {

@@ -1,12 +1,11 @@
 import ArgumentParser
+import CacheAPI
 import CacheCore
 import CacheStore
 import Logging
 
 /// `larder verify`: compares catalog, files and checksums of a store that no service uses.
 struct VerifyCommand: AsyncParsableCommand {
-    enum Format: String, ExpressibleByArgument, CaseIterable { case table, json }
-
     static let configuration = CommandConfiguration(
         commandName: "verify", abstract: "Compare a store's catalog, files and checksums, offline.",
         discussion: """
@@ -14,24 +13,22 @@ struct VerifyCommand: AsyncParsableCommand {
             not be looked at.
             """)
 
-    @OptionGroup var options: SettingsOptions
+    @OptionGroup var options: StoreOptions
+    @OptionGroup var output: OutputOptions
 
     @Flag(name: .long, help: "Take out what is wrong, so that the rest is right.")
     var repair = false
 
-    @Option(name: .long, help: "table or json.")
-    var format = Format.table
-
     func run() async throws {
-        let settings = try options.settingsOrExit()
+        let directory = try options.dataDirectoryOrExit()
         let audit: Audit
         do throws(CacheError) {
-            audit = try await Self.audit(settings.dataDirectory, repairing: repair)
+            audit = try await Self.audit(directory, repairing: repair)
         } catch {
             StandardError.write("larder: \(error.message)\(error.cause.map { " (\($0))" } ?? "")\n")
             throw ExitCode(2)
         }
-        print(format == .json ? audit.json : audit.table)
+        print(output.isJSON ? audit.json : audit.table)
         if !audit.findings.isEmpty, !audit.isRepaired { throw ExitCode(1) }
     }
 
@@ -61,7 +58,8 @@ struct ExportCommand: ParsableCommand {
         commandName: "export", abstract: "Copy a complete asset out of a store, in use or not.",
         discussion: "Every byte is compared with its checksum on the way. Nothing in the store is changed.")
 
-    @OptionGroup var options: SettingsOptions
+    @OptionGroup var options: StoreOptions
+    @OptionGroup var output: OutputOptions
 
     @Argument(help: "The asset's identifier, or its key.")
     var asset: String
@@ -70,9 +68,10 @@ struct ExportCommand: ParsableCommand {
     var file: String
 
     func run() throws {
-        let settings = try options.settingsOrExit()
+        let directory = try options.dataDirectoryOrExit()
         do throws(CacheError) {
-            print("\(try Export.copy(asset, from: settings.dataDirectory, to: file)) bytes")
+            let bytes = try Export.copy(asset, from: directory, to: file)
+            output.write("\(bytes) bytes", json: ["bytes": .integer(bytes)])
         } catch {
             StandardError.write("larder: \(error.message)\(error.cause.map { " (\($0))" } ?? "")\n")
             throw ExitCode.failure

@@ -119,13 +119,39 @@ import Testing
         let bare = OriginSettings(baseURL: "http://x")
         #expect(try OriginSettings(["baseURL": "http://x"], name: "demo", present: nil) == bare)
         let nulls: JSON = [
-            "baseURL": "http://x", "credentialsFile": .null, "trustValidators": .null, "staleIfErrorSeconds": .null,
-            "negativeCaching": .null, "requestDirectives": .null, "ignoreVary": .null, "unknownLength": .null,
-            "errorBodies": .null,
-            "fallback": .null, "finishIfRemainingPercent": .null, "gapMergeBytes": .null, "speculativeBytes": .null,
-            "mirrors": .null, "hedging": .null, "circuitBreaker": .null, "verify": .null,
+            "baseURL": "http://x", "credentialsFile": .null, "staleIfErrorSeconds": .null, "fallback": .null,
+            "finishIfRemainingPercent": .null, "maxBytesPerSecond": .null, "access": .null, "tls": ["caFile": .null],
+            "storeRules": ["maxBytes": .null], "quota": ["maxBytes": .null],
         ]
         #expect(try OriginSettings(nulls, name: "demo", present: nil) == bare)
+        for key in ["trustValidators", "hedging", "mirrors", "tls", "headers", "retries"] {
+            let change: JSON = ["baseURL": "http://x", key: .null]
+            #expect(throws: CacheError.self, "\(key)") { try OriginSettings(change, name: "demo", present: nil) }
+        }
+    }
+
+    /// RFC 7396: what is left out stays, null restores the default, objects are merged.
+    @Test func aPatchOfAnOriginChangesWhatItNames() throws {
+        var present = OriginSettings(baseURL: "http://x")
+        present.headers = ["Authorization": "secret", "X-A": "1"]
+        (present.retries, present.staleIfError, present.keyQuery) = (7, .seconds(9), .include(["v"]))
+        present.timeouts.idle = .seconds(3)
+        #expect(try present.merging([:], name: "demo") == present)
+        let patched = try present.merging(
+            [
+                "retries": .null, "headers": ["X-A": .null, "X-B": "2"], "timeouts": ["connectSeconds": 8],
+                "keyQuery": ["exclude": ["sig"]], "hedging": .bool(true),
+            ], name: "demo")
+        var expected = present
+        expected.headers = ["Authorization": "secret", "X-B": "2"]
+        (expected.retries, expected.keyQuery, expected.hedging) = (3, .exclude(["sig"]), true)
+        expected.timeouts.connect = .seconds(8)
+        #expect(patched == expected)
+        for bad: JSON in [
+            ["baseURL": .null], ["hedged": .bool(true)], [1], ["name": "other"], ["headers": ["A": "•••"]],
+        ] {
+            #expect(throws: CacheError.self) { try present.merging(bad, name: "demo") }
+        }
     }
 
     @Test(
@@ -239,10 +265,14 @@ import Testing
         #expect(JobEventBody.text(of: Samples.job, after: .running).hasPrefix("event: progress\n"))
     }
 
-    @Test func aPreferenceToWaitIsCutToAMinute() throws {
-        #expect(try JobController.wait(["respond-async, wait=5"]) == .seconds(5))
-        #expect(try JobController.wait(["Wait = 600"]) == .seconds(60))
-        #expect(try JobController.wait(["return=minimal"]) == nil)
-        #expect(throws: CacheError.self) { try JobController.wait(["wait=soon"]) }
+    /// RFC 7240 §2: values may be quoted and have parameters; a preference that cannot be followed is ignored.
+    @Test func aPreferenceToWaitIsCutToAMinute() {
+        for (text, seconds) in [
+            ("respond-async, wait=5", 5), ("Wait = 600", 60), ("wait=\"7\"", 7), ("wait=5; foo=bar", 5),
+            ("foo=\"a, wait=9\", wait=3", 3), ("wait=4, wait=5", 4), ("wait=99999999999999999999", 60), ("wait=0", 0),
+        ] { #expect(JobController.wait([text]) == .seconds(seconds), "\(text)") }
+        for text in ["return=minimal", "wait=soon", "wait=1.5", "wait=-1", "wait", "wait=", "wait=\"", "", ",;="] {
+            #expect(JobController.wait([text]) == nil, "\(text)")
+        }
     }
 }

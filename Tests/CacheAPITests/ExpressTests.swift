@@ -74,11 +74,11 @@ import Testing
             service.upstream.serve("/a.mp4", asset())
             for _ in 0..<3 { #expect(try await service.call("GET", "/o/media/a.mp4").status == 200) }
             let (origin, revision) = try service.cache.origin("media")
-            try await service.cache.deleteOrigin("media", expectedRevision: revision)
+            try await service.cache.deleteOrigin("media", if: .revision(revision))
             #expect(try await service.call("GET", "/o/media/a.mp4").status == 404)
             var changed = origin
             changed.settings.access = .token
-            _ = try await service.cache.setOrigin(changed, expectedRevision: nil)
+            _ = try await service.cache.setOrigin(changed)
             let desk = desk(service, access: AccessRules(tokens: [("reader", .read)]))
             #expect(desk.answer(head("/o/media/a.mp4")) == nil)
         }

@@ -84,7 +84,8 @@ import Testing
     }
 
     @Test func tellsNullFromAbsent() throws {
-        let fields = try JSONFields(["a": .null], accepting: ["a", "b"])
+        #expect(field { _ = try JSONFields(["a": .null], accepting: ["a"]) } == "a")
+        let fields = try JSONFields(["a": .null], accepting: ["a", "b"], nullable: ["a"])
         #expect(fields.has("a") && fields.isNull("a") && !fields.has("b"))
         #expect(try fields.string("a") == nil)
     }

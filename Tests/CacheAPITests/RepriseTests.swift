@@ -203,7 +203,7 @@ import Testing
             for _ in 0..<2 { _ = try line.ask("bytes=0-5") }
             var (origin, revision) = try service.cache.origin("media")
             origin.settings.access = .token
-            _ = try await service.cache.setOrigin(origin, expectedRevision: revision)
+            _ = try await service.cache.setOrigin(origin, if: .revision(revision))
             _ = try line.ask("bytes=0-5")
             #expect(line.passed.count == 2)
         }

@@ -92,9 +92,9 @@ import Testing
         try await bench.cache().run { cache in
             var settings = cache.policy().settings
             settings.capacityBytes = 64 << 20
-            let first = try await cache.setPolicy(settings, expectedRevision: nil)
+            let first = try await cache.setPolicy(settings)
             let error = await #expect(throws: CacheError.self) {
-                try await cache.setPolicy(settings, expectedRevision: first.revision + 5)
+                try await cache.setPolicy(settings, if: .revision(first.revision + 5))
             }
 
             #expect(error?.code == .preconditionFailed)

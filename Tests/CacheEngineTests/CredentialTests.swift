@@ -188,7 +188,7 @@ import Testing
             var origin = TestCache.origin(bench.upstream, name: "other")
             origin.settings.credentialsFile = name
             let error = await #expect(throws: CacheError.self) {
-                try await cache.setOrigin(origin, expectedRevision: nil)
+                try await cache.setOrigin(origin)
             }
 
             #expect(error?.code == .invalidField("credentialsFile"))
@@ -202,7 +202,7 @@ import Testing
         try await cache().run { cache in
             var origin = TestCache.origin(bench.upstream)
             origin.settings.credentialsFile = "later.txt"
-            _ = try await cache.setOrigin(origin, expectedRevision: nil)
+            _ = try await cache.setOrigin(origin)
             _ = try await cache.body(of: "a.mp4", 0..<10)
 
             #expect(keys() == ["later"])

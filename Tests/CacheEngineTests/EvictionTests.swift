@@ -102,7 +102,7 @@ import Testing
             policy: Self.small)
         try await test.run { cache in
             try await fetch(["a.mp4"], through: cache)
-            try await cache.deleteOrigin("media", expectedRevision: nil)
+            try await cache.deleteOrigin("media")
             try await close(cache)
             let other = try await cache.body(of: "b.mp4", origin: "other")
             let isSmall = try await eventually { try await test.store.usedDiskBytes() <= Self.capacity }
@@ -207,7 +207,7 @@ import Testing
             for algorithm in EvictionAlgorithm.allCases {
                 var policy = TestCache.policy
                 policy.algorithm = algorithm
-                _ = try await cache.setPolicy(policy, expectedRevision: nil)
+                _ = try await cache.setPolicy(policy)
                 let plan = try await cache.evict(.free(bytes: 5 << 20), isDryRun: true)
 
                 let expected = names.dropFirst(3).map { "/o/media/" + $0 }
@@ -222,7 +222,7 @@ import Testing
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4")
             let read = try await cache.read(Bench.media, request: ContentRequest())
-            _ = try await cache.setPolicy(Self.small, expectedRevision: nil)
+            _ = try await cache.setPolicy(Self.small)
             let isSmall = try await eventually { try await test.store.usedDiskBytes() <= Self.capacity }
             var bytes: [UInt8] = []
             while let next = try await read.nextBytes() { bytes += next }

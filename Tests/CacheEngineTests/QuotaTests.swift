@@ -42,7 +42,7 @@ import Testing
             for name in 0..<6 { _ = try await cache.body(of: "\(name).mp4") }
             var (origin, _) = try cache.origin("media")
             origin.settings.quota.maxBytes = 3 << 20
-            _ = try await cache.setOrigin(origin, expectedRevision: nil)
+            _ = try await cache.setOrigin(origin)
             let isKept = try await eventually { try await cachedBytes("media", in: cache) <= 3 << 20 }
 
             #expect(isKept)
@@ -69,7 +69,7 @@ import Testing
     private func setQuotas(_ quotas: [String: Quota], in cache: AssetCache) async throws {
         var policy = TestCache.policy
         policy.tagQuotas = quotas
-        _ = try await cache.setPolicy(policy, expectedRevision: nil)
+        _ = try await cache.setPolicy(policy)
     }
 
     @Test func aTagAboveItsQuotaGivesUpItsAssetsWhateverTheirOrigin() async throws {
@@ -124,7 +124,7 @@ import Testing
         try await test.cache.prepare()  // without its services, which would evict
         var policy = TestCache.policy
         policy.tagQuotas = ["promo": Quota(maxBytes: 1 << 20)]
-        _ = try await test.cache.setPolicy(policy, expectedRevision: nil)
+        _ = try await test.cache.setPolicy(policy)
         let id = { (number: UInt64) in AssetID(high: 0, low: number) }
         for number in 1...5 as ClosedRange<UInt64> {
             let owners = AssetOwners(origin: number == 5 ? "other" : "media", tags: number > 3 ? ["promo"] : [])
@@ -171,7 +171,7 @@ import Testing
         try await cache(bench) { _ in }.run { cache in
             var policy = TestCache.policy
             policy.maxPinnedBytes = 1 << 20
-            _ = try await cache.setPolicy(policy, expectedRevision: nil)
+            _ = try await cache.setPolicy(policy)
             _ = try await cache.body(of: "0.mp4", 0..<1000)
             _ = try await cache.body(of: "1.mp4", 0..<1000)
             let ids = try await cache.assets(AssetQuery()).items.map(\.record.id)
@@ -193,7 +193,7 @@ import Testing
         try await test.run { cache in
             var policy = TestCache.policy
             policy.minUses = 2
-            _ = try await cache.setPolicy(policy, expectedRevision: nil)
+            _ = try await cache.setPolicy(policy)
             var classes: [ReadOutcome.Class] = []
             for seconds in [0, 1, 300, 1] as [Int64] {
                 test.wallClock.advance(by: .seconds(seconds))
@@ -238,10 +238,10 @@ import Testing
             func set(_ name: String, minBytes: Int64) async throws {
                 var (origin, _) = try cache.origin(name)
                 origin.settings.quota.minBytes = minBytes
-                _ = try await cache.setOrigin(origin, expectedRevision: nil)
+                _ = try await cache.setOrigin(origin)
             }
             func set(_ policy: PolicySettings) async throws {
-                _ = try await cache.setPolicy(policy, expectedRevision: nil)
+                _ = try await cache.setPolicy(policy)
             }
             var policy = PolicySettings(capacityBytes: 100 << 20, lowWatermark: 0.8, minFreeDiskBytes: 0)
             try await set(policy)

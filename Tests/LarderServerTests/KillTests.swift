@@ -75,11 +75,7 @@ import Testing
         let place = try LoopbackUpstream()  // only for a port that is free
         place.stop()
         let process = Process()
-        process.executableURL = Bundle.main.bundleURL.deletingLastPathComponent().appending(path: "larder")
-        if !FileManager.default.isExecutableFile(atPath: process.executableURL?.path ?? "") {
-            process.executableURL = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
-                .appending(path: "larder")
-        }
+        process.executableURL = LarderProgram.url
         process.arguments = [
             "serve", "--listen", "127.0.0.1:\(place.port)", "--data-directory", directory.path,
             "--set", "origins.media.baseURL=\(upstream.url(""))", "--set", "origins.media.allowPrivateAddresses=true",

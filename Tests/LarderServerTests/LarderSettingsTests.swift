@@ -154,9 +154,9 @@ import Testing
         let settings = try LarderSettings(
             flags: [("upstream.maxBytesPerSecond", "90MiB"), ("upstream.maxTransfers", "7")])
 
-        #expect(settings.pool.maxBytesPerSecond == 90 << 20)
-        #expect(settings.pool.maxTransfers == 7)
-        #expect(LarderSettings().pool.maxBytesPerSecond == nil)
+        #expect(settings.pool(OpenFileBudget(limit: 4096)).maxBytesPerSecond == 90 << 20)
+        #expect(settings.pool(OpenFileBudget(limit: 4096)).maxTransfers == 7)
+        #expect(LarderSettings().pool(OpenFileBudget(limit: 4096)).maxBytesPerSecond == nil)
     }
 
     @Test func originsCanBeNamedByFlagsAndChangedByVariables() throws {

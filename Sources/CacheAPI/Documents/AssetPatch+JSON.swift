@@ -7,10 +7,8 @@ extension AssetPatch {
     /// Reads the `AssetPatch` schema; `null` takes the asset's own lifetime away, or its own word on
     /// checks, and is refused elsewhere.
     package init(_ json: JSON) throws(CacheError) {
-        let fields = try JSONFields(json, accepting: Self.keys)
-        for key in ["pinned", "tags"] where fields.isNull(key) {
-            throw fields.invalid(key, "null is not for this field.")
-        }
+        let fields = try JSONFields(
+            json, accepting: Self.keys, nullable: ["pinnedUntilAt", "ttlSeconds", "verify"])
         self.init(
             isPinned: try fields.bool("pinned"), pinnedUntil: try fields.instant("pinnedUntilAt"),
             tags: try Self.tags(fields))
@@ -24,10 +22,11 @@ extension AssetPatch {
         if fields.has("ttlSeconds") { ttl = .some(try fields.seconds("ttlSeconds")) }
     }
 
-    private static func tags(_ fields: JSONFields) throws(CacheError) -> [String]? {
+    /// Reads `tags`; nil where there are none given.
+    static func tags(_ fields: JSONFields) throws(CacheError) -> [String]? {
         guard let tags = try fields.strings("tags", atMost: 64) else { return nil }
         for (index, tag) in tags.enumerated() where !AssetRecord.isTag(tag) {
-            throw fields.invalid("tags[\(index)]", "A tag has 1 to 128 bytes.")
+            throw fields.invalid("tags[\(index)]", "A tag has 1 to 128 characters.")
         }
         return tags
     }

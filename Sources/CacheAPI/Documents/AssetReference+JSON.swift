@@ -7,7 +7,9 @@ extension AssetReference {
     package init(_ fields: JSONFields) throws(CacheError) {
         let (url, origin, path) = (try fields.string("url"), try fields.string("origin"), try fields.string("path"))
         let (key, id) = (try fields.string("key"), try fields.string("assetId"))
-        if let key, !(1...2048).contains(key.utf8.count) { throw fields.invalid("key", "A key has 1 to 2048 bytes.") }
+        if let key, !(1...2048).contains(key.unicodeScalars.count) {
+            throw fields.invalid("key", "A key has 1 to 2048 characters.")
+        }
         switch (url, origin, path, id) {
         case (let url?, nil, nil, nil):
             self = .url(url, key: key)

@@ -11,7 +11,9 @@ extension JobOrder {
 
     /// Reads the `JobOrder` schema.
     package init(_ json: JSON, fingerprint: String) throws(CacheError) {
-        let fields = try JSONFields(json, accepting: Self.keys)
+        let fields = try JSONFields(
+            json, accepting: Self.keys,
+            nullable: ["label", "queue", "maxBytesPerSecond", "timeoutSeconds", "deadlineAt"])
         guard let entries = try fields.array("items", atMost: Self.itemLimit), !entries.isEmpty else {
             throw fields.invalid("items", "At least one item is expected here.")
         }
@@ -20,8 +22,8 @@ extension JobOrder {
             let inner = try JSONFields(entry, at: "items[\(index)]", accepting: Self.itemKeys)
             items.append((try AssetReference(inner), try Self.ranges(inner)))
         }
-        if let label = try fields.string("label"), label.utf8.count > 256 {
-            throw fields.invalid("label", "A label has at most 256 bytes.")
+        if let label = try fields.string("label"), label.unicodeScalars.count > 256 {
+            throw fields.invalid("label", "A label has at most 256 characters.")
         }
         self.init(
             items: items, priority: try fields.choice("priority") ?? .normal, label: try fields.string("label"),

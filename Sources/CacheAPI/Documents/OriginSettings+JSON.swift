@@ -8,6 +8,9 @@ extension OriginSettings {
         "credentialsFile", "trustValidators", "staleIfErrorSeconds", "negativeCaching", "requestDirectives",
         "ignoreVary", "unknownLength", "errorBodies", "fallback", "storeRules", "quota", "verify",
     ]
+    private static let nullableKeys: Set<String> = [
+        "maxBytesPerSecond", "finishIfRemainingPercent", "access", "credentialsFile", "staleIfErrorSeconds", "fallback",
+    ]
     package static let timeoutKeys = [
         "connectSeconds", "firstByteSeconds", "idleSeconds", "totalSeconds", "readSeconds",
     ]
@@ -20,7 +23,7 @@ extension OriginSettings {
     /// the value that `present` has, as long as it goes where it went: not to another scheme, host or port, be it by the
     /// base URL or by a mirror.
     package init(_ json: JSON, name: String, present: OriginSettings?) throws(CacheError) {
-        let fields = try JSONFields(json, accepting: Self.keys)
+        let fields = try JSONFields(json, accepting: Self.keys, nullable: Self.nullableKeys)
         if let given = try fields.string("name"), given != name {
             throw fields.invalid("name", "The name in the path is \(name).")
         }
@@ -39,7 +42,7 @@ extension OriginSettings {
         try readFills(fields)
         if let isAllowed = try fields.bool("allowPrivateAddresses") { allowPrivateAddresses = isAllowed }
         if let value = fields.json("tls") {
-            let inner = try JSONFields(value, at: "tls", accepting: Self.tlsKeys)
+            let inner = try JSONFields(value, at: "tls", accepting: Self.tlsKeys, nullable: ["caFile"])
             tls = TLSSettings(caFile: try inner.string("caFile"), verify: try inner.bool("verify") ?? true)
         }
         access = try fields.choice("access")
@@ -48,6 +51,17 @@ extension OriginSettings {
         try readRules(fields)
         try readStorage(fields)
         try validate()
+    }
+
+    /// These settings with a merge patch applied (RFC 7396): null restores a default. A choice between forms, as `freshness`,
+    /// is replaced as a whole.
+    package func merging(_ patch: JSON, name: String) throws(CacheError) -> OriginSettings {
+        guard case .object = patch else { throw CacheError(.invalidField("(body)"), "A JSON object is expected here.") }
+        var present = Origin(name: name, settings: self).json
+        if access == nil { present = present.merged(with: ["access": .null]) }
+        let choices: Set = ["freshness", "keyQuery", "fallback", "negativeCaching", "circuitBreaker"]
+        let merged = present.merged(with: patch, whole: choices)
+        return try OriginSettings(merged, name: name, present: self)
     }
 
     private mutating func readFills(_ fields: JSONFields) throws(CacheError) {
@@ -75,7 +89,8 @@ extension OriginSettings {
 
     private mutating func readStorage(_ fields: JSONFields) throws(CacheError) {
         if let value = fields.json("storeRules") {
-            let inner = try JSONFields(value, at: "storeRules", accepting: Self.storeRulesKeys)
+            let inner = try JSONFields(
+                value, at: "storeRules", accepting: Self.storeRulesKeys, nullable: ["maxBytes"])
             storeRules.maxBytes = try inner.integer("maxBytes")
             storeRules.never = try inner.strings("never", atMost: Self.maxStoreTypes) ?? []
             storeRules.always = try inner.strings("always", atMost: Self.maxStoreTypes) ?? []
@@ -110,17 +125,14 @@ extension OriginSettings {
 
     private mutating func readTimeouts(_ fields: JSONFields) throws(CacheError) {
         guard let value = fields.json("timeouts") else { return }
-        let inner = try JSONFields(value, at: "timeouts", accepting: Self.timeoutKeys)
+        let inner = try JSONFields(
+            value, at: "timeouts", accepting: Self.timeoutKeys,
+            nullable: ["connectSeconds", "firstByteSeconds", "idleSeconds", "totalSeconds"])
         if inner.has("connectSeconds") { timeouts.connect = try inner.seconds("connectSeconds") }
         if inner.has("firstByteSeconds") { timeouts.firstByte = try inner.seconds("firstByteSeconds") }
         if inner.has("idleSeconds") { timeouts.idle = try inner.seconds("idleSeconds") }
         if inner.has("totalSeconds") { timeouts.total = try inner.seconds("totalSeconds") }
-        if inner.has("readSeconds") {
-            guard let limit = try inner.seconds("readSeconds") else {
-                throw inner.invalid("readSeconds", "null is not for this field.")
-            }
-            readTimeout = limit
-        }
+        if let limit = try inner.seconds("readSeconds") { readTimeout = limit }
     }
 
     private func headers(_ fields: JSONFields, present: OriginSettings?) throws(CacheError) -> HeaderList {

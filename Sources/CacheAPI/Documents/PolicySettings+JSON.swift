@@ -23,9 +23,9 @@ extension PolicySettings {
     /// These settings with the fields of `json` put over them: an RFC 7396 merge patch in which null means no limit.
     /// Throws `.invalidField` where the result would be no policy.
     package func merging(_ json: JSON) throws(CacheError) -> PolicySettings {
-        let fields = try JSONFields(json, accepting: Self.keys)
-        for key in ["highWatermark", "lowWatermark", "minFreeDiskBytes", "algorithm", "graceSeconds", "admission"]
-        where fields.isNull(key) { throw fields.invalid(key, "null is not for this field.") }
+        let fields = try JSONFields(
+            json, accepting: Self.keys,
+            nullable: ["capacityBytes", "maxIdleSeconds", "maxAgeSeconds", "maxPinnedBytes", "tagQuotas"])
         var merged = self
         if fields.has("capacityBytes") { merged.capacityBytes = try fields.integer("capacityBytes") }
         if let mark = try fields.number("highWatermark", in: 0...1) { merged.highWatermark = mark }
@@ -39,7 +39,6 @@ extension PolicySettings {
         if fields.has("tagQuotas") { merged.tagQuotas = try Self.tagQuotas(fields, over: tagQuotas) }
         if let value = fields.json("admission") {
             let inner = try JSONFields(value, at: "admission", accepting: Self.admissionKeys)
-            if inner.isNull("minUses") { throw inner.invalid("minUses", "null is not for this field.") }
             if let uses = try inner.integer("minUses", in: 0...1000) { merged.minUses = Int(uses) }
         }
         try merged.validate()

@@ -6,11 +6,11 @@ extension Quota {
     /// The `Quota` schema.
     package var json: JSON { ["minBytes": .integer(minBytes), "maxBytes": .bytes(maxBytes)] }
 
-    /// This one with the fields of `json` put over it; null: nothing is left to the owner, or there is no limit.
+    /// This one with the fields of `json` put over it; null: there is no limit.
     func merging(_ json: JSON, at path: String) throws(CacheError) -> Quota {
-        let fields = try JSONFields(json, at: path, accepting: Self.keys)
+        let fields = try JSONFields(json, at: path, accepting: Self.keys, nullable: ["maxBytes"])
         var merged = self
-        if fields.has("minBytes") { merged.minBytes = try fields.integer("minBytes") ?? 0 }
+        if let bytes = try fields.integer("minBytes") { merged.minBytes = bytes }
         if fields.has("maxBytes") { merged.maxBytes = try fields.integer("maxBytes") }
         return merged
     }

@@ -7,8 +7,10 @@ package struct JSONFields {
     private let members: [String: JSON]
     private let path: String
 
-    /// Throws where `json` is no object or holds a member that `keys` does not.
-    package init(_ json: JSON, at path: String = "", accepting keys: [String]) throws(CacheError) {
+    /// Throws where `json` is no object, holds a member that `keys` does not, or null for a member outside `nullable`.
+    package init(
+        _ json: JSON, at path: String = "", accepting keys: [String], nullable: Set<String> = []
+    ) throws(CacheError) {
         guard case .object(let list) = json else {
             throw CacheError(.invalidField(path.isEmpty ? "(body)" : path), "A JSON object is expected here.")
         }
@@ -17,6 +19,10 @@ package struct JSONFields {
         for member in list {
             guard keys.contains(member.key) else {
                 throw CacheError(.invalidField(Self.join(path, member.key)), "There is no such field.")
+            }
+            guard member.value != .null || nullable.contains(member.key) else {
+                throw CacheError(
+                    .invalidField(Self.join(path, member.key)), "null is not allowed here; leave the field out.")
             }
             members[member.key] = member.value
         }
@@ -115,10 +121,10 @@ package struct JSONFields {
         return strings
     }
 
-    /// A NUL is in no name, and would end a text where C reads it.
+    /// A NUL would end the text where C reads it.
     private func text(_ value: JSON, _ key: String) throws(CacheError) -> String {
         guard case .string(let text) = value else { throw invalid(key, "A string is expected here.") }
-        guard !text.utf8.contains(0) else { throw invalid(key, "A text has no NUL.") }
+        guard !text.utf8.contains(0) else { throw invalid(key, "The text contains a NUL character.") }
         return text
     }
 

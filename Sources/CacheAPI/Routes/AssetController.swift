@@ -44,8 +44,7 @@ struct AssetController: Controller {
 
     private func patch(_ request: Request, _ context: APIContext) async throws -> Response {
         let id = try context.assetID()
-        let types = ["application/json", "application/merge-patch+json"]
-        let patch = try AssetPatch(await request.json(upTo: limits.bodyBytes, types: types).json)
+        let patch = try AssetPatch(await request.json(upTo: limits.bodyBytes, types: Request.mergePatchTypes).json)
         return .json(try await cache.patchAsset(id, patch).json)
     }
 

@@ -24,7 +24,9 @@ struct ContentAnswer {
             $0.outcome = outcome.requestClass == .error ? code.name : outcome.requestClass.rawValue
         }
         var response = problem(failure.error, status: code.contentStatus)
+        let length = response.headers[.contentLength]
         response.headers = code.contentHeaders
+        response.headers[.contentLength] = length
         response.headers[.contentType] = Problem.mediaType
         response.headers[.cacheControl] = Self.reuse(failure)
         response.headers[.cacheStatus] = CacheStatus.field(outcome)

@@ -28,7 +28,7 @@ struct JobController: Controller {
 
     private func submit(_ request: Request, _ context: APIContext) async throws -> Response {
         let key = try Self.idempotencyKey(request.headers[.idempotencyKey])
-        let wait = try Self.wait(request.headers[values: .prefer])
+        let wait = Self.wait(request.headers[values: .prefer])
         let (json, bytes) = try await request.json(upTo: limits.jobBodyBytes)
         let digest = SHA256.hash(data: bytes).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         var job = try await cache.submit(JobOrder(json, fingerprint: digest), idempotencyKey: key)
@@ -105,15 +105,17 @@ struct JobController: Controller {
         return text
     }
 
-    /// RFC 7240 §4.3: `wait=n`, cut to a minute; other preferences are not looked at.
-    static func wait(_ values: [String]) throws(CacheError) -> Duration? {
-        for preference in values.flatMap({ $0.split(separator: ",") }) {
-            let halves = preference.split(separator: "=", maxSplits: 1).map { $0.filter { !$0.isWhitespace } }
-            guard halves.first?.lowercased() == "wait", halves.count == 2 else { continue }
-            guard let seconds = Int64(halves[1]), seconds >= 0 else {
-                throw CacheError(.malformedRequest, "Prefer: wait= wants a whole number of seconds.")
-            }
-            return .seconds(min(60, seconds))
+    /// The preference `wait` (RFC 7240 §4.3), at most a minute; nil where there is none that can be followed, because such
+    /// preferences are ignored (§2). Values may be quoted and have parameters; the first one counts.
+    static func wait(_ values: [String]) -> Duration? {
+        for preference in values.flatMap({ FieldText.members(of: $0) }) {
+            let value = preference.prefix { $0 != ";" }.split(separator: "=", maxSplits: 1).map(FieldText.trimmed)
+            guard value.first?.lowercased() == "wait" else { continue }
+            guard value.count == 2 else { return nil }
+            let isQuoted = value[1].count > 1 && value[1].hasPrefix("\"") && value[1].hasSuffix("\"")
+            let digits = isQuoted ? value[1].dropFirst().dropLast() : value[1][...]
+            guard !digits.isEmpty, digits.utf8.allSatisfy(FieldText.isDigit) else { return nil }
+            return .seconds(min(60, Int64(digits) ?? 60))
         }
         return nil
     }

@@ -12,12 +12,19 @@ struct OriginController: Controller {
         Route(.get, "/v1/origins", .scope(.read)) { controller, _, _ in
             .page(controller.cache.mountedOrigins().map(\.origin.json), next: nil)
         },
-        Route(.get, "/v1/origins/{name}", .scope(.read)) { controller, _, context in
+        Route(.get, "/v1/origins/{name}", .scope(.read)) { controller, request, context in
             let found = try controller.cache.origin(context.parameter("name"))
-            return .json(found.origin.json, headers: Response.entityTag(found.revision))
+            return try .revised(found.origin.json, found.revision, to: request)
         },
         Route(.put, "/v1/origins/{name}", .scope(.admin)) { try await $0.put($1, $2) },
-        Route(.delete, "/v1/origins/{name}", .scope(.admin)) { try await $0.delete($1, $2) },
+        Route(.patch, "/v1/origins/{name}", .scope(.admin)) { try await $0.patch($1, $2) },
+        Route(.delete, "/v1/origins/{name}", .scope(.admin)) { controller, request, context in
+            let name = try context.parameter("name")
+            let revision = try controller.cache.origin(name).revision
+            let precondition = try RevisionConditions(request).precondition(at: revision)
+            try await controller.cache.deleteOrigin(name, if: precondition)
+            return Response(status: .noContent)
+        },
     ]
 
     private func put(_ request: Request, _ context: APIContext) async throws -> Response {
@@ -30,17 +37,35 @@ struct OriginController: Controller {
         let json = try await request.json(upTo: limits.bodyBytes).json
         let present = cache.mountedOrigins().first { $0.origin.name == name }
         let settings = try OriginSettings(json, name: name, present: present?.origin.settings)
-        let expected = try request.expectedRevision { () throws(CacheError) in try cache.origin(name).revision }
-        let put = try await cache.setOrigin(Origin(name: name, settings: settings), expectedRevision: expected)
-        var headers = Response.entityTag(put.revision)
-        if put.isNew { headers[.location] = "/v1/origins/\(name)" }
-        return .json(put.origin.json, status: put.isNew ? .created : .ok, headers: headers)
+        let precondition = try RevisionConditions(request).precondition(at: present?.revision)
+        let put = try await cache.setOrigin(Origin(name: name, settings: settings), if: precondition)
+        return answer(put.origin, put.revision, isNew: put.isNew)
     }
 
-    private func delete(_ request: Request, _ context: APIContext) async throws -> Response {
-        let name = try context.parameter("name")
-        let expected = try request.expectedRevision { () throws(CacheError) in try cache.origin(name).revision }
-        try await cache.deleteOrigin(name, expectedRevision: expected)
-        return Response(status: .noContent)
+    /// Applies a merge patch. Without conditions a change by another client in the meantime is kept: the patch is applied to
+    /// the newer settings.
+    private func patch(_ request: Request, _ context: APIContext) async throws -> Response {
+        let (name, conditions) = (try context.parameter("name"), RevisionConditions(request))
+        let patch = try await request.json(upTo: limits.bodyBytes, types: Request.mergePatchTypes).json
+        var tries = 0
+        while true {
+            tries += 1
+            let present = try cache.origin(name)
+            _ = try conditions.precondition(at: present.revision)
+            let settings = try present.origin.settings.merging(patch, name: name)
+            do {
+                let changed = try await cache.setOrigin(
+                    Origin(name: name, settings: settings), if: .revision(present.revision))
+                return answer(changed.origin, changed.revision, isNew: false)
+            } catch {
+                guard error.code == .preconditionFailed, !conditions.areGiven, tries < 5 else { throw error }
+            }
+        }
+    }
+
+    private func answer(_ origin: Origin, _ revision: Int64, isNew: Bool) -> Response {
+        var headers = Response.entityTag(revision)
+        if isNew { headers[.location] = "/v1/origins/\(origin.name)" }
+        return .json(origin.json, status: isNew ? .created : .ok, headers: headers)
     }
 }

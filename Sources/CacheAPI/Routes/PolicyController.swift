@@ -8,16 +8,15 @@ struct PolicyController: Controller {
     let limits: APISettings.Limits
 
     static let routes: [Route<Self>] = [
-        Route(.get, "/v1/policy", .scope(.read)) { controller, _, _ in
+        Route(.get, "/v1/policy", .scope(.read)) { controller, request, _ in
             let policy = controller.cache.policy()
-            return .json(policy.settings.json, headers: Response.entityTag(policy.revision))
+            return try .revised(policy.settings.json, policy.revision, to: request)
         },
         Route(.put, "/v1/policy", .scope(.admin)) { controller, request, _ in
             try await controller.change(request, types: ["application/json"]) { _ in PolicySettings() }
         },
         Route(.patch, "/v1/policy", .scope(.admin)) { controller, request, _ in
-            let types = ["application/json", "application/merge-patch+json"]
-            return try await controller.change(request, types: types) { $0 }
+            try await controller.change(request, types: Request.mergePatchTypes) { $0 }
         },
         Route(.get, "/v1/policy/curve", .scope(.read), readsQuery: true) { controller, request, _ in
             let query = try request.query(accepting: ["windowSeconds"])
@@ -36,26 +35,25 @@ struct PolicyController: Controller {
         _ request: Request, types: [String], base: @Sendable (PolicySettings) -> PolicySettings
     ) async throws -> Response {
         let json = try await request.json(upTo: limits.bodyBytes, types: types).json
-        let expected = try request.expectedRevision { cache.policy().revision }
-        return try await change(json, expected: expected, tries: 5, base: base)
+        return try await change(json, RevisionConditions(request), tries: 5, base: base)
     }
 
-    /// Puts the body's fields over `base` of the present policy. Without `If-Match` a change made in between is not
-    /// lost: the revision read must still be the one in force, else our fields go over the newer one.
+    /// Applies the body to `base` of the present policy. Without conditions a change by another client in the meantime is
+    /// kept: the body is applied to the newer policy.
     private func change(
-        _ json: JSON, expected: Int64?, tries: Int, base: @Sendable (PolicySettings) -> PolicySettings
+        _ json: JSON, _ conditions: RevisionConditions, tries: Int, base: @Sendable (PolicySettings) -> PolicySettings
     ) async throws -> Response {
         let present = cache.policy()
+        _ = try conditions.precondition(at: present.revision)
         let settings = try base(present.settings).merging(json)
-        let revision = expected ?? present.revision
         do {
-            // Revision 0 is the policy nobody has stored yet: there is nothing to compare with.
-            let isFirst = revision == 0 && present.revision == 0
-            let changed = try await cache.setPolicy(settings, expectedRevision: isFirst ? nil : revision)
+            // Revision 0 is the default policy, which is not stored.
+            let changed = try await cache.setPolicy(
+                settings, if: present.revision == 0 ? .absent : .revision(present.revision))
             return .json(changed.settings.json, headers: Response.entityTag(changed.revision))
         } catch {
-            guard error.code == .preconditionFailed, expected == nil, tries > 1 else { throw error }
+            guard error.code == .preconditionFailed, !conditions.areGiven, tries > 1 else { throw error }
         }
-        return try await change(json, expected: nil, tries: tries - 1, base: base)
+        return try await change(json, conditions, tries: tries - 1, base: base)
     }
 }

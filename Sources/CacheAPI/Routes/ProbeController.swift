@@ -12,7 +12,7 @@ struct ProbeController: Controller {
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/probe", .scope(.read), readsQuery: true) { try await $0.probe(query: $1, $2) },
-        Route(.post, "/v1/probe", .scope(.admin)) { try await $0.probe(body: $1, $2) },
+        Route(.post, "/v1/probe", .scope(.read)) { try await $0.probe(body: $1, $2) },
     ]
 
     private func probe(query request: Request, _ context: APIContext) async throws -> Response {

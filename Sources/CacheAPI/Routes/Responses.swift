@@ -23,6 +23,13 @@ extension Response {
             body: .init(byteBuffer: ByteBuffer(string: text)))
     }
 
+    /// The document in `revision`; 304 or 412 where the request's conditions say so.
+    static func revised(_ json: JSON, _ revision: Int64, to request: Request) throws(CacheError) -> Response {
+        let headers = entityTag(revision)
+        guard try RevisionConditions(request).isNotModified(at: revision) else { return .json(json, headers: headers) }
+        return Response(status: .notModified, headers: headers)
+    }
+
     /// Header fields for a document of which `revision` is the version.
     static func entityTag(_ revision: Int64) -> HTTPFields { [.eTag: "\"\(revision)\""] }
 }

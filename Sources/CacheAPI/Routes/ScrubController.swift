@@ -7,6 +7,11 @@ struct ScrubController: Controller {
     let limits: APISettings.Limits
 
     static let routes: [Route<Self>] = [
+        Route(.get, "/v1/scrubs", .scope(.read), readsQuery: true) { controller, request, _ in
+            let query = try request.query(accepting: ["limit", "cursor"])
+            let page = try controller.cache.scrubs(limit: try query.limit(), cursor: query.string("cursor"))
+            return .page(page.items.map(\.json), next: page.nextCursor)
+        },
         Route(.post, "/v1/scrubs", .scope(.admin)) { controller, request, _ in
             let order = try ScrubOrder(await request.json(upTo: controller.limits.bodyBytes).json)
             let report = try controller.cache.scrub(order)

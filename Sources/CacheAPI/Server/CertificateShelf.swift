@@ -18,18 +18,19 @@ package final class CertificateShelf: Service {
     private let logger: Logger
     private let state: Mutex<State>
 
-    /// Throws `.invalidField` where the files cannot be read or do not fit together.
+    /// Throws `.invalidField` with the configuration key where the files cannot be read or do not fit together.
     package init(
         _ settings: APISettings.TLS, clock: any Clock<Duration>, logger: Logger
     ) throws(CacheError) {
         self.settings = settings
         self.clock = clock
         self.logger = logger
+        let bytes = try Self.read(settings)
         do {
-            let bytes = try Self.read(settings)
             state = Mutex(State(context: try Self.context(bytes), bytes: bytes))
         } catch {
-            throw CacheError(.invalidField("tls"), "The certificate or its key cannot be used: \(error).", cause: error)
+            throw CacheError(
+                .invalidField("listen.tls"), "The certificate or its key cannot be used: \(error).", cause: error)
         }
     }
 
@@ -60,8 +61,17 @@ package final class CertificateShelf: Service {
         }
     }
 
-    private static func read(_ settings: APISettings.TLS) throws -> [Data] {
-        try [settings.certificateFile, settings.keyFile].map { try Data(contentsOf: URL(fileURLWithPath: $0)) }
+    private static func read(_ settings: APISettings.TLS) throws(CacheError) -> [Data] {
+        var contents: [Data] = []
+        for (key, file) in [("certificateFile", settings.certificateFile), ("keyFile", settings.keyFile)] {
+            do {
+                contents.append(try Data(contentsOf: URL(fileURLWithPath: file)))
+            } catch {
+                throw CacheError(
+                    .invalidField("listen.tls.\(key)"), "The file \(file) cannot be read.", cause: error)
+            }
+        }
+        return contents
     }
 
     private static func context(_ bytes: [Data]) throws -> NIOSSLContext {

@@ -1,3 +1,4 @@
+import CacheCore
 import CacheEngine
 import Synchronization
 
@@ -45,6 +46,10 @@ final class ConnectionPermits: Sendable {
         var waiting: [(reservation: UInt64, displaced: @Sendable () -> Void)] = []
         var serving: Set<UInt64> = []
     }
+
+    /// The answer to a connection without a permit.
+    static let refusal = CacheError(
+        .overloaded, "The limit on connections is reached; raise limits.connections or try again later.")
 
     let limit: Int
     let reserve: Int

@@ -73,15 +73,12 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func channelActive(context: ChannelHandlerContext) {
-        if permit == nil { refuse(Self.tooManyConnections, context) }
+        if permit == nil { refuse(ConnectionPermits.refusal, context) }
         context.fireChannelActive()
     }
 
     /// Answers 503: another connection has taken the reserved permit over.
-    func displace() { if let context { refuse(Self.tooManyConnections, context) } }
-
-    private static let tooManyConnections = CacheError(
-        .overloaded, "The limit on connections is reached; raise limits.connections or try again later.")
+    func displace() { if let context { refuse(ConnectionPermits.refusal, context) } }
 
     /// Whether a request that comes now is the only one, and nothing stands against its answer.
     var isAtRest: Bool { unanswered == 0 && unsent == 0 && leave == nil && !isOver && !isQuiescing }
@@ -107,17 +104,15 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     /// Gives the client more time for each part of a body, so that it comes with a thousand bytes a second at least.
     private func expectBody(_ bytes: Int, _ context: ChannelHandlerContext) {
         bodyTime = bodyTime + .milliseconds(Int64(bytes))
-        let end = bodyTime
-        patience = (end, CacheError(.requestTimedOut, "The request's body did not arrive in time."))
-        wake(at: end, context)
+        patience = (bodyTime, CacheError(.requestTimedOut, "The request's body did not arrive in time."))
+        wake(at: bodyTime, context)
     }
 
     /// Gives the client the header's time to send a request.
     private func expectRequest(_ context: ChannelHandlerContext) {
         let end = NIODeadline.now() + headerTimeout
-        let isReserved = permit?.isReserved ?? true
         let late = CacheError(.requestTimedOut, "No request arrived in time.")
-        patience = (end, isReserved ? Self.tooManyConnections : late)
+        patience = (end, permit?.isReserved ?? true ? ConnectionPermits.refusal : late)
         wake(at: end, context)
     }
 
@@ -188,7 +183,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         case .head(let head):
             isReading = true
             unanswered += 1
-            guard admits(head) else { return refuse(Self.tooManyConnections, context) }
+            guard admits(head) else { return refuse(ConnectionPermits.refusal, context) }
             bodyTime = .now() + headerTimeout
             expectBody(0, context)
         case .body(let part): expectBody(part.readableBytes, context)
@@ -282,30 +277,20 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         let owed = unanswered - (isReading ? 1 : 0)
         if owed > 0 {
             pending = (error, owed)
-        } else if isAnswering {
-            context.close(promise: nil)
         } else {
-            answer(error, context)
+            isAnswering ? context.close(promise: nil) : answer(error, context)
         }
     }
 
     private func answer(_ error: CacheError, _ context: ChannelHandlerContext) {
         isRefused = true
-        let id = makeRequestID()
-        let body = ByteBuffer(string: Problem(error, instance: "", requestID: id).json.text + "\n")
-        var fields = error.code.headers
-        fields[.contentType] = Problem.mediaType
-        fields[.contentLength] = "\(body.readableBytes)"
-        fields[.cacheControl] = "no-store"
-        fields[.connection] = "close"
-        fields[.requestID] = id
-        let head = HTTPResponse(status: .init(code: error.code.status), headerFields: fields)
+        let (head, body) = Problem(error, instance: "", requestID: makeRequestID()).lastResponse
         context.write(wrapOutboundOut(.head(HTTPResponseHead(head))), promise: nil)
         context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
         let here = NIOLoopBound(context, eventLoop: context.eventLoop)
         // Closing drops what is not flushed yet.
         context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in here.value.close(promise: nil) }
-        // Nor waits the connection for a client that takes nothing, or never ends its part of the TLS handshake.
+        // A client that reads nothing, or never completes the TLS handshake, does not keep the connection open.
         context.eventLoop.scheduleTask(in: headerTimeout) { here.value.close(promise: nil) }
     }
 }

@@ -54,6 +54,16 @@ package struct Problem: Sendable {
             body: .init(byteBuffer: ByteBuffer(string: json.text + "\n")))
     }
 
+    /// The same as head and body of the last response of a connection.
+    var lastResponse: (head: HTTPResponse, body: ByteBuffer) {
+        let body = ByteBuffer(string: json.text + "\n")
+        var fields = response.headers
+        fields[.contentLength] = "\(body.readableBytes)"
+        fields[.connection] = "close"
+        fields[.requestID] = requestID
+        return (HTTPResponse(status: .init(code: status), headerFields: fields), body)
+    }
+
     /// `upstreamTimedOut` → `Upstream timed out`.
     private static func title(of code: String) -> String {
         let words = code.reduce(into: "") { text, character in

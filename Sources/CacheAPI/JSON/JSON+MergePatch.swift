@@ -1,0 +1,19 @@
+extension JSON {
+    /// The document with `patch` applied as a JSON merge patch (RFC 7396 §2): null removes a member. Members in `whole` are
+    /// replaced, never merged.
+    package func merged(with patch: JSON, whole: Set<String> = []) -> JSON {
+        guard case .object(let changes) = patch else { return patch }
+        var members: [Member] = if case .object(let present) = self { present } else { [] }
+        for change in changes {
+            let index = members.firstIndex { $0.key == change.key }
+            guard change.value != .null else {
+                if let index { members.remove(at: index) }
+                continue
+            }
+            let present = whole.contains(change.key) ? nil : index.map { members[$0].value }
+            let member = Member(change.key, (present ?? .null).merged(with: change.value))
+            if let index { members[index] = member } else { members.append(member) }
+        }
+        return .object(members)
+    }
+}

@@ -1,0 +1,63 @@
+import CacheCore
+import Hummingbird
+
+/// The conditions of a request for a document with a revision (RFC 9110 §13.1.1, §13.1.2).
+struct RevisionConditions {
+    private enum Condition {
+        case any
+        /// The revisions of strong tags; other tags match none.
+        case revisions([Int64])
+
+        init(_ field: String) {
+            let members = FieldText.members(of: field, escapes: false)
+            self =
+                members == ["*"]
+                ? .any
+                : .revisions(
+                    members.compactMap { member in
+                        EntityTag(member).flatMap { $0.isWeak ? nil : Int64($0.opaque) }
+                    })
+        }
+
+        func holds(_ revision: Int64?) -> Bool {
+            guard let revision else { return false }
+            switch self {
+            case .any: return true
+            case .revisions(let revisions): return revisions.contains(revision)
+            }
+        }
+    }
+
+    private let match: Condition?
+    private let noneMatch: Condition?
+
+    init(_ request: Request) {
+        match = request.headers[.ifMatch].map(Condition.init)
+        noneMatch = request.headers[.ifNoneMatch].map(Condition.init)
+    }
+
+    var areGiven: Bool { match != nil || noneMatch != nil }
+
+    /// Whether a GET of the document in this revision is answered with 304. Throws `.preconditionFailed`.
+    func isNotModified(at revision: Int64) throws(CacheError) -> Bool {
+        try checkMatch(revision)
+        return noneMatch?.holds(revision) ?? false
+    }
+
+    /// The condition under which a change may be stored. `revision` is the present one, nil if the document does not exist.
+    /// Throws `.preconditionFailed`.
+    func precondition(at revision: Int64?) throws(CacheError) -> Precondition {
+        try checkMatch(revision)
+        if let noneMatch, noneMatch.holds(revision) {
+            throw CacheError(.preconditionFailed, "The resource exists; If-None-Match forbids to replace it.")
+        }
+        guard areGiven else { return .none }
+        return revision.map { .revision($0) } ?? .absent
+    }
+
+    private func checkMatch(_ revision: Int64?) throws(CacheError) {
+        guard let match, !match.holds(revision) else { return }
+        let present = revision.map { "its ETag is \"\($0)\" now; read it again" } ?? "it does not exist"
+        throw CacheError(.preconditionFailed, "If-Match does not match the resource: \(present).")
+    }
+}

@@ -1,0 +1,22 @@
+package import CacheCore
+import Glibc
+
+extension TLSSettings {
+    /// Throws `.invalidField("tls.caFile")` unless the file can be read and holds a PEM certificate (RFC 7468) within its first
+    /// MiB. Blocks its thread.
+    package func checkCAFile() throws(CacheError) {
+        guard let caFile else { return }
+        guard let file = fopen(caFile, "r") else { throw Self.invalid(caFile, String(cString: strerror(errno))) }
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: 1 << 20)
+        let count = fread(&bytes, 1, bytes.count, file)
+        guard ferror(file) == 0 else { throw Self.invalid(caFile, String(cString: strerror(errno))) }
+        guard bytes.prefix(count).firstRange(of: Array("-----BEGIN ".utf8)) != nil else {
+            throw Self.invalid(caFile, "it holds no PEM certificate")
+        }
+    }
+
+    private static func invalid(_ file: String, _ reason: String) -> CacheError {
+        CacheError(.invalidField("tls.caFile"), "The file \(file) cannot be used: \(reason).")
+    }
+}
