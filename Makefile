@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance upstreams image
+.PHONY: help setup run test unit lint demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance upstreams api image
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -40,6 +40,7 @@ test: setup ## run all tests: the rules of HTTP over real sockets, then each roo
 	swift build --build-tests
 	@Tests/Conformance/run.py --larder .build/debug/larder --jobs 8
 	@scripts/upstreams .build/debug/larder --brief
+	@scripts/api .build/debug/larder --brief
 	@scripts/readme .build/debug/larder
 	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief
 	@Benchmarks/bench .build/debug/larder --brief
@@ -118,6 +119,10 @@ endif
 upstreams: setup ## real servers behind it: nginx, Apache, lighttpd, Caddy, Varnish, PHP, Python, Flask, Node (ONLY=nginx,php)
 	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' scripts/upstreams $(LARDER)
+
+api: setup ## openapi.yaml against a live service: a generated client calls every operation, schemathesis sends generated requests
+	$(RELEASE) --product larder
+	@scripts/api $(LARDER)
 
 image: ## build the container image with docker, podman or buildah
 	@scripts/image

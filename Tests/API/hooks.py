@@ -41,6 +41,9 @@ def local(value, name=""):
     if name == "minBytes" and isinstance(value, int):
         # A quota's minimum is at most its maximum, and all minimums fit into the capacity.
         return min(value, 1)
+    if name == "maxBytesPerSecond" and isinstance(value, int):
+        # A job at one byte per second would keep watchJob waiting.
+        return max(value, 1 << 30)
     if not isinstance(value, str):
         return value
     if name == "baseURL":

@@ -34,7 +34,7 @@ from harness import peers  # noqa: E402
 SEED = 20261125
 EXAMPLES, BRIEF_EXAMPLES = 50, 5
 # Seconds after which schemathesis is ended.
-LIMIT = 1800
+LIMIT = 900
 
 
 def tool(name, *arguments, **options):
