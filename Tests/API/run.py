@@ -119,7 +119,9 @@ def examine(program, brief, work):
             "--phases", "examples,fuzzing" if brief else "examples,coverage,fuzzing",
             "--max-examples", BRIEF_EXAMPLES if brief else EXAMPLES, "--seed", SEED, "--no-color", "--warnings", "off",
             "--report", "json", "--report-json-path", report,
-            cwd=work, timeout=LIMIT, environment={"LARDER_UPSTREAM": stage.upstream.url, "PYTHONPATH": str(HERE)},
+            cwd=work, timeout=LIMIT, environment={
+                "LARDER_UPSTREAM": stage.upstream.url, "PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1",
+            },
         )  # fmt: skip
     if not report.exists():
         raise calls.Failure(f"schemathesis ended with {code}:\n{output}")
