@@ -37,6 +37,28 @@ import Testing
         }
     }
 
+    /// Fields by which the parser may stop or not: the connection goes on in any case, however the requests are cut.
+    @Test(arguments: [
+        "Connection: Upgrade\t\r\nUpgrade: h2c", "Connection: Upgrade\r\nUpgrade:",
+        "Connection: upgrade;x\r\nUpgrade: h2c",
+        "Connection: keep-alive , Upgrade\r\nUpgrade: websocket", "Connection: \"Upgrade\"\r\nUpgrade: h2c",
+        "Upgrade: h2c\r\nConnection: upgrade, close-not", "Upgrade: h2c",
+    ])
+    func everySpellingOfAnUpgradeIsIgnored(_ fields: String) async throws {
+        try await TestService.run { (service) async throws in
+            let first = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n\r\n"
+            let whole = try await RawConnection(port: service.port)
+            try await whole.send(first + first + Self.live)
+            for _ in 0..<3 { #expect(try await whole.response()?.status == 200) }
+            let single = try await RawConnection(port: service.port)
+            for text in [first, first, Self.live] {
+                try await single.send(text)
+                #expect(try await single.response()?.status == 200)
+            }
+            #expect(try await service.call("GET", "/health/live").status == 200)
+        }
+    }
+
     @Test(arguments: ["HTTP/1.2", "HTTP/1.9"])
     func laterMinorVersionsAreHandledAsHTTP11(_ version: String) async throws {
         try await TestService.run { (service) async throws in

@@ -60,25 +60,60 @@ private struct RequestLine {
     }
 }
 
-/// Handler behind the HTTP decoder: ignores requests for an upgrade (RFC 9110 §7.8), which this server does not support.
+/// HTTP decoder that goes on after a request for an upgrade, where the parser of NIO stops.
 ///
-/// After a request with `Connection: Upgrade` the decoder parses nothing more. This handler then replaces the decoder
-/// with a new one, and that one receives the remaining bytes.
+/// It does so with a new parser: the old one leaves all bytes behind the request.
+private final class RequestDecoder: ByteToMessageDecoder {
+    typealias InboundOut = HTTPServerRequestPart
+
+    private let limits: NIOHTTPDecoderLimitConfiguration
+    private var parser: HTTPRequestDecoder
+    /// Whether the last request has ended, no other one has begun, and the parser reads no more.
+    var hasStopped = false
+
+    init(limits: NIOHTTPDecoderLimitConfiguration) {
+        self.limits = limits
+        parser = HTTPRequestDecoder(limitConfiguration: limits)
+    }
+
+    func decoderAdded(context: ChannelHandlerContext) { parser.decoderAdded(context: context) }
+
+    func decoderRemoved(context: ChannelHandlerContext) { parser.decoderRemoved(context: context) }
+
+    func decode(context: ChannelHandlerContext, buffer: inout ByteBuffer) throws -> DecodingState {
+        let state = try parser.decode(context: context, buffer: &buffer)
+        return restart(context) && buffer.readableBytes > 0 ? .continue : state
+    }
+
+    func decodeLast(
+        context: ChannelHandlerContext, buffer: inout ByteBuffer, seenEOF: Bool
+    ) throws -> DecodingState {
+        while buffer.readableBytes > 0, case .continue = try decode(context: context, buffer: &buffer) {}
+        return try parser.decodeLast(context: context, buffer: &buffer, seenEOF: seenEOF)
+    }
+
+    /// Answers whether there is a new parser.
+    private func restart(_ context: ChannelHandlerContext) -> Bool {
+        guard hasStopped else { return false }
+        hasStopped = false
+        parser.decoderRemoved(context: context)
+        parser = HTTPRequestDecoder(limitConfiguration: limits)
+        parser.decoderAdded(context: context)
+        return true
+    }
+}
+
+/// Handler behind the HTTP decoder: ignores requests for an upgrade (RFC 9110 §7.8), which this server does not support.
 final class UpgradeIgnoringHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
 
-    private let limits: NIOHTTPDecoderLimitConfiguration
-    private let requestLine: RequestLineHandler
-    private var decoder: ByteToMessageHandler<HTTPRequestDecoder>
-    /// Whether the decoder stops after the request that is being read.
-    private var stopsDecoder = false
+    private let requestLine = RequestLineHandler()
+    private let decoder: RequestDecoder
+    /// Whether the parser stops after the request that is being read.
+    private var stopsParser = false
 
-    private init(_ limits: NIOHTTPDecoderLimitConfiguration) {
-        self.limits = limits
-        requestLine = RequestLineHandler()
-        decoder = Self.makeDecoder(limits)
-    }
+    private init(_ decoder: RequestDecoder) { self.decoder = decoder }
 
     /// Adds the encoder for responses and all handlers that decode requests.
     static func addDecoding(
@@ -88,56 +123,43 @@ final class UpgradeIgnoringHandler: ChannelInboundHandler, RemovableChannelHandl
         decoderLimits.maxHeaderFieldSize = limits.headerBytes
         decoderLimits.maxHeaderListSize = limits.headerBytes
         decoderLimits.maxHeaderFieldCount = limits.headerFields
-        let handler = UpgradeIgnoringHandler(decoderLimits)
-        try pipeline.addHandlers(HTTPResponseEncoder(), handler.requestLine, handler.decoder, handler)
-    }
-
-    private static func makeDecoder(
-        _ limits: NIOHTTPDecoderLimitConfiguration
-    ) -> ByteToMessageHandler<HTTPRequestDecoder> {
-        ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes, limitConfiguration: limits))
+        let decoder = RequestDecoder(limits: decoderLimits)
+        let handler = UpgradeIgnoringHandler(decoder)
+        try pipeline.addHandlers(
+            HTTPResponseEncoder(), handler.requestLine, ByteToMessageHandler(decoder), handler)
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
         case .head(var head):
             requestLine.isBetweenRequests = false
-            stopsDecoder = Self.wantsUpgrade(head)
-            guard stopsDecoder else { return context.fireChannelRead(data) }
+            decoder.hasStopped = false
+            stopsParser = Self.stopsParser(head)
+            guard stopsParser else { return context.fireChannelRead(data) }
             head.headers.remove(name: "Upgrade")
             head.headers.remove(name: "HTTP2-Settings")
             context.fireChannelRead(wrapInboundOut(.head(head)))
         case .body: context.fireChannelRead(data)
         case .end:
             requestLine.isBetweenRequests = true
-            if stopsDecoder { replaceDecoder(context) }
+            decoder.hasStopped = stopsParser
             context.fireChannelRead(data)
         }
     }
 
-    /// The condition under which the decoder stops.
-    private static func wantsUpgrade(_ head: HTTPRequestHead) -> Bool {
-        head.headers.contains(name: "Upgrade")
+    /// The condition under which the parser stops.
+    private static func stopsParser(_ head: HTTPRequestHead) -> Bool {
+        if head.method == .CONNECT { return true }
+        return head.headers.contains(name: "Upgrade")
             && head.headers[canonicalForm: "Connection"].contains { $0.lowercased() == "upgrade" }
-    }
-
-    private func replaceDecoder(_ context: ChannelHandlerContext) {
-        stopsDecoder = false
-        let (old, new) = (decoder, Self.makeDecoder(limits))
-        let pipeline = context.pipeline.syncOperations
-        do {
-            try pipeline.addHandler(new, position: .after(old))
-            decoder = new
-            let here = NIOLoopBound(context, eventLoop: context.eventLoop)
-            pipeline.removeHandler(old).whenSuccess { here.value.fireChannelReadComplete() }
-        } catch {
-            context.fireErrorCaught(error)
-        }
     }
 }
 
 @available(*, unavailable)
 extension RequestLineHandler: Sendable {}
+
+@available(*, unavailable)
+extension RequestDecoder: Sendable {}
 
 @available(*, unavailable)
 extension UpgradeIgnoringHandler: Sendable {}
