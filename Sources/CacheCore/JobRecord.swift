@@ -88,6 +88,10 @@ package struct JobItemRecord: Hashable, Sendable {
     package var reference: AssetReference
     /// Range header texts as the client wrote them; empty: the whole asset.
     package var ranges: [String]
+    /// Added to the asset's tags when all of the item is on disk.
+    package var tags: [String]
+    /// Whether the asset is pinned then.
+    package var isPinned: Bool
     package var state: JobState
     package var assetID: AssetID?
     package var attempts: Int
@@ -98,13 +102,16 @@ package struct JobItemRecord: Hashable, Sendable {
     package var error: RecordedError?
 
     package init(
-        index: Int, reference: AssetReference, ranges: [String] = [], state: JobState = .queued,
-        assetID: AssetID? = nil, attempts: Int = 0, bytesTotal: Int64? = nil, bytesFromCache: Int64 = 0,
+        index: Int, reference: AssetReference, ranges: [String] = [], tags: [String] = [], isPinned: Bool = false,
+        state: JobState = .queued, assetID: AssetID? = nil, attempts: Int = 0, bytesTotal: Int64? = nil,
+        bytesFromCache: Int64 = 0,
         bytesFromUpstream: Int64 = 0, error: RecordedError? = nil
     ) {
         self.index = index
         self.reference = reference
         self.ranges = ranges
+        self.tags = tags
+        self.isPinned = isPinned
         self.state = state
         self.assetID = assetID
         self.attempts = attempts

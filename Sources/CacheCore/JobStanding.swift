@@ -12,7 +12,8 @@ package struct JobStanding: Hashable, Sendable {
 /// What the items of a job add up to.
 package struct JobTally: Hashable, Sendable {
     private var counts: [JobState: Int] = [:]
-    private var unmeasured = 0
+    /// Items whose size is not known.
+    package private(set) var itemsUnknown = 0
     private var measuredBytes: Int64 = 0
     package private(set) var bytesFromCache: Int64 = 0
     package private(set) var bytesFromUpstream: Int64 = 0
@@ -21,8 +22,8 @@ package struct JobTally: Hashable, Sendable {
 
     package subscript(state: JobState) -> Int { counts[state] ?? 0 }
     package var itemsTotal: Int { counts.values.reduce(0, +) }
-    /// Nil until every item's size is known.
-    package var bytesTotal: Int64? { unmeasured == 0 ? measuredBytes : nil }
+    /// Of the items whose size is known; nil while that is none.
+    package var bytesTotal: Int64? { itemsUnknown < itemsTotal ? measuredBytes : nil }
 
     mutating func add(_ item: JobItemRecord) { count(item, times: 1) }
 
@@ -30,7 +31,7 @@ package struct JobTally: Hashable, Sendable {
 
     private mutating func count(_ item: JobItemRecord, times: Int) {
         counts[item.state, default: 0] += times
-        if item.bytesTotal == nil { unmeasured += times }
+        if item.bytesTotal == nil { itemsUnknown += times }
         measuredBytes += (item.bytesTotal ?? 0) * Int64(times)
         bytesFromCache += item.bytesFromCache * Int64(times)
         bytesFromUpstream += item.bytesFromUpstream * Int64(times)

@@ -24,6 +24,8 @@ struct PrefetchJob: Sendable {
     private(set) var place: Place
     /// Items that wait, in order.
     private(set) var queued: Deque<Int> = []
+    /// Queued items whose size nobody has asked for yet, in order.
+    private var unmeasured: Deque<Int> = []
     /// The run of each item at work.
     private(set) var running: [Int: UInt64] = [:]
     private(set) var tally = JobTally()
@@ -41,7 +43,10 @@ struct PrefetchJob: Sendable {
         if record.state == .running { self.record.state = .queued }
         for index in record.items.indices {
             if record.items[index].state == .running { self.record.items[index].state = .queued }
-            if self.record.items[index].state == .queued { queued.append(index) }
+            if self.record.items[index].state == .queued {
+                queued.append(index)
+                if record.items[index].bytesTotal == nil { unmeasured.append(index) }
+            }
             tally.add(self.record.items[index])
         }
         if let startedAt = record.startedAt { limit(startedAt: startedAt, at: now) }
@@ -63,6 +68,24 @@ struct PrefetchJob: Sendable {
         bare.items = []
         return JobStanding(
             record: bare, tally: tally, bytesPerSecond: meter.bytesPerSecond(at: now.uptime), version: version)
+    }
+
+    // MARK: Measuring
+
+    /// The next queued item of unknown size; each one once.
+    mutating func takeUnmeasured() -> JobItemRecord? {
+        while let index = unmeasured.popFirst() {
+            let item = record.items[index]
+            if item.state == .queued, item.bytesTotal == nil { return item }
+        }
+        return nil
+    }
+
+    /// Takes the size of an item over, unless the item was begun meanwhile.
+    mutating func measured(_ index: Int, _ bytes: Int64, at now: Moment) -> Bool {
+        guard record.items[index].state == .queued, record.items[index].bytesTotal == nil else { return false }
+        change(index, at: now) { $0.bytesTotal = bytes }
+        return true
     }
 
     // MARK: Running

@@ -98,6 +98,11 @@ package struct PrefetchSchedule: Sendable {
         return job.record.items[run.item]
     }
 
+    /// The job's items that succeeded.
+    package func succeededItems(of job: String) -> [JobItemRecord] {
+        jobs[job]?.record.items.filter { $0.state == .succeeded } ?? []
+    }
+
     /// How long until some job's limit runs out; nil where none has one.
     package func nextLimit(at now: Moment) -> Duration? {
         jobs.values.compactMap { $0.timeLeft(at: now) }.min()
@@ -144,6 +149,21 @@ package struct PrefetchSchedule: Sendable {
             actions += end(id, as: .cancelled, because: .superseded(by: record.id), at: now)
         }
         return actions
+    }
+
+    /// The next queued item of unknown size, by the order of the jobs; each one is answered once. Nothing while items can be
+    /// begun at once: those tell their size themselves.
+    package mutating func takeUnmeasured() -> (job: String, item: JobItemRecord)? {
+        guard isOpen, active.count >= concurrency || !jobs.values.contains(where: \.canBegin) else { return nil }
+        for id in jobs.values.sorted(by: { $0.place < $1.place }).map(\.record.id) {
+            if let item = jobs[id]?.takeUnmeasured() { return (id, item) }
+        }
+        return nil
+    }
+
+    /// The size of a queued item was asked for ahead of its run.
+    package mutating func measured(_ item: Int, of job: String, bytes: Int64, at now: Moment) -> [Action] {
+        jobs[job]?.measured(item, bytes, at: now) == true ? [.changed(job: job)] : []
     }
 
     package mutating func progressed(_ run: Run, _ progress: Progress, at now: Moment) -> [Action] {

@@ -47,6 +47,8 @@ extension SpaceLedger {
         new.freeDiskBytes = freeDiskBytes
         new.reservedBytes = reservedBytes
         new.pinned = pinned
+        new.held = held
+        new.heldBytes = heldBytes
         let isFiner = new.grid.segmentBytes < grid.segmentBytes
         for event in journal ?? [] { new.replay(event) }
         new.shares = shares

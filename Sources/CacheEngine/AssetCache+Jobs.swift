@@ -5,11 +5,11 @@ extension AssetCache {
     /// Takes a job on; it is durable when this returns. A key that was used before answers that job, and is `.conflict`
     /// with another order. An order that supersedes ends the unfinished jobs of its queue in the same step.
     ///
-    /// Throws `.invalidField` with the field's place, as `items[3].ranges[0]`, and `.upstreamForbidden` for hosts that
-    /// must not be read.
+    /// Throws `.invalidField` with the field's place, as `items[3].ranges[0]`, also for an item that is known to be larger than
+    /// the capacity, and `.upstreamForbidden` for hosts that must not be read.
     package func submit(_ order: JobOrder, idempotencyKey: String? = nil) async throws(CacheError) -> JobSnapshot {
-        let record = try order.record(id: context.chance.identifier(), at: context.wallClock.now())
-        for item in record.items { try await check(item) }
+        var record = try order.record(id: context.chance.identifier(), at: context.wallClock.now())
+        try await measure(&record)
         let key = idempotencyKey.map { IdempotencyKey(key: $0, bodyHash: order.fingerprint) }
         switch try await prefetch.submit(record, idempotency: key) {
         case .inserted: return try await prefetch.job(record.id)
@@ -70,12 +70,35 @@ extension AssetCache {
         return AsyncStream { await watch.next() }
     }
 
-    /// Refuses what cannot be fetched whatever happens; whether a known asset exists is seen when it is its turn.
-    private func check(_ item: JobItemRecord) async throws(CacheError) {
+    /// Checks the items, and enters the sizes that are known.
+    private func measure(_ record: inout JobRecord) async throws(CacheError) {
+        var ids: [AssetID?] = []
+        for item in record.items { ids.append(try await check(item)) }
+        try await context.commits.flush()
+        let lengths = try await context.store.catalog.lengths(of: Array(Set(ids.compactMap(\.self))))
+        let capacity = policy().settings.capacityBytes ?? .max
+        for (index, id) in ids.enumerated() {
+            guard let length = id.flatMap({ lengths[$0] }) else { continue }
+            // None of the ranges: the run says so.
+            guard let runs = try? record.items[index].runs(length: length) else { continue }
+            let bytes = runs.reduce(0) { $0 + $1.length }
+            guard bytes <= capacity else {
+                throw CacheError(
+                    .invalidField("items[\(index)]"),
+                    "The item has \(bytes) bytes and the cache holds at most \(capacity); ask for ranges, or raise capacityBytes."
+                )
+            }
+            record.items[index].bytesTotal = bytes
+        }
+    }
+
+    /// The asset that the item names. Refuses items that cannot be fetched whatever happens; whether a known asset exists is
+    /// seen when it is its turn.
+    private func check(_ item: JobItemRecord) async throws(CacheError) -> AssetID? {
         let field: (String) -> CacheError.Code = { .invalidField("items[\(item.index)].\($0)") }
         do throws(CacheError) {
-            if case .known = item.reference { return }
-            _ = try await resolver.resolve(item.reference)
+            if case .known(let id) = item.reference { return id }
+            return try await resolver.resolve(item.reference).id
         } catch {
             switch (error.code, item.reference) {
             case (.invalidField(let name), _): throw CacheError(field(name), error.message)

@@ -8,7 +8,7 @@ extension AssetCache {
     ///
     /// Throws `ProbeFailure` with the upstream's status, or which time-out it was.
     package func probe(
-        _ reference: AssetReference, timeout: Duration, refresh: Bool
+        _ reference: AssetReference, timeout: Duration, refresh: Bool, priority: TransferPriority = .live
     ) async throws(ProbeFailure) -> ProbeReport {
         do {
             let target = try await resolve(reference)
@@ -19,7 +19,8 @@ extension AssetCache {
                 return report(on: asset, record, method: .cached, head: nil)
             }
             return try await withDeadline(timeout, .total, clock: clock) { [self] () async throws(CacheError) in
-                try await ask(asset, target, within: timeout)
+                try await ask(
+                    asset, HeadQuestion(target: target, context: context, priority: priority), within: timeout)
             }
         } catch {
             throw error.cause as? ProbeFailure ?? ProbeFailure(error: error)
@@ -29,9 +30,9 @@ extension AssetCache {
     /// Asks by `HEAD`, then by a range of one byte, then by a plain `GET` that is cut after its head: some upstreams answer
     /// `GET` alone, some refuse ranges. `HEAD` has half of the time.
     private func ask(
-        _ asset: OpenAsset, _ target: AssetTarget, within timeout: Duration
+        _ asset: OpenAsset, _ asked: HeadQuestion, within timeout: Duration
     ) async throws(CacheError) -> ProbeReport {
-        var question = HeadQuestion(target: target, context: context)
+        var question = asked
         if let head = await head(&question, within: timeout / 2),
             case .whole(let generation) = judge(head, of: asset, window: .whole), isBelievable(generation, of: asset)
         {

@@ -43,6 +43,9 @@ package struct MapBucket: Sendable {
 
 /// What an administrator changes of an asset; nil leaves a field as it is.
 package struct AssetPatch: Sendable {
+    /// The most tags of an asset.
+    package static let maxTags = 64
+
     package var isPinned: Bool?
     /// With a pin: until when; nil: until it is taken away.
     package var pinnedUntil: Timestamp?

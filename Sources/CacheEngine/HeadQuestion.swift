@@ -5,11 +5,13 @@ import CacheCore
 struct HeadQuestion {
     let target: AssetTarget
     let context: EngineContext
+    let priority: TransferPriority
     private var hasNewCredentials = false
 
-    init(target: AssetTarget, context: EngineContext) {
+    init(target: AssetTarget, context: EngineContext, priority: TransferPriority) {
         self.target = target
         self.context = context
+        self.priority = priority
     }
 
     mutating func ask(
@@ -28,7 +30,7 @@ struct HeadQuestion {
     private func head(
         _ method: UpstreamRequest.Method, _ window: UpstreamRequest.Window
     ) async throws(ProbeFailure) -> UpstreamHead {
-        var request = context.request(to: target, priority: .live)
+        var request = context.request(to: target, priority: priority)
         request.method = method
         request.window = window
         let permit = try leave()

@@ -4,6 +4,10 @@ package import CacheCore
 package struct JobOrder: Sendable {
     /// Ranges are `Range` header texts; none at all: the whole asset.
     package var items: [(reference: AssetReference, ranges: [String])]
+    /// Added to the tags of every item's asset.
+    package var tags: [String]
+    /// Whether every item's asset is pinned.
+    package var isPinned: Bool
     package var priority: JobPriority
     package var label: String?
     /// A name that later jobs may supersede it by: 1–64 of A–Z, a–z, 0–9, `.`, `_`, `-`.
@@ -21,9 +25,11 @@ package struct JobOrder: Sendable {
     package init(
         items: [(reference: AssetReference, ranges: [String])], priority: JobPriority = .normal, label: String? = nil,
         queue: String? = nil, supersedes: Bool = false, maxBytesPerSecond: Int64? = nil, timeout: Duration? = nil,
-        deadlineAt: Timestamp? = nil, fingerprint: String = ""
+        deadlineAt: Timestamp? = nil, tags: [String] = [], isPinned: Bool = false, fingerprint: String = ""
     ) {
         self.items = items
+        self.tags = tags
+        self.isPinned = isPinned
         self.priority = priority
         self.label = label
         self.queue = queue
@@ -41,6 +47,9 @@ package struct JobOrder: Sendable {
     /// or none, for ranges that cannot be read, and for a queue that has no name or none that can be used.
     func record(id: String, at now: Timestamp) throws(CacheError) -> JobRecord {
         try check()
+        if let deadlineAt, deadlineAt <= now {
+            throw CacheError(.invalidField("deadlineAt"), "The deadline has passed.")
+        }
         var records: [JobItemRecord] = []
         for (index, item) in items.enumerated() {
             for (place, text) in item.ranges.enumerated() {
@@ -50,7 +59,9 @@ package struct JobOrder: Sendable {
                         "A range like bytes=0-1048575 or bytes=-65536 is expected here.")
                 }
             }
-            records.append(JobItemRecord(index: index, reference: item.reference, ranges: item.ranges))
+            records.append(
+                JobItemRecord(
+                    index: index, reference: item.reference, ranges: item.ranges, tags: tags, isPinned: isPinned))
         }
         return JobRecord(
             id: id, label: label, queue: queue, supersedes: supersedes, priority: priority,

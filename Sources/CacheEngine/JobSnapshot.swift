@@ -11,7 +11,9 @@ package struct JobSnapshot: Sendable {
     package var itemsFailed: Int
     package var itemsTimedOut: Int
     package var itemsCancelled: Int
-    /// Nil until every item's size is known.
+    /// Items whose size is not known yet.
+    package var itemsUnknown: Int
+    /// Of the items whose size is known; nil while that is none.
     package var bytesTotal: Int64?
     package var bytesFromCache: Int64
     package var bytesFromUpstream: Int64
@@ -32,7 +34,7 @@ extension JobSnapshot {
         self.init(
             record: standing.record, itemsTotal: tally.itemsTotal, itemsDone: tally[.succeeded],
             itemsFailed: tally[.failed], itemsTimedOut: tally[.timedOut], itemsCancelled: tally[.cancelled],
-            bytesTotal: tally.bytesTotal, bytesFromCache: tally.bytesFromCache,
+            itemsUnknown: tally.itemsUnknown, bytesTotal: tally.bytesTotal, bytesFromCache: tally.bytesFromCache,
             bytesFromUpstream: tally.bytesFromUpstream, bytesPerSecond: standing.bytesPerSecond,
             version: standing.version)
         settle()
@@ -44,7 +46,7 @@ extension JobSnapshot {
         self.init(
             record: summary.record, itemsTotal: summary.items.values.reduce(0, +), itemsDone: count(.succeeded),
             itemsFailed: count(.failed), itemsTimedOut: count(.timedOut), itemsCancelled: count(.cancelled),
-            bytesTotal: summary.bytesTotal, bytesFromCache: summary.bytesFromCache,
+            itemsUnknown: summary.itemsUnknown, bytesTotal: summary.bytesTotal, bytesFromCache: summary.bytesFromCache,
             bytesFromUpstream: summary.bytesFromUpstream, bytesPerSecond: 0,
             version: (summary.record.finishedAt ?? summary.record.createdAt).milliseconds)
         settle()
@@ -57,8 +59,12 @@ extension JobSnapshot {
             bytesPerSecond = seconds > 0 ? Double(bytesFromUpstream) / seconds : 0
         } else if record.state != .running {
             bytesPerSecond = 0
-        } else if let bytesTotal, bytesPerSecond > 0 {
-            eta = .seconds(Double(max(0, bytesTotal - bytesDone)) / bytesPerSecond)
+        } else if let bytesTotal {
+            // Nothing came yet: the job's own limit is the best guess. Items of unknown size count as the mean of the others.
+            let rate = bytesPerSecond > 0 ? bytesPerSecond : record.maxBytesPerSecond.map { Double($0) } ?? 0
+            let mean = Double(bytesTotal) / Double(max(1, itemsTotal - itemsUnknown))
+            let left = Double(max(0, bytesTotal - bytesDone)) + mean * Double(itemsUnknown)
+            if rate > 0 { eta = .seconds(left / rate) }
         }
     }
 }

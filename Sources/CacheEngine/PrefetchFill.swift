@@ -7,6 +7,7 @@ struct PrefetchFill {
     let cache: AssetCache
     let item: JobItemRecord
     let pace: PrefetchPace?
+    let room: PrefetchRoom
     let report: (PrefetchSchedule.Progress) -> Void
     private var tally: PrefetchTally
     /// How often the disk had had no room for bytes of the asset before.
@@ -17,12 +18,13 @@ struct PrefetchFill {
     private static let rounds = 2
 
     init(
-        cache: AssetCache, item: JobItemRecord, pace: PrefetchPace?,
+        cache: AssetCache, item: JobItemRecord, pace: PrefetchPace?, room: PrefetchRoom,
         report: @escaping (PrefetchSchedule.Progress) -> Void
     ) {
         self.cache = cache
         self.item = item
         self.pace = pace
+        self.room = room
         self.report = report
         tally = PrefetchTally(item)
     }
@@ -78,20 +80,21 @@ struct PrefetchFill {
 
     private mutating func fetchAll(of asset: OpenAsset, _ reader: FillLedger.ReaderID) async throws(CacheError) {
         var runs = try item.runs(length: asset.look { $0.ledger.length })
-        try measure(runs)
+        try measure(runs, of: asset)
         report(tally.progress)
         try checkRoom(for: runs, of: asset)
         for round in 1...Self.rounds {
             try await fetch(runs, of: asset, reader, isCounted: round == 1)
             runs = try item.runs(length: asset.look { $0.ledger.length })
-            try measure(runs)
+            try measure(runs, of: asset)
             try checkKept(asset)
             try await context.commits.flush()
             for run in runs { try checkOnDisk(run, of: asset) }
             runs = try checkRoom(for: runs, of: asset)
             guard !runs.isEmpty else {
                 try checkPresent(asset)
-                return try await context.commits.flush()
+                try await context.commits.flush()
+                return try await mark(asset)
             }
         }
         throw CacheError(.storageFull, "Bytes were evicted before all of the item was on disk.")
@@ -162,13 +165,21 @@ struct PrefetchFill {
     }
 
     /// The size of what is wanted, which must fit into the cache.
-    private mutating func measure(_ runs: [ByteRange]) throws(CacheError) {
+    private mutating func measure(_ runs: [ByteRange], of asset: OpenAsset) throws(CacheError) {
         guard runs.last?.upperBound != .max else { return }
-        let bytes = runs.reduce(0) { $0 + $1.length }
-        tally.measured(bytes)
-        if let capacity = cache.policyState.withLock({ $0.settings.capacityBytes }), bytes > capacity {
-            throw CacheError(.storageFull, "The item has \(bytes) bytes, more than the cache may hold.")
+        tally.measured(runs.reduce(0) { $0 + $1.length })
+        try room.claim(runs, of: asset, capacity: cache.policyState.withLock { $0.settings.capacityBytes })
+    }
+
+    /// Gives the asset the item's tags, and pins it if the item says so.
+    private func mark(_ asset: OpenAsset) async throws(CacheError) {
+        let present = asset.record?.tags ?? []
+        let tags = item.tags.isEmpty ? nil : present + item.tags.filter { !present.contains($0) }
+        guard tags.map({ $0.count <= AssetPatch.maxTags }) ?? true else {
+            throw CacheError(.conflict, "With the job's tags the asset would have more than \(AssetPatch.maxTags).")
         }
+        guard tags != nil || item.isPinned else { return }
+        _ = try await cache.patchAsset(asset.id, AssetPatch(isPinned: item.isPinned ? true : nil, tags: tags))
     }
 
     private func checkKept(_ asset: OpenAsset) throws(CacheError) {
@@ -243,6 +254,7 @@ extension JobItemRecord {
     /// has none of the ranges.
     func runs(length: Int64?) throws(CacheError) -> [ByteRange] {
         guard let length else { return [0..<Int64.max] }
+        guard length > 0 else { return [] }  // an empty asset has all of any range
         guard !ranges.isEmpty else { return [0..<length] }
         let named = specs.compactMap { $0.run(length: length) }
         guard !named.isEmpty else {

@@ -17,6 +17,7 @@ extension PrefetchQueue {
             group.addTask { await self.watchLimits() }
             group.addTask { await self.pruneHourly() }
             group.addTask { await self.open() }
+            group.addTask { await self.measureAhead(in: cache) }
             for await start in starts {
                 group.addTask { await self.carryOut(start, in: cache) }
             }
@@ -57,10 +58,11 @@ extension PrefetchQueue {
     /// Fetches what the run's item names; nil where that came to no end and the run waits to be stopped.
     private func fill(_ run: Run, in cache: AssetCache) async -> PrefetchSchedule.Outcome? {
         guard let item = look({ $0.item(of: run) }) else { return .interrupted }
-        var fill = PrefetchFill(cache: cache, item: item, pace: pace(of: run.job)) { progress in
-            self.change { $0.progressed(run, progress, at: $1) }
-        }
         do throws(CacheError) {
+            let room = try await room(of: run.job, in: cache)
+            var fill = PrefetchFill(cache: cache, item: item, pace: pace(of: run.job), room: room) { progress in
+                self.change { $0.progressed(run, progress, at: $1) }
+            }
             try await fill.run()
             return .succeeded
         } catch {

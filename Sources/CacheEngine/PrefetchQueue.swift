@@ -27,6 +27,8 @@ final class PrefetchQueue: Sendable {
         case start(Start)
         case stop(AsyncStream<Never>.Continuation)
         case ring(AsyncStream<Void>.Continuation)
+
+        var isStart: Bool { if case .start = self { true } else { false } }
     }
 
     let catalog: Catalog
@@ -37,6 +39,10 @@ final class PrefetchQueue: Sendable {
     /// Runs to be begun; `run` takes them.
     let starts: AsyncStream<Start>
     private let begin: AsyncStream<Start>.Continuation
+    /// Yields when there may be queued items of unknown size.
+    let measuring: AsyncStream<Void>
+    private let measure: AsyncStream<Void>.Continuation
+    let rooms = Mutex<[String: PrefetchRoom]>([:])
     private let state: Mutex<State>
     private let saving = PrefetchTurn()
 
@@ -49,6 +55,7 @@ final class PrefetchQueue: Sendable {
         self.logger = logger
         uptime = clock.stopwatch()
         (starts, begin) = AsyncStream.makeStream()
+        (measuring, measure) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(2))
         state = Mutex(State(schedule: PrefetchSchedule(concurrency: concurrency)))
     }
 
@@ -59,6 +66,9 @@ final class PrefetchQueue: Sendable {
     func look<Value: Sendable>(_ body: (borrowing PrefetchSchedule) -> Value) -> Value {
         state.withLock { body($0.schedule) }
     }
+
+    /// The next queued item whose size is to be asked for; each one is answered once.
+    func takeUnmeasured() -> (job: String, item: JobItemRecord)? { state.withLock { $0.schedule.takeUnmeasured() } }
 
     /// Changes the schedule, and carries out what it answers; answers whether that was anything.
     @discardableResult
@@ -75,6 +85,7 @@ final class PrefetchQueue: Sendable {
             case .ring(let bell): bell.yield()
             }
         }
+        if steps.contains(where: \.isStart) { measure.yield() }
         return hasChanged
     }
 
@@ -127,6 +138,7 @@ final class PrefetchQueue: Sendable {
     func ended(_ run: Run, _ outcome: PrefetchSchedule.Outcome) {
         change { $0.ended(run, outcome, at: $1) }
         state.withLock { $0.stops[run] = nil }
+        closeRooms()
     }
 
     /// The pace that all items of a job keep; nil where it has no limit.

@@ -203,3 +203,24 @@ package struct CatalogTotals: Hashable, Sendable {
         self.cachedBytes = cachedBytes
     }
 }
+
+extension Catalog {
+    /// The lengths of the assets that are known and have one.
+    package func lengths(of ids: [AssetID]) async throws(CacheError) -> [AssetID: Int64] {
+        try await read { db in
+            let statement = try db.cachedStatement(sql: "SELECT length FROM assets WHERE id = ?")
+            var lengths: [AssetID: Int64] = [:]
+            for id in ids {
+                lengths[id] = try Int64.fetchOne(statement, arguments: [RowCoding.blob(id)])
+            }
+            return lengths
+        }
+    }
+
+    /// The bytes on disk of all pinned assets.
+    package func pinnedBytes() async throws(CacheError) -> Int64 {
+        try await read { db in
+            try Int64.fetchOne(db, sql: "SELECT coalesce(sum(cached_bytes), 0) FROM assets WHERE is_pinned") ?? 0
+        }
+    }
+}

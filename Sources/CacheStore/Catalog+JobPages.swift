@@ -65,9 +65,10 @@ extension Catalog {
                 """,
             arguments: [job])
         guard let sums else { throw RowCoding.corrupt("a job") }
-        let isKnown = sums[0] == 0
+        let items = try counts(states)
+        let (unknown, total): (Int, Int) = (sums[0], items.values.reduce(0, +))
         return JobSummary(
-            record: try JobRow.record(row), items: try counts(states), bytesTotal: isKnown ? sums[1] : nil,
-            bytesFromCache: sums[2], bytesFromUpstream: sums[3])
+            record: try JobRow.record(row), items: items, bytesTotal: unknown < total ? sums[1] : nil,
+            itemsUnknown: unknown, bytesFromCache: sums[2], bytesFromUpstream: sums[3])
     }
 }

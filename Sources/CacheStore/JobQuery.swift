@@ -27,8 +27,9 @@ package struct JobSummary: Hashable, Sendable {
     package var record: JobRecord
     /// How many items are in each state; states that none is in are absent.
     package var items: [JobState: Int]
-    /// Nil until every item's size is known.
+    /// Of the items whose size is known; nil while that is none.
     package var bytesTotal: Int64?
+    package var itemsUnknown: Int
     package var bytesFromCache: Int64
     package var bytesFromUpstream: Int64
 }

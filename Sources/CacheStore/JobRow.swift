@@ -28,10 +28,10 @@ enum JobRow {
     }
 
     static func item(_ row: Row, secrets: SecretBox) throws -> JobItemRecord {
-        let reference = try secrets.open(row["sealed_reference"])
+        let order = try ItemText(json: secrets.open(row["sealed_reference"]))
         return JobItemRecord(
-            index: row["position"], reference: try ReferenceText(json: reference).reference(),
-            ranges: try RowCoding.value(json: row["ranges"]),
+            index: row["position"], reference: try order.reference(), ranges: try RowCoding.value(json: row["ranges"]),
+            tags: order.tags ?? [], isPinned: order.pinned ?? false,
             state: try RowCoding.choice(row["state"], "a job item's state"),
             assetID: try (row["asset"] as Data?).map { try RowCoding.assetID($0) }, attempts: row["attempts"],
             bytesTotal: row["bytes_total"], bytesFromCache: row["bytes_from_cache"],
@@ -43,7 +43,7 @@ enum JobRow {
     ) throws -> StatementArguments {
         [
             "job": job, "position": item.index,
-            "sealed_reference": try secrets.seal(RowCoding.json(ReferenceText(item.reference))),
+            "sealed_reference": try secrets.seal(RowCoding.json(ItemText(item))),
             "ranges": try RowCoding.json(item.ranges), "state": item.state.rawValue,
             "asset": item.assetID.map(RowCoding.blob), "attempts": item.attempts, "bytes_total": item.bytesTotal,
             "bytes_from_cache": item.bytesFromCache, "bytes_from_upstream": item.bytesFromUpstream,
@@ -89,16 +89,20 @@ enum JobRow {
         """
 }
 
-/// An item's reference as JSON; always sealed, because its URL may be signed.
-private struct ReferenceText: Codable {
+/// An item's reference and its asset's changes as JSON; always sealed, because its URL may be signed.
+private struct ItemText: Codable {
     var url: String?
     var origin: String?
     var path: String?
     var key: String?
     var asset: String?
+    var tags: [String]?
+    var pinned: Bool?
 
-    init(_ reference: AssetReference) {
-        switch reference {
+    init(_ item: JobItemRecord) {
+        if !item.tags.isEmpty { tags = item.tags }
+        if item.isPinned { pinned = true }
+        switch item.reference {
         case .url(let url, let key): (self.url, self.key) = (url, key)
         case .mounted(let origin, let path, let key): (self.origin, self.path, self.key) = (origin, path, key)
         case .known(let id): asset = id.description

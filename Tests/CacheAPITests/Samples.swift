@@ -39,13 +39,15 @@ enum Samples {
             priority: .high,
             maxBytesPerSecond: 1000, timeout: .seconds(60), deadlineAt: time, createdAt: time, startedAt: time,
             finishedAt: time, error: RecordedError(code: "internal", message: "No.")),
-        itemsTotal: 5, itemsDone: 1, itemsFailed: 1, itemsTimedOut: 1, itemsCancelled: 1, bytesTotal: 100,
+        itemsTotal: 5, itemsDone: 1, itemsFailed: 1, itemsTimedOut: 1, itemsCancelled: 1, itemsUnknown: 1,
+        bytesTotal: 100,
         bytesFromCache: 20, bytesFromUpstream: 30, bytesPerSecond: 10.4, eta: .seconds(5), version: 4)
 
     static let items: [JobItemRecord] = [
         JobItemRecord(
             index: 0, reference: .url("https://media.example.com/a.mp4?signature=s3cret", key: "k"),
-            ranges: ["bytes=0-1"], state: .failed, assetID: id, attempts: 2, bytesTotal: 2, bytesFromCache: 1,
+            ranges: ["bytes=0-1"], tags: ["evening"], isPinned: true, state: .failed, assetID: id, attempts: 2,
+            bytesTotal: 2, bytesFromCache: 1,
             bytesFromUpstream: 1, error: RecordedError(code: "upstreamTimedOut", message: "Late.")),
         JobItemRecord(index: 1, reference: .mounted(origin: "demo", path: "a.mp4", key: nil)),
         JobItemRecord(index: 2, reference: .known(id)),

@@ -174,8 +174,12 @@ import Testing
         try await test.run { cache in
             var order = JobOrder.of("a.mp4")
             order.deadlineAt = test.wallClock.now() - .seconds(1)
+            await #expect(throws: CacheError.self) { try await cache.submit(order) }
+            order.deadlineAt = test.wallClock.now() + .milliseconds(100)
             order.maxBytesPerSecond = 10
-            let job = try await cache.finished(try await cache.submit(order))
+            let submitted = try await cache.submit(order)
+            test.wallClock.advance(by: .seconds(1))
+            let job = try await cache.finished(submitted)
             #expect(job.record.state == .timedOut)
 
             let again = try await cache.retryJob(job.record.id)

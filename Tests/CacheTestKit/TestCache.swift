@@ -16,7 +16,7 @@ package final class TestCache: Sendable {
         directory: String, origins: [Origin] = [], policy: PolicySettings = TestCache.policy,
         wallClock: ManualWallClock = ManualWallClock(), disk: any Disk = SystemDisk(), openFileLimit: Int = 256,
         credentialsDirectory: String? = nil, fallbackDirectory: String? = nil, maxQueuedFills: Int = 4096,
-        upstream: (CurlWorkerPool) -> any Upstream = { $0 }
+        jobConcurrency: Int = 4, upstream: (CurlWorkerPool) -> any Upstream = { $0 }
     ) throws {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
@@ -32,8 +32,8 @@ package final class TestCache: Sendable {
                 chance: SeededChance(), logger: logger),
             settings: AssetCache.Settings(
                 policy: policy, absolute: absolute, allowedHosts: HostPatterns(["127.0.0.1:*"]), origins: origins,
-                credentialsDirectory: credentialsDirectory, fallbackDirectory: fallbackDirectory,
-                maxQueuedFills: maxQueuedFills))
+                jobConcurrency: jobConcurrency, credentialsDirectory: credentialsDirectory,
+                fallbackDirectory: fallbackDirectory, maxQueuedFills: maxQueuedFills))
     }
 
     /// A policy under which nothing is evicted by chance.

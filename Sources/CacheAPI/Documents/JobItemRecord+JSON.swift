@@ -6,7 +6,8 @@ extension JobItemRecord {
         .object(
             [.init("index", .count(index))] + reference.members + [
                 .init("assetId", .text(assetID?.description ?? known?.description)),
-                .init("ranges", .array(ranges.map(JSON.string))), .init("state", .string(state.rawValue)),
+                .init("ranges", .array(ranges.map(JSON.string))), .init("tags", .array(tags.map(JSON.string))),
+                .init("pinned", .bool(isPinned)), .init("state", .string(state.rawValue)),
                 .init("attempts", .count(attempts)), .init("bytesTotal", .bytes(bytesTotal)),
                 .init("bytesDone", .integer(bytesDone)), .init("bytesFromCache", .integer(bytesFromCache)),
                 .init("bytesFromUpstream", .integer(bytesFromUpstream)), .init("error", .optional(error, \.json)),

@@ -4,6 +4,7 @@ package import CacheEngine
 extension JobOrder {
     package static let keys = [
         "items", "priority", "label", "queue", "supersede", "maxBytesPerSecond", "timeoutSeconds", "deadlineAt",
+        "tags", "pinned",
     ]
     package static let itemKeys = AssetReference.keys + ["assetId", "ranges"]
     /// What one job may name.
@@ -30,6 +31,7 @@ extension JobOrder {
             queue: try fields.string("queue"), supersedes: try fields.bool("supersede") ?? false,
             maxBytesPerSecond: try fields.integer("maxBytesPerSecond", in: 1...Int64.max),
             timeout: try fields.seconds("timeoutSeconds", from: 0.001), deadlineAt: try fields.instant("deadlineAt"),
+            tags: try AssetPatch.tags(fields) ?? [], isPinned: try fields.bool("pinned") ?? false,
             fingerprint: fingerprint)
     }
 

@@ -1,0 +1,138 @@
+import CacheCore
+import CacheStore
+import CacheTestKit
+import Testing
+
+@testable import CacheEngine
+
+/// The sizes of jobs, and the disk space of their items.
+@Suite(.timeLimit(.minutes(10))) struct JobSpaceTests {
+    private let upstream: LoopbackUpstream
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        upstream = try LoopbackUpstream()
+        directory = try TemporaryDirectory()
+    }
+
+    private func cache(capacity: Int64? = nil, jobConcurrency: Int = 1) throws -> TestCache {
+        var policy = TestCache.policy
+        if let capacity { policy.capacityBytes = capacity }
+        return try TestCache(
+            directory: directory.path("data"), origins: [TestCache.origin(upstream)], policy: policy,
+            jobConcurrency: jobConcurrency)
+    }
+
+    @Test func knownSizesAreToldAtOnce() async throws {
+        for index in 0..<3 { upstream.serve("/\(index)", LoopbackAsset(size: 1000 * Int64(index + 1))) }
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        upstream.serve("/slow", LoopbackAsset(size: 10, faults: [.stallBeforeHead(until: latch)]))
+        try await cache().run { cache in
+            for index in 0..<3 { _ = try await cache.body(of: "\(index)", 0..<1) }
+            let order = JobOrder(items: [
+                (.media("slow"), []), (.media("0"), []), (.media("1"), ["bytes=0-99", "bytes=50-149", "bytes=-50"]),
+                (.media("2"), ["bytes=2900-"]),
+            ])
+            let job = try await cache.submit(order)
+
+            #expect(job.itemsUnknown == 1)
+            #expect(job.bytesTotal == 1300)
+            latch.release()
+            let finished = try await cache.finished(job)
+            #expect(finished.record.state == .succeeded)
+            #expect(finished.itemsUnknown == 0 && finished.bytesTotal == 1310)
+        }
+    }
+
+    @Test func unknownSizesAreProbedWhileItemsWait() async throws {
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        upstream.serve("/slow", LoopbackAsset(size: 10, faults: [.stallBeforeHead(until: latch)]))
+        for index in 0..<20 { upstream.serve("/\(index)", LoopbackAsset(size: 100)) }
+        try await cache().run { cache in
+            let items = ["slow"] + (0..<20).map { "\($0)" } + ["missing"]
+            let job = try await cache.submit(JobOrder(items: items.map { (.media($0), []) }))
+            let isMeasured = try await eventually { try await cache.job(job.record.id).bytesTotal == 2000 }
+            #expect(isMeasured)
+            let present = try await cache.job(job.record.id)
+            #expect(present.itemsUnknown == 2 && present.itemsDone == 0)
+            #expect(
+                upstream.requests.filter { $0.path != "/slow" && $0.path != "/missing" }.allSatisfy {
+                    $0.method == "HEAD"
+                })
+            latch.release()
+            let finished = try await cache.finished(job)
+            #expect(finished.itemsDone == 21 && finished.itemsFailed == 1)
+            #expect(upstream.requests(for: "/3").map(\.method) == ["HEAD", "GET"])
+        }
+    }
+
+    @Test func anEmptyAssetHasAllOfAnyRange() async throws {
+        upstream.serve("/empty", LoopbackAsset(size: 0))
+        try await cache().run { cache in
+            let order = JobOrder(items: [(.media("empty"), ["bytes=0-99"]), (.media("empty"), ["bytes=-5"])])
+            let job = try await cache.finished(try await cache.submit(order))
+
+            #expect(job.record.state == .succeeded)
+            #expect(job.bytesTotal == 0 && job.itemsDone == 2)
+        }
+    }
+
+    @Test func anItemLargerThanTheCacheIsRefusedOnceItsSizeIsKnown() async throws {
+        upstream.serve("/big", LoopbackAsset(size: 20 << 20))
+        try await cache(capacity: 16 << 20).run { cache in
+            let unknown = try await cache.finished(try await cache.submit(.of("big")))
+            #expect(unknown.record.state == .failed && unknown.record.error?.code == "storageFull")
+
+            let error = await #expect(throws: CacheError.self) { try await cache.submit(.of("big")) }
+            #expect(error?.code == .invalidField("items[0]"))
+            let part = JobOrder(items: [(.media("big"), ["bytes=0-999"])])
+            #expect(try await cache.finished(try await cache.submit(part)).record.state == .succeeded)
+        }
+    }
+
+    @Test(arguments: [1, 4])
+    func aJobEvictsOthersButNeverItsOwnItems(_ concurrency: Int) async throws {
+        upstream.serve("/old", LoopbackAsset(size: 9 << 20))
+        for index in 0..<6 { upstream.serve("/\(index)", LoopbackAsset(size: 5 << 20, seed: UInt64(index))) }
+        try await cache(capacity: 16 << 20, jobConcurrency: concurrency).run { cache in
+            _ = try await cache.body(of: "old")
+            let order = JobOrder(items: (0..<6).map { (.media("\($0)"), []) })
+            let job = try await cache.finished(try await cache.submit(order))
+
+            #expect(job.record.state == .failed)
+            #expect(job.itemsDone == 3 && job.itemsFailed == 3)
+            let items = try await cache.jobItems(job.record.id).items
+            for item in items where item.state == .succeeded {
+                let id = try #require(item.assetID)
+                #expect(try await cache.extents(of: id) == [0..<5 << 20])
+            }
+            #expect(items.allSatisfy { $0.state == .succeeded || $0.error?.code == "storageFull" })
+            // Nothing is protected any more.
+            #expect(cache.context.space.with { ($0.held.isEmpty, $0.heldBytes) } == (true, 0))
+            let next = try await cache.finished(try await cache.submit(.of("5")))
+            #expect(next.record.state == .succeeded)
+        }
+    }
+
+    @Test func tagsAndPinsAreGivenToItemsThatSucceed() async throws {
+        upstream.serve("/a", LoopbackAsset(size: 1000))
+        upstream.serve("/b", LoopbackAsset(size: 1000))
+        try await cache().run { cache in
+            _ = try await cache.body(of: "a", 0..<10)
+            let id = try await cache.probe(.media("a"), timeout: .seconds(5), refresh: false).assetID
+            _ = try await cache.patchAsset(id, AssetPatch(tags: ["old", "evening"]))
+            var order = JobOrder.of("a", "b", "missing")
+            (order.tags, order.isPinned) = (["evening", "new"], true)
+            let job = try await cache.finished(try await cache.submit(order))
+            #expect(job.itemsDone == 2 && job.itemsFailed == 1)
+
+            let assets = try await cache.assets(AssetQuery(isPinned: true)).items
+            #expect(Set(assets.map(\.record.key)) == ["/o/media/a", "/o/media/b"])
+            #expect(try await cache.asset(id).record.tags == ["old", "evening", "new"])
+            let item = try #require(try await cache.jobItems(job.record.id).items.last)
+            #expect(item.tags == ["evening", "new"] && item.isPinned)
+        }
+    }
+}
