@@ -4,8 +4,8 @@ package struct AssetQuery: Hashable, Sendable {
     package enum Sort: String, Hashable, Sendable, CaseIterable { case lastAccess, cachedBytes, hits, createdAt }
 
     package var key: String?
-    /// An upstream URL; its query is left out of the comparison.
-    package var url: String?
+    /// Upstream URLs, of which one must be the asset's; queries are left out of the comparison.
+    package var urls: [String]?
     package var origin: String?
     /// What the key begins with.
     package var prefix: String?
@@ -20,12 +20,12 @@ package struct AssetQuery: Hashable, Sendable {
     package var cursor: String?
 
     package init(
-        key: String? = nil, url: String? = nil, origin: String? = nil, prefix: String? = nil, state: State? = nil,
+        key: String? = nil, urls: [String]? = nil, origin: String? = nil, prefix: String? = nil, state: State? = nil,
         isPinned: Bool? = nil, tag: String? = nil, sort: Sort = .lastAccess, isDescending: Bool = true,
         limit: Int = 100, cursor: String? = nil
     ) {
         self.key = key
-        self.url = url
+        self.urls = urls
         self.origin = origin
         self.prefix = prefix
         self.state = state

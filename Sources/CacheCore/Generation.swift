@@ -76,6 +76,9 @@ package struct AssetRecord: Hashable, Sendable {
     /// with every request for it.
     package var variant: HeaderList
 
+    /// The characters behind the key of a variant's asset: a blank and 64 bits of SHA-256.
+    package static let variantMarkBytes = 17
+
     package static func isTag(_ text: String) -> Bool {
         (1...128).contains(text.unicodeScalars.count) && !text.utf8.contains(0)
     }

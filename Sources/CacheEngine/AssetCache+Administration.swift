@@ -9,6 +9,11 @@ extension AssetCache {
         _ query: AssetQuery
     ) async throws(CacheError) -> (items: [AssetSummary], nextCursor: String?) {
         try await context.commits.flush()
+        var query = query
+        query.urls = query.urls.map { urls in
+            urls.flatMap { url in (try? context.upstream.parse(url: url)).map { PurgeNames.spellings(of: $0) } ?? [url]
+            }
+        }
         let page = try await context.store.catalog.assetPage(query)
         return (page.items.map { summary(of: $0.record, cachedBytes: $0.cachedBytes) }, page.nextCursor)
     }
@@ -112,9 +117,7 @@ extension AssetCache {
             case .target(let target): max(0, context.space.with { $0.usedBytes } - target)
             }
         guard isDryRun else { return try await evictor.free(bytes) }
-        var report = evictor.plan(toFree: bytes)
-        try await report.name { (id) async throws(CacheError) in try await name(of: id).key }
-        return report
+        return try await planEviction(toFree: bytes)
     }
 
     // MARK: Parts

@@ -10,12 +10,7 @@ extension AssetCache {
         _ selection: PurgeSelection, isSoft: Bool, isDryRun: Bool
     ) async throws(CacheError) -> EvictionReport {
         try await context.commits.flush()
-        let urls = try selection.urls.map { (texts) throws(CacheError) in try normal(texts) }
-        let chosen = try await context.store.catalog.assetIDs(
-            matching: AssetSelection(
-                origin: selection.origin, prefix: selection.prefix, tag: selection.tag, urls: urls,
-                ids: selection.assetIDs, contentType: selection.contentType?.lowercased(),
-                createdBefore: selection.minAge.map { now - $0 }))
+        let chosen = try await choose(selection)
         var report = EvictionReport(isDryRun: isDryRun)
         for asset in chosen {
             report.add(
@@ -61,19 +56,23 @@ extension AssetCache {
     }
 
     private func carryOut(_ plan: PurgePlan) async throws(CacheError) {
-        context.refusals.forgetAll()
+        if plan.ranges == nil { context.refusals.forgetAll() }
         var rest = plan.assets[...]
         while !rest.isEmpty, !purges.isCancelled(plan.id) {
             let planned = Set(rest.prefix(Self.batch))
             rest = rest.dropFirst(Self.batch)
             let present = try await context.store.catalog.assetIDs(matching: AssetSelection(ids: planned.map(\.id)))
             let same = present.filter { planned.contains(PurgePlan.Chosen($0)) }
-            if plan.isSoft {
+            let freed: Int64
+            if let ranges = plan.ranges {
+                freed = try await evict(same.map(\.id), ranges)
+            } else if plan.isSoft {
                 try await expireSoftly(same.map(\.id))
+                freed = 0
             } else {
                 try await evictor.remove(same.map(\.id), because: .purge, telling: Self.deleted)
+                freed = same.reduce(0) { $0 + $1.cachedBytes }
             }
-            let freed = plan.isSoft ? 0 : same.reduce(0) { $0 + $1.cachedBytes }
             purges.change(plan.id) { plan in
                 plan.standing.assetsDone += same.count
                 plan.standing.assetsChanged += planned.count - same.count
@@ -82,16 +81,68 @@ extension AssetCache {
         }
     }
 
-    private func normal(_ urls: [String]) throws(CacheError) -> [String] {
-        var normal: [String] = []
-        for (index, url) in urls.enumerated() {
-            do {
-                normal.append(try context.upstream.parse(url: url).text)
-            } catch {
-                throw CacheError(.invalidField("urls[\(index)]"), error.message)
-            }
+    /// Evicts the planned ranges, but for bytes that are being sent; answers how many bytes that freed.
+    private func evict(
+        _ ids: [AssetID], _ ranges: [AssetID: [ByteRange]]
+    ) async throws(CacheError) -> Int64 {
+        var freed: Int64 = 0
+        for id in ids where !context.space.with({ $0.pinned.contains(id) }) {
+            freed += try await evictor.drop(ranges[id] ?? [], of: id, because: .request)
         }
-        return normal
+        return freed
+    }
+
+    private func choose(_ selection: PurgeSelection) async throws(CacheError) -> [SelectedAsset] {
+        let names = PurgeNames(resolver: resolver)
+        var named = selection.assetIDs.map(Set.init)
+        if let keys = selection.keys {
+            let keyed = try await names.assets(keyed: keys)
+            named = named?.intersection(keyed) ?? keyed
+        }
+        if let urls = selection.urls {
+            let located = try await names.assets(at: urls)
+            named = named?.intersection(located) ?? located
+        }
+        let patterns = selection.patterns
+        var isNamed: (@Sendable (String) -> Bool)?
+        if let patterns { isNamed = { key in patterns.contains { $0.matches(key) } } }
+        let prefix = selection.prefix ?? (patterns?.count == 1 ? patterns?.first?.prefix : nil)
+        var conditions = AssetSelection(
+            origin: selection.origin, prefix: prefix == "" ? nil : prefix, tag: selection.tag,
+            contentType: selection.contentType?.lowercased(), createdBefore: selection.minAge.map { now - $0 })
+        let catalog = context.store.catalog
+        guard let named else { return try await catalog.assetIDs(matching: conditions, where: isNamed) }
+        var (chosen, rest): ([SelectedAsset], ArraySlice<AssetID>) = ([], Array(named)[...])
+        while !rest.isEmpty {
+            conditions.ids = Array(rest.prefix(Self.batch))
+            rest = rest.dropFirst(Self.batch)
+            chosen += try await catalog.assetIDs(matching: conditions, where: isNamed)
+        }
+        return chosen
+    }
+
+    /// Plans the eviction of segments that would free `bytes`; the plan is kept as that of a purge is.
+    func planEviction(toFree bytes: Int64) async throws(CacheError) -> EvictionReport {
+        try await context.commits.flush()
+        let victims = evictor.victims(toFree: bytes)
+        var report = evictor.plan(victims)
+        try await report.describe { (id) async throws(CacheError) in
+            let record = try await context.store.catalog.asset(id)?.record
+            return (context.openAssets[id]?.target.key ?? record?.key ?? "", record?.generation.length)
+        }
+        let ranges = Dictionary(grouping: victims, by: \.victim.segment.asset).mapValues { $0.map(\.range) }
+        var (chosen, rest): ([SelectedAsset], ArraySlice<AssetID>) = ([], Array(ranges.keys)[...])
+        while !rest.isEmpty {
+            chosen += try await context.store.catalog.assetIDs(
+                matching: AssetSelection(ids: Array(rest.prefix(Self.batch))))
+            rest = rest.dropFirst(Self.batch)
+        }
+        let plan = PurgePlan(
+            id: context.chance.identifier(), chosen: chosen, ranges: ranges, bytes: report.freedBytes,
+            expiresAt: now + PurgeBook.lifetime)
+        try purges.keep(plan, at: now)
+        report.planID = plan.id
+        return report
     }
 
     func expireSoftly(_ ids: [AssetID]) async throws(CacheError) {

@@ -36,7 +36,7 @@ struct AssetResolver: Sendable {
     /// key does not tell the path.
     private func moved(_ record: AssetRecord, to origin: Origin) throws(CacheError) -> String? {
         let mount = "/o/\(origin.name)/"
-        let key = record.variant.fields.isEmpty ? record.key : String(record.key.dropLast(AssetTarget.variantMarkBytes))
+        let key = record.variant.fields.isEmpty ? record.key : String(record.key.dropLast(AssetRecord.variantMarkBytes))
         guard !record.isBelow(origin.settings.baseURL), key.hasPrefix(mount), !key.contains("?") else { return nil }
         return try AssetKey.upstreamURL(origin: origin, path: String(key.dropFirst(mount.count)), query: nil)
     }
@@ -80,7 +80,7 @@ struct AssetResolver: Sendable {
     }
 
     /// 64 bits of SHA-256: enough to tell queries of one path apart.
-    private static func digest(_ text: String) -> String {
+    static func digest(_ text: String) -> String {
         String(AssetID(naming: text).description.prefix(16))
     }
 }

@@ -31,7 +31,7 @@ extension AssetTarget {
     /// The representation that `fields` choose: an asset of its own, whose key is this one's with a digest behind it. No
     /// fields: the one that is found at first.
     func variant(_ fields: HeaderList) -> AssetTarget {
-        let base = variant.fields.isEmpty ? key : String(key.dropLast(Self.variantMarkBytes))
+        let base = variant.fields.isEmpty ? key : String(key.dropLast(AssetRecord.variantMarkBytes))
         let text = fields.fields.map { "\($0.name):\($0.value)" }.joined(separator: "\n")
         let key = fields.fields.isEmpty ? base : base + " " + AssetID(naming: text).description.prefix(16)
         return AssetTarget(
@@ -44,9 +44,6 @@ extension AssetTarget {
     func hasMoved(since record: AssetRecord) -> Bool {
         originName != Origin.absoluteName && record.url.withoutQuery != url.withoutQuery
     }
-
-    /// A blank and 64 bits of SHA-256.
-    static let variantMarkBytes = 17
 
     /// The same, for a read that leaves no trace.
     var unkept: AssetTarget {

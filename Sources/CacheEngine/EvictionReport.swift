@@ -37,9 +37,16 @@ package struct EvictionReport: Sendable {
         }
     }
 
-    /// Finds the keys of the entries.
-    mutating func name(by key: (AssetID) async throws(CacheError) -> String) async throws(CacheError) {
-        for place in entries.indices { entries[place].key = try await key(entries[place].assetID) }
+    /// Finds the keys of the entries, and cuts their ranges off at the assets' ends.
+    mutating func describe(
+        by description: (AssetID) async throws(CacheError) -> (key: String, length: Int64?)
+    ) async throws(CacheError) {
+        for place in entries.indices {
+            let (key, length) = try await description(entries[place].assetID)
+            entries[place].key = key
+            guard let length else { continue }
+            entries[place].ranges = entries[place].ranges.map { $0.clamped(to: 0..<max(length, $0.lowerBound)) }
+        }
     }
 }
 
@@ -54,7 +61,13 @@ package enum EvictionGoal: Sendable {
 package struct PurgeSelection: Sendable {
     package var origin: String?
     package var prefix: String?
+    /// Globs over keys, of which one must match.
+    package var patterns: [KeyPattern]?
     package var tag: String?
+    /// Keys, with all variants of their assets.
+    package var keys: [String]?
+    /// Upstream URLs in any spelling. Each selects the assets that a request for it would read: below the mounts that lead there,
+    /// and by the absolute URL; also assets under a given key that were fetched from there.
     package var urls: [String]?
     package var assetIDs: [AssetID]?
     /// `video/mp4` or `video/*`.
@@ -63,12 +76,15 @@ package struct PurgeSelection: Sendable {
     package var minAge: Duration?
 
     package init(
-        origin: String? = nil, prefix: String? = nil, tag: String? = nil, urls: [String]? = nil,
-        assetIDs: [AssetID]? = nil, contentType: String? = nil, minAge: Duration? = nil
+        origin: String? = nil, prefix: String? = nil, patterns: [KeyPattern]? = nil, tag: String? = nil,
+        keys: [String]? = nil, urls: [String]? = nil, assetIDs: [AssetID]? = nil, contentType: String? = nil,
+        minAge: Duration? = nil
     ) {
         self.origin = origin
         self.prefix = prefix
+        self.patterns = patterns
         self.tag = tag
+        self.keys = keys
         self.urls = urls
         self.assetIDs = assetIDs
         self.contentType = contentType

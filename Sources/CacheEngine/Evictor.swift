@@ -80,11 +80,11 @@ struct Evictor: Sendable {
         return report
     }
 
-    /// What would go to free `bytes`; nothing is named. A copy is asked: the policy in force learns nothing from it.
-    func plan(toFree bytes: Int64) -> EvictionReport {
+    /// The segments that would be evicted to free `bytes`. A copy is asked: the policy in force learns nothing from it.
+    func victims(toFree bytes: Int64) -> [(victim: Victim, range: ByteRange)] {
         var copy = space.with { $0 }
         let victims = copy.victims(toFree: bytes, at: context.wallClock.now(), isDesperate: true)
-        return plan(victims.map { ($0, copy.range(of: $0.segment)) })
+        return victims.map { ($0, copy.range(of: $0.segment)) }
     }
 
     /// The segments that would go next to free `bytes`, at most `limit`, and how they stand.
@@ -112,7 +112,7 @@ struct Evictor: Sendable {
         return next
     }
 
-    private func plan(_ victims: [(victim: Victim, range: ByteRange)]) -> EvictionReport {
+    func plan(_ victims: [(victim: Victim, range: ByteRange)]) -> EvictionReport {
         victims.reduce(into: EvictionReport(isDryRun: true)) { report, next in
             report.add(
                 EvictionReport.Entry(
@@ -207,7 +207,7 @@ struct Evictor: Sendable {
         for part in leaving { context.evictionLog.note(reason, part.runs, of: part.asset.target) }
         return leaving.map { part in
             EvictionReport.Entry(
-                assetID: part.asset.id, key: part.asset.target.key, ranges: part.ranges,
+                assetID: part.asset.id, key: part.asset.target.key, ranges: part.asset.cutOff(part.ranges),
                 bytes: part.runs.reduce(0) { $0 + $1.length })
         }
     }

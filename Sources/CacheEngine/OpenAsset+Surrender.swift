@@ -15,6 +15,12 @@ struct Surrender {
 }
 
 extension OpenAsset {
+    /// The ranges without the parts behind the asset's end.
+    func cutOff(_ ranges: [ByteRange]) -> [ByteRange] {
+        guard let length = look({ $0.ledger.length }) else { return ranges }
+        return ranges.map { $0.clamped(to: 0..<max(length, $0.lowerBound)) }
+    }
+
     /// Gives up what is on disk of the ranges and not leased; nil where that is nothing.
     func surrender(_ ranges: [ByteRange]) -> Surrender? {
         reads.withLock { $0.forget() }

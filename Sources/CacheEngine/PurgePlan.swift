@@ -2,7 +2,7 @@ package import CacheCore
 import CacheStore
 import Synchronization
 
-/// What a purge would take: exactly these generations of these assets.
+/// The assets that a purge takes, or the ranges that an eviction takes, of exactly these generations.
 package struct PurgePlan: Sendable {
     package enum State: String, Sendable, CaseIterable { case planned, running, done, cancelled }
 
@@ -37,13 +37,23 @@ package struct PurgePlan: Sendable {
     }
 
     let assets: [Chosen]
+    /// Of an eviction: the ranges to be evicted; nil: whole assets are purged.
+    let ranges: [AssetID: [ByteRange]]?
     var standing: Standing
 
     var id: String { standing.planID }
     var isSoft: Bool { standing.isSoft }
 
+    init(id: String, chosen: [SelectedAsset], ranges: [AssetID: [ByteRange]], bytes: Int64, expiresAt: Timestamp) {
+        assets = chosen.map(Chosen.init)
+        self.ranges = ranges
+        standing = Standing(
+            planID: id, isSoft: false, assets: chosen.count, pinnedAssets: 0, bytes: bytes, expiresAt: expiresAt)
+    }
+
     init(id: String, chosen: [SelectedAsset], isSoft: Bool, expiresAt: Timestamp) {
         assets = chosen.map(Chosen.init)
+        ranges = nil
         standing = Standing(
             planID: id, isSoft: isSoft, assets: chosen.count, pinnedAssets: chosen.count(where: \.isPinned),
             bytes: chosen.reduce(0) { $0 + $1.cachedBytes }, expiresAt: expiresAt)

@@ -23,8 +23,6 @@ package struct AssetSelection: Hashable, Sendable {
     /// What the key begins with.
     package var prefix: String?
     package var tag: String?
-    /// Upstream URLs; their queries are left out of the comparison.
-    package var urls: [String]?
     package var ids: [AssetID]?
     /// In lower case, without parameters; `video/*` is every kind of video.
     package var contentType: String?
@@ -32,13 +30,12 @@ package struct AssetSelection: Hashable, Sendable {
     package var createdBefore: Timestamp?
 
     package init(
-        origin: String? = nil, prefix: String? = nil, tag: String? = nil, urls: [String]? = nil, ids: [AssetID]? = nil,
+        origin: String? = nil, prefix: String? = nil, tag: String? = nil, ids: [AssetID]? = nil,
         contentType: String? = nil, createdBefore: Timestamp? = nil
     ) {
         self.origin = origin
         self.prefix = prefix
         self.tag = tag
-        self.urls = urls
         self.ids = ids
         self.contentType = contentType
         self.createdBefore = createdBefore
@@ -59,11 +56,7 @@ extension AssetSelection {
     /// Adds what an `AssetQuery` does not know.
     fileprivate func narrow(
         _ conditions: inout [String], _ arguments: inout [String: any DatabaseValueConvertible]
-    ) throws {
-        if let urls {
-            conditions.append("clear_url IN (SELECT value FROM json_each(:urls))")
-            arguments["urls"] = try RowCoding.json(urls.map(RowCoding.redacted))
-        }
+    ) {
         if let ids {
             conditions.append("id IN (\(ids.indices.map { ":id\($0)" }.joined(separator: ",")))")
             for (index, id) in ids.enumerated() { arguments["id\(index)"] = RowCoding.blob(id) }
@@ -89,7 +82,7 @@ extension Catalog {
         let limit = min(max(query.limit, 1), 1000)
         let secrets = secrets
         return try await read { db in
-            var arguments = Self.arguments(query)
+            var arguments = try Self.arguments(query)
             arguments["value"] = cursor?.value
             arguments["tie"] = cursor?.id
             arguments["limit"] = limit + 1
@@ -110,23 +103,63 @@ extension Catalog {
         }
     }
 
-    /// All assets that fit; in the order of their names.
-    package func assetIDs(matching selection: AssetSelection) async throws(CacheError) -> [SelectedAsset] {
+    /// All assets that fit, in the order of their identifiers. `isNamed` decides by the key, of a variant by the key of its asset.
+    package func assetIDs(
+        matching selection: AssetSelection, where isNamed: (@Sendable (_ key: String) -> Bool)? = nil
+    ) async throws(CacheError) -> [SelectedAsset] {
         let query = AssetQuery(origin: selection.origin, prefix: selection.prefix, tag: selection.tag)
         return try await read { db in
-            var arguments = Self.arguments(query)
+            var arguments = try Self.arguments(query)
             var conditions = query.conditions
-            try selection.narrow(&conditions, &arguments)
+            selection.narrow(&conditions, &arguments)
             let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
-            let columns = "id, key, cached_bytes, generation, created_at, is_pinned"
-            let rows = try Row.fetchAll(
+            let columns = "id, key, cached_bytes, generation, created_at, is_pinned, sealed_variant IS NOT NULL"
+            let rows = try Row.fetchCursor(
                 db, sql: "SELECT \(columns) FROM assets \(filter) ORDER BY id", arguments: StatementArguments(arguments)
             )
-            return try rows.map {
-                SelectedAsset(
-                    id: try RowCoding.assetID($0[0]), key: $0[1], cachedBytes: $0[2], generation: $0[3],
-                    createdAt: Timestamp(milliseconds: $0[4]), isPinned: $0[5])
+            var selected: [SelectedAsset] = []
+            while let row = try rows.next() {
+                let (key, isVariant): (String, Bool) = (row[1], row[6])
+                let name = isVariant ? String(key.dropLast(AssetRecord.variantMarkBytes)) : key
+                guard isNamed?(name) ?? true else { continue }
+                selected.append(
+                    SelectedAsset(
+                        id: try RowCoding.assetID(row[0]), key: key, cachedBytes: row[2], generation: row[3],
+                        createdAt: Timestamp(milliseconds: row[4]), isPinned: row[5]))
             }
+            return selected
+        }
+    }
+
+    /// The variants of the assets with these keys.
+    package func variants(of keys: [(origin: String, key: String)]) async throws(CacheError) -> [AssetID] {
+        try await read { db in
+            let statement = try db.cachedStatement(
+                sql: """
+                    SELECT id FROM assets
+                    WHERE origin = ? AND key > ? AND key < ? AND length(key) = ? AND sealed_variant IS NOT NULL
+                    """)
+            var ids: [AssetID] = []
+            for (origin, key) in keys {
+                let length = key.unicodeScalars.count + AssetRecord.variantMarkBytes
+                let found = try Data.fetchAll(statement, arguments: [origin, key + " ", key + "!", length])
+                ids += try found.map { try RowCoding.assetID($0) }
+            }
+            return ids
+        }
+    }
+
+    /// The assets that were fetched from one of the URLs last, with the whole URL; queries are left out of the comparison.
+    package func assets(
+        fetchedFrom urls: [String]
+    ) async throws(CacheError) -> [(id: AssetID, origin: String, url: String)] {
+        let secrets = secrets
+        return try await read { db in
+            let rows = try Row.fetchAll(
+                db,
+                sql: "SELECT id, origin, sealed_url FROM assets WHERE clear_url IN (SELECT value FROM json_each(?))",
+                arguments: [try RowCoding.json(urls.map(RowCoding.redacted))])
+            return try rows.map { (try RowCoding.assetID($0[0]), $0[1], try secrets.open($0[2])) }
         }
     }
 
@@ -148,10 +181,10 @@ extension Catalog {
         return "SELECT * FROM assets \(filter) ORDER BY \(column) \(direction), id \(direction) LIMIT :limit"
     }
 
-    private static func arguments(_ query: AssetQuery) -> [String: any DatabaseValueConvertible] {
+    private static func arguments(_ query: AssetQuery) throws -> [String: any DatabaseValueConvertible] {
         var arguments: [String: any DatabaseValueConvertible] = [:]
         arguments["key"] = query.key
-        arguments["url"] = query.url.map(RowCoding.redacted)
+        arguments["urls"] = try query.urls.map { try RowCoding.json($0.map(RowCoding.redacted)) }
         arguments["origin"] = query.origin
         arguments["prefix"] = query.prefix
         arguments["pinned"] = query.isPinned
@@ -165,7 +198,7 @@ extension AssetQuery {
     fileprivate var conditions: [String] {
         var conditions: [String] = []
         if key != nil { conditions.append("key = :key") }
-        if url != nil { conditions.append("clear_url = :url") }
+        if urls != nil { conditions.append("clear_url IN (SELECT value FROM json_each(:urls))") }
         if origin != nil { conditions.append("origin = :origin") }
         if prefix != nil { conditions.append("key >= :prefix AND substr(key, 1, length(:prefix)) = :prefix") }
         if isPinned != nil { conditions.append("is_pinned = :pinned") }

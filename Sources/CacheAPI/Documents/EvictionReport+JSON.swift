@@ -43,7 +43,7 @@ package struct EvictionOrder: Sendable {
 /// The body of `POST /v1/purges`.
 package struct PurgeOrder: Sendable {
     private static let conditions = [
-        "origin", "prefix", "tag", "urls", "assetIds", "contentType", "olderThanSeconds",
+        "origin", "prefix", "patterns", "tag", "keys", "urls", "assetIds", "contentType", "olderThanSeconds",
     ]
     package static let keys = conditions + ["soft", "dryRun"]
 
@@ -59,17 +59,36 @@ package struct PurgeOrder: Sendable {
         }
         selection = PurgeSelection(
             origin: try Self.condition("origin", fields), prefix: try Self.condition("prefix", fields),
-            tag: try Self.condition("tag", fields), urls: try fields.strings("urls"),
+            patterns: try Self.patterns(fields), tag: try Self.condition("tag", fields),
+            keys: try Self.texts("keys", fields), urls: try Self.texts("urls", fields),
             assetIDs: try Self.assetIDs(fields), contentType: try Self.condition("contentType", fields),
             minAge: try fields.seconds("olderThanSeconds"))
         guard selection.contentType.map(OriginSettings.StoreRules.isPattern) ?? true else {
             throw fields.invalid("contentType", "A media type, as video/mp4 or video/*, is expected here.")
         }
-        if let index = selection.urls?.firstIndex(of: "") {
-            throw fields.invalid("urls[\(index)]", "An empty string selects nothing.")
-        }
         isSoft = try fields.bool("soft") ?? false
         isDryRun = try fields.bool("dryRun") ?? false
+    }
+
+    private static func texts(_ key: String, _ fields: JSONFields) throws(CacheError) -> [String]? {
+        let texts = try fields.strings(key)
+        if let index = texts?.firstIndex(of: "") {
+            throw fields.invalid("\(key)[\(index)]", "An empty string selects nothing.")
+        }
+        return texts
+    }
+
+    private static func patterns(_ fields: JSONFields) throws(CacheError) -> [KeyPattern]? {
+        guard let texts = try fields.strings("patterns", atMost: 100) else { return nil }
+        var patterns: [KeyPattern] = []
+        for (index, text) in texts.enumerated() {
+            guard let pattern = KeyPattern(text) else {
+                throw fields.invalid(
+                    "patterns[\(index)]", "A pattern has 1 to 2048 characters and no backslash at its end.")
+            }
+            patterns.append(pattern)
+        }
+        return patterns
     }
 
     private static func assetIDs(_ fields: JSONFields) throws(CacheError) -> [AssetID]? {

@@ -34,7 +34,7 @@ struct AssetController: Controller {
         let query = try request.query(accepting: Self.listKeys)
         let page = try await cache.assets(
             AssetQuery(
-                key: query.string("key"), url: query.string("url"), origin: query.string("origin"),
+                key: query.string("key"), urls: query.string("url").map { [$0] }, origin: query.string("origin"),
                 prefix: query.string("prefix"), state: try query.choice("state"), isPinned: try query.bool("pinned"),
                 tag: query.string("tag"), sort: try query.choice("sort") ?? .lastAccess,
                 isDescending: try query.choice("order", Order.self) != .asc, limit: try query.limit(),
