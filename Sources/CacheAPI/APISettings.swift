@@ -61,7 +61,13 @@ package struct APISettings: Sendable {
 
         /// The limit on a request's body by the request's target.
         package func bodyBytes(ofPath target: String) -> Int {
-            target.prefix { $0 != "?" } == "/v1/jobs" ? jobBodyBytes : bodyBytes
+            var path = target.prefix { $0 != "?" }
+            if !path.hasPrefix("/") {  // the absolute form
+                let parts = path.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+                path = "/" + (parts.count > 3 ? parts[3] : "")
+            }
+            while path.hasSuffix("/") { path.removeLast() }
+            return path == "/v1/jobs" ? jobBodyBytes : bodyBytes
         }
     }
 

@@ -61,7 +61,7 @@ package enum AddressGuard {
         Block([0xFD, 0x00, 0x0E, 0xC2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02, 0x54], 128, metadata),
         Block([0xFD, 0x20, 0x00, 0xCE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02, 0x54], 128, metadata),
         Block([], 128, "unspecified"), Block([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], 128, "loopback"),
-        Block([0x00, 0x64, 0xFF, 0x9B, 0x00, 0x01], 48, "local NAT64"), Block([0x01], 64, "discard-only"),
+        localNAT64, Block([0x01], 64, "discard-only"),
         Block([0x20, 0x01, 0x00, 0x02], 48, "benchmarking"), Block([0x20, 0x01, 0x00, 0x10], 28, "ORCHID"),
         Block([0x20, 0x01, 0x00, 0x20], 28, "ORCHID"), Block([0x20, 0x01, 0x0D, 0xB8], 32, "documentation"),
         Block([0x3F, 0xFF], 20, "documentation"), Block([0xFC], 7, "private"), Block([0xFE, 0x80], 10, "link-local"),
@@ -75,6 +75,12 @@ package enum AddressGuard {
     }
 
     private static func refusal(ofIPv6 address: [UInt8]) -> String? {
+        // Whatever else the address is: a form that could lead to a forbidden address is refused for that.
+        for (form, inner) in possiblyEmbedded(in: address) {
+            if let kind = refusal(ofIPv4: inner), [metadata, "link-local"].contains(kind) {
+                return "\(form) of a \(kind)"
+            }
+        }
         if let block = blocksIPv6.first(where: { $0.contains(address[...]) }) { return block.kind }
         let inside = embedded(in: address)
         for inner in inside.addresses {
@@ -84,6 +90,23 @@ package enum AddressGuard {
         return globalUnicast.contains(address[...]) ? nil : "reserved"
     }
 
+    /// The IPv4 addresses that a network could take out of an IPv6 one: in addition to those of `embedded`, from the local-use
+    /// NAT64 prefix (RFC 8215, as a /96 and as RFC 6052 §2.2 has it for a /48) and from ISATAP below any prefix.
+    private static func possiblyEmbedded(in address: [UInt8]) -> [(form: String, address: ArraySlice<UInt8>)] {
+        let (form, addresses) = embedded(in: address)
+        var inner = addresses.map { (form, $0) }
+        if localNAT64.contains(address[...]) {
+            inner += [address[12...], (address[6..<8] + address[9..<11])[...]].map { (localNAT64.kind, $0) }
+        }
+        if isISATAP(address) { inner.append(("ISATAP", address[12...])) }
+        return inner
+    }
+
+    private static func isISATAP(_ address: [UInt8]) -> Bool {
+        address[8] & 0xFD == 0 && address[9] == 0 && address[10] == 0x5E && address[11] == 0xFE
+    }
+
+    private static let localNAT64 = Block([0x00, 0x64, 0xFF, 0x9B, 0x00, 0x01], 48, "local NAT64")
     private static let mapped = Block([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF], 96, "IPv4-mapped")
     private static let translated = Block([0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0, 0], 96, "IPv4-translated")
     private static let compatible = Block([], 96, "IPv4-compatible")
@@ -100,8 +123,7 @@ package enum AddressGuard {
         if teredo.contains(address[...]) {  // the server's address, and the client's with its bits turned round
             return (teredo.kind, [address[4..<8], address[12...].map { ~$0 }[...]])
         }
-        let isISATAP = address[8] & 0xFD == 0 && address[9] == 0 && address[10] == 0x5E && address[11] == 0xFE
-        if isISATAP, globalUnicast.contains(address[...]) { return ("ISATAP", [address[12...]]) }
+        if isISATAP(address), globalUnicast.contains(address[...]) { return ("ISATAP", [address[12...]]) }
         return ("", [])
     }
 }

@@ -95,7 +95,7 @@ package enum FieldText {
 
     /// A number of bytes, or where one lies: nil also from 2^53 on, so that what is reckoned with it has room everywhere. No file
     /// system has files that long.
-    static func byteCount(_ digits: some Sequence<UInt8>) -> Int64? {
+    package static func byteCount(_ digits: some Sequence<UInt8>) -> Int64? {
         number(digits).flatMap { $0 < 1 << 53 ? $0 : nil }
     }
 

@@ -14,4 +14,11 @@ struct LarderCommand: AsyncParsableCommand {
         defaultSubcommand: ServeCommand.self)
 
     static let version = "0.1.0"
+
+    /// A service must not die of SIGHUP while it starts, either.
+    static func main() async {
+        let command = CommandLine.arguments.dropFirst().first ?? "serve"
+        if command == "serve" || command.hasPrefix("-") { ProcessLimits.ignoreHangUp() }
+        await main(nil)
+    }
 }

@@ -68,11 +68,12 @@ enum ProcessLimits {
         umask(0o077)  // the store is nobody else's
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)
-        signal(SIGHUP, SIG_IGN)
         // As many as threads that run at a time; eight times that, which glibc takes, keep what was freed apart.
         if let cores { larder_limit_heaps(Int32(clamping: cores)) }
         return OpenFileBudget(limit: raiseOpenFiles())
     }
+
+    static func ignoreHangUp() { signal(SIGHUP, SIG_IGN) }
 
     /// The processor cores that this process may run on; nil where the system does not tell.
     static var cores: Int? {
@@ -106,8 +107,9 @@ struct OpenFileBudget: Hashable {
 
     /// Connections of clients: the configured number, by default two fifths of the limit.
     func connections(wished: Int?) -> Int {
-        let room = limit - assetFiles - reserve
-        return max(1, min(wished ?? limit * 2 / 5, room - room / 8 - 8))
+        // Beside those that are served there are reserved ones, half as many and at most 64, and an eighth that is being closed.
+        let room = limit - assetFiles - reserve - 8
+        return max(1, min(wished ?? limit * 2 / 5, max(room * 8 / 13, (room - 64) * 8 / 9)))
     }
 
     /// Transfers at once; below 512 open files a part of the configured number.

@@ -73,8 +73,24 @@ import Testing
         }
     }
 
+    @Test func clientsThatAreGoneHoldNoPermit() async throws {
+        try await TestService.run(limits: .init(headerTimeout: .seconds(300), connections: 2)) {
+            (service) async throws in
+            for text in ["", "GET /v1/st", "GET /v1/stats HTTP/1.1\r\nHost: loc"] {
+                for _ in 0..<3 {
+                    let connection = try await RawConnection(port: service.port)
+                    try await connection.send(text)
+                    try await connection.hangUp()
+                }
+                let isServed = try await eventually { try await service.call("GET", "/v1/stats").status == 200 }
+                #expect(isServed)
+            }
+        }
+    }
+
     @Test func aReservedPermitGoesToTheNewestConnection() {
-        let permits = ConnectionPermits(limit: 1)
+        let permits = ConnectionPermits(limit: 4)
+        let others = (0..<3).map { _ in permits.take {} }
         let displaced = Mutex<[Int]>([])
         let regular = permits.take {}
         var reserved = (0..<3).map { index in permits.take { displaced.withLock { $0.append(index) } } }
@@ -84,6 +100,7 @@ import Testing
         #expect(permits.take {} == nil, "both reserved permits are serving a request")
         reserved = []
         #expect(permits.take {}?.isReserved == true)
+        #expect(others.allSatisfy { $0?.isReserved == false })
     }
 
     @Test func moreReadsThanThereMayBeAreRefusedAndWhatIsAtHandIsServed() async throws {

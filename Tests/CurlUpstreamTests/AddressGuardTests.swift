@@ -59,7 +59,8 @@ struct AddressGuardTests {
         "fe80::a9fe:a9fe", "::ffff:169.254.169.254", "::ffff:100.100.100.200", "::168.63.129.16",
         "64:ff9b::169.254.169.254",
         "64:ff9b::100.100.100.200", "2002:a9fe:a9fe::1", "2002:6464:64c8::1", "::ffff:0:168.63.129.16",
-        "2001:0:a9fe:a9fe::",
+        "2001:0:a9fe:a9fe::", "2001:0:a00:1::5601:5601", "64:ff9b:1::a9fe:a9fe", "64:ff9b:1:a9fe:a9:fe00::",
+        "64:ff9b:1::100.100.100.200", "fd00::5efe:a9fe:a9fe", "2606:4700::200:5efe:168.63.129.16",
     ])
     func metadataServicesAreNeverAllowed(_ address: String) throws {
         let kind = try #require(AddressGuard.refusal(of: bytes(address)))

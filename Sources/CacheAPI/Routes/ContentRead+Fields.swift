@@ -26,13 +26,15 @@ extension ContentRead {
     /// run its scripts with the API's rights.
     private static func harden(_ fields: inout HTTPFields) {
         fields[.xContentTypeOptions] = "nosniff"
-        guard let type = fields[.contentType].map({ MediaType.essence($0) }), isActive(type) else { return }
+        guard let type = fields[.contentType], isActive(type) else { return }
         fields.append(HTTPField(name: .contentSecurityPolicy, value: "sandbox"))
     }
 
-    /// Whether browsers run scripts of documents of this type: HTML, SVG and other XML.
+    /// Whether browsers may run scripts of a document with this `Content-Type`: HTML, SVG, other XML, and parts of such types.
+    /// A list counts by all of its members, of which browsers choose one.
     private static func isActive(_ type: String) -> Bool {
-        type == "text/html" || type.hasSuffix("/xml") || type.hasSuffix("+xml") || type == "text/xsl"
+        let type = FieldText.lowered(type)
+        return ["html", "xml", "svg", "xsl", "multipart/x-mixed-replace"].contains { type.contains($0) }
     }
 }
 

@@ -8,11 +8,12 @@ import Synchronization
 /// a new connection takes the permit of the one that has waited longest. Silent connections therefore never keep a health
 /// check out.
 final class ConnectionPermits: Sendable {
-    /// The right of one connection to be served; it ends with the last reference.
+    /// The right of one connection to be served; it ends when it is given back, or with the last reference.
     final class Permit: Sendable {
         private let permits: ConnectionPermits
         /// Nil for a regular permit.
-        fileprivate let reservation: UInt64?
+        private let reservation: UInt64?
+        private let isOver = Atomic(false)
 
         fileprivate init(_ permits: ConnectionPermits, reservation: UInt64? = nil) {
             self.permits = permits
@@ -35,7 +36,11 @@ final class ConnectionPermits: Sendable {
             }
         }
 
-        deinit { permits.giveBack(reservation) }
+        func giveBack() {
+            if !isOver.exchange(true, ordering: .relaxed) { permits.giveBack(reservation) }
+        }
+
+        deinit { giveBack() }
     }
 
     private struct State {
@@ -57,7 +62,7 @@ final class ConnectionPermits: Sendable {
 
     init(limit: Int) {
         self.limit = limit
-        reserve = min(16, max(2, limit / 8))
+        reserve = min(64, max(2, limit / 2))
     }
 
     /// The most connections that are accepted at once; rejected ones that are being closed count.

@@ -3,6 +3,8 @@ import HTTPTypes
 import NIOCore
 import NIOHTTP1
 import NIOHTTPTypesHTTP1
+import NIOSSL
+import NIOTLS
 
 /// Stands behind the HTTP decoder of one connection, in front of both roads to an answer: tells ``ClientPresence`` when
 /// the client leaves, answers what cannot be parsed with a problem document, gives up on clients that never send a
@@ -46,7 +48,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     /// Whether the last unanswered request is still coming, and whether the first has its response's head.
     private var isReading = false
     private var isAnswering = false
-    private var isOver = false
+    private var (isOver, isEncrypted) = (false, false)
     /// Whether the last word is said: nothing is written after it.
     private var isRefused = false
     /// What is refused once `owed` more answers are written.
@@ -167,13 +169,9 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
-        cancelAll()
-        self.context = nil
-    }
-
-    private func cancelAll() {
         alarm?.task.cancel()
         leave?.cancel()
+        self.context = nil
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -237,11 +235,12 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if event is RequestLineHandler.BytesReceived {
+        if event is RequestDecoder.BytesReceived {
             // The beginning of another request's head; the first one's time runs from the connection's beginning.
             if !isOver, unanswered == 0, patience == nil { expectRequest(context) }
             return
         }
+        if case .handshakeCompleted? = event as? TLSUserEvent { isEncrypted = true }
         if event is ChannelShouldQuiesceEvent, isBusy || isReading {
             isQuiescing = true
             return
@@ -253,7 +252,8 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        cancelAll()
+        alarm?.task.cancel()
+        leave?.cancel()
         presence.left()
         context.fireChannelInactive()
     }
@@ -261,10 +261,9 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         if let error = error as? CacheError { return refuse(error, context) }
         guard let error = error as? HTTPParserError else { return context.fireErrorCaught(error) }
-        switch error {
-        case .headerOverflow: refuse(CacheError(.headersTooLarge, "The request's header is too large."), context)
-        default: refuse(CacheError(.malformedRequest, "The request is not valid HTTP/1.1: \(error)."), context)
-        }
+        let invalid = CacheError(.malformedRequest, "The request is not valid HTTP/1.1: \(error).")
+        let tooLarge = CacheError(.headersTooLarge, "The request's header is too large.")
+        refuse(error == .headerOverflow ? tooLarge : invalid, context)
     }
 
     /// Answers in place of the router, then closes. Requests that came whole get their answers before; where the
@@ -284,6 +283,8 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func answer(_ error: CacheError, _ context: ChannelHandlerContext) {
         isRefused = true
+        let tls = try? context.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self)  // none: no TLS
+        if let tls, !isEncrypted { return tls.close(promise: nil) }  // nothing can be sent before the handshake
         let (head, body) = Problem(error, instance: "", requestID: makeRequestID()).lastResponse
         context.write(wrapOutboundOut(.head(HTTPResponseHead(head))), promise: nil)
         context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)

@@ -36,7 +36,10 @@ struct CounterChannel: ServerChildChannel {
         let presence = ClientPresence()
         let watches = NIOLoopBoundBox.makeEmptyBox(valueType: ConnectionWatch.self, eventLoop: channel.eventLoop)
         let permit = connections.take { channel.eventLoop.execute { watches.value?.displace() } }
-        channel.closeFuture.whenComplete { _ in withExtendedLifetime(permit) { watches.value = nil } }
+        channel.closeFuture.whenComplete { _ in
+            permit?.giveBack()
+            watches.value = nil
+        }
         pacing.fit(channel)
         // So many bytes of answers wait in memory for a client that asks on and on and reads nothing.
         let mark = ChannelOptions.Types.WriteBufferWaterMark(low: 64 << 10, high: 256 << 10)
@@ -74,7 +77,7 @@ struct CounterChannel: ServerChildChannel {
             try pipeline.addHandler(reprises)
             lane = ExpressLane(desk: express, sendBuffer: sendBuffer, reprises: reprises)
         }
-        try UpgradeIgnoringHandler.addDecoding(to: pipeline, limits)
+        try RequestDecoder.add(to: pipeline, limits)
         let bodies = BodyLane(sendsFiles: certificates == nil, sendBuffer: sendBuffer)
         let behind: [(any RemovableChannelHandler)?] = [
             WireRules(wallClock: wallClock, limits: limits, isForOneRequest: !isRegular), RequestHeadValidator(), watch,

@@ -65,7 +65,7 @@ final class RequestHeadValidator: ChannelInboundHandler, RemovableChannelHandler
         return authority
     }
 
-    /// Whether the text is `uri-host [ ":" port ]` (RFC 3986 §3.2.2); it may be empty.
+    /// Whether the text is `uri-host [ ":" port ]` (RFC 3986 §3.2.2) with a host, as an http URI has one (RFC 9110 §4.2.1).
     static func isHost(_ text: String) -> Bool {
         var host = Array(text.utf8)[...]
         if let colon = host.lastIndex(of: UInt8(ascii: ":")), !host[colon...].contains(UInt8(ascii: "]")) {
@@ -75,7 +75,7 @@ final class RequestHeadValidator: ChannelInboundHandler, RemovableChannelHandler
             }
             host = host[..<colon]
         }
-        guard host.first == UInt8(ascii: "[") else { return host.allSatisfy(isNameByte) }
+        guard host.first == UInt8(ascii: "[") else { return !host.isEmpty && host.allSatisfy(isNameByte) }
         return host.count > 4 && host.last == UInt8(ascii: "]")
             && host.dropFirst().dropLast().allSatisfy { isNameByte($0) || $0 == UInt8(ascii: ":") }
     }

@@ -22,6 +22,8 @@ final class WireRules: ChannelDuplexHandler, RemovableChannelHandler {
         var isOld = false
         /// Whether its client, or its version, wants no other request after it.
         var isLast = false
+        /// Whether its client waits for `100 (Continue)` before it sends the body.
+        var awaitsContinue = false
     }
 
     private struct Answer {
@@ -55,22 +57,32 @@ final class WireRules: ChannelDuplexHandler, RemovableChannelHandler {
             isReading = true
             // The router answers 413 from the head. It is the last response, because the body is not read.
             let isTooLong = Self.bodyLength(head).map { $0 > limits.bodyBytes(ofPath: head.uri) } ?? false
-            isOver = isForOneRequest || isTooLong || !head.isKeepAlive
+            // HTTP/1.0 has no transfer codings: the framing is faulty (RFC 9112 §6.1).
+            let isFaulty = head.version == .http1_0 && head.headers.contains(name: "Transfer-Encoding")
+            isOver = isForOneRequest || isTooLong || isFaulty || !head.isKeepAlive
             questions.append(
-                Question(isHead: head.method == .HEAD, isOld: head.version == .http1_0, isLast: isOver))
-            if Self.awaitsContinue(head), !isTooLong, questions.count == 1 {
-                let interim = HTTPResponseHead(version: .http1_1, status: .continue)
-                context.writeAndFlush(wrapOutboundOut(.head(interim)), promise: nil)
-            }
-        case .body: break
-        case .end: isReading = false
+                Question(
+                    isHead: head.method == .HEAD, isOld: head.version == .http1_0, isLast: isOver,
+                    awaitsContinue: Self.awaitsContinue(head) && !isTooLong))
+            letContinue(context)
+        case .body, .end:
+            if !questions.isEmpty { questions[questions.count - 1].awaitsContinue = false }
+            if case .end = part { isReading = false }
         }
         context.fireChannelRead(data)
     }
 
+    /// Asks for the body of the oldest request without a response, if its client waits for that (RFC 9110 §10.1.1).
+    private func letContinue(_ context: ChannelHandlerContext) {
+        guard answer == nil, questions.first?.awaitsContinue ?? false else { return }
+        questions[0].awaitsContinue = false
+        let interim = HTTPResponseHead(version: .http1_1, status: .continue)
+        context.writeAndFlush(wrapOutboundOut(.head(interim)), promise: nil)
+    }
+
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         // Whatever is behind the last request is no request.
-        if isOver, !isReading, error is HTTPParserError { return }
+        if isOver, !isReading, error is HTTPParserError || error is CacheError { return }
         context.fireErrorCaught(error)
     }
 
@@ -82,7 +94,10 @@ final class WireRules: ChannelDuplexHandler, RemovableChannelHandler {
             let ended = answer
             answer = nil
             let end = ended?.hidesEnd ?? false ? wrapOutboundOut(.body(.byteBuffer(ByteBuffer()))) : data
-            guard ended?.question.isLast ?? false else { return context.write(end, promise: promise) }
+            guard ended?.question.isLast ?? false else {
+                context.write(end, promise: promise)
+                return letContinue(context)
+            }
             // The output alone: what the client still sends must not reset the connection before it has read all of
             // this (§9.6). The idle time-out closes the rest.
             let here = NIOLoopBound(context, eventLoop: context.eventLoop)
@@ -131,7 +146,7 @@ final class WireRules: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private static func bodyLength(_ head: HTTPRequestHead) -> Int? {
-        head.headers.first(name: "Content-Length").map { Int($0) ?? .max }
+        head.headers[canonicalForm: "Content-Length"].first.map { Int($0) ?? .max }
     }
 
     /// Whether the client holds its body back until it is told to go on (RFC 9110 §10.1.1).
