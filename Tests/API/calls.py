@@ -344,7 +344,7 @@ class Calls:
         self.call("listNextEvictions", bytes_=1024)
         order = self.models.EvictionOrder(free_bytes=1024, dry_run=True)
         report = self.call("evict", body=order, kind="EvictionReport")
-        expect(report.dry_run and report.plan_id is None, "evict: no dry run")
+        expect(report.dry_run and report.plan_id is not None, "evict: no plan of a dry run")
         both = self.models.EvictionOrder(free_bytes=1024, target_bytes=0)
         self.refused("evict", body=both, status=422, code="invalidField")
         expect(isinstance(self.call("listEvictions").items, list), "listEvictions: no list")

@@ -15,6 +15,7 @@ RULES = {
     "patchOrigin": ("headers", "tls"),
     # An instant in the future.
     "patchAsset": ("pinnedUntilAt",),
+    "createJob": ("deadlineAt",),
     # At most 64 combinations of an algorithm and a capacity.
     "simulatePolicies": ("capacities",),
 }
