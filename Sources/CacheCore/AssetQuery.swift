@@ -6,6 +6,8 @@ package struct AssetQuery: Hashable, Sendable {
     package var key: String?
     /// Upstream URLs, of which one must be the asset's; queries are left out of the comparison.
     package var urls: [String]?
+    /// The keys of those URLs: assets with one of them are listed, too.
+    package var urlKeys: [String] = []
     package var origin: String?
     /// What the key begins with.
     package var prefix: String?

@@ -29,7 +29,7 @@ package struct KeyPattern: Hashable, Sendable {
                     continue
                 }
                 while rest.first == byte { rest.removeFirst() }
-                let isWhole = tokens.isEmpty || tokens.last == .byte(UInt8(ascii: "/"))
+                let isWhole = tokens.isEmpty || [.byte(UInt8(ascii: "/")), .directories].contains(tokens.last)
                 guard isWhole, rest.first == UInt8(ascii: "/") else {
                     tokens.append(.anything)
                     continue

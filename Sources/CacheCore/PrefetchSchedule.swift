@@ -98,6 +98,9 @@ package struct PrefetchSchedule: Sendable {
         return job.record.items[run.item]
     }
 
+    /// The jobs that are scheduled.
+    package var ids: [String] { Array(jobs.keys) }
+
     /// The job's items that succeeded.
     package func succeededItems(of job: String) -> [JobItemRecord] {
         jobs[job]?.record.items.filter { $0.state == .succeeded } ?? []

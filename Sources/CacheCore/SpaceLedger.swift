@@ -20,8 +20,8 @@ package struct SpaceLedger: Sendable {
     /// Promised to windows under way.
     package internal(set) var reservedBytes: Int64 = 0
     package var pinned: Set<AssetID> = []
-    /// Assets of unfinished prefetch jobs, and how many jobs hold each.
-    package internal(set) var held: [AssetID: Int] = [:]
+    /// The claims of unfinished prefetch jobs: spared, so that nothing is evicted for a job that the job itself wants.
+    package var held: [AssetID: ByteRangeSet] = [:]
     /// The bytes that prefetch jobs claim.
     package var heldBytes: Int64 = 0
     package let grid: SegmentGrid
@@ -99,13 +99,6 @@ package struct SpaceLedger: Sendable {
     }
 
     // MARK: Segments
-
-    /// Spares the asset's segments until ``unhold(_:)``: nothing is evicted for a prefetch job that the job itself wants.
-    package mutating func hold(_ asset: AssetID) { held[asset, default: 0] += 1 }
-
-    package mutating func unhold(_ asset: AssetID) {
-        held[asset] = held[asset].flatMap { $0 > 1 ? $0 - 1 : nil }
-    }
 
     /// Bytes were asked for, and are about to come.
     package mutating func expect(_ range: ByteRange, of asset: AssetID) {
@@ -201,7 +194,7 @@ package struct SpaceLedger: Sendable {
     }
 
     /// What to give up, first to go first, to free `bytes`, at most `limit` segments; pinned assets never, those of prefetch jobs
-    /// only where space is `isDesperate` because several jobs claim more than the capacity, segments younger
+    /// only where space is `isDesperate` and they claim more than a capacity that was lowered, segments younger
     /// than the grace, a twentieth of the room at most, only where space is `isDesperate` or above the capacity, and none of those in `besides`. `owner`: only
     /// of its assets; `keepsQuotas`: not of others that would have less than is left to them then.
     package mutating func victims(
@@ -212,6 +205,7 @@ package struct SpaceLedger: Sendable {
         // Where much comes within the grace, what is worth keeping would go for what nobody asks for again.
         let young = max(UInt32(clamping: (now - settings.grace).seconds), recent.start)
         let isContended = isDesperate && settings.capacityBytes.map { heldBytes > $0 } ?? true
+        let grid = grid
         let (pinned, held, heats) = (pinned, isContended ? [:] : held, heats)
         let isDesperate = isDesperate || settings.capacityBytes.map { usedBytes > $0 } ?? false
         var moved: [Int] = []
@@ -219,7 +213,8 @@ package struct SpaceLedger: Sendable {
             var choice = shares.choice(of: owner, segmentBytes: grid.segmentBytes, keepsQuotas: keepsQuotas)
         else { return [] }
         let victims = policy.victims(toFree: bytes, atMost: limit) { id, place in
-            if pinned.contains(id.asset) || held[id.asset] != nil || besides.contains(id) { return true }
+            if pinned.contains(id.asset) || besides.contains(id) { return true }
+            if let claim = held[id.asset], claim.byteCount(in: grid.run(of: id.index)) > 0 { return true }
             if !isDesperate, heats[place].arrivedAt > young { return true }
             return choice.spares(id.asset)
         } moving: { place in

@@ -10,9 +10,10 @@ extension AssetCache {
     ) async throws(CacheError) -> (items: [AssetSummary], nextCursor: String?) {
         try await context.commits.flush()
         var query = query
-        query.urls = query.urls.map { urls in
-            urls.flatMap { url in (try? context.upstream.parse(url: url)).map { PurgeNames.spellings(of: $0) } ?? [url]
-            }
+        if let urls = query.urls {
+            let parsed = urls.compactMap { try? context.upstream.parse(url: $0) }
+            query.urls = urls + parsed.flatMap { PurgeNames.spellings(of: $0) }
+            query.urlKeys = parsed.flatMap { PurgeNames(resolver: resolver).keys(of: $0) }
         }
         let page = try await context.store.catalog.assetPage(query)
         return (page.items.map { summary(of: $0.record, cachedBytes: $0.cachedBytes) }, page.nextCursor)

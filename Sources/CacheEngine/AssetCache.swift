@@ -118,7 +118,8 @@ package final class AssetCache: Sendable {
             space: space, commits: commits, catalog: doors.store.catalog, uptime: uptime)
         evictor = Evictor(context: context, resolver: resolver)
         prefetch = PrefetchQueue(
-            catalog: doors.store.catalog, concurrency: settings.jobConcurrency, clock: doors.clock,
+            catalog: doors.store.catalog, claims: PrefetchClaims(space: space, uptime: uptime),
+            concurrency: settings.jobConcurrency, clock: doors.clock,
             wallClock: doors.wallClock, logger: doors.logger)
         scrubber = Scrubber(
             context: context, evictor: evictor, schedule: settings.scrub)

@@ -10,6 +10,8 @@ struct PrefetchFill {
     let room: PrefetchRoom
     let report: (PrefetchSchedule.Progress) -> Void
     private var tally: PrefetchTally
+    /// The asset that the item has claimed space for.
+    private var claimed: AssetID?
     /// How often the disk had had no room for bytes of the asset before.
     private var spillCount = 0
 
@@ -35,6 +37,15 @@ struct PrefetchFill {
     /// Throws `.assetChanged` where it does so again and again, `.rangeNotSatisfiable` where it has none of the ranges,
     /// `.conflict` where it must not be kept, `.storageFull` where it does not fit.
     mutating func run() async throws(CacheError) {
+        do throws(CacheError) {
+            try await fetch()
+        } catch {
+            if let claimed { room.withdraw(claimed) }
+            throw error
+        }
+    }
+
+    private mutating func fetch() async throws(CacheError) {
         defer { report(tally.progress) }
         let target = try await cache.resolve(item.reference)
         let began = context.wallClock.now()
@@ -168,7 +179,8 @@ struct PrefetchFill {
     private mutating func measure(_ runs: [ByteRange], of asset: OpenAsset) throws(CacheError) {
         guard runs.last?.upperBound != .max else { return }
         tally.measured(runs.reduce(0) { $0 + $1.length })
-        try room.claim(runs, of: asset, capacity: cache.policyState.withLock { $0.settings.capacityBytes })
+        try room.claim(runs, of: asset, isAgain: claimed == asset.id, under: cache.policy().settings)
+        claimed = asset.id
     }
 
     /// Gives the asset the item's tags, and pins it if the item says so.

@@ -28,12 +28,19 @@ extension PrefetchQueue {
         }
     }
 
-    /// The account of the job's disk space.
+    /// The claims of the job; with those of items that succeeded before a restart.
     func room(of job: String, in cache: AssetCache) async throws(CacheError) -> PrefetchRoom {
         if let room = rooms.withLock({ $0[job] }) { return room }
-        let pinned = try await catalog.pinnedBytes()
+        claims.adoptPinned(try await catalog.pinnedBytes())
         let earlier = look { $0.succeededItems(of: job) }
-        let room = PrefetchRoom(space: cache.context.space, pinnedBytes: pinned, earlier: earlier)
+        let lengths = try await catalog.lengths(of: earlier.compactMap(\.assetID))
+        let room = PrefetchRoom(claims)
+        for item in earlier {
+            guard let id = item.assetID, let length = lengths[id], let runs = try? item.runs(length: length) else {
+                continue
+            }
+            room.claimAgain(runs, of: id, from: item.reference.originName)
+        }
         return rooms.withLock { rooms in
             if let other = rooms[job] { return other }
             rooms[job] = room
@@ -47,5 +54,13 @@ extension PrefetchQueue {
         let finished = look { schedule in jobs.filter { schedule.state(of: $0)?.isFinished ?? true } }
         let closed = rooms.withLock { rooms in finished.compactMap { rooms.removeValue(forKey: $0) } }
         withExtendedLifetime(closed) {}
+        claims.settle()
+    }
+}
+
+extension AssetReference {
+    /// As assets of the reference have it; of a known asset it is not told.
+    fileprivate var originName: String {
+        if case .mounted(let origin, _, _) = self { origin } else { Origin.absoluteName }
     }
 }

@@ -16,7 +16,7 @@ extension PrefetchQueue {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.watchLimits() }
             group.addTask { await self.pruneHourly() }
-            group.addTask { await self.open() }
+            group.addTask { await self.open(in: cache) }
             group.addTask { await self.measureAhead(in: cache) }
             for await start in starts {
                 group.addTask { await self.carryOut(start, in: cache) }
@@ -27,10 +27,12 @@ extension PrefetchQueue {
     }
 
     /// Loads unfinished jobs and opens the schedule. A catalog that cannot be read now is asked again.
-    private func open() async {
+    private func open(in cache: AssetCache) async {
         repeat {
             let isLoaded = await logged("prefetch jobs could not be loaded") { () async throws(CacheError) in
                 try await self.takeUp()
+                // Before any job runs: its items that are on disk are spared by the others.
+                for job in self.look({ $0.ids }) { _ = try await self.room(of: job, in: cache) }
             }
             if isLoaded {
                 change { $0.open(at: $1) }

@@ -32,6 +32,7 @@ final class PrefetchQueue: Sendable {
     }
 
     let catalog: Catalog
+    let claims: PrefetchClaims
     let clock: any Clock<Duration>
     let wallClock: any WallClock
     let logger: Logger
@@ -47,9 +48,11 @@ final class PrefetchQueue: Sendable {
     private let saving = PrefetchTurn()
 
     init(
-        catalog: Catalog, concurrency: Int, clock: any Clock<Duration>, wallClock: any WallClock, logger: Logger
+        catalog: Catalog, claims: PrefetchClaims, concurrency: Int, clock: any Clock<Duration>,
+        wallClock: any WallClock, logger: Logger
     ) {
         self.catalog = catalog
+        self.claims = claims
         self.clock = clock
         self.wallClock = wallClock
         self.logger = logger
@@ -90,11 +93,15 @@ final class PrefetchQueue: Sendable {
     }
 
     /// Takes a job in as it was; false where it is there already.
-    func add(_ record: JobRecord) -> Bool { change { $0.add(record, at: $1) ?? [] } }
+    func add(_ record: JobRecord) -> Bool {
+        defer { measure.yield() }
+        return change { $0.add(record, at: $1) ?? [] }
+    }
 
     /// Takes a job in that begins, and has ended the named ones in the catalog.
     private func add(_ record: JobRecord, superseding superseded: [String]) -> Bool {
-        change { $0.add(record, superseding: record.supersedes ? superseded : nil, at: $1) ?? [] }
+        defer { measure.yield() }
+        return change { $0.add(record, superseding: record.supersedes ? superseded : nil, at: $1) ?? [] }
     }
 
     /// Takes a new job on; it is durable when this returns. Where it supersedes, the unfinished jobs of its queue end in
@@ -191,6 +198,7 @@ final class PrefetchQueue: Sendable {
                 state.schedule.forgetFinished()
                 for job in state.paces.keys where !state.schedule.contains(job) { state.paces[job] = nil }
             }
+            closeRooms()
         }
     }
 

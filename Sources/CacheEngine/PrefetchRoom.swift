@@ -1,74 +1,150 @@
 import CacheCore
 import Synchronization
 
-/// Accounts for the disk space of one job's items and protects them from eviction, so that a job never evicts its own items.
-///
-/// The protection ends with the last reference to the room, which the queue drops when the job is finished.
-final class PrefetchRoom: Sendable {
+/// The disk space that the items of all unfinished jobs claim. Claimed assets are spared by eviction, so that a job never evicts
+/// its own items.
+final class PrefetchClaims: Sendable {
+    /// Of one asset, by all jobs together.
+    private struct Claim {
+        var ranges = ByteRangeSet()
+        var origin: String
+        var rooms = 0
+    }
+
     private struct State {
-        var claims: [AssetID: ByteRangeSet] = [:]
-        var bytes: Int64
+        var claims: [AssetID: Claim] = [:]
+        var bytes: Int64 = 0
         var bytesByOrigin: [String: Int64] = [:]
+        /// The bytes on disk of pinned assets, and their sum without those that are claimed.
+        var pinned: [AssetID: Int64] = [:]
+        var pinnedBytes: Int64 = 0
+        /// Assets whose claims have ended, and until when eviction spares them.
+        var lingering: [AssetID: Duration] = [:]
     }
 
     private let space: Space
-    private let state: Mutex<State>
-    /// Assets of items that succeeded before a restart; they are protected, too.
-    private let earlier: [AssetID]
-    private let earlierBytes: Int64
+    private let uptime: @Sendable () -> Duration
+    private let state = Mutex(State())
+    /// How long eviction may take to catch up with a job that is over.
+    private static let lingering = Duration.seconds(5)
 
-    /// `pinnedBytes`: the bytes on disk of pinned assets, which cannot be evicted either.
-    init(space: Space, pinnedBytes: Int64, earlier items: [JobItemRecord]) {
+    init(space: Space, uptime: @escaping @Sendable () -> Duration) {
         self.space = space
-        earlier = items.compactMap(\.assetID)
-        let bytes = items.reduce(0) { $0 + ($1.bytesTotal ?? 0) }
-        earlierBytes = bytes
-        state = Mutex(State(bytes: pinnedBytes + bytes))
-        space.with { ledger in
-            for id in earlier { ledger.hold(id) }
-            ledger.heldBytes += bytes
+        self.uptime = uptime
+    }
+
+    func adoptPinned(_ pinned: [AssetID: Int64]) {
+        state.withLock { state in
+            state.pinned = pinned
+            state.pinnedBytes = pinned.reduce(0) { $0 + (state.claims[$1.key] == nil ? $1.value : 0) }
         }
     }
 
-    deinit {
-        let (claims, earlier, earlierBytes) = (state.withLock { $0.claims }, earlier, earlierBytes)
-        space.with { ledger in
-            for id in claims.keys { ledger.unhold(id) }
-            for id in earlier { ledger.unhold(id) }
-            ledger.heldBytes -= earlierBytes + claims.values.reduce(0) { $0 + $1.byteCount }
-        }
-    }
-
-    /// Claims space for `runs` of an asset. Throws `.storageFull` if they do not fit into `capacity` beside the job's other
-    /// items and the pinned assets, or into the origin's quota beside the job's other items of that origin.
-    func claim(_ runs: [ByteRange], of asset: OpenAsset, capacity: Int64?) throws(CacheError) {
-        let isPinned = space.with { $0.pinned.contains(asset.id) }
-        let present = isPinned ? asset.look { $0.ledger.extents } : ByteRangeSet()
-        let quota = asset.target.settings.quota.maxBytes
-        let origin = asset.target.originName
-        let missing = state.withLock { state -> (what: String, bytes: Int64)? in
-            let known = state.claims[asset.id]
-            var claim = known ?? ByteRangeSet()
-            for run in runs { claim.insert(run) }
-            let added = claim.byteCount - (known?.byteCount ?? 0)
-            let counted = known == nil ? max(0, added - present.byteCount) : added
-            if let capacity, state.bytes + counted > capacity { return ("cache", capacity - state.bytes) }
+    /// Claims the runs if all claims and pinned assets stay within `limit`, and the claims of the origin within `quota`. Answers
+    /// the bytes that are left where they do not. `isNew`: the room has no claim on the asset yet.
+    func claim(
+        _ runs: [ByteRange], of id: AssetID, from origin: String, isNew: Bool, limit: Int64, quota: Int64
+    ) -> (of: String, bytes: Int64)? {
+        state.withLock { state in
+            let known = state.claims[id]
+            var claim = known ?? Claim(origin: origin)
+            for run in runs { claim.ranges.insert(run) }
+            let added = claim.ranges.byteCount - (known?.ranges.byteCount ?? 0)
+            let pinned = known == nil ? state.pinned[id] ?? 0 : 0
+            let used = state.bytes + state.pinnedBytes - pinned
+            if used + added > limit { return ("cache", max(0, limit - used)) }
             let ofOrigin = state.bytesByOrigin[origin, default: 0]
-            if let quota, ofOrigin + counted > quota { return ("origin's quota", quota - ofOrigin) }
-            state.claims[asset.id] = claim
-            state.bytes += counted
-            state.bytesByOrigin[origin] = ofOrigin + counted
+            if ofOrigin + added > quota { return ("origin's quota", max(0, quota - ofOrigin)) }
+            claim.rooms += isNew ? 1 : 0
+            state.claims[id] = claim
+            state.bytes += added
+            state.bytesByOrigin[origin] = ofOrigin + added
+            state.pinnedBytes -= pinned
             space.with { ledger in
-                if known == nil { ledger.hold(asset.id) }
+                ledger.held[id] = claim.ranges
                 ledger.heldBytes += added
             }
             return nil
         }
-        guard let missing else { return }
+    }
+
+    func release(_ ids: Set<AssetID>) {
+        state.withLock { state in
+            for id in ids {
+                guard var claim = state.claims[id] else { continue }
+                claim.rooms -= 1
+                state.claims[id] = claim.rooms > 0 ? claim : nil
+                guard claim.rooms == 0 else { continue }
+                let bytes = claim.ranges.byteCount
+                state.bytes -= bytes
+                state.bytesByOrigin[claim.origin, default: 0] -= bytes
+                state.pinnedBytes += state.pinned[id] ?? 0
+                state.lingering[id] = uptime() + Self.lingering
+                space.with { $0.heldBytes -= bytes }
+            }
+        }
+        settle()
+    }
+
+    /// Ends the protection of assets whose claims have ended, once nothing is to be evicted: the space that they took must come
+    /// from others.
+    func settle() {
+        let (isQuiet, now) = (space.excess().bytes <= 0, uptime())
+        state.withLock { state in
+            for (id, end) in state.lingering where isQuiet || end <= now || state.claims[id] != nil {
+                state.lingering[id] = nil
+                if state.claims[id] == nil { space.with { $0.held[id] = nil } }
+            }
+        }
+    }
+}
+
+/// The claims of one job; they end with the last reference, which the queue drops when the job is finished.
+final class PrefetchRoom: Sendable {
+    private let claims: PrefetchClaims
+    /// How many items of the job claim each asset.
+    private let items = Mutex<[AssetID: Int]>([:])
+
+    init(_ claims: PrefetchClaims) { self.claims = claims }
+
+    deinit { claims.release(Set(items.withLock { $0.keys })) }
+
+    /// Claims space for items that succeeded before a restart, whether there is room or not.
+    func claimAgain(_ runs: [ByteRange], of id: AssetID, from origin: String) {
+        let isNew = items.withLock { items in
+            items[id, default: 0] += 1
+            return items[id] == 1
+        }
+        _ = claims.claim(runs, of: id, from: origin, isNew: isNew, limit: .max, quota: .max)
+    }
+
+    /// Gives the claim of an item up that has failed.
+    func withdraw(_ id: AssetID) {
+        let isLast = items.withLock { items in
+            items[id] = items[id].flatMap { $0 > 1 ? $0 - 1 : nil }
+            return items[id] == nil
+        }
+        if isLast { claims.release([id]) }
+    }
+
+    /// Throws `.storageFull` if the runs do not fit into the cache beside pinned assets and the items of unfinished jobs: up to
+    /// its high watermark, above which eviction would begin. `isAgain`: the item has claimed the asset before.
+    func claim(
+        _ runs: [ByteRange], of asset: OpenAsset, isAgain: Bool, under policy: PolicySettings
+    ) throws(CacheError) {
+        let limit = policy.capacityBytes.map { Int64(Double($0) * policy.highWatermark) } ?? .max
+        let isNew = items.withLock { $0[asset.id] == nil }
+        let missing = claims.claim(
+            runs, of: asset.id, from: asset.target.originName, isNew: isNew, limit: limit,
+            quota: asset.target.settings.quota.maxBytes ?? .max)
+        guard let missing else {
+            if !isAgain { items.withLock { $0[asset.id, default: 0] += 1 } }
+            return
+        }
         let bytes = runs.reduce(0) { $0 + $1.length }
         throw CacheError(
             .storageFull,
-            "The item has \(bytes) bytes; beside pinned assets and the job's other items the \(missing.what) has room for \(max(0, missing.bytes))."
+            "The item has \(bytes) bytes; beside pinned assets and the items of unfinished jobs the \(missing.of) has room for \(missing.bytes)."
         )
     }
 }

@@ -15,7 +15,6 @@ struct PurgeNames: Sendable {
 
     /// The assets that requests for these URLs read, whatever their spelling. Throws `.invalidField` with the URL's place.
     func assets(at urls: [String]) async throws(CacheError) -> Set<AssetID> {
-        let origins = resolver.origins.all.map(\.origin)
         var (keys, queries): (Set<String>, [String: Set<String?>]) = ([], [:])
         for (index, text) in urls.enumerated() {
             let url: UpstreamURL
@@ -24,8 +23,7 @@ struct PurgeNames: Sendable {
             } catch {
                 throw CacheError(.invalidField("urls[\(index)]"), error.message)
             }
-            keys.insert(AssetKey.absolute(url, digest: AssetResolver.digest).text)
-            for origin in origins { keys.formUnion(mountedKeys(of: url, below: origin)) }
+            keys.formUnion(self.keys(of: url))
             for spelling in Self.spellings(of: url) { queries[spelling, default: []].insert(url.query) }
         }
         var ids = try await assets(keyed: Array(keys))
@@ -38,6 +36,12 @@ struct PurgeNames: Sendable {
             if asked.contains(where: { rule.significant($0) == rule.significant(stored) }) { ids.insert(id) }
         }
         return ids
+    }
+
+    /// The keys of the URL: absolute, and below the mounts that lead there.
+    func keys(of url: UpstreamURL) -> Set<String> {
+        let absolute = AssetKey.absolute(url, digest: AssetResolver.digest).text
+        return Set(resolver.origins.all.flatMap { mountedKeys(of: url, below: $0.origin) } + [absolute])
     }
 
     /// Only a mounted key tells its origin.

@@ -184,7 +184,10 @@ extension Catalog {
     private static func arguments(_ query: AssetQuery) throws -> [String: any DatabaseValueConvertible] {
         var arguments: [String: any DatabaseValueConvertible] = [:]
         arguments["key"] = query.key
-        arguments["urls"] = try query.urls.map { try RowCoding.json($0.map(RowCoding.redacted)) }
+        if let urls = query.urls {
+            arguments["urls"] = try RowCoding.json(urls.map(RowCoding.redacted))
+            arguments["urlKeys"] = try RowCoding.json(query.urlKeys)
+        }
         arguments["origin"] = query.origin
         arguments["prefix"] = query.prefix
         arguments["pinned"] = query.isPinned
@@ -198,7 +201,12 @@ extension AssetQuery {
     fileprivate var conditions: [String] {
         var conditions: [String] = []
         if key != nil { conditions.append("key = :key") }
-        if urls != nil { conditions.append("clear_url IN (SELECT value FROM json_each(:urls))") }
+        if urls != nil {
+            conditions.append(
+                """
+                (clear_url IN (SELECT value FROM json_each(:urls)) OR key IN (SELECT value FROM json_each(:urlKeys)))
+                """)
+        }
         if origin != nil { conditions.append("origin = :origin") }
         if prefix != nil { conditions.append("key >= :prefix AND substr(key, 1, length(:prefix)) = :prefix") }
         if isPinned != nil { conditions.append("is_pinned = :pinned") }

@@ -217,10 +217,11 @@ extension Catalog {
         }
     }
 
-    /// The bytes on disk of all pinned assets.
-    package func pinnedBytes() async throws(CacheError) -> Int64 {
+    /// The bytes on disk of each pinned asset.
+    package func pinnedBytes() async throws(CacheError) -> [AssetID: Int64] {
         try await read { db in
-            try Int64.fetchOne(db, sql: "SELECT coalesce(sum(cached_bytes), 0) FROM assets WHERE is_pinned") ?? 0
+            let rows = try Row.fetchAll(db, sql: "SELECT id, cached_bytes FROM assets WHERE is_pinned")
+            return try Dictionary(rows.map { (try RowCoding.assetID($0[0]), $0[1]) }) { first, _ in first }
         }
     }
 }

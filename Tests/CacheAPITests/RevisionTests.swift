@@ -38,7 +38,7 @@ import Testing
     func aGetWithTheCurrentTagIsNotModified(_ path: String) async throws {
         try await TestService.run { (service) async throws in
             let tag = try #require(try await service.call("GET", path).headers["ETag"])
-            for condition in [tag, "\"99999\", \(tag)", "*"] {
+            for condition in [tag, "W/" + tag, "\"99999\", \(tag)", "*"] {
                 let response = try await service.call("GET", path, ["If-None-Match": condition])
                 #expect(response.status == 304 && response.headers["ETag"] == tag && response.body.isEmpty)
             }
@@ -62,14 +62,15 @@ import Testing
     @Test func patchesOfDifferentFieldsBothStay() async throws {
         try await TestService.run { (service) async throws in
             #expect(try await service.call("PUT", "/v1/origins/o", Self.json, body: Self.origin).status == 201)
-            let patches = [
-                #"{"retries": null}"#, #"{"hedging": true}"#, #"{"headers": {"X-A": "secret"}}"#,
-                #"{"timeouts": {"idleSeconds": 9}}"#,
-            ]
+            let patches =
+                [
+                    #"{"retries": null}"#, #"{"hedging": true}"#, #"{"headers": {"X-A": "secret"}}"#,
+                    #"{"timeouts": {"idleSeconds": 9}}"#,
+                ] + (0..<16).map { #"{"headers": {"X-\#($0)": "v"}}"# }
             try await withThrowingTaskGroup(of: Int.self) { group in
                 for patch in patches {
                     group.addTask {
-                        let type: HeaderList = ["Content-Type": "application/merge-patch+json"]
+                        let type: HeaderList = ["Content-Type": "application/merge-patch+json", "If-Match": "*"]
                         return try await service.call("PATCH", "/v1/origins/o", type, body: patch).status
                     }
                 }
@@ -79,6 +80,11 @@ import Testing
             #expect(found["retries"] == 3 && found["hedging"] == .bool(true))
             #expect(found["headers"]?["X-A"] == "•••" && found["timeouts"]?["idleSeconds"] == 9)
             #expect(try service.cache.origin("o").origin.settings.headers["X-A"] == "secret")
+
+            #expect(found["headers"]?.members.count == 17)
+            let other = #"{"headers": {"x-a": null}}"#
+            let changed = try await service.call("PATCH", "/v1/origins/o", Self.json, body: other).json()
+            #expect(changed["headers"]?["X-A"] == nil && changed["headers"]?.members.count == 16)
 
             let elsewhere = #"{"baseURL": "http://b.example"}"#
             #expect(try await service.call("PATCH", "/v1/origins/o", Self.json, body: elsewhere).status == 422)

@@ -110,9 +110,93 @@ import Testing
             }
             #expect(items.allSatisfy { $0.state == .succeeded || $0.error?.code == "storageFull" })
             // Nothing is protected any more.
-            #expect(cache.context.space.with { ($0.held.isEmpty, $0.heldBytes) } == (true, 0))
+            let isFree = try await eventually { cache.context.space.with { $0.held.isEmpty && $0.heldBytes == 0 } }
+            #expect(isFree)
             let next = try await cache.finished(try await cache.submit(.of("5")))
             #expect(next.record.state == .succeeded)
+        }
+    }
+
+    @Test func whatAJobFetchedStaysWhenTheJobIsOver() async throws {
+        for (name, size) in [("a", 5 << 20), ("b", 5 << 20), ("c", 11 << 19)] as [(String, Int64)] {
+            upstream.serve("/" + name, LoopbackAsset(size: size))
+        }
+        try await cache(capacity: 16 << 20).run { cache in
+            let job = try await cache.finished(try await cache.submit(.of("a", "b", "c")))
+            // Above the high watermark all would be evicted down to the low one.
+            #expect(job.itemsDone == 2 && job.record.error?.code == "storageFull")
+            try await cache.evictor.makeRoom()
+            let kept = try await cache.assets(AssetQuery(state: .complete)).items
+            #expect(Set(kept.map(\.record.key)) == ["/o/media/a", "/o/media/b"])
+        }
+    }
+
+    @Test func competingJobsDoNotEvictEachOthersItems() async throws {
+        for index in 0..<10 { upstream.serve("/\(index)", LoopbackAsset(size: 5 << 20, seed: UInt64(index))) }
+        try await cache(capacity: 32 << 20, jobConcurrency: 4).run { cache in
+            let jobs = try await [
+                cache.submit(JobOrder(items: (0..<5).map { (.media("\($0)"), []) })),
+                cache.submit(JobOrder(items: (5..<10).map { (.media("\($0)"), []) })),
+            ]
+            let order = try await withThrowingTaskGroup(of: String.self) { group in
+                for job in jobs { group.addTask { try await cache.finished(job).record.id } }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            try await cache.evictor.makeRoom()
+            let complete = Set(try await cache.assets(AssetQuery(state: .complete)).items.map(\.record.id))
+            // The other one's items may go as soon as it is over.
+            for item in try await cache.jobItems(order[1]).items {
+                if item.state == .succeeded {
+                    #expect(complete.contains(try #require(item.assetID)))
+                } else {
+                    #expect(item.error?.message.contains("has room for") ?? false)
+                }
+            }
+        }
+    }
+
+    @Test func afterARestartTheItemsOfAJobStillCount() async throws {
+        for index in 0..<3 { upstream.serve("/\(index)", LoopbackAsset(size: 4 << 20, seed: UInt64(index))) }
+        let latch = LoopbackLatch()
+        upstream.failNext("/2", .stallBeforeHead(until: latch))
+        var settings = TestCache.origin(upstream)
+        settings.settings.quota.maxBytes = 10 << 20
+        let origin = settings
+        func open() throws -> TestCache {
+            var policy = TestCache.policy
+            policy.capacityBytes = 32 << 20
+            return try TestCache(
+                directory: directory.path("data"), origins: [origin], policy: policy, jobConcurrency: 1)
+        }
+        let id = try await open().run(isOrderly: false) { cache in
+            var order = JobOrder.of("0", "1", "2")
+            order.isPinned = true
+            let job = try await cache.submit(order)
+            let isStalled = try await eventually { try await cache.job(job.record.id).itemsDone == 2 }
+            #expect(isStalled)
+            return job.record.id
+        }
+        latch.release()
+        try await open().run { cache in
+            let job = try await cache.finished(try await cache.job(id))
+            #expect(job.itemsDone == 2 && job.itemsFailed == 1)
+            #expect(job.record.error?.message.contains("origin's quota has room for 2097152") ?? false)
+            #expect(try await cache.assets(AssetQuery(state: .complete)).items.count == 2)
+        }
+    }
+
+    @Test func sizesAreProbedForAJobThatWaitsForAnother() async throws {
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        upstream.serve("/slow", LoopbackAsset(size: 10, faults: [.stallBeforeHead(until: latch)]))
+        for index in 0..<2 { upstream.serve("/\(index)", LoopbackAsset(size: 100)) }
+        try await cache().run { cache in
+            _ = try await cache.submit(.of("slow"))
+            let isRunning = try await eventually { !upstream.requests(for: "/slow").isEmpty }
+            #expect(isRunning)
+            let job = try await cache.submit(.of("0", "1"))
+            let isMeasured = try await eventually { try await cache.job(job.record.id).bytesTotal == 200 }
+            #expect(isMeasured)
         }
     }
 

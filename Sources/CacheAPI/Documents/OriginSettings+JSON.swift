@@ -58,10 +58,25 @@ extension OriginSettings {
     package func merging(_ patch: JSON, name: String) throws(CacheError) -> OriginSettings {
         guard case .object = patch else { throw CacheError(.invalidField("(body)"), "A JSON object is expected here.") }
         var present = Origin(name: name, settings: self).json
+        let patch = named(patch)
         if access == nil { present = present.merged(with: ["access": .null]) }
         let choices: Set = ["freshness", "keyQuery", "fallback", "negativeCaching", "circuitBreaker"]
         let merged = present.merged(with: patch, whole: choices)
         return try OriginSettings(merged, name: name, present: self)
+    }
+
+    /// The patch with its header fields named as they are here: names are the same in any case of letters.
+    private func named(_ patch: JSON) -> JSON {
+        guard case .object(let members) = patch else { return patch }
+        return .object(
+            members.map { member in
+                guard member.key == "headers", case .object(let fields) = member.value else { return member }
+                let named = fields.map { field in
+                    let name = headers.fields.first { FieldText.lowered($0.name) == FieldText.lowered(field.key) }?.name
+                    return JSON.Member(name ?? field.key, field.value)
+                }
+                return JSON.Member(member.key, .object(named))
+            })
     }
 
     private mutating func readFills(_ fields: JSONFields) throws(CacheError) {

@@ -47,9 +47,7 @@ struct OriginController: Controller {
     private func patch(_ request: Request, _ context: APIContext) async throws -> Response {
         let (name, conditions) = (try context.parameter("name"), RevisionConditions(request))
         let patch = try await request.json(upTo: limits.bodyBytes, types: Request.mergePatchTypes).json
-        var tries = 0
         while true {
-            tries += 1
             let present = try cache.origin(name)
             _ = try conditions.precondition(at: present.revision)
             let settings = try present.origin.settings.merging(patch, name: name)
@@ -58,7 +56,7 @@ struct OriginController: Controller {
                     Origin(name: name, settings: settings), if: .revision(present.revision))
                 return answer(changed.origin, changed.revision, isNew: false)
             } catch {
-                guard error.code == .preconditionFailed, !conditions.areGiven, tries < 5 else { throw error }
+                guard error.code == .preconditionFailed, !conditions.nameRevisions else { throw error }
             }
         }
     }

@@ -35,25 +35,20 @@ struct PolicyController: Controller {
         _ request: Request, types: [String], base: @Sendable (PolicySettings) -> PolicySettings
     ) async throws -> Response {
         let json = try await request.json(upTo: limits.bodyBytes, types: types).json
-        return try await change(json, RevisionConditions(request), tries: 5, base: base)
-    }
-
-    /// Applies the body to `base` of the present policy. Without conditions a change by another client in the meantime is
-    /// kept: the body is applied to the newer policy.
-    private func change(
-        _ json: JSON, _ conditions: RevisionConditions, tries: Int, base: @Sendable (PolicySettings) -> PolicySettings
-    ) async throws -> Response {
-        let present = cache.policy()
-        _ = try conditions.precondition(at: present.revision)
-        let settings = try base(present.settings).merging(json)
-        do {
-            // Revision 0 is the default policy, which is not stored.
-            let changed = try await cache.setPolicy(
-                settings, if: present.revision == 0 ? .absent : .revision(present.revision))
-            return .json(changed.settings.json, headers: Response.entityTag(changed.revision))
-        } catch {
-            guard error.code == .preconditionFailed, !conditions.areGiven, tries > 1 else { throw error }
+        let conditions = RevisionConditions(request)
+        // Without conditions a change by another client in the meantime is kept: the body is applied to the newer policy.
+        while true {
+            let present = cache.policy()
+            _ = try conditions.precondition(at: present.revision)
+            let settings = try base(present.settings).merging(json)
+            do {
+                // Revision 0 is the default policy, which is not stored.
+                let changed = try await cache.setPolicy(
+                    settings, if: present.revision == 0 ? .absent : .revision(present.revision))
+                return .json(changed.settings.json, headers: Response.entityTag(changed.revision))
+            } catch {
+                guard error.code == .preconditionFailed, !conditions.nameRevisions else { throw error }
+            }
         }
-        return try await change(json, conditions, tries: tries - 1, base: base)
     }
 }

@@ -5,17 +5,17 @@ import Hummingbird
 struct RevisionConditions {
     private enum Condition {
         case any
-        /// The revisions of strong tags; other tags match none.
         case revisions([Int64])
 
-        init(_ field: String) {
+        /// `isWeak`: weak tags count (RFC 9110 §8.8.3.2).
+        init(_ field: String, isWeak: Bool) {
             let members = FieldText.members(of: field, escapes: false)
             self =
                 members == ["*"]
                 ? .any
                 : .revisions(
                     members.compactMap { member in
-                        EntityTag(member).flatMap { $0.isWeak ? nil : Int64($0.opaque) }
+                        EntityTag(member).flatMap { $0.isWeak && !isWeak ? nil : Int64($0.opaque) }
                     })
         }
 
@@ -32,11 +32,16 @@ struct RevisionConditions {
     private let noneMatch: Condition?
 
     init(_ request: Request) {
-        match = request.headers[.ifMatch].map(Condition.init)
-        noneMatch = request.headers[.ifNoneMatch].map(Condition.init)
+        match = request.headers[.ifMatch].map { Condition($0, isWeak: false) }
+        noneMatch = request.headers[.ifNoneMatch].map { Condition($0, isWeak: true) }
     }
 
-    var areGiven: Bool { match != nil || noneMatch != nil }
+    /// Whether they hold for some revisions only: a change by another client in the meantime is an answer of 412 then.
+    var nameRevisions: Bool {
+        if noneMatch != nil { return true }
+        if case .revisions = match { return true }
+        return false
+    }
 
     /// Whether a GET of the document in this revision is answered with 304. Throws `.preconditionFailed`.
     func isNotModified(at revision: Int64) throws(CacheError) -> Bool {
@@ -51,7 +56,7 @@ struct RevisionConditions {
         if let noneMatch, noneMatch.holds(revision) {
             throw CacheError(.preconditionFailed, "The resource exists; If-None-Match forbids to replace it.")
         }
-        guard areGiven else { return .none }
+        guard nameRevisions else { return match == nil ? .none : .exists }
         return revision.map { .revision($0) } ?? .absent
     }
 
