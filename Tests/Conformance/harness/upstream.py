@@ -359,13 +359,19 @@ class Upstream:
             self.handler, self.taken = handler, 0
 
     def close(self):
-        """Stops listening and ends every connection."""
+        """Stops listening and ends every connection. The port stays bound: no other server of the tests gets it."""
         self.ended.set()
         try:
             self.listener.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass
         self.listener.close()
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self.listener.bind((self.host, self.port))
+        except OSError:
+            pass
         with self.lock:
             connections = list(self.open)
         for connection in connections:
