@@ -168,7 +168,9 @@ import Testing
     }
 
     @Test func aDeadlineThatHasPassedEndsTheJobAndARetryGoesWithoutIt() async throws {
-        upstream.serve("/a.mp4", LoopbackAsset(size: 1000))
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        upstream.serve("/a.mp4", LoopbackAsset(size: 1000, faults: [.stallBeforeHead(until: latch)]))
         let test = try cache()
 
         try await test.run { cache in
@@ -176,7 +178,6 @@ import Testing
             order.deadlineAt = test.wallClock.now() - .seconds(1)
             await #expect(throws: CacheError.self) { try await cache.submit(order) }
             order.deadlineAt = test.wallClock.now() + .milliseconds(100)
-            order.maxBytesPerSecond = 10
             let submitted = try await cache.submit(order)
             test.wallClock.advance(by: .seconds(1))
             let job = try await cache.finished(submitted)
