@@ -28,14 +28,18 @@ import time
 import tty
 import urllib.request
 
+sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "Tests" / "Conformance"))
+
+from harness import processes  # noqa: E402
+
 README = ROOT / "README.md"
 LARDER, FILES = 8080, 9071
 ANY = "…"
 TOKEN = re.compile(rf"{ANY}|\w+|\s+|[^\w\s]")
 PROBLEM = '"type":"urn:larder:problem:'
 BLOCK_SECONDS = 60
-PROCESSES = []
 
 
 # README.md
@@ -169,7 +173,7 @@ def start(name, command, port, path, directory):
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment(directory),
             start_new_session=True,
         )  # fmt: skip
-    PROCESSES.append(process)
+    processes.STARTED.append(process)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
@@ -179,15 +183,6 @@ def start(name, command, port, path, directory):
         except OSError:
             time.sleep(0.02)
     raise SystemExit(f"readme: {name} did not start; the end of its log:\n{log.read_text(errors='replace')[-2000:]}")
-
-
-def stop_all():
-    for process in PROCESSES:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        process.wait()
 
 
 class Shell:
@@ -204,7 +199,7 @@ class Shell:
             env=environment(directory), cwd=directory, start_new_session=True,
         )  # fmt: skip
         os.close(terminal)
-        PROCESSES.append(self.process)
+        processes.STARTED.append(self.process)
 
     def run(self, commands):
         """The output and the exit status of the commands."""
@@ -256,7 +251,7 @@ def main():
         raise SystemExit("readme: README.md has no shell blocks with curl commands")
     directory = pathlib.Path(tempfile.mkdtemp(prefix="readme."))
     atexit.register(shutil.rmtree, directory, True)
-    atexit.register(stop_all)
+    atexit.register(processes.stop_all)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     ports = {FILES: port_for(FILES)}
     demo = [sys.executable, "-B", str(ROOT / "scripts/demo.py"), f"127.0.0.1:{ports[FILES]}"]

@@ -30,11 +30,10 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "Conformance"))
 
-from harness import peers  # noqa: E402
+from harness import peers, processes  # noqa: E402
 
 SIZE = 3_000_000
 OLD = time.time() - 2 * 86_400
-PROCESSES = []
 
 
 def content(name, size=SIZE):
@@ -76,7 +75,7 @@ class Server:
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=site, start_new_session=True,
                 env={**os.environ, "SITE": str(site), "PORT": str(self.port), **self.environment},
             )  # fmt: skip
-        PROCESSES.append(self.process)
+        processes.STARTED.append(self.process)
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline and self.process.poll() is None:
             with socket.socket() as probe:
@@ -334,15 +333,6 @@ def run(server, larder, directory, is_brief):
     return bench
 
 
-def stop_all():
-    for process in PROCESSES:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        process.wait()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--larder", required=True, metavar="PATH")
@@ -353,7 +343,7 @@ def main():
     only = [name for name in options.only.split(",") if name]
     directory = pathlib.Path(tempfile.mkdtemp(prefix="upstreams."))
     atexit.register(shutil.rmtree, directory, True)
-    atexit.register(stop_all)
+    atexit.register(processes.stop_all)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     larder = peers.Larder(4, options.larder)
     atexit.register(shutil.rmtree, larder.directory, True)
