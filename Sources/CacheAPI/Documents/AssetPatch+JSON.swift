@@ -24,10 +24,8 @@ extension AssetPatch {
 
     /// Reads `tags`; nil where there are none given.
     static func tags(_ fields: JSONFields) throws(CacheError) -> [String]? {
-        guard let tags = try fields.strings("tags", atMost: AssetPatch.maxTags) else { return nil }
-        for (index, tag) in tags.enumerated() where !AssetRecord.isTag(tag) {
-            throw fields.invalid("tags[\(index)]", "A tag has 1 to 128 characters.")
+        try fields.values("tags", atMost: maxTags, "A tag has 1 to 128 characters.") {
+            AssetRecord.isTag($0) ? $0 : nil
         }
-        return tags
     }
 }

@@ -59,9 +59,13 @@ package struct PurgeOrder: Sendable {
         }
         selection = PurgeSelection(
             origin: try Self.condition("origin", fields), prefix: try Self.condition("prefix", fields),
-            patterns: try Self.patterns(fields), tag: try Self.condition("tag", fields),
+            patterns: try fields.values(
+                "patterns", atMost: 100, "A pattern has 1 to 2048 characters and no backslash at its end.",
+                KeyPattern.init),
+            tag: try Self.condition("tag", fields),
             keys: try Self.texts("keys", fields), urls: try Self.texts("urls", fields),
-            assetIDs: try Self.assetIDs(fields), contentType: try Self.condition("contentType", fields),
+            assetIDs: try fields.values("assetIds", "32 hexadecimal digits are expected here.") { AssetID($0) },
+            contentType: try Self.condition("contentType", fields),
             minAge: try fields.seconds("olderThanSeconds"))
         guard selection.contentType.map(OriginSettings.StoreRules.isPattern) ?? true else {
             throw fields.invalid("contentType", "A media type, as video/mp4 or video/*, is expected here.")
@@ -71,36 +75,7 @@ package struct PurgeOrder: Sendable {
     }
 
     private static func texts(_ key: String, _ fields: JSONFields) throws(CacheError) -> [String]? {
-        let texts = try fields.strings(key)
-        if let index = texts?.firstIndex(of: "") {
-            throw fields.invalid("\(key)[\(index)]", "An empty string selects nothing.")
-        }
-        return texts
-    }
-
-    private static func patterns(_ fields: JSONFields) throws(CacheError) -> [KeyPattern]? {
-        guard let texts = try fields.strings("patterns", atMost: 100) else { return nil }
-        var patterns: [KeyPattern] = []
-        for (index, text) in texts.enumerated() {
-            guard let pattern = KeyPattern(text) else {
-                throw fields.invalid(
-                    "patterns[\(index)]", "A pattern has 1 to 2048 characters and no backslash at its end.")
-            }
-            patterns.append(pattern)
-        }
-        return patterns
-    }
-
-    private static func assetIDs(_ fields: JSONFields) throws(CacheError) -> [AssetID]? {
-        guard let texts = try fields.strings("assetIds") else { return nil }
-        var ids: [AssetID] = []
-        for (index, text) in texts.enumerated() {
-            guard let id = AssetID(text) else {
-                throw fields.invalid("assetIds[\(index)]", "32 hexadecimal digits are expected here.")
-            }
-            ids.append(id)
-        }
-        return ids
+        try fields.values(key, "An empty string selects nothing.") { $0.isEmpty ? nil : $0 }
     }
 
     /// An empty prefix would be every asset's.

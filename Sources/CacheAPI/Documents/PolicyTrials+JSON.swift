@@ -15,15 +15,11 @@ package struct TrialOrder: Sendable {
     package init(_ json: JSON, under policy: PolicySettings) throws(CacheError) {
         let fields = try JSONFields(json, accepting: Self.keys)
         window = try fields.seconds("windowSeconds", from: 1) ?? .seconds(7 * 86400)
-        algorithms = []
-        for (index, name) in (try fields.strings("algorithms", atMost: 16) ?? [policy.algorithm.rawValue]).enumerated()
-        {
-            guard let algorithm = EvictionAlgorithm(rawValue: name) else {
-                let names = EvictionAlgorithm.allCases.map(\.rawValue).joined(separator: ", ")
-                throw fields.invalid("algorithms[\(index)]", "One of \(names) is expected here.")
-            }
-            algorithms.append(algorithm)
-        }
+        let names = EvictionAlgorithm.allCases.map(\.rawValue).joined(separator: ", ")
+        algorithms =
+            try fields.values("algorithms", atMost: 16, "One of \(names) is expected here.") {
+                EvictionAlgorithm(rawValue: $0)
+            } ?? [policy.algorithm]
         capacities = []
         for (index, value) in (try fields.array("capacities", atMost: 64) ?? []).enumerated() {
             guard case .integer(let bytes) = value, (1 << 20)...(1 << 60) ~= bytes else {

@@ -121,6 +121,19 @@ package struct JSONFields {
         return strings
     }
 
+    /// An array of texts, each parsed; `expectation` is the error for those of which `parse` makes nil.
+    package func values<Value>(
+        _ key: String, atMost limit: Int = 10_000, _ expectation: String, _ parse: (String) -> Value?
+    ) throws(CacheError) -> [Value]? {
+        guard let texts = try strings(key, atMost: limit) else { return nil }
+        var values: [Value] = []
+        for (index, text) in texts.enumerated() {
+            guard let value = parse(text) else { throw invalid("\(key)[\(index)]", expectation) }
+            values.append(value)
+        }
+        return values
+    }
+
     /// A NUL would end the text where C reads it.
     private func text(_ value: JSON, _ key: String) throws(CacheError) -> String {
         guard case .string(let text) = value else { throw invalid(key, "A string is expected here.") }

@@ -47,18 +47,13 @@ struct OriginController: Controller {
     private func patch(_ request: Request, _ context: APIContext) async throws -> Response {
         let (name, conditions) = (try context.parameter("name"), RevisionConditions(request))
         let patch = try await request.json(upTo: limits.bodyBytes, types: Request.mergePatchTypes).json
-        while true {
+        let changed = try await conditions.repeating { () async throws(CacheError) in
             let present = try cache.origin(name)
             _ = try conditions.precondition(at: present.revision)
             let settings = try present.origin.settings.merging(patch, name: name)
-            do {
-                let changed = try await cache.setOrigin(
-                    Origin(name: name, settings: settings), if: .revision(present.revision))
-                return answer(changed.origin, changed.revision, isNew: false)
-            } catch {
-                guard error.code == .preconditionFailed, !conditions.nameRevisions else { throw error }
-            }
+            return try await cache.setOrigin(Origin(name: name, settings: settings), if: .revision(present.revision))
         }
+        return answer(changed.origin, changed.revision, isNew: false)
     }
 
     private func answer(_ origin: Origin, _ revision: Int64, isNew: Bool) -> Response {

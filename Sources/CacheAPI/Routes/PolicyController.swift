@@ -37,18 +37,14 @@ struct PolicyController: Controller {
         let json = try await request.json(upTo: limits.bodyBytes, types: types).json
         let conditions = RevisionConditions(request)
         // Without conditions a change by another client in the meantime is kept: the body is applied to the newer policy.
-        while true {
+        let changed = try await conditions.repeating { () async throws(CacheError) in
             let present = cache.policy()
             _ = try conditions.precondition(at: present.revision)
             let settings = try base(present.settings).merging(json)
-            do {
-                // Revision 0 is the default policy, which is not stored.
-                let changed = try await cache.setPolicy(
-                    settings, if: present.revision == 0 ? .absent : .revision(present.revision))
-                return .json(changed.settings.json, headers: Response.entityTag(changed.revision))
-            } catch {
-                guard error.code == .preconditionFailed, !conditions.nameRevisions else { throw error }
-            }
+            // Revision 0 is the default policy, which is not stored.
+            return try await cache.setPolicy(
+                settings, if: present.revision == 0 ? .absent : .revision(present.revision))
         }
+        return .json(changed.settings.json, headers: Response.entityTag(changed.revision))
     }
 }

@@ -37,7 +37,7 @@ struct RevisionConditions {
     }
 
     /// Whether they hold for some revisions only: a change by another client in the meantime is an answer of 412 then.
-    var nameRevisions: Bool {
+    private var nameRevisions: Bool {
         if noneMatch != nil { return true }
         if case .revisions = match { return true }
         return false
@@ -58,6 +58,18 @@ struct RevisionConditions {
         }
         guard nameRevisions else { return match == nil ? .none : .exists }
         return revision.map { .revision($0) } ?? .absent
+    }
+
+    /// Repeats `change`, which reads the document and stores it if it is in that revision still, until no other client has
+    /// changed it in the meantime. With conditions that name revisions the first failure is the answer.
+    func repeating<Value>(_ change: () async throws(CacheError) -> Value) async throws(CacheError) -> Value {
+        while true {
+            do throws(CacheError) {
+                return try await change()
+            } catch {
+                guard error.code == .preconditionFailed, !nameRevisions else { throw error }
+            }
+        }
     }
 
     private func checkMatch(_ revision: Int64?) throws(CacheError) {

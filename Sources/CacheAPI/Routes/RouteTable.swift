@@ -13,7 +13,7 @@ package struct RouteTable: Sendable {
     package init() {}
 
     /// The names of the methods of all paths together.
-    static let methods: Set<String> = Set(lines.map(\.method.rawValue) + ["HEAD", "OPTIONS"])
+    static let methods = Set(completed(Set(lines.map(\.method))).map(\.rawValue))
 
     /// The methods of a path as an `Allow` field names them; nil where nothing is there.
     package func methods(of path: String) -> String? {
@@ -23,12 +23,14 @@ package struct RouteTable: Sendable {
     }
 
     /// The methods of all paths together.
-    package var allMethods: String { Self.list(Set(Self.lines.map(\.method))) }
+    package var allMethods: String { Self.methods.sorted().joined(separator: ", ") }
 
     private static func list(_ methods: Set<HTTPRequest.Method>) -> String {
-        var methods = methods
-        if methods.contains(.get) { methods.insert(.head) }
-        methods.insert(.options)
-        return methods.map(\.rawValue).sorted().joined(separator: ", ")
+        completed(methods).map(\.rawValue).sorted().joined(separator: ", ")
+    }
+
+    /// With the methods that every path has, or every path with GET.
+    private static func completed(_ methods: Set<HTTPRequest.Method>) -> Set<HTTPRequest.Method> {
+        methods.union(methods.contains(.get) ? [.head, .options] : [.options])
     }
 }

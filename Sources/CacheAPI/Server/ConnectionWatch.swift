@@ -1,8 +1,6 @@
 import CacheCore
-import HTTPTypes
 import NIOCore
 import NIOHTTP1
-import NIOHTTPTypesHTTP1
 import NIOSSL
 import NIOTLS
 
@@ -48,7 +46,9 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     /// Whether the last unanswered request is still coming, and whether the first has its response's head.
     private var isReading = false
     private var isAnswering = false
-    private var (isOver, isEncrypted) = (false, false)
+    private var isOver = false
+    /// Whether the TLS handshake is complete.
+    private var isEncrypted = false
     /// Whether the last word is said: nothing is written after it.
     private var isRefused = false
     /// What is refused once `owed` more answers are written.
@@ -169,9 +169,13 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
+        cancelAll()
+        self.context = nil
+    }
+
+    private func cancelAll() {
         alarm?.task.cancel()
         leave?.cancel()
-        self.context = nil
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -252,8 +256,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        alarm?.task.cancel()
-        leave?.cancel()
+        cancelAll()
         presence.left()
         context.fireChannelInactive()
     }
@@ -261,9 +264,10 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         if let error = error as? CacheError { return refuse(error, context) }
         guard let error = error as? HTTPParserError else { return context.fireErrorCaught(error) }
-        let invalid = CacheError(.malformedRequest, "The request is not valid HTTP/1.1: \(error).")
-        let tooLarge = CacheError(.headersTooLarge, "The request's header is too large.")
-        refuse(error == .headerOverflow ? tooLarge : invalid, context)
+        switch error {
+        case .headerOverflow: refuse(CacheError(.headersTooLarge, "The request's header is too large."), context)
+        default: refuse(CacheError(.malformedRequest, "The request is not valid HTTP/1.1: \(error)."), context)
+        }
     }
 
     /// Answers in place of the router, then closes. Requests that came whole get their answers before; where the
@@ -276,8 +280,10 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         let owed = unanswered - (isReading ? 1 : 0)
         if owed > 0 {
             pending = (error, owed)
+        } else if isAnswering {
+            context.close(promise: nil)
         } else {
-            isAnswering ? context.close(promise: nil) : answer(error, context)
+            answer(error, context)
         }
     }
 
@@ -285,14 +291,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
         isRefused = true
         let tls = try? context.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self)  // none: no TLS
         if let tls, !isEncrypted { return tls.close(promise: nil) }  // nothing can be sent before the handshake
-        let (head, body) = Problem(error, instance: "", requestID: makeRequestID()).lastResponse
-        context.write(wrapOutboundOut(.head(HTTPResponseHead(head))), promise: nil)
-        context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
-        let here = NIOLoopBound(context, eventLoop: context.eventLoop)
-        // Closing drops what is not flushed yet.
-        context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in here.value.close(promise: nil) }
-        // A client that reads nothing, or never completes the TLS handshake, does not keep the connection open.
-        context.eventLoop.scheduleTask(in: headerTimeout) { here.value.close(promise: nil) }
+        Problem(error, instance: "", requestID: makeRequestID()).writeLast(to: context, within: headerTimeout)
     }
 }
 

@@ -162,7 +162,7 @@ private struct RequestLine {
         let found = bytes.withUnsafeReadableBytes { text -> (method: String, minorVersion: Int)? in
             var line = text[..<(count - 1)]
             if line.last == UInt8(ascii: "\r") { line.removeLast() }
-            guard let digit = line.last, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digit),
+            guard let digit = line.last, FieldText.isDigit(digit),
                 line.dropLast().suffix(8).elementsEqual(" HTTP/1.".utf8)
             else { return nil }
             let words = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)

@@ -70,7 +70,9 @@ final class RequestHeadValidator: ChannelInboundHandler, RemovableChannelHandler
         var host = Array(text.utf8)[...]
         if let colon = host.lastIndex(of: UInt8(ascii: ":")), !host[colon...].contains(UInt8(ascii: "]")) {
             let port = host[(colon + 1)...]
-            guard port.allSatisfy(isDigit), port.isEmpty || UInt16(String(decoding: port, as: UTF8.self)) != nil else {
+            guard port.allSatisfy(FieldText.isDigit),
+                port.isEmpty || UInt16(String(decoding: port, as: UTF8.self)) != nil
+            else {
                 return false
             }
             host = host[..<colon]
@@ -80,12 +82,9 @@ final class RequestHeadValidator: ChannelInboundHandler, RemovableChannelHandler
             && host.dropFirst().dropLast().allSatisfy { isNameByte($0) || $0 == UInt8(ascii: ":") }
     }
 
-    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
-
     /// Unreserved characters, sub-delimiters and percent signs.
     private static func isNameByte(_ byte: UInt8) -> Bool {
-        isDigit(byte) || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
-            || "-._~%!$&'()*+,;=".utf8.contains(byte)
+        FieldText.isDigit(byte) || FieldText.isLetter(byte) || "-._~%!$&'()*+,;=".utf8.contains(byte)
     }
 }
 

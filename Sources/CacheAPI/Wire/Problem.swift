@@ -3,6 +3,8 @@ import CacheEngine
 import HTTPTypes
 package import Hummingbird
 import NIOCore
+import NIOHTTP1
+import NIOHTTPTypesHTTP1
 
 /// An error as clients see it: an RFC 9457 problem document with its status and header fields.
 package struct Problem: Sendable {
@@ -46,22 +48,33 @@ package struct Problem: Sendable {
     static let mediaType = "application/problem+json"
 
     package var response: Response {
-        var headers = error.code.headers
-        headers[.contentType] = Self.mediaType
-        headers[.cacheControl] = "no-store"
-        return Response(
-            status: .init(code: status), headers: headers,
-            body: .init(byteBuffer: ByteBuffer(string: json.text + "\n")))
+        Response(status: .init(code: status), headers: fields, body: .init(byteBuffer: body))
     }
 
-    /// The same as head and body of the last response of a connection.
-    var lastResponse: (head: HTTPResponse, body: ByteBuffer) {
-        let body = ByteBuffer(string: json.text + "\n")
-        var fields = response.headers
+    private var fields: HTTPFields {
+        var fields = error.code.headers
+        fields[.contentType] = Self.mediaType
+        fields[.cacheControl] = "no-store"
+        return fields
+    }
+
+    private var body: ByteBuffer { ByteBuffer(string: json.text + "\n") }
+
+    /// Writes the problem as the last response of a connection, then closes it: after `limit` also if the client reads nothing.
+    func writeLast(to context: ChannelHandlerContext, within limit: TimeAmount) {
+        let (body, here) = (body, NIOLoopBound(context, eventLoop: context.eventLoop))
+        var fields = fields
         fields[.contentLength] = "\(body.readableBytes)"
         fields[.connection] = "close"
         fields[.requestID] = requestID
-        return (HTTPResponse(status: .init(code: status), headerFields: fields), body)
+        let head = HTTPResponseHead(HTTPResponse(status: .init(code: status), headerFields: fields))
+        context.write(NIOAny(HTTPServerResponsePart.head(head)), promise: nil)
+        context.write(NIOAny(HTTPServerResponsePart.body(.byteBuffer(body))), promise: nil)
+        let written = context.eventLoop.makePromise(of: Void.self)
+        // Closing drops bytes that are not flushed yet.
+        written.futureResult.whenComplete { _ in here.value.close(promise: nil) }
+        context.writeAndFlush(NIOAny(HTTPServerResponsePart.end(nil)), promise: written)
+        context.eventLoop.scheduleTask(in: limit) { here.value.close(promise: nil) }
     }
 
     /// `upstreamTimedOut` → `Upstream timed out`.
