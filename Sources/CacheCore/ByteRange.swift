@@ -11,6 +11,14 @@ extension Range where Bound == Int64 {
         self = offset..<(overflow ? Int64.max : end)
     }
 
+    /// The run without the part behind an end at `length`.
+    package func cutOff(at length: Int64) -> ByteRange { clamped(to: 0..<Swift.max(length, lowerBound)) }
+
     /// The first bytes of the run, at most `most`.
     package func prefix(_ most: Int64) -> ByteRange { lowerBound..<(length > most ? lowerBound + most : upperBound) }
+}
+
+extension Sequence<ByteRange> {
+    /// The sum of the runs' lengths.
+    package var byteCount: Int64 { reduce(0) { $0 + $1.length } }
 }

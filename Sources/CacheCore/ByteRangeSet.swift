@@ -37,7 +37,7 @@ package struct ByteRangeSet: Hashable, Sendable {
         }
         let merged =
             min(range.lowerBound, runs[first].lowerBound)..<max(range.upperBound, runs[end - 1].upperBound)
-        let replaced = runs[first..<end].reduce(0) { $0 + $1.length }
+        let replaced = runs[first..<end].byteCount
         runs.replaceSubrange(first..<end, with: CollectionOfOne(merged))
         byteCount += merged.length - replaced
         return merged.length - replaced
@@ -53,8 +53,8 @@ package struct ByteRangeSet: Hashable, Sendable {
         var kept: [ByteRange] = []
         if runs[first].lowerBound < range.lowerBound { kept.append(runs[first].lowerBound..<range.lowerBound) }
         if runs[end - 1].upperBound > range.upperBound { kept.append(range.upperBound..<runs[end - 1].upperBound) }
-        let before = runs[first..<end].reduce(0) { $0 + $1.length }
-        let after = kept.reduce(0) { $0 + $1.length }
+        let before = runs[first..<end].byteCount
+        let after = kept.byteCount
         runs.replaceSubrange(first..<end, with: kept)
         byteCount -= before - after
         return before - after
@@ -98,7 +98,7 @@ package struct ByteRangeSet: Hashable, Sendable {
 
     /// The number of bytes of `range` that are in the set.
     package func byteCount(in range: ByteRange) -> Int64 {
-        runs(in: range).reduce(0) { $0 + $1.length }
+        runs(in: range).byteCount
     }
 
     /// The index of the first run, from `start` on, for which `holds` is true; the runs must be partitioned by it.

@@ -45,7 +45,7 @@ package struct ContentPlan: Hashable, Sendable {
     }
 
     /// How many bytes `neededRanges` have together.
-    package var neededBytes: Int64 { neededRanges.reduce(0) { $0 + $1.length } }
+    package var neededBytes: Int64 { neededRanges.byteCount }
 
     /// Plans the answer from the generation's description. `boundary` is asked for multipart answers only; `isFirst`:
     /// the response is requested from the upstream for this answer.

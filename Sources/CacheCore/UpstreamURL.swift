@@ -31,6 +31,9 @@ package struct UpstreamURL: Hashable, Sendable {
         text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first.map(String.init) ?? text
     }
 
+    /// The host as a URL has it: an IPv6 address in brackets.
+    package var bracketedHost: String { host.contains(":") ? "[\(host)]" : host }
+
     package func isSameHost(as other: UpstreamURL) -> Bool {
         scheme == other.scheme && host == other.host && port == other.port
     }

@@ -13,7 +13,7 @@ extension AssetCache {
         if let urls = query.urls {
             let parsed = urls.compactMap { try? context.upstream.parse(url: $0) }
             query.urls = urls + parsed.flatMap { PurgeNames.spellings(of: $0) }
-            query.urlKeys = parsed.flatMap { PurgeNames(resolver: resolver).keys(of: $0) }
+            query.urlKeys = parsed.flatMap(PurgeNames(resolver: resolver).keys)
         }
         let page = try await context.store.catalog.assetPage(query)
         return (page.items.map { summary(of: $0.record, cachedBytes: $0.cachedBytes) }, page.nextCursor)

@@ -75,13 +75,12 @@ extension AssetCache {
         var ids: [AssetID?] = []
         for item in record.items { ids.append(try await check(item)) }
         try await context.commits.flush()
-        let lengths = try await context.store.catalog.lengths(of: Array(Set(ids.compactMap(\.self))))
+        let sizes = try await context.store.catalog.sizes(of: Set(ids.compactMap(\.self)))
         let capacity = policy().settings.capacityBytes ?? .max
         for (index, id) in ids.enumerated() {
-            guard let length = id.flatMap({ lengths[$0] }) else { continue }
-            // None of the ranges: the run says so.
-            guard let runs = try? record.items[index].runs(length: length) else { continue }
-            let bytes = runs.reduce(0) { $0 + $1.length }
+            guard let length = id.flatMap({ sizes[$0]?.length }),
+                let bytes = record.items[index].bytes(length: length)
+            else { continue }
             guard bytes <= capacity else {
                 throw CacheError(
                     .invalidField("items[\(index)]"),

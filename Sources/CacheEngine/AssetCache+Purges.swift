@@ -107,36 +107,38 @@ extension AssetCache {
         var isNamed: (@Sendable (String) -> Bool)?
         if let patterns { isNamed = { key in patterns.contains { $0.matches(key) } } }
         let prefix = selection.prefix ?? (patterns?.count == 1 ? patterns?.first?.prefix : nil)
-        var conditions = AssetSelection(
+        let conditions = AssetSelection(
             origin: selection.origin, prefix: prefix == "" ? nil : prefix, tag: selection.tag,
             contentType: selection.contentType?.lowercased(), createdBefore: selection.minAge.map { now - $0 })
-        let catalog = context.store.catalog
-        guard let named else { return try await catalog.assetIDs(matching: conditions, where: isNamed) }
-        var (chosen, rest): ([SelectedAsset], ArraySlice<AssetID>) = ([], Array(named)[...])
+        guard let named else {
+            return try await context.store.catalog.assetIDs(matching: conditions, where: isNamed)
+        }
+        return try await selected(named, conditions, where: isNamed)
+    }
+
+    /// Those of the assets that meet the conditions; asked for in batches, because a statement takes only so many values.
+    private func selected(
+        _ ids: some Sequence<AssetID>, _ conditions: AssetSelection = AssetSelection(),
+        where isNamed: (@Sendable (String) -> Bool)? = nil
+    ) async throws(CacheError) -> [SelectedAsset] {
+        var (conditions, selected, rest) = (conditions, [SelectedAsset](), Array(ids)[...])
         while !rest.isEmpty {
             conditions.ids = Array(rest.prefix(Self.batch))
             rest = rest.dropFirst(Self.batch)
-            chosen += try await catalog.assetIDs(matching: conditions, where: isNamed)
+            selected += try await context.store.catalog.assetIDs(matching: conditions, where: isNamed)
         }
-        return chosen
+        return selected
     }
 
     /// Plans the eviction of segments that would free `bytes`; the plan is kept as that of a purge is.
     func planEviction(toFree bytes: Int64) async throws(CacheError) -> EvictionReport {
         try await context.commits.flush()
         let victims = evictor.victims(toFree: bytes)
-        var report = evictor.plan(victims)
-        try await report.describe { (id) async throws(CacheError) in
-            let record = try await context.store.catalog.asset(id)?.record
-            return (context.openAssets[id]?.target.key ?? record?.key ?? "", record?.generation.length)
-        }
         let ranges = Dictionary(grouping: victims, by: \.victim.segment.asset).mapValues { $0.map(\.range) }
-        var (chosen, rest): ([SelectedAsset], ArraySlice<AssetID>) = ([], Array(ranges.keys)[...])
-        while !rest.isEmpty {
-            chosen += try await context.store.catalog.assetIDs(
-                matching: AssetSelection(ids: Array(rest.prefix(Self.batch))))
-            rest = rest.dropFirst(Self.batch)
-        }
+        let chosen = try await selected(ranges.keys)
+        var report = evictor.plan(victims)
+        let sizes = try await context.store.catalog.sizes(of: report.entries.map(\.assetID))
+        report.describe(chosen) { sizes[$0]?.length }
         let plan = PurgePlan(
             id: context.chance.identifier(), chosen: chosen, ranges: ranges, bytes: report.freedBytes,
             expiresAt: now + PurgeBook.lifetime)

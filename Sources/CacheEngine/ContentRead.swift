@@ -275,7 +275,7 @@ package final class ContentRead: Sendable {
     /// Bytes of the run have been read.
     private func took(_ chunk: ByteRange) {
         let cached = cachedBefore.runs(in: chunk)
-        let fromCache = cached.reduce(0) { $0 + $1.length }
+        let fromCache = cached.byteCount
         let past = state.withLock { state in
             state.run = state.run.map { chunk.upperBound..<$0.upperBound }
             state.tally.bytesFromCache += fromCache

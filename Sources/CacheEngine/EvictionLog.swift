@@ -19,7 +19,7 @@ final class EvictionLog: Sendable {
 
     /// Without effect where nothing went.
     func note(_ reason: EvictionReason, _ ranges: [ByteRange], of target: AssetTarget) {
-        let bytes = ranges.reduce(0) { $0 + $1.length }
+        let bytes = ranges.byteCount
         guard bytes > 0 else { return }
         let record = EvictionRecord(
             at: wallClock.now(), reason: reason, assetID: target.id, key: target.key, origin: target.originName,

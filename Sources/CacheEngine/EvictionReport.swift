@@ -1,4 +1,5 @@
 package import CacheCore
+import CacheStore
 
 /// What an eviction or purge took, or would take.
 package struct EvictionReport: Sendable {
@@ -37,15 +38,13 @@ package struct EvictionReport: Sendable {
         }
     }
 
-    /// Finds the keys of the entries, and cuts their ranges off at the assets' ends.
-    mutating func describe(
-        by description: (AssetID) async throws(CacheError) -> (key: String, length: Int64?)
-    ) async throws(CacheError) {
-        for place in entries.indices {
-            let (key, length) = try await description(entries[place].assetID)
-            entries[place].key = key
-            guard let length else { continue }
-            entries[place].ranges = entries[place].ranges.map { $0.clamped(to: 0..<max(length, $0.lowerBound)) }
+    /// Enters the keys of the assets, and cuts the ranges off at their ends.
+    mutating func describe(_ assets: [SelectedAsset], length: (AssetID) -> Int64?) {
+        for asset in assets {
+            guard let place = places[asset.id], place < entries.count else { continue }
+            entries[place].key = asset.key
+            guard let length = length(asset.id) else { continue }
+            entries[place].ranges = entries[place].ranges.map { $0.cutOff(at: length) }
         }
     }
 }

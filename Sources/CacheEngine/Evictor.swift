@@ -208,7 +208,7 @@ struct Evictor: Sendable {
         return leaving.map { part in
             EvictionReport.Entry(
                 assetID: part.asset.id, key: part.asset.target.key, ranges: part.asset.cutOff(part.ranges),
-                bytes: part.runs.reduce(0) { $0 + $1.length })
+                bytes: part.runs.byteCount)
         }
     }
 

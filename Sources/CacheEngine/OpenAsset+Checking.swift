@@ -67,7 +67,7 @@ extension OpenAsset {
         guard !gone.isEmpty else { return }
         reads.withLock { $0.forget() }
         context.evictionLog.note(.corrupt, gone, of: target)
-        context.counters.spoiled(blocks: gone.flatMap(BlockSums.cut).count, bytes: gone.reduce(0) { $0 + $1.length })
+        context.counters.spoiled(blocks: gone.flatMap(BlockSums.cut).count, bytes: gone.byteCount)
         for run in gone {
             context.logger.error(
                 "bytes on disk are not what was written; they are fetched again when they are wanted",

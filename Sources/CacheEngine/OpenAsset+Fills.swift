@@ -81,7 +81,7 @@ extension OpenAsset {
             if file.isSpilled { file.unspill(extents.gaps(in: range)) }
             let lost = onDisk.flatMap { extents.gaps(in: $0) }
             state.ledger.disown(lost)
-            let grown = state.grew(by: new.reduce(0) { $0 + $1.length }, in: file)
+            let grown = state.grew(by: new.byteCount, in: file)
             let isCounted = file.name != nil && !state.isDisowned
             return ((state.owners, new, !lost.isEmpty, grown, isCounted), actions)
         }
@@ -93,7 +93,7 @@ extension OpenAsset {
         } else if file.isSpilled {
             passed(file.spilled, of: file, isOnDisk: false)
         }
-        context.counters.refetched(range.length - new.reduce(0) { $0 + $1.length }, origin: owners.origin)
+        context.counters.refetched(range.length - new.byteCount, origin: owners.origin)
     }
 
     /// Bytes that had been on disk before its reader came were read. Everybody passes here: what was read a moment ago asks

@@ -18,7 +18,7 @@ extension OpenAsset {
     /// The ranges without the parts behind the asset's end.
     func cutOff(_ ranges: [ByteRange]) -> [ByteRange] {
         guard let length = look({ $0.ledger.length }) else { return ranges }
-        return ranges.map { $0.clamped(to: 0..<max(length, $0.lowerBound)) }
+        return ranges.map { $0.cutOff(at: length) }
     }
 
     /// Gives up what is on disk of the ranges and not leased; nil where that is nothing.

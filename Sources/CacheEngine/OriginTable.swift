@@ -40,7 +40,7 @@ final class OriginTable: Sendable {
 
     func allow(_ url: UpstreamURL) throws(CacheError) {
         guard allowedHosts.contains(url) else {
-            let host = url.host.contains(":") ? "[\(url.host)]" : url.host
+            let host = url.bracketedHost
             let reason =
                 allowedHosts.containsHost(of: url)
                 ? "upstream.allowedHosts permits \(host) on other ports only; add \(host):\(url.port)."
@@ -59,15 +59,14 @@ package struct HostPatterns: Sendable, Hashable {
 
     /// Whether a pattern permits the host on some port.
     func containsHost(of url: UpstreamURL) -> Bool {
-        let host = url.host.contains(":") ? "[\(url.host)]" : url.host
-        return patterns.contains { $0 == host || $0.hasPrefix(host + ":") }
+        patterns.contains { $0 == url.bracketedHost || $0.hasPrefix(url.bracketedHost + ":") }
     }
 
     package func contains(_ url: UpstreamURL) -> Bool {
         patterns.contains { pattern in
             if pattern.hasPrefix("*.") { return url.host.hasSuffix(pattern.dropFirst()) }
             let isPortDefault = url.port == url.scheme.defaultPort
-            let host = url.host.contains(":") ? "[\(url.host)]" : url.host
+            let host = url.bracketedHost
             return pattern == "\(host):\(url.port)" || pattern == "\(host):*" || (pattern == host && isPortDefault)
         }
     }

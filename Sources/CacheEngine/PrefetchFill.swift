@@ -178,7 +178,7 @@ struct PrefetchFill {
     /// The size of what is wanted, which must fit into the cache.
     private mutating func measure(_ runs: [ByteRange], of asset: OpenAsset) throws(CacheError) {
         guard runs.last?.upperBound != .max else { return }
-        tally.measured(runs.reduce(0) { $0 + $1.length })
+        tally.measured(runs.byteCount)
         try room.claim(runs, of: asset, isAgain: claimed == asset.id, under: cache.policy().settings)
         claimed = asset.id
     }
@@ -261,6 +261,9 @@ extension JobItemRecord {
             if case .ranges(let specs) = RangeHeader.parse(text) { specs } else { [] }
         }
     }
+
+    /// How many bytes of an asset of that length the item names; nil if it has none of the ranges, which its run reports.
+    func bytes(length: Int64) -> Int64? { (try? runs(length: length))?.byteCount }
 
     /// The bytes the item names; all of them while the length is not known. Throws `.rangeNotSatisfiable` where the asset
     /// has none of the ranges.

@@ -22,8 +22,7 @@ extension PrefetchQueue {
         while !Task.isCancelled, let (job, item) = takeUnmeasured() {
             let report = try? await cache.probe(
                 item.reference, timeout: Self.probeTime, refresh: false, priority: .prefetch)
-            guard let length = report?.generation.length, let runs = try? item.runs(length: length) else { continue }
-            let bytes = runs.reduce(0) { $0 + $1.length }
+            guard let length = report?.generation.length, let bytes = item.bytes(length: length) else { continue }
             change { $0.measured(item.index, of: job, bytes: bytes, at: $1) }
         }
     }
@@ -31,14 +30,15 @@ extension PrefetchQueue {
     /// The claims of the job; with those of items that succeeded before a restart.
     func room(of job: String, in cache: AssetCache) async throws(CacheError) -> PrefetchRoom {
         if let room = rooms.withLock({ $0[job] }) { return room }
-        claims.adoptPinned(try await catalog.pinnedBytes())
+        let pinned = try await catalog.sizes(of: cache.context.space.with { $0.pinned })
+        claims.adoptPinned(pinned.mapValues(\.cachedBytes))
         let earlier = look { $0.succeededItems(of: job) }
-        let lengths = try await catalog.lengths(of: earlier.compactMap(\.assetID))
+        let sizes = try await catalog.sizes(of: earlier.compactMap(\.assetID))
         let room = PrefetchRoom(claims)
         for item in earlier {
-            guard let id = item.assetID, let length = lengths[id], let runs = try? item.runs(length: length) else {
-                continue
-            }
+            guard let id = item.assetID, let length = sizes[id]?.length,
+                let runs = try? item.runs(length: length)
+            else { continue }
             room.claimAgain(runs, of: id, from: item.reference.originName)
         }
         return rooms.withLock { rooms in

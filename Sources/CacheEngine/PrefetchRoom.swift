@@ -8,7 +8,7 @@ final class PrefetchClaims: Sendable {
     private struct Claim {
         var ranges = ByteRangeSet()
         var origin: String
-        var rooms = 0
+        var items = 0
     }
 
     private struct State {
@@ -41,9 +41,9 @@ final class PrefetchClaims: Sendable {
     }
 
     /// Claims the runs if all claims and pinned assets stay within `limit`, and the claims of the origin within `quota`. Answers
-    /// the bytes that are left where they do not. `isNew`: the room has no claim on the asset yet.
+    /// the bytes that are left where they do not. `isAgain`: the item has claimed the asset before.
     func claim(
-        _ runs: [ByteRange], of id: AssetID, from origin: String, isNew: Bool, limit: Int64, quota: Int64
+        _ runs: [ByteRange], of id: AssetID, from origin: String, isAgain: Bool, limit: Int64, quota: Int64
     ) -> (of: String, bytes: Int64)? {
         state.withLock { state in
             let known = state.claims[id]
@@ -55,7 +55,7 @@ final class PrefetchClaims: Sendable {
             if used + added > limit { return ("cache", max(0, limit - used)) }
             let ofOrigin = state.bytesByOrigin[origin, default: 0]
             if ofOrigin + added > quota { return ("origin's quota", max(0, quota - ofOrigin)) }
-            claim.rooms += isNew ? 1 : 0
+            claim.items += isAgain ? 0 : 1
             state.claims[id] = claim
             state.bytes += added
             state.bytesByOrigin[origin] = ofOrigin + added
@@ -68,13 +68,14 @@ final class PrefetchClaims: Sendable {
         }
     }
 
-    func release(_ ids: Set<AssetID>) {
+    /// Ends the claims of so many items on each asset.
+    func release(_ items: [AssetID: Int]) {
         state.withLock { state in
-            for id in ids {
+            for (id, count) in items {
                 guard var claim = state.claims[id] else { continue }
-                claim.rooms -= 1
-                state.claims[id] = claim.rooms > 0 ? claim : nil
-                guard claim.rooms == 0 else { continue }
+                claim.items -= count
+                state.claims[id] = claim.items > 0 ? claim : nil
+                guard claim.items <= 0 else { continue }
                 let bytes = claim.ranges.byteCount
                 state.bytes -= bytes
                 state.bytesByOrigin[claim.origin, default: 0] -= bytes
@@ -107,24 +108,18 @@ final class PrefetchRoom: Sendable {
 
     init(_ claims: PrefetchClaims) { self.claims = claims }
 
-    deinit { claims.release(Set(items.withLock { $0.keys })) }
+    deinit { claims.release(items.withLock { $0 }) }
 
     /// Claims space for items that succeeded before a restart, whether there is room or not.
     func claimAgain(_ runs: [ByteRange], of id: AssetID, from origin: String) {
-        let isNew = items.withLock { items in
-            items[id, default: 0] += 1
-            return items[id] == 1
-        }
-        _ = claims.claim(runs, of: id, from: origin, isNew: isNew, limit: .max, quota: .max)
+        _ = claims.claim(runs, of: id, from: origin, isAgain: false, limit: .max, quota: .max)
+        items.withLock { $0[id, default: 0] += 1 }
     }
 
     /// Gives the claim of an item up that has failed.
     func withdraw(_ id: AssetID) {
-        let isLast = items.withLock { items in
-            items[id] = items[id].flatMap { $0 > 1 ? $0 - 1 : nil }
-            return items[id] == nil
-        }
-        if isLast { claims.release([id]) }
+        items.withLock { $0[id, default: 0] -= 1 }
+        claims.release([id: 1])
     }
 
     /// Throws `.storageFull` if the runs do not fit into the cache beside pinned assets and the items of unfinished jobs: up to
@@ -133,15 +128,14 @@ final class PrefetchRoom: Sendable {
         _ runs: [ByteRange], of asset: OpenAsset, isAgain: Bool, under policy: PolicySettings
     ) throws(CacheError) {
         let limit = policy.capacityBytes.map { Int64(Double($0) * policy.highWatermark) } ?? .max
-        let isNew = items.withLock { $0[asset.id] == nil }
         let missing = claims.claim(
-            runs, of: asset.id, from: asset.target.originName, isNew: isNew, limit: limit,
+            runs, of: asset.id, from: asset.target.originName, isAgain: isAgain, limit: limit,
             quota: asset.target.settings.quota.maxBytes ?? .max)
         guard let missing else {
             if !isAgain { items.withLock { $0[asset.id, default: 0] += 1 } }
             return
         }
-        let bytes = runs.reduce(0) { $0 + $1.length }
+        let bytes = runs.byteCount
         throw CacheError(
             .storageFull,
             "The item has \(bytes) bytes; beside pinned assets and the items of unfinished jobs the \(missing.of) has room for \(missing.bytes)."

@@ -3,7 +3,29 @@ import CacheStore
 
 /// Finds the assets that a purge names by keys or URLs.
 struct PurgeNames: Sendable {
-    let resolver: AssetResolver
+    /// The place of an origin's assets on a server.
+    private struct Mount {
+        let origin: Origin
+        let url: UpstreamURL
+        /// In normal form, with a slash at its end.
+        let path: String
+    }
+
+    private let resolver: AssetResolver
+    /// Of all origins, by base URL and mirrors.
+    private let mounts: [Mount]
+
+    init(resolver: AssetResolver) {
+        self.resolver = resolver
+        mounts = resolver.origins.all.flatMap { entry in
+            ([entry.origin.settings.baseURL] + entry.origin.settings.mirrors).compactMap { base in
+                guard let url = try? resolver.upstream.parse(url: base),
+                    let path = PercentEncoding.normalized(path: url.path)
+                else { return nil }
+                return Mount(origin: entry.origin, url: url, path: path.hasSuffix("/") ? path : path + "/")
+            }
+        }
+    }
 
     /// The assets with these keys, variants included; also identifiers of assets that do not exist.
     func assets(keyed keys: [String]) async throws(CacheError) -> Set<AssetID> {
@@ -30,7 +52,7 @@ struct PurgeNames: Sendable {
         // Assets under a given key, or of a base URL that was changed: their keys do not tell the URL.
         let fetched = try await resolver.catalog.assets(fetchedFrom: Array(queries.keys))
         for (id, name, url) in fetched {
-            guard let asked = queries[String(url.prefix { $0 != "?" && $0 != "#" })] else { continue }
+            guard let asked = queries[url.withoutQuery] else { continue }
             let rule = name == Origin.absoluteName ? .all : resolver.origins[name]?.origin.settings.keyQuery ?? .all
             let stored = try? resolver.upstream.parse(url: url).query
             if asked.contains(where: { rule.significant($0) == rule.significant(stored) }) { ids.insert(id) }
@@ -40,29 +62,21 @@ struct PurgeNames: Sendable {
 
     /// The keys of the URL: absolute, and below the mounts that lead there.
     func keys(of url: UpstreamURL) -> Set<String> {
-        let absolute = AssetKey.absolute(url, digest: AssetResolver.digest).text
-        return Set(resolver.origins.all.flatMap { mountedKeys(of: url, below: $0.origin) } + [absolute])
+        var keys: Set = [AssetKey.absolute(url, digest: AssetResolver.digest).text]
+        guard let path = PercentEncoding.normalized(path: url.path) else { return keys }
+        for mount in mounts where mount.url.isSameHost(as: url) && path.hasPrefix(mount.path) {
+            let below = String(path.dropFirst(mount.path.count))
+            let key = try? AssetKey.mounted(
+                origin: mount.origin, path: below, query: url.query, digest: AssetResolver.digest)
+            if let key { keys.insert(key.text) }
+        }
+        return keys
     }
 
     /// Only a mounted key tells its origin.
     private func origins(of key: String, among origins: [String]) -> [String] {
         guard key.hasPrefix("/o/") else { return origins }
         return [String(key.dropFirst(3).prefix { $0 != "/" })]
-    }
-
-    /// The keys of the URL below an origin's base URL and its mirrors.
-    private func mountedKeys(of url: UpstreamURL, below origin: Origin) -> [String] {
-        ([origin.settings.baseURL] + origin.settings.mirrors).compactMap { base in
-            guard let base = try? resolver.upstream.parse(url: base), base.isSameHost(as: url),
-                let path = PercentEncoding.normalized(path: url.path),
-                var top = PercentEncoding.normalized(path: base.path)
-            else { return nil }
-            if !top.hasSuffix("/") { top += "/" }
-            guard path.hasPrefix(top) else { return nil }
-            return try? AssetKey.mounted(
-                origin: origin, path: String(path.dropFirst(top.count)), query: url.query, digest: AssetResolver.digest
-            ).text
-        }
     }
 
     /// The URL without its query as it may have been written: as given, in normal form, decoded, and with lower-case digits.

@@ -130,7 +130,7 @@ final class Scrubber: Sendable {
         defer { context.openAssets.release(asset) }
         let (file, runs, tally) = asset.look { ($0.file, $0.ledger.extents.runs, DigestTally(summingUp: $0)) }
         if report.asset != nil {
-            let bytes = runs.reduce(0) { $0 + $1.length }
+            let bytes = runs.byteCount
             change(report.id) { $0.bytesTotal = bytes }
         }
         guard let file, let name = file.name else { return }

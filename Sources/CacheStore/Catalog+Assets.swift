@@ -205,23 +205,17 @@ package struct CatalogTotals: Hashable, Sendable {
 }
 
 extension Catalog {
-    /// The lengths of the assets that are known and have one.
-    package func lengths(of ids: [AssetID]) async throws(CacheError) -> [AssetID: Int64] {
+    /// The length and the bytes on disk of the assets that are known.
+    package func sizes(
+        of ids: some Collection<AssetID> & Sendable
+    ) async throws(CacheError) -> [AssetID: (length: Int64?, cachedBytes: Int64)] {
         try await read { db in
-            let statement = try db.cachedStatement(sql: "SELECT length FROM assets WHERE id = ?")
-            var lengths: [AssetID: Int64] = [:]
+            let statement = try db.cachedStatement(sql: "SELECT length, cached_bytes FROM assets WHERE id = ?")
+            var sizes: [AssetID: (length: Int64?, cachedBytes: Int64)] = [:]
             for id in ids {
-                lengths[id] = try Int64.fetchOne(statement, arguments: [RowCoding.blob(id)])
+                sizes[id] = try Row.fetchOne(statement, arguments: [RowCoding.blob(id)]).map { ($0[0], $0[1]) }
             }
-            return lengths
-        }
-    }
-
-    /// The bytes on disk of each pinned asset.
-    package func pinnedBytes() async throws(CacheError) -> [AssetID: Int64] {
-        try await read { db in
-            let rows = try Row.fetchAll(db, sql: "SELECT id, cached_bytes FROM assets WHERE is_pinned")
-            return try Dictionary(rows.map { (try RowCoding.assetID($0[0]), $0[1]) }) { first, _ in first }
+            return sizes
         }
     }
 }

@@ -61,7 +61,7 @@ enum Larder {
             return try Store.open(
                 directory: directory, openFileLimit: files.assetFiles, wallClock: SystemWallClock(), logger: logger)
         } catch {
-            throw SettingsError("dataDirectory", error.message + (error.cause.map { " (\($0))" } ?? ""))
+            throw SettingsError("dataDirectory", error.sentence)
         }
     }
 

@@ -22,7 +22,7 @@ struct ServeCommand: AsyncParsableCommand {
         } catch let error as SettingsError {
             throw SettingsSource.refusal(error)
         } catch let error as CacheError {
-            StandardError.write("larder: \(error.message)\(error.cause.map { " (\($0))" } ?? "")\n")
+            StandardError.write("larder: \(error.sentence)\n")
             throw ExitCode.failure
         } catch {
             StandardError.write("larder: the service on \(settings.listen.address) failed: \(error)\n")

@@ -1,3 +1,5 @@
+import CacheCore
+
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Darwin)
@@ -21,4 +23,9 @@ enum StandardError {
 
 private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {
     write(descriptor, bytes, count)
+}
+
+extension CacheError {
+    /// The message with its cause.
+    var sentence: String { message + (cause.map { " (\($0))" } ?? "") }
 }

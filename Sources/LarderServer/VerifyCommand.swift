@@ -25,7 +25,7 @@ struct VerifyCommand: AsyncParsableCommand {
         do throws(CacheError) {
             audit = try await Self.audit(directory, repairing: repair)
         } catch {
-            StandardError.write("larder: \(error.message)\(error.cause.map { " (\($0))" } ?? "")\n")
+            StandardError.write("larder: \(error.sentence)\n")
             throw ExitCode(2)
         }
         print(output.isJSON ? audit.json : audit.table)
@@ -73,7 +73,7 @@ struct ExportCommand: ParsableCommand {
             let bytes = try Export.copy(asset, from: directory, to: file)
             output.write("\(bytes) bytes", json: ["bytes": .integer(bytes)])
         } catch {
-            StandardError.write("larder: \(error.message)\(error.cause.map { " (\($0))" } ?? "")\n")
+            StandardError.write("larder: \(error.sentence)\n")
             throw ExitCode.failure
         }
     }
