@@ -12,7 +12,7 @@ package struct JobStanding: Hashable, Sendable {
 /// What the items of a job add up to.
 package struct JobTally: Hashable, Sendable {
     private var counts: [JobState: Int] = [:]
-    /// Items whose size is not known.
+    /// Items of unknown size.
     package private(set) var itemsUnknown = 0
     private var measuredBytes: Int64 = 0
     package private(set) var bytesFromCache: Int64 = 0
@@ -22,7 +22,7 @@ package struct JobTally: Hashable, Sendable {
 
     package subscript(state: JobState) -> Int { counts[state] ?? 0 }
     package var itemsTotal: Int { counts.values.reduce(0, +) }
-    /// Of the items whose size is known; nil while that is none.
+    /// Of the items of known size; nil while there are none.
     package var bytesTotal: Int64? { itemsUnknown < itemsTotal ? measuredBytes : nil }
 
     mutating func add(_ item: JobItemRecord) { count(item, times: 1) }

@@ -24,7 +24,7 @@ struct PrefetchJob: Sendable {
     private(set) var place: Place
     /// Items that wait, in order.
     private(set) var queued: Deque<Int> = []
-    /// Queued items whose size nobody has asked for yet, in order.
+    /// Queued items of unknown size that have not been probed yet, in order.
     private var unmeasured: Deque<Int> = []
     /// The run of each item at work.
     private(set) var running: [Int: UInt64] = [:]

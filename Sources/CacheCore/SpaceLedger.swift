@@ -193,7 +193,7 @@ package struct SpaceLedger: Sendable {
         }
     }
 
-    /// What to give up, first to go first, to free `bytes`, at most `limit` segments; pinned assets never, those of prefetch jobs
+    /// The segments to evict to free `bytes`, first to go first, at most `limit`; pinned assets never, those of prefetch jobs
     /// only where space is `isDesperate` and they claim more than a capacity that was lowered, segments younger
     /// than the grace, a twentieth of the room at most, only where space is `isDesperate` or above the capacity, and none of those in `besides`. `owner`: only
     /// of its assets; `keepsQuotas`: not of others that would have less than is left to them then.

@@ -11,9 +11,9 @@ package struct JobSnapshot: Sendable {
     package var itemsFailed: Int
     package var itemsTimedOut: Int
     package var itemsCancelled: Int
-    /// Items whose size is not known yet.
+    /// Items of unknown size.
     package var itemsUnknown: Int
-    /// Of the items whose size is known; nil while that is none.
+    /// Of the items of known size; nil while there are none.
     package var bytesTotal: Int64?
     package var bytesFromCache: Int64
     package var bytesFromUpstream: Int64

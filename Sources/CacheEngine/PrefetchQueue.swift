@@ -70,7 +70,7 @@ final class PrefetchQueue: Sendable {
         state.withLock { body($0.schedule) }
     }
 
-    /// The next queued item whose size is to be asked for; each one is answered once.
+    /// The next queued item of unknown size; each one is answered once.
     func takeUnmeasured() -> (job: String, item: JobItemRecord)? { state.withLock { $0.schedule.takeUnmeasured() } }
 
     /// Changes the schedule, and carries out what it answers; answers whether that was anything.

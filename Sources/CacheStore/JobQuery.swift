@@ -27,7 +27,7 @@ package struct JobSummary: Hashable, Sendable {
     package var record: JobRecord
     /// How many items are in each state; states that none is in are absent.
     package var items: [JobState: Int]
-    /// Of the items whose size is known; nil while that is none.
+    /// Of the items of known size; nil while there are none.
     package var bytesTotal: Int64?
     package var itemsUnknown: Int
     package var bytesFromCache: Int64
