@@ -82,7 +82,9 @@ private struct Rehearsal {
             switch presence {
             case .bytes(let run): note(ledger.advance(reader, to: run.upperBound))
             case .pending:
-                guard begun < Self.limit, let fill = ledger.fill(bringing: position)?.id else {
+                guard begun < Self.limit, let fill = ledger.fill(bringing: position)?.id,
+                    ledger.standing(of: fill)?.window.map({ $0.upperBound < .max }) ?? false
+                else {
                     return reckon(position..<range.upperBound)
                 }
                 wait(for: fill)
@@ -165,6 +167,7 @@ extension FillLedger {
             switch window {
             case .whole: known
             case .closed(let range): range.clamped(to: known)
+            case .from(let first): min(first, known.upperBound)..<known.upperBound
             case .suffix(let count): max(0, known.upperBound - count)..<known.upperBound
             }
         return brought.isEmpty ? nil : brought

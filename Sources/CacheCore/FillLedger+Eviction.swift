@@ -17,7 +17,7 @@ extension FillLedger {
         // What one transfer brought to readers who are past it need not stay until the transfer ends.
         for fill in fills {
             busy.insert(fill.reach)
-            if acceptsRanges != false { busy.insert(fill.window) }
+            if acceptsRanges != false, fill.allowance == .max { busy.insert(fill.window) }
         }
         return busy
     }
@@ -31,7 +31,20 @@ extension FillLedger {
             extents.remove(run)
             leaving.insert(run)
         }
+        forgetBrought(runs)
         return runs
+    }
+
+    /// A fill does not bring again what it has brought and is gone: whoever plans for that is to find the fill behind it.
+    private mutating func forgetBrought(_ runs: [ByteRange]) {
+        guard acceptsRanges != false else { return }
+        for index in fills.indices where !fills[index].prospect.isEmpty && !fills[index].window.isEmpty {
+            let brought = fills[index].window.lowerBound..<min(fills[index].position, fills[index].window.upperBound)
+            if runs.contains(where: brought.overlaps) {
+                let claimed = fills[index].window.upperBound
+                fills[index].window = min(brought.upperBound, claimed - 1)..<claimed
+            }
+        }
     }
 
     /// Gives up what is there of `ranges` and lies behind all readers, if it is not less than `least`; as `surrender`.
@@ -50,11 +63,7 @@ extension FillLedger {
         if !runs.isEmpty { losses += 1 }
         for run in runs { extents.remove(run) }
         disown(runs)
-        // What a fill has brought it does not bring again: who plans for that is to find the fill behind it.
-        for index in fills.indices where acceptsRanges != false && !fills[index].remaining.isEmpty {
-            let brought = fills[index].window.lowerBound..<fills[index].remaining.lowerBound
-            if runs.contains(where: brought.overlaps) { fills[index].window = fills[index].remaining }
-        }
+        forgetBrought(runs)
         return runs
     }
 
@@ -106,8 +115,13 @@ extension FillLedger {
     /// The bytes a reader is sending or will send next. What was fetched ahead of one that has stopped can be fetched again.
     private func lease(of reader: Reader) -> ByteRange? {
         let mayGo = acceptsRanges != false && hasStopped(reader)
-        return reader.wanted?.prefix(max(settings.pieceBytes, mayGo ? 0 : reader.readAhead.windowBytes))
+        guard let wanted = reader.wanted else { return nil }
+        let exposure = reader.readAhead.exposure(at: wanted.lowerBound, roundTrip: roundTrip)
+        return wanted.prefix(max(settings.pieceBytes, mayGo ? 0 : min(exposure, Self.mostLeasedBytes)))
     }
+
+    /// A reader keeps at most so much ahead of it from being evicted.
+    private static let mostLeasedBytes: Int64 = 2 << 20
 
     /// A reader that does not move for so long has stopped.
     func hasStopped(_ reader: Reader) -> Bool { now - reader.movedAt >= .seconds(5) }

@@ -9,15 +9,42 @@ extension FillLedger {
     ) -> [Action] {
         guard var fill = take(id) else { return [] }
         if isNew { forgetDescription() }
-        fill.window = window
-        fill.position = window.lowerBound
-        fill.answeredAt = now
-        fill.answeredFrom = window.lowerBound
-        fill.canBeShortened = isMultiplexed
-        insert(fill)
+        let end = fill.end
+        let isElastic = fill.allowance < .max
+        fill.began(at: now, bringing: window)
         if let firstByte { roundTrip = roundTrip == .zero ? firstByte : (roundTrip * 3 + firstByte) / 4 }
         self.acceptsRanges = acceptsRanges ?? self.acceptsRanges
-        return confirmed(length: length, canBeContinued: canBeContinued)
+        if isMultiplexed { hasFlowControl = false }
+        let told = confirmed(length: length, canBeContinued: canBeContinued)
+        guard self.acceptsRanges != false else {
+            fill.allowance = .max
+            insert(fill)
+            return told + regulate()
+        }
+        if isElastic { fill.end = min(end, window.upperBound) }
+        return expose(fill, allowing: isElastic ? fill.allowance : nil) + told
+    }
+
+    /// Takes an answered fill in. One that is speculative, or a prefetch, pauses at `allowance` at first, or after the first
+    /// exposure, if its transfer can be paused; one that cannot be paused after all ends with its claim.
+    private mutating func expose(_ fill: Fill, allowing allowance: Int64? = nil) -> [Action] {
+        var fill = fill
+        let body = fill.window
+        guard allowance != nil || hasFlowControl && fill.mayBeHeldBack else {
+            insert(fill)
+            return []
+        }
+        let next = firstFill(beginningAfter: body.lowerBound)
+        if next < fills.count { fill.end = min(fill.end, max(fills[next].window.lowerBound, body.lowerBound + 1)) }
+        let first = ByteRange(offset: body.lowerBound, length: max(1, settings.firstExposureBytes)).upperBound
+        let allowed = min(fill.end, allowance ?? first)
+        let claim = claim(upTo: allowed, in: body.lowerBound..<fill.end)
+        fill.window = body.lowerBound..<max(claim, body.lowerBound + 1)
+        if !hasFlowControl { fill.end = fill.window.upperBound }
+        fill.allowance = hasFlowControl ? allowed : .max
+        insert(fill)
+        let shortened: [Action] = fill.end < body.upperBound ? [.shorten(fill.id, to: fill.end)] : []
+        return shortened + (hasFlowControl ? [.allow(fill.id, upTo: allowed)] : [])
     }
 
     private mutating func forgetDescription() {
@@ -47,18 +74,30 @@ extension FillLedger {
     /// Takes in a transfer that was begun for another generation, and got this one in answer; no reader is here yet.
     /// `isMultiplexed` as for `began`.
     package mutating func carry(
-        _ wish: Wish, window: ByteRange, priority: TransferPriority, isMultiplexed: Bool
-    ) -> FillID {
+        _ wish: Wish, window: ByteRange, priority: TransferPriority, isSpeculative: Bool, isMultiplexed: Bool
+    ) -> (FillID, [Action]) {
         var fill = Fill(
-            id: FillID(number: nextNumber()), wish: wish, priority: priority, window: window,
+            id: FillID(number: nextNumber()), wish: wish, priority: priority, window: window, end: window.upperBound,
             position: window.lowerBound)
-        fill.answeredAt = now
-        fill.answeredFrom = window.lowerBound
-        fill.canBeShortened = isMultiplexed
+        fill.began(at: now, bringing: window)
+        fill.isSpeculative = isSpeculative
         fill.keptUntil = now + Self.carriedFor
-        insert(fill)
-        return fill.id
+        hasFlowControl = !isMultiplexed
+        guard acceptsRanges != false else {
+            insert(fill)
+            return (fill.id, [])
+        }
+        return (fill.id, expose(fill))
     }
+
+    /// The bytes that the fill may store of a response that brings `window`, as far as it has claimed them.
+    package func claim(of id: FillID, bringing window: ByteRange) -> ByteRange {
+        guard let fill = fill(id), !fill.window.isEmpty, fill.allowance < .max else { return window }
+        return fill.reach.clamped(to: window)
+    }
+
+    /// Whether the fill was begun for a reader without a stated end.
+    package func isSpeculative(_ id: FillID) -> Bool { fill(id)?.isSpeculative ?? false }
 
     /// How long a carried transfer waits for its first reader.
     private static let carriedFor = Duration.seconds(5)
@@ -104,19 +143,22 @@ extension FillLedger {
         guard let index = fills.firstIndex(where: { $0.id == id }), position > fills[index].position else { return [] }
         let arrival = fills[index].position..<position
         fills[index].position = position
+        if position > fills[index].window.upperBound {
+            fills[index].window = fills[index].window.lowerBound..<min(position, fills[index].end)
+        }
         // Bytes that were there are no progress; bytes that are leaving go with those before them.
         for run in leaving.gaps(in: arrival) {
             fills[index].progress += extents.insert(run)
             unclaimed.remove(run)
         }
-        return tell(.arrived) { $0.wanted.map { arrival.contains($0.lowerBound) } ?? true } + regulate()
+        return tell(.arrived) { $0.wanted.map { arrival.contains($0.lowerBound) } ?? true }
     }
 
     /// The fill brought all it was to bring; one of unknown length has now found the end.
     package mutating func completed(_ id: FillID) -> [Action] {
         guard let fill = take(id) else { return [] }
         failures[fill.wish.place] = nil
-        guard length == nil, fill.window.upperBound == .max else { return planAgain(after: fill) }
+        guard length == nil, fill.end == .max else { return planAgain(after: fill) }
         length = fill.position
         return tell(.arrived) { _ in true }
     }

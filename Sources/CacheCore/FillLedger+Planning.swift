@@ -20,18 +20,38 @@ extension FillLedger {
         guard let reader = readers[id], reader.dismissal == nil else { return [] }
         if !isDescribed {
             if let running = questions.first { return promotion(of: running, to: reader.priority) }
-            return [start(.opening(reader.opening), window: 0..<0, priority: reader.priority)]
+            return [start(.opening(opening(of: reader)), window: 0..<0, priority: reader.priority, for: reader)]
         }
         guard reader.needsConfirmation else { return [] }
         if let running = questions.first { return promotion(of: running, to: reader.priority) }
-        return [start(question(of: reader), window: 0..<0, priority: reader.priority)]
+        return [start(question(of: reader), window: 0..<0, priority: reader.priority, for: reader)]
+    }
+
+    /// The window of a request for an unknown asset: as the reader stated it. Where transfers cannot be paused, a read
+    /// without a stated end begins with a window of bounded size.
+    private func opening(of reader: Reader) -> UpstreamRequest.Window {
+        guard !hasFlowControl else { return reader.opening }
+        let isStated = reader.readAhead.demand == .stated
+        let limit = isStated ? settings.largestWindowBytes : settings.firstWindowBytes
+        switch reader.opening {
+        case .from(let first): return .closed(ByteRange(offset: first, length: limit))
+        case .closed(let range): return .closed(range.prefix(limit))
+        case .suffix(let count): return .suffix(min(count, limit))
+        case .whole: return .whole
+        }
     }
 
     /// How the upstream is asked whether the generation is still its own. Where no byte of it is on disk there is nothing to
     /// confirm; where windows are of no use, the whole is asked for.
     private func question(of reader: Reader) -> Wish {
-        guard !extents.isEmpty || !fills.isEmpty else { return .opening(reader.opening) }
-        return .confirmation(canBeContinued && acceptsRanges != false ? reader.opening : .whole)
+        guard !extents.isEmpty || !fills.isEmpty else { return .opening(opening(of: reader)) }
+        guard canBeContinued, acceptsRanges != false else { return .confirmation(.whole) }
+        let window = opening(of: reader)
+        // Its body is used where none of it is on disk or on the way.
+        guard case .from(let first) = window, extents.run(containing: first) == nil, fill(bringing: first) == nil
+        else { return .confirmation(window) }
+        let end = windowEnd(from: first, size: .max, limit: length ?? .max)
+        return .confirmation(end < length ?? .max && end > first ? .closed(first..<end) : window)
     }
 
     /// Whether `ranges` can be had from a new transfer of the whole alone: something of them is neither on disk nor on the
@@ -68,41 +88,44 @@ extension FillLedger {
             let wanted = reader.wanted.map(clampedToEnd), !wanted.isEmpty
         else { return [] }
         var actions = splitSlowFill(at: wanted.lowerBound, for: reader)
-        for turn in 0..<Self.windowsAtOnce {
-            let (frontier, promotions) = walk(wanted, priority: reader.priority)
-            if turn == 0 { actions += promotions }
-            guard let start = nextStart(for: id, wanted, frontier: frontier) else { break }
-            actions.append(start)
+        for _ in 0..<Self.windowsAtOnce {
+            let (frontier, changes) = walk(wanted, of: reader)
+            actions += changes
+            guard let frontier, let started = nextStart(for: reader, wanted, frontier: frontier) else { break }
+            actions += started
         }
         return actions
     }
 
     /// The transfer that brings the reader what is missing from `frontier` on; nil where it is not time for it.
-    private mutating func nextStart(for id: ReaderID, _ wanted: ByteRange, frontier: Int64) -> Action? {
-        guard frontier < wanted.upperBound, !leaving.contains(frontier..<(frontier + 1)), var reader = readers[id],
+    private mutating func nextStart(for reader: Reader, _ wanted: ByteRange, frontier: Int64) -> [Action]? {
+        guard frontier < wanted.upperBound, !leaving.contains(frontier..<(frontier + 1)),
             reader.setback?.range.contains(frontier) != true
         else { return nil }
-        let ahead = frontier - wanted.lowerBound
-        // Nobody watches a prefetch: it has one window at a time.
-        let lead =
-            reader.priority == .prefetch
-            ? 0 : reader.readAhead.lead(readerAt: wanted.lowerBound, roundTrip: roundTrip)
-        guard ahead == 0 || ahead < lead else { return nil }
+        let place = wanted.lowerBound
+        let ahead = frontier - place
+        guard ahead == 0 || ahead < reader.readAhead.lead(at: place, roundTrip: roundTrip) else { return nil }
         guard acceptsRanges != false else {
             // One that has yet to come to the byte will bring it; one that is past it will not. It brings what is leaving, too.
             guard leaving.isEmpty, fills.allSatisfy({ $0.position > frontier }) else { return nil }
-            return start(.whole, window: 0..<(length ?? .max), priority: reader.priority)
+            return [start(.whole, window: 0..<(length ?? .max), priority: reader.priority, for: reader)]
         }
-        reader.readAhead.measure(readerAt: wanted.lowerBound, at: now)
-        let window = frontier..<windowEnd(from: frontier, size: reader.readAhead.windowBytes, limit: limit(of: wanted))
-        reader.readAhead.asked(readerAt: wanted.lowerBound, at: now)
-        readers[id] = reader
+        let isElastic = isFlowControlled(for: reader)
+        let size = isElastic ? .max : reader.readAhead.windowBytes(at: place)
+        let window = frontier..<windowEnd(from: frontier, size: size, limit: limit(of: wanted))
+        let exposed = place + reader.readAhead.exposure(at: place, roundTrip: roundTrip)
+        let claim = isElastic ? frontier..<self.claim(upTo: max(exposed, frontier + leastClaim), in: window) : window
+        let shortened = shorten(before: frontier)
         let priority = ahead == 0 ? reader.priority : max(reader.priority, .readAhead)
-        return start(.window(window), window: window, priority: priority, patience: reader.readAhead.time(for: ahead))
+        return shortened + [
+            start(
+                .window(window), window: claim, priority: priority, patience: reader.readAhead.time(for: ahead),
+                for: reader, isElastic: isElastic)
+        ]
     }
 
     /// Where windows for a reader of `wanted` end at the latest.
-    private func limit(of wanted: ByteRange) -> Int64 {
+    func limit(of wanted: ByteRange) -> Int64 {
         min(ByteRange(offset: wanted.upperBound, length: settings.speculativeBytes).upperBound, length ?? .max)
     }
 
@@ -111,7 +134,7 @@ extension FillLedger {
         readers.values.contains { reader in
             guard reader.dismissal == nil else { return false }
             guard !fill.window.isEmpty, let wanted = reader.wanted else { return true }
-            return wanted.overlaps(fill.remaining)
+            return wanted.overlaps(fill.prospect)
         }
     }
 
@@ -119,37 +142,48 @@ extension FillLedger {
     /// was asked for already; cut, it would be asked for again, and take the connection with it.
     func isWorthFinishing(_ fill: Fill) -> Bool {
         if fill.isBehind || fill.keptUntil.map({ now < $0 }) == true { return true }
-        let isBounded = !fill.window.isEmpty && fill.window.upperBound < .max
+        let isBounded = !fill.window.isEmpty && fill.end < .max
         guard fill.priority != .prefetch, isBounded, acceptsRanges != false else { return false }
-        let missing = fill.remaining.length
-        guard missing > settings.finishIfRemainingBytes, let percent = settings.finishIfRemainingPercent else {
-            return missing <= settings.finishIfRemainingBytes
-        }
-        return percent > 0 && Double(missing) * 100 <= Double(fill.window.length) * Double(percent)
+        let missing = fill.prospect.length
+        let stated = settings.finishIfRemainingBytes
+        let most = fill.isSpeculative ? min(stated, Self.speculativeRestBytes) : stated
+        guard missing > most, let percent = settings.finishIfRemainingPercent else { return missing <= most }
+        return percent > 0 && Double(missing) * 100 <= Double(fill.end - fill.window.lowerBound) * Double(percent)
     }
+
+    /// A transfer whose reader stated no end and has left is finished where no more than this is missing.
+    private static let speculativeRestBytes: Int64 = 256 << 10
 
     func clampedToEnd(_ range: ByteRange) -> ByteRange {
         guard let length else { return range }
         return min(range.lowerBound, length)..<min(range.upperBound, length)
     }
 
-    /// The first byte that is neither on disk nor on the way; the fill that the reader waits for goes with its class.
-    private mutating func walk(
-        _ wanted: ByteRange, priority: TransferPriority
-    ) -> (frontier: Int64, promotions: [Action]) {
+    /// The first byte that is neither on disk nor on the way; nil where a flow-controlled fill will claim it. Fills on the
+    /// reader's path claim what it is exposed to, and the one that it waits for gets its priority.
+    private mutating func walk(_ wanted: ByteRange, of reader: Reader) -> (frontier: Int64?, actions: [Action]) {
         var offset = wanted.lowerBound
-        var promotions: [Action] = []
+        var actions: [Action] = []
         while offset < wanted.upperBound {
             if let run = extents.run(containing: offset) {
                 offset = run.upperBound
             } else if let fill = fill(bringing: offset) {
-                if offset == wanted.lowerBound { promotions += promotion(of: fill, to: priority) }
+                if offset == wanted.lowerBound { actions += promotion(of: fill, to: reader.priority) }
+                if acceptsRanges != false, fill.allowance < fill.window.upperBound,
+                    let index = fills.firstIndex(where: { $0.id == fill.id })
+                {
+                    actions += grow(index, for: wanted, of: reader)
+                }
                 offset = fill.window.upperBound
+            } else if let index = growingFill(before: offset) {
+                actions += grow(index, for: wanted, of: reader)
+                guard !fills[index].canGrow else { return (nil, actions) }
+                offset = max(offset, fills[index].end)
             } else {
                 break
             }
         }
-        return (offset, promotions)
+        return (offset, actions)
     }
 
     /// The fill in flight that will bring the byte at `offset`.
@@ -185,18 +219,29 @@ extension FillLedger {
         return [.promote(fill.id, priority)]
     }
 
+    /// `window`: the bytes that the fill claims at first; `isElastic`: it claims more as its readers advance.
     mutating func start(
-        _ wish: Wish, window: ByteRange, priority: TransferPriority, patience: Duration = .zero, isBehind: Bool = false
+        _ wish: Wish, window: ByteRange, priority: TransferPriority, patience: Duration = .zero, isBehind: Bool = false,
+        for reader: Reader? = nil, isElastic: Bool = false
     ) -> Action {
-        let fill = Fill(
-            id: FillID(number: nextNumber()), wish: wish, priority: priority, window: window,
+        var fill = Fill(
+            id: FillID(number: nextNumber()), wish: wish, priority: priority, window: window, end: window.upperBound,
             position: window.lowerBound, isBehind: isBehind)
+        if isElastic, case .window(let whole) = wish {
+            fill.end = whole.upperBound
+            fill.allowance = window.upperBound
+        }
+        if fill.allowance < .max, fill.window.upperBound < fill.end {
+            fill.allowance = max(window.lowerBound, window.upperBound - settings.overshootBytes)
+        }
+        fill.isSpeculative = reader.map { $0.readAhead.demand != .stated } ?? false
         insert(fill)
         return .start(
             fill.id,
             Start(
                 wish: wish, priority: priority, attempt: failures[wish.place] ?? 0,
-                isRetry: failures[wish.place] != nil, patience: patience))
+                isRetry: failures[wish.place] != nil, patience: patience,
+                claim: isElastic ? window : reader.flatMap { firstClaim(of: wish, for: $0) }))
     }
 
     mutating func insert(_ fill: Fill) {

@@ -7,10 +7,11 @@ extension FillLedger {
     ) -> (ReaderID, [Action]) {
         let id = ReaderID(number: nextNumber())
         let leash = min(leash ?? .max, settings.largestWindowBytes)
+        var readAhead = ReadAhead(sizes: settings)
+        readAhead.demand = demand(opening, priority)
         readers[id] = Reader(
             priority: priority, opening: opening, needsConfirmation: needsConfirmation && isDescribed,
-            waitLimit: waitLimit, leashBytes: leash,
-            readAhead: ReadAhead(first: settings.firstWindowBytes, most: settings.largestWindowBytes))
+            waitLimit: waitLimit, leashBytes: leash, readAhead: readAhead)
         let actions = describe(for: id)
         if let reader = readers[id], lookUp(reader) == .pending { readers[id]?.waitingSince = now }
         return (id, actions)
@@ -23,6 +24,8 @@ extension FillLedger {
     package mutating func want(_ range: ByteRange, by id: ReaderID, later: [ByteRange] = []) -> [Action] {
         guard var reader = readers[id] else { return [] }
         if reader.wanted?.lowerBound != range.lowerBound { reader.readAhead.sought() }
+        reader.readAhead.demand = demand(range, reader.priority)
+        reader.readAhead.moved(to: range.lowerBound, at: now)
         if let before = reader.wanted, before.lowerBound != range.lowerBound { reader.setback = nil }
         reader.wanted = range
         reader.movedAt = now
@@ -30,8 +33,32 @@ extension FillLedger {
         let span = reader.span ?? range
         reader.span = min(span.lowerBound, range.lowerBound)..<max(span.upperBound, range.upperBound)
         if mustRestart([range] + later) { reader.needsConfirmation = true }
+        let left = reader.span.map { $0 == range ? [] : Array(fills(touching: $0)) } ?? []
         readers[id] = reader
-        return planOrDescribe(for: id) + regulate()
+        return planOrDescribe(for: id) + abandon(left.filter { $0.canGrow }) + regulate()
+    }
+
+    /// How much a reader of an asset that may be unknown has stated.
+    private func demand(_ opening: UpstreamRequest.Window, _ priority: TransferPriority) -> ReadAhead.Demand {
+        if priority == .prefetch { return .stated }
+        guard case .closed(let range) = opening, range.length <= settings.largestWindowBytes else { return .openEnded }
+        return .stated
+    }
+
+    /// How much a reader of `range` has stated. A range that reaches the end of a large asset states no end: players send
+    /// it and hang up where they have enough.
+    private func demand(_ range: ByteRange, _ priority: TransferPriority) -> ReadAhead.Demand {
+        if priority == .prefetch { return .stated }
+        let most = settings.largestWindowBytes
+        if let length, range.upperBound >= length { return length <= most ? .smallAsset : .openEnded }
+        return range.upperBound < .max && range.length <= most ? .stated : .openEnded
+    }
+
+    /// Cuts those of `left` that nobody wants any more, but for those that are worth their end.
+    private mutating func abandon(_ left: [Fill]) -> [Action] {
+        let unwanted = left.compactMap { fill($0.id) }.filter { !isWanted($0) }
+        let finished = unwanted.filter(isWorthFinishing)
+        return claimRest(of: finished) + cut(unwanted.filter { !isWorthFinishing($0) })
     }
 
     /// The reader has sent everything before `position`.
@@ -39,6 +66,7 @@ extension FillLedger {
         guard var reader = readers[id], let wanted = reader.wanted else { return [] }
         reader.wanted = min(position, wanted.upperBound)..<wanted.upperBound
         reader.movedAt = now
+        reader.readAhead.moved(to: position, at: now)
         readers[id] = reader
         return plan(for: id) + regulate()
     }
@@ -68,7 +96,7 @@ extension FillLedger {
         if readers.isEmpty { failures = [:] }
         // Whatever else is under way is wanted as it was before: nobody else need be asked.
         let own = readers.isEmpty ? fills[...] : reader.span.map(fills(touching:)) ?? fills[...]
-        return cut((own + questions).filter { !isWanted($0) && !isWorthFinishing($0) }) + regulate()
+        return abandon(own + questions) + regulate()
     }
 
     /// An administrator stops all fills: whoever is here now is told `code` as soon as it would have to wait, and nothing
@@ -97,9 +125,9 @@ extension FillLedger {
         }
         for index in fills.indices where fills[index].keptUntil.map({ now >= $0 }) == true {
             fills[index].keptUntil = nil
-            if !isWanted(fills[index]), !isWorthFinishing(fills[index]) { actions += cut([fills[index]]) }
+            if !isWanted(fills[index]) { actions += abandon([fills[index]]) }
         }
-        guard fills.contains(where: \.canBeShortened) else { return actions }
+        guard acceptsRanges != false, !fills.isEmpty else { return actions }
         for id in readers.filter({ $0.value.isWaiting && $0.value.wanted != nil }).keys { actions += plan(for: id) }
         return actions
     }

@@ -14,7 +14,8 @@ extension FillLedger {
         guard let fill = fill(id) else { return nil }
         let isQuestion = fill.window.isEmpty
         let wanting = readers.values.count { $0.looksTo(fill) }
-        return FillStanding(window: isQuestion ? nil : fill.window, position: fill.position, readers: wanting)
+        let window = isQuestion ? nil : fill.window.lowerBound..<max(fill.end, fill.window.upperBound)
+        return FillStanding(window: window, position: fill.position, readers: wanting)
     }
 
     /// The same with no reader: what is on disk and what is on its way, whoever it is for. What is just leaving the disk

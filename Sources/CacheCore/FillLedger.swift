@@ -25,10 +25,9 @@ package struct FillLedger: Sendable {
         /// Nobody wants what it brings any more.
         case cut(FillID)
         case promote(FillID, TransferPriority)
-        /// It is as far ahead of its readers as it may be.
-        case pause(FillID)
-        case resume(FillID)
-        /// It should end at this offset: what lies behind it is fetched by another.
+        /// Its transfer may store bytes up to this offset, and pauses there until a later action allows more.
+        case allow(FillID, upTo: Int64)
+        /// Its transfer ends at this offset: another fill brings the bytes behind it.
         case shorten(FillID, to: Int64)
         case tell(ReaderID, WaitOutcome)
     }
@@ -43,6 +42,8 @@ package struct FillLedger: Sendable {
         package var isRetry: Bool
         /// How long until its reader runs out of bytes.
         package var patience: Duration
+        /// The bytes that it claims at first; nil: as many as the request brings.
+        package var claim: ByteRange?
     }
 
     /// How far a reader is served.
@@ -60,9 +61,11 @@ package struct FillLedger: Sendable {
     }
 
     package struct Settings: Hashable, Sendable {
-        /// The size of a reader's first window.
+        /// How far a paused transfer is ahead of a reader that has just begun and stated no end.
+        package var firstExposureBytes: Int64
+        /// The size of such a reader's first window where transfers cannot be paused (HTTP/2).
         package var firstWindowBytes: Int64
-        /// What windows grow to, and how far a transfer without ranges may run ahead of its readers.
+        /// The largest window, and the most that a transfer may run ahead of its readers.
         package var largestWindowBytes: Int64
         /// Failures in a row, without a byte in between, that are tried again.
         package var retries: Int
@@ -76,20 +79,25 @@ package struct FillLedger: Sendable {
         package var speculativeBytes: Int64
         /// The most that a reader sends before it says that it has advanced: so much ahead of it is not evicted.
         package var pieceBytes: Int64
+        /// The most that a transfer stores beyond its allowance.
+        package var overshootBytes: Int64
 
         package init(
-            firstWindowBytes: Int64 = 512 << 10, largestWindowBytes: Int64 = 8 << 20, retries: Int = 3,
+            firstExposureBytes: Int64 = 128 << 10, firstWindowBytes: Int64 = 2 << 20,
+            largestWindowBytes: Int64 = 16 << 20, retries: Int = 3,
             finishIfRemainingBytes: Int64 = 0, finishIfRemainingPercent: Int? = nil, gapMergeBytes: Int64 = 0,
-            speculativeBytes: Int64 = 0, pieceBytes: Int64 = 64 << 10
+            speculativeBytes: Int64 = 0, pieceBytes: Int64 = 64 << 10, overshootBytes: Int64 = 16 << 10
         ) {
-            self.firstWindowBytes = firstWindowBytes
-            self.largestWindowBytes = max(firstWindowBytes, largestWindowBytes)
+            self.largestWindowBytes = max(1, largestWindowBytes)
+            self.firstWindowBytes = min(firstWindowBytes, self.largestWindowBytes)
+            self.firstExposureBytes = min(firstExposureBytes, self.firstWindowBytes)
             self.retries = retries
             self.finishIfRemainingBytes = finishIfRemainingBytes
             self.finishIfRemainingPercent = finishIfRemainingPercent
             self.gapMergeBytes = gapMergeBytes
             self.speculativeBytes = speculativeBytes
             self.pieceBytes = pieceBytes
+            self.overshootBytes = overshootBytes
         }
     }
 
@@ -119,8 +127,11 @@ package struct FillLedger: Sendable {
     /// Bytes on the disk that are nobody's: not what they were, or brought where they were not wanted. A fill in flight writes
     /// them anew, or they leave.
     var unclaimed = ByteRangeSet()
-    /// How long the upstream's first byte takes, smoothed.
-    var roundTrip = Duration.zero
+    /// How long the upstream takes from a request to the first byte, smoothed.
+    package var roundTrip = Duration.zero
+    /// Whether transfers can be paused (HTTP/1.1). Open-ended reads have one flow-controlled transfer then; else closed
+    /// windows.
+    package var hasFlowControl = false
     /// Failures in a row of what begins at a byte; under nil, of what begins where the upstream says.
     var failures: [Int64?: Int] = [:]
     private var lastNumber: UInt64 = 0
@@ -168,8 +179,16 @@ extension FillLedger {
         let id: FillID
         let wish: Wish
         var priority: TransferPriority
-        /// The bytes it brings; empty until an opening's answer says which.
+        /// The bytes it claims; empty until an opening's answer says which. A flow-controlled fill claims more as its
+        /// readers advance.
         var window: ByteRange
+        /// Where its response ends: beyond the claim while a flow-controlled fill can claim more.
+        var end: Int64
+        /// The offset at which its transfer pauses; `.max`: it is not flow-controlled. It may store an overshoot beyond that,
+        /// which is claimed as well.
+        var allowance = Int64.max
+        /// Whether its readers may hang up before the end: then it is finished only where very little is missing.
+        var isSpeculative = false
         /// The next byte it brings.
         var position: Int64
         /// Whether it was begun for nobody in particular, and is not cut when nobody waits.
@@ -178,29 +197,39 @@ extension FillLedger {
         var keptUntil: Duration?
         /// Whether it was told to end: nobody can count on its bytes.
         var isCut = false
-        var isPaused = false
         /// When its answer began; nil before that.
         var answeredAt: Duration?
-        /// Where it began then.
-        var answeredFrom: Int64 = 0
-        /// Whether it can end early and keep its connection.
-        var canBeShortened = false
+        /// Since when, and from where on, it stores without a pause.
+        var flowingSince = Duration.zero
+        var flowingFrom: Int64 = 0
         /// Where it was to end before it was told to end earlier.
         var longestEnd: Int64 = 0
         /// How many bytes it has brought that were not there.
         var progress: Int64 = 0
 
         /// Whether that is enough to forget earlier failures: who gives up after each few bytes is not asked for ever.
-        var hasProgressed: Bool { progress > 0 && progress >= min(64 << 10, window.length / 16) }
-        /// The bytes it has yet to bring.
+        var hasProgressed: Bool { progress > 0 && progress >= min(32 << 10, window.length / 16) }
+        /// The claimed bytes that it has yet to bring.
         var remaining: ByteRange { min(position, window.upperBound)..<window.upperBound }
-        /// The bytes it may be writing: who has been told to end earlier has yet to hear of it.
+        /// The bytes it has yet to bring if its readers read on.
+        var prospect: ByteRange { min(position, end)..<max(min(position, end), end) }
+        /// Whether flow control holds it back where its transfer can be paused.
+        var mayBeHeldBack: Bool { isSpeculative || priority == .prefetch }
+        /// Whether it can claim more than it does.
+        var canGrow: Bool { window.upperBound < end && !isCut && !window.isEmpty }
+        /// The bytes it may be writing: a transfer that was told to end earlier has yet to hear of it.
         var reach: ByteRange { min(position, window.upperBound)..<max(window.upperBound, longestEnd) }
 
-        /// Bytes per second since its answer began; nil while that is too short to tell.
+        /// Bytes per second since its answer began, or its last pause ended; nil while that is too short to tell.
         func rate(at now: Duration) -> Double? {
-            guard let answeredAt, now - answeredAt >= .milliseconds(500) else { return nil }
-            return Double(position - answeredFrom) / (now - answeredAt).inSeconds
+            guard answeredAt != nil, now - flowingSince >= .milliseconds(500) else { return nil }
+            return Double(position - flowingFrom) / (now - flowingSince).inSeconds
+        }
+
+        /// Its answer has begun, with `body`.
+        mutating func began(at now: Duration, bringing body: ByteRange) {
+            (window, end, position) = (body, body.upperBound, body.lowerBound)
+            (answeredAt, flowingSince, flowingFrom) = (now, now, body.lowerBound)
         }
     }
 

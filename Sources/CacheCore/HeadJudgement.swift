@@ -108,15 +108,18 @@ package enum HeadJudgement: Sendable {
             }
             found = found.replacing(known)
         }
-        if ignoredRange(expecting.window, length: found.length) { found.acceptsRanges = false }
+        if ignoredRange(expecting.window, found) { found.acceptsRanges = false }
         return .whole(found)
     }
 
     /// Whether a 200 shows that the upstream ignores ranges: not where the window covered the whole asset anyway.
-    private static func ignoredRange(_ window: UpstreamRequest.Window, length: Int64?) -> Bool {
-        switch window {
+    /// A server that supports ranges and answers the range of the whole asset with 200 says so in `Accept-Ranges`.
+    private static func ignoredRange(_ window: UpstreamRequest.Window, _ found: Generation) -> Bool {
+        let length = found.length
+        return switch window {
         case .whole: false
         case .closed(let run): !(run.lowerBound == 0 && (length.map { $0 <= run.upperBound } ?? false))
+        case .from(let first): first > 0 || found.acceptsRanges != true
         case .suffix(let count): !(length.map { $0 <= count } ?? false)
         }
     }
@@ -162,6 +165,9 @@ package enum HeadJudgement: Sendable {
             if run.upperBound == asked.upperBound { return true }
             // Without a length, what is short of the window may be all there is yet.
             return run.upperBound < asked.upperBound && (length == nil || run.upperBound == length)
+        case .from(let first):
+            // A server may send less than the whole rest (RFC 9110 §15.3.7).
+            return run.lowerBound == first
         case .suffix(let count):
             return run.upperBound == length && run.length == min(count, run.upperBound)
         }
@@ -231,6 +237,7 @@ package enum HeadJudgement: Sendable {
             switch expecting.window {
             case .whole: false
             case .closed(let run): length.map { $0 > run.lowerBound } ?? (run.lowerBound == 0)
+            case .from(let first): length.map { $0 > first } ?? (first == 0)
             case .suffix: length != nil && length != 0
             }
         return isContradiction

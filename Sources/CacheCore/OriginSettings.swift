@@ -151,7 +151,7 @@ package struct OriginSettings: Hashable, Sendable {
         retries = 3
         maxTransfers = 16
         maxBytesPerSecond = nil
-        readAheadBytes = 8 << 20
+        readAheadBytes = 16 << 20
         finishIfRemainingBytes = 8 << 20
         finishIfRemainingPercent = nil
         gapMergeBytes = 64 << 10

@@ -1,21 +1,26 @@
-/// How much is asked for at once ahead of one reader: little at first, more for a reader that proves to go on, as read-ahead
-/// in a file system does.
+/// How far ahead of one reader bytes may be requested: its exposure, which is the waste if the reader hangs up.
 ///
-/// A window holds about a second of its reader's pace, and never more than the reader has gone through: whoever comes to
-/// wait for one does not wait long, and a reader who hangs up has not had much fetched in vain.
+/// Stated demand (a client range of bounded size, a prefetch) has the largest exposure from the start. A reader without a
+/// stated end begins with a small exposure. It grows with the bytes that the reader has passed, and is bounded by its pace,
+/// as read-ahead in a file system.
 struct ReadAhead: Sendable {
-    /// Bytes of the next window.
-    private(set) var windowBytes: Int64
-    /// Bytes of the window asked for last.
-    private(set) var lastBytes: Int64
-    /// How fast the reader goes on; nil while that is not known.
+    enum Demand: Hashable, Sendable {
+        /// The reader named its range, and the range fits into one window of the largest size; or the reader is a prefetch.
+        case stated
+        /// No stated end, but the asset fits into one window of the largest size.
+        case smallAsset
+        /// No stated end: the reader may hang up anywhere.
+        case openEnded
+    }
+
+    var demand = Demand.openEnded
+    /// The reader's pace in bytes per second; nil before the first measurement.
     private(set) var bytesPerSecond: Double?
-    private let first: Int64
-    private let most: Int64
-    /// Where the reader began.
+    /// The first exposure, and the first window over HTTP/2, in bytes.
+    private let sizes: FillLedger.Settings
+    /// The reader's position when it began to read in sequence.
     private var beginning: Int64?
-    /// From where, and since when, its pace is measured, and what takes that place next: so that a pace is that of two
-    /// spans at most, and of no less than one.
+    /// The two latest measuring points; the pace is measured from the older one.
     private var marks: (older: Mark, newer: Mark)?
 
     private struct Mark {
@@ -23,59 +28,88 @@ struct ReadAhead: Sendable {
         let time: Duration
     }
 
-    /// Windows of slow readers shrink to this.
-    private static let leastBytes: Int64 = 64 << 10
-    /// What the sockets on the way to a reader take at once, whatever its pace.
-    private static let socketBytes: Int64 = 512 << 10
-    /// A pace is measured over no less than this.
-    private static let leastSpan = 2.0
-    /// A reader that needs less than this for a window is given larger ones.
-    private static let shortSpan = 0.75
-    /// A reader that needs more than this is given smaller ones.
-    private static let longSpan = 1.5
+    /// The bytes that the sockets towards a client take at once, whatever the client's pace.
+    private static let socketBytes: Int64 = 256 << 10
+    /// The shortest span over which a pace is measured.
+    private static let leastSpan = 0.25
+    /// Measuring points are at least this far apart.
+    private static let markSpan = 1.0
+    /// The exposure holds at least so many seconds of the reader's pace once it has grown.
+    private static let exposedSeconds = 0.1
+    /// A window over HTTP/2 holds at most so many seconds of the reader's pace.
+    private static let windowSeconds = 1.0
+    /// Round trips between the request of a window and the moment when it is needed.
+    private static let roundTripsAhead = 1.5
+    /// A reader of a small asset that has passed so much is not expected to hang up.
+    private static let provenBytes: Int64 = 512 << 10
 
-    init(first: Int64, most: Int64) {
-        self.first = first
-        self.most = most
-        windowBytes = first
-        lastBytes = first
-    }
+    init(sizes: FillLedger.Settings) { self.sizes = sizes }
 
-    /// A window of `windowBytes` was asked for while the reader stood at `position`.
-    mutating func asked(readerAt position: Int64, at now: Duration) {
-        lastBytes = windowBytes
+    /// The reader stands at `position`; to be called whenever it moves.
+    mutating func moved(to position: Int64, at now: Duration) {
         beginning = beginning ?? position
         let mark = Mark(position: position, time: now)
         guard let marks else { return marks = (mark, mark) }
-        if (now - marks.newer.time).inSeconds >= Self.leastSpan { self.marks = (marks.newer, mark) }
+        measure(mark, since: marks.older)
+        if (now - marks.newer.time).inSeconds >= Self.markSpan { self.marks = (marks.newer, mark) }
     }
 
-    /// Measures the reader's pace; to be called before the next window is asked for.
-    mutating func measure(readerAt position: Int64, at now: Duration) {
-        guard let mark = marks?.older, let beginning, position > mark.position else { return }
-        let seconds = (now - mark.time).inSeconds
-        let inSockets = mark.position == beginning ? min(Self.socketBytes, first) : 0
-        let pace = Double(max(0, position - mark.position - inSockets)) / max(seconds, Self.leastSpan)
-        bytesPerSecond = pace
-        let span = Double(windowBytes) / max(pace, 1)
-        if span < Self.shortSpan { windowBytes = min(windowBytes * 2, most, max(windowBytes, position - beginning)) }
-        if span > Self.longSpan, seconds >= Self.leastSpan {
-            windowBytes = max(windowBytes / 2, min(Self.leastBytes, first))
+    private mutating func measure(_ mark: Mark, since older: Mark) {
+        let seconds = (mark.time - older.time).inSeconds
+        guard seconds >= Self.leastSpan, let beginning else { return }
+        let inSockets = older.position == beginning ? Self.socketBytes : 0
+        bytesPerSecond = Double(max(0, mark.position - older.position - inSockets)) / seconds
+    }
+
+    /// The reader reads elsewhere: nothing is known of it any more.
+    mutating func sought() {
+        let demand = demand
+        self = ReadAhead(sizes: sizes)
+        self.demand = demand
+    }
+
+    /// How many bytes beyond the reader at `position` may be requested.
+    func exposure(at position: Int64, roundTrip: Duration) -> Int64 {
+        let passed = position - (beginning ?? position)
+        switch demand {
+        case .stated: return sizes.largestWindowBytes
+        case .smallAsset where passed >= Self.provenBytes: return sizes.largestWindowBytes
+        case .smallAsset, .openEnded:
+            let seconds = max(Self.exposedSeconds, roundTrip.inSeconds * Self.roundTripsAhead)
+            return bounded(passed / 4, bySeconds: seconds, least: sizes.firstExposureBytes)
         }
     }
 
-    /// The reader has sought: nothing is known of it any more.
-    mutating func sought() { self = ReadAhead(first: first, most: most) }
-
-    /// How far ahead of the reader at `position` bytes must be on the way, so that it does not wait for the round trip of a
-    /// request.
-    func lead(readerAt position: Int64, roundTrip: Duration) -> Int64 {
-        let flying = (bytesPerSecond ?? 0) * roundTrip.inSeconds * 1.5
-        let proven = min(position - (beginning ?? position), 2 * most)
-        return max(lastBytes / 2, Int64(min(flying, Double(proven))))
+    /// The size of the next window where transfers cannot be paused (HTTP/2).
+    func windowBytes(at position: Int64) -> Int64 {
+        guard demand == .openEnded else { return sizes.largestWindowBytes }
+        let passed = position - (beginning ?? position)
+        let grown = max(passed, sizes.firstWindowBytes)
+        return bounded(grown, bySeconds: Self.windowSeconds, least: min(sizes.firstWindowBytes, Self.leastWindowBytes))
     }
 
-    /// How long until the reader has gone through `bytes`; zero while its pace is not known.
+    /// Windows of slow readers shrink to this.
+    private static let leastWindowBytes: Int64 = 256 << 10
+
+    /// `bytes`, at most what the reader passes in `seconds`, at least `least`, at most the largest window.
+    private func bounded(_ bytes: Int64, bySeconds seconds: Double, least: Int64) -> Int64 {
+        let pace = bytesPerSecond.map { Int64(min($0 * seconds, Double(sizes.largestWindowBytes))) } ?? .max
+        return min(max(least, min(bytes, pace)), sizes.largestWindowBytes)
+    }
+
+    /// A window is requested once fewer bytes than this lie between the reader and the window: the reader's pace during
+    /// 1.5 round trips, and before a pace is known the largest window.
+    func lead(at position: Int64, roundTrip: Duration) -> Int64 {
+        let most = 2 * sizes.largestWindowBytes
+        let flying = bytesPerSecond.map {
+            Int64(min($0 * roundTrip.inSeconds * Self.roundTripsAhead, Double(most)))
+        }
+        guard demand == .openEnded else { return min(max(flying ?? 0, sizes.largestWindowBytes), most) }
+        let passed = position - (beginning ?? position)
+        return max(sizes.firstExposureBytes, min(flying ?? passed, passed, most))
+    }
+
+    /// How long until the reader has passed `bytes`; zero while its pace is not known.
     func time(for bytes: Int64) -> Duration {
         guard let bytesPerSecond, bytesPerSecond >= 1, bytes > 0 else { return .zero }
         return .seconds(min(Double(bytes) / bytesPerSecond, 60))

@@ -32,14 +32,15 @@ package protocol Transfer: AnyObject, Sendable {
     func cancel()
     /// Moves a transfer that still queues to a more urgent class.
     func promote(to priority: TransferPriority)
-    /// Takes no more of the body until `resume`, from the head on. A transfer that is paused holds nothing of the body in
-    /// memory and has no place in the limits, and no time-out runs; where the upstream hangs up meanwhile, that shows
-    /// after `resume`. Without effect over HTTP/2.
-    func pause()
-    /// Goes on as soon as there is a place for it, which it queues for before those of its class that have not begun.
-    func resume()
-    /// Ends with success once `bytes` of the body are stored, where the protocol lets a transfer end without losing its
-    /// connection (HTTP/2); without effect elsewhere, and once more than that is stored.
+    /// Sets the allowance: once `bytes` of the body are stored the transfer pauses, until a later call allows more. It
+    /// may store up to 16 KiB beyond the allowance (one write of libcurl's).
+    ///
+    /// A paused transfer holds no more of the body in memory than libcurl's receive buffer, 128 KiB, and no permit of the
+    /// transfer limits, and no timeout runs. If the upstream closes the connection meanwhile, the transfer fails after it resumes. A resuming transfer queues for a
+    /// permit ahead of the transfers of its class that have not begun. Without effect over HTTP/2.
+    func allow(upTo bytes: Int64)
+    /// Ends with success once `bytes` of the body are stored; without effect once more than that is stored. HTTP/2 resets
+    /// the stream, HTTP/1.1 closes the connection.
     func shorten(to bytes: Int64)
     var stage: TransferStage { get }
 }
@@ -135,7 +136,18 @@ package struct UpstreamRequest: Sendable {
     package enum Window: Hashable, Sendable {
         case whole
         case closed(ByteRange)
+        /// From this byte to the end of the asset, wherever that is.
+        case from(Int64)
         case suffix(Int64)
+
+        /// The first byte of the range; nil where it depends on the asset's length.
+        package var firstByte: Int64? {
+            switch self {
+            case .whole, .suffix: nil
+            case .closed(let range): range.lowerBound
+            case .from(let first): first
+            }
+        }
     }
 
     package var method: Method
@@ -236,6 +248,11 @@ package struct TransferTimings: Hashable, Sendable {
     package var tls: Duration?
     package var firstByte: Duration?
     package var total: Duration?
+
+    /// From the request to the first byte, without the steps of a new connection; nil where no byte came.
+    package var roundTrip: Duration? {
+        firstByte.map { max(.zero, $0 - max(nameLookup ?? .zero, connect ?? .zero, tls ?? .zero)) }
+    }
 
     package init(
         nameLookup: Duration? = nil, connect: Duration? = nil, tls: Duration? = nil, firstByte: Duration? = nil,

@@ -179,7 +179,7 @@ extension UpstreamRequest.Window {
         switch self {
         case .closed(let range): range.length
         case .suffix(let count): count
-        case .whole: nil
+        case .whole, .from: nil
         }
     }
 }

@@ -17,6 +17,7 @@ struct EngineContext: Sendable {
     let refusals: RefusalShelf
     let fillBook: FillBook
     let health: OriginHealth
+    let paths = UpstreamPaths()
     let upkeep = Upkeep()
     let wallClock: any WallClock
     /// How long the service has run; never goes back.

@@ -12,24 +12,27 @@ extension FillLedger.Wish {
     var knownLength: Int64 {
         switch self {
         case .opening(.closed(let range)): range.length
-        case .opening(.suffix(let count)): count
-        case .window(let range): range.length
-        case .opening(.whole), .whole, .confirmation: 0
+        case .opening(.suffix(let count)): min(count, Self.mostForeseenBytes)
+        case .window(let range): range.upperBound < .max ? range.length : 0
+        case .opening(.whole), .opening(.from), .whole, .confirmation: 0
         }
     }
+
+    /// No more than this is reserved for a suffix of an asset of unknown length.
+    private static let mostForeseenBytes: Int64 = 1 << 20
 
     /// Which bytes it is known to bring.
     var knownRun: ByteRange? {
         switch self {
         case .opening(.closed(let range)), .window(let range): range
-        case .opening(.suffix), .opening(.whole), .whole, .confirmation: nil
+        case .opening(.suffix), .opening(.whole), .opening(.from), .whole, .confirmation: nil
         }
     }
 
     /// Whether a second request for it may be worth its while: one for a window, with somebody near to it.
     var mayBeHedged: Bool {
         switch self {
-        case .opening(.closed), .opening(.suffix), .window: true
+        case .opening(.closed), .opening(.from), .opening(.suffix), .window: true
         case .opening(.whole), .whole, .confirmation: false
         }
     }

@@ -98,6 +98,7 @@ extension FillLedger.Wish {
     package var range: ByteRange? {
         switch self {
         case .opening(.closed(let range)), .window(let range): range
+        case .opening(.from(let first)): first..<Int64.max
         case .opening(.suffix), .confirmation: nil
         case .opening(.whole), .whole: 0..<Int64.max
         }

@@ -60,8 +60,8 @@ extension FillTransfer {
                 hasProgressed: state.hasProgressed)
             return (state.reservation, failure, state.attempt)
         }
-        if let unbounded = state.withLock({ $0.unboundedBytes }) {
-            context.counters.requested(unbounded, origin: asset.target.originName)
+        if let brought = state.withLock({ $0.isCountedAtEnd ? $0.broughtBytes : nil }) {
+            context.counters.requested(brought, origin: asset.target.originName)
         }
         context.fillBook.leave(self)
         context.space.release(rest)
@@ -117,16 +117,13 @@ extension FillTransfer.State {
         return CacheError(.upstreamProtocol, "The upstream ended its answer before the promised length.")
     }
 
-    /// What a body without a known end has brought.
-    fileprivate var unboundedBytes: Int64? {
-        body.flatMap { $0.end == nil ? $0.position - $0.start : nil }
-    }
+    fileprivate var broughtBytes: Int64? { body.map { $0.position - $0.start } }
 
     /// Whether it brought enough that was not there for earlier failures to be forgotten.
     fileprivate var hasProgressed: Bool {
         guard let body else { return false }
         let progress = body.position - max(body.known, body.start)
         let window = body.end.map { $0 - body.start } ?? .max
-        return progress > 0 && progress >= min(64 << 10, window / 16)
+        return progress > 0 && progress >= min(32 << 10, window / 16)
     }
 }

@@ -88,7 +88,11 @@ extension FillTransfer {
         if retry.isPlain { context.health.refusedRange(asset.target) }
         win(number, with: body(range, file))
         let isOpen = range.upperBound == .max
-        if !isOpen { context.counters.requested(range.length, origin: asset.target.originName) }
+        if !isOpen, state.withLock({ $0.wishes.allowance == .max }) {
+            context.counters.requested(range.length, origin: asset.target.originName)
+        } else {
+            state.withLock { $0.isCountedAtEnd = true }
+        }
         return .store(into: FileSink(file: file, offset: range.lowerBound), limit: isOpen ? nil : range.length)
     }
 
@@ -113,6 +117,8 @@ extension FillTransfer {
             state.judging = nil
             state.winner = number
             state.body = body
+            state.wishes.start = body?.start
+            if let end = state.wishes.end { state.body?.end(at: end) }
             for index in state.legs.indices where index != number { state.legs[index].isCancelled = true }
             return (state.target, state.legs[0].startedAt, state.legs[number].isHedge)
         }

@@ -11,11 +11,12 @@ final class FillTransfer: Sendable {
     /// What is wanted of its legs; it may be said before there is one.
     struct Wishes: Hashable {
         var priority = TransferPriority.prefetch
-        var isPaused = false
-        /// Of the last word on that.
-        var restNumber = 0
-        /// How much of the body is wanted, where that is less than was asked for.
-        var length: Int64?
+        /// The offset of the asset up to which bytes may be stored; `.max`: no limit.
+        var allowance = Int64.max
+        /// Where the body begins; nil before its head.
+        var start: Int64?
+        /// The offset of the asset where the body is to end, where that is earlier than requested.
+        var end: Int64?
         var isCancelled = false
     }
 
@@ -45,6 +46,9 @@ final class FillTransfer: Sendable {
         /// Up to where the bytes from its start were on disk when it began.
         let known: Int64
         var position: Int64
+
+        /// Ends at `offset`, or at its position where it is past that.
+        mutating func end(at offset: Int64) { end = min(end ?? .max, max(offset, position)) }
     }
 
     struct State {
@@ -52,6 +56,8 @@ final class FillTransfer: Sendable {
         var patience = Duration.zero
         var startedAt: Timestamp?
         var reservation: Int64 = 0
+        /// The offset of the asset up to which space is reserved; nil: none is, as its length cannot be foreseen.
+        var reservedEnd: Int64?
         var isPrefetch = false
         var wishes = Wishes()
         /// Whether a thread is telling the legs what is wanted.
@@ -70,6 +76,8 @@ final class FillTransfer: Sendable {
         var meter = RateMeter()
         /// Whether it brings another generation than it was begun for.
         var hasMoved = false
+        /// Whether its requested bytes are counted when it ends: flow control decides how many they are.
+        var isCountedAtEnd = false
         /// Whether it asks without a `Range`.
         var isPlain = false
         var isOver = false
@@ -107,31 +115,25 @@ final class FillTransfer: Sendable {
     var isPlain: Bool { state.withLock { $0.isPlain } }
     var priority: TransferPriority { state.withLock { $0.wishes.priority } }
 
-    /// Words on resting up to that number count no more: they were said for the asset it comes from.
-    func ignoreRests(upTo number: Int) {
-        want { wishes in
-            wishes.isPaused = false
-            wishes.restNumber = number
-        }
-    }
-
-    /// Reserves the space the window needs, then asks the upstream. `patience`: how long until its reader runs out of bytes.
-    func begin(priority: TransferPriority, attempt: Int, patience: Duration = .zero) {
+    /// Reserves the space for the bytes that it claims at first, then asks the upstream.
+    func begin(_ start: FillLedger.Start) {
         context.openAssets.retain(asset)
         context.fillBook.enter(self)
-        let bytes = wish.knownLength
+        let bytes = start.claim?.length ?? wish.knownLength
+        let run = start.claim ?? wish.knownRun
         let now = context.wallClock.now()
         state.withLock { state in
-            state.attempt = attempt
-            state.patience = patience
+            state.attempt = start.attempt
+            state.patience = start.patience
             state.startedAt = now
             state.reservation = bytes
-            state.wishes.priority = min(state.wishes.priority, priority)
-            state.isPrefetch = priority == .prefetch
+            state.reservedEnd = run?.upperBound ?? wish.window.firstByte
+            state.wishes.priority = min(state.wishes.priority, start.priority)
+            state.isPrefetch = start.priority == .prefetch
         }
         // The asset counts what it tries again itself; it does not know of a try that is free.
-        if attempt == 0, retry.isFree { context.counters.fillRetried(origin: asset.target.originName) }
-        let expected = wish.knownRun.map { (run: $0, asset: asset.id) }
+        if start.attempt == 0, retry.isFree { context.counters.fillRetried(origin: asset.target.originName) }
+        let expected = run.map { (run: $0, asset: asset.id) }
         context.space.reserve(bytes, expecting: expected) { [self] in launch() }
     }
 
@@ -192,21 +194,34 @@ final class FillTransfer: Sendable {
 
     func promote(to priority: TransferPriority) { want { $0.priority = min($0.priority, priority) } }
 
-    /// Whether it is to take no more of the body; of two words the one with the higher number counts, whichever comes first.
-    func rest(_ isWanted: Bool, number: Int) {
-        want { wishes in
-            guard number > wishes.restNumber else { return }
-            wishes.isPaused = isWanted
-            wishes.restNumber = number
+    /// Stores bytes up to `offset`, once the space for them is reserved, and pauses there. The first allowance is a limit;
+    /// later ones only raise it, so that their order does not matter.
+    func allow(upTo offset: Int64) {
+        let range = state.withLock { state -> ByteRange? in
+            let reserved = state.isPlain ? nil : state.reservedEnd
+            if state.wishes.allowance == .max { state.wishes.allowance = min(offset, reserved ?? offset) }
+            guard let reserved, offset > reserved else { return nil }
+            state.reservedEnd = offset
+            return reserved..<offset
+        }
+        guard let range else { return want { $0.allowance = max($0.allowance, offset) } }
+        tellLegs()
+        context.space.reserve(range.length, expecting: (range, asset.id)) { [self] in
+            let isOver = state.withLock { state in
+                if !state.isOver { state.reservation += range.length }
+                return state.isOver
+            }
+            guard !isOver else { return context.space.release(range.length) }
+            want { $0.allowance = max($0.allowance, offset) }
         }
     }
 
     /// Ends at `offset` of the asset where it can: what lies behind it is fetched by another.
     func shorten(to offset: Int64) {
         state.withLock { state in
-            guard let body = state.body, body.position...(body.end ?? .max) ~= offset else { return }
-            state.body?.end = offset
-            state.wishes.length = offset - body.start
+            guard offset < state.wishes.end ?? .max else { return }
+            state.wishes.end = offset
+            state.body?.end(at: offset)
         }
         tellLegs()
     }
@@ -218,8 +233,7 @@ final class FillTransfer: Sendable {
 
     fileprivate enum Telling {
         case promote(TransferPriority)
-        case pause
-        case resume
+        case allow(Int64)
         case shorten(Int64)
         case cancel
     }
@@ -235,8 +249,7 @@ final class FillTransfer: Sendable {
         while let (transfer, telling) = nextTelling() {
             switch telling {
             case .promote(let priority): transfer.promote(to: priority)
-            case .pause: transfer.pause()
-            case .resume: transfer.resume()
+            case .allow(let bytes): transfer.allow(upTo: bytes)
             case .shorten(let bytes): transfer.shorten(to: bytes)
             case .cancel: transfer.cancel()
             }
@@ -267,12 +280,12 @@ extension FillTransfer.Leg {
             told.priority = wishes.priority
             return .promote(wishes.priority)
         }
-        if wishes.isPaused != told.isPaused {
-            told.isPaused = wishes.isPaused
-            return wishes.isPaused ? .pause : .resume
+        if wishes.allowance != told.allowance, let start = wishes.start {
+            told.allowance = wishes.allowance
+            return .allow(max(0, wishes.allowance - start))
         }
-        guard let length = wishes.length, length != told.length else { return nil }
-        told.length = length
-        return .shorten(length)
+        guard let end = wishes.end, let start = wishes.start, end != told.end else { return nil }
+        told.end = end
+        return .shorten(max(0, end - start))
     }
 }

@@ -70,7 +70,7 @@ extension OpenAsset.State {
             generation.length = found.length ?? known.length
         }
         let canOverlap = generation.acceptsRanges == false || ledger.acceptsRanges == false
-        guard answer.wish == .whole || !ledger.isLeaving(window),
+        guard answer.wish == .whole || !ledger.isLeaving(ledger.claim(of: answer.fill, bringing: window)),
             !answer.wish.isDescription || canOverlap || ledger.isVacant(window)
         else { return (.early, []) }
         let record = describe(generation, id: id, at: context.wallClock.now())
@@ -82,7 +82,7 @@ extension OpenAsset.State {
         }
         let actions = ledger.began(
             answer.fill, window: window, length: generation.length, acceptsRanges: generation.acceptsRanges,
-            isNew: isNew, canBeContinued: canContinue(generation), firstByte: answer.head.timings.firstByte,
+            isNew: isNew, canBeContinued: canContinue(generation), firstByte: answer.head.timings.roundTrip,
             isMultiplexed: answer.isMultiplexed)
         return (.file(file), actions)
     }

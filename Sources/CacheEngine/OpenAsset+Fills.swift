@@ -10,6 +10,7 @@ extension OpenAsset {
     /// The address to fetch from may change while the asset stays the same (signed URLs, rotated tokens).
     func retarget(_ target: AssetTarget) {
         change { state in
+            if state.target.url != target.url { state.ledger.follow(context.paths, to: target.url) }
             state.target = target
             return ((), [])
         }

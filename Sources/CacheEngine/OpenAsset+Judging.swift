@@ -18,8 +18,12 @@ extension OpenAsset {
     func judge(_ head: UpstreamHead, for transfer: FillTransfer, isMirror: Bool = false) throws(CacheError) -> Ruling {
         let (wish, fill) = (transfer.wish, transfer.fill)
         let expectation = expectation(for: wish, isMirror: isMirror)
+        let url = target.url
+        context.paths.answered(url, with: head)
+        let hasFlowControl = context.paths.hasFlowControl(url)
         change { state in
             state.upstreamStatus = head.status
+            state.ledger.hasFlowControl = hasFlowControl
             return ((), [])
         }
         let judgement = HeadJudgement.judge(head, expecting: expectation)
@@ -248,7 +252,7 @@ extension FillLedger.Wish {
         switch self {
         case .opening(let window): window
         case .confirmation(let window): window
-        case .window(let range): .closed(range)
+        case .window(let range): range.upperBound < .max ? .closed(range) : .from(range.lowerBound)
         case .whole: .whole
         }
     }

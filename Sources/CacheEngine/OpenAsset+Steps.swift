@@ -6,8 +6,7 @@ extension OpenAsset {
         case begin(FillTransfer, FillLedger.Start)
         case cancel(FillTransfer)
         case promote(FillTransfer, TransferPriority)
-        /// Two threads may carry out what was decided in another order: the last word is the one with the highest number.
-        case rest(FillTransfer, Bool, number: Int)
+        case allow(FillTransfer, upTo: Int64)
         case shorten(FillTransfer, to: Int64)
         case resume(Waiter, CacheError?)
         case count(WaitOutcome, origin: String)
@@ -33,8 +32,7 @@ extension OpenAsset {
             case .tell(let reader, let outcome): steps += state.tell(reader, outcome)
             case .cut(let fill): steps += state.fills[fill].map { [.cancel($0)] } ?? []
             case .promote(let fill, let priority): steps += state.fills[fill].map { [.promote($0, priority)] } ?? []
-            case .pause(let fill): steps += state.rest(fill, true)
-            case .resume(let fill): steps += state.rest(fill, false)
+            case .allow(let fill, let end): steps += state.fills[fill].map { [.allow($0, upTo: end)] } ?? []
             case .shorten(let fill, let end): steps += state.fills[fill].map { [.shorten($0, to: end)] } ?? []
             }
         }
@@ -45,10 +43,10 @@ extension OpenAsset {
         switch step {
         case .begin(let transfer, let start):
             if start.isRetry { context.counters.fillRetried(origin: target.originName) }
-            transfer.begin(priority: start.priority, attempt: start.attempt, patience: start.patience)
+            transfer.begin(start)
         case .cancel(let transfer): transfer.cancel()
         case .promote(let transfer, let priority): transfer.promote(to: priority)
-        case .rest(let transfer, let isWanted, let number): transfer.rest(isWanted, number: number)
+        case .allow(let transfer, let end): transfer.allow(upTo: end)
         case .shorten(let transfer, let end): transfer.shorten(to: end)
         case .resume(let waiter, let error): waiter(error)
         case .count(let outcome, let origin): context.counters.waited(outcome, origin: origin)
@@ -57,11 +55,6 @@ extension OpenAsset {
 }
 
 extension OpenAsset.State {
-    fileprivate mutating func rest(_ fill: FillLedger.FillID, _ isWanted: Bool) -> [OpenAsset.Step] {
-        restCount += 1
-        return fills[fill].map { [.rest($0, isWanted, number: restCount)] } ?? []
-    }
-
     fileprivate mutating func tell(_ reader: FillLedger.ReaderID, _ outcome: WaitOutcome) -> [OpenAsset.Step] {
         let count = OpenAsset.Step.count(outcome, origin: target.originName)
         // Whoever takes over from a writer that vanished waits on, for the fill that was begun in its name.

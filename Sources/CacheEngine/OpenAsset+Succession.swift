@@ -100,17 +100,15 @@ extension OpenAsset {
     private func take(
         _ wish: FillLedger.Wish, bringing body: ByteRange, _ answer: Answer, from former: OpenAsset
     ) -> FillPlace {
-        // Words on resting are numbered: those that are said for the former asset from now on count no more.
-        let restCount = former.look { $0.restCount } + 1 << 20
+        let isSpeculative = former.look { $0.ledger.isSpeculative(answer.fill) }
         let fill = change { state in
-            let fill = state.ledger.carry(
-                wish, window: body, priority: answer.transfer.priority, isMultiplexed: answer.isMultiplexed)
+            let (fill, actions) = state.ledger.carry(
+                wish, window: body, priority: answer.transfer.priority, isSpeculative: isSpeculative,
+                isMultiplexed: answer.isMultiplexed)
             state.fills[fill] = answer.transfer
-            state.restCount = restCount
             state.upstreamStatus = answer.head.status
-            return (fill, [])
+            return (fill, actions)
         }
-        answer.transfer.ignoreRests(upTo: restCount)
         return FillPlace(asset: self, fill: fill, wish: wish)
     }
 }

@@ -38,8 +38,6 @@ final class OpenAsset: Sendable {
         private(set) var unmeasuredBytes: Int64 = 0
         /// What was on disk before the service ended out of order, and has not been looked at since.
         var unchecked = ByteRangeSet()
-        /// How often fills were told to rest or to go on.
-        var restCount = 0
         /// Whether its row is no longer its own, but its successor's or nobody's. What changes rows is reported under the lock,
         /// and only where this does not hold: a late word would make a row again that was taken away.
         var isDisowned = false { didSet { face += 1 } }
@@ -93,7 +91,9 @@ final class OpenAsset: Sendable {
         id = target.id
         self.context = context
         isForeign = false
-        state = Mutex(State(target: target, ledger: FillLedger(settings: target.settings.fillSettings)))
+        var ledger = FillLedger(settings: target.settings.fillSettings)
+        ledger.follow(context.paths, to: target.url)
+        state = Mutex(State(target: target, ledger: ledger))
     }
 
     /// An asset as the catalog, or a response, describes it. `isSequential`: its bytes come in one transfer, whatever
@@ -106,10 +106,11 @@ final class OpenAsset: Sendable {
         self.context = context
         isForeign = false
         let isJoinable = record.generation.isJoinable(trusting: target.settings.trustValidators)
-        let ledger = FillLedger(
+        var ledger = FillLedger(
             settings: target.settings.fillSettings, length: record.generation.length,
             acceptsRanges: record.generation.acceptsRanges, canBeContinued: isJoinable && !isSequential,
             extents: extents)
+        ledger.follow(context.paths, to: target.url)
         var opened = State(target: target, record: record, ledger: ledger, file: file)
         opened.isSequential = isSequential
         if isSuspect { opened.unchecked = extents }

@@ -241,8 +241,7 @@ struct PrefetchFill {
     /// one exists if any does.
     private var opening: UpstreamRequest.Window {
         let nearest = item.specs.min { $0.start < $1.start } ?? .from(first: 0)
-        let limit = min(FillLedger.Settings().firstWindowBytes, pace?.pieceBytes ?? .max)
-        return nearest.opening(limit: limit)
+        return nearest.opening(limit: pace?.pieceBytes ?? .max)
     }
 }
 

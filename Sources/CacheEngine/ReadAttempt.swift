@@ -56,13 +56,12 @@ extension ContentRequest {
         return conditions.allSatisfy { headers[$0] == nil }
     }
 
-    /// What the first upstream request for an unknown asset asks for: the beginning of the first range wanted.
+    /// The window of the first upstream request for an unknown asset: the first range wanted.
     var openingWindow: UpstreamRequest.Window {
-        let first = FillLedger.Settings().firstWindowBytes
         if isHead { return .first }
         guard case .ranges(let specs) = RangeHeader.parse(headers.combined("Range")), let spec = specs.first else {
-            return .closed(0..<first)
+            return .from(0)
         }
-        return spec.opening(limit: first)
+        return spec.opening()
     }
 }

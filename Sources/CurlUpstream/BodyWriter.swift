@@ -18,13 +18,21 @@ struct BodyWriter {
         self.pool = pool
     }
 
+    /// Bytes taken in: stored and buffered.
+    var received: Int64 { stored + Int64(filled) }
+
+    /// Whether every wanted byte has come.
+    var isFull: Bool { limit.map { received >= $0 } ?? false }
+
     /// Whether every wanted byte has been stored.
     var isSatisfied: Bool { limit.map { stored >= $0 } ?? false }
 
-    /// Wants no more than `bytes`; false, and without effect, where more is here already or no more is wanted anyway.
+    /// Wants no more than `bytes`, or no more than it has taken where that is more; false, and without effect, where no more
+    /// is wanted anyway.
     mutating func shorten(to bytes: Int64) -> Bool {
-        guard stored + Int64(filled) <= bytes, bytes < limit ?? .max else { return false }
-        limit = bytes
+        let least = max(bytes, received)
+        guard least < limit ?? .max else { return false }
+        limit = least
         return true
     }
 

@@ -24,14 +24,20 @@ extension CurlExchange {
         return !isHTTP2
     }
 
-    /// Stops the flow at once where the holder wishes a pause, from inside the turn that brings bytes; the worker makes a
+    /// Whether the transfer's allowance is used up. A body that is complete ends instead of pausing.
+    var isHeld: Bool {
+        guard case .stored(let writer) = body, !writer.isFull else { return false }
+        return writer.received >= transfer.allowedLength
+    }
+
+    /// Stops the flow at once where the allowance is used up, from inside the turn that brings bytes; the worker makes a
     /// pause of it when the turn is over.
     func halt(at now: ContinuousClock.Instant) {
-        isHalted = transfer.isHeld && canPause
+        isHalted = isHeld && canPause
         if isHalted { setValve(at: now) }
     }
 
-    /// The wish was taken back before the turn was over; the code says whether libcurl could hand over what it had kept.
+    /// More was allowed before the turn was over; the code says whether libcurl could hand over what it had kept.
     func unhalt(at now: ContinuousClock.Instant) -> CURLcode {
         isHalted = false
         return setValve(at: now)
@@ -96,14 +102,15 @@ extension CurlExchange {
         return clock.isAnswered ? isHTTP2 : url.scheme == .https && !transfer.request.mayBePaused
     }
 
-    /// Wants no more than `bytes` of the body, where the stream can be left without harm to its connection.
+    /// Wants no more than `bytes` of the body.
     func shorten(to bytes: Int64) {
-        guard isHTTP2, case .stored(var writer) = body else { return }
-        if writer.shorten(to: bytes) { isCut = true }
+        guard case .stored(var writer) = body else { return }
+        guard bytes < .max, writer.shorten(to: bytes) else { return }
+        isCut = true
         body = .stored(writer)
     }
 
-    /// Whether every wanted byte is here, and the rest is left to a connection that goes on.
+    /// Whether every wanted byte is here, and the rest of the body is discarded with its stream or connection.
     var isCutShort: Bool {
         guard isCut, case .stored(let writer) = body else { return false }
         return writer.isSatisfied

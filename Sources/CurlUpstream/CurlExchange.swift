@@ -38,7 +38,7 @@ final class CurlExchange {
     var isHalted = false
     /// Whether libcurl is told to take nothing in.
     var isShut = false
-    /// Whether less of the body is wanted than is coming, on a connection that goes on.
+    /// Whether less of the body is wanted than is coming.
     var isCut = false
     let notes: TurnNotes
     /// Whether the worker is to look at it before the turn is over.
@@ -157,6 +157,7 @@ final class CurlExchange {
         }
         do {
             let taken = try writer.take(bytes)
+            if writer.received >= transfer.allowedLength { try writer.flush() }
             guard taken < bytes.count else {
                 throttle(bytes.count, now)
                 return true

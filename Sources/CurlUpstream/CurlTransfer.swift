@@ -15,7 +15,7 @@ final class CurlTransfer: Transfer {
     private let desk: CurlDesk
     private static let stages: [TransferStage] = [.queued, .running, .paused]
     private let cancelled = Atomic(false)
-    private let held = Atomic(false)
+    private let allowance = Atomic(Int64.max)
     private let yields = Atomic(false)
     private let length = Atomic(Int64.max)
     private let stageNow = Atomic(0)
@@ -31,8 +31,8 @@ final class CurlTransfer: Transfer {
 
     var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
 
-    /// Whether it is to be paused.
-    var isHeld: Bool { held.load(ordering: .acquiring) }
+    /// How many bytes of the body it may store before it pauses.
+    var allowedLength: Int64 { allowance.load(ordering: .acquiring) }
 
     /// The desk asks for its place.
     func yield() { yields.store(true, ordering: .releasing) }
@@ -57,13 +57,8 @@ final class CurlTransfer: Transfer {
 
     func promote(to priority: TransferPriority) { desk.promote(self, to: priority) }
 
-    func pause() {
-        held.store(true, ordering: .releasing)
-        desk.steer(self)
-    }
-
-    func resume() {
-        held.store(false, ordering: .releasing)
+    func allow(upTo bytes: Int64) {
+        allowance.store(bytes, ordering: .releasing)
         desk.steer(self)
     }
 

@@ -177,11 +177,12 @@ final class CurlWorker {
         let transfer = exchange.transfer
         exchange.shorten(to: transfer.wantedLength)
         if exchange.isCutShort { return end(exchange, CURLE_OK) }
-        let isHeld = transfer.isHeld
+        let isHeld = exchange.isHeld
         switch exchange.hold {
         case .none:
             guard exchange.canPause, isHeld || transfer.takeYield() else {
-                let code = exchange.isHalted ? exchange.unhalt(at: .now) : CURLE_OK
+                // Between two pieces of one turn the allowance may have grown: the flow is stopped then, and nothing is held.
+                let code = exchange.isShut ? exchange.unhalt(at: .now) : CURLE_OK
                 return code == CURLE_OK ? () : end(exchange, code)
             }
             guard exchange.pause(at: .now) else { return end(exchange, CURLE_WRITE_ERROR) }

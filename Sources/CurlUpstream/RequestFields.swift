@@ -35,6 +35,9 @@ enum RequestFields {
                 throw CacheError(.malformedRequest, "A window has at least one byte and begins at 0 or later.")
             }
             return "bytes=\(range.lowerBound)-\(range.upperBound - 1)"
+        case .from(let first):
+            guard first >= 0 else { throw CacheError(.malformedRequest, "A window begins at 0 or later.") }
+            return "bytes=\(first)-"
         case .suffix(let length):
             guard length > 0 else { throw CacheError(.malformedRequest, "A suffix has at least one byte.") }
             return "bytes=-\(length)"

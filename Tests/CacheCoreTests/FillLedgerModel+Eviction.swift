@@ -14,7 +14,7 @@ extension FillLedgerModel {
             for byte in run { check(isOnDisk[Int(byte)], "byte \(byte) is surrendered and was not there") }
             for byte in run { isOnDisk[Int(byte)] = false }
             for fill in fills.values where !fill.isDescribing {
-                let spared = hasRanges ? fill.window : fill.remaining
+                let spared = hasRanges && fill.allowance == .max ? fill.window : fill.reach
                 check(!spared.overlaps(run), "\(run) of the running \(fill.window) is surrendered")
             }
             for reader in readers.values {

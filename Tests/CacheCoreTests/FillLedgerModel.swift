@@ -19,13 +19,28 @@ final class FillLedgerModel {
         /// Empty until an opening's head has come.
         var window: ByteRange
         var position: Int64
+        /// Where its response ends.
+        var end: Int64 = 0
+        /// Up to where it may store bytes; `.max`: it is not flow-controlled.
+        var allowance = Int64.max
         var longestEnd: Int64 = 0
         var isCut = false
-        var isPaused = false
 
         var isDescribing: Bool { window.isEmpty }
+        var isPaused: Bool { position >= allowance && position < end }
         var remaining: ByteRange { position..<max(position, window.upperBound) }
+        var prospect: ByteRange { position..<max(position, end) }
+        /// Up to where it may write: more than it is allowed, as a transfer stores whole pieces.
+        var storableEnd: Int64 { min(end, allowance < .max ? allowance + Self.overshoot : .max) }
         var reach: ByteRange { position..<max(position, window.upperBound, longestEnd) }
+
+        static let overshoot: Int64 = 4
+
+        mutating func shorten(to offset: Int64) {
+            longestEnd = reach.upperBound
+            end = offset
+            window = window.lowerBound..<min(window.upperBound, offset)
+        }
     }
 
     let length: Int64
@@ -34,6 +49,8 @@ final class FillLedgerModel {
     let settings: FillLedger.Settings
     /// Whether its transfers can end early and keep their connection.
     let isMultiplexed: Bool
+    /// Whether its transfers can be paused.
+    let hasFlowControl: Bool
     var ledger: FillLedger
     var isOnDisk: [Bool]
     /// Bytes on the disk that nobody claims.
@@ -54,13 +71,16 @@ final class FillLedgerModel {
         hasRanges = Int.random(in: 0..<4, using: &random) > 0
         tellsLength = hasRanges || Bool.random(using: &random)
         isMultiplexed = Bool.random(using: &random)
+        hasFlowControl = !isMultiplexed && Int.random(in: 0..<4, using: &random) > 0
         settings = FillLedger.Settings(
-            firstWindowBytes: 16, largestWindowBytes: 128, retries: 2,
+            firstExposureBytes: 8, firstWindowBytes: 16, largestWindowBytes: 128, retries: 2,
             finishIfRemainingBytes: [0, 20].randomElement(using: &random) ?? 0,
             finishIfRemainingPercent: [nil, 30].randomElement(using: &random) ?? nil,
             gapMergeBytes: [0, 9].randomElement(using: &random) ?? 0,
-            speculativeBytes: [0, 0, 10].randomElement(using: &random) ?? 0, pieceBytes: 16)
+            speculativeBytes: [0, 0, 10].randomElement(using: &random) ?? 0, pieceBytes: 16,
+            overshootBytes: Fill.overshoot)
         ledger = FillLedger(settings: settings)
+        ledger.hasFlowControl = hasFlowControl
         isOnDisk = Array(repeating: false, count: Int(length))
         isNobodys = isOnDisk
     }
@@ -75,22 +95,15 @@ final class FillLedgerModel {
         var failed: [FillLedger.ReaderID] = []
         for action in actions {
             switch action {
-            case .start(let id, let start): begin(id, start.wish)
+            case .start(let id, let start): begin(id, start)
             case .cut(let id):
                 check(fills[id] != nil, "a cut of a fill that is not there")
                 fills[id]?.isCut = true
             case .promote(let id, _): check(fills[id] != nil, "a promotion of a fill that is not there")
-            case .pause(let id):
-                check(fills[id]?.isPaused == false && !hasRanges, "a pause of what runs in windows, or rests already")
-                fills[id]?.isPaused = true
-            case .resume(let id):
-                check(fills[id]?.isPaused == true, "what runs is resumed")
-                fills[id]?.isPaused = false
+            case .allow(let id, let end): allow(id, upTo: end)
             case .shorten(let id, let end):
-                check(isMultiplexed && fills[id]?.remaining.contains(end) == true, "a fill is shortened to \(end)")
-                guard let fill = fills[id] else { break }
-                fills[id]?.longestEnd = fill.reach.upperBound
-                fills[id]?.window = fill.window.lowerBound..<end
+                check(fills[id].map { $0.position <= end && end < $0.end } ?? false, "a fill is shortened to \(end)")
+                fills[id]?.shorten(to: end)
             case .tell(let id, let outcome): if tell(id, outcome) { failed.append(id) }
             }
         }
@@ -112,21 +125,42 @@ final class FillLedgerModel {
         return true
     }
 
-    private func begin(_ id: FillLedger.FillID, _ wish: FillLedger.Wish) {
-        switch wish {
+    private func allow(_ id: FillLedger.FillID, upTo offset: Int64) {
+        guard let fill = fills[id] else { return check(false, "an allowance of a fill that is not there") }
+        check(hasFlowControl || !hasRanges, "an allowance where nothing can be paused")
+        check(fill.allowance == .max || offset > fill.allowance, "an allowance shrinks to \(offset)")
+        check(offset <= fill.end, "an allowance of \(offset) beyond the end \(fill.end)")
+        fills[id]?.allowance = offset
+        if hasRanges {
+            let claimed = min(fill.end, offset + Fill.overshoot)
+            fills[id]?.window =
+                fill.window.lowerBound..<max(claimed, fill.allowance < .max ? fill.window.upperBound : 0)
+        }
+    }
+
+    private func begin(_ id: FillLedger.FillID, _ start: FillLedger.Start) {
+        switch start.wish {
         case .opening, .confirmation:
             check(!fills.values.contains { $0.isDescribing }, "two openings at once")
-            fills[id] = Fill(wish: wish, window: 0..<0, position: 0)
+            fills[id] = Fill(wish: start.wish, window: 0..<0, position: 0)
         case .whole:
             let isNeeded = readers.values.contains { reader in
                 guard let place = reader.wanted?.lowerBound else { return false }
                 return !fills.values.contains { $0.remaining.contains(place) }
             }
             check(isNeeded && leaving.isEmpty, "a sequential transfer of what is on the way, or leaving")
-            fills[id] = Fill(wish: wish, window: 0..<(ledger.length ?? .max), position: 0)
+            let end = ledger.length ?? .max
+            fills[id] = Fill(wish: start.wish, window: 0..<end, position: 0, end: end)
         case .window(let window):
             checkWindow(window)
-            fills[id] = Fill(wish: wish, window: window, position: window.lowerBound)
+            let claim = start.claim ?? window
+            check(!claim.isEmpty && claim.clamped(to: window) == claim, "\(claim) is claimed of \(window)")
+            fills[id] = Fill(
+                wish: start.wish, window: claim, position: window.lowerBound, end: window.upperBound,
+                allowance: start.claim.map { claim in
+                    claim.upperBound < window.upperBound
+                        ? max(claim.lowerBound, claim.upperBound - Fill.overshoot) : claim.upperBound
+                } ?? .max)
         }
     }
 
@@ -138,7 +172,9 @@ final class FillLedgerModel {
         check(present <= settings.gapMergeBytes, "\(present) bytes of \(window) are on disk already")
         check(!isOnDisk[Int(window.lowerBound)], "\(window) begins on disk")
         check(!isOnDisk[Int(window.upperBound - 1)], "\(window) ends on disk")
-        for fill in fills.values { check(!fill.remaining.overlaps(window), "\(window) is on the way") }
+        for fill in fills.values where !fill.isCut {
+            check(!fill.prospect.overlaps(window), "\(window) is on the way")
+        }
         for run in leaving.joined() { check(!run.overlaps(window), "\(window) has not left yet") }
         let isWanted = readers.values.contains { reader in
             guard let wanted = reader.wanted, !wanted.isEmpty else { return false }
@@ -153,7 +189,7 @@ final class FillLedgerModel {
 
     func join() {
         let from = Int64.random(in: 0..<(length + 20), using: &random)
-        let window = UpstreamRequest.Window.closed(from..<(from + 16))
+        let window: UpstreamRequest.Window = Bool.random(using: &random) ? .closed(from..<(from + 16)) : .from(from)
         let priority: TransferPriority = Bool.random(using: &random) ? .live : .prefetch
         let (id, actions) = ledger.join(
             opening: window, priority: priority, needsConfirmation: Int.random(in: 0..<8, using: &random) == 0,
@@ -204,61 +240,6 @@ final class FillLedgerModel {
         readers[id]?.wanted = position..<wanted.upperBound
         perform(ledger.advance(id, to: position))
         awake.append(id)
-    }
-
-    // MARK: What the upstream does
-
-    /// A fill goes one step on: its head, some bytes, or its end.
-    func proceed(_ id: FillLedger.FillID, mayBreak: Bool) {
-        guard let fill = fills[id] else { return }
-        if fill.isCut || (mayBreak && Int.random(in: 0..<6, using: &random) == 0) { return end(id, breaks: true) }
-        if fill.isDescribing { return describe(id, fill) }
-        guard !fill.isPaused else { return }
-        let end = min(fill.window.upperBound, length)
-        guard fill.position < end else { return self.end(id, breaks: false) }
-        let position = fill.position + Int64.random(in: 1...(end - fill.position), using: &random)
-        // What is written where bytes are just leaving goes with them.
-        let gone = ByteRangeSet(leaving.joined())
-        for byte in fill.position..<position {
-            isOnDisk[Int(byte)] = gone.run(containing: byte) == nil || isOnDisk[Int(byte)]
-            isNobodys[Int(byte)] = !isOnDisk[Int(byte)]
-        }
-        fills[id]?.position = position
-        perform(ledger.arrived(id, upTo: position))
-        ledger.disown(gone.runs(in: fill.position..<position))
-        sweep()
-    }
-
-    private func describe(_ id: FillLedger.FillID, _ fill: Fill) {
-        let told = tellsLength ? length : nil
-        guard case .opening(.closed(let asked)) = fill.wish else {
-            perform(ledger.confirmed(length: told))
-            fills[id] = nil
-            return perform(ledger.completed(id))
-        }
-        guard !hasRanges || asked.lowerBound < length else {
-            fills[id] = nil
-            return perform(ledger.broke(id, with: .rangeNotSatisfiable(length: length), isWorthRetrying: false))
-        }
-        let window = hasRanges ? asked.clamped(to: 0..<length) : 0..<(told ?? .max)
-        fills[id]?.window = window
-        fills[id]?.position = window.lowerBound
-        perform(
-            ledger.began(
-                id, window: window, length: told, acceptsRanges: hasRanges, firstByte: .milliseconds(300),
-                isMultiplexed: isMultiplexed))
-    }
-
-    private func end(_ id: FillLedger.FillID, breaks: Bool) {
-        guard let fill = fills.removeValue(forKey: id) else { return }
-        guard breaks else {
-            perform(ledger.completed(id))
-            return sweep()
-        }
-        let isRetryable = Int.random(in: 0..<8, using: &random) > 0
-        let code: CacheError.Code = fill.isCut ? .cancelled : .upstreamUnreachable()
-        perform(ledger.broke(id, with: code, isWorthRetrying: isRetryable))
-        sweep()
     }
 
     /// An administrator stops a fill, or all of them.

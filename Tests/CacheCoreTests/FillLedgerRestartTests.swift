@@ -43,7 +43,8 @@ import Testing
 
     @Test func aTransferUnderWayServesReadersBehindIt() {
         var ledger = Self.ledger(onDisk: [])
-        let fill = ledger.carry(.whole, window: 0..<1000, priority: .live, isMultiplexed: false)
+        let (fill, _) = ledger.carry(
+            .whole, window: 0..<1000, priority: .live, isSpeculative: true, isMultiplexed: false)
         _ = ledger.arrived(fill, upTo: 300)
         let (reader, _) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
         #expect(Self.starts(ledger.want(0..<1000, by: reader)).isEmpty)
@@ -52,7 +53,8 @@ import Testing
 
     @Test func aTransferThatWasCutServesNobody() {
         var ledger = Self.ledger(onDisk: [])
-        let fill = ledger.carry(.whole, window: 0..<1000, priority: .live, isMultiplexed: false)
+        let (fill, _) = ledger.carry(
+            .whole, window: 0..<1000, priority: .live, isSpeculative: true, isMultiplexed: false)
         _ = ledger.arrived(fill, upTo: 300)
         ledger.now = .seconds(5)
         _ = ledger.tick()
@@ -62,7 +64,8 @@ import Testing
 
     @Test func aCarriedTransferWithoutReadersIsCutAfterAWhile() {
         var ledger = Self.ledger(onDisk: [])
-        let fill = ledger.carry(.whole, window: 0..<1000, priority: .live, isMultiplexed: false)
+        let (fill, _) = ledger.carry(
+            .whole, window: 0..<1000, priority: .live, isSpeculative: true, isMultiplexed: false)
         #expect(ledger.needsTime)
         ledger.now = .seconds(4)
         #expect(ledger.tick().isEmpty)

@@ -158,14 +158,13 @@ import Testing
                 try await cache.openAsset()?.look { state in
                     state.fills.first { state.ledger.standing(of: $0.key)?.window == 5000..<6000 }?.value
                 })
-            fill.rest(true, number: 2)
-            fill.rest(false, number: 1)
+            fill.allow(upTo: 5500)
+            fill.allow(upTo: 5300)
             first.leaveQueue()
             let second = await upstream.transfer(21)
-            #expect(try await eventually { first.orders == [.pause] && second.orders == [.pause] })
-            fill.rest(false, number: 3)
-            #expect(first.orders == [.pause, .resume] && second.orders == [.pause, .resume])
             #expect(first.answer(of: asset))
+            #expect(try await eventually { second.orders == [.cancel] })
+            #expect(first.orders == [.allow(500)])
             fill.shorten(to: 5400)
             #expect(first.orders.last == .shorten(400))
             try first.bring(asset.bytes(5000..<5400))

@@ -52,8 +52,7 @@ package final class ManualTransfer: Transfer {
     package enum Order: Hashable, Sendable {
         case cancel
         case promote(TransferPriority)
-        case pause
-        case resume
+        case allow(Int64)
         case shorten(Int64)
     }
 
@@ -75,8 +74,7 @@ package final class ManualTransfer: Transfer {
 
     package func cancel() { note(.cancel) }
     package func promote(to priority: TransferPriority) { note(.promote(priority)) }
-    package func pause() { note(.pause) }
-    package func resume() { note(.resume) }
+    package func allow(upTo bytes: Int64) { note(.allow(bytes)) }
     package func shorten(to bytes: Int64) { note(.shorten(bytes)) }
     package var stage: TransferStage { state.withLock { $0.stage } }
     package var orders: [Order] { state.withLock { $0.orders } }

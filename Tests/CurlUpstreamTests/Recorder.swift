@@ -151,3 +151,11 @@ func timeouts(
 ) -> TransferTimeouts {
     TransferTimeouts(connect: connect, firstByte: firstByte, idle: idle, total: total)
 }
+
+extension Transfer {
+    /// Allows no byte more.
+    func pause() { allow(upTo: 0) }
+
+    /// Allows the whole body.
+    func resume() { allow(upTo: .max) }
+}

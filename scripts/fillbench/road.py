@@ -12,8 +12,8 @@ LIVE_READERS = 20
 LIVE_BYTES = 256 << 10
 
 
-@scenario("far", "an upstream 100 ms away with 10 Mbit/s; 25 MB read cold, beside curl without a cache", limit=120)
-async def far(stage):
+@scenario("link", "an upstream 100 ms away with 10 Mbit/s; 25 MB read cold, beside curl without a cache", limit=120)
+async def link(stage):
     original = stage.original("far", 25_000_000)
     upstream = stage.scripted(roundTrip=0.1, totalBytesPerSecond=1_250_000)
     cache = stage.cache(upstream)

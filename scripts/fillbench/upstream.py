@@ -6,6 +6,7 @@ Prints its port, and ends when its standard input does. `GET /-/log` answers wha
 request's `sent` grows while it is served.
 
 - roundTrip: seconds; a new connection costs one more before its first answer, as a network's handshake does.
+- answerDelay: seconds before each answer; a new connection costs nothing more.
 - bytesPerSecond, totalBytesPerSecond: of each connection, of all together; the latter first come, first served.
 - closes: each connection ends with its first answer.
 - cutAfter: the connection ends after so many bytes of a body.
@@ -49,6 +50,7 @@ class Upstream:
     def __init__(self, behaviour):
         self.root = pathlib.Path(behaviour["root"])
         self.round_trip = behaviour.get("roundTrip", 0)
+        self.answer_delay = behaviour.get("answerDelay", 0)
         self.per_connection = behaviour.get("bytesPerSecond")
         self.closes = behaviour.get("closes", False)
         self.cut_after = behaviour.get("cutAfter")
@@ -107,9 +109,9 @@ class Upstream:
                 if number is None:
                     self.connections += 1
                     number = self.connections
-                await asyncio.sleep(self.round_trip * (2 if is_first else 1))
+                await asyncio.sleep(self.answer_delay + self.round_trip * (2 if is_first else 1))
                 is_first = False
-                if not await self.answer(peer, wire, number, method, target.partition("?")[0], fields) or self.closes:
+                if not await self.answer(peer, wire, number, method, target, fields) or self.closes:
                     return
         except OSError:
             pass
@@ -121,9 +123,10 @@ class Upstream:
         head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(text)}\r\n\r\n".encode()
         await asyncio.get_running_loop().sock_sendall(peer, head + text)
 
-    async def answer(self, peer, wire, number, method, path, fields):
+    async def answer(self, peer, wire, number, method, target, fields):
         """Whether the connection goes on."""
         loop = asyncio.get_running_loop()
+        path, _, query = target.partition("?")
         found = self.file(path)
         if found is None:
             await loop.sock_sendall(peer, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
@@ -138,7 +141,7 @@ class Upstream:
         head += ["Accept-Ranges: bytes"] if self.knows_ranges else []
         head += [f"Content-Range: bytes {first}-{last - 1}/{length}"] if run else []
         record = {
-            "method": method, "path": path, "range": fields.get("range"), "first": first, "last": last, "sent": 0,
+            "method": method, "path": path, "query": query, "range": fields.get("range"), "first": first, "last": last, "sent": 0,
             "connection": number, "began": self.now(), "ended": None,
         }  # fmt: skip
         self.requests.append(record)

@@ -1,0 +1,115 @@
+"""The cold path: reads of unknown assets beside a direct read of the same bytes."""
+
+import asyncio
+import itertools
+
+from .client import CLOCK, Fault, Reader
+from .figures import Figure
+from .scenarios import scenario
+
+KIBI, MEBI = 1 << 10, 1 << 20
+DELAYS = (0.02, 0.1, 0.2)
+LINK = 100_000_000 // 8  # bytes per second
+RANGES = [("600 KiB", 600 * KIBI), ("2 MiB", 2 * MEBI), ("8 MiB", 8 * MEBI), ("16 MiB", 16 * MEBI)]
+#: Name, bytes, and the required ratio to a direct read.
+WHOLES = [
+    ("1.6 MB", 1_600_000, 1.25), ("6 MiB", 6 * MEBI, 1.25), ("8 MiB", 8 * MEBI, 1.25), ("24 MiB", 24 * MEBI, 1.6),
+    ("256 MiB", 256 * MEBI, 1.15),
+]  # fmt: skip
+SEGMENT, SEGMENTS = 1_600_000, 200
+
+
+class Cold:
+    """Pairs of reads: one through the cache under measure, one direct. Each asset has a name of its own."""
+
+    def __init__(self, stage, upstream, cache):
+        self.stage, self.upstream, self.cache = stage, upstream, cache
+        self.names = itertools.count()
+
+    async def pair(self, original, first=0, size=None):
+        """Seconds through the cache ÷ seconds direct, and the requests that the upstream saw through the cache."""
+        seconds = {}
+        for way in ("direct", "cache") if self.stage.round % 2 else ("cache", "direct"):
+            query = f"?{way}={next(self.names)}"
+            last = None if size is None else first + size
+            port, target = (self.upstream.port, original.path + query) if way == "direct" else (
+                self.cache.port, self.cache.target(original, query))
+            began = CLOCK()
+            async with Reader(port, target, original, first, last, whole=size is None, receive_buffer=None) as reader:
+                await reader.take()
+            seconds[way] = CLOCK() - began
+            if way == "cache":
+                asked = await asyncio.to_thread(self.upstream.requests)
+                requests = sum(request["query"] == query[1:] for request in asked)
+        return seconds["cache"] / seconds["direct"], requests
+
+
+async def play(stage, name, **behaviour):
+    upstream = stage.scripted(**behaviour)
+    cache = stage.cache(upstream)
+    cold = Cold(stage, upstream, cache)
+    film = stage.original("film", 64 * MEBI)
+    await cold.pair(film, 0, 1000)  # a first connection for both
+    figures = []
+    for text, size in RANGES:
+        ratio, requests = await cold.pair(film, 5 * MEBI, size)
+        figures += [
+            Figure(f"{name}, range of {text}: time ÷ direct", ratio, "ratio", most=1.15, by_median=True),
+            Figure(f"{name}, range of {text}: requests", requests, most=1),
+        ]
+    for text, size, most in WHOLES:
+        if stage.brief and size > 8 * MEBI:
+            continue
+        ratio, requests = await cold.pair(stage.original("whole", size))
+        figures += [
+            Figure(f"{name}, whole {text}: time ÷ direct", ratio, "ratio", most=most, by_median=True),
+            Figure(f"{name}, whole {text}: requests", requests, most=1),
+        ]
+    if cache.name == "larder":
+        figures += await jobs(stage, name, upstream, cache)
+    return figures
+
+
+async def jobs(stage, name, upstream, cache):
+    """Prefetch jobs beside `curl --parallel` for the same files."""
+    whole = stage.original("whole", 24 * MEBI)
+    segment = stage.original("segment", SEGMENT)
+    count = stage.size(SEGMENTS, 10)
+    figures = []
+    for text, original, number in [("of 24 MiB", whole, 1), (f"of {count} segments of 1.6 MB", segment, count)]:
+        paths = [f"{original.path.lstrip('/')}?job={text.split()[1]}.{turn}" for turn in range(number)]
+        seconds = await curl_seconds([f"http://127.0.0.1:{upstream.port}/{path}" for path in paths])
+        order = {"items": [{"origin": "media", "path": path} for path in paths]}
+        began = CLOCK()
+        job = await asyncio.to_thread(cache.ask, "/v1/jobs", "POST", order)
+        state = job
+        while state["state"] not in ("succeeded", "failed", "cancelled"):
+            await asyncio.sleep(0.005)
+            state = await asyncio.to_thread(cache.ask, f"/v1/jobs/{job['jobId']}")
+        if state["state"] != "succeeded":
+            raise Fault(f"the job ended as {state['state']}")
+        taken = CLOCK() - began
+        figures.append(Figure(f"{name}, job {text}: time ÷ curl", taken / seconds, "ratio", most=1.3, by_median=True))
+    return figures
+
+
+async def curl_seconds(urls):
+    config = "".join(f'url = "{url}"\noutput = "/dev/null"\n' for url in urls)
+    began = CLOCK()
+    process = await asyncio.create_subprocess_exec(
+        "curl", "--silent", "--fail", "--parallel", "--parallel-max", "16", "--config", "-",
+        stdin=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    await process.communicate(config.encode())
+    if process.returncode:
+        raise Fault(f"curl ended with {process.returncode}")
+    return CLOCK() - began
+
+
+@scenario("far", "cold reads and jobs beside direct ones; answers 20, 100, 200 ms late, and a link of 100 Mbit/s",
+          beside_nginx=True, limit=300)  # fmt: skip
+async def far(stage):
+    figures = []
+    for delay in DELAYS:
+        figures += await play(stage, f"{delay * 1000:.0f} ms", answerDelay=delay)
+    return figures + await play(stage, "100 Mbit/s, 20 ms", answerDelay=0.02, totalBytesPerSecond=LINK)
