@@ -2,6 +2,8 @@
 package struct FillForecast: Hashable, Sendable {
     /// The transfers that would be begun, in order; the first `listed` of them.
     package var requests: [FillLedger.Wish] = []
+    /// Why each of them has its size.
+    package var reasons: [FillLedger.SizeReason] = []
     /// How many there would be in all; nil where only the upstream can say.
     package var requestCount: Int? = 0
     /// The bytes they would bring together; nil likewise.
@@ -122,7 +124,10 @@ private struct Rehearsal {
         for case .start(let id, let start) in actions {
             let wish = start.wish
             begun += 1
-            if forecast.requests.count < FillForecast.listed { forecast.requests.append(wish) }
+            if forecast.requests.count < FillForecast.listed {
+                forecast.requests.append(wish)
+                forecast.reasons.append(start.sizedBy)
+            }
             forecast.requestCount = forecast.requestCount.map { $0 + 1 }
             guard !wish.isDescription else { continue }
             request(ledger.standing(of: id)?.window)

@@ -120,7 +120,8 @@ extension FillLedger {
         return shortened + [
             start(
                 .window(window), window: claim, priority: priority, patience: reader.readAhead.time(for: ahead),
-                for: reader, isElastic: isElastic)
+                for: reader, isElastic: isElastic,
+                sizedBy: reason(for: window, limit: limit(of: wanted), of: reader))
         ]
     }
 
@@ -186,6 +187,29 @@ extension FillLedger {
         return (offset, actions)
     }
 
+    /// Why a window ends where it does.
+    private func reason(for window: ByteRange, limit: Int64, of reader: Reader) -> SizeReason {
+        let end = window.upperBound
+        if end < limit {
+            if leaving.run(containing: end) != nil { return .eviction }
+            if extents.run(containing: end) != nil { return .cachedBytes }
+            if fills.contains(where: { $0.window.lowerBound == end && !$0.window.isEmpty }) { return .runningFill }
+            return reader.readAhead.demand == .stated ? .largestWindow : .readerPace
+        }
+        if reader.readAhead.demand == .stated { return .statedRange }
+        return hasFlowControl ? .openEnd : .readerPace
+    }
+
+    private func reason(for wish: Wish, of reader: Reader?) -> SizeReason {
+        switch wish {
+        case .confirmation: return .confirmation
+        case .whole: return .wholeAsset
+        case .opening, .window:
+            if reader?.readAhead.demand == .stated { return .statedRange }
+            return hasFlowControl ? .openEnd : .readerPace
+        }
+    }
+
     /// The fill in flight that will bring the byte at `offset`.
     func fill(bringing offset: Int64) -> Fill? {
         // A body from the first byte may run beside windows that were asked for before ranges proved to be ignored.
@@ -222,7 +246,7 @@ extension FillLedger {
     /// `window`: the bytes that the fill claims at first; `isElastic`: it claims more as its readers advance.
     mutating func start(
         _ wish: Wish, window: ByteRange, priority: TransferPriority, patience: Duration = .zero, isBehind: Bool = false,
-        for reader: Reader? = nil, isElastic: Bool = false
+        for reader: Reader? = nil, isElastic: Bool = false, sizedBy reason: SizeReason? = nil
     ) -> Action {
         var fill = Fill(
             id: FillID(number: nextNumber()), wish: wish, priority: priority, window: window, end: window.upperBound,
@@ -241,7 +265,8 @@ extension FillLedger {
             Start(
                 wish: wish, priority: priority, attempt: failures[wish.place] ?? 0,
                 isRetry: failures[wish.place] != nil, patience: patience,
-                claim: isElastic ? window : reader.flatMap { firstClaim(of: wish, for: $0) }))
+                claim: isElastic ? window : reader.flatMap { firstClaim(of: wish, for: $0) },
+                sizedBy: reason ?? self.reason(for: wish, of: reader)))
     }
 
     mutating func insert(_ fill: Fill) {

@@ -26,6 +26,8 @@ extension FillLedger {
         ledger.leases = [:]
         ledger.leaving = ByteRangeSet()
         ledger.unclaimed = ByteRangeSet()
+        // Nor does it tell which of the fills are slow.
+        for index in ledger.fills.indices { ledger.fills[index].flowingSince = ledger.now }
         return ledger
     }
 }

@@ -44,6 +44,29 @@ package struct FillLedger: Sendable {
         package var patience: Duration
         /// The bytes that it claims at first; nil: as many as the request brings.
         package var claim: ByteRange?
+        package var sizedBy: SizeReason
+    }
+
+    /// Why a request has the size that it has.
+    package enum SizeReason: String, Hashable, Sendable, CaseIterable {
+        /// The reader stated the range.
+        case statedRange
+        /// The reader stated no end; flow control holds the transfer at what the reader is exposed to.
+        case openEnd
+        /// The reader stated no end, and the transfer cannot be paused: what the reader's pace allows.
+        case readerPace
+        /// The largest window of the origin.
+        case largestWindow
+        /// Bytes that are on disk follow.
+        case cachedBytes
+        /// Bytes that another transfer brings follow.
+        case runningFill
+        /// Bytes that are being evicted follow.
+        case eviction
+        /// The upstream brings the asset in one transfer only.
+        case wholeAsset
+        /// It asks whether the stored generation is still the upstream's.
+        case confirmation
     }
 
     /// How far a reader is served.

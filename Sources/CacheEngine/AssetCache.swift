@@ -50,7 +50,7 @@ package final class AssetCache: Sendable {
 
         package init(
             policy: PolicySettings, absolute: OriginSettings, allowedHosts: HostPatterns, origins: [Origin],
-            diskThreads: Int = 4, jobConcurrency: Int = 4, scrub: ScrubSchedule = ScrubSchedule(),
+            diskThreads: Int = 4, jobConcurrency: Int = 16, scrub: ScrubSchedule = ScrubSchedule(),
             credentialsDirectory: String? = nil, fallbackDirectory: String? = nil, pricePerGigabyte: Double? = nil,
             maxQueuedFills: Int = 4096
         ) {

@@ -69,6 +69,13 @@ final class CacheCounters: Sendable {
         count(origin) { $0.requestedBytes += bytes }
     }
 
+    /// A request left for an upstream.
+    func sent(isPrefetch: Bool, origin: String) {
+        count(origin) { figures in
+            if isPrefetch { figures.upstreamPrefetchRequests += 1 } else { figures.upstreamRequests += 1 }
+        }
+    }
+
     func fillRetried(origin: String) { count(origin) { $0.fillsRetried += 1 } }
 
     /// A second request for the same window was sent, because the first one's answer was late.

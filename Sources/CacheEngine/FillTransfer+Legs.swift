@@ -18,8 +18,7 @@ extension FillTransfer {
         do throws(CacheError) {
             let permit = try context.health.readmit(leg.permit, of: target)
             state.withLock { $0.legs[number].permit = permit }
-            guard leg.isHedge else { return hedge(target) }
-            guard context.health.takeRetry(target) else {
+            if leg.isHedge, !context.health.takeRetry(target) {
                 throw CacheError(.cancelled, "The origin's budget for second requests is spent.")
             }
         } catch {
@@ -30,6 +29,8 @@ extension FillTransfer {
             }
             throw error
         }
+        context.counters.sent(isPrefetch: state.withLock { $0.isPrefetch }, origin: target.originName)
+        guard leg.isHedge else { return hedge(target) }
         context.counters.fillHedged(origin: target.originName)
     }
 

@@ -35,7 +35,7 @@ extension TrafficFigures {
     private static let counters: [any WritableKeyPath<TrafficFigures, Int64> & Sendable] = [
         \.clientAborted, \.servedFromCacheBytes, \.servedAfterFillBytes, \.upstreamBytes, \.upstreamPrefetchBytes,
         \.refetchedBytes, \.fillsSucceeded, \.fillsFailed, \.fillsTimedOut, \.fillsCancelled, \.fillsRetried,
-        \.fillsHedged, \.hedgesWon, \.requestedBytes,
+        \.fillsHedged, \.hedgesWon, \.requestedBytes, \.upstreamRequests, \.upstreamPrefetchRequests,
     ]
     private static let tallies: [any WritableKeyPath<TrafficFigures, [String: Int64]> & Sendable] = [
         \.requests, \.waits,

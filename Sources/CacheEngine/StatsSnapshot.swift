@@ -24,6 +24,10 @@ package struct TrafficFigures: Hashable, Sendable, Codable {
     package var hedgesWon: Int64 = 0
     /// Bytes of the windows that upstreams answered; what was asked for twice counts twice.
     package var requestedBytes: Int64 = 0
+    /// Requests sent to upstreams for readers, those that were sent again or hedged among them.
+    package var upstreamRequests: Int64 = 0
+    /// Requests sent to upstreams for prefetch jobs.
+    package var upstreamPrefetchRequests: Int64 = 0
     /// Waits of readers for bytes, by `WaitOutcome.name`.
     package var waits: [String: Int64] = [:]
 
@@ -38,6 +42,10 @@ package struct TrafficFigures: Hashable, Sendable, Codable {
     }
     package var byteHitRatio: Double { ratio(servedFromCacheBytes, servedBytes) }
     package var upstreamRatio: Double { ratio(upstreamBytes, servedBytes) }
+    /// Upstream requests for readers ÷ content requests; 0 where nothing was requested.
+    package var requestsPerClientRequest: Double { ratio(upstreamRequests, requestsTotal) }
+    /// Body bytes from upstreams ÷ requests to them; 0 where none was sent.
+    package var bytesPerUpstreamRequest: Double { ratio(upstreamBytes, upstreamRequests + upstreamPrefetchRequests) }
 
     /// The keys of `waits`.
     package static let waitOutcomes: [WaitOutcome] = [

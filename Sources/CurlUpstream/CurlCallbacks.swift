@@ -36,7 +36,7 @@ enum CurlCallbacks {
             return CURL_PREREQFUNC_ABORT
         }
         guard exchange.mayUse(localPort: localPort, remotePort: remotePort) else { return CURL_PREREQFUNC_ABORT }
-        exchange.connected(to: address, port: remotePort)
+        exchange.connected(to: address, port: remotePort, from: localPort)
         return CURL_PREREQFUNC_OK
     }
 

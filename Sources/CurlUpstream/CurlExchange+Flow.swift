@@ -30,6 +30,22 @@ extension CurlExchange {
         return writer.received >= transfer.allowedLength
     }
 
+    /// Bounds the kernel's receive buffer while the allowance is small.
+    func fitReceiveBuffer() {
+        guard !isHTTP2, case .stored(let writer) = body else { return }
+        let allowed = transfer.allowedLength
+        if allowed == .max, writer.received == 0 {
+            receiveBuffer?.release()
+        } else if allowed - writer.received >= Self.unboundedBytes {
+            receiveBuffer?.releaseIfBounded()
+        } else if writer.received == 0 {
+            receiveBuffer?.bound()
+        }
+    }
+
+    /// A transfer that may store so much at once has a reader who reads on.
+    private static let unboundedBytes: Int64 = 512 << 10
+
     /// Stops the flow at once where the allowance is used up, from inside the turn that brings bytes; the worker makes a
     /// pause of it when the turn is over.
     func halt(at now: ContinuousClock.Instant) {

@@ -41,6 +41,8 @@ final class CurlExchange {
     /// Whether less of the body is wanted than is coming.
     var isCut = false
     let notes: TurnNotes
+    /// The receive buffer of the present hop's connection.
+    var receiveBuffer: ReceiveBuffer?
     /// Whether the worker is to look at it before the turn is over.
     var isTouched = false
     private(set) var connections = (opened: 0, reused: 0)
@@ -99,7 +101,8 @@ final class CurlExchange {
     // MARK: What libcurl reports
 
     /// A connection stands, and the request is about to be sent.
-    func connected(to address: String, port: Int32) {
+    func connected(to address: String, port: Int32, from localPort: Int32) {
+        receiveBuffer = sockets.socket(localPort: localPort, remotePort: port).map { ReceiveBuffer(of: $0) }
         remote = address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)"
         timers.connected(at: .now)
         touch()
@@ -278,6 +281,7 @@ extension CurlExchange {
             case .store(let sink, let limit):
                 body = .stored(BodyWriter(into: sink, limit: limit, pool: buffers))
                 if isWholeBody { timers.liftTotal() }
+                fitReceiveBuffer()
                 return true
             case .enough: outcome = .success
             case .refuse(let error): outcome = .failure(error)

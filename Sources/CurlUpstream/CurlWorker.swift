@@ -177,6 +177,7 @@ final class CurlWorker {
         let transfer = exchange.transfer
         exchange.shorten(to: transfer.wantedLength)
         if exchange.isCutShort { return end(exchange, CURLE_OK) }
+        exchange.fitReceiveBuffer()
         let isHeld = exchange.isHeld
         switch exchange.hold {
         case .none:

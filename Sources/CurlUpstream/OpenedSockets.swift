@@ -15,11 +15,16 @@ final class OpenedSockets {
 
     func opened(_ socket: Int32) { recent.insert(socket) }
 
-    /// Whether bytes wait to be read on the connection between these ports.
-    func haveInput(localPort: Int32, remotePort: Int32) -> Bool {
+    /// The socket of the connection between these ports; nil where it was not made here.
+    func socket(localPort: Int32, remotePort: Int32) -> Int32? {
         place()
         let wanted = Ports(local: localPort, remote: remotePort)
-        guard let socket = placed[wanted], Self.ports(of: socket) == wanted else { return false }
+        return placed[wanted].flatMap { Self.ports(of: $0) == wanted ? $0 : nil }
+    }
+
+    /// Whether bytes wait to be read on the connection between these ports.
+    func haveInput(localPort: Int32, remotePort: Int32) -> Bool {
+        guard let socket = socket(localPort: localPort, remotePort: remotePort) else { return false }
         var byte: UInt8 = 0
         return recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) > 0
     }

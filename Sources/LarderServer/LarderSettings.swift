@@ -22,7 +22,7 @@ struct LarderSettings: Hashable, Sendable {
     var limits = LimitSettings()
     var log = LogSettings()
     /// Prefetch items under way at once.
-    var jobConcurrency = 4
+    var jobConcurrency = 16
     /// When everything on disk is compared with its checksums.
     var scrub = ScrubSchedule()
 

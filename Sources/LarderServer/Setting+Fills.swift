@@ -4,7 +4,7 @@ extension Setting<OriginSettings> {
     /// How windows are cut, ended and begun again; `upstream` gives them to all origins at once, too.
     static var fills: [Setting] {
         [
-            Setting("readAhead", \.readAheadBytes, .size(atLeast: 64 << 10, example: "8MiB"), "the largest window"),
+            Setting("readAhead", \.readAheadBytes, .size(atLeast: 64 << 10, example: "16MiB"), "the largest window"),
             Setting(
                 "finishIfRemaining", \.finishIfRemainingBytes, .size(atLeast: 0, example: "8MiB"),
                 "of a window its last reader left is finished"),

@@ -20,7 +20,7 @@ extension Setting<LarderSettings> {
             Setting("fallbackDirectory", optional: \.fallbackDirectory, .path, "where origins' fallback files lie"),
             Setting("log.level", \.log.level, .choice, "the least severe events that are logged"),
             Setting("log.format", \.log.format, .choice, "lines for people (text) or machines (json)"),
-            Setting("jobs.concurrency", \.jobConcurrency, .count(1...256, example: 4), "prefetch items at once"),
+            Setting("jobs.concurrency", \.jobConcurrency, .count(1...256, example: 16), "prefetch items at once"),
             Setting(
                 "scrub.interval", orNone: \.scrub.interval, .duration(example: "7d"), "all bytes are checked so often"),
             Setting(

@@ -109,6 +109,7 @@ enum Samples {
     static var explanation: Explanation {
         var forecast = FillForecast()
         forecast.requests = [.confirmation(.closed(0..<1)), .window(10..<20), .opening(.suffix(5))]
+        forecast.reasons = [.confirmation, .cachedBytes, .openEnd]
         (forecast.requestCount, forecast.requestedBytes) = (3, 15)
         return Explanation(
             assetID: id, key: "k", origin: "demo",

@@ -194,7 +194,7 @@ import Testing
     @Test func anAssetDeletedOnTheWayIsFetchedAnew() async throws {
         let latch = LoopbackLatch()
         upstream.serve("/a.mp4", LoopbackAsset(size: 3_000_000))
-        upstream.failNext("/a.mp4", [], [.stall(after: 0, until: latch)])
+        upstream.failNext("/a.mp4", [.stall(after: 500_000, until: latch)])
         let test = try cache()
 
         try await test.run { cache in

@@ -22,7 +22,7 @@ import Testing
         ),
         ("upstream.workers", "0", "upstream.workers: \"0\" is not a whole number from 1 to 256 or none (try 4)"),
         ("upstream.retries", "many", "upstream.retries: \"many\" is not a whole number from 0 to 20 (try 3)"),
-        ("upstream.readAhead", "1KiB", "upstream.readAhead: \"1KiB\" is not a byte size of 64KiB or more (try 8MiB)"),
+        ("upstream.readAhead", "1KiB", "upstream.readAhead: \"1KiB\" is not a byte size of 64KiB or more (try 16MiB)"),
         ("upstream.timeouts.read", "none", "upstream.timeouts.read: \"none\" is not a duration (try 30s)"),
         (
             "upstream.allowedHosts", "ok.example,http://x",

@@ -19,13 +19,13 @@ import sys
 import tempfile
 import time
 
-from . import broken, cold, crowds, multiplexed, players, road  # noqa: F401: they add their scenarios
+from . import broken, cold, crowds, hangups, multiplexed, players, road  # noqa: F401: they add their scenarios
 from .figures import Figure, Results
 from .scenarios import SCENARIOS
 from .stage import ScriptedUpstream, Stage
 
 ORDER = [
-    "overlap", "herd", "hangup", "seeks", "cuts", "far", "link", "prefetch", "rangeless", "closing", "files", "slow", "http2",
+    "overlap", "herd", "hangup", "leave", "seeks", "cuts", "far", "link", "prefetch", "rangeless", "closing", "files", "slow", "http2",
 ]  # fmt: skip
 
 

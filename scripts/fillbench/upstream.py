@@ -20,6 +20,7 @@ import json
 import os
 import pathlib
 import socket
+import struct
 import sys
 import time
 
@@ -58,6 +59,8 @@ class Upstream:
         self.patience = behaviour.get("patience")
         self.all = Pacer(behaviour.get("totalBytesPerSecond"))
         self.files = {}
+        #: Bytes that the kernels of closed connections' peers have acknowledged, and the connections that are open.
+        self.acked, self.open = 0, set()
         self.connections = 0
         self.requests = []
         self.began = time.monotonic()
@@ -93,6 +96,7 @@ class Upstream:
         loop = asyncio.get_running_loop()
         peer.setblocking(False)
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.open.add(peer)
         number, wire, received, is_first = None, Pacer(self.per_connection), b"", True
         try:
             while True:
@@ -116,10 +120,13 @@ class Upstream:
         except OSError:
             pass
         finally:
+            self.acked += acked(peer)
+            self.open.discard(peer)
             peer.close()
 
     async def show_log(self, peer):
-        text = json.dumps({"connections": self.connections, "requests": self.requests}).encode()
+        total = self.acked + sum(acked(other) for other in self.open if other is not peer)
+        text = json.dumps({"connections": self.connections, "acked": total, "requests": self.requests}).encode()
         head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(text)}\r\n\r\n".encode()
         await asyncio.get_running_loop().sock_sendall(peer, head + text)
 
@@ -173,6 +180,14 @@ class Upstream:
                 offset, count = offset + sent, count - sent
                 record["sent"] += sent
         return end == last
+
+
+def acked(peer):
+    """Bytes that the peer's kernel has received and acknowledged: tcpi_bytes_acked of TCP_INFO."""
+    try:
+        return struct.unpack_from("Q", peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232), 120)[0]
+    except (OSError, struct.error):
+        return 0
 
 
 async def writable(loop, peer):

@@ -52,8 +52,11 @@ extension FillForecast {
         [
             "requests": .optional(requestCount) { .count($0) }, "bytes": .bytes(requestedBytes),
             "items": .array(
-                requests.map { wish in
-                    ["kind": .string(FillStatus.Kind(wish).rawValue), "range": .optional(wish.range, JSON.span)]
+                zip(requests, reasons).map { wish, reason in
+                    [
+                        "kind": .string(FillStatus.Kind(wish).rawValue), "range": .optional(wish.range, JSON.span),
+                        "sizedBy": .string(reason.rawValue),
+                    ]
                 }),
         ]
     }

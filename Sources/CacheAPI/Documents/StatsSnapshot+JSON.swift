@@ -26,7 +26,10 @@ extension TrafficFigures {
             .init("succeeded", .integer(fillsSucceeded)), .init("failed", .integer(fillsFailed)),
             .init("timedOut", .integer(fillsTimedOut)), .init("cancelled", .integer(fillsCancelled)),
             .init("retried", .integer(fillsRetried)), .init("hedged", .integer(fillsHedged)),
-            .init("hedgesWon", .integer(hedgesWon)),
+            .init("hedgesWon", .integer(hedgesWon)), .init("requests", .integer(upstreamRequests)),
+            .init("prefetchRequests", .integer(upstreamPrefetchRequests)),
+            .init("requestsPerClientRequest", .number(requestsPerClientRequest)),
+            .init("bytesPerRequest", .number(bytesPerUpstreamRequest)),
             .init("waits", .object(Self.waitOutcomes.map { .init($0.name, .integer(waits[$0.name] ?? 0)) })),
         ]
     }

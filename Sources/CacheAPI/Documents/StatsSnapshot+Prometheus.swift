@@ -57,6 +57,14 @@ extension StatsSnapshot {
             })
         add("client_aborted_total", "Responses that clients gave up.", \.clientAborted, to: &text)
         add("requested_bytes_total", "Bytes of the windows asked of upstreams.", \.requestedBytes, to: &text)
+        text.add(
+            "upstream_requests_total", .counter, "Requests sent to upstreams for readers and for prefetch jobs.",
+            rows.flatMap { name, figures in
+                [
+                    ([("origin", name), ("for", "reader")], Double(figures.upstreamRequests)),
+                    ([("origin", name), ("for", "prefetch")], Double(figures.upstreamPrefetchRequests)),
+                ]
+            })
         add("upstream_bytes_total", "Body bytes that upstreams sent.", \.upstreamBytes, to: &text)
         add("upstream_prefetch_bytes_total", "The part of them for jobs.", \.upstreamPrefetchBytes, to: &text)
         add("refetched_bytes_total", "The part of them not needed.", \.refetchedBytes, to: &text)
