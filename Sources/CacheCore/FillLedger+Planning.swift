@@ -187,29 +187,6 @@ extension FillLedger {
         return (offset, actions)
     }
 
-    /// Why a window ends where it does.
-    private func reason(for window: ByteRange, limit: Int64, of reader: Reader) -> SizeReason {
-        let end = window.upperBound
-        if end < limit {
-            if leaving.run(containing: end) != nil { return .eviction }
-            if extents.run(containing: end) != nil { return .cachedBytes }
-            if fills.contains(where: { $0.window.lowerBound == end && !$0.window.isEmpty }) { return .runningFill }
-            return reader.readAhead.demand == .stated ? .largestWindow : .readerPace
-        }
-        if reader.readAhead.demand == .stated { return .statedRange }
-        return hasFlowControl ? .openEnd : .readerPace
-    }
-
-    private func reason(for wish: Wish, of reader: Reader?) -> SizeReason {
-        switch wish {
-        case .confirmation: return .confirmation
-        case .whole: return .wholeAsset
-        case .opening, .window:
-            if reader?.readAhead.demand == .stated { return .statedRange }
-            return hasFlowControl ? .openEnd : .readerPace
-        }
-    }
-
     /// The fill in flight that will bring the byte at `offset`.
     func fill(bringing offset: Int64) -> Fill? {
         // A body from the first byte may run beside windows that were asked for before ranges proved to be ignored.

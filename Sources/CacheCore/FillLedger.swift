@@ -47,28 +47,6 @@ package struct FillLedger: Sendable {
         package var sizedBy: SizeReason
     }
 
-    /// Why a request has the size that it has.
-    package enum SizeReason: String, Hashable, Sendable, CaseIterable {
-        /// The reader stated the range.
-        case statedRange
-        /// The reader stated no end; flow control holds the transfer at what the reader is exposed to.
-        case openEnd
-        /// The reader stated no end, and the transfer cannot be paused: what the reader's pace allows.
-        case readerPace
-        /// The largest window of the origin.
-        case largestWindow
-        /// Bytes that are on disk follow.
-        case cachedBytes
-        /// Bytes that another transfer brings follow.
-        case runningFill
-        /// Bytes that are being evicted follow.
-        case eviction
-        /// The upstream brings the asset in one transfer only.
-        case wholeAsset
-        /// It asks whether the stored generation is still the upstream's.
-        case confirmation
-    }
-
     /// How far a reader is served.
     package enum Presence: Hashable, Sendable {
         /// The asset is described and confirmed; the reader may say what it wants.
@@ -106,7 +84,7 @@ package struct FillLedger: Sendable {
         package var overshootBytes: Int64
 
         package init(
-            firstExposureBytes: Int64 = 128 << 10, firstWindowBytes: Int64 = 2 << 20,
+            firstExposureBytes: Int64 = 64 << 10, firstWindowBytes: Int64 = 2 << 20,
             largestWindowBytes: Int64 = 16 << 20, retries: Int = 3,
             finishIfRemainingBytes: Int64 = 0, finishIfRemainingPercent: Int? = nil, gapMergeBytes: Int64 = 0,
             speculativeBytes: Int64 = 0, pieceBytes: Int64 = 64 << 10, overshootBytes: Int64 = 16 << 10

@@ -35,7 +35,7 @@ struct ReadAhead: Sendable {
     /// Measuring points are at least this far apart.
     private static let markSpan = 1.0
     /// The exposure holds at least so many seconds of the reader's pace once it has grown.
-    private static let exposedSeconds = 0.1
+    private static let exposedSeconds = 0.05
     /// A window over HTTP/2 holds at most so many seconds of the reader's pace.
     private static let windowSeconds = 1.0
     /// Round trips between the request of a window and the moment when it is needed.

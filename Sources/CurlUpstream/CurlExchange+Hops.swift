@@ -1,3 +1,4 @@
+import CCurl
 import CacheCore
 
 extension CurlExchange {
@@ -69,5 +70,12 @@ extension CurlExchange {
     var redirectTarget: String? {
         guard [301, 302, 303, 307, 308].contains(collector.status) else { return nil }
         return collector.headers["Location"].flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    func countConnection() {
+        var opened = 0
+        larder_easy_get_long(easy, CURLINFO_NUM_CONNECTS, &opened)
+        guard timers.isConnected || opened > 0 else { return }
+        if opened > 0 { connections.opened += opened } else { connections.reused += 1 }
     }
 }

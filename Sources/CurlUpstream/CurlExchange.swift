@@ -45,7 +45,7 @@ final class CurlExchange {
     var receiveBuffer: ReceiveBuffer?
     /// Whether the worker is to look at it before the turn is over.
     var isTouched = false
-    private(set) var connections = (opened: 0, reused: 0)
+    var connections = (opened: 0, reused: 0)
     /// The address and port of the present hop's connection.
     private(set) var remote: String?
     private var isAnnounced = false
@@ -292,12 +292,5 @@ extension CurlExchange {
         let hasBody = transfer.request.method == .get && collector.status != 304 && collector.status != 204
         let length = collector.headers["Content-Length"].flatMap { Int64($0) }
         return !hasBody || (length ?? Self.drainBytes) <= Self.drainBytes
-    }
-
-    private func countConnection() {
-        var opened = 0
-        larder_easy_get_long(easy, CURLINFO_NUM_CONNECTS, &opened)
-        guard timers.isConnected || opened > 0 else { return }
-        if opened > 0 { connections.opened += opened } else { connections.reused += 1 }
     }
 }

@@ -9,7 +9,8 @@ struct ReceiveBuffer {
     private let socket: Int32
     private var isBounded = false
 
-    /// What SO_RCVBUF is set to (socket(7)): the kernel takes twice that, its own first size.
+    /// What SO_RCVBUF is set to (socket(7)): the kernel takes twice that, its own first size. A window smaller than the
+    /// largest segment of the loopback would stall.
     private static let boundedBytes: Int32 = 64 << 10
     /// A longer round trip, in microseconds, is that of a long path.
     private static let nearMicroseconds: UInt32 = 1000

@@ -13,7 +13,7 @@ final class SendBuffer {
     private var place: Places.Place?
     /// TCP_NOTSENT_LOWAT, which is 25 on Linux (tcp(7)).
     private static let unsent = ChannelOptions.tcpOption(.init(rawValue: 25))
-    private static let mostUnsent = 64 << 10
+    private static let mostUnsent = 32 << 10
 
     init(in room: SendRoom) { self.room = room }
 
