@@ -40,8 +40,6 @@ struct ReadAhead: Sendable {
     private static let windowSeconds = 1.0
     /// Round trips between the request of a window and the moment when it is needed.
     private static let roundTripsAhead = 1.5
-    /// A reader of a small asset that has passed so much is not expected to hang up.
-    private static let provenBytes: Int64 = 512 << 10
 
     init(sizes: FillLedger.Settings) { self.sizes = sizes }
 
@@ -73,7 +71,6 @@ struct ReadAhead: Sendable {
         let passed = position - (beginning ?? position)
         switch demand {
         case .stated: return sizes.largestWindowBytes
-        case .smallAsset where passed >= Self.provenBytes: return sizes.largestWindowBytes
         case .smallAsset, .openEnded:
             let seconds = max(Self.exposedSeconds, roundTrip.inSeconds * Self.roundTripsAhead)
             return bounded(passed / 4, bySeconds: seconds, least: sizes.firstExposureBytes)

@@ -35,7 +35,7 @@ package protocol Transfer: AnyObject, Sendable {
     /// Sets the allowance: once `bytes` of the body are stored the transfer pauses, until a later call allows more. It
     /// may store up to 16 KiB beyond the allowance (one write of libcurl's).
     ///
-    /// A paused transfer holds no more of the body in memory than libcurl's receive buffer, 128 KiB, and no permit of the
+    /// A paused transfer holds no more of the body in memory than libcurl's receive buffer, 64 KiB, and no permit of the
     /// transfer limits, and no timeout runs. If the upstream closes the connection meanwhile, the transfer fails after it resumes. A resuming transfer queues for a
     /// permit ahead of the transfers of its class that have not begun. Without effect over HTTP/2.
     func allow(upTo bytes: Int64)

@@ -12,8 +12,8 @@ enum CurlCallbacks {
     static let body: curl_write_callback = { bytes, size, count, context in
         guard let bytes, let exchange = exchange(context) else { return 0 }
         let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
-        // The rest of what libcurl has read: it keeps these bytes, and hands them over when the transfer goes on.
-        guard !exchange.isHalted || !exchange.isHeld else { return Int(CURL_WRITEFUNC_PAUSE) }
+        // libcurl keeps these bytes, reads no more, and hands them over when the transfer goes on.
+        guard !exchange.takesNothing(at: .now) else { return Int(CURL_WRITEFUNC_PAUSE) }
         return exchange.receivedBody(piece) ? piece.count : Int(CURL_WRITEFUNC_ERROR)
     }
 

@@ -46,26 +46,25 @@ extension CurlExchange {
     /// A transfer that may store so much at once has a reader who reads on.
     private static let unboundedBytes: Int64 = 512 << 10
 
-    /// Stops the flow at once where the allowance is used up, from inside the turn that brings bytes; the worker makes a
-    /// pause of it when the turn is over.
-    func halt(at now: ContinuousClock.Instant) {
-        isHalted = isHeld && canPause
-        if isHalted { setValve(at: now) }
-    }
-
-    /// More was allowed before the turn was over; the code says whether libcurl could hand over what it had kept.
-    func unhalt(at now: ContinuousClock.Instant) -> CURLcode {
-        isHalted = false
-        return setValve(at: now)
+    /// Whether bytes that libcurl hands over stay with it: it has stopped reading then.
+    ///
+    /// This is the only way in which a transfer over HTTP/1.1 is stopped. `curl_easy_pause` from inside a callback makes
+    /// libcurl 7.88 read once more, and keep what it reads beside what it kept before.
+    func takesNothing(at now: ContinuousClock.Instant) -> Bool {
+        guard !isHTTP2, case .stored(let writer) = body, !writer.isFull else { return false }
+        let isStopped = hold != .none || isHeld || rest.map { $0 > now } ?? false
+        if isStopped {
+            isShut = true
+            touch()
+        }
+        return isStopped
     }
 
     /// Takes nothing more in; false where the sink failed and the transfer is to be ended.
     func pause(at now: ContinuousClock.Instant) -> Bool {
         guard flush() else { return false }
         hold = .paused
-        isHalted = false
         timers.pause(at: now)
-        setValve(at: now)
         return true
     }
 
@@ -76,13 +75,13 @@ extension CurlExchange {
         return setValve(at: now)
     }
 
-    /// Lets bytes in where neither a rest nor a pause keeps them out, and else keeps them out.
+    /// Lets bytes in where neither a rest, a pause nor the allowance keeps them out. Over HTTP/2 a rest stops the stream.
     @discardableResult
     func setValve(at now: ContinuousClock.Instant) -> CURLcode {
         touch()
         if let until = rest, until <= now { rest = nil }
-        let isToBeShut = rest != nil || hold != .none || isHalted
-        guard isToBeShut != isShut else { return CURLE_OK }
+        let isToBeShut = rest != nil || !isHTTP2 && (hold != .none || isHeld)
+        guard isToBeShut != isShut, isHTTP2 || !isToBeShut else { return CURLE_OK }
         // Before the call: it may hand over bytes, and those may shut it again.
         isShut = isToBeShut
         return curl_easy_pause(easy, isToBeShut ? CURLPAUSE_RECV : CURLPAUSE_CONT)

@@ -34,8 +34,6 @@ final class CurlExchange {
     /// Until when the rate limit lets nothing more in.
     var rest: ContinuousClock.Instant?
     var hold = Hold.none
-    /// Whether the flow was stopped in the present turn, for a pause.
-    var isHalted = false
     /// Whether libcurl is told to take nothing in.
     var isShut = false
     /// Whether less of the body is wanted than is coming.
@@ -153,10 +151,7 @@ final class CurlExchange {
         let before = writer.stored
         defer {
             body = .stored(writer)
-            if writer.stored > before {
-                transfer.delegate.progressed(to: writer.stored)
-                halt(at: now)
-            }
+            if writer.stored > before { transfer.delegate.progressed(to: writer.stored) }
         }
         do {
             let taken = try writer.take(bytes)

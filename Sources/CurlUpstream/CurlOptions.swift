@@ -9,7 +9,7 @@ struct CurlOptions {
     private var failure: CURLcode = CURLE_OK
 
     /// Receive buffer in bytes; small where the rate is, so that a slow transfer comes in small steps.
-    private static func receiveBytes(rate: Int64?) -> Int { Int(min(max((rate ?? .max) / 16, 1024), 128 << 10)) }
+    private static func receiveBytes(rate: Int64?) -> Int { Int(min(max((rate ?? .max) / 16, 1024), 64 << 10)) }
 
     /// Applies every option; `headers` must live as long as the hop. Throws `.internal` where libcurl refuses one.
     static func apply(

@@ -183,7 +183,7 @@ final class CurlWorker {
         case .none:
             guard exchange.canPause, isHeld || transfer.takeYield() else {
                 // Between two pieces of one turn the allowance may have grown: the flow is stopped then, and nothing is held.
-                let code = exchange.isShut ? exchange.unhalt(at: .now) : CURLE_OK
+                let code = exchange.isShut ? exchange.setValve(at: .now) : CURLE_OK
                 return code == CURLE_OK ? () : end(exchange, code)
             }
             guard exchange.pause(at: .now) else { return end(exchange, CURLE_WRITE_ERROR) }

@@ -42,7 +42,7 @@ async def leave(stage):
         for _ in range(0, count, batch):
             await stage.play(player() for _ in range(batch))
         stage.settle(upstream.bytes_sent)
-        received, written = upstream.log()["acked"], upstream.bytes_sent()
+        received, written = upstream.bytes_received(), upstream.bytes_sent()
         most = 1.25 * TAKEN + (0 if pace else MEBI)
         figures += [
             Figure(f"{text}: received by the cache's kernel, of each", received / count, "bytes", most=most),
@@ -72,7 +72,7 @@ async def aborts(stage, film):
     seconds = CLOCK() - began
     stage.settle(upstream.bytes_sent)
     return [
-        Figure("abort at once: received by the cache's kernel, of each", upstream.log()["acked"] / count, "bytes",
+        Figure("abort at once: received by the cache's kernel, of each", upstream.bytes_received() / count, "bytes",
                most=256 << 10),
         Figure("abort at once: written by the upstream, of each", upstream.bytes_sent() / count, "bytes"),
         Figure("abort at once: clients a second", count / seconds),

@@ -42,6 +42,10 @@ class ScriptedUpstream:
         """The requests for bytes so far."""
         return [request for request in self.log()["requests"] if request["method"] == "GET"]
 
+    def bytes_received(self):
+        """Bytes that the other side's kernel has acknowledged, heads included."""
+        return self.log()["acked"]
+
     def bytes_sent(self):
         return sum(request["sent"] for request in self.requests())
 
