@@ -22,8 +22,13 @@ import Testing
             let connection = try await RawConnection(port: service.port)
             try await connection.request("GET", "/o/media/a.mp4")
             await latch.reached()
-            let list = try await service.call("GET", "/v1/fills?origin=media&state=running&limit=5").json()
-            let fill = try #require(list["items"]?.array.first)
+            let running = "/v1/fills?origin=media&state=running&limit=5"
+            // It may pause before its reader has taken the first bytes.
+            let isRunning = try await eventually {
+                try await service.call("GET", running).json()["items"]?.array.isEmpty == false
+            }
+            #expect(isRunning)
+            let fill = try #require(try await service.call("GET", running).json()["items"]?.array.first)
             let id = try #require(fill["fillId"]).plain
 
             #expect(try document().faults(of: fill, in: "Fill") == [])
