@@ -61,7 +61,7 @@ async def aborts(stage, film):
     async def client():
         while (name := next(names)) < count:
             reader, writer = await asyncio.open_connection("127.0.0.1", cache.port)
-            writer.write(f"GET {cache.target(film, f'?abort={name}')} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            writer.write(f"GET {cache.target(film, f'?abort={name}')} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
             await writer.drain()
             if chance.random() < 0.3:
                 await reader.read(chance.randrange(1, 100_000))
