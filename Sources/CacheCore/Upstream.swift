@@ -72,7 +72,8 @@ extension TransferDelegate {
 /// What becomes of a response's body.
 package enum HeadVerdict: Sendable {
     /// The body's bytes go into `sink` in order; beyond `limit` they are dropped, counted, and the transfer is cut.
-    case store(into: any ByteSink, limit: Int64?)
+    /// `allowance`: as `Transfer.allow`, before the first byte; an allowance that was set before is kept.
+    case store(into: any ByteSink, limit: Int64?, allowance: Int64 = .max)
     /// Nothing of the body is wanted; the transfer has succeeded (a probe, a 304).
     case enough
     /// The response cannot be used.

@@ -94,7 +94,12 @@ extension FillTransfer {
         } else {
             state.withLock { $0.isCountedAtEnd = true }
         }
-        return .store(into: FileSink(file: file, offset: range.lowerBound), limit: isOpen ? nil : range.length)
+        // With the verdict: the transfer may not be known here yet, and its first bytes come at once.
+        let (end, allowance) = state.withLock { ($0.body?.end, $0.wishes.allowance) }
+        let first = range.lowerBound
+        return .store(
+            into: FileSink(file: file, offset: first), limit: end.map { $0 - first },
+            allowance: allowance < .max ? max(0, allowance - first) : .max)
     }
 
     private static let lost = CacheError(.cancelled, "The other request was answered first.")

@@ -273,7 +273,8 @@ extension CurlExchange {
             body = .unwanted
         } else {
             switch transfer.delegate.began(head()) {
-            case .store(let sink, let limit):
+            case .store(let sink, let limit, let allowance):
+                transfer.begin(allowance: allowance)
                 body = .stored(BodyWriter(into: sink, limit: limit, pool: buffers))
                 if isWholeBody { timers.liftTotal() }
                 fitReceiveBuffer()

@@ -62,6 +62,11 @@ final class CurlTransfer: Transfer {
         desk.steer(self)
     }
 
+    /// Sets the allowance of the verdict, unless the caller has set one: that is newer.
+    func begin(allowance bytes: Int64) {
+        _ = allowance.compareExchange(expected: .max, desired: bytes, ordering: .acquiringAndReleasing)
+    }
+
     func shorten(to bytes: Int64) {
         length.min(bytes, ordering: .releasing)
         desk.steer(self)

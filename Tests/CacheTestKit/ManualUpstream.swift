@@ -101,7 +101,7 @@ package final class ManualTransfer: Transfer {
     @discardableResult
     package func answer(_ status: Int, _ headers: HeaderList, httpVersion: String = "1.1") -> Bool {
         let head = UpstreamHead(status: status, headers: headers, httpVersion: httpVersion)
-        guard case .store(let sink, _) = delegate.began(head) else { return false }
+        guard case .store(let sink, _, _) = delegate.began(head) else { return false }
         state.withLock { $0.sink = sink }
         return true
     }

@@ -1,0 +1,119 @@
+import CacheCore
+import Testing
+
+/// Reads without a stated end over HTTP/1.1: one request, held back by allowances.
+@Suite struct FillLedgerFlowControlTests {
+    private static let mebibyte: Int64 = 1 << 20
+    private static let kibibyte: Int64 = 1 << 10
+    private static let length = 1024 * mebibyte
+
+    private static func film(onDisk: [ByteRange] = []) -> SharedLedger {
+        var ledger = FillLedger(
+            settings: FillLedger.Settings(finishIfRemainingBytes: 8 * mebibyte), length: length, acceptsRanges: true,
+            extents: ByteRangeSet(onDisk))
+        ledger.hasFlowControl = true
+        return SharedLedger(ledger)
+    }
+
+    /// The bytes that the request of a start names.
+    private static func requested(_ actions: [FillLedger.Action]) -> [ByteRange] {
+        actions.starts.compactMap { start in if case .window(let range) = start.wish { range } else { nil } }
+    }
+
+    /// What flow-controlled starts claim at first.
+    private static func claims(_ actions: [FillLedger.Action]) -> [ByteRange] {
+        actions.compactMap { action in if case .start(_, let start) = action { start.claim } else { nil } }
+    }
+
+    /// Where allowances of `actions` end.
+    private static func allowed(_ actions: [FillLedger.Action]) -> [Int64] {
+        actions.compactMap { action in if case .allow(_, let end) = action { end } else { nil } }
+    }
+
+    @Test("A read to the end of a large asset is one request, and a part of it is claimed")
+    func openEndedReadIsOneRequest() {
+        let ledger = Self.film()
+        let actions = ledger.want(0..<Self.length, by: ledger.reader())
+
+        #expect(Self.requested(actions) == [0..<Self.length])
+        #expect(Self.claims(actions) == [0..<(80 * Self.kibibyte)], "the first exposure and the overshoot")
+    }
+
+    @Test("A stated range of up to 16 MiB is one request that is not held back")
+    func statedRangeIsRequestedAsStated() {
+        let ledger = Self.film()
+        let actions = ledger.want(Self.mebibyte..<(17 * Self.mebibyte), by: ledger.reader())
+
+        #expect(Self.requested(actions) == [Self.mebibyte..<(17 * Self.mebibyte)])
+        #expect(Self.claims(actions).isEmpty && Self.allowed(actions).isEmpty)
+    }
+
+    @Test("The allowance grows with the bytes that the reader has passed, up to a quarter of them ahead")
+    func allowanceGrowsWithTheReader() {
+        let ledger = Self.film()
+        let reader = ledger.reader()
+        let fill = ledger.want(0..<Self.length, by: reader).starts[0].fill
+        var allowed = 64 * Self.kibibyte
+        while allowed < 8 * Self.mebibyte {
+            _ = ledger.arrived(fill, upTo: allowed)
+            let next = Self.allowed(ledger.advance(reader, to: allowed))
+            guard let end = next.first else { Issue.record("nothing more is allowed at \(allowed)"); return }
+            #expect(next.count == 1)
+            #expect(end - allowed == max(64 * Self.kibibyte, allowed / 4))
+            allowed = end
+        }
+    }
+
+    @Test("A reader behind the claim begins its own window, and the first transfer ends there")
+    func anotherReaderMayHaveTheBytesBehindTheClaim() {
+        let ledger = Self.film()
+        let first = ledger.want(0..<Self.length, by: ledger.reader()).starts[0].fill
+        let actions = ledger.want((4 * Self.mebibyte)..<(5 * Self.mebibyte), by: ledger.reader())
+
+        #expect(actions.first == .shorten(first, to: 4 * Self.mebibyte))
+        #expect(Self.requested(actions) == [(4 * Self.mebibyte)..<(5 * Self.mebibyte)])
+    }
+
+    @Test("A reader inside the claim joins the transfer and drives it on")
+    func aReaderInsideTheClaimDrivesTheTransfer() {
+        let ledger = Self.film()
+        let (slow, fast) = (ledger.reader(), ledger.reader())
+        let fill = ledger.want(0..<Self.length, by: slow).starts[0].fill
+        _ = ledger.arrived(fill, upTo: 64 * Self.kibibyte)
+        let actions = ledger.want((60 * Self.kibibyte)..<Self.length, by: fast)
+
+        #expect(actions.starts.isEmpty)
+        #expect(Self.allowed(actions) == [124 * Self.kibibyte])
+    }
+
+    @Test("A request ends where bytes are on disk")
+    func aRequestEndsAtTheNextExtent() {
+        let ledger = Self.film(onDisk: [(3 * Self.mebibyte)..<(5 * Self.mebibyte)])
+
+        #expect(
+            Self.requested(ledger.want(0..<Self.length, by: ledger.reader())) == [0..<(3 * Self.mebibyte)])
+    }
+
+    @Test("After a hang-up the transfer is finished only where 256 KiB are missing", arguments: [256, 257])
+    func aHangUpCutsWhatIsSpeculative(missing: Int64) {
+        let ledger = Self.film()
+        let reader = ledger.reader()
+        let start = Self.length - missing * Self.kibibyte - Self.mebibyte
+        let fill = ledger.want(start..<Self.length, by: reader).starts[0].fill
+        _ = ledger.arrived(fill, upTo: start + Self.mebibyte)
+        let actions = ledger.leave(reader)
+
+        #expect(actions == (missing <= 256 ? [.allow(fill, upTo: Self.length)] : [.cut(fill)]))
+    }
+
+    @Test("A reader that seeks leaves a transfer that nobody wants, and it is cut")
+    func aSeekCutsTheTransfer() {
+        let ledger = Self.film()
+        let reader = ledger.reader()
+        let fill = ledger.want(0..<Self.length, by: reader).starts[0].fill
+        let actions = ledger.want((500 * Self.mebibyte)..<Self.length, by: reader)
+
+        #expect(actions.contains(.cut(fill)))
+        #expect(Self.requested(actions) == [(500 * Self.mebibyte)..<Self.length])
+    }
+}
