@@ -229,6 +229,9 @@ package struct UpstreamHead: Sendable {
     package var address: String?
     package var timings: TransferTimings
 
+    /// Whether the connection carries other transfers beside this one, which cannot be paused then.
+    package var isMultiplexed: Bool { httpVersion == "2" }
+
     package init(
         status: Int, headers: HeaderList, finalURL: String = "", redirects: Int = 0, httpVersion: String = "1.1",
         timings: TransferTimings = .init()

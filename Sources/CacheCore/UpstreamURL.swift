@@ -31,6 +31,12 @@ package struct UpstreamURL: Hashable, Sendable {
         text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first.map(String.init) ?? text
     }
 
+    /// Scheme, host and port of a URL as written, in lower case: connections and paths are kept by it.
+    package static func address(of url: String) -> String {
+        url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).prefix(3).joined(separator: "/")
+            .lowercased()
+    }
+
     /// The host as a URL has it: an IPv6 address in brackets.
     package var bracketedHost: String { host.contains(":") ? "[\(host)]" : host }
 

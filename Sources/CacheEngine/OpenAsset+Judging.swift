@@ -44,7 +44,7 @@ extension OpenAsset {
         let expectation: WindowExpectation
         let transfer: FillTransfer
 
-        var isMultiplexed: Bool { head.httpVersion == "2" }
+        var isMultiplexed: Bool { head.isMultiplexed }
 
         /// Whether the origin is asked once more: in place of a mirror, or without a `Range`.
         func isToBeRepeated(after error: CacheError) -> Bool {

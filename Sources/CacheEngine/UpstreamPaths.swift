@@ -19,7 +19,7 @@ final class UpstreamPaths: Sendable {
 
     /// The path to the address of `url`; nil before its first response.
     subscript(url: String) -> Path? {
-        let address = Self.address(of: url)
+        let address = UpstreamURL.address(of: url)
         return paths.withLock { $0[address] }
     }
 
@@ -30,20 +30,14 @@ final class UpstreamPaths: Sendable {
 
     /// The address of `url` has sent a response head.
     func answered(_ url: String, with head: UpstreamHead) {
-        let address = Self.address(of: url)
-        let isMultiplexed = head.httpVersion == "2"
+        let address = UpstreamURL.address(of: url)
         paths.withLock { paths in
             let before = paths[address]?.roundTrip
             guard let latest = head.timings.roundTrip ?? before else { return }
             if paths[address] == nil, paths.count >= limit { paths = [:] }
             let roundTrip = before.map { ($0 * 3 + latest) / 4 } ?? latest
-            paths[address] = Path(roundTrip: roundTrip, isMultiplexed: isMultiplexed)
+            paths[address] = Path(roundTrip: roundTrip, isMultiplexed: head.isMultiplexed)
         }
-    }
-
-    private static func address(of url: String) -> String {
-        url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).prefix(3).joined(separator: "/")
-            .lowercased()
     }
 }
 

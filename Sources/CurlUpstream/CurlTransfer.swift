@@ -25,8 +25,7 @@ final class CurlTransfer: Transfer {
         self.ticket = ticket
         self.delegate = delegate
         self.desk = desk
-        host = request.url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).prefix(3)
-            .joined(separator: "/").lowercased()
+        host = UpstreamURL.address(of: request.url)
     }
 
     var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
