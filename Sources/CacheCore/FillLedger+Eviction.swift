@@ -35,7 +35,7 @@ extension FillLedger {
         return runs
     }
 
-    /// A fill does not bring again what it has brought and is gone: whoever plans for that is to find the fill behind it.
+    /// A fill does not bring evicted or damaged bytes again: a plan for them must find the fill behind its position.
     private mutating func forgetBrought(_ runs: [ByteRange]) {
         guard acceptsRanges != false else { return }
         for index in fills.indices where !fills[index].prospect.isEmpty && !fills[index].window.isEmpty {

@@ -4,7 +4,7 @@
 /// Such a fill claims the bytes up to its allowance and the overshoot of a transfer. The bytes behind its claim are free:
 /// another reader may have them requested, and the first transfer ends where the second begins.
 extension FillLedger {
-    /// What an opening will claim at first, where that is known before its answer.
+    /// The first claim of an opening, if it is known before the response.
     func firstClaim(of wish: Wish, for reader: Reader) -> ByteRange? {
         guard case .opening(.closed(let range)) = wish else { return nil }
         return range.prefix(isFlowControlled(for: reader) ? settings.firstExposureBytes : settings.largestWindowBytes)
@@ -41,7 +41,7 @@ extension FillLedger {
         return claimed == offset || claimed < offset && extents.contains(claimed..<offset) ? index : nil
     }
 
-    /// Allows, and claims, what the reader is exposed to, in steps that are worth a change of the transfer.
+    /// Raises the allowance and the claim to the reader's exposure, in steps of a quarter of it or more.
     mutating func grow(_ index: Int, for wanted: ByteRange, of reader: Reader) -> [Action] {
         let fill = fills[index]
         let (claimed, allowed) = (fill.window.upperBound, fill.allowance)

@@ -66,9 +66,12 @@ struct ReadAhead: Sendable {
         self.demand = demand
     }
 
+    /// The bytes that the reader at `position` has read in sequence.
+    private func passed(at position: Int64) -> Int64 { position - (beginning ?? position) }
+
     /// How many bytes beyond the reader at `position` may be requested.
     func exposure(at position: Int64, roundTrip: Duration) -> Int64 {
-        let passed = position - (beginning ?? position)
+        let passed = passed(at: position)
         switch demand {
         case .stated: return sizes.largestWindowBytes
         case .smallAsset, .openEnded:
@@ -80,7 +83,7 @@ struct ReadAhead: Sendable {
     /// The size of the next window where transfers cannot be paused (HTTP/2).
     func windowBytes(at position: Int64) -> Int64 {
         guard demand == .openEnded else { return sizes.largestWindowBytes }
-        let passed = position - (beginning ?? position)
+        let passed = passed(at: position)
         let grown = max(passed, sizes.firstWindowBytes)
         return bounded(grown, bySeconds: Self.windowSeconds, least: min(sizes.firstWindowBytes, Self.leastWindowBytes))
     }
@@ -102,7 +105,7 @@ struct ReadAhead: Sendable {
             Int64(min($0 * roundTrip.inSeconds * Self.roundTripsAhead, Double(most)))
         }
         guard demand == .openEnded else { return min(max(flying ?? 0, sizes.largestWindowBytes), most) }
-        let passed = position - (beginning ?? position)
+        let passed = passed(at: position)
         return max(sizes.firstExposureBytes, min(flying ?? passed, passed, most))
     }
 

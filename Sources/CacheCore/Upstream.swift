@@ -36,8 +36,9 @@ package protocol Transfer: AnyObject, Sendable {
     /// may store up to 16 KiB beyond the allowance (one write of libcurl's).
     ///
     /// A paused transfer holds no more of the body in memory than libcurl's receive buffer, 64 KiB, and no permit of the
-    /// transfer limits, and no timeout runs. If the upstream closes the connection meanwhile, the transfer fails after it resumes. A resuming transfer queues for a
-    /// permit ahead of the transfers of its class that have not begun. Without effect over HTTP/2.
+    /// transfer limits, and no timeout runs. If the upstream closes the connection meanwhile, the transfer fails after it
+    /// resumes. A resuming transfer queues for a permit ahead of the transfers of its class that have not begun. Without
+    /// effect over HTTP/2.
     func allow(upTo bytes: Int64)
     /// Ends with success once `bytes` of the body are stored; without effect once more than that is stored. HTTP/2 resets
     /// the stream, HTTP/1.1 closes the connection.
