@@ -118,11 +118,15 @@ final class CurlDesk: Sendable {
     /// Whether `transfer` has a place now.
     func hasPlace(_ transfer: CurlTransfer) -> Bool { state.withLock { $0.queue.isActive(transfer.ticket) } }
 
-    /// Gives the place of a transfer that has ended to the next ones.
-    func ended(_ transfer: CurlTransfer, connections: (opened: Int, reused: Int)) {
+    /// Gives the place of a transfer that has ended to the next ones. `isConnectionIdle`: its connection can serve another one.
+    func ended(
+        _ transfer: CurlTransfer, connections: (opened: Int, reused: Int), isConnectionIdle: Bool = false
+    ) {
         let letters: [Letter] = state.withLock { state in
             guard let running = state.running.removeValue(forKey: transfer.ticket) else { return [] }
-            if state.queue.isActive(transfer.ticket) { state.roster.finished(transfer.host, on: running.worker) }
+            if state.queue.isActive(transfer.ticket) {
+                state.roster.finished(transfer.host, on: running.worker, isConnectionIdle: isConnectionIdle)
+            }
             let now = ContinuousClock.now
             state.queue.finished(transfer.ticket, at: now)
             state.counts[running.worker].ended += 1

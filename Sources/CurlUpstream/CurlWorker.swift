@@ -233,7 +233,7 @@ final class CurlWorker {
         retire(exchange.easy, isCutStream: isCutStream && exchange.easy == easy)
         // The delegate first: what it starts now, live, goes before prefetch that waits for this place.
         exchange.transfer.delegate.ended(outcome ?? TransferEnd())
-        desk.ended(exchange.transfer, connections: exchange.connections)
+        desk.ended(exchange.transfer, connections: exchange.connections, isConnectionIdle: isWhole)
     }
 
     private func retire(_ easy: UnsafeMutableRawPointer, isCutStream: Bool) {

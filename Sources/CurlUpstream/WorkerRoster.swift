@@ -1,10 +1,19 @@
-/// Which worker carries which host's transfers: the fewest that can, so that connections are reused.
+/// Assigns transfers to workers: first to a worker with an idle connection to the host, then to as few workers as possible,
+/// so that connections are reused.
 struct WorkerRoster {
+    /// One worker's transfers and idle connections of one host.
+    private struct Share {
+        let worker: Int
+        var active: Int
+        /// Estimated: connections of completed transfers that no transfer has used since. The upstream may have closed them.
+        var idle = 0
+    }
+
     private let perWorker: Int
     /// Transfers by worker.
     private(set) var totals: [Int]
-    /// For each host the workers that carry it, in the order they took it up, with their transfers.
-    private var homes: [String: [(worker: Int, active: Int)]] = [:]
+    /// The shares of each host, in the order in which its workers were assigned.
+    private var shares: [String: [Share]] = [:]
     private static let rememberedHosts = 1024
 
     init(workers: Int, perWorker: Int) {
@@ -14,43 +23,47 @@ struct WorkerRoster {
 
     /// The worker for the next transfer of `host`, which counts as active there.
     mutating func assign(_ host: String) -> Int {
-        var home = homes[host] ?? []
-        if let place = home.firstIndex(where: { $0.active < perWorker }) {
-            home[place].active += 1
-            return taken(by: home[place].worker, host, home)
-        }
-        let others = totals.indices.filter { worker in !home.contains { $0.worker == worker } }
-        if let worker = others.min(by: { totals[$0] < totals[$1] }) {
-            home.append((worker, 1))
-            return taken(by: worker, host, home)
-        }
-        let place = home.indices.min { home[$0].active < home[$1].active } ?? 0
-        home[place].active += 1
-        return taken(by: home[place].worker, host, home)
+        var own = shares[host] ?? []
+        let place =
+            own.firstIndex { $0.active < perWorker && $0.idle > 0 } ?? own.firstIndex { $0.active < perWorker }
+            ?? unassigned(own).map { worker in
+                own.append(Share(worker: worker, active: 0))
+                return own.count - 1
+            } ?? own.indices.min { own[$0].active < own[$1].active } ?? 0
+        own[place].active += 1
+        own[place].idle = max(0, own[place].idle - 1)
+        return record(own, of: host, on: own[place].worker)
     }
 
-    mutating func finished(_ host: String, on worker: Int) {
+    /// The least loaded worker without a share.
+    private func unassigned(_ own: [Share]) -> Int? {
+        totals.indices.filter { worker in !own.contains { $0.worker == worker } }.min { totals[$0] < totals[$1] }
+    }
+
+    /// A transfer has ended or is paused. `isConnectionIdle`: its connection can serve another one.
+    mutating func finished(_ host: String, on worker: Int, isConnectionIdle: Bool = false) {
         totals[worker] -= 1
-        guard let place = homes[host]?.firstIndex(where: { $0.worker == worker }) else { return }
-        homes[host]?[place].active -= 1
+        guard let place = shares[host]?.firstIndex(where: { $0.worker == worker }) else { return }
+        shares[host]?[place].active -= 1
+        if isConnectionIdle { shares[host]?[place].idle += 1 }
     }
 
-    /// A transfer of `host` that `finished` on `worker`, to wait, goes on there.
+    /// A paused transfer of `host` continues on its `worker`.
     mutating func resumed(_ host: String, on worker: Int) {
-        var home = homes[host] ?? []
-        if let place = home.firstIndex(where: { $0.worker == worker }) {
-            home[place].active += 1
+        var own = shares[host] ?? []
+        if let place = own.firstIndex(where: { $0.worker == worker }) {
+            own[place].active += 1
         } else {
-            home.append((worker, 1))
+            own.append(Share(worker: worker, active: 1))
         }
-        _ = taken(by: worker, host, home)
+        _ = record(own, of: host, on: worker)
     }
 
-    private mutating func taken(by worker: Int, _ host: String, _ home: [(worker: Int, active: Int)]) -> Int {
-        if homes[host] == nil, homes.count >= Self.rememberedHosts {
-            homes = homes.filter { $0.value.contains { $0.active > 0 } }
+    private mutating func record(_ own: [Share], of host: String, on worker: Int) -> Int {
+        if shares[host] == nil, shares.count >= Self.rememberedHosts {
+            shares = shares.filter { $0.value.contains { $0.active > 0 } }
         }
-        homes[host] = home
+        shares[host] = own
         totals[worker] += 1
         return worker
     }

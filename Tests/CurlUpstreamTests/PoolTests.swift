@@ -236,6 +236,16 @@ struct WorkerRosterTests {
         #expect(back == 0, "an idle host goes back to where its connections are")
     }
 
+    @Test func aTransferPrefersAWorkerWithAnIdleConnection() {
+        var roster = WorkerRoster(workers: 2, perWorker: 2)
+        #expect(["a", "a", "a"].map { roster.assign($0) } == [0, 0, 1])
+        roster.finished("a", on: 0)
+        roster.finished("a", on: 1, isConnectionIdle: true)
+        let (first, second) = (roster.assign("a"), roster.assign("a"))
+        #expect(first == 1, "the connection of worker 0 was closed")
+        #expect(second == 0, "the idle connection is in use")
+    }
+
     @Test func aSaturatedPoolSharesOutEvenly() {
         var roster = WorkerRoster(workers: 2, perWorker: 1)
         for _ in 0..<6 { _ = roster.assign("a") }
