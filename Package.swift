@@ -21,7 +21,7 @@ let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", packa
 
 let package = Package(
     name: "larder",
-    platforms: [.macOS(.v15)],
+    platforms: [.macOS(.v26)],
     products: [.executable(name: "larder", targets: ["LarderServer"])],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),

@@ -7,7 +7,8 @@ func withDeadline<Value: Sendable>(
     body: @escaping @Sendable () async throws(CacheError) -> Value
 ) async throws(CacheError) -> Value {
     let outcome = await withTaskGroup(of: Result<Value, CacheError>?.self) { group in
-        group.addTask {
+        // It begins on this thread: no other one has to wake for it.
+        group.addImmediateTask {
             do throws(CacheError) { return .success(try await body()) } catch { return .failure(error) }
         }
         group.addTask {

@@ -5,6 +5,7 @@ import GRDB
 extension Catalog {
     /// Nil where the asset is not known. What the file really holds is `Store.load`'s to check.
     package func asset(_ id: AssetID) async throws(CacheError) -> StoredAsset? {
+        guard assetIDs.mayContain(id) else { return nil }
         let secrets = secrets
         return try await read { try Self.storedAsset(id, $0, secrets) }
     }
@@ -92,6 +93,7 @@ extension Catalog {
     /// Tells the eviction policy of every asset's extents, as they are at one moment, those that have not been used for longest
     /// first.
     package func eachAsset(_ tell: @escaping @Sendable (EvictionEntry) -> Void) async throws(CacheError) {
+        let assetIDs = assetIDs
         try await read { db in
             let rows = try Row.fetchCursor(
                 db,
@@ -101,6 +103,7 @@ extension Catalog {
                     """)
             var entry: EvictionEntry?
             while let row = try rows.next() {
+                if let blob = Data.fromDatabaseValue(row[0]), let id = try? RowCoding.assetID(blob) { assetIDs.add(id) }
                 // What rot has made of a row is found out when its asset is opened.
                 guard let start = Self.entry(row) else { continue }
                 if let done = entry, done.asset != start.asset {
@@ -114,6 +117,7 @@ extension Catalog {
             }
             if let entry { tell(entry) }
         }
+        assetIDs.complete()
     }
 
     private static func entry(_ row: Row) -> EvictionEntry? {

@@ -77,6 +77,7 @@ extension Catalog {
         let record = begun.record
         var serial = begun.file?.name?.serial
         guard let row = try Self.named(record.id, db) else {
+            assetIDs.add(record.id)
             try db.execute(
                 sql: AssetRow.insertSQL, arguments: try AssetRow.arguments(record, serial: serial, secrets: secrets))
             return []

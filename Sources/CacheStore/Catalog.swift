@@ -30,6 +30,8 @@ package final class Catalog: Sendable {
     let damagedRows: [String]
     /// The assets that were pinned at the start.
     package let pinned: [AssetID]
+    /// The identifiers of the rows of `assets`.
+    let assetIDs: AssetIDFilter
     /// Whether SQLite has met pages that make no tables, or tables and indexes that contradict each other: the next start is to
     /// look at all of them.
     let isDamaged = Atomic(false)
@@ -51,14 +53,17 @@ package final class Catalog: Sendable {
             try Self.migrate(pool, path)
             try Self.checkKey(pool, secrets)
             try Self.checkMarked(pool)
-            (run, suspectRun, damagedRows, pinned) = try pool.write { db in
+            let rows: Int
+            (run, suspectRun, damagedRows, pinned, rows) = try pool.write { db in
                 let run = try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'run'") ?? earlierRun()
                 try db.execute(sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('run', ?)", arguments: [run + 1])
                 let damagedRows = try Self.dropDamagedRows(db)
                 try Self.requeueRunningJobs(db)
                 let suspectRun = try Self.suspectRun(db, beginning: run + 1)
-                return (run + 1, suspectRun, damagedRows, try Self.pinnedAssets(db))
+                let rows = try Int.fetchOne(db, sql: "SELECT count(*) FROM assets") ?? 0
+                return (run + 1, suspectRun, damagedRows, try Self.pinnedAssets(db), rows)
             }
+            assetIDs = AssetIDFilter(rows: rows)
             if suspectRun == run { try Self.check(pool, "quick_check") }
         } catch {
             throw DamagedCatalog.isCause(error)

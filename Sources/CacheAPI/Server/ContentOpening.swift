@@ -28,11 +28,12 @@ func whileClientStays<Value: Sendable>(
 ) async throws -> Value {
     guard let presence else { return try await work() }
     return try await withThrowingTaskGroup(of: Value?.self) { group in
+        // It begins on this thread: no other one has to wake for it.
+        group.addImmediateTask { try await work() }
         group.addTask {
             await presence.gone()
             return nil
         }
-        group.addTask { try await work() }
         defer { group.cancelAll() }
         guard case .some(.some(let value)) = try await group.next() else {
             throw CacheError(.cancelled, "The client has gone.")
