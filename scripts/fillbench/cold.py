@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import shutil
 
 from .client import CLOCK, Fault, Reader
 from .figures import Figure
@@ -75,14 +76,15 @@ async def play(stage, name, **behaviour):
 
 
 async def jobs(stage, name, upstream, cache):
-    """Prefetch jobs beside `curl --parallel` for the same files."""
+    """Prefetch jobs beside `curl --parallel` that stores the same files on the same disk."""
     whole = stage.original("whole", 24 * MEBI)
     segment = stage.original("segment", SEGMENT)
     count = stage.size(SEGMENTS, 10)
     figures = []
     for text, original, number in [("of 24 MiB", whole, 1), (f"of {count} segments of 1.6 MB", segment, count)]:
         paths = [f"{original.path.lstrip('/')}?job={text.split()[1]}.{turn}" for turn in range(number)]
-        seconds = await curl_seconds([f"http://127.0.0.1:{upstream.port}/{path}" for path in paths])
+        urls = [f"http://127.0.0.1:{upstream.port}/{path}" for path in paths]
+        seconds = await curl_seconds(urls, stage.place("curl"))
         order = {"items": [{"origin": "media", "path": path} for path in paths]}
         began = CLOCK()
         job = await asyncio.to_thread(cache.ask, "/v1/jobs", "POST", order)
@@ -97,8 +99,8 @@ async def jobs(stage, name, upstream, cache):
     return figures
 
 
-async def curl_seconds(urls):
-    config = "".join(f'url = "{url}"\noutput = "/dev/null"\n' for url in urls)
+async def curl_seconds(urls, directory):
+    config = "".join(f'url = "{url}"\noutput = "{directory}/{n}"\n' for n, url in enumerate(urls))
     began = CLOCK()
     process = await asyncio.create_subprocess_exec(
         "curl", "--silent", "--fail", "--parallel", "--no-progress-meter", "--parallel-max", str(PARALLEL), "--config", "-",
@@ -107,7 +109,9 @@ async def curl_seconds(urls):
     await process.communicate(config.encode())
     if process.returncode:
         raise Fault(f"curl ended with {process.returncode}")
-    return CLOCK() - began
+    seconds = CLOCK() - began
+    shutil.rmtree(directory)
+    return seconds
 
 
 @scenario("far", "cold reads and jobs beside direct ones; answers 20, 100, 200 ms late, and a link of 100 Mbit/s",
