@@ -1,4 +1,4 @@
-"""Checks imports, doors and sizes of the Swift sources; prints one line for each breach and exits 1 where there is one."""
+"""Checks imports, folders, dependencies and sizes of the Swift sources; prints one line for each breach and exits 1 where there is one."""
 
 import pathlib
 import re
@@ -48,8 +48,17 @@ DOORS = {
 }
 UNCHECKED = re.compile(r"@unchecked\s+Sendable|nonisolated\(unsafe\)")
 
-FUNCTION_LINES = 40
-FILE_LINES = 300
+# Which folders may not use the types that other folders declare.
+FOLDER_RULES = {
+    "Sources/CacheCore/HTTP": ["Sources/CacheCore/Fills", "Sources/CacheCore/Eviction", "Sources/CacheCore/Jobs"],
+    "Sources/CacheCore/Text": [f"Sources/CacheCore/{name}" for name in ("Fills", "Eviction", "HTTP", "Jobs", "Transfers")],
+    "Sources/CacheCore/Eviction": ["Sources/CacheCore/Fills", "Sources/CacheCore/Transfers"],
+    "Sources/CacheStore": ["Sources/CacheCore/Fills"],
+}
+
+FUNCTION_LINES = 60
+FILE_LINES = 600
+FOLDER_FILES = 30
 
 
 def blanked(source):
@@ -231,6 +240,32 @@ def check_sizes(report, path, source, code):
             report.breach(path, line, f"function-{name}", f"{name} has {count} lines; {FUNCTION_LINES} are the most")
 
 
+def check_folders(report):
+    """No folder holds too many files, and none uses the types of a folder that it may not know."""
+    for folder in sorted(path for root in ("Sources", "Tests") for path in (ROOT / root).rglob("*") if path.is_dir()):
+        count = len(list(folder.glob("*.swift")))
+        if count > FOLDER_FILES:
+            path = folder.relative_to(ROOT).as_posix()
+            report.breach(path, 1, "folder", f"{count} files; {FOLDER_FILES} are the most")
+    declaration = re.compile(r"^(?:package |public )?(?:final )?(?:struct|enum|class|protocol|actor) (\w+)", re.M)
+    for folder, others in FOLDER_RULES.items():
+        own = sorted((ROOT / folder).rglob("*.swift"))
+        foreign = {
+            name
+            for other in others
+            for file in (ROOT / other).rglob("*.swift")
+            if file not in own
+            for name in declaration.findall(blanked(file.read_text()))
+        }
+        used = re.compile(r"\b(" + "|".join(sorted(foreign)) + r")\b")
+        for file in own:
+            code = blanked(file.read_text())
+            for match in used.finditer(code):
+                line = code.count("\n", 0, match.start()) + 1
+                path = file.relative_to(ROOT).as_posix()
+                report.breach(path, line, f"folder-{match[1]}", f"{folder} may not use {match[1]}")
+
+
 def check_manifest(report):
     """The targets of Package.swift are those of the picture, and depend on each other as it says."""
     manifest = (ROOT / "Package.swift").read_text()
@@ -257,6 +292,7 @@ def check_manifest(report):
 def main():
     report = Report()
     check_manifest(report)
+    check_folders(report)
     counts = {}
     for file in sorted((ROOT / "Sources").rglob("*.swift")):
         path = file.relative_to(ROOT).as_posix()
