@@ -1,4 +1,4 @@
-# `make help` lists what there is.
+# `make help` lists the targets.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -8,13 +8,13 @@ LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
 FILES ?= 127.0.0.1:9071
 ARGS ?=
-EXPRESS ?= on off
+FAST_PATH ?= on off
 LARDER := .build/release/larder
-# The standard library inside the program, where the toolchain has it so: calls into it are cheaper, and none is found at start.
+# Links the standard library statically if the toolchain supports it: calls are cheaper, and no symbols are resolved at start.
 STATIC = $(shell scripts/static)
 RELEASE = swift build -c release $(STATIC)
 
-help: ## this list
+help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make run LISTEN=127.0.0.1:9000 DATA=/tmp/store ARGS='--log-level debug'"
@@ -24,18 +24,18 @@ help: ## this list
 	@echo "  make fuzz TIME=600"
 	@echo "  make fills ONLY=herd,far ROUNDS=1 JSON=fills.json"
 	@echo "  make bench ONLY=warm ROUNDS=3 JSON=bench.json"
-	@echo "  make conformance PEER=nginx     PEER=varnish     ONLY=13     ONLY=if-range     EXPRESS=off"
+	@echo "  make conformance PEER=nginx     PEER=varnish     ONLY=13     ONLY=if-range     FAST_PATH=off"
 	@echo "  make image IMAGE=larder:dev BUILD_IMAGE=swift:6.2-bookworm RUN_IMAGE=debian:bookworm-slim"
 
-setup: ## install what a build needs (apt), or say what to install
+setup: ## install the libraries for a build (apt), or print the packages to install
 	@scripts/setup
 
-run: setup ## build for release and serve on LISTEN, the store in DATA
+run: setup ## build for release and serve on LISTEN with the store in DATA
 	$(RELEASE) --product larder
 	@scripts/welcome $(LISTEN)
 	@exec $(LARDER) serve --listen $(LISTEN) --data-directory $(DATA) $(ARGS)
 
-test: setup ## run all tests: the rules of HTTP over real sockets, then each room's own (SEED=random, or a number that was printed)
+test: setup ## run all tests: HTTP conformance over real sockets, then the tests of each target (SEED=random, or a printed number)
 	@command -v python3 >/dev/null || scripts/apt python3
 	swift build --build-tests
 	@Tests/Conformance/run.py --larder .build/debug/larder --jobs 8
@@ -47,11 +47,11 @@ test: setup ## run all tests: the rules of HTTP over real sockets, then each roo
 	@BRIEF=1 SEED=$(if $(filter random,$(SEED)),,$(or $(SEED),1)) ONLY=kill,flips,catalog,full,small,aborts,load,fuzz scripts/faults .build/debug/larder
 	@LARDER_TEST_SEED='$(SEED)' scripts/tests
 
-unit: setup ## run the tests of pure code in parallel, a minute or two after a build (ONLY=regex of Target.Suite/test)
+unit: setup ## run the tests of pure code in parallel, one to two minutes after a build (ONLY=regex of Target.Suite/test)
 	swift build --build-tests
 	@ONLY='$(ONLY)' LARDER_TEST_SEED='$(SEED)' scripts/unit
 
-lint: setup ## format, import rules, sizes, the language of added lines and compiler warnings
+lint: setup ## format, import rules, sizes, the language of all files and compiler warnings
 	swift format lint --strict --recursive Sources Tests Benchmarks Package.swift
 	scripts/architecture
 	scripts/language --self-test
@@ -65,62 +65,62 @@ readme: setup ## run the README's calls and compare their output with the docume
 	$(RELEASE) --product larder
 	@scripts/readme $(LARDER)
 
-scenario: setup ## the main job on real media, each step checked
+scenario: setup ## end-to-end test with real media
 	$(RELEASE) --product larder
 	scripts/scenario $(LARDER)
 
-soak: setup ## kill -9 rounds, 200 readers, eviction under load; every byte compared (ROUNDS=50 SECONDS=600 ONLY=kill|readers|eviction)
+soak: setup ## soak test: kill -9 rounds, 200 readers, eviction under load; compares every byte (ROUNDS=50 SECONDS=600 ONLY=kill|readers|eviction)
 	$(RELEASE) --product larder
 	scripts/soak $(LARDER)
 
-faults: setup ## damage, kills, power cuts, failing calls, full and tiny disks, clients that hang up or crowd, garbled input; every byte compared (ONLY=kill,power,calls,inject,flips,catalog,full,small,aborts,load,fuzz ROUNDS=10 SEED=1 START=0)
+faults: setup ## fault injection: damage, kills, power cuts, failing calls, full and small disks, abusive clients, malformed input (ONLY=kill,power,calls,inject,flips,catalog,full,small,aborts,load,fuzz ROUNDS=10 SEED=1 START=0)
 	$(RELEASE) --product larder
 	$(RELEASE) --product LarderFuzz
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' SEED='$(SEED)' START='$(START)' scripts/faults $(LARDER)
 
-fuzz: setup ## coverage-guided garbled input for every parser of what comes from outside (TIME=600 seconds)
+fuzz: setup ## coverage-guided fuzzing of all parsers of external input (TIME=600 seconds)
 	@TIME='$(TIME)' scripts/fuzz
 
-tsan: setup ## the tests of store, upstream and engine under ThreadSanitizer (ONLY=CacheEngineTests)
+tsan: setup ## run the tests of store, upstream and engine with ThreadSanitizer (ONLY=CacheEngineTests)
 	@ONLY='$(ONLY)' scripts/tsan
 
-asan: setup ## the tests under AddressSanitizer (ONLY=CacheCoreTests)
+asan: setup ## run the tests with AddressSanitizer (ONLY=CacheCoreTests)
 	@ONLY='$(ONLY)' scripts/asan
 
-fills: setup ## what fills cost an upstream and readers, beside nginx (ONLY=overlap,seeks ROUNDS=3 JSON=file)
+fills: setup ## benchmark: upstream traffic and waiting times of fills, compared with nginx (ONLY=overlap,seeks ROUNDS=3 JSON=file)
 	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' JSON='$(JSON)' scripts/fills $(LARDER)
 
-bench: setup ## what a read costs in processor time, beside nginx (ONLY=warm,tail,cold,memory,catalog ROUNDS=3 JSON=file)
+bench: setup ## benchmark: processor time per read, compared with nginx (ONLY=warm,tail,cold,memory,catalog ROUNDS=3 JSON=file)
 	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' JSON='$(JSON)' Benchmarks/bench $(LARDER)
 
-micro: setup ## what single steps of a read take, and how that grows
+micro: setup ## benchmark: single steps of a read, and their growth with size
 	$(RELEASE) --product MicroBench
 	@.build/release/MicroBench
 
-eviction: setup ## eviction policies on traces: misses, hit ratios, curve, speed (ONLY=golden,media,curve,restart,speed,switch TRACES=folder)
+eviction: setup ## benchmark: eviction policies on traces: misses, hit ratios, curve, speed (ONLY=golden,media,curve,restart,speed,switch TRACES=folder)
 	$(RELEASE) --product EvictionBench
 	@.build/release/EvictionBench '$(ONLY)' Benchmarks/Traces $(TRACES)
 
-conformance: $(if $(PEER),,setup) ## every rule of HTTP it keeps, over real sockets (ONLY=section or text, PEER=nginx|varnish)
+conformance: $(if $(PEER),,setup) ## HTTP conformance tests over real sockets (ONLY=section or text, PEER=nginx|varnish)
 ifdef PEER
 	@scripts/apt python3 $(PEER) $(if $(filter varnish,$(PEER)),gcc libc6-dev)
 	@Tests/Conformance/run.py --peer $(PEER) --only '$(ONLY)'
 else
 	@scripts/apt python3
 	$(RELEASE) --product larder
-	@status=0; for way in $(EXPRESS); do \
-		echo "express lane $$way:"; \
-		Tests/Conformance/run.py --larder $(LARDER) --only '$(ONLY)' --set listen.express=$$way || status=1; \
+	@status=0; for way in $(FAST_PATH); do \
+		echo "fast path $$way:"; \
+		Tests/Conformance/run.py --larder $(LARDER) --only '$(ONLY)' --set listen.fastPath=$$way || status=1; \
 	done; exit $$status
 endif
 
-upstreams: setup ## real servers behind it: nginx, Apache, lighttpd, Caddy, Varnish, PHP, Python, Flask, Node (ONLY=nginx,php)
+upstreams: setup ## test with real upstream servers: nginx, Apache, lighttpd, Caddy, Varnish, PHP, Python, Flask, Node (ONLY=nginx,php)
 	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' scripts/upstreams $(LARDER)
 
-api: setup ## openapi.yaml against a live service: a generated client calls every operation, schemathesis sends generated requests
+api: setup ## test openapi.yaml against a running service: a generated client calls every operation, schemathesis sends requests
 	$(RELEASE) --product larder
 	@scripts/api $(LARDER)
 

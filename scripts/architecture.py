@@ -1,4 +1,7 @@
-"""Checks imports, folders, dependencies and sizes of the Swift sources; prints one line for each breach and exits 1 where there is one."""
+"""Checks imports, folders, dependencies and sizes of the Swift sources.
+
+Prints one line for each violation, and exits 1 if there is any.
+"""
 
 import pathlib
 import re
@@ -7,7 +10,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ALLOWED = ROOT / "scripts" / "architecture.allow"
 
-# The picture: which of the package's own targets each one may import…
+# The package's own targets that each target may import.
 TARGETS = {
     "CLinux": set(),
     "CCurl": set(),
@@ -19,7 +22,7 @@ TARGETS = {
     "LarderServer": {"CLinux", "CacheCore", "CacheStore", "CurlUpstream", "CacheEngine", "CacheAPI"},
 }
 
-# …and which rooms alone may import a module of others.
+# Modules of other packages, and the only targets that may import them.
 OWNERS = {
     r"Hummingbird\w*|NIOHTTP1|NIOHTTP2|NIOHTTPTypes\w*|NIOSSL|HTTPTypes|StructuredFieldValues": {"CacheAPI"},
     r"RawStructuredFieldValues": {"CacheCore", "CacheAPI"},
@@ -30,25 +33,25 @@ OWNERS = {
     r"FoundationNetworking|AsyncHTTPClient": set(),
 }
 
-# CacheCore is values and rules: the standard library and a few of its own kind.
+# CacheCore contains values and rules: it imports the standard library and these modules only.
 CORE_MAY_IMPORT = {"Synchronization", "DequeModule", "RawStructuredFieldValues"}
 
-# What may not stand in Sources, and in which of its words the exception is asked for.
+# Forbidden constructs in Sources by the word for exceptions in architecture.allow: pattern and description.
 DOORS = {
     "task": (r"\bTask(<[^>]*>)?\s*(\([^)]*\)\s*)?\{|\bTask\.init\b", "a task outside a service's group"),
     "detached": (r"\bTask\.detached\b", "a detached task"),
     "date": (r"\bDate\(\)|\bDate\.now\b", "the wall clock"),
-    "uuid": (r"\bUUID\(\)", "chance"),
-    "random": (r"\.random\(|\bSystemRandomNumberGenerator\b|\barc4random", "chance"),
+    "uuid": (r"\bUUID\(\)", "randomness"),
+    "random": (r"\.random\(|\bSystemRandomNumberGenerator\b|\barc4random", "randomness"),
     "getenv": (r"\bgetenv\(|\bprocessInfo\.environment\b", "the environment"),
     "try!": (r"\btry!", "a forced try"),
     "unwrap": (r"(?<!\btry)(?<=[\w)\]}>\"?])!(?=[.,;:)\]\s\[(]|$)(?!=)|\bas!", "a forced unwrap"),
-    "sleep": (r"\bTask\.sleep\b|(?<![.\w])(u|nano)?sleep\(|Clock\(\)\.sleep\(", "a sleep by no clock's leave"),
+    "sleep": (r"\bTask\.sleep\b|(?<![.\w])(u|nano)?sleep\(|Clock\(\)\.sleep\(", "a sleep without an injected clock"),
     "fatal": (r"\bfatalError\(", "a crash"),
 }
 UNCHECKED = re.compile(r"@unchecked\s+Sendable|nonisolated\(unsafe\)")
 
-# Which folders may not use the types that other folders declare.
+# For each folder, the folders that declare types it may not use.
 FOLDER_RULES = {
     "Sources/CacheCore/HTTP": ["Sources/CacheCore/Fills", "Sources/CacheCore/Eviction", "Sources/CacheCore/Jobs"],
     "Sources/CacheCore/Text": [f"Sources/CacheCore/{name}" for name in ("Fills", "Eviction", "HTTP", "Jobs", "Transfers")],
@@ -62,7 +65,7 @@ FOLDER_FILES = 30
 
 
 def blanked(source):
-    """The source with comments and the text of string literals turned to blanks; every line and column stays in place."""
+    """The source with comments and the text of string literals replaced by blanks; lines and columns are unchanged."""
     out, index, depth = [], 0, 0
     length = len(source)
 
@@ -98,7 +101,7 @@ def blanked(source):
 
 
 def literal_end(source, opening):
-    """Where the string literal that `opening` begins has ended; interpolations may hold literals of their own."""
+    """The index after the string literal that begins at `opening`; interpolations can contain literals."""
     hashes, quotes = opening.groups()
     closing, escape = quotes + hashes, "\\" + hashes
     index = opening.end()
@@ -144,7 +147,7 @@ def functions(code):
 
 
 def body_opening(code, index):
-    """Where the body's brace is; None where the declaration has none."""
+    """The index of the body's opening brace; None if the declaration has no body."""
     depth = 0
     while index < len(code):
         letter = code[index]
@@ -168,19 +171,21 @@ def body_opening(code, index):
 
 
 def allowances():
-    """{(path, word): reason}; a line is `path word reason…`."""
+    """{(path, word): reason} of architecture.allow; a line has the form `path word reason…`."""
     allowed = {}
     for number, line in enumerate(ALLOWED.read_text().splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
         parts = line.split(None, 2)
         if len(parts) < 3:
-            sys.exit(f"scripts/architecture.allow:{number}: wants `path word reason`")
+            sys.exit(f"scripts/architecture.allow:{number}: the line must have the form `path word reason`")
         allowed[parts[0], parts[1]] = parts[2]
     return allowed
 
 
 class Report:
+    """Collects violations and applies the exceptions of architecture.allow."""
+
     def __init__(self):
         self.allowed = allowances()
         self.used = set()
@@ -194,7 +199,7 @@ class Report:
 
     def finish(self):
         for path, word in sorted(set(self.allowed) - self.used):
-            self.breaches.append(f"scripts/architecture.allow: {path} {word}: nothing needs it any more")
+            self.breaches.append(f"scripts/architecture.allow: {path} {word}: unused exception; remove the line")
         for breach in self.breaches:
             print(breach)
         return 1 if self.breaches else 0
@@ -228,25 +233,25 @@ def check_doors(report, path, source, code):
         if UNCHECKED.search(line):
             nearby = "\n".join(lines[max(0, number - 4) : number])
             if "//" not in nearby:
-                report.breach(path, number, "unchecked", "unchecked Sendable without the reason beside it")
+                report.breach(path, number, "unchecked", "unchecked Sendable without a comment that gives the reason")
 
 
 def check_sizes(report, path, source, code):
     total = source.count("\n")
     if total > FILE_LINES:
-        report.breach(path, total, "file", f"{total} lines; {FILE_LINES} are the most")
+        report.breach(path, total, "file", f"{total} lines; the limit is {FILE_LINES}")
     for name, line, count in functions(code):
         if count > FUNCTION_LINES:
-            report.breach(path, line, f"function-{name}", f"{name} has {count} lines; {FUNCTION_LINES} are the most")
+            report.breach(path, line, f"function-{name}", f"{name} has {count} lines; the limit is {FUNCTION_LINES}")
 
 
 def check_folders(report):
-    """No folder holds too many files, and none uses the types of a folder that it may not know."""
+    """Checks the number of files in each folder, and the types that it may not use."""
     for folder in sorted(path for root in ("Sources", "Tests") for path in (ROOT / root).rglob("*") if path.is_dir()):
         count = len(list(folder.glob("*.swift")))
         if count > FOLDER_FILES:
             path = folder.relative_to(ROOT).as_posix()
-            report.breach(path, 1, "folder", f"{count} files; {FOLDER_FILES} are the most")
+            report.breach(path, 1, "folder", f"{count} files; the limit is {FOLDER_FILES}")
     declaration = re.compile(r"^(?:package |public )?(?:final )?(?:struct|enum|class|protocol|actor) (\w+)", re.M)
     for folder, others in FOLDER_RULES.items():
         own = sorted((ROOT / folder).rglob("*.swift"))
@@ -267,7 +272,7 @@ def check_folders(report):
 
 
 def check_manifest(report):
-    """The targets of Package.swift are those of the picture, and depend on each other as it says."""
+    """Checks the targets of Package.swift and their dependencies against `TARGETS`."""
     manifest = (ROOT / "Package.swift").read_text()
     body = manifest[manifest.index("targets:", manifest.index("dependencies:")) :]
     found = {}
@@ -281,7 +286,7 @@ def check_manifest(report):
         if kind != "testTarget" and not re.search(r'path: "(Tests|Benchmarks)/', declaration):
             found[name] = set(re.findall(r'"(\w+)"', declaration)) & set(TARGETS) - {name}
     for name in sorted(set(found) ^ set(TARGETS)):
-        where = "is in Package.swift and not in the picture" if name in found else "is not in Package.swift"
+        where = "is in Package.swift and not in TARGETS" if name in found else "is in TARGETS and not in Package.swift"
         report.breach("Package.swift", 1, f"target-{name}", f"{name} {where}")
     for name in sorted(set(found) & set(TARGETS)):
         for module in sorted(found[name] ^ TARGETS[name]):
@@ -301,7 +306,7 @@ def main():
         code = blanked(source)
         counts[target] = counts.get(target, 0) + source.count("\n")
         if target not in TARGETS:
-            report.breach(path, 1, "target", f"{target} is not in the picture")
+            report.breach(path, 1, "target", f"{target} is not in TARGETS of architecture.py")
             continue
         check_imports(report, path, target, code)
         check_doors(report, path, source, code)

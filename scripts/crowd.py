@@ -1,4 +1,4 @@
-"""Clients that take up more than they should: idle, too many, too slow to ask, too slow to read."""
+"""Abusive clients: idle, too many, slow to send requests, slow to read responses."""
 
 import asyncio
 import json
@@ -6,12 +6,12 @@ import time
 
 HEADER_SECONDS = 2
 READS = 64
-#: What a connection that rests, or one that does not read, may take.
+#: Memory limits in bytes for an idle connection and for one that does not read.
 IDLE_BYTES, SLOW_BYTES = 32 << 10, 256 << 10
 
 
 class Silent:
-    """An upstream that takes requests and never answers."""
+    """An upstream that accepts requests and never responds."""
 
     async def __aenter__(self):
         self.server = await asyncio.start_server(self.swallow, "127.0.0.1", 0, backlog=1024)
@@ -27,11 +27,13 @@ class Silent:
 
 
 class Crowd:
+    """The clients of one trial; `count` is the connection limit of the service."""
+
     def __init__(self, trial, count):
         self.trial, self.count, self.port = trial, count, trial.service.port
 
     async def run(self):
-        """What was done; what is wrong goes to the trial."""
+        """Runs all steps; returns their descriptions. Failures are recorded in the trial."""
         done = []
         for step in (self.idle, self.trickle, self.refuse_to_read, self.wait_for_nothing):
             done.append(await step())
@@ -45,11 +47,11 @@ class Crowd:
         return await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 20)
 
     async def ask(self, stream, target, fields=""):
-        """Status, head and body of one answer."""
+        """Sends a request; returns status, head and body of the response."""
         reader, writer = stream
         writer.write(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n".encode())
         head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)).decode().lower()
-        length = int(head.partition("content-length: ")[2].partition("\r\n")[0] or 0)  # problems come in chunks
+        length = int(head.partition("content-length: ")[2].partition("\r\n")[0] or 0)  # problem documents are chunked
         return int(head.split()[1]), head, await asyncio.wait_for(reader.readexactly(length), 60)
 
     async def read_right(self, stream, name, first):
@@ -59,14 +61,14 @@ class Crowd:
             self.fail(f"{name} {first}: {status}")
 
     async def idle(self):
-        """As many connections as there may be rest, the service goes on, and more are turned away."""
+        """Opens the maximum of idle connections: reads continue, and further connections are rejected."""
         before, streams = self.trial.service.taken()[0], []
         for number in range(self.count):
             streams.append(await self.connect())
             await self.read_right(streams[-1], "0.bin", number)
         each = (self.trial.service.taken()[0] - before) // self.count
         if each > IDLE_BYTES:
-            self.fail(f"{each} bytes for each connection that rests")
+            self.fail(f"{each} bytes per idle connection")
         slowest = 0.0
         for number in range(200):
             began = time.monotonic()
@@ -76,12 +78,12 @@ class Crowd:
         answers = [await self.ask(stream, "/o/media/0.bin", "Range: bytes=0-9\r\n") for stream in extra]
         refused = [head for status, head, _ in answers if status == 503]
         if len(refused) != 40 or not all("retry-after: " in head for head in refused):
-            self.fail(f"{len(refused)} of 40 connections too many were turned away")
+            self.fail(f"{len(refused)} of 40 excess connections were rejected")
         await self.leave(streams + extra)
-        return f"{self.count} idle, {each >> 10} KiB each, reads beside in {slowest * 1000:.0f} ms, 40 more refused"
+        return f"{self.count} idle, {each >> 10} KiB each, other reads within {slowest * 1000:.0f} ms, 40 rejected"
 
     async def trickle(self):
-        """Heads and bodies that come a byte at a time are given up."""
+        """Sends request heads and bodies byte by byte: the service times them out."""
         heads, bodies = [b"GET /o/media/0.bin HTTP/1.1\r\nX: "] * 200, [
             b"POST /v1/probe HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9999\r\n\r\n"
         ] * 100  # fmt: skip
@@ -95,20 +97,20 @@ class Crowd:
                 writer.write(b"x")
                 await asyncio.wait([answer], timeout=0.2)
             if not answer.done():
-                self.fail("a request that trickles in is not given up")
+                self.fail("a slow request is not timed out")
             elif not answer.exception() and b" 408 " not in answer.result():
-                self.fail(f"a request that trickled in got {answer.result()}")
+                self.fail(f"a slow request received {answer.result()}")
             await self.leave([(reader, writer)])
             return time.monotonic() - began, answer.done() and not answer.exception()
 
         ends = await asyncio.gather(*map(one, heads + bodies))
         longest, told = max(seconds for seconds, _ in ends), sum(is_told for _, is_told in ends)
         if longest > HEADER_SECONDS + 8 or not told:
-            self.fail(f"requests that trickled in were given up after {longest:.1f} s, {told} of 300 with a word")
-        return f"300 that trickle given up within {longest:.1f} s"
+            self.fail(f"slow requests were timed out after {longest:.1f} s, {told} of 300 with a response")
+        return f"300 slow requests timed out within {longest:.1f} s"
 
     async def refuse_to_read(self):
-        """Clients that ask for everything and read nothing hold no memory."""
+        """Clients that request whole files and read nothing: they occupy little memory."""
         before, count, streams = self.trial.service.taken()[0], min(500, self.count - 100), []
         for number in range(count):
             reader, writer = await self.connect()
@@ -120,9 +122,9 @@ class Crowd:
             await self.other_read(number)
         each = max(0, self.trial.service.taken()[0] - before) // count
         if each > SLOW_BYTES:
-            self.fail(f"{each} bytes for each client that does not read")
+            self.fail(f"{each} bytes per client that does not read")
         await self.leave(streams)
-        return f"{count} that do not read, {each >> 10} KiB each"
+        return f"{count} do not read, {each >> 10} KiB each"
 
     async def other_read(self, number):
         stream = await self.connect()
@@ -130,12 +132,12 @@ class Crowd:
         await self.leave([stream])
 
     async def wait_for_nothing(self):
-        """Reads of an upstream that never answers are taken up to the limit; the others are refused, and are few bytes."""
+        """Reads from a silent upstream: accepted up to the limit, then rejected with a short response."""
         async with Silent() as silent:
             origin = {"baseURL": f"http://127.0.0.1:{silent.port}", "allowPrivateAddresses": True}
             status, body = await asyncio.to_thread(self.trial.service.ask, "PUT", "/v1/origins/silent", origin)
             if status != 201:
-                self.fail(f"the origin was not made: {status} {body[:100]}")
+                self.fail(f"the origin was not created: {status} {body[:100]}")
             streams = [await self.connect() for _ in range(4 * READS)]
             tasks = [
                 asyncio.ensure_future(self.ask(stream, f"/o/silent/{number}"))
@@ -144,17 +146,17 @@ class Crowd:
             await asyncio.wait(tasks, timeout=5)
             refused = [task.result() for task in tasks if task.done() and not task.exception()]
             if len(refused) != 3 * READS or any(answer[0] != 503 for answer in refused):
-                self.fail(f"{len(refused)} of {4 * READS} reads were refused")
+                self.fail(f"{len(refused)} of {4 * READS} reads were rejected")
             await self.other_read(0)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.leave(streams)
             await self.settle()
-        return f"{len(refused)} of {4 * READS} reads of a silent upstream refused"
+        return f"{len(refused)} of {4 * READS} reads of a silent upstream rejected"
 
     async def settle(self):
-        """Waits until the service has seen that the clients are gone: no read, no connection but the one that asks."""
+        """Waits until the service has noticed all disconnects: no read, and only the connection of this request."""
         end = time.monotonic() + 60
         while (left := await asyncio.to_thread(self.active)) != (0, 1):
             if time.monotonic() > end:
@@ -162,7 +164,7 @@ class Crowd:
             await asyncio.sleep(0.1)
 
     def active(self):
-        """Reads and connections of this moment; nothing where even the question is one too many."""
+        """The current numbers of reads and connections; False if the request itself is rejected."""
         status, body = self.trial.service.ask("GET", "/v1/stats")
         return status == 200 and tuple(json.loads(body)["load"][kind]["active"] for kind in ("reads", "connections"))
 

@@ -1,12 +1,13 @@
-"""The faults: what is on disk is damaged, the power fails, the disk is full, calls fail, clients hang up or take up too much, input is garbled.
+"""Fault injection: damaged files, power cuts, full disks, failing system calls, abusive clients, malformed input.
 
     faults.py LARDER
 
-Environment: ONLY (kill, power, calls, inject, flips, catalog, full, small, aborts, load, fuzz; several with commas), ROUNDS (of each; its own number
-without), SEED, BRIEF (few rounds). Prints a row for each trial as it ends, and exits 0 where all of them held.
+Environment: ONLY (kill, power, calls, inject, flips, catalog, full, small, aborts, load, fuzz; separated by commas),
+ROUNDS (of each trial; each has its own default), SEED, BRIEF (few rounds), START. Prints a row at the end of each
+trial, and exits 0 if all trials passed.
 
-A run that was stopped says how the rest is done: SEED of the run, START for how many rounds of the first trial are done, and
-ONLY. Each round has a chance of its own by seed and number.
+An interrupted run prints the command that continues it, with ONLY, SEED and START: the number of completed rounds of
+the first trial. The random numbers of a round depend only on seed, trial and round number.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ def rounds(ordinary, brief):
 
 
 class Pace:
-    """How far the trial that runs has come, and what has failed in it."""
+    """Progress and failures of the running trial."""
 
     name, start, reached, failed = None, 0, 0, []
 
@@ -51,13 +52,13 @@ class Pace:
 
     @classmethod
     def at(cls, number):
-        """All rounds before that one are done; its chance."""
+        """Records that all rounds before `number` are complete; returns the random source of that round."""
         cls.reached = max(cls.start, number)
         return random.Random(f"{SEED} {cls.name} {number}")
 
     @classmethod
     def rounds(cls, count):
-        """(number, chance) of each round that is still to be done."""
+        """(number, random source) of each remaining round."""
         for number in range(cls.start, count):
             yield number, cls.at(number)
 
@@ -67,7 +68,7 @@ def line(cells):
 
 
 class Library:
-    """Files of bytes that a seed decides, and nginx in front of them."""
+    """Files of seeded random bytes, and nginx in front of them."""
 
     def __init__(self, directory, chance, sizes):
         media = directory / "media"
@@ -83,7 +84,7 @@ class Library:
 
 
 class Trial:
-    """One store, what was read of it, and what went wrong."""
+    """A Larder process with its store, and the failures of its reads."""
 
     def __init__(self, directory, library, settings=()):
         self.library, self.wrong, self.failed = library, 0, Pace.failed
@@ -94,7 +95,7 @@ class Trial:
 
     def start(self):
         if self.service.start() is None:
-            self.failed.append("it did not start: " + (self.service.directory / "larder.log").read_text()[-500:])
+            self.failed.append("Larder did not start: " + (self.service.directory / "larder.log").read_text()[-500:])
             return False
         return True
 
@@ -104,7 +105,7 @@ class Trial:
             self.failed.append(f"exit code {code}")
 
     def read(self, name, first, last, must=True, query=""):
-        """Compares one run; an answer that was cut off is no wrong byte, but a failure where it `must` come."""
+        """Reads and compares one range. A truncated response is no wrong byte, but a failure if `must` is set."""
         content = self.library.files[name][first:last]
         connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=60)
         try:
@@ -144,7 +145,7 @@ class Trial:
             self.failed.append("the scrub did not succeed")
 
     def claims(self):
-        """[(path, first, last)] of every extent."""
+        """[(path, first, last)] of each extent in the catalog."""
         catalog = sqlite3.connect(f"file:{self.store}/catalog.sqlite?mode=ro", uri=True)
         rows = catalog.execute(
             'SELECT id, generation, file_serial, start, "end" FROM assets JOIN extents ON file = file_serial'
@@ -156,7 +157,7 @@ class Trial:
         ]
 
     def verify(self):
-        """What `larder verify` finds: its exit code, and its findings."""
+        """Exit code and findings of `larder verify`."""
         outcome = subprocess.run(
             [LARDER, "verify", "--format", "json", "--data-directory", self.store], capture_output=True, text=True
         )
@@ -172,7 +173,7 @@ def flip(path, offset, bit):
 
 
 def flips(directory, chance):
-    """Bits of files are flipped and files cut short: each is found, and nothing wrong is sent."""
+    """Flips bits of files and truncates files: each damage is found, and no wrong byte is sent."""
     library = Library(directory, chance, [chance.randint(1, 5 << 20) for _ in range(12)])
     trial, done, found, goal = Trial(directory, library), Pace.start, 0, rounds(1000, 40)
     if not trial.start():
@@ -194,7 +195,7 @@ def flips(directory, chance):
             if any(first <= offset < last for first, last in runs):
                 found += 1
             else:
-                trial.failed.append(f"{path.name} at {offset}: not found (exit code {code})")
+                trial.failed.append(f"{path.name} at {offset}: damage not found (exit code {code})")
         done += len(damaged)
         if not trial.start():
             break
@@ -203,12 +204,12 @@ def flips(directory, chance):
         trial.read_all()
         trial.stop()
         if trial.verify() != (0, []):
-            trial.failed.append("after all was read, something is still wrong")
-    return trial, done - Pace.start, f"flips and truncations in files, {found} found"
+            trial.failed.append("verify has findings after all files were read")
+    return trial, done - Pace.start, f"bit flips and truncations in files, {found} found"
 
 
 def damage(trial, chance, count):
-    """Flips bits inside extents, and now and then cuts a file; what was damaged: [(path, offset)]."""
+    """Flips bits in extents and truncates some files; returns the damage as [(path, offset)]."""
     damaged, cut = [], set()
     claims = trial.claims()
     for _ in range(count):
@@ -227,7 +228,7 @@ def damage(trial, chance, count):
 
 
 def catalog(directory, chance):
-    """Bits of the catalog's own file are flipped: it starts, and nothing wrong is sent."""
+    """Flips bits of the catalog file: the service starts, and no wrong byte is sent."""
     library = Library(directory, chance, [chance.randint(1, 2 << 20) for _ in range(30)])
     trial = Trial(directory, library, ["origins.media.verify=always"])
     count, lost = rounds(100, 6), 0
@@ -255,11 +256,11 @@ def catalog(directory, chance):
             break
         trial.read_all()
         trial.stop()
-    return trial, count - Pace.start, f"flips in the catalog, put aside {lost} times"
+    return trial, count - Pace.start, f"bit flips in the catalog, quarantined {lost} times"
 
 
 def kill(directory, chance):
-    """kill -9 under readers, then everything is read again."""
+    """kill -9 during reads; then all files are read again."""
     library = Library(directory, chance, [chance.randint(1, 8 << 20) for _ in range(6)])
     trial, count, reads = Trial(directory, library, ["policy.capacity=32MiB"]), rounds(500, 5), 0
     for number, chance in Pace.rounds(count):
@@ -286,11 +287,11 @@ def kill(directory, chance):
             found, findings = trial.verify()
             if found != 0:
                 trial.failed.append(f"larder verify finds damage in round {number}: {findings[:3] or found}")
-    return trial, count - Pace.start, "kill -9 under 8 readers"
+    return trial, count - Pace.start, "kill -9 with 8 readers"
 
 
 def full(directory, chance):
-    """The disk is full for a while: reads go on, and when there is space again, bytes are kept again."""
+    """The disk is full for some time: reads continue, and bytes are stored again when space is available."""
     library = Library(directory, chance, [6 << 20 for _ in range(12)] + [16 << 20 if BRIEF else 96 << 20])
     trial = Trial(directory, library, ["policy.capacity=none", "policy.minFreeDisk=0"])
     trial.store.mkdir()
@@ -313,15 +314,15 @@ def full(directory, chance):
         within(30, lambda: hits(trial, chance))
         recovered = time.monotonic() - began
         if recovered > 5:
-            trial.failed.append(f"bytes were kept again after {recovered:.1f} s")
+            trial.failed.append(f"bytes were stored again only after {recovered:.1f} s")
         trial.stop()
     finally:
         subprocess.run(["umount", "-l", trial.store])
-    return trial, reads, f"reads in {seconds} s on a full disk, well after {recovered:.1f} s"
+    return trial, reads, f"reads in {seconds} s on a full disk, recovered after {recovered:.1f} s"
 
 
 def crowd_in(trial, count):
-    """So many read large assets at once, more than there is memory for; answers how many."""
+    """`count` concurrent reads of large assets, more than fit in memory; returns their number."""
     name, content = max(trial.library.files.items(), key=lambda item: len(item[1]))
     readers = [
         threading.Thread(target=trial.read, args=(name, 0, len(content), True, f"?copy={number}"))
@@ -335,29 +336,29 @@ def crowd_in(trial, count):
 
 
 def small(directory, chance):
-    """File systems hardly larger than the catalog: what must stay free of them stays free, and full ones are lived with."""
+    """File systems hardly larger than the catalog: the required free space stays free, and full disks are tolerated."""
     library = Library(directory, chance, [chance.randint(1 << 20, 6 << 20) for _ in range(20)])
     trial, count, done = Trial(directory, library, ["policy.capacity=none"]), rounds(24, 2), Pace.start
     trial.store.mkdir()
     for number, chance in Pace.rounds(count):
-        # The store itself takes up to 8 MiB: the catalog with its log, directories, the reserve.
+        # The store itself occupies up to 8 MiB: the catalog with its log, directories, the reserve.
         size, kind = chance.choice([16, 20, 24, 40, 64]) << 20, chance.choice(["tmpfs", "ext4"])
         free = chance.choice([size // 16, size // 8, size // 4])
         trial.service.settings[-1] = f"policy.minFreeDisk={free}"
         if not mount(directory, trial.store, kind, size):
             return trial, 0, "not run: a small file system needs root"
-        before, label = len(trial.failed), f"{kind}, {size >> 20} MiB, {free >> 10} KiB of them free: "
+        before, label = len(trial.failed), f"{kind}, {size >> 20} MiB, {free >> 10} KiB required free: "
         try:
             fill_up(trial, chance, free)
         finally:
             subprocess.run(["umount", "-l", trial.store])
         trial.failed[before:] = [label + text for text in trial.failed[before:]]
         done = number + 1
-    return trial, done - Pace.start, "small file systems, filled by readers and by others"
+    return trial, done - Pace.start, "small file systems, filled by reads and by another program"
 
 
 def mount(directory, place, kind, size):
-    """Whether there is such a file system now, or one of memory where there are no tools or devices for the other."""
+    """Mounts a file system of the kind; tmpfs instead if ext4 is not available. Returns whether it is mounted."""
     if kind == "ext4" and shutil.which("mkfs.ext4"):
         image = directory / "image"
         with open(image, "wb") as file:
@@ -369,7 +370,7 @@ def mount(directory, place, kind, size):
 
 
 def fill_up(trial, chance, free):
-    """Reads more than there is room for, then on a disk that others have filled, over an end out of order, and after it."""
+    """Reads more than fits; then on a disk filled by another program, also after kill -9; then with space again."""
     if not trial.start():
         return
     trial.read_all()
@@ -387,10 +388,10 @@ def fill_up(trial, chance, free):
     name = chance.choice(list(trial.library.files))
     status, text = trial.service.ask("POST", "/v1/purges", {"prefix": trial.library.key(name)})
     if status != 200:
-        trial.failed.append(f"a purge is answered with {status}: {text[:200]}")
+        trial.failed.append(f"a purge returned status {status}: {text[:200]}")
     ballast.unlink()
     if not within(5, lambda: hits(trial, chance)):
-        trial.failed.append("nothing is kept 5 s after there is room again")
+        trial.failed.append("no bytes are stored 5 s after space is available again")
     trial.read_some(chance, 20)
     trial.stop()
     code, findings = trial.verify()
@@ -423,7 +424,7 @@ def within(seconds, holds):
 
 
 def hits(trial, chance):
-    """Whether what is read is there when it is read again."""
+    """Whether a second read of a random range is a hit."""
     name = chance.choice(list(trial.library.files))
     first = chance.randrange(len(trial.library.files[name]) - 1000)
     trial.read(name, first, first + 1000)
@@ -436,7 +437,7 @@ def hits(trial, chance):
 
 
 def aborts(directory, chance):
-    """Clients ask and hang up: nothing of them stays."""
+    """Clients send requests and disconnect: no fills, readers or descriptors remain."""
     library = Library(directory, chance, [6 << 20 for _ in range(6)])
     trial, count = Trial(directory, library), rounds(100_000, 500)
     if not trial.start():
@@ -470,13 +471,13 @@ def aborts(directory, chance):
         trial.failed.append(f"{before} descriptors before, {after} after")
     trial.read_all()
     trial.stop()
-    return trial, count // 16 * 16, f"requests given up; descriptors {before}, then {after}"
+    return trial, count // 16 * 16, f"aborted requests; descriptors {before} before, {after} after"
 
 
 def load(directory, chance):
-    """Clients that rest, are too many, ask or read too slowly: the service goes on, in bounded memory."""
+    """Idle, excess and slow clients: the service continues in bounded memory."""
     library, count = Library(directory, chance, [6 << 20 for _ in range(3)]), rounds(10_000, 300)
-    limits = [f"limits.connections={count}", f"limits.headerTimeout={crowd.HEADER_SECONDS}s", f"limits.reads={crowd.READS}"]
+    limits = [f"limits.maxConnections={count}", f"limits.headerTimeout={crowd.HEADER_SECONDS}s", f"limits.maxConcurrentReads={crowd.READS}"]
     trial = Trial(directory, library, [*limits, "limits.idleTimeout=10m"])
     if not trial.start():
         return trial, 0, "nothing"
@@ -491,7 +492,7 @@ def load(directory, chance):
 
 
 def left(trial):
-    """What is under way: fills, and readers of assets."""
+    """Number of fills, and of readers of assets."""
     fills = json.loads(trial.service.ask("GET", "/v1/fills")[1])["items"]
     assets = json.loads(trial.service.ask("GET", "/v1/assets?limit=1000")[1])["items"]
     return len(fills) + sum(asset["activeReaders"] + asset["activeFills"] for asset in assets)
@@ -510,8 +511,11 @@ INJECTED = [
 
 
 def threads(process):
-    """A process's threads but for libdispatch's own, which waits for events: it looks at /proc now and then, and ends a process
-    that can open no file more. None of the service's work is done there; of descriptors it leaves some to others."""
+    """The threads of a process, except libdispatch's event thread.
+
+    That thread reads /proc occasionally and aborts the process if it cannot open a file. The service does no work on
+    it, and reserves descriptors for it.
+    """
     tasks = pathlib.Path(f"/proc/{process.pid}/task")
     for task in tasks.iterdir():
         waits = "epoll" in (task / "wchan").read_text().replace("ep_poll", "epoll")
@@ -520,7 +524,7 @@ def threads(process):
 
 
 def inject(directory, chance):
-    """Every n-th call of a kind fails, as the kernel tells it (strace): what is read meanwhile is right or is cut off."""
+    """Every n-th system call of a kind fails (strace): responses are correct or truncated."""
     subprocess.run([ROOT / "scripts" / "apt", "strace"], check=True)
     library = Library(directory, chance, [6 << 20 for _ in range(6)])
     trial = Trial(directory, library, ["policy.capacity=20MiB"])
@@ -542,7 +546,7 @@ def inject(directory, chance):
         tracer.terminate()
         tracer.wait()
         if trial.service.process.poll() is not None:
-            trial.failed.append(f"{calls} {error} every {step}th: it ended with {trial.service.process.returncode}")
+            trial.failed.append(f"{calls} {error} every {step}th: Larder exited with {trial.service.process.returncode}")
             trial.start()
             continue
         before = len(trial.failed)
@@ -553,29 +557,29 @@ def inject(directory, chance):
     trial.stop()
     if trial.verify()[0] > 1:
         trial.failed.append("the store cannot be verified")
-    return trial, number + 1, f"kinds of failing calls, {done} reads among them"
+    return trial, number + 1, f"kinds of failing calls, {done} reads"
 
 
 class Sweep:
-    """A sweep of the tests: what a trial is to the table."""
+    """A trial that consists of tests: the same members for the table."""
 
     def __init__(self):
         self.wrong, self.failed = 0, Pace.failed
 
     def run(self, tests):
-        """Runs the tests of that name with all their cases; how many those were, and what they say of them."""
+        """Runs the named tests with all cases; returns the number of cases and their description."""
         build = subprocess.run(["swift", "build", "--build-tests"], cwd=ROOT, capture_output=True, text=True)
         if build.returncode:
             self.failed.append("the tests do not build: " + build.stdout[-500:])
             return 0, "nothing"
         environment = dict(os.environ, FAULTS=Pace.name, SEED=str(SEED), START=str(Pace.start))
-        # Sets and dictionaries in the same order in each run: the same operations for the same seed.
+        # The same order of sets and dictionaries, so that a seed produces the same operations in each run.
         environment["SWIFT_DETERMINISTIC_HASHING"] = "1"
         place = subprocess.run(["swift", "build", "--show-bin-path"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-        # Not by `swift test`, which keeps what they say to itself for long.
+        # Without `swift test`, which buffers the output.
         command = [f"{place}/larderPackageTests.xctest", "--no-parallel", "--testing-library", "swift-testing", "--filter", tests]
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        done, what, issues = 0, "it did not end", []
+        done, what, issues = 0, "the tests did not end", []
         try:
             for text in process.stdout:
                 words = text.split(maxsplit=3)
@@ -596,19 +600,19 @@ class Sweep:
 
 
 def power(directory, chance):
-    """The power fails after each operation on the disk of a store's life; what is found is looked at."""
+    """Simulates a power cut after each disk operation of a store's life and verifies the result."""
     sweep = Sweep()
     return sweep, *sweep.run("PowerCutTests")
 
 
 def calls(directory, chance):
-    """Each call on the disk fails once, in each way."""
+    """Each disk operation fails once with each error."""
     sweep = Sweep()
     return sweep, *sweep.run("DiskCallFaultTests")
 
 
 def fuzz(directory, chance):
-    """What comes from outside is garbled: every parser answers, and soon."""
+    """Malformed input: every parser returns, within a time limit."""
     trial, count, slowest = Sweep(), rounds(10_000_000, 20_000), 0.0
     command = [pathlib.Path(LARDER).with_name("LarderFuzz"), str(count - Pace.start), str(SEED), str(Pace.start)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -623,8 +627,8 @@ def fuzz(directory, chance):
     finally:
         process.terminate()
     if process.wait() and not trial.failed:
-        trial.failed.append(f"it crashed with an input behind number {Pace.reached}")
-    return trial, count - Pace.start, f"garbled inputs, the slowest {slowest:.1f} ms of processor time"
+        trial.failed.append(f"the parser crashed on an input after number {Pace.reached}")
+    return trial, count - Pace.start, f"malformed inputs, slowest {slowest:.1f} ms of processor time"
 
 
 TRIALS = {
@@ -636,7 +640,7 @@ TRIALS = {
 def main():
     strangers = [name for name in ONLY if name not in TRIALS]
     if strangers:
-        raise SystemExit(f"faults: ONLY is some of {', '.join(TRIALS)}")
+        raise SystemExit(f"faults: ONLY must be a list of: {', '.join(TRIALS)}")
     print(f"faults: seed {SEED}")
     line([name for name, _ in COLUMNS])
     names, held = [name for name in TRIALS if not ONLY or name in ONLY], True
@@ -647,13 +651,13 @@ def main():
         except KeyboardInterrupt:
             rest = ",".join(names[place:])
             show(Pace.failed)
-            print(f"faults: stopped; the rest: make faults ONLY={rest} SEED={SEED} START={Pace.reached}")
+            print(f"faults: interrupted; to continue: make faults ONLY={rest} SEED={SEED} START={Pace.reached}")
             return 1
     return 0 if held else 1
 
 
 def go(name, start):
-    """Runs a trial and prints its row; whether it held."""
+    """Runs a trial and prints its row; returns whether it passed."""
     directory = pathlib.Path(tempfile.mkdtemp(prefix=f"larder-faults-{name}."))
     Pace.begin(name, start)
     began = time.monotonic()
@@ -667,7 +671,7 @@ def go(name, start):
     if is_good:
         shutil.rmtree(directory)
     else:
-        print(f"      files and logs are kept in {directory}")
+        print(f"      files and logs are in {directory}")
     return is_good
 
 

@@ -1,9 +1,9 @@
-"""Reads an upstream's log and says how many bytes were asked for and how many different ones.
+"""Reads an upstream's log and prints the number of requested bytes and of distinct requested bytes.
 
     ranges.py LOG /path=length …
 
-A line of the log is `METHOD path Range status bytes`, the Range `-` where there was none. Requests that are not GET
-and answers that carry none of the file (304, 416, …) are left out. Prints a line for each file, and `ratio R`.
+A line of the log is `METHOD path Range status bytes`; the Range is `-` if it is absent. Requests other than GET and
+responses without bytes of the file (304, 416, …) are ignored. Prints one line per file, and `ratio R`.
 """
 
 import re
@@ -11,12 +11,12 @@ import sys
 
 
 def run_of(header, length):
-    """The half-open run of bytes that a Range header asks for."""
+    """The half-open byte range that a Range header requests."""
     if header == "-":
         return 0, length
     match = re.fullmatch(r"bytes=(\d*)-(\d*)", header)
     if not match or header == "bytes=-":
-        sys.exit(f"ranges.py: a range that is not one run: {header}")
+        sys.exit(f"ranges.py: not a single byte range: {header}")
     first, last = match.groups()
     if not first:
         return max(0, length - int(last)), length
@@ -24,7 +24,7 @@ def run_of(header, length):
 
 
 def union(runs):
-    """The number of bytes in at least one of the runs."""
+    """The number of bytes in the union of the ranges."""
     total, end = 0, 0
     for first, last in sorted(runs):
         total += max(0, last - max(first, end))
@@ -42,7 +42,7 @@ def main():
     asked = different = 0
     for path, wanted in runs.items():
         sum_of_runs, union_of_runs = sum(last - first for first, last in wanted), union(wanted)
-        print(f"{path}: {len(wanted)} requests for {sum_of_runs} bytes, {union_of_runs} different ones")
+        print(f"{path}: {len(wanted)} requests for {sum_of_runs} bytes, {union_of_runs} distinct")
         asked, different = asked + sum_of_runs, different + union_of_runs
     print(f"ratio {asked / different:.4f}" if different else "ratio 0")
 

@@ -1,4 +1,4 @@
-"""S3-FIFO over pieces of one size, as plain as can be: what a store of so many pieces would have found of a list of reads."""
+"""Reference implementation of S3-FIFO (Yang et al., SOSP 2023) for pieces of equal size: the hit ratio of a trace."""
 
 import collections
 
@@ -7,6 +7,8 @@ PROMOTION_READS = 2
 
 
 class Cache:
+    """A small and a main FIFO queue with read counters, and a ghost queue of evicted pieces."""
+
     def __init__(self, capacity):
         self.capacity = capacity
         self.small, self.main = collections.OrderedDict(), collections.OrderedDict()
@@ -31,6 +33,7 @@ class Cache:
         (self.main if is_back or is_warming_up else self.small)[piece] = 0
 
     def evict(self):
+        """Evicts, promotes or reinserts one piece."""
         self.has_evicted = True
         if not self.small or len(self.main) > self.capacity - self.capacity / 10:
             piece, reads = self.main.popitem(last=False)
@@ -50,7 +53,7 @@ class Cache:
 
 
 def hit_ratio(reads, capacity):
-    """Of reads, as pairs of a time and a piece, in order."""
+    """The hit ratio of `reads`, pairs of time and piece in order of time; `capacity` is a number of pieces."""
     cache = Cache(capacity)
     for now, piece in reads:
         cache.read(piece, now)

@@ -1,4 +1,4 @@
-"""The processes that checks of a built Larder start: nginx and Larder, on ports the system chose."""
+"""Processes for checks of a built Larder: nginx and Larder, on free ports."""
 
 import atexit
 import http.client
@@ -25,17 +25,17 @@ def free_port():
 def wait_for_port(port, process):
     for _ in range(200):
         if process.poll() is not None:
-            raise SystemExit(f"{process.args[0]} ended with {process.returncode}")
+            raise SystemExit(f"{process.args[0]} exited with {process.returncode}")
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
             return
         except OSError:
             time.sleep(0.05)
-    raise SystemExit(f"nothing listens on {port}")
+    raise SystemExit(f"no process listens on port {port}")
 
 
 class Nginx:
-    """nginx that has what `http` says between the braces of its `http` block; `{port}` in it is the port."""
+    """An nginx process; `http` is the content of its `http` block, in which `{port}` is replaced by the port."""
 
     def __init__(self, directory, http, workers=1):
         self.directory, self.port = pathlib.Path(directory), free_port()
@@ -66,7 +66,7 @@ class Nginx:
 
 
 class MediaServer(Nginx):
-    """nginx that serves the files of a directory and notes the range of each request."""
+    """nginx that serves the files of a directory and logs the range of each request."""
 
     def __init__(self, directory, media):
         self.log = pathlib.Path(directory) / "upstream.log"
@@ -83,7 +83,7 @@ class MediaServer(Nginx):
         )
 
     def answers(self):
-        """What was answered with bytes: the path, the Range header, how many bytes of the body were sent."""
+        """The responses 200 and 206: path, Range header and number of sent body bytes."""
         lines = (line.split() for line in self.log.read_text().splitlines())
         return [
             (path, header, int(sent))
@@ -92,7 +92,7 @@ class MediaServer(Nginx):
         ]
 
     def requested(self, length):
-        """The runs asked for so far of files of that length."""
+        """The requested ranges so far, for files of that length."""
         return [ranges.run_of(header, length) for _, header, _ in self.answers()]
 
     def forget_requests(self):
@@ -101,11 +101,11 @@ class MediaServer(Nginx):
 
 
 class Larder:
-    """A larder process that has one origin, `media`, and what it takes up."""
+    """A Larder process with the origin `media`, and its resource usage."""
 
     def __init__(self, program, directory, upstream_port, settings=(), descriptors=None, core=None):
         self.program, self.directory, self.descriptors = program, pathlib.Path(directory), descriptors
-        #: The one it may run on; None: all.
+        #: The only processor core of the process; None: all.
         self.core = core
         self.settings = [
             f"origins.media.baseURL=http://127.0.0.1:{upstream_port}",
@@ -118,7 +118,7 @@ class Larder:
         self.dying = threading.Event()
 
     def start(self):
-        """Answers how long it took to be ready; None where it did not come up."""
+        """Starts the process; returns the seconds until it was ready, or None if it was not ready within 30 s."""
         began = time.monotonic()
         self.launch()
         while time.monotonic() - began < 30:
@@ -134,7 +134,7 @@ class Larder:
         return None
 
     def launch(self):
-        """Starts the process, and waits for nothing."""
+        """Starts the process without waiting for readiness."""
         self.dying.clear()
         flags = [part for setting in self.settings for part in ("--set", setting)]
         with open(self.directory / "larder.log", "ab") as log:
@@ -154,7 +154,7 @@ class Larder:
             os.sched_setaffinity(0, {self.core})
 
     def ask(self, method, path, value=None):
-        """The status and the body of one call of the API; `value` is sent as JSON."""
+        """Sends an API request with `value` as JSON; returns status and body."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             body = None if value is None else json.dumps(value)
@@ -170,7 +170,7 @@ class Larder:
         self.process.wait()
 
     def stop(self):
-        """The exit code after SIGTERM."""
+        """Sends SIGTERM; returns the exit code."""
         self.note_peak(self.process)
         self.dying.set()
         self.process.terminate()
@@ -181,12 +181,12 @@ class Larder:
             return "none within 60 s"
 
     def taken(self):
-        """Resident memory and open descriptors of this moment."""
+        """The current resident memory in bytes and number of open descriptors."""
         pages = pathlib.Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGESIZE"), len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def note_peak(self, process):
-        """Keeps the most memory that was ever resident, as the kernel counted it; False once the process is gone."""
+        """Updates `peak` from the kernel's peak of resident memory (VmHWM); False if the process has ended."""
         try:
             status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
         except OSError:

@@ -1,10 +1,11 @@
-"""The soak: 200 readers of one cold file, rounds of kill -9 under readers, and 50 readers over five times what the store
-may hold; every byte is compared with the original.
+"""Soak test: 200 readers of one cold file, rounds of kill -9 during reads, and 50 readers of five times the capacity.
+
+Every byte is compared with the original.
 
     soak.py LARDER
 
-Environment: ROUNDS (50), SECONDS (600), READERS (50) and PIECE (32 KiB) of the eviction, ONLY (kill, readers or eviction), SEED,
-MEGABYTES (256), TMPDIR. Exits 0 where every round held.
+Environment: ROUNDS (50) of kill; SECONDS (600), READERS (50) and PIECE (32 KiB) of eviction; ONLY (kill, readers or
+eviction), SEED, MEGABYTES (256), TMPDIR. Exits 0 if every scenario passed.
 """
 
 import http.client
@@ -35,12 +36,12 @@ CHUNK = 256 << 10
 RESIDENT_LIMIT = 150 << 20
 RATIO_LIMIT = 1.01
 HIT_TOLERANCE = 0.01
-#: What may be taken up more at the end than at a fifth of the time, in a run of five minutes and more.
+#: Permitted growth of memory and descriptors from 20 % of the run to its end, for runs of 5 minutes or more.
 MORE_RESIDENT, MORE_DESCRIPTORS = 16 << 20, 32
 
 
 class Original:
-    """A file of bytes that a seed decides, and nginx in front of it."""
+    """A file of seeded random bytes, and nginx in front of it."""
 
     def __init__(self, directory, chance):
         media = directory / "media"
@@ -58,7 +59,7 @@ def service_of(directory, original, capacity):
 
 
 class Tally:
-    """What readers found, from many threads."""
+    """Thread-safe totals and faults of all readers."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -76,7 +77,7 @@ class Tally:
 
 
 def read(service, original, target, run, tally, may_be_gone=False):
-    """Reads one run and compares it; a connection that breaks because the service was killed is no fault."""
+    """Reads and compares one range. A connection that breaks because the service was killed is not a fault."""
     first, last = run
     offset, fault = first, None
     connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
@@ -109,6 +110,7 @@ def random_run(chance, longest):
 
 
 def together(tasks):
+    """Runs the tasks in threads and waits for their end."""
     threads = [threading.Thread(target=task) for task in tasks]
     for thread in threads:
         thread.start()
@@ -124,7 +126,7 @@ def show_faults(faults):
 
 
 def readers_scenario(directory, original, chance):
-    """200 readers at random offsets of one cold file, all at once."""
+    """200 concurrent readers at random offsets of one cold file."""
     original.server.forget_requests()
     service = service_of(directory, original, "none")
     if service.start() is None:
@@ -145,7 +147,7 @@ def readers_scenario(directory, original, chance):
     wanted = ranges.union(tally.runs)
     ratio = asked / max(1, wanted)
     table(
-        ["readers", "read", "different", "asked upstream", "ratio", "peak memory", "seconds", "faults", "exit"],
+        ["readers", "read", "distinct", "requested", "ratio", "peak memory", "seconds", "faults", "exit"],
         [[200, mebi(tally.bytes), mebi(wanted), mebi(asked), f"{ratio:.4f}", mebi(service.peak), f"{seconds:.1f}",
           len(tally.faults), code]],
     )  # fmt: skip
@@ -156,14 +158,14 @@ def readers_scenario(directory, original, chance):
 
 
 def kill_scenario(directory, original, chance):
-    """Rounds of kill -9 at random instants under 32 readers; what is on disk is compared after each start."""
+    """Rounds of kill -9 at random times with 32 readers; all cached bytes are compared after each start."""
     service = service_of(directory, original, "1GiB")
     print(row(KILL_COLUMNS))
     faults, held = [], True
     for number in range(1, ROUNDS + 1):
         ready = service.start()
         if ready is None:
-            print(f"kill: round {number}: the service did not start; its last words:")
+            print(f"kill: round {number}: the service did not start; the end of its log:")
             print((directory / "larder.log").read_text()[-2000:])
             return False
         checked, verified = verify_extents(service, original)
@@ -178,7 +180,7 @@ def kill_scenario(directory, original, chance):
 
 
 def eviction_scenario(directory, original, chance):
-    """Readers over five times what the store may hold, each piece an asset, the first ones read rather often."""
+    """Readers of five times the capacity: each piece is an asset, and low piece numbers are read more often."""
     capacity, marks, piece = LENGTH // 5, (0.9, 0.95), PIECE
     service = servers.Larder(
         LARDER, directory, original.server.port,
@@ -208,14 +210,14 @@ def eviction_scenario(directory, original, chance):
     readers = [lambda own=random.Random(chance.random()): reader(own) for _ in range(READERS)]
     together([*readers, watch])
     figures = json.loads(service.ask("GET", "/v1/stats")[1])
-    # Who comes while a piece is fetched for another costs the upstream nothing, as in the simulation.
+    # A read that joins a fill costs no upstream bytes and counts as a hit, as in the simulation.
     found = 1 - figures["bytes"]["upstream"] / max(1, figures["bytes"]["served"])
-    # What stays lies between the low watermark and the capacity, where evictions take their time.
+    # The number of cached bytes is between the low watermark and the capacity, because evictions take time.
     least, most = (s3fifo.hit_ratio(reads, mark * capacity / piece) for mark in (marks[0], 1))
     code = service.stop()
     early, late = (taken_within(taken, share, share + 0.1) for share in (0.2, 0.9))
     table(
-        ["reads", "read", "found", "simulated", "most on disk", "capacity", "evicted", "faults", "exit"],
+        ["reads", "read", "hit ratio", "simulated", "peak on disk", "capacity", "evicted", "faults", "exit"],
         [[tally.reads, mebi(tally.bytes), f"{found:.4f}", f"{least:.4f}–{most:.4f}", mebi(disk[0]), mebi(capacity),
           mebi(figures["evictions"]["bytes"]), len(tally.faults), code]],
     )  # fmt: skip
@@ -224,22 +226,23 @@ def eviction_scenario(directory, original, chance):
     is_near = least - HIT_TOLERANCE <= found <= most + HIT_TOLERANCE
     is_flat = late[0] <= early[0] + MORE_RESIDENT and late[1] <= early[1] + MORE_DESCRIPTORS or SECONDS < 300
     held = not tally.faults and code == 0 and disk[0] <= capacity + READERS * piece and is_near and is_flat
-    print(f"eviction: {'held' if held else 'FAILED'} (found within a point of what is simulated; nothing grows)\n")
+    print(f"eviction: {'held' if held else 'FAILED'} (hit ratio within 0.01 of the simulation; no growth)\n")
     return held
 
 
 def taken_within(taken, first, last):
-    """The medians of memory and descriptors, between two shares of the time."""
+    """The medians of memory and descriptors between two fractions of the run."""
     part = taken[int(len(taken) * first):int(len(taken) * last)] or taken
     return [sorted(column)[len(part) // 2] for column in zip(*part)]
 
 
 def target_of(number):
-    """The same file under a name that lives for three rounds, so that there is always something cold."""
+    """The file under a name that changes every three rounds, so that cold bytes remain."""
     return f"/o/media/big.bin?round={(number - 1) // 3}"
 
 
 def under_fire(service, original, number, chance):
+    """Reads with 32 threads until the service is killed at a random time."""
     tally = Tally()
     seeds = [chance.random() for _ in range(32)]
     life = chance.choice([0.05, 0.3, 1, 3]) * (0.5 + chance.random())
@@ -259,7 +262,7 @@ def under_fire(service, original, number, chance):
 
 
 def verify_extents(service, original):
-    """Reads every extent that the service says it holds, but for assets evicted meanwhile; the bytes read, the faults."""
+    """Reads and compares all extents of all assets, except assets evicted meanwhile. Returns bytes and faults."""
     tally = Tally()
     _, text = service.ask("GET", "/v1/assets?limit=1000")
     for asset in json.loads(text)["items"]:
@@ -272,7 +275,7 @@ def verify_extents(service, original):
 
 
 def verify_at_last(service, original):
-    """The whole file once more under each of the last names, then a clean end."""
+    """Reads the whole file under each recent name, then stops the service cleanly."""
     if service.start() is None:
         print("kill: the service did not start after the last round")
         return False
@@ -304,7 +307,7 @@ def table(columns, rows):
 
 def main():
     if ONLY not in ("", "kill", "readers", "eviction"):
-        raise SystemExit("soak: ONLY is kill, readers or eviction")
+        raise SystemExit("soak: ONLY must be kill, readers or eviction")
     print(f"soak: seed {SEED}, a file of {mebi(LENGTH)}")
     directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-soak."))
     chance = random.Random(SEED)
@@ -324,7 +327,7 @@ def main():
         shutil.rmtree(directory)
         print("soak: passed")
         return 0
-    print(f"soak: FAILED (files and logs are kept in {directory})")
+    print(f"soak: FAILED (files and logs are in {directory})")
     return 1
 
 

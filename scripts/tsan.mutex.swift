@@ -1,7 +1,7 @@
 import Glibc
 
-/// Of the shape of `Synchronization.Mutex`, over a lock that ThreadSanitizer sees.
-struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {  // the value is touched under the lock alone
+/// Replacement of `Synchronization.Mutex` over a pthread lock, which ThreadSanitizer instruments.
+struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {  // the value is accessed under the lock only
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let value = UnsafeMutablePointer<Value>.allocate(capacity: 1)
 

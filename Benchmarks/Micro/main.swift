@@ -100,7 +100,8 @@ try await commits()
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("larder-micro-\(getpid())").path
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let store = try Store.open(
-        directory: directory, wallClock: Standing(), logger: Logger(label: "micro") { _ in SwiftLogNoOpLogHandler() })
+        directory: directory, wallClock: PolicyEntry(), logger: Logger(label: "micro") { _ in SwiftLogNoOpLogHandler() }
+    )
     let queue = CommitQueue(store: store)
     let piece = [UInt8](repeating: 7, count: 16 << 10)
     for count in [1, 10, 100] {
@@ -110,7 +111,7 @@ try await commits()
             let file = try store.createFile(asset: id, generation: 1)
             let record = AssetRecord(
                 id: id, key: "/o/media/\(count)/\(number)", origin: "media", url: "http://media.example/\(number)",
-                generation: generation, createdAt: Standing().now(), lastAccessAt: Standing().now())
+                generation: generation, createdAt: PolicyEntry().now(), lastAccessAt: PolicyEntry().now())
             queue.began(record, file: file)
             files.append(file)
         }
@@ -134,6 +135,6 @@ try await commits()
     try store.close()
 }
 
-struct Standing: WallClock {
+struct PolicyEntry: WallClock {
     func now() -> Timestamp { Timestamp(seconds: 1_780_000_000) }
 }

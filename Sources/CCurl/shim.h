@@ -1,7 +1,9 @@
 #pragma once
 #include <curl/curl.h>
 
-// Swift cannot call variadic functions: these are libcurl's, one for each type of argument.
+// Non-variadic wrappers of libcurl's variadic functions, one per argument type, because Swift cannot call variadic C
+// functions. The parentheses around a function's name disable libcurl's type-checking macro of the same name.
+// Each wrapper returns libcurl's code.
 
 static inline CURLcode larder_easy_set_long(CURL *easy, CURLoption option, long value) {
     return (curl_easy_setopt)(easy, option, value);
@@ -11,6 +13,7 @@ static inline CURLcode larder_easy_set_offset(CURL *easy, CURLoption option, cur
     return (curl_easy_setopt)(easy, option, value);
 }
 
+// libcurl copies the text, except for CURLOPT_POSTFIELDS.
 static inline CURLcode larder_easy_set_text(CURL *easy, CURLoption option, const char *value) {
     return (curl_easy_setopt)(easy, option, value);
 }
@@ -19,10 +22,12 @@ static inline CURLcode larder_easy_set_pointer(CURL *easy, CURLoption option, vo
     return (curl_easy_setopt)(easy, option, value);
 }
 
+// libcurl does not copy the list: it must exist as long as the handle uses it.
 static inline CURLcode larder_easy_set_headers(CURL *easy, struct curl_slist *headers) {
     return (curl_easy_setopt)(easy, CURLOPT_HTTPHEADER, headers);
 }
 
+// A callback and its context are set together; the context is set only if the callback was accepted.
 static inline CURLcode larder_easy_set_on_header(CURL *easy, curl_write_callback callback, void *context) {
     CURLcode code = (curl_easy_setopt)(easy, CURLOPT_HEADERFUNCTION, callback);
     return code ? code : (curl_easy_setopt)(easy, CURLOPT_HEADERDATA, context);
@@ -47,6 +52,7 @@ static inline CURLcode larder_easy_get_long(CURL *easy, CURLINFO info, long *val
     return (curl_easy_getinfo)(easy, info, value);
 }
 
+// For the times of CURLINFO_…_TIME_T: microseconds.
 static inline CURLcode larder_easy_get_offset(CURL *easy, CURLINFO info, curl_off_t *value) {
     return (curl_easy_getinfo)(easy, info, value);
 }
@@ -55,4 +61,5 @@ static inline CURLMcode larder_multi_set_long(CURLM *multi, CURLMoption option, 
     return (curl_multi_setopt)(multi, option, value);
 }
 
+// Not thread-safe in libcurl before 7.84; called once per process.
 static inline CURLcode larder_global_init(void) { return curl_global_init(CURL_GLOBAL_DEFAULT); }

@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-// The number is the same on all architectures, and newer than the C library's headers may be.
+// The number of cachestat(2) is the same on all architectures. The headers of the C library may be older.
 #define LARDER_SYS_CACHESTAT 451
 
 int larder_open(const char *path, enum larder_open_mode mode) {
@@ -26,6 +26,7 @@ int larder_open(const char *path, enum larder_open_mode mode) {
     return open(path, flags, 0600);
 }
 
+// O_NONBLOCK: opening a pipe must not wait for its writer.
 int larder_open_below(const char *directory, const char *path) {
     int root = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root < 0) return -1;
@@ -34,6 +35,7 @@ int larder_open_below(const char *directory, const char *path) {
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
     };
     int descriptor = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+    // close(2) may change errno.
     int number = errno;
     close(root);
     errno = number;
@@ -100,7 +102,8 @@ int larder_usable_cores(void) {
 void larder_limit_heaps(int count) {
 #ifdef __GLIBC__
     mallopt(M_ARENA_MAX, count);
-    // Else the first large table that is freed lets the next ones, up to 32 MiB, into the heaps, which stay as large.
+    // A fixed threshold disables glibc's dynamic one. Otherwise the first large block that is freed raises the
+    // threshold to its size, up to 32 MiB: the next large blocks would be allocated in heaps, which do not shrink.
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_TRIM_THRESHOLD, 1 << 20);
 #else

@@ -14,18 +14,20 @@
 #define STEP_BYTE(sum, byte) __builtin_arm_crc32cb((sum), (byte))
 #endif
 
-// The polynomial, its bits in reverse order.
+// The Castagnoli polynomial, bit-reversed (RFC 3720 §12.1).
 #define POLYNOMIAL 0x82F63B78u
 
-// Eight bytes at a time: tables[k][b] is what byte b does to the sum, k bytes before the end.
+// Slicing-by-8: tables[k][b] is the effect of byte b on the sum, k bytes before the end of the word.
 static uint32_t tables[8][256];
-// What LANE zero bytes do to a sum, by each of its bytes.
+// Effect of LANE zero bytes on a sum, for each byte of the sum.
 static uint32_t lane_tables[4][256];
 static bool has_instruction;
 
-// One after the other the instruction waits for its own result: three lanes keep the processor busy.
+// Bytes per stream. One instruction has to wait for the result of the previous one: three independent streams keep the
+// processor busy.
 #define LANE 4096
 
+// The raw sum (without the inversions at start and end) by tables.
 static uint32_t by_table(uint32_t sum, const uint8_t *bytes, size_t count) {
     for (; count >= 8; bytes += 8, count -= 8) {
         uint64_t word;
@@ -42,6 +44,7 @@ static uint32_t by_table(uint32_t sum, const uint8_t *bytes, size_t count) {
 }
 
 #ifdef LARDER_TARGET
+// The sum after LANE more zero bytes; combines the sums of adjacent streams.
 static uint32_t past_lane(uint32_t sum) {
     return lane_tables[0][sum & 0xFF] ^ lane_tables[1][(sum >> 8) & 0xFF] ^ lane_tables[2][(sum >> 16) & 0xFF]
         ^ lane_tables[3][sum >> 24];
@@ -53,6 +56,7 @@ static inline uint64_t word_at(const uint8_t *bytes) {
     return word;
 }
 
+// The raw sum by the processor's instruction.
 LARDER_TARGET static uint32_t by_instruction(uint32_t sum, const uint8_t *bytes, size_t count) {
     for (; count >= 3 * LANE; bytes += 3 * LANE, count -= 3 * LANE) {
         uint32_t second = 0, third = 0;
@@ -69,6 +73,7 @@ LARDER_TARGET static uint32_t by_instruction(uint32_t sum, const uint8_t *bytes,
 }
 #endif
 
+// Fills the tables and detects the instruction when the program is loaded.
 __attribute__((constructor)) static void prepare(void) {
     for (uint32_t byte = 0; byte < 256; byte++) {
         uint32_t sum = byte;

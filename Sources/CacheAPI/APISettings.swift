@@ -1,12 +1,14 @@
 import CacheCore
 
-/// Everything about the counter that an administrator chooses.
+/// The settings of the HTTP server.
 package struct APISettings: Sendable {
-    /// Certificate chain and key as PEM files; read again when they change.
+    /// TLS settings. The files are reloaded when they change.
     package struct TLS: Hashable, Sendable {
+        /// Path of the certificate chain in PEM format.
         package var certificateFile: String
+        /// Path of the private key in PEM format.
         package var keyFile: String
-        /// How often the files are looked at.
+        /// The interval between checks of the files.
         package var checkInterval: Duration
 
         package init(certificateFile: String, keyFile: String, checkInterval: Duration = .seconds(10)) {
@@ -16,35 +18,43 @@ package struct APISettings: Sendable {
         }
     }
 
+    /// Size limits, time-outs and admission limits. All sizes are in bytes.
     package struct Limits: Hashable, Sendable {
+        /// Maximum size of a request body; larger ones get 413.
         package var bodyBytes: Int
-        /// The same for `POST /v1/jobs`, which takes 10,000 items.
+        /// Maximum size of the body of `POST /v1/jobs`, which may have 10,000 items. At least `bodyBytes`.
         package var jobBodyBytes: Int
+        /// Maximum length of a request target; longer ones get 414.
         package var urlBytes: Int
-        /// One header field, and all of them together.
+        /// Maximum size of one header field, and of all fields of a request together; larger ones get 431.
         package var headerBytes: Int
+        /// Maximum number of header fields of a request; more get 431.
         package var headerFields: Int
-        /// From a connection's beginning to its first request's head, from the first byte of another to its end, and for
-        /// a body, which has a second more for each thousand bytes that have come; then 408.
+        /// Maximum time for a request, then 408. It applies to three parts:
+        /// - from the start of the connection to the end of the first request head,
+        /// - from the first byte to the end of a further request head,
+        /// - from the head to the end of the body, extended by a second for each 1,000 received bytes.
         package var headerTimeout: Duration
-        /// Without a request in progress, and while one's body is awaited.
+        /// Maximum time without activity between requests and while a request body is awaited; then the connection is
+        /// closed.
         package var idleTimeout: Duration
-        /// A client that takes nothing of what waits for it is cut off after once to twice this time.
-        package var sendTimeout: Duration
-        /// How long a client that closed its sending side, and can be sent nothing yet, is taken to be there: over TCP
-        /// it looks like one that has gone until something is written.
+        /// Time without the client accepting any response bytes. The connection is closed after one to two times this
+        /// value.
+        package var writeTimeout: Duration
+        /// Time after which a client that closed its sending side is presumed gone if nothing could be sent to it. Over
+        /// TCP a half-closed connection looks like a closed one until something is written.
         package var halfClosedTimeout: Duration
-        /// How many are served at once; more get 503.
-        package var connections: Int
-        /// How many reads of content may be in progress, those that are answered at once from disk left out; more get 503.
-        package var reads: Int
+        /// Maximum number of connections; further ones get 503.
+        package var maxConnections: Int
+        /// Maximum number of content reads on the regular path; further ones get 503. Fast-path reads do not count.
+        package var maxConcurrentReads: Int
 
         package init(
             bodyBytes: Int = 1 << 20, jobBodyBytes: Int = 16 << 20, urlBytes: Int = 8 << 10,
             headerBytes: Int = 32 << 10, headerFields: Int = 100,
             headerTimeout: Duration = .seconds(15), idleTimeout: Duration = .seconds(75),
-            sendTimeout: Duration = .seconds(300), halfClosedTimeout: Duration = .seconds(2),
-            connections: Int = 1 << 20, reads: Int = 8192
+            writeTimeout: Duration = .seconds(300), halfClosedTimeout: Duration = .seconds(2),
+            maxConnections: Int = 1 << 20, maxConcurrentReads: Int = 8192
         ) {
             self.bodyBytes = bodyBytes
             self.jobBodyBytes = max(jobBodyBytes, bodyBytes)
@@ -53,16 +63,16 @@ package struct APISettings: Sendable {
             self.headerFields = headerFields
             self.headerTimeout = headerTimeout
             self.idleTimeout = idleTimeout
-            self.sendTimeout = sendTimeout
+            self.writeTimeout = writeTimeout
             self.halfClosedTimeout = halfClosedTimeout
-            self.connections = connections
-            self.reads = reads
+            self.maxConnections = maxConnections
+            self.maxConcurrentReads = maxConcurrentReads
         }
 
-        /// The limit on a request's body by the request's target.
+        /// The maximum body size for a request target, which may have a query or be an absolute URL.
         package func bodyBytes(ofPath target: String) -> Int {
             var path = target.prefix { $0 != "?" }
-            if !path.hasPrefix("/") {  // the absolute form
+            if !path.hasPrefix("/") {  // absolute form (RFC 9112 §3.2.2)
                 let parts = path.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
                 path = "/" + (parts.count > 3 ? parts[3] : "")
             }
@@ -71,22 +81,25 @@ package struct APISettings: Sendable {
         }
     }
 
+    /// Host name or address to listen on.
     package var host: String
-    /// 0: one that is free.
+    /// Port to listen on; 0 selects a free port.
     package var port: Int
+    /// Nil: plain HTTP.
     package var tls: TLS?
     package var access: AccessRules
     package var cors: CORSRules
     package var limits: Limits
-    /// Whether content that is at hand is answered on the event loop.
-    package var isExpress: Bool
+    /// Whether cached content is answered on the event loop (`listen.fastPath`).
+    package var isFastPathEnabled: Bool
+    /// The version of the program.
     package var version: String
     /// The text of `openapi.yaml`.
     package var openAPI: String
 
     package init(
         host: String = "127.0.0.1", port: Int = 8080, tls: TLS? = nil, access: AccessRules = AccessRules(),
-        cors: CORSRules = CORSRules(), limits: Limits = Limits(), isExpress: Bool = true, version: String,
+        cors: CORSRules = CORSRules(), limits: Limits = Limits(), isFastPathEnabled: Bool = true, version: String,
         openAPI: String
     ) {
         self.host = host
@@ -95,7 +108,7 @@ package struct APISettings: Sendable {
         self.access = access
         self.cors = cors
         self.limits = limits
-        self.isExpress = isExpress
+        self.isFastPathEnabled = isFastPathEnabled
         self.version = version
         self.openAPI = openAPI
     }

@@ -4,35 +4,37 @@ package import Hummingbird
 package import Logging
 import HummingbirdCore
 
-/// The HTTP service over `cache`, for a service group, or for tests of its routes.
+/// Makes the HTTP server for `cache`, to run in a service group or in tests.
 ///
-/// Throws `.invalidField` where the certificate files cannot be used.
+/// - Parameter onRunning: Called when the server listens, with its port (nil if it has none).
+/// - Throws: `.invalidField` if the certificate files are unusable.
 package func makeApplication(
-    cache: AssetCache, settings: APISettings, chance: any Chance, clock: any Clock<Duration>,
+    cache: AssetCache, settings: APISettings, random: any RandomSource, clock: any Clock<Duration>,
     wallClock: any WallClock, logger: Logger,
     onRunning: @escaping @Sendable (_ port: Int?) async -> Void = { _ in }
 ) throws(CacheError) -> some ApplicationProtocol {
-    let load = CounterLoad(settings.limits)
-    let router = makeRouter(cache: cache, settings: settings, load: load, chance: chance, clock: clock, logger: logger)
-    var certificates: CertificateShelf?
-    if let tls = settings.tls { certificates = try CertificateShelf(tls, clock: clock, logger: logger) }
+    let load = AdmissionLimits(settings.limits)
+    let router =
+        makeRouter(cache: cache, settings: settings, load: load, random: random, clock: clock, logger: logger)
+    var certificates: CertificateReloader?
+    if let tls = settings.tls { certificates = try CertificateReloader(tls, clock: clock, logger: logger) }
     let shelf = certificates
-    let express = ExpressDesk(
-        cache: cache, gate: Gate(access: settings.access, cors: settings.cors), urlBytes: settings.limits.urlBytes,
-        chance: chance, clock: clock, logger: logger)
-    let (books, sendRoom) = (RepriseBooks(chance: chance), SendRoom.ofThisMachine())
-    let pacing = KernelPacing.ofThisMachine()
+    let fastPath = FastPathResponder(
+        cache: cache, gate: Authorizer(access: settings.access, cors: settings.cors),
+        urlBytes: settings.limits.urlBytes, random: random, clock: clock, logger: logger)
+    let (responseCaches, sendBufferBudget) = (PreparedResponseCaches(random: random), SendBufferBudget.ofThisMachine())
+    let pacing = CongestionControl.ofThisMachine()
     return Application(
         router: router,
         server: HTTPServerBuilder { responder in
-            CounterChannel(
+            HTTPServerChannel(
                 responder: responder, limits: settings.limits, certificates: shelf, wallClock: wallClock,
-                chance: chance, express: settings.isExpress ? express : nil, books: books,
-                connections: load.connections, sendRoom: sendRoom, pacing: pacing)
+                random: random, fastPath: settings.isFastPathEnabled ? fastPath : nil, responseCaches: responseCaches,
+                connections: load.connections, sendBufferBudget: sendBufferBudget, pacing: pacing)
         },
         configuration: ApplicationConfiguration(
             address: .hostname(settings.host, port: settings.port), backlog: 4096,
-            // Connections beyond the rejected ones wait to be accepted.
+            // At this number of connections the server stops accepting; further ones wait in the backlog.
             availableConnectionsDelegate: MaximumAvailableConnections(load.connections.acceptLimit, logger: logger)),
         services: certificates.map { [$0] } ?? [],
         onServerRunning: {
@@ -42,15 +44,16 @@ package func makeApplication(
         logger: logger)
 }
 
-/// The router with every call of ``RouteTable``.
+/// Makes the router with all routes of ``RouteTable``, behind ``RequestMiddleware``.
 func makeRouter(
-    cache: AssetCache, settings: APISettings, load: CounterLoad, chance: any Chance, clock: any Clock<Duration>,
-    logger: Logger
+    cache: AssetCache, settings: APISettings, load: AdmissionLimits, random: any RandomSource,
+    clock: any Clock<Duration>, logger: Logger
 ) -> Router<APIContext> {
     let router = Router(context: APIContext.self)
     router.add(
-        middleware: Envelope(settings: settings, routes: RouteTable(), chance: chance, clock: clock, logger: logger))
-    let (gate, limits) = (Gate(access: settings.access, cors: settings.cors), settings.limits)
+        middleware: RequestMiddleware(
+            settings: settings, routes: RouteTable(), random: random, clock: clock, logger: logger))
+    let (gate, limits) = (Authorizer(access: settings.access, cors: settings.cors), settings.limits)
     router.mount(ContentController(cache: cache, gate: gate, places: load.reads), gate)
     router.mount(ProbeController(cache: cache, limits: limits), gate)
     router.mount(AssetController(cache: cache, limits: limits), gate)
@@ -66,8 +69,11 @@ func makeRouter(
 }
 
 extension Router<APIContext> {
-    /// Adds a controller's calls; each GET is a HEAD too.
-    fileprivate func mount<Calls: Controller>(_ controller: Calls, _ gate: Gate) {
+    /// Adds the routes of a controller. Each GET route answers HEAD too, unless the controller has a HEAD route for the
+    /// same pattern.
+    ///
+    /// A request is authorized before its query and its body are read.
+    fileprivate func mount<Calls: Controller>(_ controller: Calls, _ gate: Authorizer) {
         let methods = Set(Calls.routes.filter { $0.line.method == .head }.map(\.line.pattern))
         for route in Calls.routes {
             let (line, readsQuery, respond) = (route.line, route.readsQuery, route.respond)

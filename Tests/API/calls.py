@@ -191,11 +191,11 @@ class Calls:
         report = self.call("probeURL", url_query=self.url, kind="ProbeReport")
         expect(report.content_length == files.SIZE and report.asset_id == self.two, "probeURL: wrong report")
         expect(report.method == "cached" and report.accepts_ranges is True, "probeURL: wrong method")
-        report = self.call("probe", body=self.models.ProbeOrder(origin="demo", path="one.bin"), kind="ProbeReport")
+        report = self.call("probe", body=self.models.ProbeRequest(origin="demo", path="one.bin"), kind="ProbeReport")
         expect(report.asset_id == self.one and report.etag == files.tag("one.bin"), "probe: wrong report")
         items = [self.models.ProbeItem(url=self.url), self.models.ProbeItem(origin="demo", path="missing.bin")]
         expect("timeoutSeconds" not in items[0].to_dict(), "ProbeItem: a default is sent")
-        many = self.call("probe", body=self.models.ProbeOrder(items=items, timeout_seconds=9))
+        many = self.call("probe", body=self.models.ProbeRequest(items=items, timeout_seconds=9))
         expect(isinstance(many.items[0], self.models.ProbeReport), "probe: the first item is no report")
         expect(isinstance(many.items[1], self.models.Problem), "probe: the second item is no problem")
         expect(many.items[1].outcome == "failed" and many.items[1].upstream_status == 404, "probe: wrong problem")
@@ -279,8 +279,8 @@ class Calls:
     # Jobs
 
     def jobs(self):
-        item = self.models.JobOrderItem(origin="demo", path="one.bin", ranges=["bytes=0-99999"])
-        order = self.models.JobOrder(items=[item], label="tonight", queue="player-1")
+        item = self.models.JobItemRequest(origin="demo", path="one.bin", ranges=["bytes=0-99999"])
+        order = self.models.CreateJobRequest(items=[item], label="tonight", queue="player-1")
         job = self.call("createJob", body=order, prefer="wait=30", idempotency_key="one", kind="Job")
         expect(job.state == "succeeded" and job.bytes_done == 100_000 and job.label == "tonight", "createJob: failed")
         same = self.call("createJob", body=order, prefer="wait=30", idempotency_key="one", kind="Job")
@@ -294,7 +294,7 @@ class Calls:
         expect("event: state" in events and '"state":"succeeded"' in events, f"watchJob: {events[:200]!r}")
         last = events.rpartition("id: ")[2].partition("\n")[0]
         expect(self.call("watchJob", job.job_id, last_event_id=last, status=204) is None, "watchJob: more events")
-        held = self.models.JobOrder(items=[self.models.JobOrderItem(url=f"{self.upstream.url}/held.bin")])
+        held = self.models.CreateJobRequest(items=[self.models.JobItemRequest(url=f"{self.upstream.url}/held.bin")])
         held = self.call("createJob", body=held, status=202, kind="Job")
         self.refused("retryJob", held.job_id, status=409, code="conflict")
         job = self.call("cancelJob", held.job_id, kind="Job")
@@ -303,7 +303,8 @@ class Calls:
         self.upstream.release.set()
         self.call("retryJob", held.job_id, status=202, kind="Job")
         expect('"state":"succeeded"' in self.call("watchJob", held.job_id, kind=str), "retryJob: it failed again")
-        problem = self.refused("createJob", body=self.models.JobOrder(items=[]), status=422, code="invalidField")
+        empty = self.models.CreateJobRequest(items=[])
+        problem = self.refused("createJob", body=empty, status=422, code="invalidField")
         expect(problem.field == "items", f"createJob: {problem.field}")
 
     def finished(self, job):
@@ -335,22 +336,22 @@ class Calls:
         expect(after == before, "putPolicy: not the defaults")
         curve = self.call("getPolicyCurve", window_seconds=3600, kind="PolicyCurve")
         expect(curve.algorithm == "s3fifo", "getPolicyCurve: another algorithm")
-        algorithm = self.models.PolicyTrialOrderAlgorithmsItem.LRU
-        order = self.models.PolicyTrialOrder(algorithms=[algorithm], capacities=[1 << 30, 1 << 31])
-        trials = self.call("simulatePolicies", body=order, kind="PolicyTrials")
+        algorithm = self.models.EvictionAlgorithm.LRU
+        order = self.models.SimulationRequest(algorithms=[algorithm], capacities=[1 << 30, 1 << 31])
+        trials = self.call("simulatePolicies", body=order, kind="SimulationResults")
         expect([trial.capacity_bytes for trial in trials.items] == [1 << 30, 1 << 31], "simulatePolicies: wrong items")
 
     def evictions(self):
         self.call("listNextEvictions", bytes_=1024)
-        order = self.models.EvictionOrder(free_bytes=1024, dry_run=True)
+        order = self.models.EvictRequest(free_bytes=1024, dry_run=True)
         report = self.call("evict", body=order, kind="EvictionReport")
         expect(report.dry_run and report.plan_id is not None, "evict: no plan of a dry run")
-        both = self.models.EvictionOrder(free_bytes=1024, target_bytes=0)
+        both = self.models.EvictRequest(free_bytes=1024, target_bytes=0)
         self.refused("evict", body=both, status=422, code="invalidField")
         expect(isinstance(self.call("listEvictions").items, list), "listEvictions: no list")
 
     def purges(self):
-        order = self.models.PurgeOrder
+        order = self.models.PurgeRequest
         plan = self.call("purge", body=order(origin="demo", dry_run=True), kind="EvictionReport").plan_id
         expect(self.call("getPurge", plan, kind="PurgePlan").state == "planned", "getPurge: wrong state")
         self.call("cancelPurge", plan, status=204)
@@ -361,7 +362,7 @@ class Calls:
         self.refused("purge", body=order(), status=422, code="invalidField")
 
     def scrubs(self):
-        scrub = self.call("beginScrub", body=self.models.ScrubOrder(asset_id=self.two), status=202, kind="Scrub")
+        scrub = self.call("beginScrub", body=self.models.ScrubRequest(asset_id=self.two), status=202, kind="Scrub")
 
         def ended():
             report = self.call("getScrub", scrub.scrub_id, kind="Scrub")
@@ -395,12 +396,12 @@ class Calls:
             ("PATCH", f"/v1/assets/{self.two}", "AssetPatch", {}),
             ("PUT", "/v1/origins/null", "OriginChange", origin),
             ("PATCH", "/v1/origins/demo", "OriginPatch", {}),
-            ("POST", "/v1/probe", "ProbeOrder", item),
-            ("POST", "/v1/jobs", "JobOrder", {"items": [item]}),
-            ("POST", "/v1/purges", "PurgeOrder", {"origin": "nobody", "dryRun": True}),
-            ("POST", "/v1/evictions", "EvictionOrder", {"freeBytes": 0, "dryRun": True}),
-            ("POST", "/v1/scrubs", "ScrubOrder", {"assetId": self.two}),
-            ("POST", "/v1/policy/simulations", "PolicyTrialOrder", {}),
+            ("POST", "/v1/probe", "ProbeRequest", item),
+            ("POST", "/v1/jobs", "CreateJobRequest", {"items": [item]}),
+            ("POST", "/v1/purges", "PurgeRequest", {"origin": "nobody", "dryRun": True}),
+            ("POST", "/v1/evictions", "EvictRequest", {"freeBytes": 0, "dryRun": True}),
+            ("POST", "/v1/scrubs", "ScrubRequest", {"assetId": self.two}),
+            ("POST", "/v1/policy/simulations", "SimulationRequest", {}),
         ):
             if name not in self.document["components"]["schemas"]:
                 continue

@@ -5,13 +5,14 @@ import Foundation
 import HTTPTypes
 import Testing
 
-/// `openapi.yaml` and the code say the same.
+/// `openapi.yaml` matches the code.
 @Suite struct OpenAPITests {
     private let document: SchemaDocument
 
     init() throws { document = try SchemaDocument.openAPI() }
 
-    @Test func everyRouteIsDescribedAndEveryDescriptionIsARoute() {
+    @Test("Every route is described in openapi.yaml, and every described route exists")
+    func everyRouteIsDescribedAndEveryDescriptionIsARoute() {
         let routes = Set(RouteTable.lines.map { "\($0.method.rawValue) \($0.pattern)" })
         let described = Set(document.operations.map { "\($0.method) \($0.path)" })
         #expect(routes.subtracting(described) == [])
@@ -19,16 +20,18 @@ import Testing
         #expect(routes.count == RouteTable.lines.count)
     }
 
-    @Test func callsThatNeedATokenSaySoAndOthersDoNot() {
+    @Test("Operations that need a token declare 401, and no other operation does")
+    func callsThatNeedATokenSaySoAndOthersDoNot() {
         for line in RouteTable.lines {
             let operation = document.operations.first { $0.method == line.method.rawValue && $0.path == line.pattern }
             #expect((operation?.statuses.contains("401") ?? false) == (line.need != .nothing), "\(line.pattern)")
         }
     }
 
-    @Test func everyErrorHasItsStatusAndItsCode() throws {
+    @Test("Every error code has a documented status")
+    func everyErrorHasItsStatusAndItsCode() throws {
         let codes = Self.codes
-        let described = try #require(document.schema("Problem")["properties"]?["code"]?["enum"])
+        let described = try #require(document.schema("ErrorCode")["enum"])
         #expect(Set(described.array.map(\.plain)) == Set(codes.map(\.name)))
         let statuses = Set(codes.map(\.status) + codes.map(\.contentStatus))
         #expect(Set(document.problemStatuses) == statuses)
@@ -39,13 +42,15 @@ import Testing
         }
     }
 
-    @Test func everyExampleFitsItsSchema() {
+    @Test("Every example matches its schema")
+    func everyExampleFitsItsSchema() {
         let (count, faults) = document.checkExamples()
         #expect(faults == [])
         #expect(count > 80)
     }
 
-    @Test func everyDocumentFitsItsSchemaAndUsesAllOfIt() {
+    @Test("Every document matches its schema and covers all properties")
+    func everyDocumentFitsItsSchemaAndUsesAllOfIt() {
         let documents: [(String, [JSON])] = [
             ("Asset", [Samples.asset.json, Samples.bareAsset.json]), ("ProbeReport", [Samples.probe.json]),
             ("Timings", [Samples.timings.json, TransferTimings().json]), ("Job", [Samples.job.json]),
@@ -64,11 +69,11 @@ import Testing
             ("Explanation", [Samples.explanation.json, Samples.bareExplanation.json]),
             ("ConnectionCounts", [Samples.load.connections]),
             ("Policy", Samples.policies.map(\.json)), ("QuotaOwner", Samples.quotaOwners.map(\.json)),
-            ("QuotaStanding", [Samples.quotaStanding.json]),
+            ("QuotaStatus", [Samples.quotaStanding.json]),
             ("EvictionReport", [Samples.eviction.json]), ("Eviction", [Samples.evictionRecord.json]),
             ("EvictionCandidate", Samples.candidates.map { $0.json(at: Samples.time + .seconds(5)) }),
-            ("PurgePlan", [Samples.purgePlan.json]), ("PolicyTrials", [Samples.trials.json]),
-            ("PolicyTrial", Samples.trials.json["items"]?.array ?? []),
+            ("PurgePlan", [Samples.purgePlan.json]), ("SimulationResults", [Samples.simulations.json]),
+            ("SimulationResult", Samples.simulations.json["items"]?.array ?? []),
             ("PolicyCurve", [Samples.curve.json]), ("ByteRun", [JSON.run(0..<1)]),
             ("Scrub", [Samples.scrub.json, ScrubReport(id: "s", startedAt: Samples.time).json]),
             ("LoadFigures", [Samples.stats().json["load"] ?? .null]),
@@ -85,13 +90,15 @@ import Testing
         }
     }
 
-    @Test func everyFieldThatIsAcceptedIsDescribed() {
+    @Test("Every accepted field is described in openapi.yaml")
+    func everyFieldThatIsAcceptedIsDescribed() {
         let bodies: [(String, [String])] = [
-            ("AssetPatch", AssetPatch.keys), ("ProbeOrder", ProbeOrder.keys), ("ProbeItem", ProbeOrder.itemKeys),
-            ("JobOrder", JobOrder.keys), ("JobOrderItem", JobOrder.itemKeys), ("PolicyChange", PolicySettings.keys),
-            ("EvictionOrder", EvictionOrder.keys), ("PurgeOrder", PurgeOrder.keys),
-            ("ScrubOrder", ScrubOrder.keys),
-            ("PolicyTrialOrder", TrialOrder.keys), ("OriginChange", OriginSettings.keys),
+            ("AssetPatch", AssetPatch.keys), ("ProbeRequest", ProbeRequest.keys), ("ProbeItem", ProbeRequest.itemKeys),
+            ("CreateJobRequest", CreateJobRequest.keys), ("JobItemRequest", CreateJobRequest.itemKeys),
+            ("PolicyChange", PolicySettings.keys),
+            ("EvictRequest", EvictRequest.keys), ("PurgeRequest", PurgeRequest.keys),
+            ("ScrubRequest", ScrubRequest.keys),
+            ("SimulationRequest", SimulationRequest.keys), ("OriginChange", OriginSettings.keys),
             ("OriginPatch", OriginSettings.keys),
             ("OriginTimeouts", OriginSettings.timeoutKeys), ("OriginTLS", OriginSettings.tlsKeys),
             ("StoreRules", OriginSettings.storeRulesKeys), ("Quota", Quota.keys),
@@ -109,16 +116,17 @@ import Testing
         }
     }
 
-    @Test func theExamplesOfRequestsAreAccepted() throws {
+    @Test("Every request example is accepted")
+    func theExamplesOfRequestsAreAccepted() throws {
         func example(_ name: String) throws -> JSON { try #require(document.schema(name)["examples"]?.array.first) }
         _ = try AssetPatch(example("AssetPatch"))
-        _ = try ProbeOrder(example("ProbeOrder"))
-        _ = try JobOrder(example("JobOrder"), fingerprint: "")
+        _ = try ProbeRequest(example("ProbeRequest"))
+        _ = try CreateJobRequest(example("CreateJobRequest"), fingerprint: "")
         _ = try PolicySettings().merging(example("PolicyChange"))
-        _ = try EvictionOrder(example("EvictionOrder"))
-        _ = try PurgeOrder(example("PurgeOrder"))
-        _ = try TrialOrder(example("PolicyTrialOrder"), under: PolicySettings())
-        _ = try ScrubOrder(example("ScrubOrder"))
+        _ = try EvictRequest(example("EvictRequest"))
+        _ = try PurgeRequest(example("PurgeRequest"))
+        _ = try SimulationRequest(example("SimulationRequest"), under: PolicySettings())
+        _ = try ScrubRequest(example("ScrubRequest"))
         for change in try #require(document.schema("OriginChange")["examples"]).array {
             _ = try OriginSettings(change, name: "demo", present: nil)
         }

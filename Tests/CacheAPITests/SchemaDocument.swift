@@ -3,11 +3,11 @@ import CacheCore
 import Foundation
 import Yams
 
-/// `openapi.yaml` as JSON, and as much of JSON Schema as it uses.
+/// `openapi.yaml` as JSON, with a validator for its subset of JSON Schema.
 struct SchemaDocument {
     let root: JSON
 
-    /// The project's own file.
+    /// Loads the project's `openapi.yaml`.
     static func openAPI() throws -> SchemaDocument {
         let file = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../openapi.yaml").standardized
         let text = try String(contentsOf: file, encoding: .utf8)
@@ -21,22 +21,23 @@ struct SchemaDocument {
 
     static func keys(of json: JSON) -> Set<String> { Set(json.members.map(\.key)) }
 
+    /// The operations of all paths. `parameters` is no operation; it applies to all operations of its path.
     var operations: [(method: String, path: String, statuses: [String])] {
         (root["paths"] ?? .null).members.flatMap { path in
-            path.value.members.map { operation in
+            path.value.members.filter { $0.key != "parameters" }.map { operation in
                 (operation.key.uppercased(), path.key, (operation.value["responses"] ?? .null).members.map(\.key))
             }
         }
     }
 
-    /// The statuses for which there is a problem response.
+    /// The statuses that have a problem response.
     var problemStatuses: [Int] {
         (root["components"]?["responses"] ?? .null).members.compactMap { Int($0.key.dropFirst("Problem".count)) }
     }
 
     func faults(of value: JSON, in name: String) -> [String] { faults(of: value, schema(name), at: name) }
 
-    /// Checks every example that stands beside a schema.
+    /// Validates every example that has a schema.
     func checkExamples() -> (count: Int, faults: [String]) {
         var (count, faults): (Int, [String]) = (0, [])
         func walk(_ json: JSON, _ place: String) {
@@ -62,22 +63,24 @@ struct SchemaDocument {
 
     private func faults(of value: JSON, _ schema: JSON, at place: String) -> [String] {
         let schema = resolved(schema)
-        guard schema != .null else { return ["\(place): no schema"] }
+        guard schema != .null else { return ["\(place): the schema is missing"] }
         for keyword in ["oneOf", "anyOf"] {
             guard case .array(let choices)? = schema[keyword] else { continue }
             let fitting = choices.count { faults(of: value, $0, at: place).isEmpty }
-            if fitting == 0 || keyword == "oneOf" && fitting > 1 { return ["\(place): fits \(fitting) of \(keyword)"] }
+            if fitting == 0 || keyword == "oneOf" && fitting > 1 {
+                return ["\(place): fits \(fitting) of \(keyword)"]
+            }
         }
         if let types = schema["type"]?.alternatives, !types.contains(where: { value.isOf(type: $0) }) {
             return ["\(place): \(value.text) is not \(types)"]
         }
         if case .array(let choices)? = schema["enum"], !choices.contains(value) {
-            return ["\(place): \(value.text) is none of the choices"]
+            return ["\(place): \(value.text) is not in the enum"]
         }
         if case .string(let pattern)? = schema["pattern"], let expression = try? Regex(pattern),
             value.text.dropFirst().dropLast().wholeMatch(of: expression) == nil
         {
-            return ["\(place): \(value.text) does not match"]
+            return ["\(place): \(value.text) does not match the pattern"]
         }
         if case .array(let values) = value, let items = schema["items"] {
             return values.flatMap { faults(of: $0, items, at: place + "[]") }
@@ -95,7 +98,7 @@ struct SchemaDocument {
                     return faults(of: member.value, property, at: place + "." + member.key)
                 }
                 switch schema["additionalProperties"] {
-                case .bool(false)?: return ["\(place): \(member.key) is not described"]
+                case .bool(false)?: return ["\(place): \(member.key) is not a declared property"]
                 case let other?: return faults(of: member.value, other, at: place + "." + member.key)
                 case nil: return []
                 }
@@ -106,7 +109,7 @@ struct SchemaDocument {
 extension JSON {
     var members: [Member] { if case .object(let members) = self { members } else { [] } }
     var array: [JSON] { if case .array(let values) = self { values } else { [] } }
-    /// A schema's `type`: one, or several.
+    /// The types of a schema: `type` is a string or an array.
     fileprivate var alternatives: [String] {
         if case .string(let type) = self { [type] } else { array.map(\.plain) }
     }

@@ -8,19 +8,19 @@ import ServiceLifecycle
 import Synchronization
 import Testing
 
-/// The whole service on a loopback port: real sockets, real store, real upstream.
+/// Test fixture: the whole service on a loopback port, with real sockets, store and upstream.
 struct TestService: Sendable {
     let port: Int
     let cache: AssetCache
     let upstream: LoopbackUpstream
     let log: LogRecord
-    /// The cache's; the sockets' own time goes on.
+    /// The clock of the cache. Socket timeouts use the real clock.
     let wallClock: ManualWallClock
 
-    /// Whether services have the express lane.
-    @TaskLocal static var isExpress = true
+    /// Whether the services enable the fast path.
+    @TaskLocal static var isFastPathEnabled = true
 
-    /// Mounts `upstream` as the origin `media`, serves, runs `body`, and shuts down in good order.
+    /// Mounts `upstream` as the origin `media`, serves, runs `body`, and shuts down gracefully.
     static func run(
         access: AccessRules = AccessRules(), limits: APISettings.Limits = .init(), tls: APISettings.TLS? = nil,
         origins: [Origin] = [], credentialsDirectory: String? = nil, fallbackDirectory: String? = nil,
@@ -33,7 +33,8 @@ struct TestService: Sendable {
         change(&media.settings)
         let log = LogRecord()
         let settings = APISettings(
-            port: 0, tls: tls, access: access, limits: limits, isExpress: isExpress, version: "0.1.0-test",
+            port: 0, tls: tls, access: access, limits: limits, isFastPathEnabled: isFastPathEnabled,
+            version: "0.1.0-test",
             openAPI: "openapi: 3.1.0\n")
         let test = try TestCache(
             directory: directory.path, origins: [media] + origins, credentialsDirectory: credentialsDirectory,
@@ -41,7 +42,7 @@ struct TestService: Sendable {
         try await test.run { cache in
             let (ports, port) = AsyncStream<Int>.makeStream()
             let application = try makeApplication(
-                cache: cache, settings: settings, chance: SeededChance(), clock: ContinuousClock(),
+                cache: cache, settings: settings, random: SeededChance(), clock: ContinuousClock(),
                 wallClock: test.wallClock, logger: log.logger
             ) { port.yield($0 ?? 0) }
             let group = ServiceGroup(configuration: .init(services: [application], logger: log.logger))
@@ -62,7 +63,7 @@ struct TestService: Sendable {
         }
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on its own connection.
     func call(
         _ method: String, _ target: String, _ headers: HeaderList = [:], body: String? = nil
     ) async throws -> RawResponse {
@@ -73,12 +74,12 @@ struct TestService: Sendable {
         return response
     }
 
-    /// One request with a JSON body.
+    /// Sends one request with a JSON body.
     func send(_ method: String, _ target: String, _ json: JSON) async throws -> RawResponse {
         try await send(method, target, [:], json)
     }
 
-    /// One request with a JSON body and header fields of its own.
+    /// Sends one request with a JSON body and header fields.
     func send(
         _ method: String, _ target: String, _ headers: HeaderList, _ json: JSON
     ) async throws -> RawResponse {
@@ -88,8 +89,9 @@ struct TestService: Sendable {
     }
 }
 
-/// Keeps what is logged, and lets a test wait for it.
+/// Records log lines, and lets a test wait for a line.
 final class LogRecord: Sendable {
+    /// Log handler that appends lines to the record.
     private struct Handler: LogHandler {
         let record: LogRecord
         var logLevel = Logger.Level.info
@@ -106,6 +108,7 @@ final class LogRecord: Sendable {
         }
     }
 
+    /// Recorded lines, and tests that wait for a line.
     private struct State {
         var lines: [[String: String]] = []
         var waiters:
@@ -118,7 +121,7 @@ final class LogRecord: Sendable {
     var logger: Logger { Logger(label: "test") { _ in Handler(record: self) } }
     var requests: [[String: String]] { state.withLock { $0.lines.filter { $0["message"] == "request" } } }
 
-    /// Returns when a line that meets `condition` has been logged.
+    /// Waits for a line that meets `condition`, and returns it.
     func line(_ condition: @escaping @Sendable ([String: String]) -> Bool) async -> [String: String]? {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in

@@ -6,10 +6,10 @@ import Testing
 
 @testable import CacheStore
 
-/// Stores as earlier versions have left them. `Fixtures/v5.sql` is the catalog as the version with the migration v5 wrote it;
-/// the key it is sealed with, and the files, are made here.
+/// Stores written by earlier versions. `Fixtures/v5.sql` is the catalog written by the version with the migration v5.
+/// The tests create its encryption key and the asset files.
 @Suite struct CatalogFixtureTests {
-    /// All but this one: whoever adds a migration keeps a fixture of what was before it.
+    /// All versions except the current one. A new migration requires a fixture of the version before it.
     private static let versions = Migrations.all.dropLast().map(\.name)
 
     private let directory: TemporaryDirectory
@@ -21,14 +21,14 @@ import Testing
         return AssetID(high: word, low: word)
     }
 
-    /// The extents of the assets that have files, by their numbers.
+    /// The extents of the assets that have files, keyed by asset number.
     private static func claims(_ version: Int) -> [UInt64: [ByteRange]] {
         var claims: [UInt64: [ByteRange]] = [1: [0..<1000], 2: [0..<300_000, 400_000..<500_000]]
         if version >= 2 { claims[4] = [0..<10] }
         return claims
     }
 
-    /// Makes the store's directory.
+    /// Creates the directory of the store.
     private func layOut(_ name: String, _ version: Int) throws {
         let layout = StoreLayout(directory: directory.path("data"))
         for path in [layout.directory, layout.assets] { _ = try SystemDisk().createDirectory(path) }
@@ -38,7 +38,7 @@ import Testing
             _ = try SystemDisk().createDirectory(layout.shard(file.shard))
             var bytes = Data(count: Int(extents.map(\.upperBound).max() ?? 0))
             for run in extents {
-                bytes.replaceSubrange(Int(run.lowerBound)..<Int(run.upperBound), with: Shelf.content(run))
+                bytes.replaceSubrange(Int(run.lowerBound)..<Int(run.upperBound), with: TestStore.content(run))
             }
             try bytes.write(to: URL(fileURLWithPath: layout.path(of: file)))
         }
@@ -46,27 +46,28 @@ import Testing
             "Fixtures/\(name).sql")
         var configuration = Configuration()
         configuration.foreignKeysEnabled = false
-        configuration.prepareDatabase { $0.add(function: RowSum.function) }
+        configuration.prepareDatabase { $0.add(function: RowChecksum.function) }
         let queue = try DatabaseQueue(path: layout.catalog, configuration: configuration)
         try queue.writeWithoutTransaction { try $0.execute(sql: String(contentsOf: text, encoding: .utf8)) }
         try queue.close()
     }
 
-    @Test(arguments: versions) func aStoreOfAnEarlierVersionGoesOnWithAllItHas(name: String) async throws {
+    @Test("A store written by an earlier version keeps all its contents", arguments: versions)
+    func aStoreOfAnEarlierVersionGoesOnWithAllItHas(name: String) async throws {
         let version = try #require(Int(name.dropFirst()))
         try layOut(name, version)
 
-        let shelf = try Shelf(in: directory)
+        let testStore = try TestStore(in: directory)
 
-        #expect(shelf.store.loss == nil && shelf.store.damagedRowCount == 0)
-        let tidied = try await shelf.store.reconcile()
+        #expect(testStore.store.loss == nil && testStore.store.damagedRowCount == 0)
+        let tidied = try await testStore.store.reconcile()
         #expect(tidied.removedFiles == 0 && tidied.emptiedRows == 0 && tidied.cutRows == 0)
-        try await checkAssets(shelf.store, version)
-        try await checkJobs(shelf.store.catalog, version)
-        try await checkSettings(shelf.store.catalog, version)
-        #expect(try await shelf.store.audit(repairing: false).findings == [])
-        try shelf.store.close()
-        #expect(try await Shelf(in: directory).store.load(Self.id(2))?.extents.runs == Self.claims(version)[2])
+        try await checkAssets(testStore.store, version)
+        try await checkJobs(testStore.store.catalog, version)
+        try await checkSettings(testStore.store.catalog, version)
+        #expect(try await testStore.store.audit(repairing: false).findings == [])
+        try testStore.store.close()
+        #expect(try await TestStore(in: directory).store.load(Self.id(2))?.extents.runs == Self.claims(version)[2])
     }
 
     private func checkAssets(_ store: Store, _ version: Int) async throws {
@@ -74,7 +75,7 @@ import Testing
             let loaded = try #require(try await store.load(Self.id(number)))
             #expect(loaded.extents.runs == extents)
             #expect(loaded.record.url == "https://up.test/\(number).mp4?sig=\(number)")
-            for run in extents { #expect(try #require(loaded.file).bytes(run).isSame(as: Shelf.content(run))) }
+            for run in extents { #expect(try #require(loaded.file).bytes(run).isSame(as: TestStore.content(run))) }
         }
         let pinned = try #require(try await store.load(Self.id(1))?.record)
         #expect(pinned.isPinned && pinned.tags == ["film", "2026"] && pinned.ttl == .seconds(60))

@@ -1,4 +1,4 @@
-/// A clock whose sleeps are over at once.
+/// Clock with sleeps that end immediately.
 struct ImmediateClock: Clock {
     struct Instant: InstantProtocol {
         var offset: Duration = .zero

@@ -1,6 +1,8 @@
-/// Waits until `condition` holds, looking every few milliseconds; false where it still does not after `limit`.
+/// Polls `condition` every 2 ms until it holds. Returns false if it does not hold after `limit`.
 ///
-/// For what comes to rest after an answer, and has nobody to tell it.
+/// Polling is limited to this function. Its callers check state without a completion event: background commits,
+/// deferred punches, eviction, jobs and closed connections settle after the response, and only a query shows the
+/// result. If an event exists, a test awaits the event.
 package func eventually(
     within limit: Duration = .seconds(300), _ condition: () async throws -> Bool
 ) async throws -> Bool {

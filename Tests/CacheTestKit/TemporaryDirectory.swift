@@ -1,10 +1,10 @@
 import Foundation
 
-/// A new, empty directory that goes, with what is in it, when the last reference does.
+/// New, empty directory. It is deleted with its contents when the last reference is released.
 package final class TemporaryDirectory: Sendable {
     package let path: String
 
-    /// - Parameter isInMemory: where the system has a file system in memory, it lies there.
+    /// - Parameter isInMemory: use the system's in-memory file system if it has one.
     package init(isInMemory: Bool = false) throws {
         let memory = "/dev/shm"
         let hasMemory = isInMemory && FileManager.default.isWritableFile(atPath: memory)
@@ -16,10 +16,10 @@ package final class TemporaryDirectory: Sendable {
     }
 
     deinit {
-        // What cannot be removed is the system's to clean up.
+        // Best effort: the system cleans up leftover temporary files.
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    /// The path of something inside.
+    /// The absolute path of an entry of the directory.
     package func path(_ name: String) -> String { path + "/" + name }
 }

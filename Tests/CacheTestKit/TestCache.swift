@@ -5,7 +5,7 @@ package import CurlUpstream
 import Logging
 import NIOCore
 
-/// A whole cache over real parts: a store in a directory of its own, libcurl, and an upstream on the loopback.
+/// Complete cache with real components: a store in `directory`, libcurl, and origins on the loopback interface.
 package final class TestCache: Sendable {
     package let cache: AssetCache
     package let store: Store
@@ -27,19 +27,20 @@ package final class TestCache: Sendable {
         var absolute = OriginSettings(baseURL: "http://127.0.0.1")
         absolute.allowPrivateAddresses = true
         cache = AssetCache(
-            doors: AssetCache.Doors(
+            dependencies: AssetCache.Dependencies(
                 store: store, upstream: upstream(pool), clock: ContinuousClock(), wallClock: wallClock,
-                chance: SeededChance(), logger: logger),
+                random: SeededChance(), logger: logger),
             settings: AssetCache.Settings(
                 policy: policy, absolute: absolute, allowedHosts: HostPatterns(["127.0.0.1:*"]), origins: origins,
                 jobConcurrency: jobConcurrency, credentialsDirectory: credentialsDirectory,
                 fallbackDirectory: fallbackDirectory, maxQueuedFills: maxQueuedFills))
     }
 
-    /// A policy under which nothing is evicted by chance.
+    /// A policy without a capacity limit and without a free-disk limit, so that nothing is evicted unexpectedly.
     package static var policy: PolicySettings { PolicySettings(capacityBytes: nil, minFreeDiskBytes: 0) }
 
-    /// Runs the cache and its services for as long as `body` takes, then shuts everything down, in good order or not.
+    /// Runs the cache and its services during `body`, then shuts everything down. `isOrderly` false leaves the store in
+    /// the state of an unclean shutdown.
     package func run<Value: Sendable>(
         isOrderly: Bool = true, _ body: @Sendable (AssetCache) async throws -> Value
     ) async throws -> Value {
@@ -56,18 +57,18 @@ package final class TestCache: Sendable {
         return try outcome.get()
     }
 
-    /// An origin at `upstream` whose answers are fresh for an hour.
+    /// An origin at `upstream` with a freshness lifetime of one hour.
     package static func origin(_ upstream: LoopbackUpstream, name: String = "media") -> Origin {
         var settings = OriginSettings(baseURL: upstream.url(""))
         settings.allowPrivateAddresses = true
         settings.freshness = .ttl(.seconds(3600))
-        settings.readTimeout = .seconds(300)  // a busy machine is no failure
+        settings.readTimeout = .seconds(300)  // a slow machine must not fail the test
         return Origin(name: name, settings: settings)
     }
 }
 
 extension AssetCache {
-    /// Reads a range of a mounted asset to its end; nil as the range: no `Range`.
+    /// Reads a range of a mounted asset to its end. Without a range the request has no `Range` field.
     package func body(
         of path: String, _ range: ByteRange? = nil, origin: String = "media", headers: HeaderList = [:]
     ) async throws -> (outcome: ReadOutcome, status: Int, bytes: [UInt8]) {

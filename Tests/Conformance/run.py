@@ -36,7 +36,7 @@ def arguments():
 
 
 def load_checks(only):
-    """All checks in the order of their sections; what `only` selects, and the titles of their sections."""
+    """All checks in section order; those selected by `only`, and the titles of their sections."""
     for file in sorted(pathlib.Path(__file__).parent.glob("s[0-9][0-9]_*.py")):
         importlib.import_module(file.stem)
     chosen = [check for check in case.REGISTRY if is_chosen(check, only)]
@@ -51,7 +51,7 @@ def is_chosen(check, only):
 
 
 class Run:
-    """All chosen checks against one cache, several at a time."""
+    """Runs the chosen checks against one cache, several concurrently."""
 
     def __init__(self, peer, jobs, verbose):
         self.peer, self.jobs, self.verbose = peer, jobs, verbose

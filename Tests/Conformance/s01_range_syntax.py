@@ -1,8 +1,7 @@
 """Range syntax: RFC 9110 §14.1.1 (grammar), §14.2 (Range), §14.4 (Content-Range), §15.3.7 (206), §15.5.17 (416).
 
-A range-spec that is syntactically valid is satisfiable or not (206 or 416). A Range field that is invalid may be
-ignored or refused (§14.2); Larder ignores it. An unknown unit must be ignored. Units compare without regard to case
-(§14.1).
+A syntactically valid range-spec is satisfiable (206) or unsatisfiable (416). An invalid Range field may be ignored
+or rejected (§14.2); Larder ignores it. An unknown unit must be ignored. Units are case-insensitive (§14.1).
 """
 
 import random
@@ -17,13 +16,13 @@ BIG = 3_000_000
 
 
 def expect_partial(t, response, first, last, size=SIZE):
-    """A plain 206 of `first … last`, with the headers of §15.3.7."""
+    """Expects a plain 206 of `first … last` with the header fields of §15.3.7."""
     place = {"Content-Range": f"bytes {first}-{last}/{size}", "Content-Length": last - first + 1}
     t.expect(response, 206, body=t.bytes(first, last + 1), headers=dict(place, ETag='"v1"'))
 
 
 def expect_whole(t, response, size=SIZE):
-    """A 200 as if there were no Range; a peer may refuse an invalid one (§14.2: MAY ignore or reject)."""
+    """Expects a 200 as if there were no Range; a peer may reject an invalid one (§14.2: MAY ignore or reject)."""
     if not t.is_larder and response.status in (400, 416):
         t.expect(response)
         return
@@ -33,7 +32,7 @@ def expect_whole(t, response, size=SIZE):
 def expect_unsatisfiable(t, response, size=SIZE):
     t.expect(response, 416, headers={"Content-Range": f"bytes */{size}"})
     if response.body == t.bytes(0, len(response.body)) and response.body:
-        t.fail(f"{response}: the body of a 416 is the asset's")
+        t.fail(f"{response}: the body of a 416 contains asset bytes")
 
 
 @table(
@@ -63,7 +62,7 @@ def satisfiable(t, value, first, last):
 
 
 @table(
-    "an end of more digits than fit is clamped", rfc="9110 §14.1.2, §8.6", states=BOTH,
+    "an end with too many digits is clamped", rfc="9110 §14.1.2, §8.6", states=BOTH,
     rows=[
         ("bytes=10-4294967296", 10, 999),
         ("bytes=10-9223372036854775807", 10, 999),
@@ -180,7 +179,7 @@ def empty_elements(t, value):
 
 
 @table(
-    "a text that may be read either way is never a wrong 206", rfc="9110 §14.2",
+    "an ambiguous range never gives a wrong 206", rfc="9110 §14.2",
     rows=["bytes= 0-9", "bytes=99999999999999999999-5", "bytes=99999999999999999999-99999999999999999998",
           "bytes=0-9\x0b", "bytes=\xb2-9", "bytes=\xe2\x80\x93" + "5"],
 )  # fmt: skip
@@ -196,7 +195,7 @@ def two_fields(t):
 
 
 def expect_never_wrong(t, response, size=SIZE):
-    """Whatever it is, it is true: the whole, exactly what Content-Range says, or a refusal."""
+    """Expects a true response: the whole asset, exactly the bytes of its Content-Range, or an error."""
     if response.status == 206 and "multipart" not in response.get("Content-Type"):
         place = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", response.get("Content-Range") or "")
         if not place or int(place.group(3)) != size or int(place.group(2)) >= size:
@@ -213,7 +212,7 @@ def expect_never_wrong(t, response, size=SIZE):
         t.expect(response, (400, 416))
 
 
-@table("random texts never make a wrong answer", rfc="9110 §14.2", rows=[f"seed {seed}" for seed in range(8)])
+@table("random Range values never give a wrong response", rfc="9110 §14.2", rows=[f"seed {seed}" for seed in range(8)])
 def random_texts(t, label):
     t.upstream(asset(SIZE))
     chance = random.Random(label)
@@ -251,7 +250,7 @@ def beyond_bigger(t, value):
 
 
 @table(
-    "a range beyond what 32 bits count", rfc="9110 §14.1.2", larder_only=True,
+    "a range beyond 2^32", rfc="9110 §14.1.2", larder_only=True,
     rows=[
         ("bytes=2147483640-2147483660", 2_147_483_640, 2_147_483_660),
         ("bytes=4294967290-4294967310", 4_294_967_290, 4_294_967_310),
@@ -281,7 +280,7 @@ def huge(t, value, first, last):
 
 
 @table(
-    "a range of an upstream that knows none", rfc="9110 §14.2, §15.3.7", states=BOTH,
+    "a range of an upstream without range support", rfc="9110 §14.2, §15.3.7", states=BOTH,
     rows=[("bytes=0-0", 0, 0), ("bytes=0-", 0, 999), ("bytes=500-2000", 500, 999), ("bytes=-10", 990, 999),
           ("bytes=999-", 999, 999)],
 )  # fmt: skip
@@ -292,7 +291,7 @@ def upstream_without_ranges(t, value, first, last):
 
 
 @table(
-    "an unsatisfiable range of an upstream that knows none", rfc="9110 §15.5.17", states=BOTH,
+    "an unsatisfiable range of an upstream without range support", rfc="9110 §15.5.17", states=BOTH,
     rows=["bytes=1000-", "bytes=-0", "bytes=99999999999999999999-"],
 )  # fmt: skip
 def unsatisfiable_without_ranges(t, value):
@@ -301,7 +300,7 @@ def unsatisfiable_without_ranges(t, value):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
 
 
-@check("the same range is the same cold and warm", rfc="9110 §15.3.7")
+@check("the same range gives the same result cold and warm", rfc="9110 §15.3.7")
 def cold_then_warm(t):
     t.upstream(asset(SIZE))
     for _ in range(3):
@@ -320,7 +319,7 @@ def recovers_from_unsatisfiable(t):
     expect_partial(t, t.get(range="bytes=10-19"), 10, 19)
 
 
-@check("a 206 has the headers that a 200 would have", rfc="9110 §15.3.7", states=BOTH)
+@check("a 206 has the header fields of a 200", rfc="9110 §15.3.7", states=BOTH)
 def headers_of_partial(t):
     kept = {
         "Content-Location": "/other",
@@ -337,7 +336,7 @@ def headers_of_partial(t):
 
 
 @table(
-    "a 416 has nothing left over from the 200", rfc="9110 §15.5.17, §8.3", states=BOTH,
+    "a 416 has no header fields of the 200", rfc="9110 §15.5.17, §8.3", states=BOTH,
     rows=["Content-Type", "Content-Disposition", "Content-Language", "Content-Location", "Last-Modified", "ETag",
           "Cache-Control", "Expires", "Content-Length"],
 )  # fmt: skip
@@ -350,7 +349,7 @@ def nothing_left_over(t, name):
     expect_unsatisfiable(t, response)
     value = response.get(name)
     if value is not None and value == whole.get(name):
-        t.fail(f"{response}: {name} is the 200's")
+        t.fail(f"{response}: {name} belongs to the 200")
 
 
 @check("Accept-Ranges says bytes", rfc="9110 §14.3", states=BOTH)
@@ -359,7 +358,7 @@ def accept_ranges(t):
     t.expect(t.get(), 200, headers={"Accept-Ranges": "bytes"})
 
 
-@check("a range that goes on reads the whole piece by piece", rfc="9110 §14.1.2")
+@check("successive ranges read the whole asset", rfc="9110 §14.1.2")
 def piece_by_piece(t):
     t.upstream(asset(SIZE))
     for first in range(0, SIZE, 77):

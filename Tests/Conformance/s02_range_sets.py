@@ -82,7 +82,7 @@ def coalesced(t, value, first, last):
 
 
 @table(
-    "what overlaps is coalesced, the rest stays apart", rfc="9110 §15.3.7.2", states=BOTH,
+    "overlapping ranges are coalesced, the others stay separate", rfc="9110 §15.3.7.2", states=BOTH,
     rows=[
         ("bytes=0-9,100-109,5-19", {(0, 19), (100, 109)}),
         ("bytes=100-109,0-9,110-119", {(100, 119), (0, 9)}),
@@ -99,7 +99,7 @@ def partly_coalesced(t, value, runs):
 
 
 @table(
-    "unsatisfiable ranges are dropped; one that is left is a plain 206", rfc="9110 §14.1.2, §15.3.7.2", states=BOTH,
+    "unsatisfiable ranges are dropped; one remaining range is a plain 206", rfc="9110 §14.1.2, §15.3.7.2", states=BOTH,
     rows=[
         ("bytes=0-9,10000-", 0, 9),
         ("bytes=10000-10009,5-9", 5, 9),
@@ -113,13 +113,13 @@ def survivor(t, value, first, last):
     expect_one(t, t.get(range=value), first, last)
 
 
-@check("unsatisfiable ranges are dropped from among several", rfc="9110 §14.1.2", states=BOTH)
+@check("unsatisfiable ranges are dropped from a set", rfc="9110 §14.1.2", states=BOTH)
 def dropped(t):
     t.upstream(asset(SIZE))
     expect_parts(t, t.get(range="bytes=0-9,20000-,100-109,-0"), (0, 9), (100, 109))
 
 
-@check("a set of which nothing is satisfiable is a 416", rfc="9110 §15.5.17", states=BOTH)
+@check("a set without a satisfiable range is a 416", rfc="9110 §15.5.17", states=BOTH)
 def none_left(t):
     t.upstream(asset(SIZE))
     t.expect(t.get(range="bytes=10000-,20000-30000,-0"), 416, headers={"Content-Range": f"bytes */{SIZE}"})
@@ -132,7 +132,7 @@ def clamped(t):
 
 
 @table(
-    "ranges that make up the asset or more are the whole", rfc="9110 §14.2, §17.15", states=BOTH,
+    "ranges that cover the asset or more give the whole", rfc="9110 §14.2, §17.15", states=BOTH,
     rows=[
         "bytes=" + ",".join(["0-"] * 10),
         "bytes=0-,0-",
@@ -149,7 +149,7 @@ def sum_beyond_size(t, value):
         expect_whole(t, response)
 
 
-@check("distinct ranges whose bytes add up to more than the asset are a 200", rfc="9110 §14.2", states=BOTH)
+@check("distinct ranges with more bytes in total than the asset are a 200", rfc="9110 §14.2", states=BOTH)
 def sum_is_more(t):
     t.upstream(asset(SIZE))
     expect_whole(t, t.get(range="bytes=0-5999,100-6000,9000-9999,4000-7999"))
@@ -163,7 +163,7 @@ def at_the_cap(t):
     expect_parts(t, t.get(range=value), *runs)
 
 
-@table("more ranges than the limit are the whole", rfc="9110 §14.2, §17.15", states=BOTH, rows=["17", "100", "1000"])
+@table("more ranges than the limit give the whole", rfc="9110 §14.2, §17.15", states=BOTH, rows=["17", "100", "1000"])
 def beyond_the_cap(t, count):
     t.upstream(asset(SIZE))
     value = "bytes=" + ",".join(f"{first}-{first}" for first in range(0, int(count) * 2, 2))
@@ -176,7 +176,7 @@ def beyond_the_cap(t, count):
         t.expect(response, (400, 414, 416, 431))
 
 
-@check("many ranges that are one after coalescing are never more than the whole", rfc="9110 §14.2")
+@check("many ranges that coalesce into one never send more than the whole", rfc="9110 §14.2")
 def many_small(t):
     t.upstream(asset(SIZE))
     response = t.get(range="bytes=" + ",".join(f"{first}-{first}" for first in range(500)))
@@ -197,7 +197,7 @@ def content_type_of_parts(t):
         t.fail(f"{response}: the message's Content-Type")
 
 
-@check("an asset without a type has parts without one, or a general one", rfc="9110 §15.3.7.2", states=BOTH)
+@check("an asset without a type has parts without a type, or with a generic type", rfc="9110 §15.3.7.2", states=BOTH)
 def no_content_type(t):
     t.upstream(asset(SIZE, content_type=None))
     parts = t.get(range="bytes=0-9,100-109", path="/asset").parts()
@@ -225,7 +225,7 @@ def length(t):
             expect_parts(t, connection.response(asked="on one connection"), (0, 0), (100, 1099), (9999, 9999))
 
 
-@check("the boundary is not in the data", rfc="2046 §5.1.1")
+@check("the boundary does not occur in the data", rfc="2046 §5.1.1")
 def boundary(t):
     t.upstream(asset(SIZE))
     first = t.get(range="bytes=0-4000,5000-8000")
@@ -237,9 +237,9 @@ def boundary(t):
             t.fail(f"{first}: the boundary occurs in a part")
 
 
-@check("a boundary seen before may be the asset's content", rfc="2046 §5.1.1", larder_only=True, states=BOTH)
+@check("a previously used boundary may be asset content", rfc="2046 §5.1.1", larder_only=True, states=BOTH)
 def boundary_in_content(t):
-    """An asset that was made of an earlier answer's boundary: only a boundary that changes or is checked is safe."""
+    """The asset contains the boundary of an earlier response: the boundary must change or be checked for."""
     t.upstream(asset(SIZE))
     seen = t.get(range="bytes=0-9,100-109", path="/first").get("Content-Type")
     delimiter = b"\r\n--" + re.search(r'boundary="?([^";]+)', seen).group(1).encode()
@@ -251,7 +251,7 @@ def boundary_in_content(t):
         t.fail(f"{response}: the parts are not the asset's bytes")
 
 
-@check("parts come from disk and from the upstream alike", rfc="9110 §15.3.7.2")
+@check("parts come from disk and from the upstream", rfc="9110 §15.3.7.2")
 def partly_cached(t):
     t.upstream(asset(SIZE))
     expect_one(t, t.get(range="bytes=100-109"), 100, 109)
@@ -259,14 +259,14 @@ def partly_cached(t):
     expect_whole(t, t.get())
 
 
-@check("a set of an upstream that knows no ranges", rfc="9110 §15.3.7.2", states=BOTH)
+@check("a set of ranges of an upstream without range support", rfc="9110 §15.3.7.2", states=BOTH)
 def upstream_without_ranges(t):
     t.upstream(asset(SIZE, ranges=False))
     expect_parts(t, t.get(range="bytes=5000-5009,0-9,-5"), (5000, 5009), (0, 9), (9995, 9999))
     expect_one(t, t.get(range="bytes=20000-,5-9"), 5, 9)
 
 
-@check("a set of a bigger asset", rfc="9110 §15.3.7.2", states=BOTH)
+@check("a set of ranges of a larger asset", rfc="9110 §15.3.7.2", states=BOTH)
 def bigger(t):
     t.upstream(asset(3_000_000))
     runs = [(2_500_000, 2_600_000), (0, 99), (1_048_000, 1_049_000)]

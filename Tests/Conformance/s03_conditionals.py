@@ -1,7 +1,7 @@
 """Conditional requests: RFC 9110 §13 (preconditions and their order), §8.8 (validators), §15.4.5 (304), §15.5.13 (412).
 
-If-Match and If-Unmodified-Since may be ignored by an intermediary (§13.1.1, §13.1.4); Larder, which stands before
-players as their server, evaluates them. Where a peer ignores them it has passed.
+An intermediary may ignore If-Match and If-Unmodified-Since (§13.1.1, §13.1.4). Larder acts as the players' server and
+evaluates them. A peer that ignores them passes.
 """
 
 import re
@@ -24,12 +24,12 @@ def expect_not_modified(t, response):
 
 
 def expect_failed(t, response):
-    """A 412 that has nothing of the asset."""
+    """Expects a 412 without asset data."""
     if not t.is_larder and response.status in (200, 206):
         return
     t.expect(response, 412, headers={"Content-Range": None})
     if response.body and response.body == t.bytes(0, len(response.body)):
-        t.fail(f"{response}: the body of a 412 is the asset's")
+        t.fail(f"{response}: the body of a 412 contains asset bytes")
 
 
 EXPECTATIONS = {
@@ -163,7 +163,7 @@ def if_match_twice(t):
 
 
 @table(
-    "a condition of more than one member where it may have one is ignored", rfc="9110 §13.1.3, §13.1.4, §13.1.5",
+    "a single-value condition with several members is ignored", rfc="9110 §13.1.3, §13.1.4, §13.1.5",
     states=BOTH,
     rows=[
         ("If-Modified-Since", [("If-Modified-Since", LATER)] * 2, 200),
@@ -172,7 +172,7 @@ def if_match_twice(t):
     ],
 )  # fmt: skip
 def more_than_one(t, _, headers, status):
-    """A peer may refuse a field that is there twice (§5.3)."""
+    """A peer may reject a repeated field (§5.3)."""
     t.upstream(asset(SIZE))
     response = t.get(headers=headers)
     if t.is_larder or response.status != 400:
@@ -227,14 +227,14 @@ def modified_late(t, value, status):
     ask(t, status, {"If-Modified-Since": value})
 
 
-@check("If-Modified-Since long ago of an asset without Last-Modified", rfc="9111 §4.3.2", states=BOTH)
+@check("an old If-Modified-Since of an asset without Last-Modified", rfc="9111 §4.3.2", states=BOTH)
 def without_last_modified(t):
     t.upstream(asset(SIZE, last_modified=None))
     ask(t, 200, {"If-Modified-Since": "Wed, 01 Jan 2020 10:00:00 GMT"})
 
 
 @table(
-    "a date of an asset that has none", rfc="9110 §13.1.4, §13.1.5", states=BOTH,
+    "a date condition on an asset without Last-Modified", rfc="9110 §13.1.4, §13.1.5", states=BOTH,
     rows=[
         ("If-Unmodified-Since", {"If-Unmodified-Since": "Thu, 01 Jan 1970 00:00:00 GMT"}),
         ("If-Range", {"If-Range": LAST_MODIFIED, "Range": "bytes=0-9"}),
@@ -278,7 +278,7 @@ def if_range_weak(t, value, status):
     ask(t, status, {"Range": "bytes=0-9", "If-Range": value})
 
 
-@check("If-Range with a date that is no strong validator gives the whole", rfc="9110 §8.8.2.2, §13.1.5", states=BOTH)
+@check("If-Range with a date that is not a strong validator gives the whole", rfc="9110 §8.8.2.2, §13.1.5", states=BOTH)
 def if_range_weak_date(t):
     now = http_date()
     t.upstream(asset(SIZE, etag=None, last_modified=now, headers={"Date": now}))
@@ -293,7 +293,7 @@ def if_range_alone(t):
 
 
 @table(
-    "If-Range before a range that is unsatisfiable or a set", rfc="9110 §13.2.2, §14.2", states=BOTH,
+    "If-Range with an unsatisfiable range or a set", rfc="9110 §13.2.2, §14.2", states=BOTH,
     rows=[
         ("true, bytes=5000-", '"v1"', "bytes=5000-", 416),
         ("false, bytes=5000-", '"v2"', "bytes=5000-", 200),
@@ -352,7 +352,7 @@ def order(t, _, headers, status):
 
 
 @table(
-    "conditions where nothing may be stored", rfc="9110 §13.2.2, 9111 §3",
+    "conditions on an asset that may not be stored", rfc="9110 §13.2.2, 9111 §3",
     rows=[
         ("If-None-Match", {"If-None-Match": '"v1"'}, 304),
         ("If-None-Match other", {"If-None-Match": '"v2"'}, 200),
@@ -371,7 +371,7 @@ def no_store(t, _, headers, status):
 
 
 @table(
-    "conditions where a part is cached", rfc="9110 §13.2.2",
+    "conditions on a partly cached asset", rfc="9110 §13.2.2",
     rows=[
         ("If-None-Match", {"If-None-Match": '"v1"'}, 304),
         ("If-None-Match other", {"If-None-Match": '"v2"'}, 200),
@@ -392,7 +392,7 @@ def partly_cached(t, _, headers, status):
 
 
 @table(
-    "HEAD with a condition and a range where a part is cached", rfc="9110 §9.3.2, §13.2.2, §14.2", larder_only=True,
+    "HEAD with a condition and a range of a partly cached asset", rfc="9110 §9.3.2, §13.2.2, §14.2", larder_only=True,
     rows=[
         ("If-None-Match", {"If-None-Match": '"v1"', "Range": "bytes=900-909"}, 304),
         ("If-None-Match other", {"If-None-Match": '"v2"', "Range": "bytes=900-909"}, 200),
@@ -437,10 +437,10 @@ def no_metadata(t):
     response = t.get(headers={"If-None-Match": '"v1"'})
     t.expect(response, 304, headers={"Content-Type": None, "Content-Language": None, "Content-Range": None})
     if response.get("Content-Length") not in (None, str(SIZE)):
-        t.fail(f"{response}: a 304's Content-Length is the 200's or absent")
+        t.fail(f"{response}: a 304's Content-Length must be the 200's or absent")
 
 
-@check("a 304 to If-Modified-Since has the Last-Modified where there is no ETag", rfc="9110 §15.4.5", states=BOTH)
+@check("a 304 to If-Modified-Since has the Last-Modified of an asset without an ETag", rfc="9110 §15.4.5", states=BOTH)
 def last_modified_of_not_modified(t):
     t.upstream(asset(SIZE, etag=None))
     t.expect(t.get(headers={"If-Modified-Since": LAST_MODIFIED}), 304, headers={"Last-Modified": LAST_MODIFIED})
@@ -464,7 +464,7 @@ def head(t, name, value, status):
     t.expect(response, statuses, body=b"", headers={"Content-Range": None})
 
 
-@check("conditional requests leave the cache as it should be", rfc="9111 §4.3.2")
+@check("conditional requests leave the cache correct", rfc="9111 §4.3.2")
 def not_poisoned(t):
     t.upstream(asset(SIZE))
     ask(t, 304, {"If-None-Match": '"v1"'})
@@ -476,7 +476,7 @@ def not_poisoned(t):
 
 
 @table(
-    "preconditions are ignored where there is no asset", rfc="9110 §13.2.1",
+    "preconditions are ignored when the asset is missing", rfc="9110 §13.2.1",
     rows=[("If-None-Match", "*"), ("If-None-Match", '"v1"'), ("If-Modified-Since", LATER), ("If-Match", '"v1"')],
 )  # fmt: skip
 def no_asset(t, name, value):
@@ -484,7 +484,7 @@ def no_asset(t, name, value):
     t.expect(t.get(headers={name: value}), 404)
 
 
-@check("conditions on one connection do not touch the next request", rfc="9112 §9.3", states=BOTH)
+@check("conditions do not affect the next request on the connection", rfc="9112 §9.3", states=BOTH)
 def one_connection(t):
     t.upstream(asset(SIZE))
     with t.connect() as connection:

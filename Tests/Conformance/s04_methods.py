@@ -36,7 +36,7 @@ def head_with_if_range(t):
     t.expect(t.head(range="bytes=0-9", headers={"If-Range": '"v1"'}), 200, body=b"", headers={"Content-Range": None})
 
 
-@check("a HEAD before a GET never makes it empty", rfc="9110 §9.3.2, 9111 §4", states=BOTH)
+@check("a HEAD before a GET never empties the GET", rfc="9110 §9.3.2, 9111 §4", states=BOTH)
 def head_then_get(t):
     t.upstream(asset(SIZE))
     for _ in range(2):
@@ -55,7 +55,7 @@ def head_then_get_on_one_connection(t):
             t.expect(response, 200, body=t.bytes(0, SIZE) if method == "GET" else b"", headers={"Content-Length": SIZE})
 
 
-@check("an upstream whose HEAD says 0 bytes does not make the GET empty", rfc="9110 §9.3.2")
+@check("an upstream HEAD of 0 bytes does not empty the GET", rfc="9110 §9.3.2")
 def wrong_head(t):
     def handler(request, connection):
         if request.method == "HEAD":
@@ -71,7 +71,7 @@ def wrong_head(t):
 
 
 @table(
-    "an upstream that refuses HEAD does not spoil the GET", rfc="9110 §9.3.2",
+    "an upstream that rejects HEAD does not break the GET", rfc="9110 §9.3.2",
     rows=["403", "404", "405", "500", "501"],
 )  # fmt: skip
 def refused_head(t, status):
@@ -86,7 +86,7 @@ def refused_head(t, status):
     expect_whole(t, t.get())
 
 
-@check("HEAD of an asset whose length is not known says none", rfc="9110 §8.6")
+@check("HEAD of an asset of unknown length has no Content-Length", rfc="9110 §8.6")
 def head_without_length(t):
     t.upstream(asset(SIZE, chunked=True, ranges=False))
     response = t.head()
@@ -97,7 +97,7 @@ def head_without_length(t):
     t.expect(t.head(), 200, body=b"")
 
 
-@check("HEAD of what is not there is a 404 without a body", rfc="9110 §9.3.2")
+@check("HEAD of a missing asset is a 404 without a body", rfc="9110 §9.3.2")
 def head_of_nothing(t):
     t.upstream(Answer(404, body=b"no such film"))
     t.expect(t.head(), 404, body=b"")
@@ -105,7 +105,7 @@ def head_of_nothing(t):
 
 
 @check(
-    "OPTIONS names the methods and asks the upstream nothing", rfc="9110 §9.3.7, §10.2.1", larder_only=True,
+    "OPTIONS lists the methods and sends no upstream request", rfc="9110 §9.3.7, §10.2.1", larder_only=True,
     states=BOTH,
 )  # fmt: skip
 def options(t):
@@ -123,7 +123,7 @@ def expect_allow(t, response):
 
 
 @table(
-    "another method is a 405 with Allow and reaches no upstream", rfc="9110 §15.5.6, §10.2.1", larder_only=True,
+    "another method is a 405 with Allow and sends no upstream request", rfc="9110 §15.5.6, §10.2.1", larder_only=True,
     states=BOTH, rows=["POST", "PUT", "DELETE", "PATCH"],
 )  # fmt: skip
 def other_methods(t, method):
@@ -136,7 +136,7 @@ def other_methods(t, method):
 
 
 @table(
-    "a method that no resource has is a 501 and reaches no upstream", rfc="9110 §9.1, §15.6.2", larder_only=True,
+    "an unknown method is a 501 and sends no upstream request", rfc="9110 §9.1, §15.6.2", larder_only=True,
     rows=["BREW", "get", "GETX", "X-Y", "TRACE", "PROPFIND", "PURGE", "MOVE", "QUERY"],
 )  # fmt: skip
 def unknown_methods(t, method):
@@ -145,7 +145,7 @@ def unknown_methods(t, method):
     t.expect_requests(0)
 
 
-@check("the body of a refused POST is not taken for a request", rfc="9112 §9.3, §11.2", larder_only=True)
+@check("the body of a rejected POST is not parsed as a request", rfc="9112 §9.3, §11.2", larder_only=True)
 def smuggled(t):
     t.upstream(asset(SIZE))
     inner = f"GET {t.target()} HTTP/1.1\r\nHost: inner\r\n\r\n".encode()
@@ -158,7 +158,7 @@ def smuggled(t):
     t.expect_requests(0)
 
 
-@check("a refused method changes nothing that is cached", rfc="9111 §4.4", larder_only=True, states=("warm",))
+@check("a rejected method does not change cached data", rfc="9111 §4.4", larder_only=True, states=("warm",))
 def nothing_invalidated(t):
     t.upstream(asset(SIZE))
     for method in ("POST", "PUT", "DELETE"):
@@ -186,7 +186,7 @@ def empty(t, method):
         ("bytes=5-9", (416,)),
         ("bytes=-0", (416,)),
         ("bytes=0-0,5-9", (416,)),
-        # A suffix is satisfiable, yet no Content-Range can name no bytes: RFC 9110 leaves it open.
+        # A suffix is satisfiable, but no Content-Range can describe zero bytes: RFC 9110 leaves the status open.
         ("bytes=-5", (200, 416)),
         ("bytes=-99999999999999999999", (200, 416)),
         ("bytes=5-2", (200,)),
@@ -230,14 +230,14 @@ def empty_conditions(t, _, headers, status):
     t.expect(t.get(headers=headers), status, body=b"")
 
 
-@check("a request of HTTP/1.0 is answered without chunks", rfc="9112 §6.1, §9.3", states=BOTH)
+@check("a request of HTTP/1.0 gets no chunked response", rfc="9112 §6.1, §9.3", states=BOTH)
 def http_1_0(t):
     t.upstream(asset(SIZE))
     t.expect(t.get(http="1.0"), 200, body=t.bytes(0, SIZE), headers={"Transfer-Encoding": None, "Content-Length": SIZE})
     t.expect(t.get(http="1.0", range="bytes=5-9"), 206, body=t.bytes(5, 10), headers={"Transfer-Encoding": None})
 
 
-@check("a request of HTTP/1.0 is answered without chunks where the length is not known", rfc="9112 §6.1, §6.3")
+@check("a request of HTTP/1.0 gets no chunked response when the length is unknown", rfc="9112 §6.1, §6.3")
 def http_1_0_without_length(t):
     head_was_read = t.event()
 
@@ -263,7 +263,7 @@ def no_host(t):
     t.expect_requests(0)
 
 
-@check("a request with two Hosts is a 400", rfc="9112 §3.2", larder_only=True)
+@check("a request with two Host fields is a 400", rfc="9112 §3.2", larder_only=True)
 def two_hosts(t):
     t.upstream(asset(SIZE))
     t.expect(t.raw(b"GET {mount}/media.mp4 HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: 127.0.0.2\r\n\r\n"), 400)
@@ -271,7 +271,7 @@ def two_hosts(t):
 
 
 @table(
-    "a request that is malformed is a 400, and nothing behind it is read", rfc="9112 §2.2, §3.2, §5.1, §5.2, §6.1, §6.3",
+    "a malformed request is a 400, and no later request is read", rfc="9112 §2.2, §3.2, §5.1, §5.2, §6.1, §6.3",
     larder_only=True, states=BOTH,
     rows=[
         ("white space before the colon", "Range : bytes=0-1"),
@@ -304,7 +304,7 @@ def malformed(t, name, line):
     t.expect_requests(0)
 
 
-@check("a chunked body of a GET is read over", rfc="9112 §6.3, §7.1, §9.3", larder_only=True, states=BOTH)
+@check("the chunked body of a GET is discarded", rfc="9112 §6.3, §7.1, §9.3", larder_only=True, states=BOTH)
 def chunked_get(t):
     t.upstream(asset(SIZE))
     body = "Transfer-Encoding: chunked\r\n\r\n3\r\nGET\r\n0\r\n\r\n"
@@ -318,7 +318,7 @@ def chunked_get(t):
             t.fail("the body reached the upstream")
 
 
-@table("the reader ends the connection: Connection: close", rfc="9112 §9.6", larder_only=True, states=BOTH,
+@table("the client ends the connection: Connection: close", rfc="9112 §9.6", larder_only=True, states=BOTH,
        rows=["GET", "HEAD", "a range", "a refusal"])  # fmt: skip
 def closing(t, kind):
     t.upstream(asset(SIZE))
@@ -335,13 +335,13 @@ def closing(t, kind):
             t.fail(f"{response}: bytes behind the last response")
 
 
-@check("Expect: 100-continue without a body is waited for by nobody", rfc="9110 §10.1.1", states=BOTH)
+@check("Expect: 100-continue without a body causes no wait", rfc="9110 §10.1.1", states=BOTH)
 def expecting(t):
     t.upstream(asset(SIZE))
     expect_whole(t, t.get(headers={"Expect": "100-continue"}, timeout=5))
 
 
-@check("a target of 8000 octets is read", rfc="9112 §3")
+@check("a target of 8000 octets is accepted", rfc="9112 §3")
 def long_target(t):
     t.upstream(asset(SIZE))
     query = "x" * (8000 - len(t.target(query="x")) + 1)
@@ -355,7 +355,7 @@ def too_long_target(t):
     t.expect_requests(0)
 
 
-@check("HEAD where nothing may be stored", rfc="9110 §9.3.2, 9111 §3")
+@check("HEAD of an asset that may not be stored", rfc="9110 §9.3.2, 9111 §3")
 def head_no_store(t):
     t.upstream(asset(SIZE, cache_control="no-store"))
     for _ in range(2):
@@ -363,7 +363,7 @@ def head_no_store(t):
         expect_whole(t, t.get())
 
 
-@check("HEAD where a part is cached", rfc="9110 §9.3.2")
+@check("HEAD of a partly cached asset", rfc="9110 §9.3.2")
 def head_partly_cached(t):
     t.upstream(asset(SIZE))
     t.expect(t.get(range="bytes=500-599"), 206, body=t.bytes(500, 600))
@@ -379,7 +379,7 @@ def absolute_form(t):
         t.expect(connection.response(asked="absolute target"), 206, body=t.bytes(5, 10))
 
 
-@check("pipelined requests are answered in their order", rfc="9112 §9.3.2", states=BOTH)
+@check("pipelined requests are answered in order", rfc="9112 §9.3.2", states=BOTH)
 def pipelined(t):
     t.upstream(asset(SIZE))
     with t.connect() as connection:

@@ -1,7 +1,7 @@
-"""What names an asset: RFC 3986 §6.2.2 (case, percent-encoding, dot segments) and the origin's `keyQuery`.
+"""Asset keys: RFC 3986 §6.2.2 (case, percent-encoding, dot segments) and the origin's `keyQuery`.
 
-The upstream here answers every target with a text that tells the target in its normal form. A cache that takes two
-assets for one, or asks for another one than it was asked for, sends a wrong text.
+The scripted upstream answers each target with a text that contains the normalized target. A cache that merges two
+assets, or requests the wrong one, returns a wrong text.
 """
 
 import re
@@ -13,7 +13,7 @@ UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~
 
 
 def normal(target):
-    """The normal form of RFC 3986 §6.2.2.1–3: unreserved characters decoded, hex digits in upper case, no dots."""
+    """The normal form of RFC 3986 §6.2.2.1–3: unreserved characters decoded, upper-case hex digits, no dot segments."""
 
     def one(match):
         character = chr(int(match.group(1), 16))
@@ -36,7 +36,7 @@ def telling(target):
 
 
 def teller(request, connection):
-    """Serves a text about the target that was asked for."""
+    """Serves a text that contains the requested target."""
     tag = '"%s"' % "".join(c if c.isalnum() else "_%x" % ord(c) for c in normal(request.target))
     asset(data=telling(request.target), etag=tag, content_type="text/plain")(request, connection)
 
@@ -76,12 +76,12 @@ def same(t, _, one, other):
     response = ask(t, other)
     expect_told(t, response, other)
     t.expect_cache_status(response, hit=True)
-    if t.is_larder:  # a cache may keep both; it may not mix up what differs
+    if t.is_larder:  # a cache may store both; it must not mix different assets
         t.expect_requests(1)
 
 
 @table(
-    "two assets that only look alike", rfc="3986 §2.2, §6.2.2",
+    "two similar but different targets", rfc="3986 §2.2, §6.2.2",
     rows=[
         ("/a%2Fb and /a/b", "/a%2Fb", "/a/b"),
         ("/a%3Fb and /a?b", "/a%3Fb", "/a?b"),
@@ -112,7 +112,7 @@ def different(t, _, one, other):
 
 
 @table(
-    "the whole query names the asset", rfc="3986 §3.4, 9111 §2",
+    "the whole query is part of the key", rfc="3986 §3.4, 9111 §2",
     rows=[
         ("/a?v=1 and /a?v=2", "/a?v=1", "/a?v=2"),
         ("/a?v=1 and /a", "/a?v=1", "/a"),
@@ -167,17 +167,17 @@ def key_query(t, _, rule, one, other, is_same):
     t.expect_requests(1 if is_same else 2)
 
 
-@check("what does not name the asset is sent to the upstream all the same", rfc="3986 §3.4", larder_only=True)
+@check("query parameters outside the key are still sent to the upstream", rfc="3986 §3.4", larder_only=True)
 def sent_all_the_same(t):
     t.origin(keyQuery={"exclude": ["token"]})
     t.upstream(asset(1000))
     t.expect(t.get(query="v=1&token=abc&w=%2F"), 200, body=t.bytes(0, 1000))
     if t.requests[0].target != "/media.mp4?v=1&token=abc&w=%2F":
-        t.fail(f"the upstream was asked for {t.requests[0].target}")
+        t.fail(f"the upstream received {t.requests[0].target}")
 
 
 @table(
-    "the upstream is asked for what was asked", rfc="3986 §6.2.2, 9110 §7.1",
+    "the upstream receives the requested target", rfc="3986 §6.2.2, 9110 §7.1",
     rows=["/a%2Fb", "/a%20b", "/a%3Fb?c=%26&d", "/%E6%98%A0%E7%94%BB.mp4", "/a//b", "/a;v=1,2", "/!$&'()*+,;=:@",
           "/a?x=/?:@!$'()*+,;", "/a%25b", "/a%00b", "/%FF%FE", "/a?", "/%5B%5D", "/a%7Cb", "/a%5Cb", "/a%22b"],
 )  # fmt: skip
@@ -189,11 +189,11 @@ def asked_for(t, target):
         return
     expect_told(t, response, target)
     if normal(t.requests[0].target) != normal(target):
-        t.fail(f"the upstream was asked for {t.requests[0].target}")
+        t.fail(f"the upstream received {t.requests[0].target}")
 
 
 @table(
-    "a malformed target is refused or passed on, never a 5xx", rfc="3986 §2.1, 9112 §3",
+    "a malformed target is rejected or forwarded, never a 5xx", rfc="3986 §2.1, 9112 §3",
     rows=["/a%", "/a%4", "/a%zz", "/a%u0041", "/a|b", "/a\\b", "/a\"b", "/a^b", "/a`b", "/{a}",
           "/a[b]", "/a#b", "/a?b#c", "/\xc3\xa9", "/a%%41", "/a?%zz"],
 )  # fmt: skip
@@ -211,7 +211,7 @@ def malformed(t, target):
 
 
 @table(
-    "dot segments cannot climb out of the mount", rfc="3986 §5.2.4, §6.2.2.3", larder_only=True,
+    "dot segments cannot escape the mount", rfc="3986 §5.2.4, §6.2.2.3", larder_only=True,
     rows=[
         "/../secret",
         "/../../secret",
@@ -249,24 +249,24 @@ def climbing(t, target):
     for request in t.requests:
         path = request.raw_target.partition("?")[0]
         if not normal(path).startswith(prefix + "/") and normal(path) != prefix:
-            t.fail(f"the upstream was asked for {request.raw_target}, above {prefix}")
+            t.fail(f"the upstream received {request.raw_target}, above {prefix}")
         if re.search(r"(^|/)(\.|%2e){2}(/|$)", path, re.IGNORECASE):
-            t.fail(f"the upstream was asked for {request.raw_target}, which it would resolve itself")
+            t.fail(f"the upstream received unresolved dot segments: {request.raw_target}")
     if response.status >= 500:
         t.fail(f"{response}: a 5xx")
 
 
-@check("dot segments lead to no other origin and not to the API", rfc="3986 §5.2.4", larder_only=True)
+@check("dot segments do not reach another origin or the API", rfc="3986 §5.2.4", larder_only=True)
 def no_other_place(t):
     t.upstream(Answer(200, [("Cache-Control", "no-store")], b"the upstream's"))
     for target in ("/../../v1/origins", "/%2e%2e/%2e%2e/v1/origins", "/..%2f..%2fv1%2forigins", "/a/../../../v1/stats"):
         response = ask(t, target)
         if b'"items"' in response.body or b'"requests"' in response.body:
-            t.fail(f"{target} leads to the API: {response}")
+            t.fail(f"{target} reaches the API: {response}")
         t.expect(response, (200, 400, 404))
 
 
-@table("dots in the query are no segments", rfc="3986 §3.4", rows=["/a?x=/../b", "/a?../../b", "/a?x=%2e%2e/b"])
+@table("dots in the query are not path segments", rfc="3986 §3.4", rows=["/a?x=/../b", "/a?../../b", "/a?x=%2e%2e/b"])
 def dots_in_query(t, target):
     t.upstream(teller)
     expect_told(t, ask(t, target), target)

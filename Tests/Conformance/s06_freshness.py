@@ -1,8 +1,8 @@
 """Freshness: RFC 9111 §4.2 (lifetime, age, heuristics), §5.1 (Age), §5.2.2 (response directives), §5.3 (Expires);
 RFC 5861 (stale-while-revalidate, stale-if-error); RFC 8246 (immutable).
 
-Every check reads twice and between the reads the asset changes: who got the old bytes was answered from the cache, who
-got the new ones from the upstream. No cache has to reuse anything (RFC 9111 §2): Larder is held to it, a peer is not.
+Every check reads twice, and the asset changes between the reads: old bytes come from the cache, new bytes from the
+upstream. Reuse is optional (RFC 9111 §2): it is required of Larder, not of a peer.
 """
 
 from harness import LAST_MODIFIED, Answer, asset, check, http_date, table
@@ -14,7 +14,7 @@ YEAR = 31_536_000
 
 
 def read(t, fields, last_modified=None, date=True):
-    """Reads it whole from an upstream that says these fields; afterwards the asset is another."""
+    """Reads the whole asset with these response fields; then the asset changes."""
     before = asset(SIZE, cache_control=None, last_modified=last_modified, headers=fields)
 
     def handler(request, connection):
@@ -56,7 +56,7 @@ def expires(offset):
 
 
 @table(
-    "Cache-Control lets it be reused", rfc="9111 §5.2, §5.2.2, §4.2.1, §1.2.2; 8246 §2",
+    "Cache-Control permits reuse", rfc="9111 §5.2, §5.2.2, §4.2.1, §1.2.2; 8246 §2",
     rows=[
         "max-age=3600", "MAX-AGE=3600", "Max-Age=3600", "max-age=003600", 'max-age="3600"', "s-maxage=3600",
         "S-MaxAge=3600", "max-age=0, s-maxage=3600", "s-maxage=3600, max-age=0", "max-age=3600, public",
@@ -79,7 +79,7 @@ def reusable(t, value):
 
 
 @table(
-    "Cache-Control has it asked for again", rfc="9111 §5.2.2, §4.2.1, §3",
+    "Cache-Control requires a new request", rfc="9111 §5.2.2, §4.2.1, §3",
     rows=[
         "max-age=0", "MAX-AGE=0", 'max-age="0"', "max-age=000", "no-cache", "No-Cache", "no-store", "NO-STORE",
         "private", "PRIVATE", "no-cache, max-age=3600", "max-age=3600, no-cache", "max-age=3600,no-store",
@@ -97,7 +97,7 @@ def not_reusable(t, value):
 
 
 @table(
-    "a malformed lifetime is none", rfc="9111 §4.2.1", larder_only=True,
+    "a malformed lifetime counts as none", rfc="9111 §4.2.1", larder_only=True,
     rows=[
         "max-age=-1", "max-age=-3600", "max-age=abc", "max-age=", "max-age", "max-age=3600s", "max-age=1.5",
         "max-age=3600.0", "max-age=0x3600", "max-age='3600'", 'max-age="', 'max-age="3600', "max-age=+3600",
@@ -115,7 +115,7 @@ def malformed(t, value):
 
 
 @table(
-    "of a duplicated directive the first counts, or the response is stale", rfc="9111 §4.2.1",
+    "the first of duplicate directives counts, or the response is stale", rfc="9111 §4.2.1",
     rows=[
         ("max-age=0, max-age=3600", ["max-age=0, max-age=3600"]),
         ("s-maxage=0, s-maxage=3600", ["s-maxage=0, s-maxage=3600"]),
@@ -129,7 +129,7 @@ def duplicated(t, _, values):
 
 
 @table(
-    "several Cache-Control fields are one", rfc="9110 §5.3",
+    "several Cache-Control fields form one list", rfc="9110 §5.3",
     rows=[
         ("max-age=3600 and public", ["max-age=3600", "public"], True),
         ("public and max-age=3600", ["public", "max-age=3600"], True),
@@ -146,7 +146,7 @@ def several_fields(t, _, values, is_reusable):
 
 
 @table(
-    "fields that a directive names are not given again", rfc="9111 §5.2.2.4, §5.2.2.7",
+    "fields named by a directive are not reused", rfc="9111 §5.2.2.4, §5.2.2.7",
     rows=[
         'no-cache="X-One"', 'no-cache="x-one"', 'no-cache="X-One, X-Two"', 'private="X-One"', 'private="X-ONE,X-Two"',
         'NO-CACHE="X-One"', 'no-cache="X-One", private="X-Two"', 'private="X-Two", private="X-One"',
@@ -164,7 +164,7 @@ def qualified(t, value):
 
 
 def rfc850(text):
-    """The same instant as Wed, 01 Jan 2020 10:00:00 GMT's form says, as RFC 850 wrote it."""
+    """The same instant in the format of RFC 850."""
     days = {"Mon": "Monday", "Tue": "Tuesday", "Wed": "Wednesday", "Thu": "Thursday", "Fri": "Friday",
             "Sat": "Saturday", "Sun": "Sunday"}  # fmt: skip
     day, date, month, year, clock, _ = text.replace(",", "").split(" ")
@@ -179,26 +179,26 @@ def asctime(text):
 FORMS = {"IMF-fixdate": str, "RFC 850": rfc850, "asctime": asctime}
 
 
-@table("Expires ahead", rfc="9111 §5.3, 9110 §5.6.7", rows=list(FORMS))
+@table("Expires in the future", rfc="9111 §5.3, 9110 §5.6.7", rows=list(FORMS))
 def expires_ahead(t, form):
     read(t, [("Expires", FORMS[form](http_date(HOUR)))])
     expect_reused(t)
 
 
-@table("Expires gone by", rfc="9111 §5.3, 9110 §5.6.7", rows=list(FORMS))
+@table("Expires in the past", rfc="9111 §5.3, 9110 §5.6.7", rows=list(FORMS))
 def expires_behind(t, form):
     read(t, [("Expires", FORMS[form](http_date(-HOUR)))], last_modified=LAST_MODIFIED)
     expect_asked(t)
 
 
-@table("Date in each form", rfc="9111 §4.2.3, 9110 §5.6.7", rows=list(FORMS))
+@table("Date in each format", rfc="9111 §4.2.3, 9110 §5.6.7", rows=list(FORMS))
 def date_forms(t, form):
     read(t, control("max-age=3600") + [("Date", FORMS[form](http_date(-2 * HOUR)))])
     expect_asked(t)
 
 
 @table(
-    "Expires far ahead", rfc="9111 §5.3",
+    "Expires far in the future", rfc="9111 §5.3",
     rows=["Tue, 19 Jan 2038 03:14:08 GMT", "Sun, 07 Feb 2106 06:28:16 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"],
 )  # fmt: skip
 def far_ahead(t, value):
@@ -207,7 +207,7 @@ def far_ahead(t, value):
 
 
 @table(
-    "Expires that is no date has expired", rfc="9111 §5.3, §4.2",
+    "an Expires that is not a date counts as expired", rfc="9111 §5.3, §4.2",
     rows=[
         "0", "-1", "", "now", "never", "3600", "4102444800", "2100-01-01T00:00:00Z", "Fri, 32 Jan 2100 00:00:00 GMT",
         "Fri, 01 Foo 2100 00:00:00 GMT", "Fri, 01 Jan 2100 25:00:00 GMT", "Thu, 01 Jan 1970 00:00:00 GMT",
@@ -220,7 +220,7 @@ def expires_invalid(t, value):
 
 
 @table(
-    "Expires of another zone has expired", rfc="9111 §4.2", larder_only=True,
+    "an Expires in another time zone counts as expired", rfc="9111 §4.2", larder_only=True,
     rows=["Fri, 01 Jan 2100 00:00:00 EST", "Fri, 01 Jan 2100 00:00:00 +0000", "Fri, 01 Jan 2100 00:00:00"],
 )  # fmt: skip
 def expires_zone(t, value):
@@ -228,14 +228,14 @@ def expires_zone(t, value):
     expect_asked(t)
 
 
-@check("the letters of a date may be small or capital", rfc="9111 §4.2")
+@check("dates are case-insensitive", rfc="9111 §4.2")
 def expires_case(t):
     read(t, [("Expires", http_date(HOUR).lower())])
     expect_reused(t)
 
 
 @table(
-    "Expires beside another word", rfc="9111 §4.2.1, §5.3",
+    "Expires with another directive", rfc="9111 §4.2.1, §5.3",
     rows=[
         ("gone by, max-age=3600", -HOUR, "max-age=3600", True),
         ("gone by, s-maxage=3600", -HOUR, "s-maxage=3600", True),
@@ -253,20 +253,20 @@ def expires_and_control(t, _, offset, value, is_reusable):
     (expect_reused if is_reusable else expect_asked)(t)
 
 
-@check("of two Expires the first counts, or the response is stale", rfc="9111 §4.2.1")
+@check("the first of two Expires counts, or the response is stale", rfc="9111 §4.2.1")
 def expires_twice(t):
     read(t, expires(-HOUR) + expires(HOUR))
     expect_asked(t)
 
 
-@check("Pragma means nothing in a response", rfc="9111 §5.4")
+@check("Pragma has no meaning in a response", rfc="9111 §5.4")
 def pragma(t):
     read(t, control("max-age=3600") + [("Pragma", "no-cache")])
     expect_reused(t)
 
 
 @table(
-    "Age within the lifetime, or none that counts", rfc="9111 §5.1, §4.2.3",
+    "Age within the lifetime, or invalid", rfc="9111 §5.1, §4.2.3",
     rows=[
         ("0", ["0"]),
         ("3000", ["3000"]),
@@ -330,7 +330,7 @@ def age_of(t, _, date, age, value, expiry, is_reusable):
 
 
 @table(
-    "without a Date the time of receipt counts", rfc="9110 §6.6.1, 9111 §4.2.3",
+    "without a Date the time of receipt is used", rfc="9110 §6.6.1, 9111 §4.2.3",
     rows=[
         ("max-age=3600", control("max-age=3600"), True),
         ("max-age=3600, Age 2 h", control("max-age=3600") + [("Age", "7200")], False),
@@ -344,7 +344,7 @@ def without_date(t, _, fields, is_reusable):
 
 
 @table(
-    "a Date that is no date is none", rfc="9110 §6.6.1",
+    "a Date that is not a date counts as absent", rfc="9110 §6.6.1",
     rows=["yesterday", "0", "", "2020-01-01T00:00:00Z", "Wed, 32 Jan 2020 10:00:00 GMT"],
 )  # fmt: skip
 def invalid_date(t, value):
@@ -352,17 +352,17 @@ def invalid_date(t, value):
     expect_reused(t)
 
 
-# Heuristics (§4.2.2): a choice. Larder guesses from Last-Modified alone, a tenth of the age, a day at most.
+# Heuristics (§4.2.2) are optional. Larder uses Last-Modified alone: a tenth of the age, at most a day.
 
 
-@check("Last-Modified alone is a lifetime", rfc="9111 §4.2.2", larder_only=True)
+@check("Last-Modified alone gives a lifetime", rfc="9111 §4.2.2", larder_only=True)
 def heuristic(t):
     read(t, [], last_modified=LAST_MODIFIED)
     expect_reused(t)
 
 
 @table(
-    "a lifetime is guessed from Last-Modified alone", rfc="9111 §4.2.2", larder_only=True,
+    "a heuristic lifetime requires Last-Modified", rfc="9111 §4.2.2", larder_only=True,
     rows=[
         ("nothing at all", [], None),
         ("an ETag and public", control("public"), None),
@@ -377,7 +377,7 @@ def no_heuristic(t, _, fields, last_modified):
 
 
 @table(
-    "nothing is guessed where something is said", rfc="9111 §4.2.2",
+    "no heuristic applies to a response with explicit freshness", rfc="9111 §4.2.2",
     rows=[
         ("max-age=0", control("max-age=0")),
         ("no-cache", control("no-cache")),
@@ -391,20 +391,20 @@ def explicit_before_heuristic(t, _, fields):
     expect_asked(t)
 
 
-@check("no lifetime is guessed where the origin is explicit", rfc="9111 §4.2.2", origin={"freshness": "explicit"})
+@check("an origin with explicit freshness uses no heuristic", rfc="9111 §4.2.2", origin={"freshness": "explicit"})
 def heuristic_off(t):
     read(t, [], last_modified=LAST_MODIFIED)
     expect_asked(t)
 
 
-@check("explicit obeys what is said", rfc="9111 §4.2.1", origin={"freshness": "explicit"})
+@check("an origin with explicit freshness obeys the response", rfc="9111 §4.2.1", origin={"freshness": "explicit"})
 def explicit(t):
     read(t, control("max-age=3600"))
     expect_reused(t)
 
 
 @table(
-    "an origin's ttlSeconds stands over what the response says", rfc="9111 §4.2.2",
+    "an origin's ttlSeconds overrides the response", rfc="9111 §4.2.2",
     origin={"freshness": {"ttlSeconds": 3600}},
     rows=[
         ("nothing", []),
@@ -421,7 +421,7 @@ def overridden(t, _, fields):
     expect_reused(t)
 
 
-@check("an origin's ttlSeconds of 0 has everything asked for again", rfc="9111 §4.2",
+@check("an origin's ttlSeconds of 0 requires a new request each time", rfc="9111 §4.2",
        origin={"freshness": {"ttlSeconds": 0}})  # fmt: skip
 def overridden_by_zero(t):
     read(t, control("max-age=3600"))
@@ -429,12 +429,12 @@ def overridden_by_zero(t):
 
 
 def fields_at(offsets):
-    """Fields with dates that many seconds from now."""
+    """Fields with dates at this offset in seconds from now."""
     return [(name, http_date(value) if isinstance(value, int) else value) for name, value in offsets]
 
 
 @table(
-    "the lifetime that is left", rfc="9111 §4.2.1, §4.2.2, §4.2.3; 9211 §2.3", larder_only=True,
+    "the remaining lifetime", rfc="9111 §4.2.1, §4.2.2, §4.2.3; 9211 §2.3", larder_only=True,
     rows=[
         ("max-age=3600", [("Cache-Control", "max-age=3600")], None, 3600),
         ("s-maxage before max-age", [("Cache-Control", "max-age=60, s-maxage=3600")], None, 3600),
@@ -461,7 +461,7 @@ def lifetime_left(t, _, fields, last_modified, seconds):
 
 
 @table(
-    "stale-while-revalidate counts where it is well-formed", rfc="5861 §3, 9111 §4.2.1", larder_only=True,
+    "stale-while-revalidate applies if it is well-formed", rfc="5861 §3, 9111 §4.2.1", larder_only=True,
     rows=[
         ("stale-while-revalidate=3600", True),
         ("Stale-While-Revalidate=3600", True),
@@ -491,7 +491,7 @@ def stale_while_revalidate(t, value, is_used):
 
 
 @table(
-    "stale-if-error counts where it is well-formed", rfc="5861 §4, 9111 §4.2.1", larder_only=True,
+    "stale-if-error applies if it is well-formed", rfc="5861 §4, 9111 §4.2.1", larder_only=True,
     rows=[
         ("stale-if-error=3600", True),
         ("STALE-IF-ERROR=3600", True),

@@ -1,7 +1,7 @@
-"""What a reader's Cache-Control asks of the cache: RFC 9111 §5.2.1 (request directives), §5.4 (Pragma); RFC 5861 §4.
+"""Request directives: RFC 9111 §5.2.1, §5.4 (Pragma); RFC 5861 §4.
 
-Caches may obey these directives and need not (§5.2.1). Players send them thoughtlessly, so Larder passes them over,
-but for origins that are set to obey them (`requestDirectives`). None of this is asked of a peer.
+A cache may ignore these directives (§5.2.1). Players send them by default, so Larder ignores them unless the origin
+setting `requestDirectives` enables them. Peers are not tested.
 """
 
 from harness import Answer, asset, check, http_date, table
@@ -12,13 +12,13 @@ OBEYING = {"requestDirectives": True}
 
 
 def serve(t, seed=0, control="max-age=3600", age=None, **changes):
-    """An upstream with that generation of the asset."""
+    """An upstream with this generation of the asset."""
     headers = [("Cache-Control", control)] + ([("Age", str(age))] if age is not None else [])
     t.upstream(asset(SIZE, etag=f'"v{seed}"', seed=seed, cache_control=None, headers=headers, **changes))
 
 
 def store(t, control="max-age=3600", age=None):
-    """Has the whole asset stored; afterwards the upstream has another."""
+    """Stores the whole asset; then the upstream serves another generation."""
     serve(t, control=control, age=age)
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
     t.own.requests.clear()
@@ -49,7 +49,7 @@ DIRECTIVES = [
 
 
 @table(
-    "by default a fresh answer is given whatever the reader says", rfc="9111 §5.2.1", larder_only=True, rows=DIRECTIVES,
+    "by default a fresh response ignores request directives", rfc="9111 §5.2.1", larder_only=True, rows=DIRECTIVES,
 )  # fmt: skip
 def ignored_when_fresh(t, value):
     store(t, age=100)
@@ -57,7 +57,7 @@ def ignored_when_fresh(t, value):
 
 
 @table(
-    "by default what is missing or stale is asked for whatever the reader says", rfc="9111 §5.2.1", larder_only=True,
+    "by default a fetch of missing or stale bytes ignores request directives", rfc="9111 §5.2.1", larder_only=True,
     rows=["only-if-cached", "max-stale", "max-stale=999999", "no-store", "stale-if-error=999999"],
 )  # fmt: skip
 def ignored_when_missing(t, value):
@@ -67,7 +67,7 @@ def ignored_when_missing(t, value):
     expect_from_upstream(t, fields(value), fwd="stale")
 
 
-@check("by default a reader's no-store does not keep the answer from being stored", rfc="9111 §5.2.1.5",
+@check("by default a request's no-store does not prevent storing", rfc="9111 §5.2.1.5",
        larder_only=True)  # fmt: skip
 def no_store_ignored(t):
     serve(t)
@@ -83,7 +83,7 @@ def pragma_ignored(t, value):
 
 
 @table(
-    "a fresh answer is given", rfc="9111 §5.2.1", origin=OBEYING,
+    "a fresh response is served", rfc="9111 §5.2.1", origin=OBEYING,
     rows=[
         "max-age=3600", "max-age=200", "MAX-AGE=200", 'max-age="200"', "max-age=99999999999999999999", "min-fresh=3000",
         "min-fresh=0", 'min-fresh="3000"', "max-stale", "max-stale=0", "max-stale=100", "only-if-cached", "no-store",
@@ -98,7 +98,7 @@ def fresh_enough(t, value):
 
 
 @table(
-    "a fresh answer is confirmed first", rfc="9111 §5.2.1.1, §5.2.1.3, §5.2.1.4", origin=OBEYING,
+    "a fresh response is revalidated first", rfc="9111 §5.2.1.1, §5.2.1.3, §5.2.1.4", origin=OBEYING,
     rows=[
         "no-cache", "NO-CACHE", "no-cache=foo", "max-age=0", "Max-Age=0", 'max-age="0"', "max-age=50", "min-fresh=3550",
         "min-fresh=99999999999999999999", "max-age=0, max-age=3600", "max-stale, no-cache", "max-age=50, max-stale",
@@ -111,20 +111,20 @@ def not_fresh_enough(t, value):
     expect_from_upstream(t, fields(value))
 
 
-@table("an immutable answer is confirmed where the reader insists", rfc="8246 §2, 9111 §5.2.1.4", origin=OBEYING,
+@table("an immutable response is revalidated if the request requires it", rfc="8246 §2, 9111 §5.2.1.4", origin=OBEYING,
        rows=["no-cache"])  # fmt: skip
 def immutable(t, value):
     store(t, "max-age=3600, immutable")
     expect_from_upstream(t, fields(value))
 
 
-@check("several Cache-Control fields of a request are one", rfc="9110 §5.3", origin=OBEYING)
+@check("several Cache-Control fields of a request form one list", rfc="9110 §5.3", origin=OBEYING)
 def several(t):
     store(t, age=100)
     expect_from_upstream(t, fields("max-age=3600", "no-cache"))
 
 
-@table("a confirmation that the reader asked for is one conditional request", rfc="9111 §4.3, 9211 §2.2",
+@table("a revalidation required by the request is one conditional request", rfc="9111 §4.3, 9211 §2.2",
        origin=OBEYING, rows=["no-cache", "max-age=0", "min-fresh=7200"])  # fmt: skip
 def confirmed(t, value):
     serve(t, age=100)
@@ -135,10 +135,10 @@ def confirmed(t, value):
     t.expect_cache_status(response, hit=False, fwd="request", fwd_status=304)
     t.expect_requests(1)
     if t.requests[0].get("If-None-Match") != '"v0"':
-        t.fail(f"the upstream was asked with {t.requests[0].headers}")
+        t.fail(f"the upstream received {t.requests[0].headers}")
 
 
-@check("a confirmation is fresh enough for max-age=0", rfc="9111 §5.2.1.1", origin=OBEYING)
+@check("a revalidated response is fresh enough for max-age=0", rfc="9111 §5.2.1.1", origin=OBEYING)
 def confirmed_is_enough(t):
     serve(t)
     for _ in range(3):
@@ -146,14 +146,14 @@ def confirmed_is_enough(t):
     t.expect(t.get(headers=fields("no-cache"), range="bytes=5-9"), 206, body=t.bytes(5, 10))
 
 
-@table("a range is confirmed like the whole", rfc="9111 §5.2.1.4", origin=OBEYING, rows=["no-cache", "max-age=0"])
+@table("a range is revalidated like the whole", rfc="9111 §5.2.1.4", origin=OBEYING, rows=["no-cache", "max-age=0"])
 def range_confirmed(t, value):
     store(t, age=100)
     t.expect(t.get(headers=fields(value), range="bytes=5-9"), 206, body=t.bytes(5, 10, seed=1))
 
 
 @table(
-    "a reader may take it stale", rfc="9111 §5.2.1.2", origin=OBEYING,
+    "a request may accept a stale response", rfc="9111 §5.2.1.2", origin=OBEYING,
     rows=["max-stale", "MAX-STALE", "max-stale=3600", 'max-stale="3600"', "max-stale=99999999999999999999",
           "max-stale, only-if-cached", "max-age=3600, max-stale"],
 )  # fmt: skip
@@ -163,7 +163,7 @@ def stale_accepted(t, value):
 
 
 @table(
-    "a reader does not get it staler than it said", rfc="9111 §5.2.1.2", origin=OBEYING,
+    "no response is staler than the request accepts", rfc="9111 §5.2.1.2", origin=OBEYING,
     rows=["max-stale=0", "max-stale=100", "max-stale=abc", "max-stale=-1", "max-stale=3600, min-fresh=0",
           "max-stale, max-age=700", "foo"],
 )  # fmt: skip
@@ -173,7 +173,7 @@ def too_stale(t, value):
 
 
 @table(
-    "no reader gets stale what the response forbids to use stale", rfc="9111 §4.2.4, §5.2.2.2, §5.2.2.8, §5.2.2.10",
+    "a response that forbids stale use is never served stale", rfc="9111 §4.2.4, §5.2.2.2, §5.2.2.8, §5.2.2.10",
     origin=OBEYING,
     rows=["max-age=600, must-revalidate", "max-age=600, proxy-revalidate", "s-maxage=600", "max-age=600, no-cache"],
 )  # fmt: skip
@@ -191,7 +191,7 @@ def expect_not_cached(t, response):
         t.fail(f"{response}: the code should be notCached: {response.body[:200]!r}")
 
 
-@table("only-if-cached of what is not here is a 504", rfc="9111 §5.2.1.7", origin=OBEYING,
+@table("only-if-cached of a missing asset is a 504", rfc="9111 §5.2.1.7", origin=OBEYING,
        rows=["only-if-cached", "Only-If-Cached", "only-if-cached, max-stale", "max-age=9, only-if-cached"])  # fmt: skip
 def only_if_cached(t, value):
     serve(t)
@@ -202,7 +202,7 @@ def only_if_cached(t, value):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
 
 
-@check("only-if-cached of what is here and fresh", rfc="9111 §5.2.1.7", origin=OBEYING)
+@check("only-if-cached of a fresh asset", rfc="9111 §5.2.1.7", origin=OBEYING)
 def only_if_cached_fresh(t):
     store(t)
     expect_from_cache(t, fields("only-if-cached"))
@@ -212,7 +212,7 @@ def only_if_cached_fresh(t):
     t.expect_requests(0)
 
 
-@table("only-if-cached of what must be confirmed is a 504", rfc="9111 §5.2.1.7", origin=OBEYING,
+@table("only-if-cached of an asset that needs revalidation is a 504", rfc="9111 §5.2.1.7", origin=OBEYING,
        rows=["only-if-cached", "only-if-cached, max-stale=10", "only-if-cached, no-cache"])  # fmt: skip
 def only_if_cached_stale(t, value):
     store(t, "max-age=600", age=1000)
@@ -237,7 +237,7 @@ def only_if_cached_range(t):
 # no-store
 
 
-@check("nothing is kept of what a reader's no-store fetched", rfc="9111 §5.2.1.5", origin=OBEYING)
+@check("a request with no-store stores nothing", rfc="9111 §5.2.1.5", origin=OBEYING)
 def no_store(t):
     serve(t)
     t.expect(t.get(headers=fields("no-store")), 200, body=t.bytes(0, SIZE))
@@ -246,7 +246,7 @@ def no_store(t):
     expect_from_upstream(t, {}, fwd="miss")
 
 
-@check("a reader's no-store takes nothing away", rfc="9111 §5.2.1.5", origin=OBEYING)
+@check("a request with no-store removes nothing", rfc="9111 §5.2.1.5", origin=OBEYING)
 def no_store_keeps(t):
     store(t)
     t.expect(t.get(headers=fields("no-store, no-cache")), 200, body=t.bytes(0, SIZE, seed=1))
@@ -268,7 +268,7 @@ def no_store_status(t):
 # Pragma
 
 
-@table("Pragma: no-cache counts where there is no Cache-Control", rfc="9111 §5.4", origin=OBEYING,
+@table("Pragma: no-cache applies without Cache-Control", rfc="9111 §5.4", origin=OBEYING,
        rows=["no-cache", "NO-CACHE", "foo, no-cache"])  # fmt: skip
 def pragma(t, value):
     store(t)
@@ -276,7 +276,7 @@ def pragma(t, value):
 
 
 @table(
-    "Pragma does not count", rfc="9111 §5.4", origin=OBEYING,
+    "Pragma is ignored", rfc="9111 §5.4", origin=OBEYING,
     rows=[
         ("beside Cache-Control: max-age=3600", {"Pragma": "no-cache", "Cache-Control": "max-age=3600"}),
         ("beside an unknown directive", {"Pragma": "no-cache", "Cache-Control": "foo"}),
@@ -292,7 +292,7 @@ def pragma_beside(t, _, headers):
 # When the upstream fails
 
 
-@check("a reader's stale-if-error is heard", rfc="5861 §4", origin=OBEYING)
+@check("a request's stale-if-error is obeyed", rfc="5861 §4", origin=OBEYING)
 def stale_if_error(t):
     store(t, "max-age=600", age=1000)
     t.upstream(Answer(503, body=b"out of order"))
@@ -301,7 +301,7 @@ def stale_if_error(t):
     t.expect(t.get(), (502, 503))
 
 
-@check("no-cache gets no stale answer when the upstream fails", rfc="9111 §5.2.1.4", origin=OBEYING)
+@check("no-cache gets no stale response when the upstream fails", rfc="9111 §5.2.1.4", origin=OBEYING)
 def no_cache_and_failure(t):
     store(t, "max-age=600, stale-if-error=36000", age=1000)
     t.upstream(Answer(503, body=b"out of order"))
@@ -309,7 +309,7 @@ def no_cache_and_failure(t):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
 
 
-@table("the directives do not reach the next request on the connection", rfc="9112 §9.3", origin=OBEYING,
+@table("the directives do not affect the next request on the connection", rfc="9112 §9.3", origin=OBEYING,
        rows=["no-cache", "only-if-cached", "no-store"])  # fmt: skip
 def one_connection(t, value):
     serve(t, age=10)
@@ -326,7 +326,7 @@ def one_connection(t, value):
         t.expect_requests(before)
 
 
-@check("a kept refusal is asked for again where the reader insists", rfc="9111 §5.2.1.4, §4", origin=OBEYING)
+@check("a cached error is requested again if the request requires it", rfc="9111 §5.2.1.4, §4", origin=OBEYING)
 def refusal(t):
     t.upstream(Answer(404, [("Cache-Control", "max-age=3600"), ("Date", http_date())], b"no such film"))
     t.expect(t.get(), 404)

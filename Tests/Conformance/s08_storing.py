@@ -1,20 +1,20 @@
-"""What is stored: RFC 9111 §3 (which responses), §3.3 (parts), §3.5 (Authorization), §4.1 (Vary), §7.3 (cookies);
+"""Storing: RFC 9111 §3 (responses), §3.3 (parts), §3.5 (Authorization), §4.1 (Vary), §7.3 (cookies);
 RFC 9110 §12.5.5 (Vary).
 
-A stored response shows by what the next reader gets after the upstream has changed its mind. Storing is a choice (RFC
-9111 §2): Larder is held to it, a peer is not; what must not be stored must not be stored by anybody.
+A stored response is visible in the next read, after the upstream has changed its asset. Storing is optional (RFC 9111
+§2): it is required of Larder, not of a peer. No cache may store a response that must not be stored.
 """
 
 from harness import LAST_MODIFIED, Answer, asset, check, http_date, table
 
-SECTION = (8, "What is stored: statuses, cookies, credentials, Vary")
+SECTION = (8, "Storing: statuses, cookies, credentials, Vary")
 BOTH = ("cold", "warm")
 SIZE = 1000
 FRESH = [("Cache-Control", "max-age=3600")]
 
 
 def change(t, **options):
-    """From now on the upstream has another asset."""
+    """The upstream serves another asset from now on."""
     t.own.requests.clear()
     t.upstream(asset(SIZE, etag='"v2"', seed=1, cache_control="max-age=0", **options))
 
@@ -41,7 +41,7 @@ def stored(t):
     t.expect_requests(0)
 
 
-@check("a 206 is stored, and with it parts of it", rfc="9111 §3.3", larder_only=True)
+@check("a 206 is stored and serves parts of itself", rfc="9111 §3.3", larder_only=True)
 def partial_stored(t):
     t.upstream(asset(SIZE))
     t.expect(t.get(range="bytes=100-299"), 206, body=t.bytes(100, 300))
@@ -53,7 +53,7 @@ def partial_stored(t):
     t.expect_requests(0)
 
 
-@check("only what is missing is asked for", rfc="9111 §3.4", larder_only=True)
+@check("only missing bytes are requested", rfc="9111 §3.4", larder_only=True)
 def combined(t):
     size = 3_000_000
     t.upstream(asset(size))
@@ -63,17 +63,17 @@ def combined(t):
     t.expect(t.get(), 200, body=t.bytes(0, size))
     asked = [range(*(int(part) for part in request.range.removeprefix("bytes=").split("-"))) for request in t.requests]
     if any(run.start < 1_000_000 or run.stop >= 2_000_000 for run in asked):
-        t.fail(f"asked for what was stored: {asked}")
+        t.fail(f"stored bytes were requested again: {asked}")
 
 
-@check("parts of two generations are never put together", rfc="9111 §3.4")
+@check("parts of two generations are never combined", rfc="9111 §3.4")
 def not_combined(t):
     t.upstream(asset(SIZE))
     t.expect(t.get(range="bytes=0-99"), 206, body=t.bytes(0, 100))
     t.upstream(asset(SIZE, etag='"v2"', seed=1))
     response = t.get()
     if response.complete and response.body not in (t.bytes(0, SIZE), t.bytes(0, SIZE, seed=1)):
-        t.fail(f"{response}: neither the one nor the other")
+        t.fail(f"{response}: neither of the two generations")
     if not response.complete and response.body != t.bytes(0, len(response.body)):
         t.fail(f"{response}: WRONG BYTES")
     if t.is_larder:
@@ -82,7 +82,7 @@ def not_combined(t):
 
 
 @table(
-    "a part that may not be stored is not", rfc="9111 §3, §5.2.2",
+    "a part that may not be stored is not stored", rfc="9111 §3, §5.2.2",
     rows=["no-store", "private", "no-store, max-age=3600", "private, max-age=3600"],
 )  # fmt: skip
 def partial_not_stored(t, value):
@@ -94,7 +94,7 @@ def partial_not_stored(t, value):
 
 
 @table(
-    "what may not be stored is not confirmed either", rfc="9111 §3, §4.3",
+    "a response that may not be stored is not revalidated", rfc="9111 §3, §4.3",
     rows=["no-store", "private", "no-store, max-age=3600"],
 )  # fmt: skip
 def not_confirmed(t, value):
@@ -103,13 +103,13 @@ def not_confirmed(t, value):
     t.own.requests.clear()
     expect_old(t, t.get())
     if not t.requests:
-        t.fail("the upstream was not asked")
+        t.fail("the upstream received no request")
     for request in t.requests:
         if request.get("If-None-Match") or request.get("If-Modified-Since"):
-            t.fail(f"the upstream was asked to confirm: {request.headers}")
+            t.fail(f"the upstream received a conditional request: {request.headers}")
 
 
-@table("Cache-Status tells of storing", rfc="9211 §2.6", larder_only=True,
+@table("Cache-Status reports storing", rfc="9211 §2.6", larder_only=True,
        rows=[("max-age=3600", True), ("no-cache", True), ("no-store", None), ("private", None)])  # fmt: skip
 def status_tells(t, value, is_stored):
     t.upstream(asset(SIZE, cache_control=value))
@@ -118,14 +118,14 @@ def status_tells(t, value, is_stored):
     t.expect_cache_status(response, hit=False, stored=is_stored)
 
 
-@check("many readers of what may not be stored each get it whole", rfc="9111 §3")
+@check("many readers of an unstorable asset each get it whole", rfc="9111 §3")
 def unstorable_together(t):
     t.upstream(asset(200_000, cache_control="no-store"))
     for response in t.together(*[t.get] * 6):
         t.expect(response, 200, body=t.bytes(0, 200_000))
 
 
-@table("a long asset that is stale or unstorable at once comes whole", rfc="9111 §3, §4", states=BOTH,
+@table("a long asset that is immediately stale or unstorable is complete", rfc="9111 §3, §4", states=BOTH,
        rows=["no-store", "private", "no-cache", "max-age=0", "max-age=0, must-revalidate"])  # fmt: skip
 def long_unstorable(t, value):
     size = 3_000_000
@@ -137,7 +137,7 @@ def long_unstorable(t, value):
         t.expect(response, 206 if first else 200, body=t.bytes(first, size))
 
 
-@table("a part that may not be stored is not put to what is", rfc="9111 §3, §3.4", rows=["no-store", "private"])
+@table("an unstorable part is not combined with stored parts", rfc="9111 §3, §3.4", rows=["no-store", "private"])
 def unstorable_part(t, value):
     size = 3_000_000
     t.upstream(asset(size))
@@ -145,18 +145,18 @@ def unstorable_part(t, value):
     t.upstream(asset(size, cache_control=value))
     t.expect(t.get(range="bytes=2000000-2000009"), 206, body=t.bytes(2_000_000, 2_000_010))
     if len(t.requests) < 2:
-        return  # a peer that read the whole at once
+        return  # a peer that read the whole asset
     t.upstream(asset(size, etag='"v2"', seed=1))
     response = t.get(range="bytes=2000000-2000009")
     t.expect(response, 206, body=t.bytes(2_000_000, 2_000_010, seed=1))
 
 
 @table(
-    "a part that is fetched is given with its own fields", rfc="9111 §3.2, §3.4, §5.2", larder_only=True,
+    "a fetched part has its own header fields", rfc="9111 §3.2, §3.4, §5.2", larder_only=True,
     rows=["max-age=0", "no-store", "private, max-age=3600", "max-age=60"],
 )  # fmt: skip
 def own_fields_of_a_part(t, value):
-    """What else is stored says another lifetime: a cache behind this one must not take it for this part's."""
+    """The stored bytes have another lifetime; a downstream cache must not apply it to this part."""
     size = 3_000_000
     t.upstream(asset(size, headers={"X-Part": "1"}))
     t.expect(t.get(range="bytes=0-9"), 206, body=t.bytes(0, 10))
@@ -167,7 +167,7 @@ def own_fields_of_a_part(t, value):
     t.expect_cache_status(response, hit=False, fwd="miss" if is_kept else "bypass", stored=True if is_kept else None)
 
 
-@check("the last part's lifetime is the whole's", rfc="9111 §3.2, §3.4", larder_only=True)
+@check("the lifetime of the last part applies to the whole asset", rfc="9111 §3.2, §3.4", larder_only=True)
 def lifetime_of_the_last_part(t):
     size = 3_000_000
     t.upstream(asset(size))
@@ -180,7 +180,7 @@ def lifetime_of_the_last_part(t):
     t.expect_cache_status(response, hit=False, fwd="stale", fwd_status=304)
 
 
-@check("a response that became unstorable takes the stored one's place", rfc="9111 §3.2, §4")
+@check("a response that became unstorable replaces the stored one", rfc="9111 §3.2, §4")
 def became_unstorable(t):
     t.upstream(asset(SIZE, cache_control="max-age=0"))
     expect_old(t, t.get())
@@ -190,7 +190,7 @@ def became_unstorable(t):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE, seed=2))
 
 
-# Refusals (negative caching)
+# Negative caching
 
 KEPT = [403, 404, 405, 410, 414, 451]
 LIFETIMES = {
@@ -223,13 +223,13 @@ def expect_recovered(t):
     t.expect(t.get(range="bytes=5-9"), 206, body=t.bytes(5, 10))
 
 
-@table("a refusal with a lifetime is repeated", rfc="9111 §3, §4", larder_only=True, rows=KEPT)
+@table("a cached error is repeated within its lifetime", rfc="9111 §3, §4", larder_only=True, rows=KEPT)
 def repeated(t, status):
     refuse(t, status, FRESH)
     expect_repeated(t, status)
 
 
-@table("a 404's lifetime", rfc="9111 §4.2.1", larder_only=True, rows=list(LIFETIMES))
+@table("the lifetime of a 404", rfc="9111 §4.2.1", larder_only=True, rows=list(LIFETIMES))
 def lifetime(t, name):
     refuse(t, 404, LIFETIMES[name])
     response = expect_repeated(t, 404)
@@ -240,7 +240,7 @@ def lifetime(t, name):
 
 
 @table(
-    "a 404 is asked for again", rfc="9111 §3, §4.2.1, §5.2.2",
+    "a 404 is requested again", rfc="9111 §3, §4.2.1, §5.2.2",
     rows=[
         ("no-store", [("Cache-Control", "no-store, max-age=3600")]),
         ("private", [("Cache-Control", "private, max-age=3600")]),
@@ -259,7 +259,7 @@ def not_repeated(t, _, fields):
 
 
 @table(
-    "a refusal without a lifetime is asked for again", rfc="9111 §4.2.2", larder_only=True,
+    "an error without a lifetime is requested again", rfc="9111 §4.2.2", larder_only=True,
     rows=[
         ("404 with nothing", 404, []),
         ("404 with Last-Modified", 404, [("Last-Modified", LAST_MODIFIED)]),
@@ -276,7 +276,7 @@ def without_lifetime(t, _, status, fields):
 
 
 @table(
-    "another refusal is never stored", rfc="9111 §3", larder_only=True,
+    "other errors are never stored", rfc="9111 §3", larder_only=True,
     rows=[400, 401, 402, 406, 407, 408, 409, 411, 413, 415, 418, 421, 422, 423, 424, 425, 426, 428, 429, 431, 500, 501,
           502, 503, 504, 505, 507, 508, 511, 599],
 )  # fmt: skip
@@ -289,32 +289,32 @@ def never_stored(t, status):
     expect_recovered(t)
 
 
-@check("a refusal is repeated no longer than the origin allows", rfc="9111 §4.2",
+@check("a cached error is repeated no longer than the origin allows", rfc="9111 §4.2",
        origin={"negativeCaching": {"maxSeconds": 60}})  # fmt: skip
 def capped(t):
     refuse(t, 404, FRESH)
     expect_repeated(t, 404, ttl=lambda ttl: 50 <= ttl <= 60)
 
 
-@check("a refusal is repeated for 5 minutes at most by default", rfc="9111 §4.2", larder_only=True)
+@check("a cached error is repeated for at most 5 minutes by default", rfc="9111 §4.2", larder_only=True)
 def capped_by_default(t):
     refuse(t, 404, FRESH)
     expect_repeated(t, 404, ttl=lambda ttl: 290 <= ttl <= 300)
 
 
-@check("a shorter lifetime stands", rfc="9111 §4.2.1", larder_only=True)
+@check("a shorter lifetime applies", rfc="9111 §4.2.1", larder_only=True)
 def shorter(t):
     refuse(t, 404, [("Cache-Control", "max-age=100"), ("Age", "50")])
     expect_repeated(t, 404, ttl=lambda ttl: 40 <= ttl <= 50)
 
 
-@table("no refusal is repeated where that is switched off", rfc="9111 §2", origin={"negativeCaching": False}, rows=KEPT)
+@table("no error is repeated when negative caching is off", rfc="9111 §2", origin={"negativeCaching": False}, rows=KEPT)
 def switched_off(t, status):
     refuse(t, status, FRESH)
     expect_recovered(t)
 
 
-@check("a refusal of one path says nothing of another", rfc="9111 §4")
+@check("an error of one path does not affect another", rfc="9111 §4")
 def other_path(t):
     def handler(request, connection):
         (Answer(404, FRESH, b"no") if "missing" in request.target else asset(SIZE))(request, connection)
@@ -325,7 +325,7 @@ def other_path(t):
     t.expect(t.get(path="missing.mp4"), 404)
 
 
-@check("the refusal of a stored asset does not take its place for ever", rfc="9111 §4.3.3")
+@check("an error does not permanently replace a stored asset", rfc="9111 §4.3.3")
 def refused_then_back(t):
     t.upstream(asset(SIZE, cache_control="max-age=0"))
     expect_old(t, t.get())
@@ -335,7 +335,7 @@ def refused_then_back(t):
     expect_new(t, t.get())
 
 
-@check("a refusal is forgotten when its asset is purged", rfc="9111 §4.4", larder_only=True)
+@check("a cached error is removed when its asset is purged", rfc="9111 §4.4", larder_only=True)
 def purged(t):
     refuse(t, 404, FRESH)
     expect_repeated(t, 404)
@@ -344,7 +344,7 @@ def purged(t):
     expect_recovered(t)
 
 
-@check("a refusal with a lifetime is asked for once by many readers", rfc="9111 §4", larder_only=True)
+@check("many readers of a cached error cause one request", rfc="9111 §4", larder_only=True)
 def refused_together(t):
     release = t.event()
 
@@ -365,7 +365,7 @@ def refused_together(t):
 # Cookies and credentials
 
 
-@check("Set-Cookie is given to nobody and hinders nothing", rfc="9111 §7.3", larder_only=True, states=BOTH)
+@check("Set-Cookie is not served and does not prevent storing", rfc="9111 §7.3", larder_only=True, states=BOTH)
 def set_cookie(t):
     t.upstream(asset(SIZE, headers=[("Set-Cookie", "id=1; Path=/"), ("Set-Cookie", "b=2"), ("X-Kept", "yes")]))
     for _ in range(2):
@@ -381,11 +381,11 @@ def not_forwarded(t, name):
     expect_old(t, t.get(headers={name: "Basic c2VjcmV0OnNlY3JldA=="}))
     for request in t.requests:
         if "c2VjcmV0" in (request.get(name) or ""):
-            t.fail(f"the upstream got {name}: {request.get(name)}")
+            t.fail(f"the upstream received {name}: {request.get(name)}")
 
 
 @table(
-    "what one reader's credentials open is not given to another", rfc="9111 §3.5",
+    "a response to one reader's credentials is not served to another", rfc="9111 §3.5",
     rows=["max-age=3600", "max-age=3600, immutable", "no-store", "private, max-age=3600"],
 )  # fmt: skip
 def authorized(t, value):
@@ -399,7 +399,7 @@ def authorized(t, value):
 
 
 @table(
-    "what the origin's own credentials open is stored", rfc="9111 §3.5",
+    "a response to the origin's own credentials is stored", rfc="9111 §3.5",
     origin={"headers": {"Authorization": "Bearer the-origins-own-token"}},
     rows=["max-age=3600", "max-age=3600, public", "s-maxage=3600", "max-age=3600, must-revalidate"],
 )  # fmt: skip
@@ -421,7 +421,7 @@ def own_credentials(t, value):
 
 
 def varying(*names, vary=None, control="max-age=3600", without=0):
-    """An upstream whose asset depends on those request fields; `without`: the seed where none is there."""
+    """An upstream with an asset that depends on these request fields; `without`: the seed if none is present."""
     seeds = {}
 
     def handler(request, connection):
@@ -436,7 +436,7 @@ def varying(*names, vary=None, control="max-age=3600", without=0):
 
 
 def expect_seen(t, response, *values):
-    """The reader got the variant that the upstream chose by these values."""
+    """Expects the variant that the upstream selects for these values."""
     t.expect(response, (200, 206), headers={"X-Seen": ascii(values)})
 
 
@@ -449,7 +449,7 @@ def expect_stored_variant(t, headers, *values):
         t.expect_requests(0)
 
 
-@table("what varies on everything is not stored", rfc="9111 §4.1",
+@table("a response with Vary: * is not stored", rfc="9111 §4.1",
        rows=[("*", ["*"]), ("*, Accept", ["*, Accept"]), ("Accept, *", ["Accept, *"]),
              ("Accept and *", ["Accept", "*"])])  # fmt: skip
 def star(t, _, vary):
@@ -459,7 +459,7 @@ def star(t, _, vary):
     expect_new(t, t.get())
 
 
-@check("readers with different fields get their variants", rfc="9111 §4.1")
+@check("readers with different fields get their own variants", rfc="9111 §4.1")
 def variants(t):
     t.upstream(varying("Accept-Language"))
     for language in ("en", "de", "en", "mi", "de"):
@@ -483,7 +483,7 @@ def variant_ranges(t, kind):
         t.expect(response, 206, body=t.bytes(5, 10, seed=handler.seeds.get((quality,), 0)))
 
 
-@check("a condition is judged by the reader's own variant", rfc="9111 §4.1, §4.3.2")
+@check("a condition is evaluated against the reader's own variant", rfc="9111 §4.1, §4.3.2")
 def variant_conditions(t):
     handler = varying("X-One")
     t.upstream(handler)
@@ -500,7 +500,7 @@ def variant_conditions(t):
 
 
 @table(
-    "fields that differ are not the same", rfc="9111 §4.1",
+    "different field values are different variants", rfc="9111 §4.1",
     rows=[
         ("value", ["X-One"], {"X-One": "a"}, {"X-One": "b"}),
         ("case of the value", ["X-One"], {"X-One": "a"}, {"X-One": "A"}),
@@ -525,7 +525,7 @@ def different(t, _, names, one, other):
 
 
 @table(
-    "however Vary is written", rfc="9111 §4.1, 9110 §12.5.5, §5.6.1",
+    "equivalent forms of Vary", rfc="9111 §4.1, 9110 §12.5.5, §5.6.1",
     rows=[
         ("in small letters", ["accept-language, x-one"]),
         ("in capitals", ["ACCEPT-LANGUAGE, X-ONE"]),
@@ -544,7 +544,7 @@ def spelling(t, _, vary):
 
 
 @table(
-    "what differs in blanks alone is the same", rfc="9111 §4.1", larder_only=True,
+    "values that differ only in white space are equal", rfc="9111 §4.1", larder_only=True,
     rows=[
         ("round a comma", [("Accept-Language", "en,de")], [("Accept-Language", "en ,  de")]),
         ("at the ends", [("Accept-Language", "en")], [("Accept-Language", "   en  ")]),
@@ -563,7 +563,7 @@ def normalised(t, _, one, other):
 
 
 @table(
-    "a field that Vary does not name makes no variant", rfc="9111 §4.1", larder_only=True,
+    "a field outside Vary creates no variant", rfc="9111 §4.1", larder_only=True,
     rows=["Accept-Language", "X-Two", "User-Agent", "Accept", "Referer"],
 )  # fmt: skip
 def unnamed(t, name):
@@ -572,14 +572,14 @@ def unnamed(t, name):
     expect_stored_variant(t, {name: "whatever"}, None)
 
 
-@table("identity is asked for, whatever the reader accepts", rfc="9110 §12.5.3", larder_only=True,
+@table("identity is requested for any Accept-Encoding of the reader", rfc="9110 §12.5.3", larder_only=True,
        rows=["gzip", "gzip, br", "identity", "*", "identity;q=0, gzip"])  # fmt: skip
 def encoding(t, value):
     t.upstream(asset(SIZE, headers={"Vary": "Accept-Encoding"}))
     expect_old(t, t.get(headers={"Accept-Encoding": value}))
     for request in t.requests:
         if request.get("Accept-Encoding") != "identity":
-            t.fail(f"the upstream was asked with Accept-Encoding: {request.get('Accept-Encoding')}")
+            t.fail(f"the upstream received Accept-Encoding: {request.get('Accept-Encoding')}")
     t.own.requests.clear()
     for other in ({"Accept-Encoding": "br"}, {}):
         response = t.get(headers=other)
@@ -588,7 +588,7 @@ def encoding(t, value):
     t.expect_requests(0)
 
 
-@table("fields that never reach the upstream make no variant", rfc="9111 §4.1", larder_only=True,
+@table("fields that never reach the upstream create no variant", rfc="9111 §4.1", larder_only=True,
        rows=["Authorization", "Cookie", "Range"])  # fmt: skip
 def neutral(t, name):
     t.upstream(asset(SIZE, headers={"Vary": name}))
@@ -610,7 +610,7 @@ def vary_miss(t):
     t.expect_cache_status(response, hit=False, fwd="vary-miss", stored=True)
 
 
-@check("the origin may say that a field tells no variants apart", rfc="9111 §4.1", origin={"ignoreVary": ["x-one"]})
+@check("the origin can exclude a field from variant selection", rfc="9111 §4.1", origin={"ignoreVary": ["x-one"]})
 def ignored(t):
     t.upstream(varying("X-One", "X-Two"))
     t.get()
@@ -625,7 +625,7 @@ def origin_is_no_variant(t):
     expect_stored_variant(t, {"Origin": "http://one.example"}, None)
 
 
-@check("a variant is confirmed by its own validator", rfc="9111 §4.3.1")
+@check("a variant is revalidated with its own validator", rfc="9111 §4.3.1")
 def variant_confirmed(t):
     t.upstream(varying("X-One", control="max-age=0"))
     for value in ("a", "b"):
@@ -634,7 +634,7 @@ def variant_confirmed(t):
         expect_seen(t, t.get(headers={"X-One": value} if value else {}), value)
 
 
-@check("readers of several variants at once", rfc="9111 §4.1")
+@check("concurrent readers of several variants", rfc="9111 §4.1")
 def variants_together(t):
     t.upstream(varying("X-One"))
     values = ["a", "b", "c", None] * 3
@@ -643,7 +643,7 @@ def variants_together(t):
         expect_seen(t, response, value)
 
 
-@table("a long variant is one variant throughout", rfc="9111 §4.1", rows=["whole", "range", "together"])
+@table("all parts of a long read come from one variant", rfc="9111 §4.1", rows=["whole", "range", "together"])
 def long_variant(t, kind):
     size = 3_000_000
 
@@ -671,7 +671,7 @@ def passed_on(t):
     t.expect(t.get(), 200, headers={"Vary": "Accept-Language, X-One"})
 
 
-@check("an asset that begins to vary", rfc="9111 §4.1")
+@check("an asset that starts to vary", rfc="9111 §4.1")
 def begins_to_vary(t):
     t.upstream(asset(SIZE, cache_control="max-age=0"))
     expect_old(t, t.get(headers={"X-One": "a"}))

@@ -1,5 +1,5 @@
-"""Confirming what is stored: RFC 9111 §4.3 (validation), §3.2 (updating stored fields), §3.1 (stored fields), §4.2.4
-(stale); RFC 9110 §7.6.1 (fields of the connection), §15.4.5 (304); RFC 5861 (stale-while-revalidate, stale-if-error).
+"""Revalidation: RFC 9111 §4.3 (validation), §3.2 (updating stored fields), §3.1 (stored fields), §4.2.4 (stale);
+RFC 9110 §7.6.1 (connection fields), §15.4.5 (304); RFC 5861 (stale-while-revalidate, stale-if-error).
 """
 
 from harness import LAST_MODIFIED, Answer, asset, check, confirming, http_date, table
@@ -11,7 +11,7 @@ STALE = [("Age", "1000")]
 
 
 def stale(t, control=OLD, **options):
-    """Has the whole asset stored, 400 s stale."""
+    """Stores the whole asset, 400 s stale."""
     t.upstream(asset(SIZE, cache_control=control, headers=STALE, **options))
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
     t.own.requests.clear()
@@ -27,11 +27,11 @@ def expect_new(t, response, **parameters):
     t.expect_cache_status(response, **parameters)
 
 
-# What is asked
+# The conditional request
 
 
 @table(
-    "the condition of", rfc="9111 §4.3.1, 9110 §13.1.2, §13.1.3",
+    "the condition for", rfc="9111 §4.3.1, 9110 §13.1.2, §13.1.3",
     rows=[
         ("an ETag", '"v1"', None, '"v1"', None),
         ("a weak ETag", 'W/"v1"', None, 'W/"v1"', None),
@@ -53,17 +53,17 @@ def condition(t, _, etag, modified, match, since):
         t.fail(f"If-Modified-Since: {request.get('If-Modified-Since')} instead of {since}")
 
 
-@check("nothing is confirmed without a validator", rfc="9111 §4.3.1")
+@check("nothing is revalidated without a validator", rfc="9111 §4.3.1")
 def no_validator(t):
     stale(t, etag=None, last_modified=None)
     t.upstream(asset(SIZE, etag=None, last_modified=None, seed=1))
     expect_new(t, t.get())
     for request in t.requests:
         if request.get("If-None-Match") or request.get("If-Modified-Since"):
-            t.fail(f"a condition was made up: {request.headers}")
+            t.fail(f"an invented condition: {request.headers}")
 
 
-@check("a reader's own condition does not take the place of the cache's", rfc="9111 §4.3.1, §4.3.2")
+@check("a reader's own condition does not replace the cache's condition", rfc="9111 §4.3.1, §4.3.2")
 def own_condition(t):
     stale(t)
     t.expect(t.get(headers={"If-None-Match": '"other"'}), 200, body=t.bytes(0, SIZE))
@@ -71,7 +71,7 @@ def own_condition(t):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
 
 
-@table("a stale answer is confirmed for", rfc="9111 §4.3", rows=["GET", "HEAD", "a range", "a condition"])
+@table("a stale response is revalidated for", rfc="9111 §4.3", rows=["GET", "HEAD", "a range", "a condition"])
 def confirmed_for(t, kind):
     stale(t)
     if kind == "a range":
@@ -89,7 +89,7 @@ def confirmed_for(t, kind):
 
 
 def fetches_anew(t):
-    """Whether a peer asked without a condition, as it may."""
+    """Whether a peer sent an unconditional request, as it may."""
     conditions = ("If-None-Match", "If-Modified-Since")
     return not t.is_larder and not any(request.get(name) for request in t.requests for name in conditions)
 
@@ -118,7 +118,7 @@ def refreshed(t, _, fields, seconds):
         t.expect_requests(0)
 
 
-@check("a 304 counts Expires anew", rfc="9111 §4.3.4, §5.3")
+@check("a 304 restarts the lifetime from Expires", rfc="9111 §4.3.4, §5.3")
 def refreshed_expires(t):
     t.upstream(asset(SIZE, cache_control=None, headers={"Expires": http_date(-100)}))
     expect_old(t, t.get())
@@ -131,7 +131,7 @@ def refreshed_expires(t):
 
 
 @table(
-    "a 304 that is stale at once is asked for again", rfc="9111 §4.3.4, §3.2",
+    "a 304 that is immediately stale is revalidated again", rfc="9111 §4.3.4, §3.2",
     rows=["max-age=0", "no-cache", "no-store", "private", "no-store, max-age=3600", "private, max-age=3600"],
 )  # fmt: skip
 def still_stale(t, control):
@@ -144,7 +144,7 @@ def still_stale(t, control):
     expect_new(t, t.get())
 
 
-@check("a 304's fields replace the stored ones of their names", rfc="9111 §3.2")
+@check("the fields of a 304 replace the stored fields of the same name", rfc="9111 §3.2")
 def replaced(t):
     fields = [("X-Changed", "1"), ("X-Changed", "2"), ("X-Kept", "a"), ("X-Kept", "b"), ("Content-Language", "en")]
     t.upstream(asset(SIZE, cache_control="max-age=0", headers=fields))
@@ -166,7 +166,7 @@ def replaced(t):
 
 
 @table(
-    "what a 304 says of itself changes nothing stored", rfc="9111 §3.1, §3.2; 9110 §8.6",
+    "fields about the 304 itself do not change stored fields", rfc="9111 §3.1, §3.2; 9110 §8.6",
     rows=[
         ("Content-Length: 0", [("Content-Length", "0")]),
         ("Content-Length: 5", [("Content-Length", "5")]),
@@ -196,11 +196,11 @@ def not_replaced(t, name, fields):
 
 
 @table(
-    "a 304 that confirms something else", rfc="9111 §4.3.4",
+    "a 304 for another representation", rfc="9111 §4.3.4",
     rows=[("another ETag", '"v2"'), ("another weak ETag", 'W/"v2"')],
 )  # fmt: skip
 def wrong_confirmation(t, _, etag):
-    """It confirms nothing; Larder asks again without a condition."""
+    """The 304 validates nothing; Larder sends an unconditional request."""
     stale(t)
 
     def handler(request, connection):
@@ -217,14 +217,14 @@ def wrong_confirmation(t, _, etag):
             if not is_old and response.body != t.bytes(0, SIZE, seed=1):
                 t.fail(f"{response}: WRONG BYTES")
             if (response.get("ETag") == etag) == is_old:
-                t.fail(f"{response}: one generation's bytes with the other's ETag")
+                t.fail(f"{response}: bytes of one generation with the ETag of the other")
             if is_old and t.is_larder:
-                t.fail(f"{response}: stale, and confirmed by nobody")
+                t.fail(f"{response}: stale and not validated")
         else:
             t.expect(response, 200 if t.is_larder else 502)
 
 
-@check("a 304 of another date than the one asked about", rfc="9111 §4.3.4")
+@check("a 304 with a date other than the one in the condition", rfc="9111 §4.3.4")
 def wrong_date_confirmation(t):
     stale(t, etag=None)
     later = "Thu, 02 Jan 2020 10:00:00 GMT"
@@ -245,7 +245,7 @@ def wrong_date_confirmation(t):
             t.expect(response, 200, body=t.bytes(0, SIZE, seed=1), headers={"Last-Modified": later})
 
 
-@check("a 304 that says Vary: * is the last use of what is stored", rfc="9111 §3.2, §4.1")
+@check("a 304 with Vary: * makes the stored response unusable afterwards", rfc="9111 §3.2, §4.1")
 def confirmed_to_vary(t):
     stale(t)
     t.upstream(confirming(asset(SIZE), ("Cache-Control", "max-age=3600"), ("Vary", "*")))
@@ -274,7 +274,7 @@ def changed(t, kind):
     t.expect(response, headers={"ETag": '"v2"', "X-Seed": "1", "Content-Type": "video/webm"})
 
 
-@check("nothing of the old generation's fields stays", rfc="9111 §4.3.3")
+@check("no field of the old generation remains", rfc="9111 §4.3.3")
 def old_fields_gone(t):
     t.upstream(asset(SIZE, cache_control="max-age=0", headers={"X-Old": "yes", "Expires": http_date(-10)}))
     expect_old(t, t.get())
@@ -300,7 +300,7 @@ def differs(t, _, changes, size):
     stale(t, **kept)
 
     def handler(request, connection):
-        # A server that compares dates for equality, as many do.
+        # A server that compares dates for equality, as many servers do.
         request.headers = [(n, v) for n, v in request.headers if n.lower() != "if-modified-since"]
         asset(size, seed=1, **changes)(request, connection)
 
@@ -326,19 +326,19 @@ def same_again(t):
         t.expect_requests(0)
 
 
-# What is here in part
+# Partly stored assets
 
 LONG = 3_000_000
 
 
 def stale_part(t, control=OLD):
-    """Has the first 100,000 bytes stored, 400 s stale."""
+    """Stores the first 100,000 bytes, 400 s stale."""
     t.upstream(asset(LONG, cache_control=control, headers=STALE))
     t.expect(t.get(range="bytes=0-99999"), 206, body=t.bytes(0, 100_000))
     t.own.requests.clear()
 
 
-@table("of what is here in part", rfc="9111 §4.3, §3.4", rows=["the part", "another part", "the whole", "both"])
+@table("a partly stored asset", rfc="9111 §4.3, §3.4", rows=["the part", "another part", "the whole", "both"])
 def part_confirmed(t, kind):
     stale_part(t)
     t.upstream(asset(LONG))
@@ -347,14 +347,14 @@ def part_confirmed(t, kind):
     else:
         first, end = {"the part": (5, 10), "another part": (2_000_000, 2_000_010), "both": (50_000, 150_000)}[kind]
         t.expect(t.get(range=f"bytes={first}-{end - 1}"), 206, body=t.bytes(first, end))
-    # A conditional request names bytes for the case that they have changed; the 304 brings none.
+    # A conditional request names a range for the case of a change; the 304 has no bytes.
     plain = [request for request in t.requests if request.range and not request.get("If-None-Match")]
     runs = [request.range.removeprefix("bytes=").split("-") for request in plain]
     if t.is_larder and any(int(first) < 100_000 and int(last or LONG) - int(first) > 1 for first, last in runs):
-        t.fail(f"stored bytes were fetched again: {runs}")
+        t.fail(f"stored bytes were requested again: {runs}")
 
 
-@table("of what is here in part, and has changed", rfc="9111 §4.3.3, §3.4",
+@table("a partly stored asset that has changed", rfc="9111 §4.3.3, §3.4",
        rows=["the part", "another part", "the whole", "both"])  # fmt: skip
 def part_changed(t, kind):
     stale_part(t)
@@ -365,14 +365,14 @@ def part_changed(t, kind):
     t.expect(t.get(), 200, body=t.bytes(0, LONG, seed=1))
 
 
-@check("a part that is no-cache is confirmed for each read", rfc="9111 §5.2.2.4, §3.4", larder_only=True)
+@check("a part with no-cache is revalidated for each read", rfc="9111 §5.2.2.4, §3.4", larder_only=True)
 def part_no_cache(t):
     t.upstream(asset(LONG, cache_control="no-cache"))
     for first, end in ((0, 100), (0, 100), (50, 150), (2_000_000, 2_000_010), (0, 10)):
         asked = len(t.requests)
         t.expect(t.get(range=f"bytes={first}-{end - 1}"), 206, body=t.bytes(first, end))
         if asked and t.requests[asked:][0].get("If-None-Match") != '"v1"':
-            t.fail(f"{first}-{end}: not confirmed")
+            t.fail(f"{first}-{end}: not revalidated")
     t.upstream(asset(LONG, etag='"v2"', seed=1, cache_control="no-cache"))
     response = t.get(range="bytes=0-9,2000000-2000009")
     t.expect(response, 206, headers={"ETag": '"v2"'})
@@ -380,7 +380,7 @@ def part_no_cache(t):
         t.fail(f"{response}: WRONG BYTES, or two generations MIXED")
 
 
-@check("a 304 for a reader, then a part for another", rfc="9111 §4.3.4, §3.4")
+@check("a 304 for one reader, then a part for another", rfc="9111 §4.3.4, §3.4")
 def confirmed_then_part(t):
     stale_part(t)
     t.upstream(asset(LONG, cache_control=OLD))
@@ -391,7 +391,7 @@ def confirmed_then_part(t):
     t.expect_cache_status(response, hit=True, ttl=lambda ttl: ttl is not None and 590 <= ttl <= 600)
 
 
-@check("a stale part stands in for the failing upstream, what is missing does not", rfc="5861 §4", larder_only=True)
+@check("a stale part is served when the upstream fails, missing bytes are an error", rfc="5861 §4", larder_only=True)
 def part_and_failure(t):
     stale_part(t, "max-age=600, stale-if-error=3600")
     t.upstream(Answer(503, body=b"out of order"))
@@ -406,7 +406,7 @@ def part_and_failure(t):
         t.expect(response, 503)
 
 
-@check("behind a stale part that is missing bytes nothing is mixed", rfc="5861 §3, 9111 §3.4", larder_only=True)
+@check("a stale part with missing bytes is not mixed with another one", rfc="5861 §3, 9111 §3.4", larder_only=True)
 def part_behind(t):
     stale_part(t, "max-age=600, stale-while-revalidate=3600")
     t.upstream(asset(LONG, etag='"v2"', seed=1))
@@ -447,7 +447,7 @@ def fail(t, kind):
         t.upstream(FAILURES[kind])
 
 
-@table("stale within stale-if-error at", rfc="5861 §4, 9111 §4.2.4", larder_only=True, rows=list(FAILURES))
+@table("stale within stale-if-error for", rfc="5861 §4, 9111 §4.2.4", larder_only=True, rows=list(FAILURES))
 def stale_if_error(t, kind):
     stale(t, "max-age=600, stale-if-error=3600")
     fail(t, kind)
@@ -462,21 +462,21 @@ def stale_if_error(t, kind):
 STATUS = {"500": 500, "502": 502, "503": 503, "503 with Retry-After": 503, "504": 504, "no answer": 504}
 
 
-@table("no stale answer without stale-if-error at", rfc="9111 §4.2.4, §4.3.3", larder_only=True, rows=list(FAILURES))
+@table("no stale response without stale-if-error for", rfc="9111 §4.2.4, §4.3.3", larder_only=True, rows=list(FAILURES))
 def no_stale(t, kind):
     stale(t)
     fail(t, kind)
     t.expect(t.get(), STATUS.get(kind, 502))
 
 
-@table("no stale answer beyond stale-if-error at", rfc="5861 §4", larder_only=True, rows=["503", "a reset connection"])
+@table("no stale response after stale-if-error for", rfc="5861 §4", larder_only=True, rows=["503", "a reset connection"])
 def beyond(t, kind):
     stale(t, "max-age=600, stale-if-error=100")
     fail(t, kind)
     t.expect(t.get(), STATUS.get(kind, 502))
 
 
-@table("no stale answer for what the upstream decides", rfc="5861 §4", larder_only=True, rows=[403, 404, 410, 429, 501])
+@table("no stale response for the upstream's decision", rfc="5861 §4", larder_only=True, rows=[403, 404, 410, 429, 501])
 def decided(t, status):
     stale(t, "max-age=600, stale-if-error=3600")
     t.upstream(Answer(status, body=b"no"))
@@ -495,7 +495,7 @@ def forbidden(t, directive):
     t.expect(t.get(range="bytes=5-9"), (502, 503, 504))
 
 
-@check("what must be confirmed is an error where the upstream cannot be reached", rfc="9111 §5.2.2.2")
+@check("a response that must be revalidated is an error when the upstream is unreachable", rfc="9111 §5.2.2.2")
 def must_revalidate_unreachable(t):
     stale(t, "max-age=600, must-revalidate")
     t.stop_upstream()
@@ -526,7 +526,7 @@ def own_limit(t, _, seconds, control, is_used):
         t.expect(t.get(), 503)
 
 
-@check("the first answer after a failure is confirmed again", rfc="9111 §4.3.3", larder_only=True)
+@check("the first response after a failure is revalidated again", rfc="9111 §4.3.3", larder_only=True)
 def recovery(t):
     stale(t, "max-age=600, stale-if-error=3600")
     t.upstream(Answer(503, body=b"out of order"))
@@ -535,7 +535,7 @@ def recovery(t):
     expect_new(t, t.get())
 
 
-@check("a failure in place of a new generation's bytes is no answer of the old", rfc="9111 §4.3.3")
+@check("a failure after a new generation began does not serve the old generation", rfc="9111 §4.3.3")
 def failing_body(t):
     stale(t)
 
@@ -547,7 +547,7 @@ def failing_body(t):
     response = t.get()
     if response.status == 200:
         if response.complete:
-            t.fail(f"{response}: ended as if it were whole")
+            t.fail(f"{response}: ended as if it were complete")
         if response.body != t.bytes(0, len(response.body), seed=1):
             t.fail(f"{response}: WRONG BYTES")
 
@@ -557,7 +557,7 @@ def failing_body(t):
 BEHIND = "max-age=600, stale-while-revalidate=3600"
 
 
-@table("stale-while-revalidate answers at once", rfc="5861 §3", larder_only=True, rows=["whole", "range", "HEAD"])
+@table("stale-while-revalidate responds immediately", rfc="5861 §3", larder_only=True, rows=["whole", "range", "HEAD"])
 def at_once(t, kind):
     stale(t, BEHIND)
     release = t.event()
@@ -579,7 +579,7 @@ def at_once(t, kind):
     t.eventually(lambda: t.get().body == t.bytes(0, SIZE, seed=1), "the new generation")
 
 
-@check("behind many stale answers there is one confirmation", rfc="5861 §3", larder_only=True)
+@check("many stale responses cause one revalidation", rfc="5861 §3", larder_only=True)
 def one_behind(t):
     stale(t, BEHIND)
     release = t.event()
@@ -594,13 +594,13 @@ def one_behind(t):
     t.await_requests(1)
     expect_old(t, t.get(), hit=True)
     release.set()
-    t.eventually(lambda: "detail" not in t.get().cache_status()[-1][1], "an answer that is fresh")
+    t.eventually(lambda: "detail" not in t.get().cache_status()[-1][1], "a fresh response")
     t.expect_requests(1)
     if t.requests[0].get("If-None-Match") != '"v1"':
-        t.fail(f"asked with {t.requests[0].headers}")
+        t.fail(f"the upstream received {t.requests[0].headers}")
 
 
-@table("a failure behind a stale answer is told to nobody", rfc="5861 §3", larder_only=True,
+@table("a background revalidation failure does not reach the reader", rfc="5861 §3", larder_only=True,
        rows=["503", "a reset connection", "a refused connection"])  # fmt: skip
 def failure_behind(t, kind):
     stale(t, BEHIND)
@@ -616,10 +616,10 @@ def behind_too_late(t):
     expect_new(t, t.get(), hit=False)
 
 
-# Many at once
+# Concurrency
 
 
-@check("many confirmations at once are one request", rfc="9111 §4", states=("cold",), larder_only=True)
+@check("many concurrent revalidations are one request", rfc="9111 §4", states=("cold",), larder_only=True)
 def together(t):
     stale(t)
     release = t.event()
@@ -657,7 +657,7 @@ def changed_together(t):
         t.fail(f"{len(t.requests)} requests: {[request.headers for request in t.requests]}")
 
 
-@check("one failed confirmation is the failure of all who waited for it", rfc="9111 §4", larder_only=True)
+@check("one failed revalidation fails all of its waiting readers", rfc="9111 §4", larder_only=True)
 def failed_together(t):
     stale(t)
     release = t.event()
@@ -685,7 +685,7 @@ KEPT = [
 ]  # fmt: skip
 
 
-@check("end-to-end fields are kept in order and number", rfc="9111 §3.1, 9110 §5.3, §7.6.1", states=("cold", "warm"))
+@check("end-to-end fields keep their order and number", rfc="9111 §3.1, 9110 §5.3, §7.6.1", states=("cold", "warm"))
 def end_to_end(t):
     t.upstream(asset(SIZE, headers=KEPT))
     names = {name.lower() for name, _ in KEPT}
@@ -701,7 +701,7 @@ def end_to_end(t):
             t.fail(f"another order: {[name for name, _ in found]}")
 
 
-@check("a field that is not UTF-8 keeps its text", rfc="9110 §5.5", states=("cold", "warm"))
+@check("a field that is not UTF-8 keeps its bytes", rfc="9110 §5.5", states=("cold", "warm"))
 def obsolete_text(t):
     t.upstream(asset(SIZE, headers={"X-Latin": "caf\xe9"}))
     response = t.get()
@@ -709,7 +709,7 @@ def obsolete_text(t):
         t.fail(f"X-Latin: {response.get('X-Latin')!r}")
 
 
-@check("ETags that differ beyond ASCII differ", rfc="9110 §8.8.3")
+@check("ETags that differ in non-ASCII bytes differ", rfc="9110 §8.8.3")
 def obsolete_tags(t):
     stale(t, etag='"\xe9"', last_modified=None)
     t.upstream(asset(SIZE, etag='"\xe8"', last_modified=None, seed=1))
@@ -724,7 +724,7 @@ def unknown_directives(t):
 
 
 @table(
-    "a field of the connection is not kept", rfc="9110 §7.6.1, 9111 §3.1", states=("cold", "warm"),
+    "a connection field is not stored", rfc="9110 §7.6.1, 9111 §3.1", states=("cold", "warm"),
     rows=[
         ("Keep-Alive", [("Connection", "keep-alive"), ("Keep-Alive", "timeout=17")], "Keep-Alive"),
         ("Proxy-Connection", [("Proxy-Connection", "keep-alive")], "Proxy-Connection"),
@@ -746,7 +746,7 @@ def hop_by_hop(t, _, fields, name):
         t.expect(t.get(), 200, body=t.bytes(0, SIZE), headers={name: None, "X-Kept": "yes"})
 
 
-@check("what Connection of a 304 names is not taken over", rfc="9110 §7.6.1", states=("cold",))
+@check("fields named by Connection in a 304 are not stored", rfc="9110 §7.6.1", states=("cold",))
 def hop_by_hop_of_confirmation(t):
     t.upstream(asset(SIZE, cache_control="max-age=0", headers={"X-Kept": "yes"}))
     expect_old(t, t.get())
@@ -759,7 +759,7 @@ def hop_by_hop_of_confirmation(t):
             t.expect(response, headers={"X-Kept": "yes"})
 
 
-@check("trailers of a chunked answer are no fields of the stored one", rfc="9110 §6.5.1", states=("cold", "warm"))
+@check("trailers of a chunked response are not stored as fields", rfc="9110 §6.5.1", states=("cold", "warm"))
 def trailers(t):
     fields = [("ETag", '"v1"'), ("Cache-Control", "max-age=3600")]
     trailer = [("X-Late", "1"), ("ETag", '"late"'), ("Content-Length", "3")]

@@ -1,4 +1,4 @@
-"""What an answer says of its way: RFC 9111 §5.1 (Age), RFC 9110 §6.6.1 (Date), §7.6.3 (Via), §15.2 (1xx);
+"""Cache metadata of a response: RFC 9111 §5.1 (Age), RFC 9110 §6.6.1 (Date), §7.6.3 (Via), §15.2 (1xx);
 RFC 9211 (Cache-Status); RFC 8586 (CDN-Loop).
 """
 
@@ -13,15 +13,15 @@ FRESH = [("Cache-Control", "max-age=3600")]
 
 
 def age_of(t, response, low, high=None):
-    """The answer's Age, one number between these."""
+    """Expects one Age, a number between these limits."""
     values = response.all("Age")
     high = low + 10 if high is None else high
     if len(values) != 1 or not re.fullmatch("[0-9]+", values[0]) or not low <= int(values[0]) <= high:
-        t.fail(f"{response}: Age should be one number from {low} to {high}")
+        t.fail(f"{response}: Age must be one number from {low} to {high}")
 
 
 def stored(t, fields=(), control="max-age=3600", **options):
-    """Has the whole asset stored."""
+    """Stores the whole asset."""
     t.upstream(asset(SIZE, cache_control=control, headers=list(fields), **options))
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
     t.own.requests.clear()
@@ -50,7 +50,7 @@ def dated(fields):
     return [(name, http_date(value) if isinstance(value, int) else value) for name, value in fields]
 
 
-@table("the Age of a stored answer: upstream says", rfc="9111 §5.1, §4.2.3", rows=AGES)
+@table("the Age of a stored response; the upstream sends", rfc="9111 §5.1, §4.2.3", rows=AGES)
 def ages(t, _, fields, age):
     stored(t, dated(fields))
     for options in ({}, {"range": "bytes=5-9"}, {"method": "HEAD"}):
@@ -60,13 +60,13 @@ def ages(t, _, fields, age):
             age_of(t, response, age)
 
 
-@check("the Age of what was just fetched is the upstream's", rfc="9111 §5.1")
+@check("the Age of a fetched response is the upstream's", rfc="9111 §5.1")
 def age_of_miss(t):
     t.upstream(asset(SIZE, headers={"Age": "600"}))
     age_of(t, t.get(), 600)
 
 
-@check("what was just fetched without Age is not old", rfc="9111 §5.1")
+@check("a fetched response without Age is not old", rfc="9111 §5.1")
 def no_age_of_miss(t):
     t.upstream(asset(SIZE))
     response = t.get()
@@ -74,7 +74,7 @@ def no_age_of_miss(t):
         t.fail(f"{response}: Age")
 
 
-@table("the Age of a stored answer that is a", rfc="9111 §5.1, 9110 §15.4.5",
+@table("the Age of a stored response that is a", rfc="9111 §5.1, 9110 §15.4.5",
        rows=[("304", {"headers": {"If-None-Match": '"v1"'}}, 304), ("206", {"range": "bytes=5-9"}, 206),
              ("multipart 206", {"range": "bytes=0-9,500-509"}, 206)])  # fmt: skip
 def age_of_kinds(t, _, options, status):
@@ -86,14 +86,14 @@ def age_of_kinds(t, _, options, status):
         age_of(t, response, 600)
 
 
-@check("Age is of 31 bits at least, and never more than its text can hold", rfc="9111 §1.2.2, §5.1", larder_only=True)
+@check("Age has at least 31 bits and never overflows", rfc="9111 §1.2.2, §5.1", larder_only=True)
 def largest_age(t):
     t.upstream(asset(SIZE, cache_control="no-cache", headers={"Age": "99999999999999999999"}))
     t.expect(t.get(), 200)
     age_of(t, t.get(), 2147483647, 2147483648 + 60)
 
 
-@check("a confirmation makes it young", rfc="9111 §4.3.4, §5.1")
+@check("a revalidation resets the Age", rfc="9111 §4.3.4, §5.1")
 def age_after_confirmation(t):
     stored(t, [("Age", "1000")], control="max-age=600")
     t.upstream(confirming(asset(SIZE, cache_control="max-age=600"), ("Cache-Control", "max-age=600")))
@@ -104,7 +104,7 @@ def age_after_confirmation(t):
             age_of(t, response, 0)
 
 
-@check("the Age of a confirmation counts", rfc="9111 §4.3.4, §4.2.3")
+@check("the Age of a 304 counts", rfc="9111 §4.3.4, §4.2.3")
 def age_of_confirmation(t):
     stored(t, [("Age", "1000")], control="max-age=600")
     t.upstream(confirming(asset(SIZE, cache_control="max-age=600", headers={"Age": "300"}), ("Age", "300")))
@@ -120,7 +120,7 @@ def age_of_confirmation(t):
 def one_date(t, response):
     values = response.all("Date")
     if len(values) != 1 or not DATE.fullmatch(values[0]):
-        t.fail(f"{response}: Date should be one IMF-fixdate, not {values}")
+        t.fail(f"{response}: Date must be one IMF-fixdate, not {values}")
     return values[0]
 
 
@@ -135,7 +135,7 @@ def date(t, _, offset):
             t.fail(f"{response}: Date {response.get('Date')} instead of {wanted}")
 
 
-@table("there is one Date where the upstream's is", rfc="9110 §6.6.1", states=BOTH,
+@table("there is one Date when the upstream's is", rfc="9110 §6.6.1", states=BOTH,
        rows=[("missing", None), ("no date", "yesterday"), ("empty", ""), ("0", "0")])  # fmt: skip
 def no_date(t, _, value):
     good = asset(SIZE, headers=[("Date", value)] if value is not None else [])
@@ -152,7 +152,7 @@ def no_date(t, _, value):
             one_date(t, response)
 
 
-@check("without the upstream's Date there is the time of receipt", rfc="9110 §6.6.1", larder_only=True)
+@check("without the upstream's Date the time of receipt is sent", rfc="9110 §6.6.1", larder_only=True)
 def date_of_receipt(t):
     good = asset(SIZE)
 
@@ -167,7 +167,7 @@ def date_of_receipt(t):
         t.fail(f"several Dates of one response: {dates}")
 
 
-@check("a confirmation's Date is the stored answer's", rfc="9111 §3.2, 9110 §6.6.1")
+@check("the Date of a 304 becomes the stored response's Date", rfc="9111 §3.2, 9110 §6.6.1")
 def date_of_confirmation(t):
     stored(t, [("Date", http_date(-1000))], control="max-age=600")
     wanted = http_date(-5)
@@ -179,7 +179,7 @@ def date_of_confirmation(t):
             t.fail(f"{response}: Date {response.get('Date')} instead of {wanted}")
 
 
-@table("errors have a Date too", rfc="9110 §6.6.1", rows=[404, 503])
+@table("errors have a Date", rfc="9110 §6.6.1", rows=[404, 503])
 def date_of_errors(t, status):
     t.upstream(Answer(status, body=b"no"))
     one_date(t, t.get())
@@ -202,7 +202,7 @@ def status_miss(t):
     )  # fmt: skip
 
 
-@check("Cache-Status tells the upstream's own status", rfc="9211 §2.3", larder_only=True)
+@check("Cache-Status reports the upstream's own status", rfc="9211 §2.3", larder_only=True)
 def status_of_upstream(t):
     t.upstream(asset(SIZE, ranges=False))
     t.expect_cache_status(t.get(range="bytes=5-9"), hit=False, fwd="miss", fwd_status=200)
@@ -218,7 +218,7 @@ def status_hit(t):
         t.expect_cache_status(response, hit=True, ttl=near(3000), **absent)
 
 
-@check("Cache-Status of what was here in part", rfc="9211 §2.2", larder_only=True)
+@check("Cache-Status of a partly cached asset", rfc="9211 §2.2", larder_only=True)
 def status_partial(t):
     t.upstream(asset(3_000_000))
     t.get(range="bytes=0-99")
@@ -228,7 +228,7 @@ def status_partial(t):
     t.expect_cache_status(response, hit=False, fwd="miss", stored=True)
 
 
-@check("Cache-Status of a confirmation", rfc="9211 §2.2, §2.3", larder_only=True)
+@check("Cache-Status of a revalidation", rfc="9211 §2.2, §2.3", larder_only=True)
 def status_stale(t):
     stored(t, [("Age", "1000")], control="max-age=600")
     t.upstream(confirming(asset(SIZE, cache_control="max-age=600"), ("Cache-Control", "max-age=600")))
@@ -246,21 +246,21 @@ def status_changed(t):
     )
 
 
-@check("Cache-Status of what may not be stored", rfc="9211 §2.2, §2.6", larder_only=True)
+@check("Cache-Status of an unstorable response", rfc="9211 §2.2, §2.6", larder_only=True)
 def status_unstored(t):
     t.upstream(asset(SIZE, cache_control="no-store"))
     for _ in range(2):
         t.expect_cache_status(t.get(), hit=False, fwd=lambda fwd: fwd in ("bypass", "miss"), stored=None)
 
 
-@check("Cache-Status tells the freshness that is over", rfc="9211 §2.4", larder_only=True)
+@check("Cache-Status reports expired freshness", rfc="9211 §2.4", larder_only=True)
 def status_negative_ttl(t):
     stored(t, [("Age", "1000")], control="max-age=600, stale-if-error=3600")
     t.upstream(Answer(503))
     t.expect_cache_status(t.get(), hit=False, fwd="stale", ttl=near(-400), detail="stale")
 
 
-@check("Cache-Status tells who shared another's request", rfc="9211 §2.7", larder_only=True)
+@check("Cache-Status reports collapsed requests", rfc="9211 §2.7", larder_only=True)
 def status_collapsed(t):
     release = t.event()
 
@@ -296,7 +296,7 @@ def status_refused(t, _, status):
     t.expect_cache_status(response, hit=False, fwd="miss", fwd_status=status, stored=None, detail="upstreamRefused")
 
 
-@check("Cache-Status where the upstream cannot be reached", rfc="9211 §2.2, §2.8", larder_only=True)
+@check("Cache-Status when the upstream is unreachable", rfc="9211 §2.2, §2.8", larder_only=True)
 def status_unreachable(t):
     t.upstream(asset(SIZE))
     t.target()
@@ -306,7 +306,7 @@ def status_unreachable(t):
     t.expect_cache_status(response, hit=False, fwd="miss", fwd_status=None, stored=None, detail="upstreamUnreachable")
 
 
-@check("Cache-Status where the upstream says nothing", rfc="9211 §2.2, §2.8", larder_only=True)
+@check("Cache-Status when the upstream does not respond", rfc="9211 §2.2, §2.8", larder_only=True)
 def status_timed_out(t):
     t.upstream(lambda request, connection: connection.stall())
     response = t.get(timeout=15)
@@ -314,7 +314,7 @@ def status_timed_out(t):
     t.expect_cache_status(response, hit=False, fwd="miss", fwd_status=None, stored=None, detail="upstreamTimedOut")
 
 
-@check("Cache-Status of a failed confirmation", rfc="9211 §2.2, §2.3", larder_only=True)
+@check("Cache-Status of a failed revalidation", rfc="9211 §2.2, §2.3", larder_only=True)
 def status_failed_confirmation(t):
     stored(t, [("Age", "1000")], control="max-age=600")
     t.upstream(Answer(503, body=b"no"))
@@ -324,14 +324,14 @@ def status_failed_confirmation(t):
 
 
 @table(
-    "Cache-Status comes behind the upstream's own", rfc="9211 §2", larder_only=True, states=BOTH,
+    "Cache-Status follows the upstream's own", rfc="9211 §2", larder_only=True, states=BOTH,
     rows=[
         ("one member", ["Far; hit"], [("Far", {"hit": True})]),
         ("with parameters", ["Far; fwd=miss; stored; ttl=10"], [("Far", {"fwd": "miss", "stored": True, "ttl": 10})]),
         ("a string", ['"Far Cache"; hit; detail="a, b"'], [("Far Cache", {"hit": True, "detail": "a, b"})]),
         ("two members", ["Farther; hit, Far; fwd=stale"], [("Farther", {"hit": True}), ("Far", {"fwd": "stale"})]),
         ("two fields", ["Farther; hit", "Far; fwd=miss"], [("Farther", {"hit": True}), ("Far", {"fwd": "miss"})]),
-        ("what is no list", ["Far; =hit"], []),
+        ("an invalid list", ["Far; =hit"], []),
         ("an unclosed string", ['"Far; hit'], []),
         ("empty", [""], []),
     ],
@@ -343,12 +343,12 @@ def status_appended(t, _, values, members):
         t.expect(response, (200, 206))
         found = response.cache_status()
         if [name for name, _ in found].count("Larder") != 1 or found[-1][0] != "Larder":
-            t.fail(f"{response}: Larder's member should be the last")
+            t.fail(f"{response}: Larder's member must be the last")
         if found[:-1] != members:
             t.fail(f"{response}: {found[:-1]} instead of {members}")
 
 
-@table("every answer has a Cache-Status", rfc="9211 §2", larder_only=True, states=BOTH,
+@table("every response has a Cache-Status", rfc="9211 §2", larder_only=True, states=BOTH,
        rows=[("206", {"range": "bytes=5-9"}, 206), ("multipart", {"range": "bytes=0-9,500-509"}, 206),
              ("304", {"headers": {"If-None-Match": '"v1"'}}, 304), ("412", {"headers": {"If-Match": '"x"'}}, 412),
              ("416", {"range": "bytes=5000-"}, 416), ("HEAD", {"method": "HEAD"}, 200)])  # fmt: skip
@@ -368,11 +368,11 @@ def via_request(t):
     t.get()
     values = t.requests[0].all("Via")
     if len(values) != 1 or not re.fullmatch(r"(HTTP/)?1\.1 \S+.*", values[0]):
-        t.fail(f"the upstream got Via: {values}")
+        t.fail(f"the upstream received Via: {values}")
 
 
 @table(
-    "Via of an answer", rfc="9110 §7.6.3", larder_only=True, states=BOTH,
+    "Via of a response", rfc="9110 §7.6.3", larder_only=True, states=BOTH,
     rows=[
         ("nothing", [], "1.1 larder"),
         ("one", ["1.1 far"], "1.1 far, 1.1 larder"),
@@ -386,7 +386,7 @@ def via(t, _, values, wanted):
         t.expect(t.get(**options), headers={"Via": wanted})
 
 
-@check("a confirmation does not lengthen Via", rfc="9111 §3.2", larder_only=True)
+@check("a revalidation does not lengthen Via", rfc="9111 §3.2", larder_only=True)
 def via_confirmed(t):
     t.upstream(asset(SIZE, cache_control="max-age=0", headers={"Via": "1.1 far"}))
     for _ in range(3):
@@ -397,7 +397,7 @@ def via_confirmed(t):
 
 
 def loop_name(t):
-    """What this service calls itself: learned from what it asks the upstream."""
+    """The pseudonym of this service, read from its upstream requests."""
     t.upstream(asset(SIZE))
     t.expect(t.get(), 200)
     members = (t.requests[0].get("CDN-Loop") or "").split(",")
@@ -408,11 +408,11 @@ def loop_name(t):
 @check("requests to the upstream name Larder in CDN-Loop", rfc="8586 §2", larder_only=True)
 def loop_named(t):
     if not re.fullmatch("larder-[0-9a-f]{8}", loop_name(t)):
-        t.fail(f"it calls itself {loop_name(t)!r}")
+        t.fail(f"the pseudonym is {loop_name(t)!r}")
 
 
 @table(
-    "where a request has been is handed on", rfc="8586 §2", larder_only=True,
+    "received CDN-Loop members are forwarded", rfc="8586 §2", larder_only=True,
     rows=[["far"], ["far; v=1, farther"], ["far", "farther"], ["larder"]],
 )  # fmt: skip
 def loop_kept(t, values):
@@ -420,11 +420,11 @@ def loop_kept(t, values):
     t.expect(t.get(headers=[("CDN-Loop", value) for value in values]), 200)
     sent = ", ".join(t.requests[0].all("CDN-Loop"))
     if not sent.startswith(", ".join(values) + ", larder-"):
-        t.fail(f"the upstream got CDN-Loop: {sent}")
+        t.fail(f"the upstream received CDN-Loop: {sent}")
 
 
 @table(
-    "a request that was here before is a 508", rfc="8586 §2, 5842 §7.2", larder_only=True,
+    "a request with Larder's own CDN-Loop member is a 508", rfc="8586 §2, 5842 §7.2", larder_only=True,
     rows=[
         ("its name", ["{}"]),
         ("with parameters", ["{}; v=1; id=\"a, b\""]),
@@ -446,7 +446,7 @@ def loop(t, _, values):
 
 
 @table(
-    "a request that was elsewhere is no loop", rfc="8586 §2", states=BOTH,
+    "other CDN-Loop members are no loop", rfc="8586 §2", states=BOTH,
     rows=["larder", "far", "far; larder", "larder2", "not-larder", "far;id=larder", 'far; id="larder"', 'far; id="a, larder"',
           "larder.example", "larder:8080", ""],
 )  # fmt: skip
@@ -455,7 +455,7 @@ def no_loop(t, value):
     t.expect(t.get(headers={"CDN-Loop": value}), 200, body=t.bytes(0, SIZE))
 
 
-@check("an origin that leads back here is a loop that ends", rfc="8586 §2", larder_only=True)
+@check("an origin that points back to Larder ends as a loop", rfc="8586 §2", larder_only=True)
 def own_loop(t):
     t.upstream(asset(SIZE))
     t.target()
@@ -489,7 +489,7 @@ def interim(name, good):
     return handler
 
 
-@table("before the answer comes", rfc="9110 §15.2, 8297 §2", rows=list(INTERIM))
+@table("before the final response", rfc="9110 §15.2, 8297 §2", rows=list(INTERIM))
 def interim_before(t, name):
     t.upstream(interim(name, asset(SIZE)))
     for options in ({"range": "bytes=5-9"}, {}, {}):
@@ -500,7 +500,7 @@ def interim_before(t, name):
     t.expect_cache_status(response, hit=True)
 
 
-@table("before a confirmation comes", rfc="9110 §15.2", rows=list(INTERIM))
+@table("before a 304", rfc="9110 §15.2", rows=list(INTERIM))
 def interim_before_confirmation(t, name):
     stored(t, [("Age", "1000")], control="max-age=600")
     t.upstream(interim(name, asset(SIZE, cache_control="max-age=600")))
@@ -508,13 +508,13 @@ def interim_before_confirmation(t, name):
         t.expect(t.get(), 200, body=t.bytes(0, SIZE), headers={"X-Early": None, "ETag": '"v1"'})
 
 
-@check("before a refusal", rfc="9110 §15.2")
+@check("before an error", rfc="9110 §15.2")
 def interim_before_refusal(t):
     t.upstream(Answer(404, body=b"no", interim=INTERIM["103"]))
     t.expect(t.get(), 404, headers={"X-Early": None})
 
 
-@check("an interim response without an end is no answer", rfc="9110 §15.2")
+@check("endless interim responses are an error", rfc="9110 §15.2")
 def interim_alone(t):
     def handler(request, connection):
         connection.send(b"HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n")
@@ -526,7 +526,7 @@ def interim_alone(t):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
 
 
-@check("a 101 that nobody asked for is no answer", rfc="9110 §15.2.2", larder_only=True)
+@check("an unrequested 101 is an error", rfc="9110 §15.2.2", larder_only=True)
 def switching(t):
     def handler(request, connection):
         connection.send(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: noise\r\n\r\nnoise")

@@ -1,6 +1,6 @@
 """Unsafe requests and invalidation: RFC 9110 §9.2.1 (safe methods), §15.5.6 (405); RFC 9111 §4.4 (invalidation).
 
-A mounted origin is for reading. What is stored goes, or is marked stale, by Larder's own API alone.
+A mounted origin is read-only. Only Larder's own API removes stored responses or marks them stale.
 """
 
 from harness import Answer, asset, check, http_date, table
@@ -10,7 +10,7 @@ SIZE = 1000
 
 
 def read(t, **options):
-    """Has the whole asset stored; its id."""
+    """Stores the whole asset; its id."""
     t.upstream(asset(SIZE, **options))
     response = t.get()
     t.expect(response, 200, body=t.bytes(0, SIZE))
@@ -33,14 +33,14 @@ def expect_hit(t):
 
 
 def expect_confirmed(t):
-    """One conditional request, not a byte of the body."""
+    """Expects one conditional request and no body bytes."""
     t.own.requests.clear()
     response = t.get()
     t.expect(response, 200, body=t.bytes(0, SIZE))
     t.expect_cache_status(response, hit=False, fwd="stale", fwd_status=304)
     t.expect_requests(1)
     if t.requests[0].get("If-None-Match") != '"v1"':
-        t.fail(f"asked with {t.requests[0].headers}")
+        t.fail(f"the upstream received {t.requests[0].headers}")
 
 
 @table(
@@ -69,14 +69,14 @@ def unsafe_with_body(t, method):
     expect_hit(t)
 
 
-@check("an unsafe request of what is not stored asks the upstream nothing", rfc="9110 §9.2.1", larder_only=True)
+@check("an unsafe request for a missing asset sends no upstream request", rfc="9110 §9.2.1", larder_only=True)
 def unsafe_cold(t):
     t.upstream(asset(SIZE))
     t.expect(t.get(method="POST", headers={"Content-Length": "0"}), 405)
     t.expect_requests(0)
 
 
-@check("a safe request with a body is not forwarded with it", rfc="9110 §9.3.1", larder_only=True)
+@check("the body of a safe request is not forwarded", rfc="9110 §9.3.1", larder_only=True)
 def get_with_body(t):
     t.upstream(asset(SIZE))
     response = t.raw(with_body(t, "GET"))
@@ -86,10 +86,10 @@ def get_with_body(t):
             t.fail("the body reached the upstream")
 
 
-# Soft: marked stale
+# Soft purge: marked stale
 
 
-@table("soft has it confirmed before its next use", rfc="9111 §4.3, §4.4", larder_only=True,
+@table("a soft purge requires a revalidation before the next use", rfc="9111 §4.3, §4.4", larder_only=True,
        rows=["by origin", "by prefix", "by id", "by tag"])  # fmt: skip
 def soft(t, kind):
     asset_id = read(t)
@@ -111,7 +111,7 @@ def soften(t, kind, asset_id):
         t.fail(f"the report: {report}")
 
 
-@check("soft takes no byte away", rfc="9111 §4.3", larder_only=True)
+@check("a soft purge removes no bytes", rfc="9111 §4.3", larder_only=True)
 def soft_keeps(t):
     asset_id = read(t)
     purge(t, origin=t.label, soft=True)
@@ -120,7 +120,7 @@ def soft_keeps(t):
         t.fail(f"cachedBytes: {document['cachedBytes']}")
 
 
-@check("soft, and the asset has changed", rfc="9111 §4.3.3", larder_only=True)
+@check("a soft purge, and the asset has changed", rfc="9111 §4.3.3", larder_only=True)
 def soft_changed(t):
     read(t)
     purge(t, origin=t.label, soft=True)
@@ -129,7 +129,7 @@ def soft_changed(t):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE, seed=1))
 
 
-@check("soft, and the asset is gone", rfc="9111 §4.3.3", larder_only=True)
+@check("a soft purge, and the asset is gone", rfc="9111 §4.3.3", larder_only=True)
 def soft_gone(t):
     read(t)
     purge(t, origin=t.label, soft=True)
@@ -137,7 +137,7 @@ def soft_gone(t):
     t.expect(t.get(), 404)
 
 
-@table("soft, and the upstream fails", rfc="9111 §4.2.4, 5861 §4", larder_only=True,
+@table("a soft purge, and the upstream fails", rfc="9111 §4.2.4, 5861 §4", larder_only=True,
        rows=[("stale-if-error=3600", "max-age=3600, stale-if-error=3600", True), ("nothing", "max-age=3600", False),
              ("must-revalidate", "max-age=3600, must-revalidate, stale-if-error=3600", False)])  # fmt: skip
 def soft_failing(t, _, control, is_used):
@@ -152,7 +152,7 @@ def soft_failing(t, _, control, is_used):
         t.expect(t.get(), 503)
 
 
-@check("soft with an origin's own ttlSeconds", rfc="9111 §4.4", origin={"freshness": {"ttlSeconds": 3600}})
+@check("a soft purge with an origin's own ttlSeconds", rfc="9111 §4.4", origin={"freshness": {"ttlSeconds": 3600}})
 def soft_with_ttl(t):
     read(t)
     purge(t, origin=t.label, soft=True)
@@ -160,7 +160,7 @@ def soft_with_ttl(t):
     expect_hit(t)
 
 
-@check("soft of a variant", rfc="9111 §4.4", larder_only=True)
+@check("a soft purge of a variant", rfc="9111 §4.4", larder_only=True)
 def soft_variants(t):
     t.upstream(asset(SIZE, headers={"Vary": "X-One"}))
     values = [{}, {"X-One": "a"}, {"X-One": "b"}]
@@ -172,10 +172,10 @@ def soft_variants(t):
         t.expect(t.get(headers=headers), 200, body=t.bytes(0, SIZE, seed=1))
 
 
-# Hard: taken out
+# Hard purge: removed
 
 
-@table("a purge has it asked for anew", rfc="9111 §4.4", larder_only=True, rows=["by origin", "by prefix", "by id"])
+@table("a purge causes a new fetch", rfc="9111 §4.4", larder_only=True, rows=["by origin", "by prefix", "by id"])
 def hard(t, kind):
     asset_id = read(t)
     if kind == "by id":
@@ -188,10 +188,10 @@ def hard(t, kind):
     t.expect_cache_status(response, hit=False, fwd="miss")
     for request in t.requests:
         if request.get("If-None-Match") or request.get("If-Range"):
-            t.fail(f"asked with {request.headers}")
+            t.fail(f"the upstream received {request.headers}")
 
 
-@table("a purge of something else leaves it alone", rfc="9111 §4.4", larder_only=True, rows=[False, True])
+@table("a purge of another asset has no effect", rfc="9111 §4.4", larder_only=True, rows=[False, True])
 def elsewhere(t, soft):
     read(t)
     purge(t, prefix=f"/o/{t.label}/another/", soft=soft)
@@ -207,7 +207,7 @@ def dry(t, soft):
     expect_hit(t)
 
 
-@table("a refusal is forgotten", rfc="9111 §4.4", larder_only=True, rows=["soft", "hard"])
+@table("a purge removes a cached error", rfc="9111 §4.4", larder_only=True, rows=["soft", "hard"])
 def refusal(t, kind):
     t.upstream(Answer(404, [("Cache-Control", "max-age=3600"), ("Date", http_date())], b"no"))
     t.expect(t.get(), 404)

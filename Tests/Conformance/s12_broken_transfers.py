@@ -1,20 +1,20 @@
-"""Transfers that break, stall or are no HTTP: RFC 9112 §2.2, §4–§8 (messages, framing, incomplete messages) and §9.
+"""Broken, stalled and invalid transfers: RFC 9112 §2.2, §4–§8 (messages, framing, incomplete messages) and §9.
 
-Whatever the upstream does: never a wrong byte, never a clean end on a short body, never a poisoned entry.
+For any upstream behaviour: never a wrong byte, never a clean end on a short body, never a poisoned entry.
 """
 
 import socket
 
 from harness import LAST_MODIFIED, asset, check, table
 
-SECTION = (12, "Transfers that break or stall, heads and framing that are wrong")
+SECTION = (12, "Broken and stalled transfers, invalid heads and framing")
 SIZE = 3000
 BIG = 300_000
 FIELDS = f'ETag: "v1"\r\nLast-Modified: {LAST_MODIFIED}\r\nCache-Control: max-age=3600\r\nContent-Type: video/mp4\r\n'
 
 
 def always(data):
-    """An upstream that says this, whatever it is asked, and closes."""
+    """An upstream that sends these bytes for every request and closes."""
 
     def handler(request, connection):
         connection.send(data)
@@ -24,7 +24,7 @@ def always(data):
 
 
 def reads(t, size=SIZE):
-    """A range and the whole, neither of them ever wrong; both answers."""
+    """Reads a range and the whole; neither may be wrong; both responses."""
     ranged = t.attempt_get(range="bytes=100-199")
     t.expect_honest(ranged, size, run=(100, 200))
     whole = t.attempt_get()
@@ -33,7 +33,7 @@ def reads(t, size=SIZE):
 
 
 def expect_outcome(t, outcome, responses, size=SIZE):
-    """`accepted`: all is right; `refused`, `an error`: 502; `either`: what expect_honest allows."""
+    """`accepted`: all is correct; `refused`, `an error`: 502; `either`: see expect_honest."""
     ranged, whole = responses
     if outcome == "accepted":
         t.expect(whole, 200, body=t.bytes(0, size))
@@ -48,7 +48,7 @@ def expect_outcome(t, outcome, responses, size=SIZE):
                 t.expect_problem(response, "upstreamProtocol", 502)
 
 
-# Breaks
+# Broken transfers
 
 FRAMINGS = {"with length": {}, "chunked": {"chunked": True}}
 PLACES = {
@@ -66,7 +66,7 @@ BREAKS = [
 
 
 def broken(good, place, how):
-    """An upstream that answers rightly and ends the connection there."""
+    """An upstream that responds correctly and ends the connection at this byte."""
 
     def handler(request, connection):
         answer = good.answer(request)
@@ -84,7 +84,7 @@ def breaks_always(t, _, framing, place, how):
     t.expect_recovery(BIG, **framing)
 
 
-@table("a transfer that breaks once is taken up again", rfc="9112 §8, 9110 §15.3.7", rows=BREAKS)
+@table("a transfer that breaks once is resumed", rfc="9112 §8, 9110 §15.3.7", rows=BREAKS)
 def breaks_once(t, _, framing, place, how):
     good = asset(BIG, **framing)
     t.upstream([broken(good, place, how), good])
@@ -95,7 +95,7 @@ def breaks_once(t, _, framing, place, how):
     t.expect_recovery(BIG, **framing)
 
 
-@table("a transfer that breaks in a range", rfc="9112 §8", rows=BREAKS)
+@table("a range transfer that breaks", rfc="9112 §8", rows=BREAKS)
 def breaks_in_range(t, _, framing, place, how):
     good = asset(BIG, **framing)
     t.upstream([broken(good, place, how), good])
@@ -106,7 +106,7 @@ def breaks_in_range(t, _, framing, place, how):
     t.expect_recovery(BIG, **framing)
 
 
-@check("what came before a break is asked for no second time", rfc="9110 §14.2, §13.1.5", larder_only=True)
+@check("bytes received before a break are not requested again", rfc="9110 §14.2, §13.1.5", larder_only=True)
 def resumed(t):
     good = asset(BIG)
     t.upstream([broken(good, lambda head, body: head + 100_000, "closed"), good])
@@ -124,9 +124,9 @@ def broken_without_ranges(t):
     t.expect_recovery(BIG)
 
 
-@table("a body whose end is the connection's", rfc="9112 §6.3, §8", rows=["closed", "reset"])
+@table("a body delimited by the end of the connection", rfc="9112 §6.3, §8", rows=["closed", "reset"])
 def close_delimited(t, how):
-    """A reset shows that the body is not whole; an orderly end does not."""
+    """A reset shows an incomplete body; an orderly end does not."""
 
     def handler(request, connection):
         connection.send(f"HTTP/1.1 200 OK\r\n{FIELDS}\r\n".encode() + t.bytes(0, SIZE if how == "closed" else 2000))
@@ -139,7 +139,7 @@ def close_delimited(t, how):
     t.expect_recovery(SIZE)
 
 
-# Too much
+# Extra bytes
 
 @table(
     "more bytes than the Content-Length", rfc="9112 §6.3, §9.2",
@@ -162,7 +162,7 @@ def too_many(t, how):
     responses = [(first, first + 10, t.get(range=f"bytes={first}-{first + 9}")) for first in range(0, 2000, 200)]
     responses.append((0, SIZE, t.get()))
     for first, end, response in responses:
-        # What comes when the next request is already on its way cannot be told from its answer (§9.2): that read may fail.
+        # Extra bytes that arrive after the next request was sent look like its response (§9.2): that read may fail.
         if how == "later, kept open" and not (response.complete and response.status in (200, 206)):
             t.expect_honest(response, SIZE, (first, end))
             continue
@@ -170,7 +170,7 @@ def too_many(t, how):
     t.expect_recovery(SIZE)
 
 
-@check("an answer nobody asked for, sent on an idle connection, answers no later request", rfc="9112 §9.2")
+@check("an unrequested response on an idle connection answers no later request", rfc="9112 §9.2")
 def unasked_answer(t):
     evil = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nCache-Control: max-age=60\r\n\r\nevil"
     handed, sent = t.event(), t.event()
@@ -192,7 +192,7 @@ def unasked_answer(t):
 
 
 @table(
-    "a 206 with another number of bytes than its Content-Range", rfc="9110 §15.3.7, 9112 §8",
+    "a 206 with a byte count other than its Content-Range", rfc="9110 §15.3.7, 9112 §8",
     rows=["chunked, too many", "chunked, too few", "closed, too many", "closed, too few"],
 )  # fmt: skip
 def wrong_number(t, kind):
@@ -208,7 +208,7 @@ def wrong_number(t, kind):
 
 
 @table(
-    "behind the last chunk", rfc="9112 §7.1, §7.1.2",
+    "after the last chunk", rfc="9112 §7.1, §7.1.2",
     rows=[
         ("garbage", b"0\r\n\r\n\x00\xff\x00evil evil evil"),
         ("a second answer", b"0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"),
@@ -240,7 +240,7 @@ def behind_the_last_chunk(t, name, end):
 
 
 @table(
-    "chunks that are wrong", rfc="9112 §7.1",
+    "invalid chunks", rfc="9112 §7.1",
     rows=[
         ("no number", b"zz", b"\r\n", "refused"),
         ("negative", b"-bb8", b"\r\n", "refused"),
@@ -265,7 +265,7 @@ def wrong_chunks(t, _, size, end, outcome):
     if outcome == "refused":
         for response in responses:
             if response.status < 500 and response.complete:
-                t.fail(f"{response}: expected a refusal")
+                t.fail(f"{response}: expected an error")
     else:
         expect_outcome(t, outcome, responses)
     t.expect_recovery(SIZE)
@@ -338,18 +338,18 @@ def heads(t, _, head, outcome):
     if outcome in ("refused", "an error") and not t.is_larder:
         for response in responses:
             if response.status < 400 and response.complete:
-                t.fail(f"{response}: expected a refusal")
+                t.fail(f"{response}: expected an error")
     else:
         expect_outcome(t, outcome, responses)
     t.expect_recovery(SIZE)
 
 
 @table(
-    "Content-Length and Transfer-Encoding at once", rfc="9112 §6.1, §6.3",
+    "both Content-Length and Transfer-Encoding", rfc="9112 §6.1, §6.3",
     rows=["the length too short", "the length too long", "the length of the chunks", "the length first"],
 )  # fmt: skip
 def both_framings(t, kind):
-    """Transfer-Encoding overrides, or the response is refused: the length is never believed."""
+    """Transfer-Encoding overrides, or the response is rejected: Content-Length is never used."""
     coded = b"%x\r\n%s\r\n0\r\n\r\n" % (SIZE, t.bytes(0, SIZE))
     length = {"the length too short": 100, "the length too long": 9000}.get(kind, len(coded))
     lines = ["Transfer-Encoding: chunked\r\n", f"Content-Length: {length}\r\n"]
@@ -367,7 +367,7 @@ def both_framings(t, kind):
 
 
 @table(
-    "Transfer-Encoding in an answer of HTTP/1.0", rfc="9112 §6.1", rows=["chunked", "chunked with a length"],
+    "Transfer-Encoding in a response of HTTP/1.0", rfc="9112 §6.1", rows=["chunked", "chunked with a length"],
 )  # fmt: skip
 def chunked_1_0(t, kind):
     length = LENGTH if kind.endswith("length") else ""
@@ -377,7 +377,7 @@ def chunked_1_0(t, kind):
     t.expect_recovery(SIZE)
 
 
-@check("a body for a HEAD is no answer to the next request", rfc="9110 §9.3.2, 9112 §9.2")
+@check("the body of a HEAD response is not parsed as the next response", rfc="9110 §9.3.2, 9112 §9.2")
 def body_for_head(t):
     def handler(request, connection):
         answer = asset(SIZE).answer(request)
@@ -390,7 +390,7 @@ def body_for_head(t):
 
 
 @table(
-    "what is not HTTP", rfc="9112 §2.2, §4",
+    "not HTTP", rfc="9112 §2.2, §4",
     rows=[
         ("nothing", b""),
         ("line ends", b"\r\n" * 20),
@@ -414,7 +414,7 @@ def noise(t, _, data):
     t.expect_recovery(SIZE)
 
 
-@check("a kept connection that the upstream closes is no failure", rfc="9112 §9.3.1, §9.5")
+@check("an idle connection closed by the upstream is no failure", rfc="9112 §9.3.1, §9.5")
 def closed_while_idle(t):
     def handler(request, connection):
         connection.answer(asset(SIZE).answer(request))
@@ -425,7 +425,7 @@ def closed_while_idle(t):
         t.expect(t.get(range=f"bytes={first}-{first + 9}"), 206, body=t.bytes(first, first + 10))
 
 
-@check("a kept connection that is reset by the next request is no failure", rfc="9112 §9.3.1")
+@check("an idle connection reset at the next request is no failure", rfc="9112 §9.3.1")
 def reset_while_idle(t):
     seen = set()
 
@@ -467,7 +467,7 @@ def stalling(good, place):
     rows=[(f"{stage}, {framing}", stage, FRAMINGS[framing]) for stage in STALLS for framing in FRAMINGS],
 )  # fmt: skip
 def stalls(t, _, stage, framing):
-    """Before our head it is a 504 that names the wait; after it the body is cut."""
+    """Before our head it is a 504 that names the timeout; after the head the body is truncated."""
     place, wait = STALLS[stage]
     t.upstream(stalling(asset(BIG, **framing), place))
     response = t.attempt_get(range="bytes=100-1099", timeout=20)
@@ -475,11 +475,11 @@ def stalls(t, _, stage, framing):
     if response.status not in (200, 206):
         t.expect_problem(response, "upstreamTimedOut", 504, **({"timeout": wait} if wait else {}))
     elif stage in ("before the answer", "in the status line", "in the head"):
-        t.fail(f"{response}: an answer out of nothing")
+        t.fail(f"{response}: a success without an upstream response")
     t.expect_recovery(BIG, **framing)
 
 
-@table("a stall that is over at the second try", rfc="9110 §15.6.5", rows=[(stage, stage) for stage in STALLS])
+@table("a stall that ends at the second attempt", rfc="9110 §15.6.5", rows=[(stage, stage) for stage in STALLS])
 def stalls_once(t, _, stage):
     good = asset(BIG)
     t.upstream([stalling(good, STALLS[stage][0]), good])
@@ -490,14 +490,14 @@ def stalls_once(t, _, stage):
     t.expect_recovery(BIG)
 
 
-@check("a connection that does not come about is a 504 that says so", rfc="9110 §15.6.5", larder_only=True)
+@check("a connect timeout is a 504 that names it", rfc="9110 §15.6.5", larder_only=True)
 def connect_stall(t):
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
         waiting = []
         try:
-            for _ in range(4):  # more than the queue holds: the next SYN is dropped
+            for _ in range(4):  # more than the backlog holds: the next SYN is dropped
                 filler = socket.socket()
                 filler.setblocking(False)
                 filler.connect_ex(listener.getsockname())
@@ -516,7 +516,7 @@ def connect_stall(t):
     t.expect_recovery(SIZE)
 
 
-@check("a head that comes byte by byte is ended by the time for the whole", rfc="9110 §15.6.5", origin={
+@check("a head sent byte by byte is ended by the total timeout", rfc="9110 §15.6.5", origin={
     "retries": 0, "timeouts": {"firstByteSeconds": 1, "idleSeconds": 1, "totalSeconds": 2, "readSeconds": 6},
 })  # fmt: skip
 def head_drips(t):
@@ -525,7 +525,7 @@ def head_drips(t):
     t.expect_recovery(SIZE)
 
 
-@check("a body that comes byte by byte is ended by the time for the whole", rfc="9112 §8", origin={
+@check("a body sent byte by byte is ended by the total timeout", rfc="9112 §8", origin={
     "retries": 0, "timeouts": {"firstByteSeconds": 1, "idleSeconds": 1, "totalSeconds": 2, "readSeconds": 6},
 })  # fmt: skip
 def body_drips(t):
@@ -542,9 +542,9 @@ def body_drips(t):
     t.expect_recovery(SIZE)
 
 
-@check("an upstream of a byte each second is followed byte by byte", rfc="9112 §8")
+@check("a slow upstream of one byte per second is streamed", rfc="9112 §8")
 def slow_but_sure(t):
-    """Each byte comes within the time for idling, all within the time for the whole."""
+    """Each byte arrives within the idle timeout, all bytes within the total timeout."""
     def handler(request, connection):
         answer = asset(5).answer(request)
         connection.send(answer.head())
@@ -559,7 +559,7 @@ def slow_but_sure(t):
     t.expect_recovery(5)
 
 
-@check("the time a reader waits for its first byte is its own limit", rfc="9110 §15.6.5", origin={
+@check("the first-byte timeout of a reader is a limit of its own", rfc="9110 §15.6.5", origin={
     "retries": 0, "timeouts": {"firstByteSeconds": 5, "idleSeconds": 5, "totalSeconds": 8, "readSeconds": 6},
 })  # fmt: skip
 def read_limit(t):
@@ -571,7 +571,7 @@ def read_limit(t):
     t.expect_recovery(SIZE)
 
 
-@check("readers of one broken transfer all fail honestly", rfc="9112 §8", states=("cold",))
+@check("readers of one broken transfer all get an error or a truncated body", rfc="9112 §8", states=("cold",))
 def many_readers(t):
     t.upstream(broken(asset(BIG), lambda head, body: head + body // 2, "reset"))
     for response in t.together(*[lambda: t.get()] * 8, *[lambda: t.get(range="bytes=200000-")] * 8):

@@ -1,10 +1,10 @@
-"""Answers that do not fit the range that was asked for: RFC 9110 §14.4, §15.3.7 (206), §15.5.17 (416)."""
+"""Responses that do not fit the requested range: RFC 9110 §14.4, §15.3.7 (206), §15.5.17 (416)."""
 
 import re
 
 from harness import LAST_MODIFIED, Answer, asset, check, table
 
-SECTION = (13, "Range ignored, wrong 206, unasked statuses")
+SECTION = (13, "Range ignored, wrong 206, unsolicited statuses")
 SIZE = 3000
 FIELDS = [
     ("ETag", '"v1"'), ("Last-Modified", LAST_MODIFIED), ("Cache-Control", "max-age=3600"),
@@ -14,7 +14,7 @@ READS = [(None, None), ("bytes=100-199", (100, 200)), ("bytes=-50", (2950, 3000)
 
 
 def asked(request, size=SIZE):
-    """The run the cache asked for, clamped; the whole where it asked for no range."""
+    """The range that the cache requested, clamped; the whole asset if it requested no range."""
     match = re.fullmatch(r"bytes=(\d*)-(\d*)", request.range or "bytes=0-")
     first, last = match.groups()
     if not first:
@@ -23,7 +23,7 @@ def asked(request, size=SIZE):
 
 
 def read_all(t, size=SIZE):
-    """A few reads, none of which may be wrong; the answers."""
+    """A few reads, none of which may be wrong; the responses."""
     responses = []
     for value, run in READS:
         response = t.attempt_get(range=value)
@@ -35,7 +35,7 @@ def read_all(t, size=SIZE):
 def expect_refused(t, responses):
     for response in responses:
         if response.status < 400 and response.complete:
-            t.fail(f"{response}: expected a refusal")
+            t.fail(f"{response}: expected an error")
         t.expect_problem(response, "upstreamProtocol", 502)
 
 
@@ -55,17 +55,17 @@ def ignored(t, framing):
     t.expect_recovery(SIZE)
 
 
-@check("a 200 for a range is used from its byte 0, and its bytes are kept", rfc="9110 §14.2, 9111 §3", larder_only=True)
+@check("a 200 to a range request is used from byte 0 and stored", rfc="9110 §14.2, 9111 §3", larder_only=True)
 def ignored_once(t):
     t.upstream(asset(SIZE, ranges=False))
     t.expect(t.get(range="bytes=100-199"), 206, body=t.bytes(100, 200))
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
     t.expect(t.get(range="bytes=-10"), 206, body=t.bytes(2990, 3000))
     if len(t.requests) > 2:
-        t.fail(f"{len(t.requests)} upstream requests for an upstream that always sends everything")
+        t.fail(f"{len(t.requests)} upstream requests for an upstream that always sends the whole asset")
 
 
-@check("an upstream that ignores ranges now and then", rfc="9110 §14.2")
+@check("an upstream that sometimes ignores ranges", rfc="9110 §14.2")
 def ignored_sometimes(t):
     good, whole = asset(1_500_000), asset(1_500_000, ranges=False)
     t.upstream(lambda request, connection: (whole if request.number % 2 == 0 else good)(request, connection))
@@ -76,10 +76,10 @@ def ignored_sometimes(t):
 
 
 @table(
-    "a 206 has no Content-Range left over in a 200", rfc="9110 §14.4, §15.3.7", rows=["whole", "part"],
+    "the Content-Range of an upstream 200 is not passed on", rfc="9110 §14.4, §15.3.7", rows=["whole", "part"],
 )  # fmt: skip
 def content_range_on_200(t, kind):
-    """On a 200 the field means nothing: the body is the whole."""
+    """The field has no meaning in a 200: the body is the whole asset."""
     place = f"bytes 0-{SIZE - 1}/{SIZE}" if kind == "whole" else "bytes 500-599/600"
     t.upstream(Answer(200, FIELDS + [("Content-Range", place)], t.bytes(0, SIZE)))
     response = t.get()
@@ -123,7 +123,7 @@ WRONG = {
 
 @table("a 206 with a wrong Content-Range", rfc="9110 §14.4, §15.3.7", rows=[(name, name) for name in WRONG])
 def wrong_place(t, _, name):
-    """The bytes under it are others than it says, or nobody can know: nothing of it is used."""
+    """The bytes do not match the field, or this cannot be known: none of them are used."""
 
     def handler(request, connection):
         first, end = asked(request)
@@ -150,7 +150,7 @@ def two_places(t):
 
 
 @table(
-    "a 206 with another range than asked, rightly labelled", rfc="9110 §15.3.7",
+    "a 206 with another range than requested, correctly labelled", rfc="9110 §15.3.7",
     rows=[
         ("the first bytes always", lambda first, end: (0, 100)),
         ("10 bytes further", lambda first, end: (min(first + 10, SIZE - 1), end)),
@@ -163,7 +163,7 @@ def two_places(t):
     ],
 )  # fmt: skip
 def other_range(t, _, choose):
-    """True to its label: it may be used for what it is, or refused; never for what was asked."""
+    """The bytes may be used for their labelled range, or rejected; never for the requested range."""
 
     def handler(request, connection):
         first, end = choose(*asked(request))
@@ -175,7 +175,7 @@ def other_range(t, _, choose):
     t.expect_recovery(SIZE)
 
 
-@check("a 206 whose size is *", rfc="9110 §14.4")
+@check("a 206 with the size *", rfc="9110 §14.4")
 def unknown_size(t):
     def handler(request, connection):
         first, end = asked(request)
@@ -195,11 +195,11 @@ def unknown_size(t):
 
 
 @table(
-    "a 206 whose size is not the one known", rfc="9110 §14.4, 9111 §3.4",
+    "a 206 with a size other than the known one", rfc="9110 §14.4, 9111 §3.4",
     rows=[("larger", SIZE + 1), ("smaller", SIZE - 1), ("by far", 10 ** 15), ("beyond 2^63", 2 ** 63)],
 )  # fmt: skip
 def other_size(t, _, size):
-    """The same strong ETag, another size: the bytes of both are never put together."""
+    """The same strong ETag, another size: bytes of the two are never combined."""
 
     def handler(request, connection):
         first, end = asked(request)
@@ -221,7 +221,7 @@ def other_size(t, _, size):
 
 
 @table(
-    "a 206 whose Content-Length is not its Content-Range's", rfc="9110 §8.6, §14.4",
+    "a 206 with a Content-Length other than its Content-Range", rfc="9110 §8.6, §14.4",
     rows=[("shorter", -10), ("longer", 10), ("half", -50), ("0", None)],
 )  # fmt: skip
 def other_length(t, _, difference):
@@ -237,9 +237,9 @@ def other_length(t, _, difference):
     t.expect_recovery(SIZE)
 
 
-@table("a 206 when no range was asked", rfc="9110 §15.3.7", rows=["the whole", "a part"])
+@table("a 206 to a request without a range", rfc="9110 §15.3.7", rows=["the whole", "a part"])
 def unasked_206(t, kind):
-    """Larder learns that ranges are ignored and asks without one; a peer may never ask with one."""
+    """Larder detects that ranges are ignored and requests without one; a peer may never send a range."""
 
     def handler(request, connection):
         if request.range:
@@ -254,7 +254,7 @@ def unasked_206(t, kind):
 
 
 @table(
-    "a multipart answer to a single range", rfc="9110 §15.3.7.2",
+    "a multipart response to a single range", rfc="9110 §15.3.7.2",
     rows=["one part", "two parts", "with a Content-Range of its own"],
 )  # fmt: skip
 def multipart(t, kind):
@@ -283,7 +283,7 @@ def multipart(t, kind):
 
 @check("a wrong 206 in the middle of a read", rfc="9110 §15.3.7")
 def wrong_in_the_middle(t):
-    """The first window is good, the second is labelled as another one."""
+    """The first window is correct, the second is labelled as another one."""
     size = 3_000_000
 
     def handler(request, connection):
@@ -301,7 +301,7 @@ def wrong_in_the_middle(t):
 
 # 416
 
-@check("a 416 tells the size, and is passed on with it", rfc="9110 §15.5.17")
+@check("a 416 gives the size, and is passed on with it", rfc="9110 §15.5.17")
 def size_learnt(t):
     t.upstream(asset(SIZE))
     for _ in range(2):
@@ -309,7 +309,7 @@ def size_learnt(t):
         t.expect(response, 416, headers={"Content-Range": f"bytes */{SIZE}"})
         for name in ("ETag", "Last-Modified"):
             if t.is_larder and response.get(name):
-                t.fail(f"{response}: {name} left over from a 200")
+                t.fail(f"{response}: {name} of a 200")
     t.expect(t.get(range="bytes=-10"), 206, body=t.bytes(SIZE - 10, SIZE))
     t.expect_recovery(SIZE)
 
@@ -326,18 +326,18 @@ def size_learnt(t):
     ],
 )  # fmt: skip
 def lying_416(t, _, value):
-    """Whatever was asked, the upstream says 416, though there are 3000 bytes."""
+    """Every response is a 416, although the asset has 3000 bytes."""
     t.upstream(Answer(416, [("Content-Range", value)] if value else [], b"no"))
     for wanted, run in READS:
         response = t.attempt_get(range=wanted)
         if response.status < 400:
-            t.fail(f"{response}: an answer out of nothing")
+            t.fail(f"{response}: a success without an upstream response")
         if wanted is None and response.status == 416 and t.is_larder:
             t.fail(f"{response}: a 416 without a range")
     t.expect_recovery(SIZE)
 
 
-@check("a 416 with size 0 is the empty asset, until it is filled", rfc="9110 §15.5.17", larder_only=True)
+@check("a 416 with size 0 is the empty asset, until it has bytes", rfc="9110 §15.5.17", larder_only=True)
 def empty_416(t):
     t.upstream(asset(0, cache_control="no-cache"))
     t.expect(t.get(), 200, body=b"")
@@ -346,19 +346,19 @@ def empty_416(t):
 
 @check("a 416 for bytes that were announced", rfc="9110 §15.5.17")
 def vanished(t):
-    """The asset was cut since: no old bytes pass for new ones, and the next read is right."""
+    """The asset was truncated: old bytes are not served as new ones, and the next read is correct."""
     t.upstream(asset(3_000_000))
     t.expect(t.get(range="bytes=0-99"), 206, body=t.bytes(0, 100))
     t.upstream(asset(1000, etag='"v2"', seed=2))
     response = t.get(range="bytes=2000000-2000099")
     if response.status < 400:
-        t.fail(f"{response}: an answer out of nothing")
+        t.fail(f"{response}: a success without an upstream response")
     if t.is_larder:
         t.expect(t.get(), 200, body=t.bytes(0, 1000, seed=2))
         t.expect_recovery(1000, seed=2, etag='"v2"')
 
 
-# Unasked statuses
+# Unsolicited statuses
 
 @table("an unsolicited 304", rfc="9110 §15.4.5", rows=[('"v1"', FIELDS[0][1]), ('"v7"', '"v7"')])
 def unsolicited_304(t, _, tag):
@@ -374,9 +374,9 @@ def unsolicited_304(t, _, tag):
 PASSED_ON = [201, 202, 204, 205, 207, 226, 299, 300, 305, 306, 399]
 
 
-@table("another success, or a redirection without a target", rfc="9110 §15.3, §15.4", rows=PASSED_ON)
+@table("another 2xx, or a redirect without a target", rfc="9110 §15.3, §15.4", rows=PASSED_ON)
 def passed_on(t, status):
-    """It is passed on as it came, whatever range was requested, with one upstream request each, and never stored."""
+    """It is passed on unchanged for any requested range, with one upstream request each, and never stored."""
     body = b"" if status in (204, 205) else b"something else"
     t.upstream(Answer(status, FIELDS + [("X-Note", "kept")], body))
     for value, _ in READS:
@@ -386,7 +386,7 @@ def passed_on(t, status):
             t.expect_cache_status(response, hit=False)
         elif response.status in (200, 206):
             t.fail(f"{response}: expected status {status}")
-    if t.is_larder:  # another cache may store them for the lifetime they have
+    if t.is_larder:  # another cache may store them for their lifetime
         t.expect_requests(len(READS))
         t.expect_recovery(SIZE)
 
@@ -401,7 +401,7 @@ def not_counted(t):
     t.expect(t.get(path="/good.mp4"), 200, body=t.bytes(0, SIZE))
 
 
-@check("a 203 is a success like a 200", rfc="9110 §15.3.4")
+@check("a 203 is handled like a 200", rfc="9110 §15.3.4")
 def transformed(t):
     t.upstream(Answer(203, FIELDS, t.bytes(0, SIZE)))
     for _ in range(2):
@@ -409,9 +409,9 @@ def transformed(t):
     t.expect_requests(1)
 
 
-@table("a status out of turn on what is cached", rfc="9110 §15, 9111 §4.3.3", rows=[204, 205, 202, 206, 416, 304])
+@table("an unexpected status for a cached asset", rfc="9110 §15, 9111 §4.3.3", rows=[204, 205, 202, 206, 416, 304])
 def unasked_on_cached(t, status):
-    """A revalidation that is answered so changes no byte of what is kept."""
+    """A revalidation with this status changes no stored byte."""
     t.upstream(asset(SIZE, cache_control="max-age=0"))
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
     fields = [("ETag", '"v9"'), ("Cache-Control", "max-age=60")]
@@ -425,7 +425,7 @@ def unasked_on_cached(t, status):
         t.expect_recovery(SIZE)
 
 
-@table("a HEAD that is answered out of turn", rfc="9110 §9.3.2", rows=[204, 205, 206, 304, 416])
+@table("a HEAD with an unexpected status", rfc="9110 §9.3.2", rows=[204, 205, 206, 304, 416])
 def unasked_on_head(t, status):
     def handler(request, connection):
         if request.method == "HEAD":

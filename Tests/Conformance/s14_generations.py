@@ -12,7 +12,7 @@ READS = [("bytes=0-999", (0, 1000)), ("bytes=2000000-2000999", (2_000_000, 2_001
 
 
 def expect_one(t, response, run, seeds, size=SIZE):
-    """The bytes are all of one of these generations, or the answer fails or is cut; the seed, None for a failure."""
+    """All bytes belong to one of these generations, or the response fails or is cut; the seed, None for a failure."""
     if response.status not in (200, 206):
         if response.status < 400:
             t.fail(f"{response}: expected bytes or a failure")
@@ -27,7 +27,7 @@ def expect_one(t, response, run, seeds, size=SIZE):
 
 
 def expect_tagged(t, response, run, seeds, size=SIZE):
-    """As `expect_one`; the ETag is that of the bytes: `"v1"` for seed 1."""
+    """As `expect_one`; the ETag must match the bytes: `"v1"` for seed 1."""
     seed = expect_one(t, response, run, seeds, size)
     if seed is not None and response.body:
         t.expect(response, headers={"ETag": f'"v{seed}"'}, complete=response.complete)
@@ -35,7 +35,7 @@ def expect_tagged(t, response, run, seeds, size=SIZE):
 
 
 def expect_new(t):
-    """From now on a read is of generation 2; a plain proxy may use what it has as long as it is fresh, unmixed."""
+    """From now on a read must give generation 2; a plain proxy may serve a fresh stored generation, unmixed."""
     for value, run in READS:
         response = t.attempt_get(range=value)
         expect_tagged(t, response, run, (1, 2))
@@ -48,13 +48,13 @@ def generation(seed, **options):
 
 
 def by_turn(*handlers):
-    """Another one of them for each request, over and over: the servers behind one name."""
+    """Another server for each request, in turn: the nodes behind one name."""
     return lambda request, connection: handlers[(request.number - 1) % len(handlers)](request, connection)
 
 
 # A change
 
-@check("a new ETag between two fills opens a new generation", rfc="9110 §15.3.7.3")
+@check("a new ETag between two fills starts a new generation", rfc="9110 §15.3.7.3")
 def between_fills(t):
     t.upstream(generation(1))
     t.expect(t.get(range="bytes=0-999"), 206, body=t.bytes(0, 1000, 1))
@@ -64,10 +64,10 @@ def between_fills(t):
     expect_new(t)
     if t.is_larder:
         if seed == 1:
-            t.fail("bytes of a generation that was gone, of which not all had been kept")
+            t.fail("bytes of an old generation that was not completely stored")
 
 
-@check("a new ETag is seen by the read that meets it, which gets the new bytes", rfc="9111 §4.3.3", larder_only=True)
+@check("the read that finds a new ETag gets the new bytes", rfc="9111 §4.3.3", larder_only=True)
 def read_that_meets_it(t):
     t.upstream(generation(1))
     t.expect(t.get(range="bytes=0-999"), 206)
@@ -96,7 +96,7 @@ def between_ranges(t):
 
 @table("a new ETag in the middle of a read", rfc="9110 §15.3.7.3", rows=[1, 2, 3])
 def in_the_middle(t, count):
-    """The reader gets one generation to its end, or is cut. Ranges that are stored before it divide its transfers."""
+    """The reader gets one complete generation, or a truncated body. Stored ranges divide its transfers."""
     t.upstream(generation(1))
     for number in range(count):
         first = 400_000 + number * 600_000
@@ -108,7 +108,7 @@ def in_the_middle(t, count):
     expect_new(t)
 
 
-@check("a new ETag when a broken transfer is taken up again", rfc="9110 §13.1.5, §15.3.7.3")
+@check("a new ETag when a broken transfer is resumed", rfc="9110 §13.1.5, §15.3.7.3")
 def in_a_retry(t):
     def broken(request, connection):
         answer = generation(1).answer(request)
@@ -120,7 +120,7 @@ def in_a_retry(t):
     expect_new(t)
 
 
-@check("who reads what is all on disk is not disturbed by a new generation", rfc="9111 §4", larder_only=True)
+@check("a read that is entirely on disk is not affected by a new generation", rfc="9111 §4", larder_only=True)
 def reader_on_disk(t):
     t.upstream(generation(1))
     t.expect(t.get(), 200)
@@ -135,7 +135,7 @@ def reader_on_disk(t):
 
 
 @table(
-    "a change that a revalidation finds", rfc="9111 §4.3.3", states=("warm",),
+    "a change found by a revalidation", rfc="9111 §4.3.3", states=("warm",),
     rows=[
         ("another ETag", asset(SIZE, seed=2, etag='"v2"')),
         ("no validators", asset(SIZE, seed=2, etag=None, last_modified=None)),
@@ -154,7 +154,7 @@ def found_by_revalidation(t, _, new):
     t.expect(t.get(), 200, body=t.bytes(0, new.size, new.seed))
 
 
-@table("Last-Modified goes", rfc="9110 §8.8.2, 9111 §4.3.3", rows=["backwards", "forwards", "away"])
+@table("Last-Modified changes without an ETag", rfc="9110 §8.8.2, 9111 §4.3.3", rows=["backwards", "forwards", "away"])
 def dates(t, direction):
     """Without ETags another date, older or newer, is another generation."""
     dates = {"backwards": EARLIER, "forwards": LATER, "away": None}
@@ -179,7 +179,7 @@ def length_changes(t, status):
     response = t.get()
     if expect_one(t, response, (0, 0), (1, 2), size=len(response.body)) and response.complete:
         if len(response.body) != (SIZE - 1000 if response.body[:100] == t.bytes(0, 100, 2) else SIZE):
-            t.fail(f"{response}: neither the one nor the other")
+            t.fail(f"{response}: neither of the two generations")
     if t.is_larder:
         t.get()
         t.expect(t.get(), 200, body=t.bytes(0, SIZE - 1000, 2))
@@ -187,7 +187,7 @@ def length_changes(t, status):
 
 @check("the type changes under one ETag", rfc="9110 §8.8.3, §15.3.7.3")
 def type_changes(t):
-    """The bytes are the same by the ETag's word; of the types the later or the earlier is told, not both."""
+    """The ETag states equal bytes; either the later or the earlier type is sent, not both."""
     t.upstream(asset(SIZE))
     t.expect(t.get(range="bytes=0-999"), 206)
     t.upstream(asset(SIZE, content_type="audio/mp4"))
@@ -197,7 +197,7 @@ def type_changes(t):
 
 # Several servers behind one name
 
-@check("servers that tag the same bytes differently: never mixed unasked", rfc="9110 §15.3.7.3")
+@check("nodes with different tags for the same bytes: never mixed by default", rfc="9110 §15.3.7.3")
 def servers_strict(t):
     t.upstream(by_turn(generation(1), generation(2)))
     for _ in range(2):
@@ -205,7 +205,7 @@ def servers_strict(t):
             expect_tagged(t, t.attempt_get(range=value), run, (1, 2))
 
 
-@check("servers that tag the same bytes differently: trusted by length and date", rfc="9110 §8.8.2", origin={
+@check("nodes with different tags for the same bytes: trusted by length and date", rfc="9110 §8.8.2", origin={
     "trustValidators": "lengthAndLastModified",
 })  # fmt: skip
 def servers_trusted(t):
@@ -218,7 +218,7 @@ def servers_trusted(t):
 
 
 @table(
-    "trust by length and date ends where", rfc="9110 §8.8.2", origin={"trustValidators": "lengthAndLastModified"},
+    "trust by length and date ends at", rfc="9110 §8.8.2", origin={"trustValidators": "lengthAndLastModified"},
     rows=["the date differs", "the length differs", "the date is missing"],
 )  # fmt: skip
 def trust_ends(t, kind):
@@ -233,7 +233,7 @@ def trust_ends(t, kind):
         t.expect(t.get(), 200, body=t.bytes(0, size, 2))
 
 
-@check("an immutable origin's parts are combined whatever their validators", rfc="9110 §15.3.7.3", origin={
+@check("parts of an immutable origin are combined for any validators", rfc="9110 §15.3.7.3", origin={
     "trustValidators": "immutable",
 })  # fmt: skip
 def immutable(t):
@@ -243,10 +243,10 @@ def immutable(t):
         t.expect(t.get(range=value), 206 if value else 200, body=t.bytes(*run))
     first = [request.range for request in t.requests if (request.range or "").startswith("bytes=0-")]
     if len(first) > 1:
-        t.fail(f"bytes fetched twice: {[request.range for request in t.requests]}")
+        t.fail(f"stored bytes were requested again: {[request.range for request in t.requests]}")
 
 
-@check("an immutable origin's other length is another generation all the same", rfc="9110 §14.4", origin={
+@check("another length of an immutable origin is another generation", rfc="9110 §14.4", origin={
     "trustValidators": "immutable",
 })  # fmt: skip
 def immutable_length(t):
@@ -258,7 +258,7 @@ def immutable_length(t):
         t.expect(t.get(), 200, body=t.bytes(0, SIZE - 9, 2))
 
 
-# What proves nothing
+# Weak evidence
 
 UNPROVEN = [
     ("no validators", None, None),
@@ -285,7 +285,7 @@ def unproven(seed, etag, date):
     return handler
 
 
-@table("parts are not combined on the strength of", rfc="9110 §15.3.7.3, 9111 §3.4", rows=UNPROVEN)
+@table("parts are not combined based on", rfc="9110 §15.3.7.3, 9111 §3.4", rows=UNPROVEN)
 def not_combined(t, _, etag, date):
     t.upstream(by_turn(*[unproven(seed, etag, date) for seed in (1, 2, 3)]))
     for _ in range(2):
@@ -298,7 +298,7 @@ def not_combined(t, _, etag, date):
             t.fail(f"{response}: parts of several generations")
 
 
-@table("every read works on the strength of", rfc="9110 §8.8", rows=UNPROVEN)
+@table("every read works based on", rfc="9110 §8.8", rows=UNPROVEN)
 def unproven_works(t, _, etag, date):
     t.upstream(unproven(0, etag, date))
     for value, run in READS * 2:
@@ -307,7 +307,7 @@ def unproven_works(t, _, etag, date):
 
 @check("parts without validators are combined within one fill only", rfc="9110 §15.3.7.3", larder_only=True)
 def within_one_fill(t):
-    """Readers at the same time share the one transfer there is."""
+    """Concurrent readers share the one transfer."""
     t.upstream(asset(SIZE, etag=None, last_modified=None))
     runs = [(0, 1000), (1_000_000, 1_001_000), (2_900_000, SIZE)]
     answers = t.together(*[lambda run=run: t.get(range=f"bytes={run[0]}-{run[1] - 1}") for run in runs])
@@ -316,7 +316,7 @@ def within_one_fill(t):
 
 
 @table(
-    "parts are combined on the strength of", rfc="9110 §8.8.2.2, §15.3.7.3", larder_only=True,
+    "parts are combined based on", rfc="9110 §8.8.2.2, §15.3.7.3", larder_only=True,
     rows=[
         ("a strong ETag", '"v1"', None),
         ("a date long past", None, LAST_MODIFIED),
@@ -332,7 +332,7 @@ def combined(t, _, etag, date):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
 
 
-@check("a part without validators is not put to parts that have them", rfc="9110 §15.3.7.3")
+@check("a part without validators is not combined with parts that have validators", rfc="9110 §15.3.7.3")
 def validators_lost(t):
     t.upstream(asset(SIZE, seed=1, etag='"v1"', last_modified=None))
     t.expect(t.get(range="bytes=0-999"), 206)
@@ -341,9 +341,9 @@ def validators_lost(t):
     expect_one(t, t.attempt_get(), (0, SIZE), (1, 2))
 
 
-@check("a 206 without validators to a request with If-Range is believed no more", rfc="9110 §13.1.5, §15.3.7")
+@check("a 206 without validators to a request with If-Range is rejected", rfc="9110 §13.1.5, §15.3.7")
 def if_range_ignored(t):
-    """Upstreams that ignore If-Range answer 206 of whatever they have."""
+    """Upstreams that ignore If-Range send a 206 of any generation."""
     def careless(request, connection):
         match = re.fullmatch(r"bytes=(\d+)-(\d*)", request.range or "bytes=0-")
         first, end = int(match.group(1)), min(SIZE, int(match.group(2) or SIZE) + 1)

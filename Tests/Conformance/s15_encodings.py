@@ -1,4 +1,4 @@
-"""Encoded bodies, though identity is asked for: RFC 9110 §8.4 (Content-Encoding), §12.5.3 (Accept-Encoding)."""
+"""Encoded bodies despite a request for identity: RFC 9110 §8.4 (Content-Encoding), §12.5.3 (Accept-Encoding)."""
 
 import gzip
 
@@ -24,17 +24,17 @@ def expect_never_taken_for_plain(t, response, coding):
         t.expect_cache_status(response, hit=False)
     elif response.status < 400 and not response.get("Content-Encoding"):
         if response.body not in (b"", t.bytes(0, SIZE)):
-            t.fail(f"{response}: encoded bytes that do not say so")
+            t.fail(f"{response}: encoded bytes without Content-Encoding")
 
 
-@check("identity is asked for, whatever the reader accepts", rfc="9110 §12.5.3", larder_only=True)
+@check("identity is requested for any Accept-Encoding of the reader", rfc="9110 §12.5.3", larder_only=True)
 def asks_for_identity(t):
     t.upstream(asset(SIZE))
     for accepted in ("gzip, br", "gzip;q=1.0, identity;q=0", "*"):
         t.get(headers={"Accept-Encoding": accepted}, path=f"/{len(t.requests)}.mp4")
     for request in t.requests:
         if request.get("Accept-Encoding") != "identity":
-            t.fail(f"asked with Accept-Encoding: {request.get('Accept-Encoding')}")
+            t.fail(f"the upstream received Accept-Encoding: {request.get('Accept-Encoding')}")
 
 
 @table("a 200 with Content-Encoding is passed on", rfc="9110 §8.4", rows=CODINGS)
@@ -62,7 +62,7 @@ def part(t, coding):
 
 
 @table(
-    "an encoded body is not decoded and not kept", rfc="9110 §8.4", larder_only=True,
+    "an encoded body is not decoded and not stored", rfc="9110 §8.4", larder_only=True,
     rows=["with length", "chunked", "until the end"],
 )  # fmt: skip
 def not_decoded(t, framing):
@@ -100,7 +100,7 @@ def sometimes(t):
     t.expect_recovery(size)
 
 
-@check("a HEAD that says gzip does not spoil the GET", rfc="9110 §9.3.2, §8.4")
+@check("a HEAD with gzip does not break the GET", rfc="9110 §9.3.2, §8.4")
 def head(t):
     def handler(request, connection):
         headers = {"Content-Encoding": "gzip"} if request.method == "HEAD" else {}
@@ -111,7 +111,7 @@ def head(t):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
 
 
-@check("a revalidation that is answered encoded leaves no encoded bytes", rfc="9111 §4.3.3", larder_only=True)
+@check("a revalidation with an encoded response stores no encoded bytes", rfc="9111 §4.3.3", larder_only=True)
 def revalidation(t):
     t.upstream(asset(SIZE, cache_control="max-age=0"))
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
@@ -121,11 +121,11 @@ def revalidation(t):
 
 
 @table(
-    "a transfer coding is not the asset's", rfc="9112 §6.1, §7.2",
+    "a transfer coding is not part of the asset", rfc="9112 §6.1, §7.2",
     rows=[("gzip, chunked", True), ("gzip", False), ("deflate, chunked", True)],
 )  # fmt: skip
 def transfer_coding(t, coding, is_chunked):
-    """None but chunked was allowed by a TE; what comes with one is undone or refused, never served as it came."""
+    """Without TE only chunked is allowed; another coding is decoded or rejected, never served as received."""
     body = encoded(t)
     if is_chunked:
         body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)

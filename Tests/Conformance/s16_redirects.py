@@ -8,7 +8,7 @@ MOVED = [301, 302, 303, 307, 308]
 
 
 def routes(t, places, **options):
-    """`{path: handler}`; what is not there is the asset."""
+    """`{path: handler}`; every other path is the asset."""
     good = asset(SIZE, **options)
 
     def handler(request, connection):
@@ -32,7 +32,7 @@ def followed(t, status):
     routes(t, {"/media.mp4": to("elsewhere.mp4", status)})
     expect_reads(t)
     if "/elsewhere.mp4" not in [request.target for request in t.requests]:
-        t.fail(f"asked for {[request.target for request in t.requests]}")
+        t.fail(f"requested targets: {[request.target for request in t.requests]}")
 
 
 @table(
@@ -62,7 +62,7 @@ def resolved(t, _, location, target):
     expect_reads(t, "/dir/media.mp4")
     asked = {request.target for request in t.requests} - {"/dir/media.mp4"}
     if target and asked != {target}:
-        t.fail(f"{text} led to {asked}, not to {target}")
+        t.fail(f"{text} resolved to {asked}, not to {target}")
 
 
 @check("to another host", rfc="9110 §15.4", larder_only=True)
@@ -71,7 +71,7 @@ def cross_host(t):
     routes(t, {"/media.mp4": to(f"{other.url}/far.mp4?token=1")})
     expect_reads(t)
     if {request.raw_target for request in other.requests} != {"/far.mp4?token=1"}:
-        t.fail(f"the other host was asked for {[request.raw_target for request in other.requests]}")
+        t.fail(f"the other host received {[request.raw_target for request in other.requests]}")
     if other.requests[0].get("Host") != f"127.0.0.2:{other.port}":
         t.fail(f"Host: {other.requests[0].get('Host')}")
 
@@ -86,7 +86,7 @@ def told(request):
     return [name for name in SECRETS if request.get(name)]
 
 
-@check("the origin's credentials go to its own host", rfc="9110 §11.6.2, §15.4", origin={
+@check("the origin's credentials are sent to its own host", rfc="9110 §11.6.2, §15.4", origin={
     "headers": SECRETS, "access": "public",
 })  # fmt: skip
 def own_credentials(t):
@@ -95,10 +95,10 @@ def own_credentials(t):
     expect_reads(t)
     for request in t.requests:
         if told(request) != list(SECRETS):
-            t.fail(f"{request.target} was asked with {told(request)} only")
+            t.fail(f"{request.target} was requested with {told(request)} only")
 
 
-@table("the origin's credentials do not go to another", rfc="9110 §15.4, §17.16.3", rows=["host", "port"], origin={
+@table("the origin's credentials are not sent to another", rfc="9110 §15.4, §17.16.3", rows=["host", "port"], origin={
     "headers": SECRETS, "access": "public",
 })  # fmt: skip
 def foreign_credentials(t, kind):
@@ -108,33 +108,33 @@ def foreign_credentials(t, kind):
     expect_reads(t)
     for request in other.requests:
         if told(request) or "c0nfidential" in str(request.headers):
-            t.fail(f"the other {kind} was told {told(request)}")
+            t.fail(f"the other {kind} received {told(request)}")
     if not told(t.requests[0]):
-        t.fail("the own host was not told the credentials")
+        t.fail("the own host did not receive the credentials")
 
 
-@check("credentials do not come back with a redirect back", rfc="9110 §15.4", origin={
+@check("credentials after a redirect to another host and back", rfc="9110 §15.4", origin={
     "headers": SECRETS, "access": "public",
 })  # fmt: skip
 def there_and_back(t):
-    """Off to another host and home again: the home host may be told, the other never."""
+    """A redirect to another host and back: the own host may receive the credentials, the other host never."""
     t.secret(*SECRETS.values())
     home = t.upstream_url
     other = t.other_upstream(to(f"{home}/home.mp4"))
     routes(t, {"/media.mp4": to(f"{other.url}/far")})
     expect_reads(t)
     if any(told(request) for request in other.requests):
-        t.fail("the other host was told the credentials")
+        t.fail("the other host received the credentials")
 
 
-@check("a reader's credentials go nowhere", rfc="9110 §11.6.2, §17.16", larder_only=True)
+@check("a reader's credentials are never forwarded", rfc="9110 §11.6.2, §17.16", larder_only=True)
 def readers_credentials(t):
     other = t.other_upstream(asset(SIZE))
     routes(t, {"/media.mp4": to(f"{other.url}/far.mp4")})
     t.get(headers={"Cookie": "c0nfidential-reader", "Proxy-Authorization": "Basic YzBuZmlkZW50aWFs"})
     for request in t.requests + other.requests:
         if request.get("Cookie") or request.get("Authorization") or request.get("Proxy-Authorization"):
-            t.fail(f"{request.raw_target} was asked with a reader's credentials")
+            t.fail(f"{request.raw_target} was requested with a reader's credentials")
 
 
 @check("user and password in a Location are not sent", rfc="9110 §4.2.4, §17.16", larder_only=True)
@@ -147,7 +147,7 @@ def userinfo(t):
     if any(request.get("Authorization") for request in other.requests):
         t.fail("sent as Authorization")
     if b"hunter2" in response.body:
-        t.fail("told to the reader")
+        t.fail("sent to the reader")
     t.expect_recovery(SIZE)
 
 
@@ -160,10 +160,10 @@ def cookies(t):
         t.fail("a cookie was sent")
 
 
-# What is not followed
+# Rejected targets
 
 @table(
-    "to where nobody may go", rfc="9110 §15.4, §17", larder_only=True,
+    "to a forbidden target", rfc="9110 §15.4, §17", larder_only=True,
     rows=[
         ("a link-local address", "http://169.254.169.254/latest/meta-data/", "upstreamForbidden"),
         ("the same as a number", "http://2852039166/", "upstreamForbidden"),
@@ -199,7 +199,7 @@ def not_followed(t, _, location, code):
     t.expect_recovery(SIZE)
 
 
-@check("an address that is not allowed is refused behind a redirect as well", rfc="9110 §17", larder_only=True, origin={
+@check("a forbidden address is rejected after a redirect as well", rfc="9110 §17", larder_only=True, origin={
     "baseURL": "http://127.0.0.1:{port}/base", "allowPrivateAddresses": False,
 })  # fmt: skip
 def private(t):
@@ -234,7 +234,7 @@ def loop(t, kind):
 
 @table("in a row", rfc="9110 §15.4", larder_only=True, rows=[(f"{count} redirects", count) for count in (5, 6, 20)])
 def in_a_row(t, _, count):
-    """Five are followed; more are too many."""
+    """Five redirects are followed; more are an error."""
     def handler(request, connection):
         hop = int(request.target.removeprefix("/hop-").removesuffix(".mp4")) if "hop" in request.target else 0
         (to(f"hop-{hop + 1}.mp4") if hop < count else asset(SIZE))(request, connection)
@@ -248,7 +248,7 @@ def in_a_row(t, _, count):
     t.expect_recovery(SIZE)
 
 
-@check("from https to http is refused", rfc="9110 §4.2.2, §17", larder_only=True)
+@check("from https to http is rejected", rfc="9110 §4.2.2, §17", larder_only=True)
 def downgrade(t):
     plain = t.other_upstream(asset(SIZE))
     t.upstream(to(f"{plain.url}/plain.mp4"), tls=certificates.server())
@@ -256,7 +256,7 @@ def downgrade(t):
     response = t.get()
     t.expect_problem(response, "upstreamForbidden", 403)
     if plain.requests:
-        t.fail("the plain server was asked")
+        t.fail("the plain server received a request")
 
 
 @check("from http to https is followed", rfc="9110 §4.2.2", larder_only=True)
@@ -292,14 +292,14 @@ def with_body(t, kind):
     t.expect_recovery(SIZE)
 
 
-@check("to what is not there", rfc="9110 §15.4", larder_only=True)
+@check("to a missing asset", rfc="9110 §15.4", larder_only=True)
 def to_nothing(t):
     routes(t, {"/media.mp4": to("elsewhere.mp4"), "/elsewhere.mp4": Answer(404, body=b"no")})
     t.expect(t.get(), 404)
     t.expect_recovery(SIZE)
 
 
-@check("each window may be led elsewhere: two generations are not mixed", rfc="9110 §15.3.7.3", larder_only=True)
+@check("each window may be redirected elsewhere: two generations are not mixed", rfc="9110 §15.3.7.3", larder_only=True)
 def to_several(t):
     size = 3_000_000
 
@@ -320,7 +320,7 @@ def to_several(t):
 
 
 @table(
-    "is used again as long as its own freshness lasts", rfc="9110 §15.4, 9111 §4", larder_only=True,
+    "is reused for its own lifetime", rfc="9110 §15.4, 9111 §4", larder_only=True,
     rows=[
         ("302 without freshness", 302, {}, False),
         ("302 no-store", 302, {"Cache-Control": "no-store"}, False),
@@ -339,7 +339,7 @@ def to_several(t):
     ],
 )  # fmt: skip
 def own_freshness(t, _, status, headers, is_used):
-    """The asset behind it is fresh for an hour; whether the way there is asked again is the redirect's own matter."""
+    """The asset is fresh for an hour; the redirect's own lifetime decides whether it is requested again."""
     answer = Answer(status, [("Location", "elsewhere.mp4"), ("Date", http_date()), *headers.items()])
     routes(t, {"/media.mp4": answer})
     expect_reads(t)
@@ -347,12 +347,12 @@ def own_freshness(t, _, status, headers, is_used):
     t.expect(t.get(range="bytes=0-9"), 206, body=t.bytes(0, 10))
     again = len([request for request in t.requests if request.target == "/media.mp4"])
     if is_used and again != asked:
-        t.fail("asked again, though the redirect is fresh")
+        t.fail("requested again, though the redirect is fresh")
     if not is_used and again == asked:
-        t.fail("not asked again, though the redirect is not fresh")
+        t.fail("not requested again, though the redirect is not fresh")
 
 
-@check("a redirect that leads elsewhere now: the new bytes, not the old ones", rfc="9111 §4", larder_only=True)
+@check("a redirect with a new target: the new bytes, not the old ones", rfc="9111 §4", larder_only=True)
 def leads_elsewhere(t):
     routes(t, {"/media.mp4": to("one.mp4"), "/two.mp4": asset(SIZE, seed=2, etag='"v2"')})
     expect_reads(t)
@@ -361,17 +361,17 @@ def leads_elsewhere(t):
     t.expect(t.get(range="bytes=5-9"), 206, body=t.bytes(5, 10, 2))
 
 
-@check("a fresh redirect does not lengthen what it leads to", rfc="9111 §4", larder_only=True)
+@check("a fresh redirect does not extend the lifetime of its target", rfc="9111 §4", larder_only=True)
 def no_longer_than_the_asset(t):
     routes(t, {"/media.mp4": to("elsewhere.mp4", Cache_Control="max-age=600")}, cache_control="max-age=0")
     expect_reads(t)
     asked = len(t.requests)
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
     if len(t.requests) == asked:
-        t.fail("not asked again, though the asset is stale")
+        t.fail("not requested again, though the asset is stale")
 
 
-@check("the asset stays keyed by what was asked", rfc="9111 §2, 9110 §15.4", larder_only=True)
+@check("the asset key is the requested target", rfc="9111 §2, 9110 §15.4", larder_only=True)
 def keyed(t):
     moved = to("shared.mp4", Cache_Control="max-age=600")
     routes(t, {"/a.mp4": moved, "/b.mp4": moved})
@@ -384,7 +384,7 @@ def keyed(t):
         t.expect_cache_status(response, hit=True)
         document = t.api("GET", f"/v1/assets/{response.get('Larder-Asset-Id')}").document
         if document.get("key") != t.mount + path:
-            t.fail(f"{path} is kept as {document.get('key')}")
+            t.fail(f"the key of {path} is {document.get('key')}")
     if len(ids) != 3:
         t.fail(f"{len(ids)} assets for three paths")
 

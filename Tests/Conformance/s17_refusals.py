@@ -1,13 +1,13 @@
-"""Refusals of the upstream: RFC 9110 §15.5 and §15.6 (4xx, 5xx), §10.2.3 (Retry-After), RFC 9111 §4.2.2."""
+"""Upstream errors: RFC 9110 §15.5 and §15.6 (4xx, 5xx), §10.2.3 (Retry-After), RFC 9111 §4.2.2."""
 
 import json
 
 from harness import Answer, asset, check, http_date, table
 
-SECTION = (17, "Refusals of the upstream")
+SECTION = (17, "Upstream errors")
 SIZE = 3000
 BODY = b"<html>no: c0nfidential-detail</html>"
-#: Those for which another cache may guess a lifetime (RFC 9110 §15.1); Larder repeats none that has not said so.
+#: Another cache may use a heuristic lifetime for these (RFC 9110 §15.1); Larder requires an explicit one.
 GUESSED = (404, 405, 410, 414, 501)
 READS = [None, "bytes=0-9", "bytes=-10", "bytes=0-9,20-29"]
 
@@ -18,7 +18,7 @@ READS = [None, "bytes=0-9", "bytes=-10", "bytes=0-9,20-29"]
           500, 501, 502, 503, 504, 505, 507, 508, 520, 599],
 )  # fmt: skip
 def passed_on(t, status):
-    """Recovery is at once: an error without a lifetime of its own is not repeated."""
+    """Recovery is immediate: an error without a lifetime is not repeated."""
     t.upstream(Answer(status, [("Content-Type", "text/html")], BODY))
     for value in READS:
         response = t.get(range=value)
@@ -30,7 +30,7 @@ def passed_on(t, status):
 
 
 @table(
-    "speaks of our request, not of the reader's: 502", rfc="9110 §15.6.3", larder_only=True,
+    "caused by our request, not by the reader's: 502", rfc="9110 §15.6.3", larder_only=True,
     rows=[407, 412, 417, 421, 426, 431, 511],
 )  # fmt: skip
 def not_passed_on(t, status):
@@ -62,33 +62,33 @@ def head(t, status):
 
 
 @table(
-    "says nothing of the credentials", rfc="9110 §11.6.1, §15.5.2", rows=[401, 403],
+    "does not reveal the credentials", rfc="9110 §11.6.1, §15.5.2", rows=[401, 403],
     origin={"headers": {"Authorization": "Bearer c0nfidential-origin"}, "access": "public"},
 )  # fmt: skip
 def no_details(t, status):
-    """The challenge is for Larder; a reader can do nothing with it."""
+    """The challenge is for Larder; a reader cannot use it."""
     t.secret("Bearer c0nfidential-origin", "c0nfidential-realm")
     t.upstream(Answer(status, [("WWW-Authenticate", 'Bearer realm="c0nfidential-realm"')], BODY))
     response = t.get()
     t.expect(response, status)
     if "c0nfidential" in str(response.headers) or b"c0nfidential" in response.body:
-        t.fail(f"{response}: tells of the credentials: {response.headers} {response.body}")
+        t.fail(f"{response}: reveals the credentials: {response.headers} {response.body}")
     if status == 401:
         t.expect(response, headers={"WWW-Authenticate": "Upstream"})
 
 
-@check("a 401 has a challenge, as it must", rfc="9110 §15.5.2", larder_only=True)
+@check("a 401 has a challenge, as required", rfc="9110 §15.5.2", larder_only=True)
 def challenge(t):
     t.upstream(Answer(401, [("WWW-Authenticate", 'Basic realm="c0nfidential"')], BODY))
     t.expect(t.get(), 401, headers={"WWW-Authenticate": "Upstream"})
 
 
 @table(
-    "a Retry-After that does not fit into the read's time is not waited for", rfc="9110 §10.2.3", rows=[429, 503],
+    "a Retry-After beyond the read's time is not awaited", rfc="9110 §10.2.3", rows=[429, 503],
     larder_only=True,
 )  # fmt: skip
 def long_wait(t, status):
-    """Passed on at once, with the wait."""
+    """Passed on immediately, with the Retry-After."""
     t.upstream(Answer(status, [("Retry-After", "3600")], BODY))
     response = t.get()
     t.expect(response, status, headers={"Retry-After": "3600"})
@@ -99,7 +99,7 @@ def long_wait(t, status):
 
 
 @table(
-    "a Retry-After that fits into the read's time is waited for", rfc="9110 §10.2.3", rows=[429, 503],
+    "a Retry-After within the read's time is awaited", rfc="9110 §10.2.3", rows=[429, 503],
     larder_only=True,
 )  # fmt: skip
 def short_wait(t, status):
@@ -108,7 +108,7 @@ def short_wait(t, status):
     t.expect_requests(2)
     waited = t.requests[1].time - t.requests[0].time
     if waited < 0.95:
-        t.fail(f"asked again after {waited:.2f} s, 1 s was asked for")
+        t.fail(f"retried after {waited:.2f} s, Retry-After was 1 s")
 
 
 @check("Retry-After as a date", rfc="9110 §10.2.3, §5.6.7", larder_only=True)
@@ -117,10 +117,10 @@ def date_wait(t):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
     waited = t.requests[1].time - t.requests[0].time
     if waited < 0.9:
-        t.fail(f"asked again after {waited:.2f} s")
+        t.fail(f"retried after {waited:.2f} s")
 
 
-@check("a Retry-After date far ahead", rfc="9110 §10.2.3", larder_only=True)
+@check("a Retry-After date far in the future", rfc="9110 §10.2.3", larder_only=True)
 def far_date(t):
     t.upstream(Answer(503, [("Retry-After", http_date(3600))], BODY))
     response = t.get()
@@ -132,7 +132,7 @@ def far_date(t):
 
 
 @table(
-    "a Retry-After that is none is not waited for", rfc="9110 §10.2.3", larder_only=True,
+    "an invalid Retry-After is not awaited", rfc="9110 §10.2.3", larder_only=True,
     rows=["soon", "-5", "1.5", "", "99999999999999999999"],
 )  # fmt: skip
 def garbled_wait(t, value):
@@ -145,7 +145,7 @@ def garbled_wait(t, value):
 
 
 @table(
-    "is tried again once", rfc="9110 §9.2.2", larder_only=True, rows=[429, 500, 502, 503, 504],
+    "is retried once", rfc="9110 §9.2.2", larder_only=True, rows=[429, 500, 502, 503, 504],
 )  # fmt: skip
 def tried_again(t, status):
     t.upstream([Answer(status, body=BODY), asset(SIZE)])
@@ -153,7 +153,7 @@ def tried_again(t, status):
 
 
 @table(
-    "is not tried again, but once without Range where that may be refused", rfc="9110 §14.2, §15.5", larder_only=True,
+    "is not retried, but once without Range if the range may be the cause", rfc="9110 §14.2, §15.5", larder_only=True,
     rows=[(str(status), status, 1) for status in (401, 404, 410, 451)]
     + [(str(status), status, 2) for status in (400, 403, 406, 501)],
 )  # fmt: skip
@@ -164,11 +164,11 @@ def not_tried_again(t, _, status, requests):
 
 
 @table(
-    "may be about the range: asked once more without it", rfc="9110 §14.2", larder_only=True,
+    "may be caused by the range: retried once without it", rfc="9110 §14.2", larder_only=True,
     rows=[400, 403, 406, 501],
 )  # fmt: skip
 def asked_plainly(t, status):
-    """No retry: the request has another form, so that `retries: 0` allows it. The next asset is asked for plainly."""
+    """Not a retry: the request differs, so `retries: 0` permits it. The next asset is requested without a range."""
 
     def handler(request, connection):
         (Answer(status, body=BODY) if request.range else asset(SIZE))(request, connection)
@@ -202,7 +202,7 @@ def error_bodies(t, status):
     t.expect(t.get(path="/upstream.mp4"), 200, body=t.bytes(0, SIZE))
 
 
-@table("errorBodies: a stored asset stays", rfc="9111 §4.3.3", larder_only=True, rows=[404, 503])
+@table("errorBodies: a stored asset remains", rfc="9111 §4.3.3", larder_only=True, rows=[404, 503])
 def error_bodies_of_stored(t, status):
     t.origin(errorBodies="upstream", retries=0)
     t.upstream(asset(SIZE, cache_control="no-cache"))
@@ -214,12 +214,12 @@ def error_bodies_of_stored(t, status):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
     t.expect_requests(asked + 1)
     if not t.requests[-1].get("If-None-Match"):
-        t.fail("the stored asset is gone")
+        t.fail("the stored asset was removed")
 
 
-@table("in the middle of a read cuts it", rfc="9112 §8", rows=[404, 403, 410, 500, 503])
+@table("in the middle of a read truncates it", rfc="9112 §8", rows=[404, 403, 410, 500, 503])
 def in_the_middle(t, status):
-    """What is already sent cannot become an error: the body is cut, and what came is kept."""
+    """A head that was sent cannot become an error: the body is truncated, and received bytes are stored."""
     size = 3_000_000
     t.upstream([asset(size), Answer(status, body=BODY)])
     response = t.get()
@@ -229,7 +229,7 @@ def in_the_middle(t, status):
     t.expect_recovery(size)
 
 
-@table("of a window leaves what is cached alone", rfc="9111 §4", rows=[404, 403, 500, 503])
+@table("of a window does not change cached bytes", rfc="9111 §4", rows=[404, 403, 500, 503])
 def window(t, status):
     size = 3_000_000
     t.upstream(asset(size))
@@ -250,7 +250,7 @@ def revalidation(t, status):
     t.upstream(asset(SIZE, cache_control="max-age=0"))
     t.own.serve(Answer(status, body=BODY))
     response = t.get()
-    if t.is_larder:  # nothing allows it to be used stale
+    if t.is_larder:  # no directive permits stale use
         t.expect(response, status)
     elif response.status == 200:
         t.expect(response, body=t.bytes(0, SIZE))
@@ -258,17 +258,17 @@ def revalidation(t, status):
         t.expect_recovery(SIZE)
 
 
-@check("a page of an error with status 200 is what the upstream says it is", rfc="9110 §15.3.1")
+@check("an error page with status 200 is handled as the asset", rfc="9110 §15.3.1")
 def soft_error(t):
-    """Nobody can know; but it is only kept as long as it says itself, and with its own type."""
+    """The error cannot be detected; the page is stored for its own lifetime, and with its own type."""
     t.upstream(Answer(200, [("Content-Type", "text/html"), ("Cache-Control", "no-store")], BODY))
     t.expect(t.get(), 200, body=BODY, headers={"Content-Type": "text/html"})
     t.expect_recovery(SIZE)
 
 
-@table("with fields of an asset is no asset", rfc="9111 §3, 9110 §15.6", rows=[500, 502, 503, 504])
+@table("with header fields of an asset is not an asset", rfc="9111 §3, 9110 §15.6", rows=[500, 502, 503, 504])
 def disguised(t, status):
-    """An error that says how long it is fresh, has validators and a range: still an error, and a 5xx is not kept."""
+    """An error with a lifetime, validators and a range is still an error, and a 5xx is not stored."""
     fields = [("ETag", '"v1"'), ("Cache-Control", "max-age=3600, public"), ("Accept-Ranges", "bytes"),
               ("Content-Range", "bytes 0-9/3000"), ("Content-Type", "video/mp4")]  # fmt: skip
     t.upstream(Answer(status, fields, b"x" * 10))
@@ -278,7 +278,7 @@ def disguised(t, status):
         t.expect_recovery(SIZE)
 
 
-@check("an error's body, however long or broken, does not matter", rfc="9112 §8")
+@check("a long or broken body of an error has no effect", rfc="9112 §8")
 def long_error(t):
     def handler(request, connection):
         connection.send(b"HTTP/1.1 404 Not Found\r\nContent-Length: 100000000\r\n\r\n" + b"x" * 200_000)
@@ -292,7 +292,7 @@ def long_error(t):
         t.expect_recovery(SIZE)
 
 
-@check("many readers of a failing asset are not many requests", rfc="9111 §4", larder_only=True)
+@check("many readers of a failing asset cause few requests", rfc="9111 §4", larder_only=True)
 def many(t):
     gate = t.event()
 

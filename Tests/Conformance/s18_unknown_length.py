@@ -1,4 +1,4 @@
-"""Assets whose length is not known: RFC 9110 §8.6, §14.4 (`/*`), RFC 9112 §6.3, §7.1."""
+"""Assets of unknown length: RFC 9110 §8.6, §14.4 (`/*`), RFC 9112 §6.3, §7.1."""
 
 import re
 
@@ -13,7 +13,7 @@ PARTIAL = {"unknownLength": "partial"}
 
 
 def endless(t, framing="chunked", size=SIZE):
-    """An upstream that knows no lengths and no ranges."""
+    """An upstream without lengths and ranges."""
     if framing == "HTTP/1.0":
         def handler(request, connection):
             body = t.bytes(0, size) if request.method == "GET" else b""
@@ -25,7 +25,7 @@ def endless(t, framing="chunked", size=SIZE):
 
 
 class Held:
-    """An upstream that sends half of a body of unknown length, and the rest when it is let go."""
+    """An upstream that sends half of a body of unknown length, and the rest when it is released."""
 
     def __init__(self, t, size=SIZE, half=HALF):
         self.sent, self.go = t.event(), t.event()
@@ -37,7 +37,7 @@ class Held:
             return
         connection.send(b"%x\r\n%s\r\n" % (self.half, self.t.bytes(0, self.half)))
         self.sent.set()
-        for _ in range(20):  # within the time for idling, a byte now and then
+        for _ in range(20):  # a byte within each idle timeout
             if self.go.wait(0.3):
                 break
             connection.send(b"1\r\n" + self.t.bytes(self.half, self.half + 1) + b"\r\n")
@@ -52,7 +52,7 @@ def whole(t, framing):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
 
 
-@table("once the end is known the size is right everywhere", rfc="9110 §8.6, §14.4", rows=FRAMINGS, larder_only=True)
+@table("after the end is known the size is correct everywhere", rfc="9110 §8.6, §14.4", rows=FRAMINGS, larder_only=True)
 def size_known(t, framing):
     t.upstream(endless(t, framing))
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
@@ -77,12 +77,12 @@ def expect_known(t):
 
 
 @table(
-    "a range is answered with everything", rfc="9110 §14.2, §14.4", larder_only=True,
+    "a range is answered with the whole asset", rfc="9110 §14.2, §14.4", larder_only=True,
     rows=["bytes=0-99", "bytes=100-199", "bytes=0-", "bytes=100-", "bytes=-10", "bytes=0-9,20-29",
           "bytes=299990-400000"],
 )  # fmt: skip
 def range_by_default(t, value):
-    """Players break on `/*`: 200 while the length is not known."""
+    """Players fail on `/*`: 200 while the length is unknown."""
     held = Held(t)
     t.upstream(held)
     with t.connect() as connection:
@@ -97,7 +97,7 @@ def range_by_default(t, value):
 
 
 @table(
-    "a closed range is a 206 with * where the origin says so", rfc="9110 §14.4", origin=PARTIAL,
+    "a closed range is a 206 with * if the origin enables it", rfc="9110 §14.4", origin=PARTIAL,
     rows=[("bytes=0-99", 0, 100), ("bytes=100-199", 100, 200), ("bytes=149000-149999", 149_000, 150_000)],
 )  # fmt: skip
 def range_partial(t, value, first, end):
@@ -111,11 +111,11 @@ def range_partial(t, value, first, end):
 
 
 @table(
-    "a suffix or an open range is a 200 all the same", rfc="9110 §14.1.2, §14.4", origin=PARTIAL,
+    "a suffix or an open range is a 200 nevertheless", rfc="9110 §14.1.2, §14.4", origin=PARTIAL,
     rows=["bytes=-10", "bytes=0-", "bytes=100-"],
 )  # fmt: skip
 def suffix_partial(t, value):
-    """No Content-Range can be written for a range whose end nobody knows."""
+    """No Content-Range exists for a range with an unknown end."""
     held = Held(t)
     t.upstream(held)
     with t.connect() as connection:
@@ -129,7 +129,7 @@ def suffix_partial(t, value):
 
 @check("a closed range beyond the true end, with *", rfc="9110 §14.4, §15.5.17", origin=PARTIAL)
 def partial_beyond(t):
-    """It was promised before the end was known: 416, or cut, never ended cleanly with other bytes."""
+    """It was sent before the end was known: 416, or truncated, never a clean end with other bytes."""
     held = Held(t)
     t.upstream(held)
     with t.connect() as connection:
@@ -162,7 +162,7 @@ def beyond(t):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
 
 
-@table("readers follow one transfer", rfc="9111 §4", larder_only=True, rows=["of one kind", "of all kinds"])
+@table("concurrent readers share one transfer", rfc="9111 §4", larder_only=True, rows=["of one kind", "of all kinds"])
 def shared(t, kind):
     held = Held(t)
     t.upstream(held)
@@ -180,7 +180,7 @@ def shared(t, kind):
     t.expect_requests(1)
 
 
-@table("that breaks off is never a clean end", rfc="9112 §7.1, §8", rows=["closed", "reset"])
+@table("a broken transfer is never a clean end", rfc="9112 §7.1, §8", rows=["closed", "reset"])
 def broken(t, how):
     def handler(request, connection):
         connection.send(HEAD)
@@ -199,7 +199,7 @@ def broken(t, how):
     t.expect_recovery(SIZE)
 
 
-@check("that breaks off once is taken up again", rfc="9112 §8", larder_only=True)
+@check("a transfer that breaks once is resumed", rfc="9112 §8", larder_only=True)
 def broken_once(t):
     def handler(request, connection):
         connection.send(HEAD)
@@ -210,7 +210,7 @@ def broken_once(t):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
 
 
-@table("of nothing", rfc="9110 §8.6, 9112 §7.1", rows=FRAMINGS)
+@table("an empty asset", rfc="9110 §8.6, 9112 §7.1", rows=FRAMINGS)
 def empty(t, framing):
     t.upstream(endless(t, framing, size=0))
     for _ in range(2):
@@ -218,9 +218,9 @@ def empty(t, framing):
     t.expect(t.get(range="bytes=0-9"), (200, 416))
 
 
-@check("an upstream that serves ranges without a size", rfc="9110 §14.4", larder_only=True)
+@check("an upstream with ranges without a size", rfc="9110 §14.4", larder_only=True)
 def ranges_without_size(t):
-    """`bytes 0-99/*`: each part is right, the whole is put together, and then the size is known."""
+    """`bytes 0-99/*`: each part is correct, the whole is assembled, and then the size is known."""
     def handler(request, connection):
         match = re.fullmatch(r"bytes=(\d+)-(\d*)", request.range or "")
         if not match:
@@ -242,7 +242,7 @@ def ranges_without_size(t):
     expect_known(t)
 
 
-@check("a length that is learnt later is no other generation", rfc="9110 §8.6, 9111 §3.4")
+@check("a length that becomes known later is no other generation", rfc="9110 §8.6, 9111 §3.4")
 def learnt(t):
     t.upstream([asset(SIZE, chunked=True, ranges=False, cache_control="max-age=0"), asset(SIZE)])
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))

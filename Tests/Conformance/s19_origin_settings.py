@@ -1,4 +1,4 @@
-"""Origin settings that change what is answered: fallback, credentialsFile, trustValidators, staleIfErrorSeconds,
+"""Origin settings that change responses: fallback, credentialsFile, trustValidators, staleIfErrorSeconds,
 negativeCaching, requestDirectives. RFC 9111 §4.2.4, §5.2.1; RFC 5861 §4; RFC 9110 §15.5.2."""
 
 from harness import LAST_MODIFIED, Answer, asset, check, http_date, table
@@ -7,10 +7,10 @@ SECTION = (19, "Origin settings")
 SIZE = 3000
 
 
-# Settings as such
+# Validation of settings
 
 @table(
-    "a setting that is none is a 422 that names it", rfc="9457 §3.1", larder_only=True,
+    "an invalid setting is a 422 that names it", rfc="9457 §3.1", larder_only=True,
     rows=[
         ("trustValidators", "weak"), ("trustValidators", 1), ("staleIfErrorSeconds", -1),
         ("staleIfErrorSeconds", "long"), ("negativeCaching", True), ("negativeCaching", {"maxSeconds": -5}),
@@ -31,7 +31,7 @@ def invalid(t, name, value):
         t.fail(f"{response}: {response.document}")
 
 
-@check("settings are read back as they were set", rfc="9110 §9.3.4", larder_only=True)
+@check("settings are returned as set", rfc="9110 §9.3.4", larder_only=True)
 def read_back(t):
     settings = {
         "trustValidators": "lengthAndLastModified", "staleIfErrorSeconds": 60, "negativeCaching": {"maxSeconds": 30},
@@ -43,7 +43,7 @@ def read_back(t):
     document = t.api("GET", f"/v1/origins/{t.label}").document
     for name, value in settings.items():
         if document.get(name) != value:
-            t.fail(f"{name} is read back as {document.get(name)}")
+            t.fail(f"{name} is returned as {document.get(name)}")
 
 
 # fallback
@@ -88,9 +88,9 @@ def expect_fallback(t, response, body=PAGE):
     t.expect_cache_status(response, hit=False, fwd="miss", stored=None, detail="fallback")
 
 
-@table("a fallback is answered for", rfc="9110 §15.6", larder_only=True, rows=FAILURES)
+@table("a fallback is served for", rfc="9110 §15.6", larder_only=True, rows=FAILURES)
 def fallback(t, _, handler):
-    """The whole of it, whatever range was asked for: its bytes never get between the asset's."""
+    """The whole fallback, for any requested range: its bytes are never mixed with the asset's."""
     fail_with(t, handler)
     t.origin(fallback={"file": t.fallback_file(PAGE)})
     for value in (None, "bytes=5-9", "bytes=-5", "bytes=900000-"):
@@ -107,7 +107,7 @@ def fallback_head(t, _, handler):
     expect_fallback(t, t.head(), body=b"")
 
 
-@check("a fallback is not kept as the asset: recovery is at once", rfc="9111 §3", larder_only=True)
+@check("a fallback is not stored as the asset: recovery is immediate", rfc="9111 §3", larder_only=True)
 def fallback_not_kept(t):
     t.upstream(Answer(503))
     t.origin(fallback={"file": t.fallback_file(PAGE)})
@@ -130,7 +130,7 @@ def fallback_asset(t):
     t.expect(t.get(path="/page.txt"), 200, body=PAGE, headers={"ETag": '"page"'})
 
 
-@table("a fallback that cannot be read leaves the error", rfc="9110 §15.6", larder_only=True, rows=["file", "assetId"])
+@table("an unreadable fallback leaves the error", rfc="9110 §15.6", larder_only=True, rows=["file", "assetId"])
 def no_fallback(t, kind):
     t.upstream(Answer(404))
     t.origin(fallback={kind: "missing.html" if kind == "file" else "0123456789abcdef0123456789abcdef"})
@@ -139,7 +139,7 @@ def no_fallback(t, kind):
 
 
 @table(
-    "no fallback for what the reader did wrong", rfc="9110 §15.5", larder_only=True,
+    "no fallback for a client error", rfc="9110 §15.5", larder_only=True,
     rows=[
         ("unsatisfiable", {"Range": "bytes=9000-"}, 416), ("a condition that fails", {"If-Match": '"v9"'}, 412),
         ("a loop", {"CDN-Loop": None}, 508),
@@ -158,18 +158,18 @@ def not_for_readers(t, kind, headers, status):
     t.expect(t.get(method="POST", headers={"Content-Length": "0"}), 405)
 
 
-@check("no fallback behind a head that was sent", rfc="9112 §8", larder_only=True)
+@check("no fallback after a head that was sent", rfc="9112 §8", larder_only=True)
 def not_behind_the_head(t):
     size = 3_000_000
     t.upstream([asset(size), Answer(500)])
     t.origin(fallback={"file": t.fallback_file(PAGE)})
     response = t.get()
     if response.status == 200 and PAGE in response.body:
-        t.fail(f"{response}: a fallback's bytes among the asset's")
+        t.fail(f"{response}: fallback bytes among the asset's")
     t.expect_honest(response, size)
 
 
-@check("a fallback is not used while there is something better", rfc="9111 §4", larder_only=True, states=("warm",))
+@check("a fallback is not used when stored bytes can be served", rfc="9111 §4", larder_only=True, states=("warm",))
 def not_when_cached(t):
     t.upstream(asset(SIZE))
     t.origin(fallback={"file": t.fallback_file(PAGE)})
@@ -183,7 +183,7 @@ OLD, NEW = "Bearer c0nfidential-old-token", "Bearer c0nfidential-new-token"
 
 
 def guarded(t, *allowed, size=SIZE):
-    """An upstream that lets in who has one of these."""
+    """An upstream that accepts these credentials."""
     good = asset(size)
 
     def handler(request, connection):
@@ -207,10 +207,10 @@ def sent(t):
         t.fail("X-Account was not sent")
     document = t.api("GET", f"/v1/origins/{t.label}")
     if b"c0nfidential" in document.body:
-        t.fail("the API tells the credentials")
+        t.fail("the API reveals the credentials")
 
 
-@check("a credentials file stands over the origin's headers", rfc="9110 §11.6.2", larder_only=True)
+@check("a credentials file overrides the origin's headers", rfc="9110 §11.6.2", larder_only=True)
 def stands_over(t):
     t.upstream(guarded(t, NEW))
     credentials(t, NEW, headers={"Authorization": OLD, "X-Other": "kept"})
@@ -220,7 +220,7 @@ def stands_over(t):
         t.fail(f"sent: {len(request.all('Authorization'))} Authorization, X-Other {request.get('X-Other')}")
 
 
-@check("a credentials file that has changed is read again", rfc="9110 §11.6.2", larder_only=True)
+@check("a changed credentials file is read again", rfc="9110 §11.6.2", larder_only=True)
 def changed(t):
     t.upstream(guarded(t, OLD))
     credentials(t, OLD)
@@ -230,9 +230,9 @@ def changed(t):
     t.expect(t.get(path="/other.mp4"), 200, body=t.bytes(0, SIZE))
 
 
-@check("after a 401 the file is read again, and the request made once more", rfc="9110 §15.5.2", larder_only=True)
+@check("after a 401 the file is read again, and the request is repeated once", rfc="9110 §15.5.2", larder_only=True)
 def read_again(t):
-    """The new token comes while the old one is being refused; its file has the same size."""
+    """The new token arrives while the old one is rejected; its file has the same size."""
     good = guarded(t, NEW)
 
     def handler(request, connection):
@@ -247,7 +247,7 @@ def read_again(t):
         t.fail(f"{len(t.requests)} requests")
 
 
-@check("a 401 that stays is passed on after one more try at most", rfc="9110 §15.5.2", larder_only=True)
+@check("a repeated 401 is passed on after at most one retry", rfc="9110 §15.5.2", larder_only=True)
 def stays(t):
     t.upstream(guarded(t))
     credentials(t, OLD)
@@ -256,31 +256,31 @@ def stays(t):
     if len(t.requests) > 2:
         t.fail(f"{len(t.requests)} requests")
     if b"c0nfidential" in response.body:
-        t.fail("tells the credentials")
+        t.fail("reveals the credentials")
 
 
-@check("a 403 is no reason to read the credentials again", rfc="9110 §15.5.4", larder_only=True)
+@check("a 403 does not cause a reread of the credentials", rfc="9110 §15.5.4", larder_only=True)
 def forbidden(t):
     t.upstream(Answer(403))
     credentials(t, OLD)
     t.expect(t.get(), 403)
-    t.expect_requests(2)  # the second one without Range
+    t.expect_requests(2)  # the second request is without Range
 
 
-@check("credentials of a file do not go to another host", rfc="9110 §15.4, §17.16.3", larder_only=True)
+@check("credentials of a file are not sent to another host", rfc="9110 §15.4, §17.16.3", larder_only=True)
 def not_elsewhere(t):
     other = t.other_upstream(asset(SIZE))
     t.upstream(Answer(302, [("Location", f"{other.url}/far.mp4")]))
     credentials(t, OLD)
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
     if any("c0nfidential" in str(request.headers) for request in other.requests):
-        t.fail("the other host was told")
+        t.fail("the other host received the credentials")
     if t.requests[0].get("Authorization") != OLD:
-        t.fail("the own host was not told")
+        t.fail("the own host did not receive the credentials")
 
 
 @table(
-    "a credentials file that cannot be used is refused with the origin", rfc="9110 §11.6.2", larder_only=True,
+    "an unusable credentials file is rejected with the origin", rfc="9110 §11.6.2", larder_only=True,
     rows=["missing", "garbled", "a line break in a value", "too large"],
 )  # fmt: skip
 def unusable(t, kind):
@@ -293,7 +293,7 @@ def unusable(t, kind):
     response = t.api("PUT", f"/v1/origins/{t.label}", settings)
     t.expect_problem(response, "invalidField", 422, field="credentialsFile")
     if b"c0nf" in response.body:
-        t.fail(f"{response}: tells the file's content: {response.body}")
+        t.fail(f"{response}: reveals the file's content: {response.body}")
 
 
 UNUSABLE = {
@@ -303,11 +303,11 @@ UNUSABLE = {
 
 
 @table(
-    "where a credentials file can be used no more, no request is made without credentials", rfc="9110 §11.6.2",
+    "no request without credentials is sent when a credentials file becomes unusable", rfc="9110 §11.6.2",
     larder_only=True, rows=["missing", "garbled", "a line break in a value", "too large"],
 )  # fmt: skip
 def spoiled(t, kind):
-    """An error, or the fields it had before; a request that lacks them may be answered with something else."""
+    """An error, or the previous fields; a request without them may get another response."""
     t.upstream(asset(SIZE))
     credentials(t, OLD)
     t.expect(t.get(), 200)
@@ -319,11 +319,11 @@ def spoiled(t, kind):
     if response.status != 200 and response.status < 500 or b"c0nf" in response.body:
         t.fail(f"{response}: {response.body[:200]}")
     if any(request.get("Authorization") != OLD for request in t.requests):
-        t.fail("asked without the credentials")
+        t.fail("a request without the credentials")
 
 
 @check(
-    "content of an origin with credentials is for readers with a token, unless it is public", rfc="9111 §3.5",
+    "content of an origin with credentials requires a token, unless it is public", rfc="9111 §3.5",
     larder_only=True,
 )  # fmt: skip
 def access(t):
@@ -343,7 +343,7 @@ ERRORS = [
 
 
 def stale(t, cache_control, age, failing, **settings):
-    """The asset is cached, `age` seconds old, and the upstream fails from now on; what a read gets."""
+    """The asset is cached, `age` seconds old, and the upstream fails from now on; the response to a read."""
     t.upstream(asset(SIZE, cache_control=cache_control, headers={"Age": str(age)}))
     if settings:
         t.origin(**settings)
@@ -355,7 +355,7 @@ def stale(t, cache_control, age, failing, **settings):
     return t.get()
 
 
-@table("stale bytes are used where the upstream fails with", rfc="5861 §4", larder_only=True, rows=ERRORS)
+@table("stale bytes are used when the upstream fails with", rfc="5861 §4", larder_only=True, rows=ERRORS)
 def stale_used(t, _, failing):
     response = stale(t, "max-age=60", 100, failing, staleIfErrorSeconds=600)
     t.expect(response, 200, body=t.bytes(0, SIZE))
@@ -364,20 +364,20 @@ def stale_used(t, _, failing):
 
 
 @table(
-    "how long stale bytes are used", rfc="5861 §4, 9111 §4.2.4", larder_only=True,
+    "the duration of stale use", rfc="5861 §4, 9111 §4.2.4", larder_only=True,
     rows=[
         ("within the setting", "max-age=60", 100, 600, True),
         ("beyond the setting", "max-age=60", 1000, 600, False),
-        ("by the response's own word", "max-age=60, stale-if-error=600", 100, None, True),
-        ("beyond the response's own word", "max-age=60, stale-if-error=30", 100, None, False),
-        ("without a word", "max-age=60", 100, None, False),
-        ("0 stands over the response's word", "max-age=60, stale-if-error=600", 100, 0, False),
-        ("the setting stands over a shorter word", "max-age=60, stale-if-error=10", 100, 600, True),
+        ("by the response's own directive", "max-age=60, stale-if-error=600", 100, None, True),
+        ("beyond the response's own directive", "max-age=60, stale-if-error=30", 100, None, False),
+        ("without a directive", "max-age=60", 100, None, False),
+        ("0 overrides the response's directive", "max-age=60, stale-if-error=600", 100, 0, False),
+        ("the setting overrides a shorter directive", "max-age=60, stale-if-error=10", 100, 600, True),
         ("must-revalidate forbids", "max-age=60, must-revalidate", 100, 600, False),
         ("proxy-revalidate forbids", "max-age=60, proxy-revalidate", 100, 600, False),
         ("s-maxage forbids", "s-maxage=60", 100, 600, False),
         ("no-cache forbids", "no-cache", 0, 600, False),
-        ("must-revalidate forbids its word", "max-age=60, stale-if-error=600, must-revalidate", 100, None, False),
+        ("must-revalidate forbids its directive", "max-age=60, stale-if-error=600, must-revalidate", 100, None, False),
     ],
 )  # fmt: skip
 def how_long(t, _, cache_control, age, seconds, is_used):
@@ -390,10 +390,10 @@ def how_long(t, _, cache_control, age, seconds, is_used):
 
 
 @table(
-    "stale bytes are not used where the upstream answers", rfc="5861 §4", larder_only=True, rows=[401, 403, 404, 410],
+    "stale bytes are not used when the upstream responds", rfc="5861 §4", larder_only=True, rows=[401, 403, 404, 410],
 )  # fmt: skip
 def not_an_error(t, status):
-    """These are no failures of the upstream: it has spoken."""
+    """These are not failures: the upstream has responded."""
     response = stale(t, "max-age=60", 100, Answer(status), staleIfErrorSeconds=600)
     t.expect(response, status)
     t.expect_recovery(SIZE)
@@ -409,7 +409,7 @@ def refuse(t, status, cache_control="max-age=60", **headers):
     t.upstream(Answer(status, fields + [(name.replace("_", "-"), value) for name, value in headers.items()], b"no"))
 
 
-@table("a refusal with a lifetime is repeated unasked", rfc="9111 §3, §4.2", larder_only=True, rows=KEPT)
+@table("an error with a lifetime is repeated without a request", rfc="9111 §3, §4.2", larder_only=True, rows=KEPT)
 def kept(t, status):
     refuse(t, status)
     t.expect(t.get(), status)
@@ -420,11 +420,11 @@ def kept(t, status):
         if response.get("Age") is None:
             t.fail(f"{response}: no Age")
     t.expect(t.head(), status, body=b"")
-    t.expect_requests(2 if status == 403 else 1)  # a 403 may be about the range
+    t.expect_requests(2 if status == 403 else 1)  # a 403 may be caused by the range
 
 
 @table(
-    "a refusal is not repeated unasked", rfc="9111 §3, §4.2.2", larder_only=True,
+    "an error is not repeated without a request", rfc="9111 §3, §4.2.2", larder_only=True,
     rows=[
         *[(f"{status}", status, "max-age=60", {}) for status in (400, 401, 407, 408, 429, 500, 502, 503, 504)],
         ("404 without a lifetime", 404, None, {}),
@@ -444,11 +444,11 @@ def not_kept(t, _, status, cache_control, headers):
     asked = len(t.requests)
     t.get()
     if len(t.requests) == asked:
-        t.fail("answered without asking")
+        t.fail("served without a request")
     t.expect_recovery(SIZE)
 
 
-@table("the lifetime of a refusal may be in", rfc="9111 §4.2.1", larder_only=True, rows=["s-maxage", "Expires"])
+@table("the lifetime of an error may be in", rfc="9111 §4.2.1", larder_only=True, rows=["s-maxage", "Expires"])
 def lifetimes(t, kind):
     if kind == "Expires":
         refuse(t, 404, None, Expires=http_date(60), Date=http_date())
@@ -475,12 +475,12 @@ def capped(t):
     t.expect(t.get(), 404)
     response = t.get()
     if "fwd=miss" in (response.get("Cache-Status") or ""):
-        response = t.get()  # a purge, of another check at the same time, forgets all refusals
+        response = t.get()  # a purge by a concurrent check removes all cached errors
     t.expect(response, 404)
     t.expect_cache_status(response, hit=True, ttl=lambda ttl: ttl is not None and 0 < ttl <= 20)
 
 
-@check("a refusal of one path is not that of another", rfc="9111 §4", larder_only=True)
+@check("an error of one path does not apply to another", rfc="9111 §4", larder_only=True)
 def per_path(t):
     missing, good = Answer(404, [("Cache-Control", "max-age=60")]), asset(SIZE)
     t.upstream(lambda request, connection: (missing if "gone" in request.target else good)(request, connection))
@@ -489,7 +489,7 @@ def per_path(t):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
 
 
-@check("a refusal that is kept ends with a purge", rfc="9111 §4.4", larder_only=True)
+@check("a purge removes a cached error", rfc="9111 §4.4", larder_only=True)
 def purged(t):
     refuse(t, 404)
     t.expect(t.get(), 404)
@@ -503,7 +503,7 @@ FRESH = {"Cache-Control": "max-age=3600"}
 
 
 @table(
-    "a reader's directive is obeyed", rfc="9111 §5.2.1, §5.4", origin={"requestDirectives": True},
+    "a request directive is obeyed", rfc="9111 §5.2.1, §5.4", origin={"requestDirectives": True},
     rows=[
         ("no-cache", {"Cache-Control": "no-cache"}, 0, True),
         ("max-age=0", {"Cache-Control": "max-age=0"}, 0, True),
@@ -527,11 +527,11 @@ def obeyed(t, _, headers, age, is_asked):
     response = t.get(headers=headers)
     t.expect(response, 200, body=t.bytes(0, SIZE))
     if (len(t.requests) > asked) != is_asked:
-        t.fail(f"{response}: {'not asked' if is_asked else 'asked'}")
+        t.fail(f"{response}: {'not requested' if is_asked else 'requested'}")
 
 
 @table(
-    "readers' directives are ignored by default", rfc="9111 §5.2.1", larder_only=True, states=("warm",),
+    "request directives are ignored by default", rfc="9111 §5.2.1", larder_only=True, states=("warm",),
     rows=["no-cache", "max-age=0", "no-store", "min-fresh=99999"],
 )  # fmt: skip
 def ignored(t, value):
@@ -542,7 +542,7 @@ def ignored(t, value):
     t.expect_requests(0)
 
 
-@check("only-if-cached of what is not cached is a 504", rfc="9111 §5.2.1.7", origin={"requestDirectives": True})
+@check("only-if-cached of a missing asset is a 504", rfc="9111 §5.2.1.7", origin={"requestDirectives": True})
 def only_if_cached(t):
     t.upstream(asset(SIZE))
     t.expect_problem(t.get(headers={"Cache-Control": "only-if-cached"}), "notCached", 504)
@@ -552,7 +552,7 @@ def only_if_cached(t):
 # trustValidators
 
 @table(
-    "what trustValidators makes of servers that tag alike bytes differently", rfc="9110 §8.8", larder_only=True,
+    "trustValidators with different tags for the same bytes", rfc="9110 §8.8", larder_only=True,
     rows=[
         ("strong", "strong", False), ("lengthAndLastModified", "lengthAndLastModified", True),
         ("immutable", "immutable", True),

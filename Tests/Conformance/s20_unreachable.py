@@ -1,4 +1,4 @@
-"""Upstreams that cannot be reached: RFC 9110 §15.6.3 (502), §15.6.5 (504), §4.3.4 (certificates), 9112 §9.8."""
+"""Unreachable upstreams: RFC 9110 §15.6.3 (502), §15.6.5 (504), §4.3.4 (certificates), 9112 §9.8."""
 
 import re
 import socket
@@ -13,11 +13,11 @@ SIZE = 3000
 
 
 def expect_unreachable(t, response, pattern):
-    """502 and a sentence that says what is wrong, with the host's name."""
+    """Expects a 502 with a sentence that states the cause, with the host's name."""
     t.expect_problem(response, "upstreamUnreachable", 502)
     detail = response.document["detail"] if hasattr(response, "document") else response.body.decode()
     if not re.search(pattern, detail, re.IGNORECASE):
-        t.fail(f"{response}: the detail should match {pattern}: {detail}")
+        t.fail(f"{response}: the detail must match {pattern}: {detail}")
 
 
 # Addresses
@@ -40,7 +40,7 @@ def refused_head(t):
     t.expect(t.head(), 502 if t.is_larder else (502, 503), body=b"")
 
 
-@check("what is cached and fresh is served while the upstream is gone", rfc="9111 §4", states=("warm",))
+@check("fresh cached bytes are served while the upstream is gone", rfc="9111 §4", states=("warm",))
 def gone(t):
     t.upstream(asset(SIZE))
     t.stop_upstream()
@@ -48,7 +48,7 @@ def gone(t):
     t.expect(t.get(range="bytes=5-9"), 206, body=t.bytes(5, 10))
 
 
-@check("bytes that are missing are a 502, those that are there are served", rfc="9111 §4", larder_only=True)
+@check("missing bytes are a 502, cached bytes are served", rfc="9111 §4", larder_only=True)
 def partly_gone(t):
     t.upstream(asset(3_000_000))
     t.expect(t.get(range="bytes=0-999"), 206)
@@ -59,10 +59,10 @@ def partly_gone(t):
     t.expect_honest(response, 3_000_000)
 
 
-@check("an upstream that comes back is used at once", rfc="9110 §15.6.3", larder_only=True)
+@check("an upstream that returns is used immediately", rfc="9110 §15.6.3", larder_only=True)
 def comes_back(t):
     t.upstream(asset(SIZE))
-    with socket.socket() as holder:  # a port on which nobody listens, ours until it is listened on
+    with socket.socket() as holder:  # a port without a listener, reserved until it is listened on
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("127.0.0.1", 0))
         port = holder.getsockname()[1]
@@ -83,7 +83,7 @@ def no_route(t):
 
 
 @table(
-    "an address that is not allowed", rfc="9110 §17", larder_only=True,
+    "a forbidden address", rfc="9110 §17", larder_only=True,
     rows=["http://127.0.0.1:{port}/base", "http://127.1:{port}/base", "http://[::ffff:127.0.0.1]:{port}/base",
           "http://localhost:{port}/base", "http://0x7f000001:{port}/base"],
 )  # fmt: skip
@@ -109,7 +109,7 @@ def unresolved(t, _, name):
         t.expect_recovery(SIZE)
 
 
-@check("a resolver that hangs is a 504 in time", rfc="9110 §15.6.5", larder_only=True)
+@check("a hanging resolver is a 504 in time", rfc="9110 §15.6.5", larder_only=True)
 def hanging(t):
     with isolation.Isolated(t):
         t.upstream(asset(SIZE))
@@ -120,9 +120,9 @@ def hanging(t):
             t.fail(f"{response}: after {response.seconds:.1f} s, 2 s were set")
 
 
-@check("a resolver that hangs holds up no other transfer of that worker", rfc="9110 §15.6.5", larder_only=True)
+@check("a hanging resolver does not delay other transfers of the worker", rfc="9110 §15.6.5", larder_only=True)
 def hanging_beside_others(t):
-    """One worker for all; names that hang before, beside and after transfers that go on."""
+    """One worker for all; hanging names before, beside and after working transfers."""
     with isolation.Isolated(t, ["upstream.workers=1"]):
         size = 3_000_000
         t.upstream(asset(size))
@@ -152,7 +152,7 @@ def hanging_beside_others(t):
         t.expect(ask(f"{good}-after"), 200, body=t.bytes(0, size))
 
 
-@check("a resolver that hangs does not hold up the end of service", rfc="9110 §15.6.5", larder_only=True)
+@check("a hanging resolver does not delay the shutdown", rfc="9110 §15.6.5", larder_only=True)
 def hanging_at_the_end(t):
     with isolation.Isolated(t, ["limits.shutdownDelay=10ms", "limits.drainTimeout=1s"]):
         t.upstream(asset(SIZE))
@@ -163,10 +163,10 @@ def hanging_at_the_end(t):
             try:
                 t.get(timeout=15)
             except Exception:
-                pass  # cut off by the end of service
+                pass  # cut off by the shutdown
 
         waiting = t.spawn(ask)
-        t.eventually(lambda: t.api("GET", "/v1/stats").status == 200, "an answer while a name hangs")
+        t.eventually(lambda: t.api("GET", "/v1/stats").status == 200, "a response while a name hangs")
     waiting()
 
 
@@ -193,13 +193,13 @@ def good(t):
 
 
 @table(
-    "a certificate that does not hold", rfc="9110 §4.3.4", larder_only=True,
+    "an invalid certificate", rfc="9110 §4.3.4", larder_only=True,
     rows=[
         ("self-signed", "self-signed", "certificate.*(self-signed|not trusted)"),
         ("expired", "expired", "certificate.*expired"),
         ("not yet valid", "future", "certificate.*not yet valid"),
         ("for another host", "wrong host", "certificate.*(another name|not for|does not name)"),
-        ("of an authority nobody knows", "good", "certificate.*(not trusted|authority)"),
+        ("of an unknown authority", "good", "certificate.*(not trusted|authority)"),
     ],
 )  # fmt: skip
 def bad_certificate(t, name, kind, pattern):
@@ -212,14 +212,14 @@ def bad_certificate(t, name, kind, pattern):
     t.expect_recovery(SIZE)
 
 
-@check("verify: false takes any certificate", rfc="9110 §4.3.4", larder_only=True)
+@check("verify: false accepts any certificate", rfc="9110 §4.3.4", larder_only=True)
 def unverified(t):
     need_openssl(t)
     over_tls(t, certificates.server("self-signed"), verify=False, caFile=None)
     t.expect(t.get(), 200, body=t.bytes(0, SIZE))
 
 
-@check("a trust that was withdrawn is not used again on a kept connection", rfc="9110 §4.3.4", larder_only=True)
+@check("revoked trust is not used again on an idle connection", rfc="9110 §4.3.4", larder_only=True)
 def trust_withdrawn(t):
     need_openssl(t)
     over_tls(t, certificates.server("self-signed"), verify=False, caFile=None)
@@ -248,7 +248,7 @@ def current_protocol(t, name):
 
 
 class Rough:
-    """In place of an `SSLContext`: does this to the connection where the handshake should be."""
+    """In place of an `SSLContext`: runs this on the connection instead of the handshake."""
 
     def __init__(self, behave):
         self.behave, self.ended = behave, threading.Event()
@@ -288,7 +288,7 @@ def no_handshake(t, _, behave):
     t.expect_recovery(SIZE)
 
 
-@check("a handshake that stalls is a 504 for the connection", rfc="9110 §15.6.5", larder_only=True)
+@check("a stalled handshake is a connect timeout: 504", rfc="9110 §15.6.5", larder_only=True)
 def handshake_stalls(t):
     need_openssl(t)
     rough = Rough(lambda peer, ended: ended.wait(10))
@@ -307,7 +307,7 @@ def tls_unexpected(t):
     t.expect(t.get(), 502)
 
 
-@check("a caFile that is none", rfc="9110 §4.3.4", larder_only=True)
+@check("an invalid caFile", rfc="9110 §4.3.4", larder_only=True)
 def no_ca_file(t):
     need_openssl(t)
     t.upstream(asset(SIZE), tls=certificates.server())
@@ -325,7 +325,7 @@ def no_ca_file(t):
     rows=["until the end", "with length", "chunked"],
 )  # fmt: skip
 def truncated(t, framing):
-    """Anybody on the way can end a connection: what only its end delimits is then not known to be whole."""
+    """Anyone on the path can end a connection: a body delimited by the end alone is then not known to be complete."""
     need_openssl(t)
     good = asset(SIZE, ranges=False, chunked=framing == "chunked", length=framing != "until the end")
 
@@ -333,7 +333,7 @@ def truncated(t, framing):
         answer = good.answer(request)
         body = answer.encoded_body() if request.method == "GET" else b""
         connection.send(answer.head() + body[: 2000])
-        connection.close()  # TCP's end only
+        connection.close()  # the end of TCP only
 
     over_tls(t, certificates.server())
     t.own.serve(handler)
@@ -344,7 +344,7 @@ def truncated(t, framing):
     t.expect_recovery(SIZE)
 
 
-@check("HTTP/2 is not spoken where the upstream does not offer it", rfc="9113 §3.2", larder_only=True)
+@check("HTTP/2 is not used when the upstream does not offer it", rfc="9113 §3.2", larder_only=True)
 def http_1_over_tls(t):
     need_openssl(t)
     context = certificates.server()

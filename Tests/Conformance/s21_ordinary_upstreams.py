@@ -79,13 +79,13 @@ def head_length(t, announced):
         probe(t, path=path)
     t.expect(t.get(path="/a.mp4"), 200, body=t.bytes(0, SMALL))
     if job(t, path="b.mp4")["bytesDone"] != SMALL:
-        t.fail("the job counts another length")
+        t.fail("the job reports another length")
     t.expect(t.get(path="/b.mp4"), 200, body=t.bytes(0, SMALL))
     t.expect(t.get(path="/c.mp4", range="bytes=4000-"), (200, 206))
     t.expect(t.get(path="/c.mp4", range="bytes=4000-"), 206, body=t.bytes(4000, SMALL))
 
 
-@check("a HEAD with another length leaves stored bytes", rfc="9111 §4.3.5", larder_only=True)
+@check("a HEAD with another length does not remove stored bytes", rfc="9111 §4.3.5", larder_only=True)
 def head_later(t):
     def handler(request, connection):
         (asset(38) if request.method == "HEAD" else asset(SMALL))(request, connection)
@@ -94,7 +94,7 @@ def head_later(t):
     t.expect(t.get(), 200, body=t.bytes(0, SMALL))
     found = probe(t, refresh="true")
     if (found["contentLength"], found["cachedBytes"]) != (SMALL, SMALL):
-        t.fail(f"the probe says {found}")
+        t.fail(f"the probe reports {found}")
     asked = len(t.requests)
     t.expect(t.get(), 200, body=t.bytes(0, SMALL))
     t.expect_requests(asked)
@@ -130,7 +130,7 @@ def stale_job(t, _, make, ranges):
 
 @table("a 304 to each request", rfc="9110 §15.4.5", larder_only=True, rows=UPSTREAMS)
 def always_304(t, _, make, ranges):
-    """Bytes that are missing beside a weak validator cannot be had: the read fails after few requests."""
+    """Missing bytes with a weak validator cannot be fetched: the read fails after few requests."""
     t.upstream(make(ranges=ranges, cache_control="no-cache"))
     t.expect(t.get(range="bytes=0-1"), (200, 206))
     t.upstream(Answer(304, [("ETag", 'W/"w"')], b""))
@@ -140,7 +140,7 @@ def always_304(t, _, make, ranges):
         t.fail(f"{len(t.requests) - asked} requests")
 
 
-@check("a job that fails leaves a complete asset", rfc="9111 §4.3.3", larder_only=True)
+@check("a failed job leaves a complete asset", rfc="9111 §4.3.3", larder_only=True)
 def failed_job(t):
     t.upstream(bare())
     job(t)
@@ -161,7 +161,7 @@ def failed_job(t):
     t.expect(t.get(), 200, body=t.bytes(0, SIZE + 5, 2))
 
 
-@check("clients that read at the same time without a validator", rfc="9111 §4.3.3", larder_only=True)
+@check("concurrent clients without a validator", rfc="9111 §4.3.3", larder_only=True)
 def together(t):
     t.upstream(unconditional(bare(ranges=False)))
     t.get()
@@ -202,7 +202,7 @@ def new_tag(t, kind):
         t.expect_requests(number + 1)
 
 
-@table("nodes that tag the same bytes differently", rfc="9110 §8.8.1", larder_only=True, rows=["read", "job"])
+@table("nodes with different tags for the same bytes", rfc="9110 §8.8.1", larder_only=True, rows=["read", "job"])
 def nodes(t, kind):
     t.upstream(lambda request, connection: asset(SIZE, etag=f'"node-{request.number % 2}"')(request, connection))
     if kind == "job":
@@ -220,9 +220,9 @@ def new_tag_of_a_large_asset(t):
         t.expect(t.get(), 200, body=t.bytes(0, SIZE))
 
 
-@table("a body without a validator that breaks off", rfc="9112 §8", larder_only=True, rows=["same bytes", "other bytes"])
+@table("a body without a validator that breaks", rfc="9112 §8", larder_only=True, rows=["same bytes", "other bytes"])
 def broken(t, kind):
-    """The next transfer completes the answer where it begins with the bytes that were sent; else the answer is cut."""
+    """The next transfer completes the response if it begins with the sent bytes; otherwise the response is cut."""
 
     def handler(request, connection):
         seed = 0 if kind == "same bytes" else request.number
@@ -243,7 +243,7 @@ def broken(t, kind):
 
 # Variants
 
-@table("a variant without the Vary that chose it", rfc="9111 §4.1", larder_only=True, rows=[None, "X-Other"])
+@table("a variant without the Vary that selected it", rfc="9111 §4.1", larder_only=True, rows=[None, "X-Other"])
 def variant(t, own):
     def handler(request, connection):
         language = request.get("Accept-Language")
@@ -262,7 +262,7 @@ def variant(t, own):
     t.expect_requests(asked)
 
 
-# Origins and refusals
+# Origins and errors
 
 @table("a changed baseURL makes assets stale", rfc="9111 §4.2", larder_only=True, rows=["PUT", "DELETE, then PUT"])
 def moved(t, kind):
@@ -276,13 +276,13 @@ def moved(t, kind):
         t.api("DELETE", f"/v1/origins/{t.label}")
     t.origin(baseURL=f"{other.url}/base")
     if stored(t)["freshUntilAt"] is not None:
-        t.fail("the asset is shown as fresh")
+        t.fail("the asset is reported as fresh")
     t.expect(t.get(), 200, body=t.bytes(0, SMALL, 2))
     for asset_id in assets:
         t.expect(t.api("GET", f"/v1/assets/{asset_id}/content"), 200, body=t.bytes(0, SMALL, 2))
 
 
-@check("many clients of one refusal cost one request", rfc="9111 §4", larder_only=True)
+@check("many clients of one error cost one request", rfc="9111 §4", larder_only=True)
 def crowd(t):
     t.upstream(Answer(404, [("Cache-Control", "max-age=60")], b"no"))
     for number in range(20):

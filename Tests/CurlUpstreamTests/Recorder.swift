@@ -5,8 +5,9 @@ import Synchronization
 
 @testable import CurlUpstream
 
-/// A delegate and sink that remembers everything it is told.
+/// Transfer delegate and byte sink that records all callbacks.
 final class Recorder: TransferDelegate, ByteSink {
+    /// Recorded callbacks, and tests that wait for a condition.
     struct State {
         var heads: [UpstreamHead] = []
         var bytes: [UInt8] = []
@@ -86,13 +87,13 @@ final class Recorder: TransferDelegate, ByteSink {
     var head: UpstreamHead? { state.withLock { $0.heads.first } }
     var headCount: Int { state.withLock { $0.heads.count } }
 
-    /// How the transfer ended, once it has.
+    /// Waits for the end of the transfer and returns it.
     func end() async -> TransferEnd {
         await wait { !$0.ends.isEmpty }
         return ends.first ?? TransferEnd()
     }
 
-    /// The code the transfer failed with, once it has ended; nil where it succeeded.
+    /// Waits for the end of the transfer and returns its error code; nil after a success.
     func failure() async -> CacheError.Code? { await end().error?.code }
 
     func wait(until condition: @escaping @Sendable (State) -> Bool) async {
@@ -131,7 +132,7 @@ extension CurlWorkerPool {
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
     }
 
-    /// Starts `request`; the recorder says what came of it.
+    /// Starts `request`, and returns the recorder of its callbacks.
     @discardableResult
     func fetch(_ request: UpstreamRequest, into recorder: Recorder = Recorder()) -> Recorder {
         _ = start(request, delivering: recorder)
@@ -140,7 +141,7 @@ extension CurlWorkerPool {
 }
 
 extension LoopbackUpstream {
-    /// A request that may reach loopback.
+    /// A request that may connect to loopback addresses.
     func request(_ path: String, _ window: UpstreamRequest.Window = .whole) -> UpstreamRequest {
         UpstreamRequest(url: url(path), window: window, originName: "test", allowPrivateAddresses: true)
     }
@@ -153,9 +154,9 @@ func timeouts(
 }
 
 extension Transfer {
-    /// Allows no byte more.
+    /// Pauses the transfer: no further byte is allowed.
     func pause() { allow(upTo: 0) }
 
-    /// Allows the whole body.
+    /// Resumes the transfer: the whole body is allowed.
     func resume() { allow(upTo: .max) }
 }

@@ -107,7 +107,7 @@ package struct Surface: Sendable {
             let expectation = WindowExpectation(
                 window: .closed(0..<100), known: nil, now: now, freshness: .respect, path: "a.mp4")
             let head = UpstreamHead(status: [200, 206, 304, 416][text.utf8.count % 4], headers: headers(text))
-            guard case .window(let run, _) = HeadJudgement.judge(head, expecting: expectation) else { return true }
+            guard case .window(let run, _) = ResponseVerdict.judge(head, expecting: expectation) else { return true }
             return run.lowerBound == 0 && run.upperBound <= 100
         },
     ]
@@ -125,9 +125,9 @@ package struct Surface: Sendable {
         ) { text in
             guard let json = try? JSONParser.parse(text.utf8) else { return true }
             _ = try? AssetPatch(json)
-            _ = try? JobOrder(json, fingerprint: "f")
+            _ = try? CreateJobRequest(json, fingerprint: "f")
             _ = try? OriginSettings(json, name: "media", present: nil)
-            _ = try? ScrubOrder(json)
+            _ = try? ScrubRequest(json)
             return text.utf8.count >= 1 << 16 || (try? JSONParser.parse(json.text.utf8)) == json
         }
     ]

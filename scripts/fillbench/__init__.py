@@ -1,1 +1,1 @@
-"""The black-box measure of fills: what Larder asks of an upstream, and how long readers wait."""
+"""Black-box benchmark of fills: upstream traffic and waiting times of readers."""

@@ -1,8 +1,8 @@
-"""What fills cost an upstream and readers, measured from outside.
+"""Black-box benchmark of fills: their cost for the upstream and for readers.
 
     python3 -m fillbench LARDER [--brief] [--only NAME,NAME] [--rounds N] [--json FILE] [--list]
 
-Exits 0 where every figure of Larder's held.
+Exits 0 if every figure of Larder is within its limits.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-from . import broken, cold, crowds, hangups, multiplexed, players, road  # noqa: F401: they add their scenarios
+from . import broken, cold, crowds, hangups, multiplexed, players, road  # noqa: F401: the modules register scenarios
 from .figures import Figure, Results
 from .scenarios import SCENARIOS
 from .stage import ScriptedUpstream, Stage
@@ -30,38 +30,39 @@ ORDER = [
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="fills", description="What fills cost an upstream and readers.")
+    parser = argparse.ArgumentParser(prog="fills", description="Measures the cost of fills for upstream and readers.")
     parser.add_argument("larder")
-    parser.add_argument("--brief", action="store_true", help="a few scenarios in a small size, once, without nginx")
-    parser.add_argument("--only", default="", help="scenarios, divided by commas")
-    parser.add_argument("--rounds", type=int, default=0, help="of each scenario (3)")
-    parser.add_argument("--json", default="", help="a file for all figures")
-    parser.add_argument("--list", action="store_true", help="the scenarios")
+    parser.add_argument("--brief", action="store_true", help="a few small scenarios, one round, without nginx")
+    parser.add_argument("--only", default="", help="scenarios, separated by commas")
+    parser.add_argument("--rounds", type=int, default=0, help="rounds of each scenario (default: 3)")
+    parser.add_argument("--json", default="", help="write all figures to this file")
+    parser.add_argument("--list", action="store_true", help="list the scenarios")
     return parser.parse_args()
 
 
 def chosen(only, brief):
+    """The selected scenarios in the order of `ORDER`."""
     names = [name for name in only.split(",") if name]
     if unknown := [name for name in names if name not in SCENARIOS]:
-        raise SystemExit(f"fills: no such scenario: {', '.join(unknown)} (there are {', '.join(ORDER)})")
+        raise SystemExit(f"fills: unknown scenario: {', '.join(unknown)}; known: {', '.join(ORDER)}")
     return [SCENARIOS[name] for name in ORDER if (name in names if names else not brief or SCENARIOS[name].brief)]
 
 
 def measure(scenario, program, media, brief, peer, number):
-    """The figures and faults of one round."""
+    """Runs one round; returns its figures and faults."""
     figures = []
     with Stage(program, media, brief, peer, number) as stage:
         try:
             figures = asyncio.run(asyncio.wait_for(scenario.play(stage), scenario.limit))
         except asyncio.TimeoutError:
-            stage.faults.append(f"it was not over after {scenario.limit:.0f} s")
-        except Exception as error:  # a round that broke is a fault of its own; the others are played
+            stage.faults.append(f"the round did not end within {scenario.limit:.0f} s")
+        except Exception as error:  # a failed round is a fault; the other rounds are run
             stage.faults.append(f"{type(error).__name__}: {error}")
     return [*figures, Figure("faults", len(stage.faults), most=0)], stage.faults
 
 
 def ceilings(media):
-    """What the scripted upstream can carry at all: bytes a second of one transfer, small requests a second."""
+    """The capacity of the scripted upstream: bytes per second of one transfer, and small requests per second."""
     file = media / "ceiling"
     with open(file, "wb") as opened:
         opened.write(bytes(1 << 30))
@@ -79,6 +80,7 @@ def ceilings(media):
 
 
 def machine():
+    """Processor, cores, memory and kernel, for the report."""
     model = next(
         (line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown"
     )
@@ -121,7 +123,7 @@ def main():
                     for fault in faults[:5]:
                         print(f"    fault: {fault}", file=sys.stderr)
                     if len(faults) > 5:
-                        print(f"    … and {len(faults) - 5} more, the last: {faults[-1]}", file=sys.stderr)
+                        print(f"    … and {len(faults) - 5} more; the last one: {faults[-1]}", file=sys.stderr)
             for file in media.iterdir():
                 file.unlink()
     finally:
@@ -130,13 +132,14 @@ def main():
 
 
 def tell(results, report, file, seconds):
+    """Prints the table and writes the report; returns the exit code."""
     ceiling = report.get("upstreamCeiling")
     kept = report["machine"]
     print(f"\n{report['larder']}, {kept['cores']} × {kept['processor']}, {report['rounds']} rounds, {seconds:.0f} s")
     if ceiling:
         print(
-            f"the scripted upstream alone: {ceiling['bytesPerSecond'] / 1e6:,.0f} MB/s, "
-            f"{ceiling['requestsPerSecond']:,.0f} requests/s of one connection"
+            f"capacity of the scripted upstream: {ceiling['bytesPerSecond'] / 1e6:,.0f} MB/s, "
+            f"{ceiling['requestsPerSecond']:,.0f} requests/s on one connection"
         )
     print(f"\n{results.table()}\n")
     if file:

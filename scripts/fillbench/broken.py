@@ -1,4 +1,4 @@
-"""Upstreams that cut, or know no ranges."""
+"""Upstreams that cut transfers or do not support ranges."""
 
 import asyncio
 import random
@@ -11,7 +11,7 @@ from .figures import Figure
 from .scenarios import scenario
 
 
-@scenario("cuts", "the upstream cuts every transfer after 700 KB; 20 readers of 32 MiB", brief=True)
+@scenario("cuts", "the upstream cuts each transfer after 700 KB; 20 readers of 32 MiB each", brief=True)
 async def cuts(stage):
     original = stage.original("dense", stage.size(1 << 30, 64 << 20))
     upstream = stage.scripted(cutAfter=700_000)
@@ -25,14 +25,14 @@ async def cuts(stage):
     requests = upstream.requests()
     sent = [(request["first"], request["first"] + request["sent"]) for request in requests]
     return [
-        Figure("fetched again", 100 * (total(sent) - ranges.union(sent)) / max(1, ranges.union(sent)), "%", most=0.1),
-        Figure("sent upstream ÷ wanted", total(sent) / ranges.union(runs), "ratio"),
+        Figure("refetched bytes", 100 * (total(sent) - ranges.union(sent)) / max(1, ranges.union(sent)), "%", most=0.1),
+        Figure("sent by the upstream ÷ wanted", total(sent) / ranges.union(runs), "ratio"),
         Figure("transfers cut", sum(request["sent"] < request["last"] - request["first"] for request in requests)),
-        Figure("until all had all of it", seconds, "s"),
+        Figure("time until all readers were complete", seconds, "s"),
     ]
 
 
-@scenario("rangeless", "an upstream without ranges, 256 MiB, one transfer at a time; a reader at 1 MiB/s rests 5 s",
+@scenario("rangeless", "an upstream without ranges, 256 MiB, one transfer; a reader at 1 MiB/s pauses for 5 s",
           brief=True)  # fmt: skip
 async def rangeless(stage):
     original = stage.original("ranges-none", 256 << 20, 256 << 20)
@@ -51,7 +51,7 @@ async def rangeless(stage):
             await asyncio.sleep(1)
             fills = await asyncio.to_thread(cache.fills)
             if fills is None:
-                raise Fault("there is no GET /v1/fills")
+                raise Fault("GET /v1/fills is not available")
             paused = sum(fill["state"] == "paused" for fill in fills)
             counted = (await asyncio.to_thread(cache.stats))["fills"].get("paused", 0)
             try:
@@ -61,7 +61,7 @@ async def rangeless(stage):
             except asyncio.TimeoutError:
                 other_seconds = 10
             await asyncio.sleep(rest - (CLOCK() - began))
-            await reading.take(stage.size(24 << 20, 12 << 20))  # more than any buffer held: it has to go on
+            await reading.take(stage.size(24 << 20, 12 << 20))  # more than all buffers hold: it must resume
             await reading.take(pace=1 << 20, until=CLOCK() + stage.size(4, 0.5))
             taken = reading.taken
 
@@ -69,16 +69,16 @@ async def rangeless(stage):
     sent = stage.settle(upstream.bytes_sent)
     requests = [request for request in upstream.requests() if request["path"] == original.path]
     return [
-        Figure("sent upstream beyond what was read", sent - taken, "bytes", most=16 << 20),
+        Figure("sent by the upstream, not read", sent - taken, "bytes", most=16 << 20),
         Figure("fills shown as paused", paused, least=1),
-        Figure("fills.paused in the stats", counted, least=1),
-        Figure("another file read meanwhile", other_seconds * 1000, "ms", most=stage.size(500, 1000)),
+        Figure("fills.paused in the statistics", counted, least=1),
+        Figure("time of a read of another file", other_seconds * 1000, "ms", most=stage.size(500, 1000)),
         Figure("transfers of the file", len(requests), most=1),
         Figure("read", taken, "bytes"),
     ]
 
 
-@scenario("closing", "the same, but the upstream closes the connection while the transfer is paused")
+@scenario("closing", "like rangeless, but the upstream closes the connection during the pause")
 async def closing(stage):
     original = stage.original("ranges-none", 256 << 20, 256 << 20)
     upstream = stage.scripted(ranges=False, patience=1)
@@ -98,7 +98,7 @@ async def closing(stage):
                     raise
                 ending = 2
             except asyncio.TimeoutError:
-                raise Fault("the response neither went on nor ended within 30 s") from None
+                raise Fault("the response neither continued nor ended within 30 s") from None
             finally:
                 taken = reading.taken
 
@@ -106,7 +106,7 @@ async def closing(stage):
     requests = upstream.requests()
     return [
         Figure("closed by the upstream", sum(r["ended"] is not None and r["sent"] < r["last"] for r in requests)),
-        Figure("1: it went on, 2: it was cut", ending, least=1),
+        Figure("1: continued, 2: cut", ending, least=1),
         Figure("read", taken, "bytes"),
         Figure("transfers", len(requests)),
     ]

@@ -1,4 +1,4 @@
-"""A reader: one GET over a connection of its own, every byte compared with the original as it comes."""
+"""A reader: GET requests on its own connection; every received byte is compared with the original."""
 
 import array
 import asyncio
@@ -14,11 +14,11 @@ CLOCK = time.perf_counter
 
 
 class Fault(Exception):
-    """What a reader must not meet."""
+    """A failed read: wrong bytes, a wrong response, or a closed connection."""
 
 
 class Buffers:
-    """Receive buffers that readers of one event loop share: one is held for the length of one receive only."""
+    """The receive buffer that all readers of an event loop share; it is used during one receive call only."""
 
     def __init__(self):
         self.bytes = bytearray(CHUNK)
@@ -29,7 +29,7 @@ SHARED = Buffers()
 
 
 class Reader:
-    """`await begin()`, then `take` as often as wanted. `position` is the offset of the next byte."""
+    """Call `await begin()` once, then `take` any number of times. `position` is the offset of the next byte."""
 
     def __init__(self, port, target, original, first=0, last=None, whole=False, receive_buffer=ORDINARY_BUFFER):
         self.port, self.target, self.original = port, target, original
@@ -54,7 +54,7 @@ class Reader:
         return Fault(f"{self.target} {self.first}-{self.end - 1} at {self.position}: {text}")
 
     async def begin(self):
-        """Connects, asks, and reads the head with what came with it."""
+        """Connects, sends the request, and reads the response head with the body bytes received along with it."""
         loop = asyncio.get_running_loop()
         try:
             await loop.sock_connect(self.socket, ("127.0.0.1", self.port))
@@ -75,7 +75,7 @@ class Reader:
         while b"\r\n\r\n" not in head:
             part = await loop.sock_recv(self.socket, 16 << 10)
             if not part:
-                raise self.fault(f"the connection was closed in the head: {head!r}")
+                raise self.fault(f"the connection was closed before the end of the response head: {head!r}")
             head += part
         head, _, body = head.partition(b"\r\n\r\n")
         self.judge(head.decode("latin-1"))
@@ -84,11 +84,12 @@ class Reader:
             self.compare(SHARED.address, len(body))
 
     async def again(self, first, last):
-        """Another range over the same connection; the one before has been read to its end."""
+        """Requests another range on the same connection. The previous response must have been read completely."""
         self.first, self.last, self.position, self.end = first, last, first, min(last, self.original.length)
         await self.ask()
 
     def judge(self, head):
+        """Raises a fault unless status and Content-Range are the expected ones."""
         status, *lines = head.split("\r\n")
         fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         if self.whole:
@@ -100,18 +101,19 @@ class Reader:
             raise self.fault(f"{got} instead of {expected}")
 
     def compare(self, address, count):
+        """Compares `count` received bytes with the original and advances `position`."""
         if self.first_byte_at is None:
             self.first_byte_at = CLOCK()
         if self.position + count > self.end:
-            raise self.fault("more than was asked for")
+            raise self.fault("more than the requested bytes")
         if not self.original.matches(self.position, address, count):
             raise self.fault(f"WRONG BYTES in {self.position}-{self.position + count - 1}")
         self.position += count
 
     async def receive(self, most=CHUNK, until=None):
-        """Takes what is there, at most so much; waits where nothing is, at the longest until an instant of CLOCK.
+        """Receives up to `most` bytes; waits for the first one until the CLOCK time `until`.
 
-        The count; 0: the connection was closed; None: the time was up."""
+        Returns the count; 0: the connection was closed; None: timeout."""
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -127,7 +129,7 @@ class Reader:
             return count
 
     async def take(self, count=None, pace=None, until=None):
-        """Reads so many bytes (None: to the end), at so many a second, no longer than until an instant of CLOCK."""
+        """Reads `count` bytes (None: to the end) at `pace` bytes per second, until the CLOCK time `until` at most."""
         goal = self.end if count is None else min(self.end, self.position + count)
         began, begun_at = CLOCK(), self.position
         step = CHUNK if pace is None else max(4 << 10, min(32 << 10, int(pace / 20)))
@@ -141,7 +143,7 @@ class Reader:
                 raise self.fault("the connection was closed before the end")
 
     def waiting_bytes(self):
-        """What the kernel holds for this reader beyond what it took."""
+        """Number of unread bytes in the kernel's receive buffer."""
         count = array.array("i", [0])
         fcntl.ioctl(self.socket.fileno(), termios.FIONREAD, count)
         return count[0]
@@ -158,7 +160,7 @@ class Reader:
 
 
 async def readable(loop, peer, until=None):
-    """Waits for bytes, at the longest until an instant of CLOCK; whether there are any."""
+    """Waits until bytes are readable, or until the CLOCK time `until`; returns whether they are."""
     arrived = loop.create_future()
 
     def settle(whether):

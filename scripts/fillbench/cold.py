@@ -1,4 +1,4 @@
-"""The cold path: reads of unknown assets beside a direct read of the same bytes."""
+"""Reads of unknown assets, compared with direct reads of the same bytes from the upstream."""
 
 import asyncio
 import itertools
@@ -18,19 +18,19 @@ WHOLES = [
     ("256 MiB", 256 * MEBI, 1.15),
 ]  # fmt: skip
 SEGMENT, SEGMENTS = 1_600_000, 200
-#: Connections of `curl --parallel`: as many as prefetch has of an origin's 16 transfers.
+#: Connections of `curl --parallel`: the share that prefetch may use of an origin's 16 transfers.
 PARALLEL = 12
 
 
 class Cold:
-    """Pairs of reads: one through the cache under measure, one direct. Each asset has a name of its own."""
+    """Pairs of reads: one through the measured cache, one direct. Each read uses a new asset."""
 
     def __init__(self, stage, upstream, cache):
         self.stage, self.upstream, self.cache = stage, upstream, cache
         self.names = itertools.count()
 
     async def pair(self, original, first=0, size=None):
-        """Seconds through the cache ÷ seconds direct, and the requests that the upstream saw through the cache."""
+        """Returns the time through the cache ÷ the direct time, and the number of upstream requests of the cache."""
         seconds = {}
         for way in ("direct", "cache") if self.stage.round % 2 else ("cache", "direct"):
             query = f"?{way}={next(self.names)}"
@@ -48,11 +48,12 @@ class Cold:
 
 
 async def play(stage, name, **behaviour):
+    """Measures ranges, whole files and jobs with one behaviour of the upstream."""
     upstream = stage.scripted(**behaviour)
     cache = stage.cache(upstream)
     cold = Cold(stage, upstream, cache)
     film = stage.original("film", 64 * MEBI)
-    await cold.pair(film, 0, 1000)  # a first connection for both
+    await cold.pair(film, 0, 1000)  # opens a connection for both
     figures = []
     for text, size in RANGES:
         ratio, requests = await cold.pair(film, 5 * MEBI, size)
@@ -64,7 +65,7 @@ async def play(stage, name, **behaviour):
         if stage.brief and size > 8 * MEBI:
             continue
         ratio, requests = await cold.pair(stage.original("whole", size))
-        # At the speed of memory a large file is bound by what the disk takes.
+        # Without a rate limit, the disk limits the transfer of a large file.
         most = most if size < 100 * MEBI or "totalBytesPerSecond" in behaviour else None
         figures += [
             Figure(f"{name}, whole {text}: time ÷ direct", ratio, "ratio", most=most, by_median=True),
@@ -76,7 +77,7 @@ async def play(stage, name, **behaviour):
 
 
 async def jobs(stage, name, upstream, cache):
-    """Prefetch jobs beside `curl --parallel` that stores the same files on the same disk."""
+    """Compares prefetch jobs with `curl --parallel` that stores the same files on the same disk."""
     whole = stage.original("whole", 24 * MEBI)
     segment = stage.original("segment", SEGMENT)
     count = stage.size(SEGMENTS, 10)
@@ -93,13 +94,14 @@ async def jobs(stage, name, upstream, cache):
             await asyncio.sleep(0.005)
             state = await asyncio.to_thread(cache.ask, f"/v1/jobs/{job['jobId']}")
         if state["state"] != "succeeded":
-            raise Fault(f"the job ended as {state['state']}")
+            raise Fault(f"the job ended in the state {state['state']}")
         taken = CLOCK() - began
         figures.append(Figure(f"{name}, job {text}: time ÷ curl", taken / seconds, "ratio", most=1.3, by_median=True))
     return figures
 
 
 async def curl_seconds(urls, directory):
+    """Time in seconds of a parallel download of the URLs into the directory."""
     config = "".join(f'url = "{url}"\noutput = "{directory}/{n}"\n' for n, url in enumerate(urls))
     began = CLOCK()
     process = await asyncio.create_subprocess_exec(
@@ -108,13 +110,13 @@ async def curl_seconds(urls, directory):
     )  # fmt: skip
     await process.communicate(config.encode())
     if process.returncode:
-        raise Fault(f"curl ended with {process.returncode}")
+        raise Fault(f"curl exited with {process.returncode}")
     seconds = CLOCK() - began
     shutil.rmtree(directory)
     return seconds
 
 
-@scenario("far", "cold reads and jobs beside direct ones; answers 20, 100, 200 ms late, and a link of 100 Mbit/s",
+@scenario("far", "cold reads and jobs compared with direct ones; response delays of 20, 100, 200 ms; a 100 Mbit/s link",
           beside_nginx=True, limit=300)  # fmt: skip
 async def far(stage):
     figures = []

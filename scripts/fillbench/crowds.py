@@ -1,4 +1,4 @@
-"""Many readers of one cold file."""
+"""Many concurrent readers of cold files."""
 
 import asyncio
 import os
@@ -12,21 +12,24 @@ from .scenarios import scenario
 
 
 async def read_through(reader):
+    """Reads a range completely and closes the connection."""
     async with reader:
         await reader.take()
 
 
 def random_run(chance, length, least, most):
+    """A random half-open range of `least` to `most` bytes."""
     size = min(length, chance.randint(least, most))
     first = chance.randint(0, length - size)
     return first, first + size
 
 
 def total(runs):
+    """Sum of the lengths; bytes in several ranges count several times."""
     return sum(last - first for first, last in runs)
 
 
-@scenario("overlap", "500 readers, random overlapping ranges of 64 KiB to 8 MiB, one cold file of 1 GiB", True, True)
+@scenario("overlap", "500 readers of random overlapping ranges of 64 KiB to 8 MiB, one cold file of 1 GiB", True, True)
 async def overlap(stage):
     original = stage.original("dense", stage.size(1 << 30, 64 << 20))
     server = stage.media_server()
@@ -40,9 +43,9 @@ async def overlap(stage):
     stage.settle(lambda: len(server.answers()))
     asked, wanted = server.requested(original.length), ranges.union(runs)
     figures = [
-        Figure("asked upstream ÷ wanted", total(asked) / wanted, "ratio", most=1.005),
-        Figure("asked for twice", total(asked) - ranges.union(asked), "bytes"),
-        Figure("asked for, unwanted", ranges.union(asked + runs) - wanted, "bytes"),
+        Figure("requested upstream ÷ wanted", total(asked) / wanted, "ratio", most=1.005),
+        Figure("requested more than once", total(asked) - ranges.union(asked), "bytes"),
+        Figure("requested, not wanted", ranges.union(asked + runs) - wanted, "bytes"),
         Figure("requests upstream", len(asked)),
     ]
     if cache.name == "larder":
@@ -51,7 +54,7 @@ async def overlap(stage):
     return [*figures, Figure("read per second", total(runs) / seconds, "bytes")]
 
 
-@scenario("herd", "100 readers start bytes=0- of one cold file of 64 MiB within 50 ms", True, True)
+@scenario("herd", "100 readers request bytes=0- of one cold file of 64 MiB within 50 ms", True, True)
 async def herd(stage):
     original = stage.original("dense", stage.size(64 << 20, 8 << 20))
     server = stage.media_server()
@@ -68,14 +71,14 @@ async def herd(stage):
     stage.settle(lambda: len(server.answers()))
     asked = server.requested(original.length)
     return [
-        Figure("asked for twice", total(asked) - ranges.union(asked), "bytes", most=0),
-        Figure("asked upstream ÷ wanted", total(asked) / original.length, "ratio", most=1),
+        Figure("requested more than once", total(asked) - ranges.union(asked), "bytes", most=0),
+        Figure("requested upstream ÷ wanted", total(asked) / original.length, "ratio", most=1),
         Figure("requests upstream", len(asked)),
-        Figure("until all had all of it", seconds, "s"),
+        Figure("time until all readers were complete", seconds, "s"),
     ]
 
 
-@scenario("files", "5,000 cold files, one reader each, 1,250 at a time, at most 4,096 descriptors", limit=180)
+@scenario("files", "5,000 cold files, one reader each, 1,250 concurrently, at most 4,096 descriptors", limit=180)
 async def files(stage):
     count, crowd = stage.size(5000, 200), stage.size(1250, 50)
     originals = [stage.original(f"many-{number}", 256 << 10, dense=256 << 10) for number in range(count)]
@@ -91,15 +94,15 @@ async def files(stage):
     asked = [size for _, _, size in server.answers()]
     fills = cache.stats()["fills"]
     return [
-        Figure("most descriptors", peak, most=4095),
+        Figure("peak of descriptors", peak, most=4095),
         Figure("descriptors at the end", descriptors(cache.process.process.pid), most=4095),
-        Figure("sent upstream ÷ wanted", sum(asked) / (count * (256 << 10)), "ratio", most=1.005),
+        Figure("sent by the upstream ÷ wanted", sum(asked) / (count * (256 << 10)), "ratio", most=1.005),
         Figure("fills active or queued at the end", fills["active"] + fills["queued"], most=0),
     ]
 
 
 class Crowd:
-    """Readers who all wait in the middle of their file until every one of them is there or has failed."""
+    """Readers that stop in the middle of their file until all readers have arrived there or failed."""
 
     def __init__(self, originals):
         self.originals, self.coming, self.all_there = originals, len(originals), asyncio.Event()
@@ -121,10 +124,12 @@ class Crowd:
 
 
 def descriptors(process):
+    """Number of open descriptors of a process."""
     return len(os.listdir(f"/proc/{process}/fd"))
 
 
 async def most_descriptors(process, ended):
+    """Peak number of open descriptors, sampled until the event `ended`."""
     most = 0
     while not ended.is_set():
         most = max(most, descriptors(process))

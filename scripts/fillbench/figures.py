@@ -1,4 +1,4 @@
-"""What was measured, what must hold of it, and the table of both."""
+"""Measured values, their limits, and the result table."""
 
 import statistics
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ def number(value):
     return f"{value:,.0f}" if value == int(value) else f"{value:.4g}"
 
 
-#: How values of a unit are written.
+#: Text format of the values of each unit.
 UNITS = {
     "": number,
     "ratio": lambda value: f"{value:.4f}",
@@ -23,14 +23,14 @@ UNITS = {
 
 @dataclass
 class Figure:
-    """One measured value. Without a limit it is only told."""
+    """One measured value. A value without limits is reported and not judged."""
 
     name: str
     value: float
     unit: str = ""
     most: float = None
     least: float = None
-    #: Whether the median of the rounds is judged, or each round.
+    #: Whether the limit applies to the median of the rounds, or to each round.
     by_median: bool = False
 
     def text(self, value):
@@ -51,7 +51,7 @@ class Figure:
 
 @dataclass
 class Row:
-    """One figure over all rounds; `by_peer` has a list of values for each cache."""
+    """One figure over all rounds; `by_peer` has the list of values of each cache."""
 
     scenario: str
     figure: Figure
@@ -68,7 +68,7 @@ class Row:
     def shown(self, peer):
         values = self.by_peer.get(peer)
         if not values:
-            return "" if peer != "larder" else "nothing"
+            return "" if peer != "larder" else "no value"
         median, least, most = statistics.median(values), min(values), max(values)
         text = self.figure.text(median)
         return text if self.figure.text(least) == self.figure.text(most) else (
@@ -77,7 +77,7 @@ class Row:
 
 
 class Results:
-    """The rows in the order in which they came."""
+    """All rows in the order of measurement, and the faults."""
 
     def __init__(self):
         self.rows = {}
@@ -91,13 +91,13 @@ class Results:
             self.faults.setdefault((scenario, peer), []).extend(faults)
 
     def held(self):
-        """Nginx is not judged."""
+        """Whether Larder met all limits without faults; nginx is not judged."""
         return all(row.verdict != "FAILED" for row in self.rows.values()) and not any(
             peer == "larder" for _, peer in self.faults
         )
 
     def table(self):
-        rows = [["scenario", "figure", "must be", "Larder", "nginx slice 1m", ""]]
+        rows = [["scenario", "figure", "limit", "Larder", "nginx slice 1m", ""]]
         before = None
         for row in self.rows.values():
             name = row.scenario if row.scenario != before else ""

@@ -1,4 +1,4 @@
-"""Readers that hang up early: the bytes that their reads cost the upstream in vain."""
+"""Readers that disconnect early: the bytes that the upstream sends in vain."""
 
 import asyncio
 import itertools
@@ -11,11 +11,11 @@ from .scenarios import scenario
 MEBI = 1 << 20
 TAKEN = 2 * MEBI
 PACE = 2 * MEBI
-#: Connections at once, of clients that abort.
+#: Concurrent connections of clients that abort.
 ABORTING = 16
 
 
-@scenario("leave", "200 players read 2 MiB of files of 1 GiB and hang up; 20,000 clients abort at once", brief=True,
+@scenario("leave", "200 players read 2 MiB of files of 1 GiB and disconnect; 20,000 clients abort", brief=True,
           limit=300)  # fmt: skip
 async def leave(stage):
     film = stage.original("film", 1 << 30, 64 * MEBI, 4 * MEBI)
@@ -45,14 +45,14 @@ async def leave(stage):
         received, written = upstream.bytes_received(), upstream.bytes_sent()
         most = 1.25 * TAKEN + (0 if pace else MEBI)
         figures += [
-            Figure(f"{text}: received by the cache's kernel, of each", received / count, "bytes", most=most),
-            Figure(f"{text}: written by the upstream, of each", written / count, "bytes"),
+            Figure(f"{text}: received by the cache's kernel per reader", received / count, "bytes", most=most),
+            Figure(f"{text}: written by the upstream per reader", written / count, "bytes"),
         ]
     return figures + await aborts(stage, film)
 
 
 async def aborts(stage, film):
-    """Clients that close their connection right behind the request, or after a part of the answer."""
+    """Clients that close the connection immediately after the request, or after a part of the response."""
     count = stage.size(20_000, 500)
     upstream = stage.scripted()
     cache = stage.cache(upstream)
@@ -72,8 +72,8 @@ async def aborts(stage, film):
     seconds = CLOCK() - began
     stage.settle(upstream.bytes_sent)
     return [
-        Figure("abort at once: received by the cache's kernel, of each", upstream.bytes_received() / count, "bytes",
+        Figure("immediate abort: received by the cache's kernel per client", upstream.bytes_received() / count, "bytes",
                most=256 << 10),
-        Figure("abort at once: written by the upstream, of each", upstream.bytes_sent() / count, "bytes"),
-        Figure("abort at once: clients a second", count / seconds),
+        Figure("immediate abort: written by the upstream per client", upstream.bytes_sent() / count, "bytes"),
+        Figure("immediate abort: clients per second", count / seconds),
     ]  # fmt: skip

@@ -13,18 +13,20 @@ from .scenarios import scenario
 WINDOW = 512 << 10
 
 
-@scenario("http2", "an upstream with HTTP/2: readers share connections, which outlive transfers that are cut, split or "
-          "paused", limit=180)  # fmt: skip
+@scenario("http2", "an upstream with HTTP/2: transfers share connections; cut, split and paused transfers keep them "
+          "open", limit=180)  # fmt: skip
 async def http2(stage):
     parts = [crowd, farewells, hanging_up, splitting, resting, small]
     return [figure for part in parts for figure in await part(stage)]
 
 
 def connections(answers):
+    """The connections of the logged responses."""
     return {answer.connection for answer in answers}
 
 
 def twice(answers):
+    """Bytes that were sent more than once."""
     runs = [answer.run for answer in answers]
     return total(runs) - ranges.union(runs)
 
@@ -45,7 +47,7 @@ async def crowd(stage):
     answers = server.answers(original.length)
     asked = [(answer.first, answer.last) for answer in answers]
     return [
-        Figure("asked upstream ÷ wanted", total(asked) / ranges.union(runs), "ratio", most=1.005),
+        Figure("requested upstream ÷ wanted", total(asked) / ranges.union(runs), "ratio", most=1.005),
         Figure("requests that were not HTTP/2", sum(answer.protocol != "HTTP/2.0" for answer in answers), most=0),
         Figure("connections of 100 readers", len(connections(answers)), most=4),
         Figure("requests of 100 readers", len(answers)),
@@ -53,7 +55,7 @@ async def crowd(stage):
 
 
 async def farewells(stage):
-    """The upstream says farewell to a connection after 25 requests."""
+    """The upstream sends GOAWAY on each connection after 25 requests."""
     original = stage.original("dense", 256 << 20)
     server = stage.secure_server(requests=25)
     cache = stage.larder(server)
@@ -63,13 +65,13 @@ async def farewells(stage):
     stage.settle(lambda: len(server.answers(original.length)))
     answers = server.answers(original.length)
     return [
-        Figure("sent twice, farewell after 25 requests", twice(answers), "bytes", most=0),
-        Figure("requests to a connection", len(answers) / max(1, len(connections(answers))), least=10),
+        Figure("sent more than once, GOAWAY after 25 requests", twice(answers), "bytes", most=0),
+        Figure("requests per connection", len(answers) / max(1, len(connections(answers))), least=10),
     ]
 
 
 async def hanging_up(stage):
-    """Readers hang up in the middle of a window, which is not worth its end: many at once, and one alone."""
+    """Readers disconnect in the middle of a window that is not worth finishing: many at once, then a single one."""
     original = stage.original("dense", 256 << 20)
     upstream = stage.scripted(bytesPerSecond=400_000)
     server = stage.secure_server(narrow=upstream)
@@ -96,16 +98,16 @@ async def hanging_up(stage):
     stage.settle(upstream.bytes_sent)
     answers = server.answers(original.length)
     return [
-        Figure("transfers cut of 49", sum(answer.sent < answer.last - answer.first for answer in answers), least=40),
-        Figure("sent of 512 KiB when the only reader hung up at 64", upstream.bytes_sent() - sent, "bytes",
+        Figure("cut transfers of 49", sum(answer.sent < answer.last - answer.first for answer in answers), least=40),
+        Figure("sent of 512 KiB after the only reader disconnected at 64", upstream.bytes_sent() - sent, "bytes",
                most=256 << 10),
-        Figure("connections when 12 had been cut", len(before), most=4),
-        Figure("new connections after that", len(connections(answers) - before), most=0),
+        Figure("connections after 12 cut transfers", len(before), most=4),
+        Figure("new connections after further ones", len(connections(answers) - before), most=0),
     ]  # fmt: skip
 
 
 async def splitting(stage):
-    """A window at 100 KB/s, and a reader that waits at its tail."""
+    """A window at 100 KB/s, and a reader that waits for its tail."""
     original = stage.original("dense", 256 << 20)
     server = stage.secure_server(narrow=stage.scripted(bytesPerSecond=100_000))
     cache = stage.larder(server)
@@ -126,14 +128,14 @@ async def splitting(stage):
     return [
         Figure("fills shown as HTTP/2", sum(protocol == "HTTP/2" for protocol in protocols), least=1),
         Figure("transfers of a slow window", len(answers), most=2, least=2),
-        Figure("connections of both", len(connections(answers)), most=1),
-        Figure("sent twice of it", twice(answers), "bytes", most=64 << 10),
-        Figure("wait at its tail ÷ without a split", waited / (tail / 100_000 - 1), "ratio", most=0.7),
+        Figure("connections of both transfers", len(connections(answers)), most=1),
+        Figure("sent more than once", twice(answers), "bytes", most=64 << 10),
+        Figure("wait for the tail ÷ without a split", waited / (tail / 100_000 - 1), "ratio", most=0.7),
     ]
 
 
 async def resting(stage):
-    """One reader of a file without ranges rests, others read on."""
+    """A reader of a file without ranges pauses; other readers continue."""
     original, other = stage.original("ranges-none", 256 << 20, 256 << 20), stage.original("dense", 256 << 20)
     server = stage.secure_server()
     cache = stage.larder(server)
@@ -165,17 +167,18 @@ async def resting(stage):
     answers, beside = server.answers(original.length, path), server.answers(other.length, other.path)
     return [
         Figure("transfers of a body without ranges", len(answers)),
-        Figure("sent of it beyond what was read", sum(answer.sent for answer in answers) - taken, "bytes",
+        Figure("sent, not read", sum(answer.sent for answer in answers) - taken, "bytes",
                most=48 << 20),
-        Figure("paused", len(paused), least=1),
-        Figure("connections of the others", len(connections(beside)), most=4),
-        Figure("others' requests that were not HTTP/2", sum(answer.protocol != "HTTP/2.0" for answer in beside), most=0),
-        Figure("others read beside it ÷ without", seconds[0] / seconds[-1], "ratio", least=0.5, by_median=True),
+        Figure("paused fills", len(paused), least=1),
+        Figure("connections of the other readers", len(connections(beside)), most=4),
+        Figure("other requests that were not HTTP/2", sum(answer.protocol != "HTTP/2.0" for answer in beside), most=0),
+        Figure("other reads in the pause ÷ without", seconds[0] / seconds[-1], "ratio", least=0.5, by_median=True),
         Figure("peak memory", cache.process.peak, "bytes", most=150 << 20),
     ]  # fmt: skip
 
 
 async def until_paused(cache):
+    """Waits up to 5 s for paused fills; returns them."""
     for _ in range(50):
         fills = await asyncio.to_thread(cache.fills)
         if paused := [fill for fill in fills if fill["state"] == "paused"]:

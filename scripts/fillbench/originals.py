@@ -1,18 +1,18 @@
-"""The files that upstreams serve, and the comparison of what clients get with them."""
+"""The test files that upstreams serve, and the comparison of received bytes with them."""
 
 import ctypes
 import mmap
 import os
 import random
 
-PERIOD = 1_000_003  # a prime: no two aligned blocks are alike
+PERIOD = 1_000_003  # a prime, so that no two aligned blocks are equal
 SPRINKLE = 4096
 LIBRARY = ctypes.CDLL(None)
 LIBRARY.memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
 
 
 class Original:
-    """One file below the media directory. `path` is what it is called at the upstream."""
+    """A test file in the media directory. `path` is its path at the upstream."""
 
     def __init__(self, media, path, length):
         self.path, self.length = path, length
@@ -20,7 +20,7 @@ class Original:
         self.map = self.address = None
 
     def make_dense(self, seed):
-        """Random bytes everywhere."""
+        """Writes the file with random bytes."""
         block = random.Random(seed).randbytes(PERIOD)
         with open(self.file, "wb") as file:
             for _ in range(self.length // PERIOD):
@@ -29,7 +29,7 @@ class Original:
         return self
 
     def make_sparse(self, seed, dense=0, step=1 << 20):
-        """Random bytes up to `dense`, behind them holes with 4 KiB of random bytes every `step`."""
+        """Writes random bytes up to `dense`, then holes with 4 KiB of random bytes every `step` bytes."""
         chance = random.Random(seed)
         block = chance.randbytes(PERIOD)
         with open(self.file, "wb") as file:
@@ -43,10 +43,10 @@ class Original:
         return self
 
     def matches(self, offset, buffer_address, count):
-        """Whether `count` bytes at an address are those of the file from `offset`."""
+        """Whether the `count` bytes at the address equal those of the file from `offset`."""
         if self.map is None:
             with open(self.file, "rb") as file:
-                self.map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # a private view: ctypes wants one
+                self.map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # ctypes requires a writable view
             self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
         if offset + count > self.length:
             return False

@@ -1,4 +1,4 @@
-"""Players: they read at the pace of the film, hang up and seek."""
+"""Media players: they read at the bit rate of the film, disconnect and seek."""
 
 import asyncio
 import random
@@ -12,7 +12,7 @@ from .scenarios import scenario
 FIRST_WINDOW = 512 << 10
 
 
-@scenario("hangup", "200 players, each of its own file, read 10 s at 4 Mbit/s and hang up", True, True)
+@scenario("hangup", "200 players of different files read for 10 s at 4 Mbit/s and disconnect", True, True)
 async def hangup(stage):
     length, dense = stage.size((64 << 20, 8 << 20), (16 << 20, 4 << 20))
     originals = [stage.original(f"film-{n}", length, dense) for n in range(stage.size(200, 10))]
@@ -32,13 +32,13 @@ async def hangup(stage):
     received, read = upstream.bytes_received(), max(1, sum(taken))
     return [
         Figure("received ÷ read", received / read, "ratio", most=1 + 1_250_000 / (pace * seconds)),
-        Figure("written upstream ÷ read", upstream.bytes_sent() / read, "ratio"),
-        Figure("read by a player", sum(taken) / len(originals), "bytes"),
+        Figure("written by the upstream ÷ read", upstream.bytes_sent() / read, "ratio"),
+        Figure("read per player", sum(taken) / len(originals), "bytes"),
         Figure("requests upstream", len(upstream.requests())),
     ]
 
 
-@scenario("seeks", "50 players at 8 Mbit/s seek every 200 ms for 10 s, upstream 20 ms away", True, True)
+@scenario("seeks", "50 players at 8 Mbit/s seek every 200 ms for 10 s; upstream with 20 ms round trip", True, True)
 async def seeks(stage):
     originals = [stage.original(f"seek-{n}", stage.size(256 << 20, 64 << 20)) for n in range(stage.size(10, 2))]
     upstream = stage.scripted(roundTrip=0.02)
@@ -66,19 +66,19 @@ async def seeks(stage):
     stalls.sort()
     return [
         Figure(
-            "received ÷ (sent to players + 512 KiB a seek)", sent / (wanted + FIRST_WINDOW * max(1, len(stalls))),
+            "received ÷ (sent to players + 512 KiB per seek)", sent / (wanted + FIRST_WINDOW * max(1, len(stalls))),
             "ratio", most=1,
         ),
         Figure("received", sent, "bytes"),
-        Figure("written upstream", written, "bytes"),
+        Figure("written by the upstream", written, "bytes"),
         Figure("stall, median", stalls[len(stalls) // 2], "ms"),
-        Figure("stall, 99 of 100", stalls[int(len(stalls) * 0.99)], "ms", most=120),
+        Figure("stall, 99th percentile", stalls[int(len(stalls) * 0.99)], "ms", most=120),
         Figure("connections reused", 100 - 100 * log["connections"] / len(log["requests"]), "%"),
         Figure("requests upstream", len(log["requests"])),
     ]  # fmt: skip
 
 
-@scenario("slow", "a reader takes a file of 4 GiB at 1 MiB/s for 10 s and hangs up", brief=True)
+@scenario("slow", "a reader reads a file of 4 GiB at 1 MiB/s for 10 s and disconnects", brief=True)
 async def slow(stage):
     original = stage.original("huge", 4 << 30, 64 << 20, 4 << 20)
     upstream = stage.scripted()
@@ -95,7 +95,7 @@ async def slow(stage):
     written = stage.settle(upstream.bytes_sent)
     received = upstream.bytes_received()
     return [
-        Figure("received beyond what was read", received - taken, "bytes", most=1 << 20),
-        Figure("written upstream beyond what was read", written - taken, "bytes"),
+        Figure("received, not read", received - taken, "bytes", most=1 << 20),
+        Figure("written by the upstream, not read", written - taken, "bytes"),
         Figure("read", taken, "bytes"),
     ]

@@ -1,4 +1,4 @@
-"""Upstreams far away or narrow."""
+"""Upstreams with a long round trip or a slow link."""
 
 import asyncio
 import random
@@ -12,7 +12,7 @@ LIVE_READERS = 20
 LIVE_BYTES = 256 << 10
 
 
-@scenario("link", "an upstream 100 ms away with 10 Mbit/s; 25 MB read cold, beside curl without a cache", limit=120)
+@scenario("link", "an upstream with 100 ms round trip and 10 Mbit/s; 25 MB cold, compared with curl", limit=120)
 async def link(stage):
     original = stage.original("far", 25_000_000)
     upstream = stage.scripted(roundTrip=0.1, totalBytesPerSecond=1_250_000)
@@ -29,7 +29,7 @@ async def link(stage):
             else:
                 await direct.again(first, last)
             await direct.take()
-            query = f"?turn={turn}" if turn % 2 == 0 else "?turn=0"  # a file never seen, or another part of the first
+            query = f"?turn={turn}" if turn % 2 == 0 else "?turn=0"  # a new asset, or another part of the first one
             beside = Reader(cache.port, cache.target(original, query), original, first, last)
             async with beside:
                 await beside.take()
@@ -53,24 +53,25 @@ async def link(stage):
     await stage.play([pairs(upstream, cache, kept)])
     await stage.play([whole()])
     return [
-        Figure("first byte beyond the upstream's, new connections", statistics.median(new), "ms", 5, by_median=True),
-        Figure("first byte beyond the upstream's, kept ones", statistics.median(kept), "ms", 5, by_median=True),
-        Figure("throughput ÷ curl's", ratio, "ratio", least=0.97, by_median=True),
+        Figure("first byte after the direct one, new connections", statistics.median(new), "ms", 5, by_median=True),
+        Figure("first byte after the direct one, kept connections", statistics.median(kept), "ms", 5, by_median=True),
+        Figure("throughput ÷ throughput of curl", ratio, "ratio", least=0.97, by_median=True),
     ]
 
 
 async def curl_seconds(url):
+    """Time in seconds of a download with curl."""
     process = await asyncio.create_subprocess_exec(
         "curl", "--silent", "--fail", "--output", "/dev/null", "--write-out", "%{time_total}", url,
         stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     output, _ = await process.communicate()
     if process.returncode:
-        raise Fault(f"curl ended with {process.returncode}")
+        raise Fault(f"curl exited with {process.returncode}")
     return float(output)
 
 
-@scenario("prefetch", "32 prefetch jobs of 100 MB beside 20 readers of cold 256 KiB; 20 ms away, 4 MB/s a connection",
+@scenario("prefetch", "32 prefetch jobs of 100 MB beside 20 readers of cold 256 KiB; 20 ms, 4 MB/s per connection",
           limit=150)  # fmt: skip
 async def prefetch(stage):
     figures = []
@@ -83,15 +84,15 @@ async def prefetch(stage):
             Figure(f"live first byte without jobs{name}", alone.median, "ms"),
             Figure(f"live first byte beside jobs{name}", beside.median, "ms"),
             Figure(f"beside ÷ without{name}", beside.median / alone.median, "ratio", most=1.1, by_median=True),
-            Figure(f"99 of 100 beside ÷ without{name}", beside.late / alone.late, "ratio"),
-            Figure(f"prefetch windows begun while a live one was queued{name}", beside.overtaken, most=0),
+            Figure(f"99th percentile beside ÷ without{name}", beside.late / alone.late, "ratio"),
+            Figure(f"prefetch windows started while a live one was queued{name}", beside.overtaken, most=0),
             Figure(f"prefetched per second{name}", beside.prefetched, "bytes"),
         ]
     return figures
 
 
 class Live:
-    """What live readers met."""
+    """Measurements of the live readers."""
 
     def __init__(self):
         self.milliseconds, self.seconds, self.overtaken, self.sent = [], 0, 0, 0
@@ -102,16 +103,17 @@ class Live:
 
     @property
     def late(self):
-        """What 99 of 100 were not later than."""
+        """99th percentile of the time to the first byte, in milliseconds."""
         return sorted(self.milliseconds or [float("inf")])[int(len(self.milliseconds) * 0.99)]
 
     @property
     def prefetched(self):
-        """Bytes a second that the upstream sent for jobs."""
+        """Bytes per second that the upstream sent for jobs."""
         return self.sent / self.seconds
 
 
 async def live_beside(stage, jobs, rest, found):
+    """Measures live readers while `jobs` prefetch jobs run; `rest`: seconds between two reads of a reader."""
     huge = stage.original("huge", 4 << 30, 64 << 20, 4 << 20)
     ahead = [stage.original(f"ahead-{n}", 100_000_000, 0, 4 << 20) for n in range(jobs)]
     upstream = stage.scripted(roundTrip=0.02, bytesPerSecond=4_000_000)
@@ -144,7 +146,7 @@ async def live_beside(stage, jobs, rest, found):
 
 
 class Watch:
-    """Looks at the fills ten times a second: did a prefetch window begin while a live one stood in the queue?"""
+    """Polls the fills ten times per second and counts prefetch windows that start while a live one is queued."""
 
     def __init__(self, cache):
         self.cache = cache
@@ -155,7 +157,7 @@ class Watch:
         while CLOCK() < instant:
             fills = await asyncio.to_thread(self.cache.fills)
             if fills is None:
-                raise Fault("there is no GET /v1/fills")
+                raise Fault("GET /v1/fills is not available")
             now = {fill["fillId"]: (fill["priority"], fill["state"]) for fill in fills}
             stood = [fill for fill, seen in before.items() if seen == ("live", "queued") == now.get(fill)]
             begun = [

@@ -1,4 +1,4 @@
-"""The list of scenarios; each module below adds its own with `@scenario`."""
+"""Registry of scenarios; the modules of this package register theirs with `@scenario`."""
 
 from dataclasses import dataclass
 from typing import Callable
@@ -9,15 +9,15 @@ SCENARIOS = {}
 @dataclass
 class Scenario:
     name: str
-    #: What happens, in one line.
+    #: Description in one line.
     title: str
-    #: `await play(stage)` answers the figures of one round.
+    #: `await play(stage)` runs one round and returns its figures.
     play: Callable
-    #: Whether nginx is measured beside Larder.
+    #: Whether nginx is measured too.
     beside_nginx: bool
-    #: Whether it is one of the few that `--brief` plays, in a small size.
+    #: Whether `--brief` includes the scenario, in a small size.
     brief: bool
-    #: After so many seconds a round has failed.
+    #: Time limit of a round in seconds.
     limit: float
 
 

@@ -1,4 +1,4 @@
-"""An upstream over TLS, with HTTP/2 or without: nginx with a certificate of its own."""
+"""An upstream over TLS, with or without HTTP/2: nginx with a self-signed certificate."""
 
 import subprocess
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ import servers
 
 @dataclass
 class Answer:
-    """One line of the log."""
+    """One line of the access log."""
 
-    #: The number of the connection.
+    #: Serial number of the connection.
     connection: int
     protocol: str
     path: str
     first: int
-    #: Behind the last byte that was asked for.
+    #: End of the requested range, exclusive.
     last: int
-    #: How many of the body's bytes left.
+    #: Body bytes that were sent.
     sent: int
 
     @property
@@ -27,8 +27,10 @@ class Answer:
 
 
 class SecureServer(servers.Nginx):
-    """Serves the files of a directory, below `/whole/` without ranges, below `/narrow/` from another upstream that is
-    slow; a connection ends after so many requests."""
+    """Serves the files of a directory; below `/whole/` without ranges, below `/narrow/` from the upstream `narrow`.
+
+    A connection is closed after `requests` requests.
+    """
 
     def __init__(self, directory, media, http2=True, narrow=None, requests=10_000_000):
         self.log = directory / "answers.log"
@@ -64,13 +66,13 @@ class SecureServer(servers.Nginx):
 
     @property
     def settings(self):
-        """What Larder is told of it."""
+        """The settings of Larder for this upstream."""
         return [
             f"origins.media.baseURL=https://127.0.0.1:{self.port}", f"origins.media.tls.caFile={self.certificate}"
         ]  # fmt: skip
 
     def answers(self, length, path=None):
-        """What was answered with bytes, of files of that length."""
+        """The responses 200 and 206 for files of that length."""
         found = []
         for line in self.log.read_text().splitlines():
             connection, protocol, method, uri, header, status, sent = line.split()

@@ -1,4 +1,4 @@
-"""What a round of a scenario is played on: originals, upstreams, and a cache in front of them."""
+"""Environment of one round: test files, upstreams, and the measured cache in front of them."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ SCRIPTS = pathlib.Path(__file__).parent.parent
 
 
 class ScriptedUpstream:
-    """A process of `fillbench.upstream` that behaves as told."""
+    """A process of `fillbench.upstream` with the given behaviour."""
 
     def __init__(self, root, **behaviour):
         self.process = subprocess.Popen(
@@ -39,11 +39,11 @@ class ScriptedUpstream:
         return answer
 
     def requests(self):
-        """The requests for bytes so far."""
+        """The GET requests so far."""
         return [request for request in self.log()["requests"] if request["method"] == "GET"]
 
     def bytes_received(self):
-        """Bytes that the other side's kernel has acknowledged, heads included."""
+        """Bytes that the clients' kernel has acknowledged, including response heads."""
         return self.log()["acked"]
 
     def bytes_sent(self):
@@ -57,7 +57,7 @@ class ScriptedUpstream:
 
 
 class Cache:
-    """A cache under measure; `target` says what one of the upstream's paths is called there."""
+    """The measured cache; `target` maps a path of the upstream to the request target of the cache."""
 
     def __init__(self, name, process, prefix):
         self.name, self.process, self.prefix, self.port = name, process, prefix, process.port
@@ -69,7 +69,7 @@ class Cache:
         return self.ask("/v1/stats")
 
     def fills(self):
-        """The active fills, all of them; None where the service has no such call."""
+        """All active fills; None if the service does not have this call."""
         fills, cursor = [], ""
         while True:
             status, body = self.process.ask("GET", "/v1/fills?limit=1000" + (cursor and f"&cursor={cursor}"))
@@ -93,7 +93,7 @@ class Cache:
 
 
 class Stage(contextlib.ExitStack):
-    """`with Stage(…) as stage`: everything it started ends with it, and its files go."""
+    """Context manager of a round: at its end all started processes are stopped and all files are deleted."""
 
     def __init__(self, program, media, brief, peer, round_number):
         super().__init__()
@@ -110,15 +110,16 @@ class Stage(contextlib.ExitStack):
         if self.faults:
             for heavy in [*self.directory.glob("larder-*/store"), *self.directory.glob("nginx-*/cache")]:
                 shutil.rmtree(heavy, ignore_errors=True)
-            self.faults.append(f"logs are kept in {self.directory}")
+            self.faults.append(f"the logs are in {self.directory}")
         else:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def size(self, full, brief):
+        """Selects the size for a full or a brief run."""
         return brief if self.brief else full
 
     def original(self, name, length, dense=None, step=1 << 20):
-        """A file at the upstream; `dense`: sparse behind so many bytes. Made once for all rounds."""
+        """A test file at the upstream, created once for all rounds. It is sparse after `dense` bytes; None: dense."""
         original = Original(self.media, f"/{name}-{length}", length)
         if not original.file.exists():
             if dense is None:
@@ -128,6 +129,7 @@ class Stage(contextlib.ExitStack):
         return original
 
     def place(self, name):
+        """Creates a new directory for a process."""
         place = next(p for p in (self.directory / f"{name}-{n}" for n in itertools.count(1)) if not p.exists())
         place.mkdir()
         return place
@@ -148,7 +150,7 @@ class Stage(contextlib.ExitStack):
         return upstream
 
     def cache(self, upstream, *settings, descriptors=None):
-        """What is under measure, in front of that upstream; settings are Larder's."""
+        """Starts the measured cache in front of the upstream; `settings` apply to Larder only."""
         if self.peer == "nginx":
             return self.nginx(upstream)
         return self.larder(upstream, *settings, descriptors=descriptors)
@@ -161,7 +163,7 @@ class Stage(contextlib.ExitStack):
         larder = servers.Larder(self.program, self.place("larder"), upstream.port, settings, descriptors)
         if larder.start() is None:
             words = (larder.directory / "larder.log").read_text()[-2000:]
-            raise RuntimeError(f"larder did not start; its last words:\n{words}")
+            raise RuntimeError(f"larder did not start; the end of its log:\n{words}")
         self.callback(self.end, larder)
         return Cache("larder", larder, "/o/media")
 
@@ -170,7 +172,7 @@ class Stage(contextlib.ExitStack):
             return
         code = larder.stop()
         if code != 0:
-            self.faults.append(f"larder ended with {code}")
+            self.faults.append(f"larder exited with {code}")
 
     def nginx(self, upstream):
         directory = self.place("nginx")
@@ -196,14 +198,14 @@ class Stage(contextlib.ExitStack):
         return Cache("nginx", nginx, "")
 
     async def play(self, readers):
-        """Runs coroutines at once; what they raise is kept as faults."""
+        """Runs the coroutines concurrently and records their exceptions as faults."""
         for outcome in await asyncio.gather(*readers, return_exceptions=True):
             if isinstance(outcome, BaseException):
                 self.faults.append(f"{type(outcome).__name__}: {outcome}")
 
     @staticmethod
     def settle(counted, still=0.5, limit=30):
-        """Waits until what `counted` answers has not changed for a while: the running windows have ended."""
+        """Waits until the result of `counted` is unchanged for `still` seconds, so that running windows have ended."""
         deadline, changed_at, before = time.monotonic() + limit, time.monotonic(), counted()
         while time.monotonic() < deadline and time.monotonic() - changed_at < still:
             time.sleep(0.1)

@@ -1,17 +1,17 @@
-"""The scripted upstream: serves the files of a directory as a behaviour says, and counts every byte of every range.
+"""Scripted upstream: serves the files of a directory with a configured behaviour, and logs requests and bytes.
 
     python3 -m fillbench.upstream '{"root": "/…", "roundTrip": 0.02}'
 
-Prints its port, and ends when its standard input does. `GET /-/log` answers what it was asked and what it sent; a
-request's `sent` grows while it is served.
+Prints its port, and exits at the end of its standard input. `GET /-/log` returns the requests and the sent bytes; a
+request's `sent` grows during its response.
 
-- roundTrip: seconds; a new connection costs one more before its first answer, as a network's handshake does.
-- answerDelay: seconds before each answer; a new connection costs nothing more.
-- bytesPerSecond, totalBytesPerSecond: of each connection, of all together; the latter first come, first served.
-- closes: each connection ends with its first answer.
-- cutAfter: the connection ends after so many bytes of a body.
-- ranges: false answers everything with 200 and the whole file.
-- patience: seconds; the connection ends where the other side takes nothing for so long.
+- roundTrip: delay of each response in seconds; the first response of a connection is delayed twice, like a handshake.
+- answerDelay: delay of each response in seconds, without an addition for a new connection.
+- bytesPerSecond, totalBytesPerSecond: rate limit per connection, and of all connections in order of arrival.
+- closes: true closes each connection after its first response.
+- cutAfter: closes the connection after this number of body bytes.
+- ranges: false responds to every request with 200 and the whole file.
+- patience: closes the connection if the peer accepts no bytes for this number of seconds.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ LAST_MODIFIED = "Wed, 01 Jan 2020 10:00:00 GMT"
 
 
 class Pacer:
-    """A wire that carries so many bytes a second, one piece after the other; None: any number at once."""
+    """Rate limiter in bytes per second that serves callers in order; None: unlimited."""
 
     def __init__(self, bytes_per_second):
         self.rate = bytes_per_second
@@ -37,7 +37,7 @@ class Pacer:
 
     @property
     def piece(self):
-        """What passes in about 5 ms."""
+        """Number of bytes that pass in about 5 ms."""
         return PIECE if self.rate is None else max(2048, min(PIECE, int(self.rate / 200)))
 
     async def carry(self, count):
@@ -48,6 +48,8 @@ class Pacer:
 
 
 class Upstream:
+    """The server; its behaviour is described above."""
+
     def __init__(self, behaviour):
         self.root = pathlib.Path(behaviour["root"])
         self.round_trip = behaviour.get("roundTrip", 0)
@@ -59,7 +61,7 @@ class Upstream:
         self.patience = behaviour.get("patience")
         self.all = Pacer(behaviour.get("totalBytesPerSecond"))
         self.files = {}
-        #: Bytes that the kernels of closed connections' peers have acknowledged, and the connections that are open.
+        #: Bytes acknowledged on closed connections; the open connections.
         self.acked, self.open = 0, set()
         self.connections = 0
         self.requests = []
@@ -69,7 +71,7 @@ class Upstream:
         return round(time.monotonic() - self.began, 4)
 
     def file(self, path):
-        """Descriptor, length and entity tag; None where there is no such file."""
+        """Descriptor, length and entity tag; None if the file does not exist."""
         if path not in self.files:
             try:
                 descriptor = os.open(self.root / path.lstrip("/"), os.O_RDONLY)
@@ -84,7 +86,7 @@ class Upstream:
         listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
         listener.setblocking(False)
         print(listener.getsockname()[1], flush=True)
-        loop.add_reader(sys.stdin, lambda: os._exit(0))  # whoever started it is gone
+        loop.add_reader(sys.stdin, lambda: os._exit(0))  # the parent process has ended
         tasks = set()
         while True:
             peer, _ = await loop.sock_accept(listener)
@@ -131,7 +133,7 @@ class Upstream:
         await asyncio.get_running_loop().sock_sendall(peer, head + text)
 
     async def answer(self, peer, wire, number, method, target, fields):
-        """Whether the connection goes on."""
+        """Sends one response; returns whether the connection stays open."""
         loop = asyncio.get_running_loop()
         path, _, query = target.partition("?")
         found = self.file(path)
@@ -159,7 +161,7 @@ class Upstream:
             record["ended"] = self.now()
 
     async def send(self, peer, wire, descriptor, record):
-        """Sends the run of a request; whether the connection goes on."""
+        """Sends the requested bytes; returns whether the connection stays open."""
         loop = asyncio.get_running_loop()
         offset, last = record["first"], record["last"]
         end = last if self.cut_after is None else min(last, offset + self.cut_after)
@@ -206,7 +208,7 @@ def parse(head):
 
 
 def range_of(fields, length, tag):
-    """The half-open run that a request is for; None: the whole."""
+    """The requested half-open range; None: the whole file."""
     unit, _, run = fields.get("range", "").partition("=")
     if unit != "bytes" or "," in run or fields.get("if-range", tag) not in (tag, LAST_MODIFIED):
         return None

@@ -2,10 +2,13 @@ package import CacheCore
 package import CacheEngine
 
 extension AssetPatch {
+    /// The members of the schema.
     package static let keys = ["pinned", "pinnedUntilAt", "tags", "ttlSeconds", "verify"]
 
-    /// Reads the `AssetPatch` schema; `null` takes the asset's own lifetime away, or its own word on
-    /// checks, and is refused elsewhere.
+    /// Reads the `AssetPatch` schema.
+    ///
+    /// Null removes the asset's own `ttlSeconds` or `verify`, so that the origin's setting applies, or the end of its
+    /// pin; it is an error for other members. `pinnedUntilAt` implies a pin.
     package init(_ json: JSON) throws(CacheError) {
         let fields = try JSONFields(
             json, accepting: Self.keys, nullable: ["pinnedUntilAt", "ttlSeconds", "verify"])
@@ -14,7 +17,7 @@ extension AssetPatch {
             tags: try Self.tags(fields))
         if fields.has("pinnedUntilAt") {
             guard isPinned != false else {
-                throw fields.invalid("pinnedUntilAt", "It is for a pin, and there is none with pinned: false.")
+                throw fields.invalid("pinnedUntilAt", "The field needs a pin; remove pinned: false.")
             }
             isPinned = true
         }
@@ -22,7 +25,7 @@ extension AssetPatch {
         if fields.has("ttlSeconds") { ttl = .some(try fields.seconds("ttlSeconds")) }
     }
 
-    /// Reads `tags`; nil where there are none given.
+    /// Reads `tags`; nil without the member.
     static func tags(_ fields: JSONFields) throws(CacheError) -> [String]? {
         try fields.values("tags", atMost: maxTags, "A tag has 1 to 128 characters.") {
             AssetRecord.isTag($0) ? $0 : nil

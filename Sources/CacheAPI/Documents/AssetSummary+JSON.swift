@@ -24,7 +24,7 @@ extension AssetSummary {
         ]
     }
 
-    /// The query may be a signature.
+    /// Removes the query, which may be a signature.
     private static func withoutQuery(_ url: String) -> String {
         url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first.map(String.init) ?? url
     }

@@ -1,11 +1,13 @@
 import CacheCore
 import CacheEngine
 
-/// How values look in the API: instants as text, durations in seconds, byte runs as offset and length.
+/// The JSON forms of common values: points in time as RFC 3339 text, durations in seconds, byte ranges as offset and
+/// length. Nil becomes null.
 extension JSON {
     static func instant(_ time: Timestamp) -> JSON { .string(RFC3339.format(time)) }
     static func instant(_ time: Timestamp?) -> JSON { optional(time, instant) }
 
+    /// Seconds, rounded to microseconds.
     static func seconds(_ duration: Duration) -> JSON { .number((duration.inSeconds * 1e6).rounded() / 1e6) }
     static func seconds(_ duration: Duration?) -> JSON { optional(duration, seconds) }
 
@@ -13,11 +15,13 @@ extension JSON {
     static func bytes(_ count: Int64?) -> JSON { optional(count, JSON.integer) }
     static func count(_ count: Int) -> JSON { .integer(Int64(count)) }
 
+    /// A range with a known end.
     static func run(_ range: ByteRange) -> JSON {
         ["offset": .integer(range.lowerBound), "length": .integer(range.length)]
     }
 }
 
 extension RecordedError {
+    /// The error of a job or of one of its items.
     var json: JSON { ["code": .string(code), "message": .string(message)] }
 }

@@ -13,7 +13,7 @@ extension EvictionRecord {
 }
 
 extension EvictionCandidate {
-    /// The `EvictionCandidate` schema.
+    /// The `EvictionCandidate` schema, with the age at `now`.
     package func json(at now: Timestamp) -> JSON {
         [
             "assetId": .string(assetID.description), "key": .string(key), "origin": .string(origin),

@@ -13,6 +13,7 @@ extension EvictionReport {
 }
 
 extension EvictionReport.Entry {
+    /// The evicted or selected ranges of one asset.
     var json: JSON {
         [
             "assetId": .string(assetID.description), "key": .string(key), "ranges": .array(ranges.map(JSON.run)),
@@ -21,36 +22,42 @@ extension EvictionReport.Entry {
     }
 }
 
-/// The body of `POST /v1/evictions`.
-package struct EvictionOrder: Sendable {
+/// The body of `POST /v1/evictions`: the `EvictRequest` schema.
+package struct EvictRequest: Sendable {
+    /// The members of the schema.
     package static let keys = ["freeBytes", "targetBytes", "dryRun"]
 
     package var goal: EvictionGoal
     package var isDryRun: Bool
 
+    /// Requires exactly one of `freeBytes` and `targetBytes`.
     package init(_ json: JSON) throws(CacheError) {
         let fields = try JSONFields(json, accepting: Self.keys)
         switch (try fields.integer("freeBytes"), try fields.integer("targetBytes")) {
         case (let bytes?, nil): goal = .free(bytes: bytes)
         case (nil, let bytes?): goal = .target(bytes: bytes)
         case (nil, nil): throw fields.invalid("freeBytes", "freeBytes or targetBytes is expected here.")
-        default: throw fields.invalid("targetBytes", "Either freeBytes or targetBytes, not both.")
+        default: throw fields.invalid("targetBytes", "Only one of freeBytes and targetBytes is allowed.")
         }
         isDryRun = try fields.bool("dryRun") ?? false
     }
 }
 
-/// The body of `POST /v1/purges`.
-package struct PurgeOrder: Sendable {
+/// The body of `POST /v1/purges`: the `PurgeRequest` schema.
+package struct PurgeRequest: Sendable {
+    /// The members that select assets. At least one is required, so that an empty body does not purge everything.
     private static let conditions = [
         "origin", "prefix", "patterns", "tag", "keys", "urls", "assetIds", "contentType", "olderThanSeconds",
     ]
+    /// The members of the schema.
     package static let keys = conditions + ["soft", "dryRun"]
 
     package var selection: PurgeSelection
+    /// Whether the selected assets become stale instead of being deleted.
     package var isSoft: Bool
     package var isDryRun: Bool
 
+    /// Reads the request. Empty strings are errors, because an empty prefix would select every asset.
     package init(_ json: JSON) throws(CacheError) {
         let fields = try JSONFields(json, accepting: Self.keys)
         guard Self.conditions.contains(where: { fields.json($0) != nil }) else {
@@ -64,7 +71,9 @@ package struct PurgeOrder: Sendable {
                 KeyPattern.init),
             tag: try Self.condition("tag", fields),
             keys: try Self.texts("keys", fields), urls: try Self.texts("urls", fields),
-            assetIDs: try fields.values("assetIds", "32 hexadecimal digits are expected here.") { AssetID($0) },
+            assetIDs: try fields.values("assetIds", "An asset ID with 32 hexadecimal digits is expected here.") {
+                AssetID($0)
+            },
             contentType: try Self.condition("contentType", fields),
             minAge: try fields.seconds("olderThanSeconds"))
         guard selection.contentType.map(OriginSettings.StoreRules.isPattern) ?? true else {
@@ -74,19 +83,20 @@ package struct PurgeOrder: Sendable {
         isDryRun = try fields.bool("dryRun") ?? false
     }
 
+    /// A list of strings that are not empty.
     private static func texts(_ key: String, _ fields: JSONFields) throws(CacheError) -> [String]? {
-        try fields.values(key, "An empty string selects nothing.") { $0.isEmpty ? nil : $0 }
+        try fields.values(key, "The string must not be empty.") { $0.isEmpty ? nil : $0 }
     }
 
-    /// An empty prefix would be every asset's.
+    /// A string that is not empty.
     private static func condition(_ key: String, _ fields: JSONFields) throws(CacheError) -> String? {
         let text = try fields.string(key)
-        guard text != "" else { throw fields.invalid(key, "An empty string selects nothing.") }
+        guard text != "" else { throw fields.invalid(key, "The string must not be empty.") }
         return text
     }
 }
 
-extension PurgePlan.Standing {
+extension PurgePlan.Progress {
     /// The `PurgePlan` schema.
     package var json: JSON {
         [

@@ -2,7 +2,7 @@ import CacheCore
 package import CacheEngine
 
 extension Explanation {
-    /// As many runs on disk are listed one by one.
+    /// The maximum number of cached ranges in the document; `runs` has their total number.
     package static let listedRuns = 100
 
     /// The `Explanation` schema.
@@ -23,12 +23,14 @@ extension Explanation {
 }
 
 extension Explanation.Source {
+    /// The upstream URL that would be used, or the reason why none can be.
     var json: JSON {
         ["url": .text(url), "mirrors": .array(mirrors.map(JSON.string)), "whyNot": .text(whyNot?.message)]
     }
 }
 
 extension Explanation.Answer {
+    /// The status and the length that a client would get.
     var json: JSON {
         [
             "status": .optional(code?.contentStatus ?? status) { .count($0) }, "class": .string(requestClass.rawValue),
@@ -38,7 +40,8 @@ extension Explanation.Answer {
     }
 }
 
-extension Explanation.Standing {
+extension Explanation.FreshnessDecision {
+    /// The use of the cached response, and its reason.
     var json: JSON {
         [
             "use": .string(use.rawValue), "freshUntilAt": .instant(freshUntil), "ageSeconds": .seconds(age),
@@ -48,6 +51,7 @@ extension Explanation.Standing {
 }
 
 extension FillForecast {
+    /// The upstream requests that the read would cause.
     var json: JSON {
         [
             "requests": .optional(requestCount) { .count($0) }, "bytes": .bytes(requestedBytes),

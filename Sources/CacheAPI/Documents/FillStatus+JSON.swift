@@ -16,7 +16,7 @@ extension FillStatus {
 }
 
 extension TransferPriority {
-    /// Its name in the API.
+    /// The priority's name in the API.
     package var name: String {
         switch self {
         case .live: "live"
@@ -27,7 +27,7 @@ extension TransferPriority {
 }
 
 extension JSON {
-    /// A run whose end need not be known.
+    /// A range with a known or unknown end. An unknown end is `Int64.max`, and the length is then null.
     static func span(_ range: ByteRange) -> JSON {
         [
             "offset": .integer(range.lowerBound),

@@ -14,6 +14,7 @@ extension JobItemRecord {
             ])
     }
 
+    /// The ID of an asset that the request named by ID.
     private var known: AssetID? {
         if case .known(let id) = reference { id } else { nil }
     }

@@ -1,10 +1,10 @@
 package import CacheCore
 
 extension Origin {
-    /// What is read back in place of a header's value.
+    /// The placeholder for the value of a header field in responses. Sent back in a request, it keeps the stored value.
     package static let secret = "•••"
 
-    /// The `Origin` schema; header values are not told.
+    /// The `Origin` schema. Values of header fields are replaced by ``secret``.
     package var json: JSON {
         let headers = settings.headers.fields.map { JSON.Member($0.name, .string(Self.secret)) }
         return [
@@ -42,6 +42,7 @@ extension Origin {
 }
 
 extension OriginSettings.StoreRules {
+    /// The `storeRules` member.
     var json: JSON {
         [
             "maxBytes": .bytes(maxBytes), "never": .array(never.map(JSON.string)),
@@ -51,10 +52,12 @@ extension OriginSettings.StoreRules {
 }
 
 extension OriginSettings.CircuitBreaker {
+    /// The `circuitBreaker` member of an enabled circuit breaker.
     var json: JSON { ["failures": .count(failures), "pauseSeconds": .seconds(pause)] }
 }
 
 extension OriginSettings.Fallback {
+    /// The `fallback` member.
     var json: JSON {
         switch self {
         case .asset(let id): ["assetId": .string(id.description)]
@@ -64,6 +67,7 @@ extension OriginSettings.Fallback {
 }
 
 extension OriginSettings.Freshness {
+    /// The `freshness` member.
     var json: JSON {
         switch self {
         case .respect: "respect"
@@ -74,6 +78,7 @@ extension OriginSettings.Freshness {
 }
 
 extension OriginSettings.KeyQuery {
+    /// The `keyQuery` member.
     var json: JSON {
         switch self {
         case .all: "all"

@@ -1,6 +1,7 @@
 package import CacheCore
 
 extension OriginSettings {
+    /// The members of the `Origin` schema.
     package static let keys = [
         "name", "baseURL", "headers", "freshness", "keyQuery", "timeouts", "retries", "maxTransfers",
         "maxBytesPerSecond", "readAheadBytes", "finishIfRemainingBytes", "finishIfRemainingPercent", "gapMergeBytes",
@@ -8,6 +9,7 @@ extension OriginSettings {
         "credentialsFile", "trustValidators", "staleIfErrorSeconds", "negativeCaching", "requestDirectives",
         "ignoreVary", "unknownLength", "errorBodies", "fallback", "storeRules", "quota", "verify",
     ]
+    /// The members that may be null.
     private static let nullableKeys: Set<String> = [
         "maxBytesPerSecond", "finishIfRemainingPercent", "access", "credentialsFile", "staleIfErrorSeconds", "fallback",
     ]
@@ -19,13 +21,19 @@ extension OriginSettings {
     package static let storeRulesKeys = ["maxBytes", "never", "always"]
     package static let circuitBreakerKeys = ["failures", "pauseSeconds"]
 
-    /// Reads the `Origin` schema; fields left out take their defaults. A header whose value is ``Origin/secret`` keeps
-    /// the value that `present` has, as long as it goes where it went: not to another scheme, host or port, be it by the
-    /// base URL or by a mirror.
+    /// Reads the `Origin` schema. Absent members get their defaults.
+    ///
+    /// A header field with the value ``Origin/secret`` keeps the value from `present`, but only for the same servers.
+    /// If the base URL or a mirror has a new scheme, host or port, the value is required again. Otherwise a client that
+    /// cannot read a secret could have it sent to its own server.
+    ///
+    /// - Parameters:
+    ///   - name: The name in the request's path.
+    ///   - present: The stored settings; nil for a new origin.
     package init(_ json: JSON, name: String, present: OriginSettings?) throws(CacheError) {
         let fields = try JSONFields(json, accepting: Self.keys, nullable: Self.nullableKeys)
         if let given = try fields.string("name"), given != name {
-            throw fields.invalid("name", "The name in the path is \(name).")
+            throw fields.invalid("name", "The name must be that of the path, \(name), or absent.")
         }
         guard let baseURL = try fields.string("baseURL") else {
             throw fields.invalid("baseURL", "The upstream's URL is missing.")
@@ -53,8 +61,8 @@ extension OriginSettings {
         try validate()
     }
 
-    /// These settings with a merge patch applied (RFC 7396): null restores a default. A choice between forms, as `freshness`,
-    /// is replaced as a whole.
+    /// Returns these settings with a merge patch applied (RFC 7396). Null restores a default. A member with a choice of
+    /// forms, such as `freshness`, is replaced as a whole.
     package func merging(_ patch: JSON, name: String) throws(CacheError) -> OriginSettings {
         guard case .object = patch else { throw CacheError(.invalidField("(body)"), "A JSON object is expected here.") }
         var present = Origin(name: name, settings: self).json
@@ -65,7 +73,8 @@ extension OriginSettings {
         return try OriginSettings(merged, name: name, present: self)
     }
 
-    /// The patch with its header fields named as they are here: names are the same in any case of letters.
+    /// Returns the patch with header names in the spelling of these settings, because they are case-insensitive and
+    /// JSON members are not.
     private func named(_ patch: JSON) -> JSON {
         guard case .object(let members) = patch else { return patch }
         return .object(
@@ -79,6 +88,7 @@ extension OriginSettings {
             })
     }
 
+    /// Reads the members about fills.
     private mutating func readFills(_ fields: JSONFields) throws(CacheError) {
         if let bytes = try fields.integer("readAheadBytes") { readAheadBytes = bytes }
         if let bytes = try fields.integer("finishIfRemainingBytes") { finishIfRemainingBytes = bytes }
@@ -89,6 +99,7 @@ extension OriginSettings {
         if let value = fields.json("circuitBreaker") { circuitBreaker = try Self.circuitBreaker(value) }
     }
 
+    /// Reads `circuitBreaker`; nil for `false`.
     private static func circuitBreaker(_ json: JSON) throws(CacheError) -> CircuitBreaker? {
         if json == .bool(false) { return nil }
         guard case .object = json else {
@@ -102,6 +113,7 @@ extension OriginSettings {
         return breaker
     }
 
+    /// Reads `storeRules` and `quota`.
     private mutating func readStorage(_ fields: JSONFields) throws(CacheError) {
         if let value = fields.json("storeRules") {
             let inner = try JSONFields(
@@ -115,6 +127,7 @@ extension OriginSettings {
         }
     }
 
+    /// Reads the members with caching rules.
     private mutating func readRules(_ fields: JSONFields) throws(CacheError) {
         if let trusted = try fields.choice("trustValidators", TrustedValidators.self) { trustValidators = trusted }
         staleIfError = try fields.seconds("staleIfErrorSeconds")
@@ -126,6 +139,7 @@ extension OriginSettings {
         if let when = try fields.choice("verify", Verification.self) { verification = when }
     }
 
+    /// Reads `negativeCaching`: the maximum lifetime of errors; nil for `false`.
     private static func negativeCaching(_ json: JSON) throws(CacheError) -> Duration? {
         if json == .bool(false) { return nil }
         guard case .object = json else {
@@ -138,6 +152,7 @@ extension OriginSettings {
         return longest
     }
 
+    /// Reads `timeouts`. Null disables a time-out.
     private mutating func readTimeouts(_ fields: JSONFields) throws(CacheError) {
         guard let value = fields.json("timeouts") else { return }
         let inner = try JSONFields(
@@ -150,6 +165,7 @@ extension OriginSettings {
         if let limit = try inner.seconds("readSeconds") { readTimeout = limit }
     }
 
+    /// Reads `headers`. The placeholder ``Origin/secret`` is replaced by the stored value.
     private func headers(_ fields: JSONFields, present: OriginSettings?) throws(CacheError) -> HeaderList {
         guard let value = fields.json("headers") else { return [:] }
         guard case .object(let members) = value else { throw fields.invalid("headers", "An object is expected here.") }
@@ -165,26 +181,28 @@ extension OriginSettings {
                 if let refusal = refusalToKeepSecrets(of: present) { throw fields.invalid(name, refusal) }
                 headers.append(member.key, kept)
             } else {
-                throw fields.invalid(name, "There is no value yet that could be kept.")
+                throw fields.invalid(name, "No value is stored for this header field; give a value.")
             }
         }
         return headers
     }
 
-    /// Why what was sent to the servers of `present` alone must not be sent to those of these settings; nil where it may.
+    /// The error message if header values of `present` must not be sent to the servers of these settings; nil if they
+    /// may.
     private func refusalToKeepSecrets(of present: OriginSettings) -> String? {
         guard BaseURL.isSameServer(baseURL, present.baseURL) else {
-            return "The base URL has another server now: give the value anew."
+            return "The base URL has another server now; give the value again."
         }
         let known = [present.baseURL] + present.mirrors
         let isKnown = mirrors.allSatisfy { mirror in known.contains { BaseURL.isSameServer(mirror, $0) } }
-        return isKnown ? nil : "There is a mirror on another server now: give the value anew."
+        return isKnown ? nil : "A mirror is on another server now; give the value again."
     }
 }
 
 extension OriginSettings.Freshness {
     package static let keys = ["ttlSeconds"]
 
+    /// Reads `freshness`.
     init(_ json: JSON) throws(CacheError) {
         switch json {
         case "respect": self = .respect
@@ -205,11 +223,12 @@ extension OriginSettings.Freshness {
 extension OriginSettings.Fallback {
     package static let keys = ["assetId", "file"]
 
+    /// Reads `fallback`: exactly one of `assetId` and `file`.
     init(_ json: JSON) throws(CacheError) {
         let fields = try JSONFields(json, at: "fallback", accepting: Self.keys)
         switch (try fields.string("assetId"), try fields.string("file")) {
         case (let text?, nil):
-            guard let id = AssetID(text) else { throw fields.invalid("assetId", "That is no asset's id.") }
+            guard let id = AssetID(text) else { throw fields.invalid("assetId", "The ID has 32 hexadecimal digits.") }
             self = .asset(id)
         case (nil, let path?): self = .file(path)
         default: throw fields.invalid("assetId", "Either assetId or file is expected here.")
@@ -220,6 +239,7 @@ extension OriginSettings.Fallback {
 extension OriginSettings.KeyQuery {
     package static let keys = ["include", "exclude"]
 
+    /// Reads `keyQuery`.
     init(_ json: JSON) throws(CacheError) {
         switch json {
         case "all": self = .all

@@ -1,6 +1,7 @@
 package import CacheCore
 
 extension PolicySettings {
+    /// The members of the `Policy` schema.
     package static let keys = [
         "capacityBytes", "highWatermark", "lowWatermark", "minFreeDiskBytes", "algorithm", "maxIdleSeconds",
         "maxAgeSeconds", "graceSeconds", "admission", "maxPinnedBytes",
@@ -20,8 +21,9 @@ extension PolicySettings {
         ]
     }
 
-    /// These settings with the fields of `json` put over them: an RFC 7396 merge patch in which null means no limit.
-    /// Throws `.invalidField` where the result would be no policy.
+    /// Returns these settings with a merge patch applied (RFC 7396), in which null means no limit.
+    ///
+    /// Throws `.invalidField` if the result is not a valid policy.
     package func merging(_ json: JSON) throws(CacheError) -> PolicySettings {
         let fields = try JSONFields(
             json, accepting: Self.keys,
@@ -45,7 +47,7 @@ extension PolicySettings {
         return merged
     }
 
-    /// Null takes all quotas away, or a tag's.
+    /// Reads `tagQuotas`. Null removes all quotas; null for a tag removes the quota of that tag.
     private static func tagQuotas(
         _ fields: JSONFields, over present: [String: Quota]
     ) throws(CacheError) -> [String: Quota] {

@@ -30,7 +30,7 @@ extension TransferTimings {
 }
 
 extension ProbeFailure {
-    /// What a failed probe adds to its problem document.
+    /// The members that a failed probe adds to its problem document.
     package var members: [JSON.Member] {
         var (outcome, status, timeout) = ("failed", JSON.null, JSON.null)
         switch error.code {
@@ -48,23 +48,29 @@ extension ProbeFailure {
     }
 }
 
-/// The body of `POST /v1/probe`: one asset, or many.
-package struct ProbeOrder: Sendable {
+/// The body of `POST /v1/probe`: one asset, or a list.
+package struct ProbeRequest: Sendable {
+    /// The members of the schema.
     package static let keys = AssetReference.keys + ["timeoutSeconds", "refresh", "items"]
+    /// The members of an item.
     package static let itemKeys = AssetReference.keys + ["timeoutSeconds", "refresh"]
-    /// What one request may ask for.
+    /// The maximum number of items of one request.
     package static let itemLimit = 100
 
+    /// One asset to probe.
     package struct Item: Sendable {
         package var reference: AssetReference
         package var timeout: Duration
+        /// Whether the upstream is asked even if the cached metadata is fresh.
         package var refresh: Bool
     }
 
+    /// At least one.
     package var items: [Item]
-    /// Whether the answer is a list.
+    /// Whether the response is a list, even for one item.
     package var isMany: Bool
 
+    /// Reads the request. Beside `items`, `timeoutSeconds` and `refresh` are the defaults of all items.
     package init(_ json: JSON) throws(CacheError) {
         let fields = try JSONFields(json, accepting: Self.keys)
         guard fields.has("items") else {
@@ -73,7 +79,7 @@ package struct ProbeOrder: Sendable {
             return
         }
         for key in AssetReference.keys where fields.has(key) {
-            throw fields.invalid(key, "Beside items this field has no meaning.")
+            throw fields.invalid(key, "This field is not allowed beside items; put it into the items.")
         }
         let timeout = try Self.timeout(fields)
         let refresh = try fields.bool("refresh")
@@ -89,12 +95,14 @@ package struct ProbeOrder: Sendable {
         guard !items.isEmpty else { throw fields.invalid("items", "At least one item is expected here.") }
     }
 
+    /// Reads one asset. The default time limit is 5 s.
     private static func item(_ fields: JSONFields) throws(CacheError) -> Item {
         Item(
             reference: try AssetReference(fields), timeout: try timeout(fields) ?? .seconds(5),
             refresh: try fields.bool("refresh") ?? false)
     }
 
+    /// Reads `timeoutSeconds`, at most 300; nil without the member.
     private static func timeout(_ fields: JSONFields) throws(CacheError) -> Duration? {
         try fields.number("timeoutSeconds", in: 0.001...300).map { .seconds($0) }
     }

@@ -1,12 +1,15 @@
 package import CacheCore
 
 extension Quota {
+    /// The members of the schema.
     package static let keys = ["minBytes", "maxBytes"]
 
     /// The `Quota` schema.
     package var json: JSON { ["minBytes": .integer(minBytes), "maxBytes": .bytes(maxBytes)] }
 
-    /// This one with the fields of `json` put over it; null: there is no limit.
+    /// Returns this quota with the members of `json` applied. Null for `maxBytes` removes the limit.
+    ///
+    /// - Parameter path: The path of `json` in the request body, for errors.
     func merging(_ json: JSON, at path: String) throws(CacheError) -> Quota {
         let fields = try JSONFields(json, at: path, accepting: Self.keys, nullable: ["maxBytes"])
         var merged = self
@@ -16,8 +19,8 @@ extension Quota {
     }
 }
 
-extension QuotaStanding {
-    /// The `QuotaStanding` schema.
+extension QuotaStatus {
+    /// The `QuotaStatus` schema.
     package var json: JSON {
         [
             "owner": owner.json, "cachedBytes": .integer(cachedBytes), "minBytes": .integer(quota.minBytes),

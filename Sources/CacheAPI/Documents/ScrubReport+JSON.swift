@@ -1,16 +1,17 @@
 package import CacheCore
 package import CacheEngine
 
-extension ScrubOrder {
+extension ScrubRequest {
+    /// The members of the schema.
     package static let keys = ["bytesPerSecond", "assetId"]
 
-    /// Reads the `ScrubOrder` schema.
+    /// Reads the `ScrubRequest` schema.
     package init(_ json: JSON) throws(CacheError) {
         let fields = try JSONFields(json, accepting: Self.keys)
         self.init(bytesPerSecond: try fields.integer("bytesPerSecond", in: 1024...(1 << 40)))
         guard let text = try fields.string("assetId") else { return }
         guard let id = AssetID(text) else {
-            throw fields.invalid("assetId", "32 hexadecimal digits are expected here.")
+            throw fields.invalid("assetId", "An asset ID with 32 hexadecimal digits is expected here.")
         }
         asset = id
     }

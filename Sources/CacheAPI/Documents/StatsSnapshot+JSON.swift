@@ -2,7 +2,7 @@ import CacheCore
 package import CacheEngine
 
 extension TrafficFigures {
-    /// The members that the whole and each origin have in common.
+    /// The members that the totals and each origin have in common.
     var members: [JSON.Member] {
         let requests: [JSON.Member] =
             [.init("total", .integer(requestsTotal))]
@@ -20,7 +20,7 @@ extension TrafficFigures {
         ]
     }
 
-    /// How fills have ended.
+    /// The figures of fills: outcomes, retries, hedged requests, upstream requests and waits.
     var fills: [JSON.Member] {
         [
             .init("succeeded", .integer(fillsSucceeded)), .init("failed", .integer(fillsFailed)),
@@ -61,10 +61,11 @@ extension StatsSnapshot {
             ])
     }
 
-    /// As many failing servers are listed.
+    /// The maximum number of failing servers in the document.
     package static let listedServers = 100
 
-    /// The `OriginCircuit` schema; null where the origin has no circuit breaker.
+    /// The `OriginCircuit` schema; null for an origin without a circuit breaker. The first circuit is that of the base
+    /// URL, the others are those of the mirrors.
     private func circuit(of origin: String) -> JSON {
         guard let circuits = circuits[origin], let base = circuits.first else { return .null }
         let mirrors = circuits.dropFirst().map { JSON.object($0.members) }
@@ -84,6 +85,7 @@ extension CircuitFigures {
 }
 
 extension IntegrityFigures {
+    /// The `integrity` member, with the running or last scrub.
     fileprivate func json(_ scrub: ScrubReport?) -> JSON {
         [
             "badBlocks": .integer(badBlocks), "badBytes": .integer(badBytes), "badDigests": .integer(badDigests),
@@ -93,17 +95,20 @@ extension IntegrityFigures {
     }
 }
 
-extension CounterFigures {
+extension AdmissionStats {
+    /// The `load` member.
     fileprivate var json: JSON { ["connections": connections.json, "reads": reads.json] }
 }
 
-extension CounterFigures.Places {
+extension AdmissionStats.Load {
+    /// The use of one admission limit.
     fileprivate var json: JSON {
         ["active": .count(active), "limit": .count(limit), "refused": .count(refused)]
     }
 }
 
 extension StatsSnapshot.StoreFigures {
+    /// The `store` member.
     var json: JSON {
         [
             "damaged": .bool(isDamaged), "assets": .integer(assets), "extents": .integer(extents),

@@ -25,7 +25,7 @@ extension TransferLoad {
         ]
     }
 
-    /// How often a request found a connection open.
+    /// The number of requests on new and on reused connections.
     var connections: JSON {
         let (opened, reused) = (openedConnections, reusedConnections)
         return [

@@ -1,6 +1,7 @@
 extension JSON {
-    /// The document with `patch` applied as a JSON merge patch (RFC 7396 §2): null removes a member. Members in `whole` are
-    /// replaced, never merged.
+    /// Returns the document with `patch` applied as a JSON merge patch (RFC 7396 §2): null removes a member.
+    ///
+    /// - Parameter whole: Names of top-level members that are replaced as a whole instead of merged.
     package func merged(with patch: JSON, whole: Set<String> = []) -> JSON {
         guard case .object(let changes) = patch else { return patch }
         var members: [Member] = if case .object(let present) = self { present } else { [] }

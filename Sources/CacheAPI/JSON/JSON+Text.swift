@@ -1,11 +1,12 @@
 extension JSON {
-    /// The value as compact JSON text.
+    /// The value as compact JSON text, without line breaks.
     package var text: String {
         var text = ""
         append(to: &text)
         return text
     }
 
+    /// Appends the value's text.
     private func append(to text: inout String) {
         switch self {
         case .null: text += "null"
@@ -32,13 +33,15 @@ extension JSON {
         }
     }
 
-    /// JSON has no infinities (RFC 8259 §6): they become `null`.
+    /// The text of a number. JSON has no infinity and no NaN (RFC 8259 §6); they become `null`. Whole numbers below
+    /// 10^15 get no fraction.
     private static func text(of value: Double) -> String {
         guard value.isFinite else { return "null" }
         if value == value.rounded(), abs(value) < 1e15 { return String(Int64(value)) }
         return "\(value)"
     }
 
+    /// Appends a string with quotes. Escapes quotes, backslashes and control characters (RFC 8259 §7).
     private static func append(_ value: String, to text: inout String) {
         text += "\""
         defer { text += "\"" }

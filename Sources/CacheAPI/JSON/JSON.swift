@@ -1,5 +1,6 @@
-/// A JSON value (RFC 8259); objects keep the order of their members.
+/// A JSON value (RFC 8259). Objects keep the order of their members.
 package enum JSON: Hashable, Sendable {
+    /// A member of an object.
     package struct Member: Hashable, Sendable {
         package var key: String
         package var value: JSON
@@ -12,21 +13,21 @@ package enum JSON: Hashable, Sendable {
 
     case null
     case bool(Bool)
-    /// Whole numbers, exact.
+    /// A whole number in the range of `Int64`, exact.
     case integer(Int64)
-    /// All other numbers; never infinite, never NaN.
+    /// Any other number. The parser makes neither infinity nor NaN; ``text`` writes them as null.
     case number(Double)
     case string(String)
     case array([JSON])
     case object([Member])
 
-    /// The first member of that name; nil where there is none, or this is no object.
+    /// The value of the first member with this name; nil without such a member or if this is not an object.
     package subscript(key: String) -> JSON? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.key == key }?.value
     }
 
-    /// `null` where there is no value.
+    /// Converts an optional value: nil becomes `null`.
     package static func optional<Value>(_ value: Value?, _ json: (Value) -> JSON) -> JSON {
         value.map(json) ?? .null
     }

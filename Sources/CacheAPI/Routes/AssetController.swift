@@ -2,7 +2,7 @@ import CacheCore
 import CacheEngine
 import Hummingbird
 
-/// What is in the cache.
+/// Routes for cached assets: list, properties, changes, deletion, extents.
 struct AssetController: Controller {
     let cache: AssetCache
     let limits: APISettings.Limits
@@ -24,12 +24,14 @@ struct AssetController: Controller {
         },
     ]
 
+    /// The query parameters of the list.
     private static let listKeys = [
         "key", "url", "origin", "prefix", "state", "pinned", "tag", "sort", "order", "limit", "cursor",
     ]
 
     private enum Order: String, CaseIterable { case asc, desc }
 
+    /// Lists assets page by page. The default order is the last access, newest first.
     private func list(_ request: Request) async throws -> Response {
         let query = try request.query(accepting: Self.listKeys)
         let page = try await cache.assets(
@@ -42,34 +44,39 @@ struct AssetController: Controller {
         return .page(page.items.map(\.json), next: page.nextCursor)
     }
 
+    /// Applies a merge patch (RFC 7396) to an asset's properties.
     private func patch(_ request: Request, _ context: APIContext) async throws -> Response {
         let id = try context.assetID()
         let patch = try AssetPatch(await request.json(upTo: limits.bodyBytes, types: Request.mergePatchTypes).json)
         return .json(try await cache.patchAsset(id, patch).json)
     }
 
+    /// Deletes an asset. With `soft` it becomes stale instead, and is revalidated at the next read.
     private func delete(_ request: Request, _ context: APIContext) async throws -> Response {
         let isSoft = try request.query(accepting: ["soft"]).bool("soft") ?? false
         try await cache.deleteAsset(context.assetID(), isSoft: isSoft)
         return Response(status: .noContent)
     }
 
+    /// Lists the cached ranges of an asset.
     private func extents(_ request: Request, _ context: APIContext) async throws -> Response {
         _ = try request.query(accepting: [])
         let extents = try await cache.extents(of: context.assetID())
         return .json(["items": .array(extents.map(JSON.run))])
     }
 
+    /// Deletes the cached bytes of one range.
     private func dropExtents(_ request: Request, _ context: APIContext) async throws -> Response {
         let query = try request.query(accepting: ["offset", "length"])
         let offset = try query.integer("offset", in: 0...Int64.max)
         let length = try query.integer("length", in: 1...Int64.max)
-        guard let length else { throw CacheError(.invalidField("length"), "The run's length is missing.") }
+        guard let length else { throw CacheError(.invalidField("length"), "The length of the range is missing.") }
         let dropped = try await cache.dropExtents(
             of: context.assetID(), in: ByteRange(offset: offset ?? 0, length: length))
         return .json(["droppedBytes": .integer(dropped)])
     }
 
+    /// The share of cached bytes and the use of equal parts of an asset.
     private func map(_ request: Request, _ context: APIContext) async throws -> Response {
         let buckets = try request.query(accepting: ["buckets"]).integer("buckets", in: 1...10_000) ?? 200
         let map = try await cache.map(of: context.assetID(), buckets: Int(buckets))

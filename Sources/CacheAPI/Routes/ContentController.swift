@@ -4,11 +4,12 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// Content for players, by its three names; one code path.
+/// Routes for content: by mounted path, by URL or key, and by asset ID. All three have one implementation.
 struct ContentController: Controller {
     let cache: AssetCache
-    let gate: Gate
-    let places: Places
+    let gate: Authorizer
+    /// Limits concurrent reads.
+    let places: AdmissionLimiter
 
     static let routes: [Route<Self>] = [HTTPRequest.Method.get, .head].flatMap { method in
         [
@@ -33,7 +34,8 @@ struct ContentController: Controller {
         ]
     }
 
-    /// What the request asks for; who may not read at all is not told what is wrong with it.
+    /// Returns the result of `read`. If that throws, the client is authorized first: without a token it gets 401
+    /// instead of the error, which would reveal details.
     private func reference(
         _ request: Request, _ read: () throws(CacheError) -> AssetReference
     ) throws(CacheError) -> AssetReference {
@@ -45,7 +47,8 @@ struct ContentController: Controller {
         }
     }
 
-    /// The path below the mount as it came, percent-encoding, empty segments and query included.
+    /// The asset of a mounted path. The path below the origin stays unchanged, with percent-encoding, empty segments
+    /// and query.
     private static func mounted(_ request: Request, _ context: APIContext) throws(CacheError) -> AssetReference {
         let origin = try context.parameter("origin")
         let path = request.uri.path.dropFirst("/o/\(origin)".count)
@@ -53,13 +56,14 @@ struct ContentController: Controller {
         return .mounted(origin: origin, path: path + query, key: nil)
     }
 
-    /// Answers with content, or with a problem whose status may be the upstream's own.
+    /// Authorizes the request, claims a read permit and returns the content, or a problem, which may have the
+    /// upstream's status. The permit is kept until the response has ended.
     private func answer(_ reference: AssetReference, _ request: Request, _ context: APIContext) async -> Response {
-        let answer = ContentAnswer(request: request, context: context)
+        let answer = ContentResponseBuilder(request: request, context: context)
         do {
             try gate.admitContent(request, access: cache.access(for: reference))
             guard let place = places.take() else {
-                throw CacheError(.overloaded, "\(places.limit) reads are in progress, and there may be no more.")
+                throw CacheError(.overloaded, "Too many concurrent reads; raise limits.maxConcurrentReads or retry.")
             }
             context.note.hold(place)
             return answer.content(try await open(reference, request, context))
@@ -70,28 +74,31 @@ struct ContentController: Controller {
         }
     }
 
+    /// Starts the read and waits for its first bytes, or until the client disconnects. Throws `.loop` if the request
+    /// has passed this service before.
     private func open(
         _ reference: AssetReference, _ request: Request, _ context: APIContext
-    ) async throws -> ContentOpening {
+    ) async throws -> StartedRead {
         guard !Self.isLoop(request.headers[values: .cdnLoop], to: cache.loopName) else {
-            throw CacheError(.loop, "The request has been here before (CDN-Loop).")
+            throw CacheError(.loop, "CDN-Loop names this service; check the origin for a loop.")
         }
         let options = ReadOptions(timeout: try Self.timeout(request.headers[.larderTimeout]))
         let asked = ContentRequest(request)
         return try await whileClientStays(context.presence) { [cache] in
-            try await ContentOpening(cache.read(reference, request: asked, options: options), context)
+            try await StartedRead(cache.read(reference, request: asked, options: options), context)
         }
     }
 
+    /// The time limit of `Larder-Timeout`; nil without the field.
     private static func timeout(_ text: String?) throws(CacheError) -> Duration? {
         guard let text else { return nil }
         guard let seconds = Double(text), (0.001...3600).contains(seconds) else {
-            throw CacheError(.malformedRequest, "Larder-Timeout wants a number of seconds, at most 3600.")
+            throw CacheError(.malformedRequest, "Larder-Timeout must be a number of seconds from 0.001 to 3600.")
         }
         return .seconds(seconds)
     }
 
-    /// RFC 8586: whether a `CDN-Loop` names the service of that name.
+    /// Whether `CDN-Loop` (RFC 8586) contains the service `name`, which is lower case.
     static func isLoop(_ values: [String], to name: String) -> Bool {
         values.flatMap { FieldText.members(of: $0) }.contains { member in
             member.split(whereSeparator: { $0 == ";" || $0 == " " || $0 == "\t" }).first?.lowercased() == name

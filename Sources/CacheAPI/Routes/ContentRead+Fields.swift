@@ -2,10 +2,10 @@ import CacheCore
 import CacheEngine
 import HTTPTypes
 
-/// The heads of content's answers, on both roads.
+/// Response fields of content reads, for both paths.
 extension ContentRead {
-    /// The fields of a 200, 206 or 304 that do not depend on who asks; ``sign(_:)`` adds the rest. `Content-Length` where
-    /// it is known, for HEAD as well.
+    /// The fields of a 200, 206 or 304 response that do not depend on the client, with `Content-Length` if it is known,
+    /// for HEAD as well. ``sign(_:)`` adds the rest.
     var plannedFields: HTTPFields {
         var fields = HTTPFields(plan.headers)
         fields[.contentDate] = plan.headers["Date"]
@@ -14,7 +14,7 @@ extension ContentRead {
         return fields
     }
 
-    /// Adds what Larder says of every answer to a content request.
+    /// Adds Larder's own fields, which every response to a content request has.
     func sign(_ fields: inout HTTPFields) {
         fields[.cacheStatus] = CacheStatus.field(outcome, after: plan.headers.values("Cache-Status"))
         fields[.larderAssetID] = assetID.description
@@ -22,16 +22,16 @@ extension ContentRead {
         Self.harden(&fields)
     }
 
-    /// Content shares its web origin with the API. A browser must not take it for another type than it is declared, nor
-    /// run its scripts with the API's rights.
+    /// Adds security fields. Content has the same web origin as the API, so a browser must neither guess its type nor
+    /// run its scripts with access to the API.
     private static func harden(_ fields: inout HTTPFields) {
         fields[.xContentTypeOptions] = "nosniff"
         guard let type = fields[.contentType], isActive(type) else { return }
         fields.append(HTTPField(name: .contentSecurityPolicy, value: "sandbox"))
     }
 
-    /// Whether browsers may run scripts of a document with this `Content-Type`: HTML, SVG, other XML, and parts of such types.
-    /// A list counts by all of its members, of which browsers choose one.
+    /// Whether browsers may run scripts of a document with this `Content-Type`: HTML, SVG, other XML, and multipart
+    /// documents with such parts. If the value is a list, every member counts, because browsers choose one.
     private static func isActive(_ type: String) -> Bool {
         let type = FieldText.lowered(type)
         return ["html", "xml", "svg", "xsl", "multipart/x-mixed-replace"].contains { type.contains($0) }
@@ -39,11 +39,12 @@ extension ContentRead {
 }
 
 extension HTTPField {
+    /// Larder's entry in `Via` (RFC 9110 §7.6.3).
     static let via = HTTPField(name: .via, value: "1.1 larder")
 }
 
 extension HTTPFields {
-    /// The fields that can be sent; a name or value that HTTP cannot carry is left out.
+    /// Converts the fields of a list. A field with an invalid name is omitted.
     init(_ list: HeaderList) {
         self.init(
             list.fields.compactMap { field in
@@ -53,6 +54,6 @@ extension HTTPFields {
 }
 
 extension Duration {
-    /// As `Age` and `max-age` have it: whole seconds, none where it is negative.
+    /// Whole seconds for `Age` and `max-age`, rounded down; 0 for a negative duration.
     var wholeSecondsText: String { String(max(0, components.seconds)) }
 }

@@ -3,10 +3,13 @@ import HTTPTypes
 import Hummingbird
 
 extension ContentRequest {
-    /// A request for content with the fields an answer may depend on (RFC 9111 §4.1): the end-to-end ones, without what
-    /// proves who the reader is, what tells the way the request took, and what frames it.
+    /// Makes a content request with the fields that its response may depend on (RFC 9111 §4.1).
+    ///
+    /// These are the end-to-end fields without credentials, routing information, message framing and Larder's own
+    /// fields.
     init(_ request: Request) { self.init(isHead: request.method == .head, fields: request.headers) }
 
+    /// The same for the fields of any request. The fields that `Connection` lists are removed too (RFC 9110 §7.6.1).
     init(isHead: Bool, fields given: HTTPFields) {
         let named = given[values: .connection].flatMap { FieldText.members(of: $0) }
         let withheld = Self.withheld.union(named.map { FieldText.lowered($0) })
@@ -23,6 +26,7 @@ extension ContentRequest {
             isHead: isHead, headers: fields, cdnLoop: loops.isEmpty ? nil : loops.joined(separator: ", "))
     }
 
+    /// Names of fields that are never passed on, in lower case.
     private static let withheld: Set<String> = [
         "authorization", "cdn-loop", "connection", "content-length", "cookie", "cookie2", "expect", "forwarded", "host",
         "http2-settings", "keep-alive", "max-forwards", "proxy-authenticate", "proxy-authorization",

@@ -2,7 +2,7 @@ import CacheCore
 import CacheEngine
 import Hummingbird
 
-/// Making room, and taking assets out.
+/// Routes for evictions and purges.
 struct EvictionController: Controller {
     let cache: AssetCache
     let limits: APISettings.Limits
@@ -15,11 +15,11 @@ struct EvictionController: Controller {
             try await controller.next(request)
         },
         Route(.post, "/v1/evictions", .scope(.admin)) { controller, request, _ in
-            let order = try EvictionOrder(await request.json(upTo: controller.limits.bodyBytes).json)
+            let order = try EvictRequest(await request.json(upTo: controller.limits.bodyBytes).json)
             return .json(try await controller.cache.evict(order.goal, isDryRun: order.isDryRun).json)
         },
         Route(.post, "/v1/purges", .scope(.admin)) { controller, request, _ in
-            let order = try PurgeOrder(await request.json(upTo: controller.limits.bodyBytes).json)
+            let order = try PurgeRequest(await request.json(upTo: controller.limits.bodyBytes).json)
             let report = try await controller.cache.purge(
                 order.selection, isSoft: order.isSoft, isDryRun: order.isDryRun)
             return .json(report.json)
@@ -36,6 +36,7 @@ struct EvictionController: Controller {
         },
     ]
 
+    /// Lists past evictions page by page.
     private func list(_ request: Request) async throws -> Response {
         let query = try request.query(accepting: ["origin", "assetId", "reason", "limit", "cursor"])
         let page = try await cache.evictions(
@@ -45,6 +46,7 @@ struct EvictionController: Controller {
         return .page(page.items.map(\.json), next: page.nextCursor)
     }
 
+    /// Lists the segments that would be evicted next to free `bytes` (default 256 MiB).
     private func next(_ request: Request) async throws -> Response {
         let query = try request.query(accepting: ["bytes", "limit"])
         let bytes = try query.integer("bytes", in: 1...Int64.max) ?? 256 << 20

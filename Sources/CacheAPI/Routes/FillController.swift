@@ -2,7 +2,7 @@ import CacheCore
 import CacheEngine
 import Hummingbird
 
-/// What is being fetched, what would be, and by whom.
+/// Routes for upstream transfers: fills, explanations of a read, and workers.
 struct FillController: Controller {
     let cache: AssetCache
 
@@ -21,6 +21,7 @@ struct FillController: Controller {
         Route(.get, "/v1/workers", .scope(.read)) { controller, _, _ in .json(controller.cache.transferLoad.json) },
     ]
 
+    /// Lists the current fills page by page.
     private func list(_ request: Request) throws -> Response {
         let query = try request.query(accepting: ["origin", "assetId", "state", "limit", "cursor"])
         let page = try cache.fills(
@@ -30,9 +31,11 @@ struct FillController: Controller {
         return .page(page.items.map(\.json), next: page.nextCursor)
     }
 
+    /// The values of the query parameter `method`.
     private enum Method: String, CaseIterable { case get = "GET", head = "HEAD" }
 
-    /// The request's own fields count as the reader's, but for the range and the method, which the query names.
+    /// Explains how a read would be answered. The fields of this request count as those of the read; its range and
+    /// method are query parameters.
     private func explain(_ request: Request) async throws -> Response {
         let keys = AssetReference.keys + ["assetId"]
         let query = try request.query(accepting: keys + ["range", "method"])

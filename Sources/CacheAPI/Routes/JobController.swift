@@ -4,7 +4,7 @@ import Crypto
 import HTTPTypes
 import Hummingbird
 
-/// Prefetch jobs.
+/// Routes for prefetch jobs.
 struct JobController: Controller {
     let cache: AssetCache
     let limits: APISettings.Limits
@@ -26,12 +26,16 @@ struct JobController: Controller {
         Route(.get, "/v1/jobs/{jobId}/events", .scope(.read)) { try await $0.events($1, $2) },
     ]
 
+    /// Creates a job. With `Prefer: wait=N` the response waits for its end, at most `N` seconds (RFC 7240 §4.3).
+    ///
+    /// A repeated `Idempotency-Key` returns the first job. The digest of the body detects a key that is reused for
+    /// another request.
     private func submit(_ request: Request, _ context: APIContext) async throws -> Response {
         let key = try Self.idempotencyKey(request.headers[.idempotencyKey])
         let wait = Self.wait(request.headers[values: .prefer])
         let (json, bytes) = try await request.json(upTo: limits.jobBodyBytes)
         let digest = SHA256.hash(data: bytes).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        var job = try await cache.submit(JobOrder(json, fingerprint: digest), idempotencyKey: key)
+        var job = try await cache.submit(CreateJobRequest(json, fingerprint: digest), idempotencyKey: key)
         guard let wait else { return accepted(job) }
         if !job.record.state.isFinished, let finished = try await finished(job.record.id, within: wait, context) {
             job = finished
@@ -42,12 +46,15 @@ struct JobController: Controller {
         return response
     }
 
+    /// The response 202 for an unfinished job.
     private func accepted(_ job: JobSnapshot) -> Response {
         .json(
             job.json, status: .accepted, headers: [.location: "/v1/jobs/\(job.record.id)", .retryAfter: "1"])
     }
 
-    /// The job as it ended; nil where it goes on after the wait.
+    /// Waits for the end of a job and returns it; nil if the job has not ended after `wait`.
+    ///
+    /// Throws `.cancelled` if the client disconnects.
     private func finished(
         _ id: String, within wait: Duration, _ context: APIContext
     ) async throws -> JobSnapshot? {
@@ -65,6 +72,7 @@ struct JobController: Controller {
         }
     }
 
+    /// Lists jobs page by page.
     private func list(_ request: Request) async throws -> Response {
         let query = try request.query(accepting: ["state", "label", "queue", "limit", "cursor"])
         let page = try await cache.jobs(
@@ -73,6 +81,7 @@ struct JobController: Controller {
         return .page(page.items.map(\.json), next: page.nextCursor)
     }
 
+    /// Lists the items of a job page by page.
     private func items(_ request: Request, _ context: APIContext) async throws -> Response {
         let query = try request.query(accepting: ["limit", "cursor"])
         let page = try await cache.jobItems(
@@ -80,12 +89,13 @@ struct JobController: Controller {
         return .page(page.items.map(\.json), next: page.nextCursor)
     }
 
+    /// Streams the events of a job. Answers 204 if the client has seen the last event already.
     private func events(_ request: Request, _ context: APIContext) async throws -> Response {
         let seen = request.headers[.lastEventID].flatMap { Int64($0) }
         let id = try context.parameter("jobId")
         let present = try await cache.job(id)
         if let seen, present.record.state.isFinished, present.version <= seen {
-            return Response(status: .noContent)  // tells an EventSource that there is nothing to come back for
+            return Response(status: .noContent)  // an EventSource stops reconnecting on 204
         }
         let body = JobEventBody(
             events: try await cache.jobEvents(id), seen: seen, presence: context.presence, clock: clock)
@@ -97,16 +107,19 @@ struct JobController: Controller {
             })
     }
 
+    /// Returns a valid `Idempotency-Key`; nil without the field.
     private static func idempotencyKey(_ text: String?) throws(CacheError) -> String? {
         guard let text else { return nil }
         guard (1...255).contains(text.utf8.count), text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw CacheError(.malformedRequest, "An Idempotency-Key has 1 to 255 visible ASCII characters.")
+            throw CacheError(.malformedRequest, "Idempotency-Key must have 1 to 255 visible ASCII characters.")
         }
         return text
     }
 
-    /// The preference `wait` (RFC 7240 §4.3), at most a minute; nil where there is none that can be followed, because such
-    /// preferences are ignored (§2). Values may be quoted and have parameters; the first one counts.
+    /// The preference `wait` (RFC 7240 §4.3), at most 60 s. Nil without one, and for an invalid one, which is ignored
+    /// (§2).
+    ///
+    /// A value may be quoted and have parameters. Of several preferences `wait` the first one counts.
     static func wait(_ values: [String]) -> Duration? {
         for preference in values.flatMap({ FieldText.members(of: $0) }) {
             let value = preference.prefix { $0 != ";" }.split(separator: "=", maxSplits: 1).map(FieldText.trimmed)

@@ -3,7 +3,7 @@ import CacheEngine
 import HTTPTypes
 import Hummingbird
 
-/// The upstreams that are mounted.
+/// Routes for mounted origins.
 struct OriginController: Controller {
     let cache: AssetCache
     let limits: APISettings.Limits
@@ -27,12 +27,13 @@ struct OriginController: Controller {
         },
     ]
 
+    /// Creates or replaces an origin, if the request's conditions hold.
     private func put(_ request: Request, _ context: APIContext) async throws -> Response {
         let name = try context.parameter("name")
         guard Origin.isValid(name: name) else {
             throw CacheError(
                 .invalidField("name"),
-                "A name has 1 to 64 of a–z, 0–9, ., _ and -, and begins with one of the first two.")
+                "An origin name has 1 to 64 characters of a–z, 0–9, ., _ and -; the first is a–z or 0–9.")
         }
         let json = try await request.json(upTo: limits.bodyBytes).json
         let present = cache.mountedOrigins().first { $0.origin.name == name }
@@ -42,8 +43,12 @@ struct OriginController: Controller {
         return answer(put.origin, put.revision, isNew: put.isNew)
     }
 
-    /// Applies a merge patch. Without conditions a change by another client in the meantime is kept: the patch is applied to
-    /// the newer settings.
+    /// Applies a merge patch (RFC 7396) to an origin.
+    ///
+    /// Without conditions, concurrent changes are both kept:
+    /// 1. The settings and their revision are read, and the patch is applied.
+    /// 2. The result is stored if the revision is unchanged.
+    /// 3. If another client has changed the origin, the patch is applied again, to the newer settings.
     private func patch(_ request: Request, _ context: APIContext) async throws -> Response {
         let (name, conditions) = (try context.parameter("name"), RevisionConditions(request))
         let patch = try await request.json(upTo: limits.bodyBytes, types: Request.mergePatchTypes).json
@@ -56,6 +61,7 @@ struct OriginController: Controller {
         return answer(changed.origin, changed.revision, isNew: false)
     }
 
+    /// The response with the stored origin and its revision.
     private func answer(_ origin: Origin, _ revision: Int64, isNew: Bool) -> Response {
         var headers = Response.entityTag(revision)
         if isNew { headers[.location] = "/v1/origins/\(origin.name)" }

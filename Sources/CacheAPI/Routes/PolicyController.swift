@@ -2,7 +2,7 @@ import CacheCore
 import CacheEngine
 import Hummingbird
 
-/// The eviction policy in force.
+/// Routes for the eviction policy: settings, miss ratio curve, simulations.
 struct PolicyController: Controller {
     let cache: AssetCache
     let limits: APISettings.Limits
@@ -25,18 +25,22 @@ struct PolicyController: Controller {
         },
         Route(.post, "/v1/policy/simulations", .scope(.read)) { controller, request, _ in
             let json = try await request.json(upTo: controller.limits.bodyBytes).json
-            let order = try TrialOrder(json, under: controller.cache.policy().settings)
-            let trials = await controller.cache.trials(of: order.algorithms, at: order.capacities, within: order.window)
-            return .json(trials.json)
+            let order = try SimulationRequest(json, under: controller.cache.policy().settings)
+            let simulations =
+                await controller.cache.simulations(of: order.algorithms, at: order.capacities, within: order.window)
+            return .json(simulations.json)
         },
     ]
 
+    /// Applies the request's body to the settings that `base` returns, and stores the result if the conditions hold.
+    ///
+    /// - Parameter base: The defaults for PUT, the current settings for PATCH.
     private func change(
         _ request: Request, types: [String], base: @Sendable (PolicySettings) -> PolicySettings
     ) async throws -> Response {
         let json = try await request.json(upTo: limits.bodyBytes, types: types).json
         let conditions = RevisionConditions(request)
-        // Without conditions a change by another client in the meantime is kept: the body is applied to the newer policy.
+        // Without conditions, the body is applied again to the newer policy if another client has changed it meanwhile.
         let changed = try await conditions.repeating { () async throws(CacheError) in
             let present = cache.policy()
             _ = try conditions.precondition(at: present.revision)

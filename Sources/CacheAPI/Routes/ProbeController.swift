@@ -2,12 +2,12 @@ import CacheCore
 import CacheEngine
 import Hummingbird
 
-/// Asking upstreams what an asset is.
+/// Routes for probes: they ask the upstream for an asset's metadata.
 struct ProbeController: Controller {
     let cache: AssetCache
     let limits: APISettings.Limits
 
-    /// As many probes of one request as run at once.
+    /// The number of concurrent probes of one request.
     private static let width = 8
 
     static let routes: [Route<Self>] = [
@@ -15,6 +15,7 @@ struct ProbeController: Controller {
         Route(.post, "/v1/probe", .scope(.read)) { try await $0.probe(body: $1, $2) },
     ]
 
+    /// Probes the asset in the query.
     private func probe(query request: Request, _ context: APIContext) async throws -> Response {
         let query = try request.query(accepting: ["url", "key", "origin", "path", "timeoutSeconds", "refresh"])
         var members = ["url", "key", "origin", "path"].compactMap { name in
@@ -24,14 +25,17 @@ struct ProbeController: Controller {
             members.append(.init("timeoutSeconds", .number(timeout.inSeconds)))
         }
         if let refresh = try query.bool("refresh") { members.append(.init("refresh", .bool(refresh))) }
-        return try await probe(ProbeOrder(.object(members)), request, context)
+        return try await probe(ProbeRequest(.object(members)), request, context)
     }
 
+    /// Probes the assets in the body.
     private func probe(body request: Request, _ context: APIContext) async throws -> Response {
-        try await probe(ProbeOrder(request.json(upTo: limits.bodyBytes).json), request, context)
+        try await probe(ProbeRequest(request.json(upTo: limits.bodyBytes).json), request, context)
     }
 
-    private func probe(_ order: ProbeOrder, _ request: Request, _ context: APIContext) async throws -> Response {
+    /// Runs the probes until the client disconnects. One asset gives a report or a problem; a list gives a list of
+    /// both.
+    private func probe(_ order: ProbeRequest, _ request: Request, _ context: APIContext) async throws -> Response {
         guard order.isMany else {
             let outcome = try await whileClientStays(context.presence) { await self.outcome(order.items[0]) }
             switch outcome {
@@ -45,9 +49,9 @@ struct ProbeController: Controller {
         return .json(["items": .array(documents)])
     }
 
-    /// One document per item, in the items' order.
+    /// Runs at most ``width`` probes at once. Returns one document for each item, in the order of the items.
     private func documents(
-        _ items: [ProbeOrder.Item], _ request: Request, _ context: APIContext
+        _ items: [ProbeRequest.Item], _ request: Request, _ context: APIContext
     ) async -> [JSON] {
         await withTaskGroup(of: (Int, JSON).self) { group in
             var documents = [JSON](repeating: .null, count: items.count)
@@ -65,7 +69,8 @@ struct ProbeController: Controller {
         }
     }
 
-    private func outcome(_ item: ProbeOrder.Item) async -> Result<ProbeReport, ProbeFailure> {
+    /// Runs one probe.
+    private func outcome(_ item: ProbeRequest.Item) async -> Result<ProbeReport, ProbeFailure> {
         do {
             return .success(try await cache.probe(item.reference, timeout: item.timeout, refresh: item.refresh))
         } catch {
@@ -73,6 +78,7 @@ struct ProbeController: Controller {
         }
     }
 
+    /// The problem document for a failed probe.
     private func problem(_ failure: ProbeFailure, _ request: Request, _ context: APIContext) -> Problem {
         context.note.update { $0.outcome = failure.error.code.name }
         return Problem(

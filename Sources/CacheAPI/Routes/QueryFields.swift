@@ -1,27 +1,32 @@
 import CacheCore
 
-/// A query's parameters, percent-decoded, each at most once; unknown ones are an error, as in bodies.
+/// Strict reader for query parameters: percent-decoded, each at most once. Unknown ones are errors, as in bodies.
+///
+/// All errors are `.invalidField` with the parameter's name. The reading methods return nil for an absent parameter.
 struct QueryFields {
     private var values: [String: String] = [:]
 
+    /// Parses a query (nil: none). Throws for a parameter that is not in `keys`, that occurs twice, that is not UTF-8,
+    /// or that contains a NUL character.
     init(_ query: String?, accepting keys: [String]) throws(CacheError) {
         for pair in (query ?? "").split(separator: "&") {
             let halves = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let name = String(decoding: PercentEncoding.decoded(halves[0]), as: UTF8.self)
-            guard keys.contains(name) else { throw CacheError(.invalidField(name), "There is no such parameter.") }
+            guard keys.contains(name) else { throw CacheError(.invalidField(name), "The parameter is unknown.") }
             guard
                 let value = String(
                     validating: PercentEncoding.decoded(halves.count > 1 ? halves[1] : ""), as: UTF8.self)
             else { throw CacheError(.invalidField(name), "The value is not UTF-8 text.") }
-            guard !value.utf8.contains(0) else { throw CacheError(.invalidField(name), "A value has no NUL.") }
+            guard !value.utf8.contains(0) else { throw CacheError(.invalidField(name), "The value has a NUL byte.") }
             guard values.updateValue(value, forKey: name) == nil else {
-                throw CacheError(.invalidField(name), "The parameter is there twice.")
+                throw CacheError(.invalidField(name), "The parameter occurs twice.")
             }
         }
     }
 
     func string(_ key: String) -> String? { values[key] }
 
+    /// A parameter that must be present and not empty.
     func required(_ key: String) throws(CacheError) -> String {
         guard let value = values[key], !value.isEmpty else {
             throw CacheError(.invalidField(key), "The parameter is missing.")
@@ -29,14 +34,16 @@ struct QueryFields {
         return value
     }
 
+    /// An asset ID.
     func assetID(_ key: String) throws(CacheError) -> AssetID? {
         guard let text = values[key] else { return nil }
         guard let id = AssetID(text) else {
-            throw CacheError(.invalidField(key), "32 hexadecimal digits are expected here.")
+            throw CacheError(.invalidField(key), "An asset ID with 32 hexadecimal digits is expected here.")
         }
         return id
     }
 
+    /// A truth value; a parameter without a value is true.
     func bool(_ key: String) throws(CacheError) -> Bool? {
         switch values[key] {
         case nil: return nil
@@ -46,6 +53,7 @@ struct QueryFields {
         }
     }
 
+    /// A whole number in `range`.
     func integer(_ key: String, in range: ClosedRange<Int64>) throws(CacheError) -> Int64? {
         guard let text = values[key] else { return nil }
         guard let number = Int64(text), range.contains(number) else {
@@ -56,6 +64,7 @@ struct QueryFields {
         return number
     }
 
+    /// A duration given in seconds, in `range`.
     func seconds(_ key: String, in range: ClosedRange<Double>) throws(CacheError) -> Duration? {
         guard let text = values[key] else { return nil }
         guard let number = Double(text), range.contains(number) else {
@@ -65,6 +74,7 @@ struct QueryFields {
         return .seconds(number)
     }
 
+    /// One of the cases of `Choice`, by raw value.
     func choice<Choice: RawRepresentable<String> & CaseIterable>(
         _ key: String, _ type: Choice.Type = Choice.self
     ) throws(CacheError) -> Choice? {
@@ -77,6 +87,6 @@ struct QueryFields {
         return choice
     }
 
-    /// A list's `limit`: 1–1000, 100 where nothing is said.
+    /// The page size of a list, `limit`: 1 to 1,000, default 100.
     func limit() throws(CacheError) -> Int { Int(try integer("limit", in: 1...1000) ?? 100) }
 }

@@ -3,10 +3,13 @@ import Hummingbird
 import NIOCore
 
 extension Request {
-    /// The media types of a merge patch: its own (RFC 7396 §4), and plain JSON.
+    /// The media types of a merge patch: its own (RFC 7396 §4) and plain JSON.
     static let mergePatchTypes = ["application/json", "application/merge-patch+json"]
 
-    /// The body as JSON; throws 415 where it is not declared as such, 413 where it is too long, 400 where it is none.
+    /// Reads the body as JSON. Returns the value and the bytes.
+    ///
+    /// Throws `.unsupportedMediaType` for another `Content-Type`, `.payloadTooLarge` above `limit` bytes, and
+    /// `.malformedRequest` for an empty body or invalid JSON.
     func json(upTo limit: Int, types: [String] = ["application/json"]) async throws -> (json: JSON, bytes: [UInt8]) {
         let declared = headers[.contentType].map { MediaType.essence($0) }
         guard let declared, types.contains(declared) else {
@@ -20,7 +23,7 @@ extension Request {
         return (try JSONParser.parse(bytes), bytes)
     }
 
-    /// The query's parameters, all of which must be among `keys`.
+    /// Reads the query. Throws `.invalidField` for parameters that are not in `keys`.
     func query(accepting keys: [String]) throws(CacheError) -> QueryFields {
         try QueryFields(uri.query, accepting: keys)
     }

@@ -4,7 +4,7 @@ import Hummingbird
 import NIOCore
 
 extension Response {
-    /// A JSON document, with a line's end for terminals.
+    /// A response with a JSON document and a final line feed, which helps in terminals.
     static func json(_ json: JSON, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) -> Response {
         var headers = headers
         headers[.contentType] = "application/json"
@@ -12,24 +12,25 @@ extension Response {
         return Response(status: status, headers: headers, body: .init(byteBuffer: ByteBuffer(string: json.text + "\n")))
     }
 
-    /// One page of a list.
+    /// A response with one page of a list. `next` is the cursor of the next page; nil on the last one.
     static func page(_ items: [JSON], next: String?) -> Response {
         .json(["items": .array(items), "nextCursor": .optional(next, JSON.string)])
     }
 
+    /// A response with a text of the media type `type`.
     static func text(_ text: String, type: String) -> Response {
         Response(
             status: .ok, headers: [.contentType: type, .cacheControl: "no-store"],
             body: .init(byteBuffer: ByteBuffer(string: text)))
     }
 
-    /// The document in `revision`; 304 or 412 where the request's conditions say so.
+    /// The response to a GET of a document with a revision: 200 or 304. Throws `.preconditionFailed` (412).
     static func revised(_ json: JSON, _ revision: Int64, to request: Request) throws(CacheError) -> Response {
         let headers = entityTag(revision)
         guard try RevisionConditions(request).isNotModified(at: revision) else { return .json(json, headers: headers) }
         return Response(status: .notModified, headers: headers)
     }
 
-    /// Header fields for a document of which `revision` is the version.
+    /// The `ETag` field for a revision.
     static func entityTag(_ revision: Int64) -> HTTPFields { [.eTag: "\"\(revision)\""] }
 }

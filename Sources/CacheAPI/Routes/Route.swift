@@ -1,14 +1,16 @@
 package import HTTPTypes
 import Hummingbird
 
-/// One call of the API: what `openapi.yaml` says of it, and what the router needs.
+/// The description of one route: method, path pattern and required authorization.
 package struct RouteLine: Hashable, Sendable {
     package var method: HTTPRequest.Method
-    /// As `openapi.yaml` writes it: `/v1/jobs/{jobId}`. A last `{path}` takes the rest of the path, slashes included.
+    /// The path as in `openapi.yaml`, for example `/v1/jobs/{jobId}`. A final `{path}` matches the rest of the path
+    /// with its slashes.
     package var pattern: String
+    /// The authorization that the route requires.
     package var need: AccessRules.Need
 
-    /// The pattern in the router's own words.
+    /// The pattern in Hummingbird's syntax.
     var routerPath: RouterPath {
         let parts = pattern.split(separator: "/").map { part -> String in
             guard part.hasPrefix("{") else { return String(part) }
@@ -17,7 +19,7 @@ package struct RouteLine: Hashable, Sendable {
         return RouterPath("/" + parts.joined(separator: "/"))
     }
 
-    /// Whether the pattern takes this path.
+    /// Whether the pattern matches the segments of a path.
     func matches(_ segments: [Substring]) -> Bool {
         let parts = pattern.split(separator: "/")
         if parts.last == "{path}" {
@@ -29,15 +31,16 @@ package struct RouteLine: Hashable, Sendable {
     }
 }
 
-/// A call together with the controller's function that answers it.
+/// A route with the controller's function that handles it.
 struct Route<Controller: Sendable>: Sendable {
     typealias Respond = @Sendable (Controller, Request, APIContext) async throws -> Response
 
     let line: RouteLine
-    /// Whether the call looks at its query's parameters itself; else none are taken.
+    /// Whether the function reads the query itself. Otherwise any query parameter is an error.
     let readsQuery: Bool
     let respond: Respond
 
+    /// Outside `/v1/`, query parameters are always left to the function.
     init(
         _ method: HTTPRequest.Method, _ pattern: String, _ need: AccessRules.Need, readsQuery: Bool = false,
         _ respond: @escaping Respond
@@ -48,7 +51,7 @@ struct Route<Controller: Sendable>: Sendable {
     }
 }
 
-/// A group of calls.
+/// A group of routes with a common subject.
 protocol Controller: Sendable {
     static var routes: [Route<Self>] { get }
 }

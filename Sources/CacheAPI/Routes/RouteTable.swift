@@ -1,7 +1,8 @@
 import HTTPTypes
 
-/// Every call there is; the router is built from the same lists.
+/// The table of all routes. The router is built from the same lists, so the two cannot differ.
 package struct RouteTable: Sendable {
+    /// All routes, without the implied HEAD and OPTIONS.
     package static let lines: [RouteLine] =
         ContentController.routes.map(\.line) + ProbeController.routes.map(\.line) + AssetController.routes.map(\.line)
         + FillController.routes.map(\.line) + JobController.routes.map(\.line) + StatsController.routes.map(\.line)
@@ -12,24 +13,25 @@ package struct RouteTable: Sendable {
 
     package init() {}
 
-    /// The names of the methods of all paths together.
+    /// The names of the methods of all paths.
     static let methods = Set(completed(Set(lines.map(\.method))).map(\.rawValue))
 
-    /// The methods of a path as an `Allow` field names them; nil where nothing is there.
+    /// The methods of a path as a value of `Allow`; nil for an unknown path.
     package func methods(of path: String) -> String? {
         let segments = path.split(separator: "/")
         let methods = Set(Self.lines.filter { $0.matches(segments) }.map(\.method))
         return methods.isEmpty ? nil : Self.list(methods)
     }
 
-    /// The methods of all paths together.
+    /// The methods of all paths as a value of `Allow`.
     package var allMethods: String { Self.methods.sorted().joined(separator: ", ") }
 
+    /// The methods as a sorted, comma-separated list.
     private static func list(_ methods: Set<HTTPRequest.Method>) -> String {
         completed(methods).map(\.rawValue).sorted().joined(separator: ", ")
     }
 
-    /// With the methods that every path has, or every path with GET.
+    /// Adds the implied methods: OPTIONS for every path, HEAD for every path with GET.
     private static func completed(_ methods: Set<HTTPRequest.Method>) -> Set<HTTPRequest.Method> {
         methods.union(methods.contains(.get) ? [.head, .options] : [.options])
     }

@@ -1,7 +1,7 @@
 import CacheEngine
 import Hummingbird
 
-/// Comparing what is on disk with its checksums.
+/// Routes for scrubs, which compare bytes on disk with their checksums.
 struct ScrubController: Controller {
     let cache: AssetCache
     let limits: APISettings.Limits
@@ -13,7 +13,7 @@ struct ScrubController: Controller {
             return .page(page.items.map(\.json), next: page.nextCursor)
         },
         Route(.post, "/v1/scrubs", .scope(.admin)) { controller, request, _ in
-            let order = try ScrubOrder(await request.json(upTo: controller.limits.bodyBytes).json)
+            let order = try ScrubRequest(await request.json(upTo: controller.limits.bodyBytes).json)
             let report = try controller.cache.scrub(order)
             return .json(
                 report.json, status: .accepted, headers: [.location: "/v1/scrubs/\(report.id)", .retryAfter: "1"])

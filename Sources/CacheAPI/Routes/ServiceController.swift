@@ -2,7 +2,7 @@ import CacheCore
 import CacheEngine
 import Hummingbird
 
-/// The service itself: whether it is well, and what it is.
+/// Routes for the service itself: health, version, API description.
 struct ServiceController: Controller {
     let cache: AssetCache
     let settings: APISettings
@@ -12,7 +12,7 @@ struct ServiceController: Controller {
         Route(.get, "/health/ready", .nothing) { controller, _, _ in
             switch controller.cache.readiness {
             case .ready where controller.cache.storeIsGone:
-                throw CacheError(.storageCorrupt, "The data directory is gone; the service must be started again.")
+                throw CacheError(.storageCorrupt, "The data directory is missing; restore it and restart the service.")
             case .ready: controller.ready
             case .starting: throw CacheError(.overloaded, "The service is starting.")
             case .draining: throw CacheError(.shuttingDown, "The service is shutting down.")
@@ -32,19 +32,20 @@ struct ServiceController: Controller {
         },
     ]
 
-    /// Ready; and what is wrong with the catalog, where something is.
+    /// The response of a ready service, with a note about a damaged catalog if there is one.
     private var ready: Response {
         guard let detail else { return .json(["status": "ready"]) }
         return .json(["status": "ready", "detail": .string(detail)])
     }
 
+    /// The note about a catalog that is damaged now or was damaged at the start; nil if neither applies.
     private var detail: String? {
         if cache.catalogIsDamaged {
             return """
-                The catalog was found damaged: what it cannot tell or take is read through, until the next start looks at it.
+                The catalog is damaged; affected reads bypass the cache. Restart the service to check the catalog.
                 """
         }
         guard cache.catalogLoss != nil else { return nil }
-        return "The catalog was damaged at the start and is put aside; the store began empty. The log names it."
+        return "The catalog was damaged at the start and was replaced by an empty one; see the log."
     }
 }

@@ -2,10 +2,10 @@ import CacheCore
 import CacheEngine
 import Hummingbird
 
-/// What the cache has done, in figures.
+/// Routes for statistics and Prometheus metrics.
 struct StatsController: Controller {
     let cache: AssetCache
-    let load: CounterLoad
+    let load: AdmissionLimits
     let version: String
 
     static let routes: [Route<Self>] = [
@@ -18,23 +18,26 @@ struct StatsController: Controller {
         },
     ]
 
+    /// The statistics of the cache together with those of the HTTP server.
     private func stats() async throws(CacheError) -> StatsSnapshot {
         var stats = try await cache.stats()
         stats.counter = load.figures
         return stats
     }
 
+    /// The statistics of past intervals. `stepSeconds` is a multiple of 60, the resolution of the history.
     private func history(_ request: Request, _ context: APIContext) async throws -> Response {
         let query = try request.query(accepting: ["windowSeconds", "stepSeconds"])
         let window = try query.seconds("windowSeconds", in: 60...86_400) ?? .seconds(3600)
         let step = try query.seconds("stepSeconds", in: 60...86_400) ?? .seconds(60)
         guard step.components.seconds % 60 == 0, step.components.attoseconds == 0 else {
-            throw CacheError(.invalidField("stepSeconds"), "A step is a whole number of minutes.")
+            throw CacheError(.invalidField("stepSeconds"), "The step must be a multiple of 60 seconds.")
         }
         let steps = try await cache.history(window: window, step: step)
         return .json(["items": .array(steps.map(\.json))])
     }
 
+    /// The assets with the highest use.
     private func top(_ request: Request, _ context: APIContext) throws -> Response {
         let query = try request.query(accepting: ["by", "limit"])
         let limit = try query.integer("limit", in: 1...1000) ?? 20

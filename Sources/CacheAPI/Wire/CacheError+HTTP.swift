@@ -2,7 +2,7 @@ package import CacheCore
 package import HTTPTypes
 
 extension CacheError.Code {
-    /// The status that answers this code everywhere but in content reads (RFC 9110 §15).
+    /// The HTTP status of this code (RFC 9110 §15) in all responses but those of content reads, see ``contentStatus``.
     package var status: Int {
         switch self {
         case .malformedRequest: 400
@@ -30,29 +30,31 @@ extension CacheError.Code {
         }
     }
 
-    /// The status of a content read: a refusal of the upstream is passed on, but for what would say something untrue
-    /// of the reader's own request, or of its connection to Larder.
+    /// The HTTP status of this code in the response of a content read.
+    ///
+    /// An error status of the upstream is passed on. Exceptions are statuses that would be wrong for the client's own
+    /// request or for its connection to Larder, such as 407 and 416.
     package var contentStatus: Int {
-        if self == .assetChanged { return 502 }  // a reader has no state that it could be in conflict with
+        if self == .assetChanged { return 502 }  // not 409: a reader has no state that could conflict
         guard case .upstreamRefused(let status, _) = self, (400...599).contains(status),
             ![407, 412, 416, 417, 421, 426, 431, 511].contains(status)
         else { return self.status }
         return status
     }
 
-    /// The header fields that belong to the status of a content read.
+    /// The header fields for ``contentStatus``.
     package var contentHeaders: HTTPFields {
         guard case .upstreamRefused(let status, let wait) = self, contentStatus == status else { return headers }
         var fields: HTTPFields = [:]
         fields[.retryAfter] = wait.map(Self.seconds)
-        // A challenge must come along (RFC 9110 §15.5.2), but the upstream's own is for Larder's credentials.
+        // 401 requires a challenge (RFC 9110 §15.5.2). The upstream's own challenge is for Larder's credentials.
         if status == 401 { fields[.wwwAuthenticate] = "Upstream" }
-        // GET and HEAD are what the upstream does not allow (§15.5.6).
+        // 405 requires Allow (§15.5.6). The upstream allows neither GET nor HEAD.
         if status == 405 { fields[.allow] = "OPTIONS" }
         return fields
     }
 
-    /// The header fields that belong to the status.
+    /// The header fields for ``status``.
     package var headers: HTTPFields {
         switch self {
         case .unauthorized: [.wwwAuthenticate: "Bearer"]
@@ -64,6 +66,6 @@ extension CacheError.Code {
         }
     }
 
-    /// A wait as `Retry-After` tells it (RFC 9110 §10.2.3).
+    /// A duration as a value of `Retry-After` (RFC 9110 §10.2.3): whole seconds, rounded up.
     private static func seconds(_ wait: Duration) -> String { String(max(0, Int64(wait.inSeconds.rounded(.up)))) }
 }

@@ -2,29 +2,32 @@ import CacheCore
 package import CacheEngine
 import RawStructuredFieldValues
 
-/// The `Cache-Status` of an answer (RFC 9211).
+/// Renders the `Cache-Status` response field (RFC 9211).
 package enum CacheStatus {
-    /// The field's value: the upstream's own members first, Larder's last (§2), serialized as RFC 9651 §4.1 says.
+    /// The value of the field, serialized by RFC 9651 §4.1: the members of upstream caches first, Larder's last (RFC
+    /// 9211 §2).
     ///
-    /// What the upstream sent and is no such list is left out: nobody could read ours behind it.
+    /// Upstream values that are not a valid list are omitted, because they would make the whole field unreadable.
     package static func field(_ outcome: ReadOutcome, after upstream: [String] = []) -> String {
         guard !upstream.isEmpty, let before = text(members(upstream)), !before.isEmpty else { return member(outcome) }
         return before + ", " + member(outcome)
     }
 
+    /// The members as text; nil if one cannot be serialized.
     private static func text(_ members: [ItemOrInnerList]) -> String? {
         var serializer = StructuredFieldValueSerializer()
-        // Fails only for what the parser lets through and RFC 9651 has no text for.
+        // Fails only for values that the parser accepts and RFC 9651 cannot represent.
         return (try? serializer.writeListFieldValue(members)).map { String(decoding: $0, as: UTF8.self) }
     }
 
+    /// Parses the upstream's field lines; empty if they are invalid.
     private static func members(_ lines: [String]) -> [ItemOrInnerList] {
         var parser = StructuredFieldValueParser(Array(lines.joined(separator: ", ").utf8))
         // A field that cannot be parsed is ignored as a whole (RFC 9651 §4.2).
         return lines.isEmpty ? [] : (try? parser.parseListFieldValue()) ?? []
     }
 
-    /// Larder's own member: §2.1–2.8, in the order that reads best.
+    /// Larder's own member with its parameters (RFC 9211 §2.1–2.8).
     private static func member(_ outcome: ReadOutcome) -> String {
         var text = "Larder"
         if let forwarding = outcome.forwarding {
@@ -40,7 +43,7 @@ package enum CacheStatus {
         return text
     }
 
-    /// As a string of RFC 9651 §4.1.6, which knows ASCII only.
+    /// The text as a quoted string (RFC 9651 §4.1.6). Characters outside printable ASCII become `?`.
     private static func quoted(_ text: String) -> String {
         let plain = text.unicodeScalars.map { (0x20..<0x7F).contains($0.value) ? $0 : "?" }
         return plain.reduce(into: "\"") { $0 += ($1 == "\"" || $1 == "\\" ? "\\" : "") + String($1) } + "\""

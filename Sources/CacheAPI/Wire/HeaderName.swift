@@ -1,15 +1,16 @@
 package import HTTPTypes
 
-/// Field names the HTTP library does not know; all are tokens, so that none can be missing.
+/// Field names that the HTTP library does not define.
 extension HTTPField.Name {
+    /// Makes a name. All names below are valid tokens, so it never fails.
     private static func named(_ text: String) -> Self {
-        guard let name = Self(text) else { preconditionFailure("\(text) is no field name") }
+        guard let name = Self(text) else { preconditionFailure("\(text) is not a field name") }
         return name
     }
 
     package static let requestID = named("X-Request-Id")
-    /// Never sent: ``WireRules`` turns it into `Date`.
-    package static let contentDate = named(WireRules.contentDate)
+    /// Internal: ``HTTP1FramingHandler`` renames it to `Date` before it is sent.
+    package static let contentDate = named(HTTP1FramingHandler.contentDate)
     package static let cacheStatus = named("Cache-Status")
     package static let larderAssetID = named("Larder-Asset-Id")
     package static let larderTimeout = named("Larder-Timeout")

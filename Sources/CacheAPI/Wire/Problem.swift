@@ -6,15 +6,18 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypesHTTP1
 
-/// An error as clients see it: an RFC 9457 problem document with its status and header fields.
+/// An error response: an RFC 9457 problem document with its status and header fields.
 package struct Problem: Sendable {
     package var error: CacheError
+    /// The HTTP status.
     package var status: Int
     /// The request's path, without its query.
     package var instance: String
     package var requestID: String
-    /// Members that one kind of problem adds (§3.2).
+    /// Extension members of one kind of problem (RFC 9457 §3.2). Standard members of the same name take precedence.
     package var extra: [JSON.Member]
+
+    /// - Parameter status: Nil for the status of the error's code.
 
     package init(
         _ error: CacheError, status: Int? = nil, instance: String, requestID: String, extra: [JSON.Member] = []
@@ -26,6 +29,7 @@ package struct Problem: Sendable {
         self.extra = extra
     }
 
+    /// The problem document: the `Problem` schema.
     package var json: JSON {
         var members: [JSON.Member] = [
             .init("type", .string("urn:larder:problem:" + error.code.name)),
@@ -47,10 +51,12 @@ package struct Problem: Sendable {
 
     static let mediaType = "application/problem+json"
 
+    /// The response with the document.
     package var response: Response {
         Response(status: .init(code: status), headers: fields, body: .init(byteBuffer: body))
     }
 
+    /// The header fields without `Content-Length`.
     private var fields: HTTPFields {
         var fields = error.code.headers
         fields[.contentType] = Self.mediaType
@@ -60,7 +66,8 @@ package struct Problem: Sendable {
 
     private var body: ByteBuffer { ByteBuffer(string: json.text + "\n") }
 
-    /// Writes the problem as the last response of a connection, then closes it: after `limit` also if the client reads nothing.
+    /// Writes the problem as the last response of a connection, then closes the connection; after `limit` also if the
+    /// client reads nothing.
     func writeLast(to context: ChannelHandlerContext, within limit: TimeAmount) {
         let (body, here) = (body, NIOLoopBound(context, eventLoop: context.eventLoop))
         var fields = fields
@@ -71,13 +78,13 @@ package struct Problem: Sendable {
         context.write(NIOAny(HTTPServerResponsePart.head(head)), promise: nil)
         context.write(NIOAny(HTTPServerResponsePart.body(.byteBuffer(body))), promise: nil)
         let written = context.eventLoop.makePromise(of: Void.self)
-        // Closing drops bytes that are not flushed yet.
+        // Close only after the write: closing discards bytes that are not flushed.
         written.futureResult.whenComplete { _ in here.value.close(promise: nil) }
         context.writeAndFlush(NIOAny(HTTPServerResponsePart.end(nil)), promise: written)
         context.eventLoop.scheduleTask(in: limit) { here.value.close(promise: nil) }
     }
 
-    /// `upstreamTimedOut` → `Upstream timed out`.
+    /// The title made from an error code: `upstreamTimedOut` becomes `Upstream timed out`.
     private static func title(of code: String) -> String {
         let words = code.reduce(into: "") { text, character in
             text += character.isUppercase ? " " + character.lowercased() : String(character)
@@ -87,14 +94,14 @@ package struct Problem: Sendable {
 }
 
 extension CacheError {
-    /// Any error that reaches the counter's edge, in our words.
+    /// Converts any error that a route throws. Unknown errors become `.internal` with the error as their cause.
     package init(foreign error: any Error) {
         switch error {
         case let error as CacheError: self = error
         case let failure as ReadFailure: self = failure.error
         case is NIOTooManyBytesError: self.init(.payloadTooLarge, "The request's body is too large.")
-        case is CancellationError: self.init(.cancelled, "The request was given up.", cause: error)
-        default: self.init(.internal, "Something went wrong inside; the log says more.", cause: error)
+        case is CancellationError: self.init(.cancelled, "The request was cancelled.", cause: error)
+        default: self.init(.internal, "An internal error occurred; see the log.", cause: error)
         }
     }
 }

@@ -1,24 +1,24 @@
-/// Why bytes were taken off the disk.
+/// The reason for which bytes were removed from the disk.
 package enum EvictionReason: String, Hashable, Sendable, CaseIterable {
-    /// The store was above its high watermark, or a fill did not fit.
+    /// The store exceeded its high watermark, or a fill did not fit.
     case capacity
-    /// The disk had less left than is to stay free.
+    /// The file system had less than `minFreeDiskBytes` free.
     case freeDisk
-    /// The asset was not read for too long…
+    /// The asset was not read for `maxIdle`.
     case idle
-    /// …or was there for too long.
+    /// The asset was older than `maxAge`.
     case age
-    /// Its origin, or one of its tags, had more than its quota.
+    /// The origin or a tag of the asset exceeded its maximum quota.
     case quota
-    /// An administrator asked for room…
+    /// An administrator requested an eviction.
     case request
-    /// …or took the bytes out.
+    /// An administrator purged the bytes.
     case purge
-    /// The disk had lost them.
+    /// The bytes were damaged or missing on disk.
     case corrupt
 }
 
-/// What was taken off the disk of one asset at one time.
+/// One entry of the eviction log: the bytes of one asset that were removed at one time.
 package struct EvictionRecord: Hashable, Sendable {
     package var at: Timestamp
     package var reason: EvictionReason
@@ -26,7 +26,7 @@ package struct EvictionRecord: Hashable, Sendable {
     package var key: String
     package var origin: String
     package var bytes: Int64
-    /// The runs that went, the first of them.
+    /// The removed ranges; at most the first 128 of them.
     package var ranges: [ByteRange]
 
     package init(
@@ -45,12 +45,14 @@ package struct EvictionRecord: Hashable, Sendable {
     private static let mostRanges = 128
 }
 
-/// Which evictions are listed; nil leaves a field open.
+/// A page of the eviction log; a nil field does not filter.
 package struct EvictionQuery: Hashable, Sendable {
     package var origin: String?
     package var assetID: AssetID?
     package var reason: EvictionReason?
+    /// The maximum number of records in the page.
     package var limit: Int
+    /// The cursor that the previous page returned; nil: the first page.
     package var cursor: String?
 
     package init(

@@ -1,54 +1,57 @@
+/// The rules for settings of administrators.
 extension PolicySettings {
-    /// The least a limited cache may have.
+    /// The smallest capacity that can be set.
     package static let minCapacityBytes: Int64 = 16 << 20
 
-    /// How many uses it may take until an asset is kept.
+    /// The valid values of `minUses`.
     package static let uses = 1...16
 
-    /// The most tags that may have a quota.
+    /// The number of tags that may have a quota.
     package static let maxTagQuotas = 100
 
-    /// Throws `.invalidField` with the API's name of the first field that cannot be used.
+    /// Throws `.invalidField` with the API's name of the first invalid field.
     package func validate() throws(CacheError) {
         if let capacityBytes, capacityBytes < Self.minCapacityBytes {
-            throw CacheError(.invalidField("capacityBytes"), "The capacity is at least 16 MiB, or null for no limit.")
+            throw CacheError(.invalidField("capacityBytes"), "The capacity must be at least 16 MiB or null (no limit).")
         }
         guard highWatermark > 0, highWatermark <= 1 else {
-            throw CacheError(.invalidField("highWatermark"), "The high watermark is above 0 and at most 1.")
+            throw CacheError(.invalidField("highWatermark"), "The high watermark must be above 0 and at most 1.")
         }
         guard lowWatermark > 0, lowWatermark < highWatermark else {
-            throw CacheError(.invalidField("lowWatermark"), "The low watermark is above 0 and below the high one.")
+            throw CacheError(.invalidField("lowWatermark"), "The low watermark must be above 0 and below the high one.")
         }
         guard minFreeDiskBytes >= 0 else {
-            throw CacheError(.invalidField("minFreeDiskBytes"), "The free disk space to keep is not negative.")
+            throw CacheError(.invalidField("minFreeDiskBytes"), "The free disk space to keep must not be negative.")
         }
         if let maxIdle, maxIdle <= .zero {
-            throw CacheError(.invalidField("maxIdleSeconds"), "The longest idle time is above 0, or null for no limit.")
+            throw CacheError(.invalidField("maxIdleSeconds"), "The idle limit must be above 0, or null for no limit.")
         }
         if let maxAge, maxAge <= .zero {
-            throw CacheError(.invalidField("maxAgeSeconds"), "The greatest age is above 0, or null for no limit.")
+            throw CacheError(.invalidField("maxAgeSeconds"), "The maximum age must be above 0, or null for no limit.")
         }
         if let maxPinnedBytes, maxPinnedBytes < 0 {
             throw CacheError(
-                .invalidField("maxPinnedBytes"), "What may be pinned is not negative, or null for no limit.")
+                .invalidField("maxPinnedBytes"), "The limit for pinned bytes must be 0 or more, or null for no limit.")
         }
         guard Self.uses.contains(minUses) else {
-            throw CacheError(.invalidField("admission.minUses"), "An asset is kept from 1 to 16 uses on.")
+            throw CacheError(.invalidField("admission.minUses"), "The number of uses must be from 1 to 16.")
         }
         guard grace >= .zero else {
-            throw CacheError(.invalidField("graceSeconds"), "The time young bytes are spared is not negative.")
+            throw CacheError(.invalidField("graceSeconds"), "The grace period must not be negative.")
         }
         guard tagQuotas.count <= Self.maxTagQuotas, tagQuotas.keys.allSatisfy(AssetRecord.isTag) else {
             throw CacheError(
-                .invalidField("tagQuotas"), "At most \(Self.maxTagQuotas) tags, of 1 to 128 bytes, have a quota.")
+                .invalidField("tagQuotas"),
+                "At most \(Self.maxTagQuotas) tags of 1 to 128 characters may have a quota.")
         }
         for (tag, quota) in tagQuotas { try quota.validate(at: "tagQuotas.\(tag)") }
     }
 }
 
 extension PolicySettings {
-    /// Throws `.invalidField(field)` where what the quotas leave to origins together, or to one tag, is more than there is
-    /// room for. Tags may share their assets with each other and with origins, and so are not added up.
+    /// Throws `.invalidField(field)` if the minimums of all origins together, or the minimum of one tag, exceed the
+    /// bytes that eviction leaves. Minimums of tags are not added up: tags may share assets with each other and with
+    /// origins.
     package func checkMinimums(of quotas: [QuotaOwner: Quota], field: String) throws(CacheError) {
         guard let capacityBytes else { return }
         let room = Double(capacityBytes) * lowWatermark
@@ -67,8 +70,8 @@ extension PolicySettings {
             throw CacheError(
                 .invalidField(field),
                 """
-                \(Int64(saturating: most.bytes)) bytes are to be left to \(most.owners); eviction leaves \
-                \(Int64(saturating: room)) in all.
+                \(Int64(saturating: most.bytes)) bytes are guaranteed to \(most.owners), but eviction keeps only \
+                \(Int64(saturating: room)) bytes. Lower the minimum or raise the capacity.
                 """)
         }
     }

@@ -1,28 +1,29 @@
-/// The eviction policy an administrator sets.
+/// The eviction policy that an administrator sets.
 package struct PolicySettings: Hashable, Sendable {
-    /// Real disk bytes the store may use; nil: only `minFreeDiskBytes` limits it.
+    /// Disk bytes that the store may allocate; nil: only `minFreeDiskBytes` limits it.
     package var capacityBytes: Int64?
-    /// Eviction starts above this part of the capacity…
+    /// Eviction starts when usage exceeds this share of the capacity, above 0 and at most 1.
     package var highWatermark: Double
-    /// …and stops below this one.
+    /// Eviction stops at this share of the capacity, below `highWatermark`.
     package var lowWatermark: Double
-    /// What is left free on the disk for others.
+    /// Bytes of the file system that stay free for other programs.
     package var minFreeDiskBytes: Int64
     package var algorithm: EvictionAlgorithm
-    /// Assets not read for this long go.
+    /// Assets not read for this long are evicted; nil: never for this reason.
     package var maxIdle: Duration?
-    /// Assets older than this go.
+    /// Assets older than this are evicted; nil: never for this reason.
     package var maxAge: Duration?
-    /// Bytes this young are spared, unless space is desperate.
+    /// New bytes are not evicted for this long, up to a twentieth of the room, unless a fill waits for space or the
+    /// store exceeds its capacity.
     package var grace: Duration
-    /// An asset is kept from so many uses on.
+    /// Admission: an asset is stored from this use on; 1: always.
     package var minUses: Int
-    /// The whole lengths of all pinned assets; nil: no limit.
+    /// The limit for the lengths of all pinned assets together, in bytes; nil: no limit.
     package var maxPinnedBytes: Int64?
-    /// What assets with a tag may have together.
+    /// The quota of each tag. Quotas of origins are settings of the origin.
     package var tagQuotas: [String: Quota]
 
-    /// The share of the capacity that is in use in the mean, once it is full.
+    /// The mean share of the capacity that a full store uses: the middle of both watermarks.
     package var usedShare: Double { (highWatermark + lowWatermark) / 2 }
 
     package init(

@@ -1,8 +1,8 @@
-/// How much of the store an owner's assets may have together.
+/// The minimum and maximum disk usage of one owner.
 package struct Quota: Hashable, Sendable {
-    /// What is left to them whatever others need.
+    /// Bytes that eviction leaves to the owner as long as another asset can be evicted.
     package var minBytes: Int64
-    /// What is above goes, of their own; nil: no limit.
+    /// Usage above this is evicted, from assets of the owner only; nil: no limit.
     package var maxBytes: Int64?
 
     package init(minBytes: Int64 = 0, maxBytes: Int64? = nil) {
@@ -10,28 +10,30 @@ package struct Quota: Hashable, Sendable {
         self.maxBytes = maxBytes
     }
 
-    /// Throws `.invalidField` with the API's name of the first field that cannot be used, below `path`.
+    /// Throws `.invalidField` with the API's name of the first invalid field, prefixed with `path`.
     func validate(at path: String) throws(CacheError) {
         guard minBytes >= 0 else {
-            throw CacheError(.invalidField("\(path).minBytes"), "What is left to an owner is not negative.")
+            throw CacheError(.invalidField("\(path).minBytes"), "The minimum quota must not be negative.")
         }
         guard maxBytes.map({ $0 > 0 && $0 >= minBytes }) ?? true else {
             throw CacheError(
-                .invalidField("\(path).maxBytes"), "The most is above 0 and not below the least, or null for no limit.")
+                .invalidField("\(path).maxBytes"),
+                "The maximum quota must be above 0 and at least minBytes, or null for no limit.")
         }
     }
 }
 
-/// Whose assets a quota is for: all of an origin, or all that have a tag.
+/// The owner of a quota: all assets of an origin, or all assets with a tag.
 package enum QuotaOwner: Hashable, Sendable {
     case origin(String)
     case tag(String)
 }
 
-/// A quota, and what its owner has by now.
-package struct QuotaStanding: Hashable, Sendable {
+/// A quota and the usage of its owner.
+package struct QuotaStatus: Hashable, Sendable {
     package var owner: QuotaOwner
     package var quota: Quota
+    /// The counted bytes of the owner's assets on disk.
     package var cachedBytes: Int64
 
     package init(owner: QuotaOwner, quota: Quota, cachedBytes: Int64) {
@@ -41,7 +43,7 @@ package struct QuotaStanding: Hashable, Sendable {
     }
 }
 
-/// Whose an asset is: it counts to its origin, and to each of its tags.
+/// The owners of one asset: its origin and each of its tags.
 package struct AssetOwners: Hashable, Sendable {
     package var origin: String
     package var tags: [String]

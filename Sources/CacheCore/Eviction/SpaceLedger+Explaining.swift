@@ -1,20 +1,22 @@
-/// Why a segment stands where it does.
+/// Explains one eviction candidate: its size, reason and rank.
 package struct SegmentAccount: Hashable, Sendable {
-    /// In S3-FIFO.
+    /// The queue of S3-FIFO that holds the segment.
     package enum Queue: String, Hashable, Sendable, CaseIterable { case small, main }
 
     package var segment: SegmentID
+    /// Bytes of the segment on disk.
     package var bytes: Int64
     package var reason: EvictionReason
-    /// Of whom there is too much, where that is the reason.
+    /// The owner above its maximum, if `reason` is `.quota`.
     package var quotaOwner: QuotaOwner?
+    /// Nil for algorithms other than S3-FIFO.
     package var queue: Queue?
-    /// Reads that still count for it.
+    /// The reads that the policy still counts.
     package var reads: UInt16
-    /// Where the algorithm ranks by it.
+    /// The priority; nil for algorithms that do not rank by priority.
     package var priority: Double?
     package var arrivedAt: Timestamp
-    /// Nil: never since it came.
+    /// Nil: not read since it arrived.
     package var lastReadAt: Timestamp?
 
     package init(
@@ -34,7 +36,8 @@ package struct SegmentAccount: Hashable, Sendable {
 }
 
 extension SpaceLedger {
-    /// How a segment stands; nil where it is not known. `owner`: of whom there is too much.
+    /// The account of a segment that would be evicted for `reason`; nil if the policy does not know it. `owner`: the
+    /// owner above its maximum, which makes the reason `.quota`.
     package func account(
         of segment: SegmentID, going reason: EvictionReason, from owner: QuotaOwner?
     ) -> SegmentAccount? {
@@ -48,7 +51,7 @@ extension SpaceLedger {
             lastReadAt: heat.readAt == 0 ? nil : Timestamp(seconds: Int64(heat.readAt)))
     }
 
-    /// Why room must be made just now: the disk, where it lacks more than the capacity does.
+    /// The reason for an eviction now: `.freeDisk` if the disk lacks more than the capacity does.
     package func reason(waitingBytes: Int64) -> EvictionReason {
         lack(waitingBytes: waitingBytes).disk > lack(waitingBytes: waitingBytes).capacity ? .freeDisk : .capacity
     }

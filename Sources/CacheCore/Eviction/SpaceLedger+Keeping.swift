@@ -1,5 +1,6 @@
-/// Under which algorithm and grid of segments a ledger stands, and what was written down of it.
-package struct LedgerForm: Hashable, Sendable {
+/// The algorithm and the segment size that a persisted eviction state belongs to. Another layout cannot restore it
+/// directly.
+package struct EvictionLayout: Hashable, Sendable {
     package var algorithm: EvictionAlgorithm
     package var segmentBytes: Int64
 
@@ -9,19 +10,20 @@ package struct LedgerForm: Hashable, Sendable {
     }
 }
 
-/// What is kept of a segment over a restart; how many bytes it has the extents say.
+/// The persisted state of one segment. Its size is not persisted: the extents of the asset give it.
 package struct SegmentRecord: Hashable, Sendable {
     package var segment: SegmentID
-    /// Where it stands among the others; nil: where it stood.
+    /// The position in the order of the policy; nil: unchanged since the last write.
     package var sequence: Int64?
-    package var standing: Standing
-    /// In seconds since 1970, 0: never.
+    package var standing: PolicyEntry
+    /// Seconds since 1970, like `readAt`; 0: never.
     package var arrivedAt: Int64
     package var readAt: Int64
+    /// Counted reads, see `SpaceLedger.SegmentStats`.
     package var reads: Int64
 
     package init(
-        segment: SegmentID, sequence: Int64?, standing: Standing, arrivedAt: Int64, readAt: Int64, reads: Int64
+        segment: SegmentID, sequence: Int64?, standing: PolicyEntry, arrivedAt: Int64, readAt: Int64, reads: Int64
     ) {
         self.segment = segment
         self.sequence = sequence
@@ -32,11 +34,13 @@ package struct SegmentRecord: Hashable, Sendable {
     }
 }
 
-/// What has changed since it was written down last.
+/// The difference to the state that was persisted last.
 package struct SegmentChanges: Sendable {
     package var records: [SegmentRecord]
+    /// Segments that left the policy.
     package var gone: [SegmentID]
-    /// Where the next choice of victims begins, for an algorithm that goes round; it moves only where others change.
+    /// The position at which the next choice of victims starts, for SIEVE. `isEmpty` ignores it, because it moves only
+    /// together with other changes.
     package var hand: SegmentID?
 
     package init(records: [SegmentRecord] = [], gone: [SegmentID] = [], hand: SegmentID? = nil) {
@@ -48,14 +52,16 @@ package struct SegmentChanges: Sendable {
     package var isEmpty: Bool { records.isEmpty && gone.isEmpty }
 }
 
-/// What must be written down.
-struct KeptState: Sendable {
-    /// Whether all else is written down already, under the ledger's form.
+/// Tracks the changes that must be persisted.
+struct PersistedState: Sendable {
+    /// Whether the full state is persisted under the layout of the ledger, so that changes suffice.
     var isBegun = false
-    /// Segments that changed; with their new number, if they moved.
+    /// Changed segments. The value is the new sequence number if the segment moved, else nil.
     var dirty: [SegmentID: Int64?] = [:]
+    /// The last sequence number that was assigned.
     var sequence: Int64 = 0
 
+    /// Records a changed segment. A moved segment gets the next sequence number.
     mutating func note(_ segment: SegmentID, hasMoved: Bool) {
         guard hasMoved else {
             if dirty[segment] == nil { dirty.updateValue(nil, forKey: segment) }
@@ -67,12 +73,13 @@ struct KeptState: Sendable {
 }
 
 extension SpaceLedger {
-    package var form: LedgerForm { LedgerForm(algorithm: algorithm, segmentBytes: grid.segmentBytes) }
+    /// The layout under which the state of this ledger is persisted.
+    package var form: EvictionLayout { EvictionLayout(algorithm: algorithm, segmentBytes: grid.segmentBytes) }
 
-    /// Whether only what changed is to be written down.
+    /// Whether changes suffice; false: the full state must be persisted.
     package var isKept: Bool { kept.isBegun }
 
-    /// What changed since the last time; nil: all must be written anew, with `recordAll`.
+    /// Returns the changes since the last call and clears them; nil: the full state must be persisted, see `recordAll`.
     package mutating func takeChanges() -> SegmentChanges? {
         guard kept.isBegun else { return nil }
         var changes = SegmentChanges(hand: hand)
@@ -87,10 +94,10 @@ extension SpaceLedger {
         return changes
     }
 
-    /// Where the next choice of victims begins; nil: with the oldest, as most algorithms do.
+    /// The position at which the next choice of victims starts; nil: at the oldest segment, as most algorithms do.
     package var hand: SegmentID? { policy.hand.map { policy.table.segment(at: $0) } }
 
-    /// All there is, in a copy: `records` and `hand` of it are written down under the ledger's form, then what changes from now on.
+    /// Returns a copy. Its `records` and `hand` must be persisted under `form`. From now on only changes are collected.
     package mutating func recordAll() -> SpaceLedger {
         defer {
             kept.isBegun = true
@@ -100,10 +107,10 @@ extension SpaceLedger {
         return self
     }
 
-    /// What was to be written down was not: all must be, anew.
+    /// Records that a write failed: the full state must be persisted next.
     package mutating func failedToKeep() { kept.isBegun = false }
 
-    /// All segments, numbered in their order.
+    /// All segments in the order of the policy, with consecutive sequence numbers.
     package var records: [SegmentRecord] {
         policy.places.enumerated().map { record(at: $1, sequence: kept.sequence + 1 + Int64($0)) }
     }
@@ -115,8 +122,9 @@ extension SpaceLedger {
             arrivedAt: Int64(heat.arrivedAt), readAt: Int64(heat.readAt), reads: Int64(heat.reads))
     }
 
-    /// Takes up a segment that was written down, in the order of the records; its bytes are yet to be counted. Without effect
-    /// where it is known already. `hand`: the number of the segment that the hand was at, which may have gone since.
+    /// Restores a persisted segment without bytes; call it in the order of the records, then `count` the bytes. It has
+    /// no effect on a segment that is known already. `hand`: the sequence number of the segment at which the hand
+    /// stood. That segment may have been evicted since; the hand then takes the next one.
     package mutating func restore(_ record: SegmentRecord, hand: Int64? = nil) {
         kept.sequence = max(kept.sequence, record.sequence ?? 0)
         guard policy.table.place(of: record.segment) == nil else { return }
@@ -125,16 +133,17 @@ extension SpaceLedger {
             policy.hand = policy.table.place(of: record.segment)
         }
         heat(of: record.segment) { heat in
-            heat = Heat(
+            heat = SegmentStats(
                 arrivedAt: UInt32(clamping: record.arrivedAt), readAt: UInt32(clamping: record.readAt),
                 reads: UInt32(clamping: record.reads))
         }
     }
 
-    /// All that was written down under the ledger's form is taken up.
+    /// Records that the full state was restored under the layout of the ledger.
     package mutating func wasRestored() { kept.isBegun = true }
 
-    /// Since when a twentieth of the room has come, by what is known of the segments; 0 where there is less.
+    /// The second (since 1970) after which at most a twentieth of `roomBytes` arrived, from the statistics of the
+    /// segments; 0 if less arrived in total.
     package var recentStart: UInt32 {
         var arrived: [UInt32: Int64] = [:]
         for place in policy.places { arrived[heats[place].arrivedAt, default: 0] += policy.table.bytes(at: place) }
@@ -146,15 +155,15 @@ extension SpaceLedger {
         return 0
     }
 
-    /// What had come by then is not spared for being new: more came since than may be.
+    /// Ends the grace period of everything that arrived up to `second`, because more than the budget arrived since.
     package mutating func beginRecent(at second: UInt32) { recent.begin(at: second) }
 
-    /// Segments that were taken up and of which nothing was counted.
+    /// Restored segments for which no bytes were counted.
     package var empty: [SegmentID] {
         policy.places.filter { policy.table.bytes(at: $0) == 0 }.map { policy.table.segment(at: $0) }
     }
 
-    /// Forgets those of the segments that have no bytes.
+    /// Removes those of the segments that have no bytes.
     package mutating func drop(_ segments: some Sequence<SegmentID>) {
         for id in segments where policy.bytes(of: id) == 0 {
             policy.remove(id)
@@ -164,8 +173,8 @@ extension SpaceLedger {
 }
 
 extension EvictionAlgorithm {
-    /// Whether a read gives a segment another place in the order…
+    /// Whether a read changes the position of a segment.
     var readsMove: Bool { self == .lru || self == .lfuda || self == .gdsf }
-    /// …and whether a choice does that spares it.
+    /// Whether a choice of victims changes the position of a segment that it skips because of its reads.
     var choicesMove: Bool { self == .s3fifo }
 }

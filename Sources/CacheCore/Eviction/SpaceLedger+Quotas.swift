@@ -1,17 +1,18 @@
+/// Quotas: the ledger counts the bytes of each owner with a quota, see `QuotaUsage`.
 extension SpaceLedger {
-    /// Puts quotas in force; answers whether what their owners have must be counted now.
+    /// Puts quotas in force. Returns whether new owners have a quota, so that the bytes of all assets must be counted.
     package mutating func adopt(_ quotas: [QuotaOwner: Quota]) -> Bool { shares.adopt(quotas) }
 
-    /// Whether something is left to somebody whatever others need.
+    /// Whether any owner has a minimum.
     package var guarantees: Bool { shares.guarantees }
 
-    /// Those that have more than their quota, and how much.
+    /// The owners above their maximum, with the excess in bytes.
     package var overdrafts: [(owner: QuotaOwner, bytes: Int64)] { shares.overdrafts }
 
-    /// All quotas, and what is counted for them, in no order.
-    package var quotaStandings: [QuotaStanding] { shares.standings }
+    /// All quotas with the counted usage, in no particular order.
+    package var quotaStandings: [QuotaStatus] { shares.standings }
 
-    /// The asset is theirs from now on, with what is counted of its `extents`.
+    /// Assigns the asset to its new owners. The recorded bytes of its segments in `extents` move with it.
     package mutating func own(_ asset: AssetID, by owners: AssetOwners, extents: ByteRangeSet) {
         let indices = Set(extents.runs.flatMap { grid.indices(of: $0) })
         let bytes = indices.reduce(0) { $0 + (policy.bytes(of: SegmentID(asset: asset, index: $1)) ?? 0) }

@@ -1,5 +1,5 @@
 extension SpaceLedger {
-    /// What happens to segments.
+    /// A change of segments while a rebuild is in progress.
     enum Event: Sendable {
         case arrived(ByteRange, AssetID, Timestamp)
         case read(ByteRange, AssetID, Timestamp)
@@ -7,27 +7,32 @@ extension SpaceLedger {
         case counted(ByteRangeSet, AssetID, lastUse: Timestamp)
     }
 
-    /// Puts other settings in force. Another algorithm or grid of segments needs a rebuilding, which may take a while, and
-    /// need not be waited for:
+    /// Puts settings in force. Another algorithm or grid requires a rebuild, which takes time proportional to the
+    /// segments. The rebuild runs without the lock that guards the ledger:
     ///
-    /// 1. `beginRebuilding` gives a copy, and the ledger goes on, keeping a journal;
-    /// 2. the copy is `rebuilt`, without the lock;
-    /// 3. `finishRebuilding` plays the journal on what came of it, and takes it over.
+    /// 1. Under the lock, `beginRebuilding` returns a copy. The ledger stays in use and records all events in a
+    ///    journal.
+    /// 2. Without the lock, the caller calls `rebuilt` on the copy. Meanwhile reads, writes and evictions change the
+    ///    ledger, not the copy.
+    /// 3. Under the lock, `finishRebuilding` replays the journal on the result and replaces the ledger by it. The
+    ///    result now contains every event of step 2.
+    /// 4. If the settings changed again since step 1, `beginRebuilding` returns another copy. The caller repeats the
+    ///    steps until it returns nil.
     package mutating func adopt(_ settings: PolicySettings) { self.settings = settings }
 
-    /// Whether algorithm or grid are not those of the settings.
+    /// Whether algorithm or grid differ from the settings.
     private var isOutdated: Bool {
         algorithm != settings.algorithm || grid != SegmentGrid(capacity: settings.capacityBytes)
     }
 
-    /// A copy to rebuild; nil where that is not needed, or under way.
+    /// A copy to rebuild; nil if no rebuild is needed or one is in progress. Starts the journal.
     package mutating func beginRebuilding() -> SpaceLedger? {
         guard isOutdated, journal == nil else { return nil }
         defer { journal = [] }
         return self
     }
 
-    /// The same segments under the settings' algorithm and grid, with the heat that is known of them.
+    /// The same segments with their statistics under the algorithm and grid of the settings.
     package func rebuilt() -> SpaceLedger {
         var new = SpaceLedger(settings: settings)
         for part in parts(on: new.grid) { new.take(part) }
@@ -38,8 +43,10 @@ extension SpaceLedger {
         return new
     }
 
-    /// Answers whether the bytes of some segments are guesses now, and must be counted; and the ledger whose place this one
-    /// has taken, for to let go of many segments takes a while, too.
+    /// Replays the journal on `rebuilt` and makes it this ledger.
+    ///
+    /// `isGuess`: the grid became finer, so the bytes of some segments are guesses and must be counted. `replaced`: the
+    /// old ledger, for the caller to release outside of the lock, because freeing many segments takes time.
     package mutating func finishRebuilding(_ rebuilt: SpaceLedger) -> (isGuess: Bool, replaced: SpaceLedger) {
         var new = rebuilt
         new.settings = settings
@@ -51,12 +58,14 @@ extension SpaceLedger {
         new.heldBytes = heldBytes
         let isFiner = new.grid.segmentBytes < grid.segmentBytes
         for event in journal ?? [] { new.replay(event) }
+        // The replay counted no owners: the usage in force has counted each event already.
         new.shares = shares
         new.recent = recent
         defer { self = new }
         return (isFiner, self)
     }
 
+    /// Applies one event of the journal.
     private mutating func replay(_ event: Event) {
         switch event {
         case .arrived(let range, let asset, let now): arrived(range, of: asset, at: now)
@@ -66,22 +75,24 @@ extension SpaceLedger {
         }
     }
 
-    /// A segment as it is taken over.
+    /// A segment during a rebuild, independent of the policy.
     fileprivate struct Part {
         let segment: SegmentID
         var bytes: Int64
-        var standing: Standing
-        var heat: Heat
+        var standing: PolicyEntry
+        var heat: SegmentStats
     }
 
+    /// Restores a segment with its statistics.
     private mutating func take(_ part: Part) {
         policy.restore(part.segment, bytes: part.bytes, standing: part.standing)
         guard let place = policy.table.place(of: part.segment) else { return }
-        while heats.count <= place { heats.appendClosely(Heat()) }
+        while heats.count <= place { heats.appendClosely(SegmentStats()) }
         heats[place] = part.heat
     }
 
-    /// In the order in which they are taken over: the policy's own, or for another algorithm that of their last use.
+    /// The segments in the order of restoring: the order of the policy, or for another algorithm that of their last
+    /// use.
     private func parts(on grid: SegmentGrid) -> [Part] {
         var places = policy.places
         let isSame = algorithm == settings.algorithm
@@ -89,13 +100,14 @@ extension SpaceLedger {
         let parts = places.map { place in
             Part(
                 segment: policy.table.segment(at: place), bytes: policy.table.bytes(at: place),
-                standing: isSame ? policy.standing(at: place) : Standing(heats[place]), heat: heats[place])
+                standing: isSame ? policy.standing(at: place) : PolicyEntry(heats[place]), heat: heats[place])
         }
         if grid.segmentBytes > self.grid.segmentBytes { return joined(parts, on: grid) }
         return grid.segmentBytes < self.grid.segmentBytes ? parts.flatMap { divided($0, on: grid) } : parts
     }
 
-    /// Several become one, which has the place of the last, the best standing and the latest times.
+    /// Merges segments for a coarser grid. A merged segment has the position of its last part, the best entry and the
+    /// latest times.
     private func joined(_ parts: [Part], on grid: SegmentGrid) -> [Part] {
         var joined: [Part] = []
         var places: [SegmentID: Int] = [:]
@@ -112,7 +124,8 @@ extension SpaceLedger {
         return joined.reversed()
     }
 
-    /// One becomes several with the standing of the whole. Where it was not full its bytes are taken to be the first.
+    /// Divides a segment for a finer grid; each part gets the entry of the whole. If the segment is not full, its bytes
+    /// are assumed to be its first ones.
     private func divided(_ part: Part, on grid: SegmentGrid) -> [Part] {
         let run = range(of: part.segment)
         return grid.indices(of: run).map { index in
@@ -125,6 +138,7 @@ extension SpaceLedger {
 }
 
 extension SpaceLedger.Part {
+    /// Merges another segment into this one.
     fileprivate mutating func add(_ other: Self) {
         bytes += other.bytes
         standing.isProven = standing.isProven || other.standing.isProven
@@ -136,9 +150,9 @@ extension SpaceLedger.Part {
     }
 }
 
-extension Standing {
-    /// What another algorithm makes of a segment of which only the heat is known.
-    fileprivate init(_ heat: SpaceLedger.Heat) {
+extension PolicyEntry {
+    /// The entry for another algorithm, derived from the statistics.
+    fileprivate init(_ heat: SpaceLedger.SegmentStats) {
         self.init(isProven: heat.reads > 0, reads: UInt16(clamping: heat.reads))
     }
 }

@@ -1,42 +1,55 @@
-/// How the store's disk space is used, and what is to go when it runs short; a value that only decides.
+/// Accounts for the disk space of the store and chooses the segments to evict.
+///
+/// A value without I/O: it only decides. The owner of the ledger reserves, writes and punches, and reports each change
+/// of the disk with `arrived`, `gone`, `used(changedBy:)` and `count`. A reservation or a choice of victims alone frees
+/// nothing.
 package struct SpaceLedger: Sendable {
-    /// What is known of a segment beside what the policy knows; small, for there may be millions. In seconds since 1970.
-    struct Heat: Hashable, Sendable {
+    /// Statistics of one segment, next to the entry of the policy. Kept small, because a store may have millions of
+    /// segments. Times are seconds since 1970.
+    struct SegmentStats: Hashable, Sendable {
+        /// When bytes of the segment were last written; if they were only counted, their last use.
         var arrivedAt: UInt32 = 0
-        /// 0: never.
+        /// When the segment was last read; 0: never.
         var readAt: UInt32 = 0
-        /// Reads closer together than the interval count as one.
+        /// Counted reads: reads less than `RecentReads.interval` apart count as one.
         var reads: UInt32 = 0
 
+        /// The later of the last write and the last read.
         var lastUse: UInt32 { max(arrivedAt, readAt) }
     }
 
-    /// The policy in force; its algorithm, and the grid of its capacity, once the ledger was rebuilt.
+    /// The policy in force. `algorithm` and `grid` follow it only after a rebuild, see `adopt(_:)`.
     package internal(set) var settings: PolicySettings
-    /// Real disk blocks of all files.
+    /// Allocated disk blocks of all files, in bytes.
     package var usedBytes: Int64 = 0
-    /// Free bytes of the disk, for everybody; nil until measured.
+    /// Free bytes of the file system; nil until measured.
     package var freeDiskBytes: Int64?
-    /// Promised to windows under way.
+    /// Bytes granted to fills that are not yet written.
     package internal(set) var reservedBytes: Int64 = 0
+    /// Assets of which nothing is evicted.
     package var pinned: Set<AssetID> = []
-    /// The claims of unfinished prefetch jobs: spared, so that nothing is evicted for a job that the job itself wants.
+    /// Ranges that unfinished prefetch jobs claim. They are skipped, so that a job does not evict its own items.
     package var held: [AssetID: ByteRangeSet] = [:]
-    /// The bytes that prefetch jobs claim.
+    /// The bytes that prefetch jobs claim in total.
     package var heldBytes: Int64 = 0
+    /// The grid that divides assets into segments.
     package let grid: SegmentGrid
     let algorithm: EvictionAlgorithm
+    /// The order of eviction, and the table of all segments with bytes on disk.
     var policy: any EvictionPolicy
-    /// By the policy's places.
-    var heats: [Heat] = []
-    /// What happened since a rebuilding began; nil: there is none under way.
+    /// Statistics, indexed by the policy's place of the segment.
+    var heats: [SegmentStats] = []
+    /// Events since a rebuild began; nil: no rebuild is in progress.
     var journal: [Event]?
-    var kept = KeptState()
-    var recent = RecentArrivals()
-    var shares = OwnerShares()
+    /// The changes that are not yet persisted.
+    var kept = PersistedState()
+    /// Limits the bytes that are protected by the grace period.
+    var recent = GraceBudget()
+    /// The usage of each owner with a quota.
+    var shares = QuotaUsage()
 
-    /// `form`: that of what was written down; nil: as the settings say.
-    package init(settings: PolicySettings, form: LedgerForm? = nil) {
+    /// Creates an empty ledger. `form`: the algorithm and grid of the persisted state; nil: those of the settings.
+    package init(settings: PolicySettings, form: EvictionLayout? = nil) {
         self.settings = settings
         grid = form.map { SegmentGrid(segmentBytes: $0.segmentBytes) } ?? SegmentGrid(capacity: settings.capacityBytes)
         algorithm = form?.algorithm ?? settings.algorithm
@@ -45,7 +58,7 @@ package struct SpaceLedger: Sendable {
 
     // MARK: Space
 
-    /// Promises `bytes` if they fit under the capacity, and above what must stay free of the disk.
+    /// Reserves `bytes` if they fit below the capacity and leave `minFreeDiskBytes` free. Returns false otherwise.
     package mutating func reserve(_ bytes: Int64) -> Bool {
         if let capacity = settings.capacityBytes, usedBytes + reservedBytes + bytes > capacity { return false }
         if let freeDiskBytes, freeDiskBytes - reservedBytes - bytes < settings.minFreeDiskBytes { return false }
@@ -53,28 +66,30 @@ package struct SpaceLedger: Sendable {
         return true
     }
 
-    /// Promises `bytes` though they do not fit: nothing more can be evicted, and readers come first.
+    /// Reserves `bytes` above the limit: nothing more can be evicted, and readers take precedence.
     package mutating func overdraw(_ bytes: Int64) { reservedBytes += bytes }
 
-    /// The files' blocks have changed; what they have taken the disk has no more, until it is measured again.
+    /// Records a change of the allocated blocks. Growth is also subtracted from the free space until the next
+    /// measurement.
     package mutating func used(changedBy bytes: Int64) {
         usedBytes = max(0, usedBytes + bytes)
         if bytes > 0 { freeDiskBytes = freeDiskBytes.map { $0 - bytes } }
     }
 
-    /// Whether more is promised, and asked for, than the disk may give.
+    /// Whether the reservations and `waitingBytes` exceed the free space of the disk.
     package func isShortOfDisk(waitingBytes: Int64) -> Bool { lack(waitingBytes: waitingBytes).disk > 0 }
 
+    /// Returns a reservation, after its bytes were written or the fill ended.
     package mutating func release(_ bytes: Int64) { reservedBytes = max(0, reservedBytes - bytes) }
 
-    /// How many bytes are to be freed now, with `waitingBytes` more asked for: from above the high watermark down to the
-    /// low one, and as much as the disk lacks.
+    /// The bytes to evict now if `waitingBytes` more are requested: from above the high watermark down to the low
+    /// watermark, or the bytes that the disk lacks, whichever is more. Never more than the store has.
     package func excess(waitingBytes: Int64) -> Int64 {
         let lack = lack(waitingBytes: waitingBytes)
         return min(max(lack.capacity, lack.disk), usedBytes)
     }
 
-    /// What the capacity, and what the disk asks to be freed; not more than 0 where they ask for nothing.
+    /// The bytes to free because of the capacity and because of the disk; 0 or less if the limit is met.
     func lack(waitingBytes: Int64) -> (capacity: Int64, disk: Int64) {
         var lack: (capacity: Int64, disk: Int64) = (0, 0)
         let needed = usedBytes + reservedBytes + waitingBytes
@@ -87,25 +102,27 @@ package struct SpaceLedger: Sendable {
         return lack
     }
 
-    /// What there is room for, once eviction has done its work: that is what the policy divides into its queues.
+    /// The bytes that the store holds after eviction: the low watermark, or without a capacity the used and the free
+    /// bytes less `minFreeDiskBytes`. The policy divides this size into its queues.
     var roomBytes: Int64 {
         if let capacity = settings.capacityBytes { return Self.part(settings.lowWatermark, of: capacity) }
         return freeDiskBytes.map { max(0, usedBytes + $0 - settings.minFreeDiskBytes) } ?? .max
     }
 
-    /// Exact but for the largest, which a `Double` may round up to more than there is.
+    /// The share `mark` of the capacity, rounded down. For the largest capacities `Double` may round up beyond `Int64`;
+    /// the result is then the capacity.
     private static func part(_ mark: Double, of capacity: Int64) -> Int64 {
         Int64(exactly: (Double(capacity) * mark).rounded(.down)) ?? capacity
     }
 
     // MARK: Segments
 
-    /// Bytes were asked for, and are about to come.
+    /// Announces a requested range, before its bytes arrive, so that the policy keeps its history of these segments.
     package mutating func expect(_ range: ByteRange, of asset: AssetID) {
         for (id, _) in parts(of: range, of: asset) { policy.expect(id) }
     }
 
-    /// Bytes were written where none were; the segments they lie in are the most recent now if they are new.
+    /// Records bytes that were written to a hole. Segments that had no bytes are admitted as the most recent ones.
     package mutating func arrived(
         _ range: ByteRange, of asset: AssetID, from owners: AssetOwners = AssetOwners(), at now: Timestamp
     ) {
@@ -118,19 +135,19 @@ package struct SpaceLedger: Sendable {
             policy.admit(id, bytes: bytes)
             shares.change(asset, by: bytes - (known ?? 0))
             heat(of: id) { heat in
-                if known == nil { heat = Heat() }
+                if known == nil { heat = SegmentStats() }
                 heat.arrivedAt = UInt32(clamping: now.seconds)
             }
             if known == nil { kept.note(id, hasMoved: true) }
         }
     }
 
-    /// Bytes that had been there before were read.
+    /// Records a read of bytes that were on disk before. Reads of a segment within `RecentReads.interval` count as one.
     package mutating func read(_ range: ByteRange, of asset: AssetID, at now: Timestamp) {
         journal?.append(.read(range, asset, now))
         let now = UInt32(clamping: now.seconds)
         for (id, _) in parts(of: range, of: asset) {
-            guard let place = policy.table.place(of: id), ReadMemory.isDue(now, after: heats[place].readAt) else {
+            guard let place = policy.table.place(of: id), RecentReads.isDue(now, after: heats[place].readAt) else {
                 continue
             }
             heats[place].readAt = now
@@ -140,7 +157,7 @@ package struct SpaceLedger: Sendable {
         }
     }
 
-    /// Bytes are off the disk.
+    /// Records bytes that were removed from the disk. A segment without bytes leaves the policy.
     package mutating func gone(_ range: ByteRange, of asset: AssetID) {
         journal?.append(.gone(range, asset))
         for (id, part) in parts(of: range, of: asset) {
@@ -155,8 +172,11 @@ package struct SpaceLedger: Sendable {
         }
     }
 
-    /// These are all the bytes of the asset on disk, whatever was counted before; segments that are new were last used at
-    /// `lastUse`.
+    /// Replaces the recorded bytes of one asset by `runs`, all its bytes on disk. Segments that the policy does not
+    /// know are admitted with `lastUse` as their last use.
+    ///
+    /// Segments in holes between the runs are removed, up to 4096 for each hole, to bound the time under the lock. The
+    /// rest is removed when the policy chooses it.
     package mutating func count(
         _ runs: some Sequence<ByteRange>, of asset: AssetID, from owners: AssetOwners = AssetOwners(),
         lastUse: Timestamp
@@ -170,10 +190,10 @@ package struct SpaceLedger: Sendable {
             let isNew = policy.table.place(of: id) == nil
             policy.admit(id, bytes: extents.byteCount(in: grid.run(of: index)))
             if isNew {
-                heat(of: id) { $0 = Heat(arrivedAt: UInt32(clamping: lastUse.seconds)) }
+                heat(of: id) { $0 = SegmentStats(arrivedAt: UInt32(clamping: lastUse.seconds)) }
                 kept.note(id, hasMoved: true)
             }
-            // A hole of more is left to whoever chooses a segment of it.
+            // The rest of a longer hole stays until the policy chooses a segment of it.
             for hole in end..<min(index, Int32(clamping: Int(end) + 4096)) {
                 let hole = SegmentID(asset: asset, index: hole)
                 guard policy.table.place(of: hole) != nil else { continue }
@@ -187,22 +207,29 @@ package struct SpaceLedger: Sendable {
     /// Whether bytes of the segment are on disk.
     package func has(_ segment: SegmentID) -> Bool { policy.table.place(of: segment) != nil }
 
+    /// The counted reads of all segments that the range touches.
     package func reads(of asset: AssetID, in range: ByteRange) -> Int64 {
         parts(of: range, of: asset).reduce(0) { sum, part in
             sum + (policy.table.place(of: part.0).map { Int64(heats[$0].reads) } ?? 0)
         }
     }
 
-    /// The segments to evict to free `bytes`, first to go first, at most `limit`; pinned assets never, those of prefetch jobs
-    /// only where space is `isDesperate` and they claim more than a capacity that was lowered, segments younger
-    /// than the grace, a twentieth of the room at most, only where space is `isDesperate` or above the capacity, and none of those in `besides`. `owner`: only
-    /// of its assets; `keepsQuotas`: not of others that would have less than is left to them then.
+    /// Chooses the segments to evict to free `bytes`, in eviction order, at most `limit`. Nothing is removed yet.
+    ///
+    /// Never chosen: segments of pinned assets, and those in `besides`. Others are chosen only under a condition:
+    /// - Claims of prefetch jobs: only if space `isDesperate` and the jobs claim more than the capacity, which was
+    ///   lowered since, or there is no capacity.
+    /// - Segments younger than the grace period, at most a twentieth of `roomBytes`: only if space `isDesperate` or the
+    ///   store exceeds its capacity.
+    ///
+    /// `isDesperate`: a fill waits for this space, an owner exceeds its maximum, or an administrator requested the
+    /// eviction. `owner`: only assets of this owner. `keepsQuotas`: other owners keep their minimum.
     package mutating func victims(
         toFree bytes: Int64, at now: Timestamp, isDesperate: Bool, besides: Set<SegmentID> = [], limit: Int = .max,
         of owner: QuotaOwner? = nil, keepsQuotas: Bool = true
     ) -> [Victim] {
         if policy.capacityBytes != roomBytes { policy.capacityBytes = roomBytes }
-        // Where much comes within the grace, what is worth keeping would go for what nobody asks for again.
+        // Without this cap a burst of new segments would be protected, and would force out segments worth keeping.
         let young = max(UInt32(clamping: (now - settings.grace).seconds), recent.start)
         let isContended = isDesperate && settings.capacityBytes.map { heldBytes > $0 } ?? true
         let grid = grid
@@ -224,16 +251,18 @@ package struct SpaceLedger: Sendable {
         return victims
     }
 
-    /// The bytes of the asset that the segment stands for.
+    /// The range of the asset that the segment covers.
     package func range(of segment: SegmentID) -> ByteRange { grid.run(of: segment.index) }
 
-    /// Changes what is known of a segment, if it is known; its place may have had another one before.
-    mutating func heat(of id: SegmentID, _ change: (inout Heat) -> Void) {
+    /// Changes the statistics of a segment, if the policy knows it. The place may have belonged to another segment
+    /// before.
+    mutating func heat(of id: SegmentID, _ change: (inout SegmentStats) -> Void) {
         guard let place = policy.table.place(of: id) else { return }
-        while heats.count <= place { heats.appendClosely(Heat()) }
+        while heats.count <= place { heats.appendClosely(SegmentStats()) }
         change(&heats[place])
     }
 
+    /// The segments that the range touches, each with its part of the range.
     private func parts(of range: ByteRange, of asset: AssetID) -> [(SegmentID, ByteRange)] {
         grid.indices(of: range).map { (SegmentID(asset: asset, index: $0), grid.run(of: $0).clamped(to: range)) }
     }

@@ -1,25 +1,26 @@
-/// What one more reader would cost, if it read as fast as bytes come.
+/// The expected upstream requests of one more reader that reads as fast as bytes arrive.
 package struct FillForecast: Hashable, Sendable {
-    /// The transfers that would be begun, in order; the first `listed` of them.
-    package var requests: [FillLedger.Wish] = []
-    /// Why each of them has its size.
+    /// The requests of the transfers to begin, in order; at most `listed`.
+    package var requests: [FillLedger.FillRequest] = []
+    /// The reason for the size of each request in `requests`.
     package var reasons: [FillLedger.SizeReason] = []
-    /// How many there would be in all; nil where only the upstream can say.
+    /// The total number of requests; nil if it depends on the upstream's response.
     package var requestCount: Int? = 0
-    /// The bytes they would bring together; nil likewise.
+    /// The total number of requested bytes; nil if it depends on the upstream's response.
     package var requestedBytes: Int64? = 0
-    /// Fills under way that would be waited for, in order.
+    /// The fills in flight that the reader would join, in order.
     package var joined: [FillLedger.FillID] = []
 
-    /// As many requests are listed one by one.
+    /// The largest number of requests that are listed one by one.
     package static let listed = 100
 
-    /// What the upstream is asked besides bytes.
+    /// The confirmation that the read needs from the upstream.
     package enum Question: Hashable, Sendable {
+        /// No confirmation.
         case none
-        /// Whether the generation is still the upstream's, before the first byte is sent.
+        /// A confirmation before the first byte is sent.
         case confirm
-        /// Likewise, while the reader is served.
+        /// A confirmation while the reader is served (stale-while-revalidate).
         case confirmBehind
     }
 
@@ -27,10 +28,9 @@ package struct FillForecast: Hashable, Sendable {
 }
 
 extension FillLedger {
-    /// What a reader of `ranges`, in order, would come to: the ledger's own answers, played through on a copy of it with
-    /// nobody else there and nothing going wrong.
+    /// Simulates a reader of `ranges`, in order, on a copy of the ledger, without other readers and without failures.
     ///
-    /// `opening` is what is asked for first where the asset is not known, and all that can be told then.
+    /// `opening` is the first request if the asset is not known; the forecast then ends with that request.
     package func forecast(
         of ranges: [ByteRange], opening: UpstreamRequest.Window, asking question: FillForecast.Question = .none
     ) -> FillForecast {
@@ -40,15 +40,18 @@ extension FillLedger {
     }
 }
 
-/// A ledger's copy, and the one reader in it.
+/// A copy of the ledger with a single simulated reader.
 private struct Rehearsal {
+    /// The result so far.
     private(set) var forecast = FillForecast()
     private var ledger: FillLedger
     private let reader: FillLedger.ReaderID
+    /// The fills that were in flight before the simulation.
     private let running: Set<FillLedger.FillID>
+    /// The number of simulated fills.
     private var begun = 0
 
-    /// As many requests are played through; what lies behind them is reckoned in windows of the largest size.
+    /// The largest number of simulated fills. The rest of a range is estimated in windows of the largest size.
     private static let limit = 4096
 
     init(of original: FillLedger, opening: UpstreamRequest.Window, asking question: FillForecast.Question) {
@@ -74,7 +77,7 @@ private struct Rehearsal {
         }
     }
 
-    /// Reads the range to its end; each fill brings all it was begun for as soon as its bytes are waited for.
+    /// Simulates the read of a range. Each fill brings all of its bytes when the reader waits for them.
     mutating func play(_ range: ByteRange) {
         note(ledger.want(range, by: reader))
         restart()
@@ -95,13 +98,15 @@ private struct Rehearsal {
         }
     }
 
-    /// Where only a transfer of the whole brings missing bytes, its answer is another generation of the same length.
+    /// If only a whole-body transfer brings the missing bytes, its response is simulated as another generation of the
+    /// same length.
     private mutating func restart() {
         guard let question = ledger.describing, ledger.mustRestart(of: reader) else { return }
         ledger.dropExtents()
         answer(question, bringing: 0..<(ledger.length ?? .max))
     }
 
+    /// Simulates the response to an opening or a confirmation.
     private mutating func answer(_ question: FillLedger.FillID, bringing window: ByteRange) {
         note(
             ledger.began(
@@ -114,33 +119,35 @@ private struct Rehearsal {
         }
     }
 
+    /// Completes the fill that the reader waits for.
     private mutating func wait(for fill: FillLedger.FillID) {
         if running.contains(fill), !forecast.joined.contains(fill) { forecast.joined.append(fill) }
         if let window = ledger.standing(of: fill)?.window { note(ledger.arrived(fill, upTo: window.upperBound)) }
         note(ledger.completed(fill))
     }
 
+    /// Counts the started fills among `actions`.
     private mutating func note(_ actions: [FillLedger.Action]) {
         for case .start(let id, let start) in actions {
-            let wish = start.wish
+            let fillRequest = start.fillRequest
             begun += 1
             if forecast.requests.count < FillForecast.listed {
-                forecast.requests.append(wish)
+                forecast.requests.append(fillRequest)
                 forecast.reasons.append(start.sizedBy)
             }
             forecast.requestCount = forecast.requestCount.map { $0 + 1 }
-            guard !wish.isDescription else { continue }
+            guard !fillRequest.isDescription else { continue }
             request(ledger.standing(of: id)?.window)
         }
     }
 
-    /// Adds bytes that a request brings; nil, or without an end: only the upstream can say how many.
+    /// Adds the bytes of a request. Without a window or an end, the total becomes unknown.
     private mutating func request(_ window: ByteRange?) {
         let bytes = window.flatMap { $0.upperBound < .max ? $0.length : nil }
         forecast.requestedBytes = bytes.flatMap { bytes in forecast.requestedBytes.map { $0 + bytes } }
     }
 
-    /// What is left of a range that is too long to be played through.
+    /// Estimates the requests for the rest of a range that is too long to simulate.
     private mutating func reckon(_ rest: ByteRange) {
         guard let length = ledger.length else {
             (forecast.requestCount, forecast.requestedBytes) = (nil, nil)
@@ -157,16 +164,16 @@ private struct Rehearsal {
 }
 
 extension FillLedger {
-    fileprivate var fillIDs: [FillID] { (fills + questions).map(\.id) }
+    fileprivate var fillIDs: [FillID] { (fills + metadataFills).map(\.id) }
 
-    /// Whether the reader waits for a transfer of the whole.
+    /// Whether the reader waits for a new transfer of the whole body.
     fileprivate func mustRestart(of reader: ReaderID) -> Bool {
         readers[reader].map { $0.needsConfirmation && $0.wanted != nil } ?? false
     }
 
-    /// The bytes that the opening under way brings of a described asset.
+    /// The bytes that the opening in flight brings of a described asset; nil if there is none.
     fileprivate var openingWindow: ByteRange? {
-        guard case .opening(let window)? = questions.first?.wish else { return nil }
+        guard case .opening(let window)? = metadataFills.first?.fillRequest else { return nil }
         let known = 0..<(length ?? .max)
         let brought: ByteRange =
             switch window {
@@ -178,10 +185,11 @@ extension FillLedger {
         return brought.isEmpty ? nil : brought
     }
 
+    /// Removes all cached ranges: a new generation replaces them.
     fileprivate mutating func dropExtents() { extents = ByteRangeSet() }
 
-    /// The fill that tells what the asset is, or whether it still is.
-    fileprivate var describing: FillID? { questions.first?.id }
+    /// The opening or confirmation in flight.
+    fileprivate var describing: FillID? { metadataFills.first?.id }
 
     /// The next byte that the reader wants.
     fileprivate func position(of reader: ReaderID) -> Int64? { readers[reader]?.wanted?.lowerBound }

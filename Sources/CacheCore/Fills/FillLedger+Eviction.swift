@@ -1,5 +1,6 @@
+/// Eviction: leases, pinned, evicting and orphaned ranges.
 extension FillLedger {
-    /// Keeps `range` on disk until the lease ends; nil where it is not all there.
+    /// Protects `range` from eviction until `end(_:)`; nil if a byte of it is not on disk.
     package mutating func lease(_ range: ByteRange) -> LeaseID? {
         guard extents.contains(range) else { return nil }
         let id = LeaseID(number: nextNumber())
@@ -7,14 +8,16 @@ extension FillLedger {
         return id
     }
 
+    /// Ends a lease.
     package mutating func end(_ lease: LeaseID) { leases[lease] = nil }
 
-    /// What is not given up now: leases, and what fills bring.
+    /// Pinned ranges, which are not evicted: leases, the next bytes of readers, and the bytes that fills write.
     package var busy: ByteRangeSet {
         var busy = ByteRangeSet()
         for lease in leases.values { busy.insert(lease) }
         for reader in readers.values { if let lease = lease(of: reader) { busy.insert(lease) } }
-        // What one transfer brought to readers who are past it need not stay until the transfer ends.
+        // Bytes that all readers have passed can be evicted before their transfer ends, if that transfer is
+        // flow-controlled or brings the whole body.
         for fill in fills {
             busy.insert(fill.reach)
             if acceptsRanges != false, fill.allowance == .max { busy.insert(fill.window) }
@@ -22,20 +25,22 @@ extension FillLedger {
         return busy
     }
 
-    /// Gives up what is on disk of `range` and is not busy. Those runs count as leaving until `left` is called.
-    package mutating func surrender(_ range: ByteRange) -> [ByteRange] {
+    /// Begins to evict the cached part of `range` that is not pinned. The returned runs are in state evicting until
+    /// `left`.
+    package mutating func beginEviction(_ range: ByteRange) -> [ByteRange] {
         let spared = busy
         let runs = extents.runs(in: range).flatMap { spared.gaps(in: $0) }
         if !runs.isEmpty { losses += 1 }
         for run in runs {
             extents.remove(run)
-            leaving.insert(run)
+            evicting.insert(run)
         }
         forgetBrought(runs)
         return runs
     }
 
-    /// A fill does not bring evicted or damaged bytes again: a plan for them must find the fill behind its position.
+    /// Moves the start of each fill behind evicted or damaged bytes that it has brought already. The fill does not
+    /// bring them again, so planning must not find it in front of them.
     private mutating func forgetBrought(_ runs: [ByteRange]) {
         guard acceptsRanges != false else { return }
         for index in fills.indices where !fills[index].prospect.isEmpty && !fills[index].window.isEmpty {
@@ -47,72 +52,74 @@ extension FillLedger {
         }
     }
 
-    /// Gives up what is there of `ranges` and lies behind all readers, if it is not less than `least`; as `surrender`.
-    package mutating func surrenderPassed(of ranges: ByteRangeSet, atLeast least: Int64) -> [ByteRange] {
+    /// Begins to evict the part of `ranges` that all readers have passed, if it has at least `least` bytes. Returns
+    /// runs as `beginEviction` does.
+    package mutating func evictConsumed(of ranges: ByteRangeSet, atLeast least: Int64) -> [ByteRange] {
         let places = readers.values.map { min($0.wanted?.lowerBound ?? 0, $0.comesBackTo ?? .max) }
         guard let first = places.min(), first > 0 else { return [] }
         let passed = ranges.runs(in: 0..<first).flatMap { extents.runs(in: $0) }
         guard passed.reduce(0, { $0 + $1.length }) >= least else { return [] }
-        return passed.flatMap { surrender($0) }
+        return passed.flatMap { beginEviction($0) }
     }
 
-    /// Gives up what is on disk of `range`, leases or not, because it is not what it was. It stays unclaimed until a fill brings
-    /// it anew, or `surrenderUnclaimed` finds that none does.
-    package mutating func spoil(_ range: ByteRange) -> [ByteRange] {
+    /// Removes the cached part of `range` from the extents because it is damaged, leases included. The bytes are
+    /// orphaned until a fill overwrites them or `evictOrphaned` claims them.
+    package mutating func invalidate(_ range: ByteRange) -> [ByteRange] {
         let runs = extents.runs(in: range)
         if !runs.isEmpty { losses += 1 }
         for run in runs { extents.remove(run) }
-        disown(runs)
+        orphan(runs)
         forgetBrought(runs)
         return runs
     }
 
-    /// These bytes are on the disk, and nobody's.
-    package mutating func disown(_ runs: [ByteRange]) {
-        for run in runs { unclaimed.insert(run) }
+    /// Marks bytes in the file as orphaned: they belong to no extent.
+    package mutating func orphan(_ runs: [ByteRange]) {
+        for run in runs { orphaned.insert(run) }
     }
 
-    /// Whether bytes that are nobody's are on the disk.
-    package var hasUnclaimed: Bool { !unclaimed.isEmpty }
+    /// Whether the file has orphaned bytes.
+    package var hasUnclaimed: Bool { !orphaned.isEmpty }
 
-    /// Gives up what is unclaimed, but for what a fill in flight may be writing just now: that must not be taken off the disk. As
-    /// `surrender`.
-    package mutating func surrenderUnclaimed() -> [ByteRange] {
-        let coming = fills.reduce(into: leaving) { $0.insert($1.reach) }
-        let runs = unclaimed.runs.flatMap { coming.gaps(in: $0) }
+    /// Begins to evict the orphaned ranges, except for those that a fill in flight may be writing. Returns runs as
+    /// `beginEviction` does.
+    package mutating func evictOrphaned() -> [ByteRange] {
+        let coming = fills.reduce(into: evicting) { $0.insert($1.reach) }
+        let runs = orphaned.runs.flatMap { coming.gaps(in: $0) }
         for run in runs {
-            unclaimed.remove(run)
-            leaving.insert(run)
+            orphaned.remove(run)
+            evicting.insert(run)
         }
         return runs
     }
 
-    /// The disk has lost these bytes, leases or not.
+    /// Records that the disk has lost these bytes, leases included.
     package mutating func lose(_ run: ByteRange) {
         losses += 1
         extents.remove(run)
     }
 
-    /// What takes room: what is there, what is nobody's, and what is leaving.
+    /// Ranges that occupy disk: cached, orphaned and evicting.
     package var kept: ByteRangeSet {
-        (leaving.runs + unclaimed.runs).reduce(into: extents) { $0.insert($1) }
+        (evicting.runs + orphaned.runs).reduce(into: extents) { $0.insert($1) }
     }
 
-    /// What of `range` takes no room that an arrival there would not be counted for.
+    /// The parts of `range` that are not counted as disk usage yet: neither cached nor orphaned.
     package func vacancies(in range: ByteRange) -> [ByteRange] {
-        extents.gaps(in: range).flatMap { unclaimed.gaps(in: $0) }
+        extents.gaps(in: range).flatMap { orphaned.gaps(in: $0) }
     }
 
-    /// Whether bytes of `range` are just being taken off the disk: a fill that brought them would write what goes.
-    package func isLeaving(_ range: ByteRange) -> Bool { !leaving.runs(in: range).isEmpty }
+    /// Whether a part of `range` is evicting. A fill must not write there, because the punch would erase the new bytes.
+    package func isLeaving(_ range: ByteRange) -> Bool { !evicting.runs(in: range).isEmpty }
 
-    /// The surrendered runs are off the disk and out of the catalog.
+    /// Records that the evicted runs are removed from disk and catalog, and plans for the readers that waited for it.
     package mutating func left(_ runs: [ByteRange]) -> [Action] {
-        for run in runs { leaving.remove(run) }
+        for run in runs { evicting.remove(run) }
         return planForAll()
     }
 
-    /// The bytes a reader is sending or will send next. What was fetched ahead of one that has stopped can be fetched again.
+    /// The bytes that the reader is sending or sends next. The read-ahead of a stopped reader is not protected if it
+    /// can be fetched again.
     private func lease(of reader: Reader) -> ByteRange? {
         let mayGo = acceptsRanges != false && hasStopped(reader)
         guard let wanted = reader.wanted else { return nil }
@@ -120,9 +127,9 @@ extension FillLedger {
         return wanted.prefix(max(settings.pieceBytes, mayGo ? 0 : min(exposure, Self.mostLeasedBytes)))
     }
 
-    /// A reader keeps at most so much ahead of it from being evicted.
+    /// The largest protected range ahead of a reader, in bytes.
     private static let mostLeasedBytes: Int64 = 2 << 20
 
-    /// A reader that does not move for so long has stopped.
+    /// Whether the reader has not moved for 5 s.
     func hasStopped(_ reader: Reader) -> Bool { now - reader.movedAt >= .seconds(5) }
 }

@@ -1,8 +1,12 @@
+/// The life of a fill: response head, arrivals, end, retry and hand-over.
 extension FillLedger {
-    /// The answer's head says which bytes the fill brings, and how long the asset is. Everybody who waited for a
-    /// description is told. `isNew`: no byte is on disk, and the head describes the asset anew; `canBeContinued`: whether
-    /// another transfer may bring more of it; `firstByte`: how long the head took; `isMultiplexed`: the transfer can end
-    /// early and leave its connection as it is.
+    /// Records a response head: the bytes that the fill brings, and the length of the asset. Readers that wait for a
+    /// description are notified.
+    ///
+    /// - `isNew`: no byte is on disk, and the head describes the asset anew.
+    /// - `canBeContinued`: another transfer may add bytes to those of this one.
+    /// - `firstByte`: the time from the request to the head.
+    /// - `isMultiplexed`: the transfer can end early without closing its connection, and cannot be paused (HTTP/2).
     package mutating func began(
         _ id: FillID, window: ByteRange, length: Int64?, acceptsRanges: Bool?, isNew: Bool = false,
         canBeContinued: Bool = true, firstByte: Duration? = nil, isMultiplexed: Bool = false
@@ -25,8 +29,8 @@ extension FillLedger {
         return expose(fill, allowing: isElastic ? fill.allowance : nil) + told
     }
 
-    /// Takes an answered fill in. One that is speculative, or a prefetch, pauses at `allowance` at first, or after the first
-    /// exposure, if its transfer can be paused; one that cannot be paused after all ends with its claim.
+    /// Adds a fill after its response head. A speculative or prefetch fill that can be paused pauses first at
+    /// `allowance`, or at the first exposure if that is nil. A fill that proves not to be pausable ends with its claim.
     private mutating func expose(_ fill: Fill, allowing allowance: Int64? = nil) -> [Action] {
         var fill = fill
         let body = fill.window
@@ -47,38 +51,41 @@ extension FillLedger {
         return shortened + (hasFlowControl ? [.allow(fill.id, upTo: allowed)] : [])
     }
 
+    /// Resets length and range support, because the next head describes the asset anew.
     private mutating func forgetDescription() {
         length = nil
-        // Bodies of the whole may overlap windows: while any is under way, windows are not planned by.
+        // A whole-body transfer may overlap windows. While a fill is in flight, `acceptsRanges` therefore keeps its
+        // value, so that no window is planned beside it.
         if fills.isEmpty { acceptsRanges = nil }
     }
 
-    /// Whether the body of an answer to a confirmation or an opening is worth its transfer: none of it is on disk or on the
-    /// way.
+    /// Whether the body of a response to a confirmation or an opening is worth its transfer: none of its bytes is on
+    /// disk or on the way.
     package func isVacant(_ window: ByteRange) -> Bool {
         extents.runs(in: window).isEmpty && fills(touching: window).allSatisfy { !$0.window.overlaps(window) }
     }
 
-    /// Whether a body of the whole that came for a confirmation is worth its transfer: all of it is missing, or no window
-    /// can bring the missing part.
+    /// Whether a whole body that answers a confirmation is worth its transfer: all bytes are missing, or no window can
+    /// bring the missing part.
     package func needsWhole(acceptsRanges: Bool?) -> Bool {
         guard !isComplete, canBeContinued else { return !isComplete }
         return fills.isEmpty && (extents.isEmpty || acceptsRanges == false || self.acceptsRanges == false)
     }
 
-    /// Fills without readers, and fills without an answer yet.
+    /// Fills without readers, and fills without a response head.
     package var idleFills: [FillID] {
-        questions.map(\.id) + fills.filter { $0.answeredAt == nil || !isWanted($0) }.map(\.id)
+        metadataFills.map(\.id) + fills.filter { $0.answeredAt == nil || !isWanted($0) }.map(\.id)
     }
 
-    /// Takes in a transfer that was begun for another generation, and got this one in answer; no reader is here yet.
-    /// `isMultiplexed` as for `began`.
+    /// Adds a transfer that was begun for another generation, with a response of this one; no reader has
+    /// joined yet. `isMultiplexed` as for `began`.
     package mutating func carry(
-        _ wish: Wish, window: ByteRange, priority: TransferPriority, isSpeculative: Bool, isMultiplexed: Bool
+        _ fillRequest: FillRequest, window: ByteRange, priority: TransferPriority, isSpeculative: Bool,
+        isMultiplexed: Bool
     ) -> (FillID, [Action]) {
         var fill = Fill(
-            id: FillID(number: nextNumber()), wish: wish, priority: priority, window: window, end: window.upperBound,
-            position: window.lowerBound)
+            id: FillID(number: nextNumber()), fillRequest: fillRequest, priority: priority, window: window,
+            end: window.upperBound, position: window.lowerBound)
         fill.began(at: now, bringing: window)
         fill.isSpeculative = isSpeculative
         fill.keptUntil = now + Self.carriedFor
@@ -90,7 +97,7 @@ extension FillLedger {
         return (fill.id, expose(fill))
     }
 
-    /// The bytes that the fill may store of a response that brings `window`, as far as it has claimed them.
+    /// The bytes of a response that brings `window` that the fill may store, according to its claim.
     package func claim(of id: FillID, bringing window: ByteRange) -> ByteRange {
         guard let fill = fill(id), !fill.window.isEmpty, fill.allowance < .max else { return window }
         return fill.reach.clamped(to: window)
@@ -99,17 +106,19 @@ extension FillLedger {
     /// Whether the fill was begun for a reader without a stated end.
     package func isSpeculative(_ id: FillID) -> Bool { fill(id)?.isSpeculative ?? false }
 
-    /// How long a carried transfer waits for its first reader.
+    /// The time that a carried transfer waits for its first reader.
     private static let carriedFor = Duration.seconds(5)
 
-    /// The generation is the upstream's, and of this length where that is known. Where it `isSequential` its bytes come in
-    /// one transfer only; where it cannot be continued, no transfer brings more of it beside bytes on disk.
-    /// `isNew` as for `began`.
+    /// Records that the generation is current, and its length if that is known. `isSequential`: its bytes come in one
+    /// transfer only. Without `canBeContinued`, no transfer may add bytes to those on disk. `isNew` as for `began`.
     package mutating func confirmed(
         length: Int64?, isNew: Bool = false, isSequential: Bool = false, canBeContinued: Bool = true
     ) -> [Action] {
         if isNew { forgetDescription() }
-        // Who waits for bytes, and learns nothing new, sleeps on: woken, it would miss the failure that may come next.
+        // Only news ends the wait of a reader of bytes. Otherwise it could miss a failure:
+        // 1. The reader wakes without new bytes and no longer counts as waiting.
+        // 2. Its fill fails, and only waiting readers are notified.
+        // 3. The reader waits again.
         let isNews = !isDescribed || (self.length == nil && length != nil)
         self.length = length ?? self.length
         self.canBeContinued = canBeContinued
@@ -117,7 +126,7 @@ extension FillLedger {
         isDescribed = true
         var actions: [Action] = []
         for (id, reader) in readers where reader.needsConfirmation {
-            // One that waits for missing bytes waits on: a 304 alone does not bring them.
+            // A reader that waits for missing bytes keeps waiting: a 304 alone does not bring them.
             let mustWait = reader.wanted.map { mustRestart([$0]) } ?? false
             readers[id]?.needsConfirmation = mustWait
             if reader.wanted != nil, !mustWait { actions += tell(.arrived, to: id) }
@@ -125,20 +134,20 @@ extension FillLedger {
         return actions + tell(.arrived) { isNews || $0.wanted == nil }
     }
 
-    /// Begins to confirm the generation for nobody in particular, if that is not under way (RFC 5861 §3).
+    /// Starts a confirmation without a waiting reader, unless one is in flight (stale-while-revalidate, RFC 5861 §3).
     package mutating func confirmBehind() -> [Action] {
-        guard isDescribed, questions.isEmpty else { return [] }
+        guard isDescribed, metadataFills.isEmpty else { return [] }
         return [start(.confirmation(.closed(0..<1)), window: 0..<0, priority: .readAhead, isBehind: true)]
     }
 
-    /// The upstream has no byte from `end` on: the length, where none had been said.
+    /// Records that the upstream has no byte from `end` on. This is the length if no length was stated before.
     package mutating func foundEnd(at end: Int64) -> [Action] {
         guard isDescribed, length == nil else { return [] }
         length = end
         return tell(.arrived) { _ in true }
     }
 
-    /// The fill's bytes up to `position` are on disk.
+    /// Records that the fill's bytes up to `position` are on disk, and notifies the readers that wait for them.
     package mutating func arrived(_ id: FillID, upTo position: Int64) -> [Action] {
         guard let index = fills.firstIndex(where: { $0.id == id }), position > fills[index].position else { return [] }
         let arrival = fills[index].position..<position
@@ -146,49 +155,50 @@ extension FillLedger {
         if position > fills[index].window.upperBound {
             fills[index].window = fills[index].window.lowerBound..<min(position, fills[index].end)
         }
-        // Bytes that were there are no progress; bytes that are leaving go with those before them.
-        for run in leaving.gaps(in: arrival) {
+        // Cached bytes are no progress. Bytes in an evicting range are not added: the punch erases them.
+        for run in evicting.gaps(in: arrival) {
             fills[index].progress += extents.insert(run)
-            unclaimed.remove(run)
+            orphaned.remove(run)
         }
         return tell(.arrived) { $0.wanted.map { arrival.contains($0.lowerBound) } ?? true }
     }
 
-    /// The fill brought all it was to bring; one of unknown length has now found the end.
+    /// Records a complete fill. If the length was not known, the fill has found the end.
     package mutating func completed(_ id: FillID) -> [Action] {
         guard let fill = take(id) else { return [] }
-        failures[fill.wish.place] = nil
+        failures[fill.fillRequest.place] = nil
         guard length == nil, fill.end == .max else { return planAgain(after: fill) }
         length = fill.position
         return tell(.arrived) { _ in true }
     }
 
-    /// The fill ended early. Where another try makes sense it is planned anew from the next missing byte, in the name of
-    /// one of those who wait; otherwise everybody who depended on it is told.
+    /// Records a fill that ended early. If a retry is useful, the missing bytes are requested again from the next
+    /// missing byte, for the first waiting reader. Otherwise all waiting readers that depend on the fill are notified
+    /// of `code`.
     package mutating func broke(_ id: FillID, with code: CacheError.Code, isWorthRetrying: Bool) -> [Action] {
         guard let fill = take(id) else { return [] }
         guard code != .cancelled else { return handOver(fill) }
-        if case .rangeNotSatisfiable = code, case .opening(let window) = fill.wish {
-            return tell(.gaveUp(code)) { $0.opening == window && $0.wanted == nil } + handOver(fill)
+        if case .rangeNotSatisfiable = code, case .opening(let window) = fill.fillRequest {
+            return tell(.failed(code)) { $0.opening == window && $0.wanted == nil } + handOver(fill)
         }
-        let earlier = failures.removeValue(forKey: fill.wish.place) ?? 0
+        let earlier = failures.removeValue(forKey: fill.fillRequest.place) ?? 0
         let inARow = fill.hasProgressed ? 0 : earlier + 1
         if isWorthRetrying, inARow <= settings.retries {
             failures[fill.window.isEmpty || acceptsRanges == false ? nil : fill.position] = inARow
             return handOver(fill)
         }
-        // Who has just learned what the asset is has yet to say what it wants.
+        // A reader that has just received the description has not called `want` yet. It counts as dependent.
         let busy = readers.filter { _, reader in
             !reader.isWaiting && reader.wanted.map { $0.overlaps(fill.remaining) } ?? true
         }
-        for id in busy.keys { readers[id]?.setback = Setback(range: fill.remaining, code: code) }
+        for id in busy.keys { readers[id]?.pendingFailure = PendingFailure(range: fill.remaining, code: code) }
         let ledger = self
         return tell(WaitOutcome(code)) { !ledger.isAwaited($0) }
     }
 
-    /// The fill broke, with `code`, on what has been put right, or is tried again until it is: what it was to bring is planned
-    /// anew, and the failure does not count. Who has stopped asks when it goes on; and a prefetch of what finds no room is
-    /// told, for it has nothing to pass on.
+    /// Records a failed fill that must not count as a failure: the cause is removed, or the request is repeated until
+    /// it is. The missing bytes are planned again. Readers that have stopped request them when they resume. If the disk
+    /// is full, prefetch readers fail with `code`, because a prefetch does not forward its bytes.
     package mutating func renewed(_ id: FillID, after code: CacheError.Code) -> [Action] {
         guard let fill = take(id) else { return [] }
         let isVain = code == .storageFull
@@ -198,23 +208,25 @@ extension FillLedger {
 
     // MARK: Parts
 
-    func fill(_ id: FillID) -> Fill? { (fills + questions).first { $0.id == id } }
+    /// The fill in flight with this ID; nil if it has ended.
+    func fill(_ id: FillID) -> Fill? { (fills + metadataFills).first { $0.id == id } }
 
-    /// A fill has vanished: the first of those who want its bytes begins the next one, and the others have that.
+    /// Restarts an ended fill: the first reader that wants its bytes starts the next fill, and the other readers join
+    /// it.
     private mutating func handOver(_ fill: Fill) -> [Action] {
         readers(of: fill) { !$0.isTold && ($0.isWaiting || !hasStopped($0)) }.flatMap { id -> [Action] in
             let actions = planOrDescribe(for: id)
             guard actions.contains(where: \.isStart), readers[id]?.isWaiting == true else { return actions }
-            return actions + [.tell(id, .writerVanished)]
+            return actions + [.tell(id, .retrying)]
         }
     }
 
-    /// Plans for those who wait for what the fill did not bring; who does not wait will ask.
+    /// Plans for the readers that wait for bytes that the fill did not bring. Other readers call `presence` later.
     private mutating func planAgain(after fill: Fill) -> [Action] {
         readers(of: fill, where: \.isWaiting).flatMap { planOrDescribe(for: $0) }
     }
 
-    /// Those who want something that the fill was to bring, longest here first.
+    /// The readers that want a part of the fill, in order of arrival.
     private func readers(of fill: Fill, where concerns: (Reader) -> Bool) -> [ReaderID] {
         let concernsAll = fill.window.isEmpty || acceptsRanges == false
         let chosen = readers.filter { _, reader in
@@ -223,16 +235,18 @@ extension FillLedger {
         return chosen.keys.sorted { $0.number < $1.number }
     }
 
+    /// Removes and returns the fill.
     private mutating func take(_ id: FillID) -> Fill? {
         if let index = fills.firstIndex(where: { $0.id == id }) { return fills.remove(at: index) }
-        return questions.firstIndex { $0.id == id }.map { questions.remove(at: $0) }
+        return metadataFills.firstIndex { $0.id == id }.map { metadataFills.remove(at: $0) }
     }
 
-    /// Whether a fill in flight still brings what the reader waits for, or will be asked for once it has left the disk.
+    /// Whether the reader's next byte will come: from a fill in flight, or from a fill that starts when the eviction of
+    /// the byte has ended. A reader of metadata depends on an opening or confirmation in flight.
     private func isAwaited(_ reader: Reader) -> Bool {
-        guard let wanted = reader.wanted, !reader.needsConfirmation else { return !questions.isEmpty }
+        guard let wanted = reader.wanted, !reader.needsConfirmation else { return !metadataFills.isEmpty }
         let position = wanted.lowerBound
-        return leaving.run(containing: position) != nil || fill(bringing: position) != nil
+        return evicting.run(containing: position) != nil || fill(bringing: position) != nil
     }
 }
 

@@ -1,29 +1,31 @@
-/// Flow control. A read without a stated end is one request for all that may be wanted, and its transfer pauses at the
-/// reader's exposure (HTTP/1.1): the waste of a hang-up is bounded without a round trip for each window.
+/// Flow control: a read without a stated end is one request for all bytes that may be wanted, and its transfer pauses
+/// at the reader's exposure (HTTP/1.1). This bounds the bytes wasted by a disconnect, without a round trip for each
+/// window.
 ///
-/// Such a fill claims the bytes up to its allowance and the overshoot of a transfer. The bytes behind its claim are free:
-/// another reader may have them requested, and the first transfer ends where the second begins.
+/// Such a fill claims the bytes up to its allowance plus the overshoot of a transfer. The bytes behind its claim are
+/// free: another reader may have them requested, and then the first transfer ends where the second begins.
 extension FillLedger {
-    /// The first claim of an opening, if it is known before the response.
-    func firstClaim(of wish: Wish, for reader: Reader) -> ByteRange? {
-        guard case .opening(.closed(let range)) = wish else { return nil }
+    /// The first claim of an opening; nil if it depends on the response.
+    func firstClaim(of fillRequest: FillRequest, for reader: Reader) -> ByteRange? {
+        guard case .opening(.closed(let range)) = fillRequest else { return nil }
         return range.prefix(isFlowControlled(for: reader) ? settings.firstExposureBytes : settings.largestWindowBytes)
     }
 
-    /// Whether a transfer for the reader is held back by flow control: not where the reader stated all that it brings.
+    /// Whether flow control limits a transfer for the reader. It does not if the reader stated a range, unless it is a
+    /// prefetch.
     func isFlowControlled(for reader: Reader) -> Bool {
         hasFlowControl && (reader.readAhead.demand != .stated || reader.priority == .prefetch)
     }
 
-    /// A flow-controlled fill claims at least this much.
+    /// The smallest claim of a flow-controlled fill, in bytes.
     var leastClaim: Int64 { max(1, settings.firstExposureBytes / 2) }
 
-    /// Where the claim ends of a fill of `body` that pauses at `allowance`.
+    /// The end of the claim of a fill that brings `body` and pauses at `allowance`.
     func claim(upTo allowance: Int64, in body: ByteRange) -> Int64 {
         min(body.upperBound, ByteRange(offset: allowance, length: settings.overshootBytes).upperBound)
     }
 
-    /// Another fill begins at `offset`: one that could claim bytes from there on ends there.
+    /// Shortens the fill that could otherwise claim bytes from `offset` on, because another fill begins there.
     mutating func shorten(before offset: Int64) -> [Action] {
         let index = firstFill(beginningAfter: offset) - 1
         guard index >= 0, fills[index].canGrow, fills[index].end > offset else { return [] }
@@ -32,7 +34,7 @@ extension FillLedger {
         return [.shorten(fills[index].id, to: fills[index].end)]
     }
 
-    /// The flow-controlled fill that comes to `offset` next, if its readers let it.
+    /// The index of the flow-controlled fill that reaches `offset` next if its readers advance; nil if there is none.
     func growingFill(before offset: Int64) -> Int? {
         guard acceptsRanges != false else { return nil }
         let index = firstFill(beginningAfter: offset) - 1
@@ -41,29 +43,29 @@ extension FillLedger {
         return claimed == offset || claimed < offset && extents.contains(claimed..<offset) ? index : nil
     }
 
-    /// Raises the allowance and the claim to the reader's exposure, in steps of a quarter of it or more.
+    /// Raises allowance and claim of the fill to the reader's exposure, in steps of at least a quarter of it.
     mutating func grow(_ index: Int, for wanted: ByteRange, of reader: Reader) -> [Action] {
         let fill = fills[index]
         let (claimed, allowed) = (fill.window.upperBound, fill.allowance)
         let exposure = reader.readAhead.exposure(at: wanted.lowerBound, roundTrip: roundTrip)
-        let bound = min(fill.end, leaving.run(startingFrom: claimed)?.lowerBound ?? .max)
+        let bound = min(fill.end, evicting.run(startingFrom: claimed)?.lowerBound ?? .max)
         let most = min(bound, limit(of: wanted))
         let target = min(most, ByteRange(offset: wanted.lowerBound, length: exposure).upperBound)
         guard target > allowed,
             target == most || target - allowed >= exposure / 4 || fill.position >= allowed
         else { return [] }
         let claim = claim(upTo: target, in: fill.window.lowerBound..<bound)
-        // A transfer cannot stop exactly before bytes that are being evicted.
+        // A transfer can overshoot its allowance, so it must pause before an evicting range by at least the overshoot.
         let allowance = bound < fill.end ? min(target, claim - settings.overshootBytes) : target
         guard allowance > allowed else { return [] }
-        // A rate is measured over the time in which the transfer may store.
+        // A rate is measured only while the transfer may store bytes.
         if fill.position >= allowed { (fills[index].flowingSince, fills[index].flowingFrom) = (now, fill.position) }
         fills[index].window = fill.window.lowerBound..<max(claimed, claim)
         fills[index].allowance = allowance
         return [.allow(fill.id, upTo: allowance)]
     }
 
-    /// Claims the rest of fills that are finished though nobody reads them.
+    /// Claims the rest of flow-controlled fills that are finished without readers.
     mutating func claimRest(of finished: [Fill]) -> [Action] {
         finished.compactMap { fill in
             guard let index = fills.firstIndex(where: { $0.id == fill.id }), fills[index].allowance < fills[index].end,

@@ -1,14 +1,15 @@
+/// Pacing: transfers without ranges follow their readers, and slow windows are split.
 extension FillLedger {
-    /// How long a reader may have to wait for a byte that a running window will bring, before the window is split.
+    /// The expected wait in seconds for a byte of a fill in flight above which the window is split.
     private static let longestWait = 2.0
-    /// A rest shorter than this is not worth a request of its own.
+    /// The smallest part that is split off as a separate request.
     private static let leastSplitBytes: Int64 = 64 << 10
 
-    /// Holds transfers of the whole to the pace of their readers: they may store a leash beyond the foremost reader. The
-    /// allowance grows in steps of half a leash, or up to the end of a reader's range.
+    /// Limits whole-body transfers to the pace of their readers: they may store one leash beyond the furthest reader.
+    /// The allowance grows in steps of half a leash, or to the end of a reader's range.
     mutating func regulate() -> [Action] {
         guard acceptsRanges == false, !readers.isEmpty else { return [] }
-        let wishes = readers.values.compactMap(wish)
+        let wishes = readers.values.compactMap(steering)
         guard let most = wishes.map(\.allowed).max() else { return [] }
         var actions: [Action] = []
         for index in fills.indices where !fills[index].isCut {
@@ -26,9 +27,9 @@ extension FillLedger {
         return actions
     }
 
-    /// Up to where bytes may be stored for the reader now, and where its range ends; nil where that cannot be said. One that
-    /// has not seen the description yet will want the range of its opening.
-    private func wish(of reader: Reader) -> (allowed: Int64, end: Int64, leash: Int64)? {
+    /// The offset up to which bytes may be stored for the reader, and the end of its range; nil if unknown. Before the
+    /// description the range of the opening counts as wanted.
+    private func steering(of reader: Reader) -> (allowed: Int64, end: Int64, leash: Int64)? {
         guard reader.dismissal == nil, let wanted = (reader.wanted ?? reader.opening.wanted).map(clampedToEnd) else {
             return nil
         }
@@ -36,7 +37,7 @@ extension FillLedger {
         return (end, wanted.upperBound, reader.leashBytes)
     }
 
-    /// Leaves the tail of a slow window to another fill, where a reader would wait too long for it.
+    /// Shortens a slow fill and frees its tail for another fill, if the reader would wait too long for its byte.
     mutating func splitSlowFill(at offset: Int64, for reader: Reader) -> [Action] {
         guard reader.isWaiting, acceptsRanges != false, let fill = fill(bringing: offset),
             let rate = fill.rate(at: now), Double(offset - fill.position) > rate * Self.longestWait,
@@ -51,7 +52,7 @@ extension FillLedger {
 }
 
 extension UpstreamRequest.Window {
-    /// What its reader will want, as far as that can be told.
+    /// The range that the reader of this opening will want, as far as it is known; nil for a suffix.
     fileprivate var wanted: ByteRange? {
         switch self {
         case .whole: 0..<Int64.max

@@ -1,10 +1,11 @@
+/// Planning: the requests that a reader's demand needs, their windows and their order.
 extension FillLedger {
-    /// The most windows that one look asks for.
+    /// The largest number of windows that one planning step requests.
     private static let windowsAtOnce = 4
-    /// A shorter round trip is not worth fetching a byte twice for.
+    /// With a shorter round trip, no byte is fetched twice to save a request.
     private static let longRoundTrip = Duration.milliseconds(5)
 
-    /// What is on disk of `ranges`, and whether a fill in flight brings a part of the rest.
+    /// The cached part of `ranges`, and whether a fill in flight brings a part of the rest.
     package func lookUp(_ ranges: [ByteRange]) -> (cached: ByteRangeSet, isJoining: Bool) {
         var cached = ByteRangeSet()
         var isJoining = false
@@ -15,19 +16,19 @@ extension FillLedger {
         return (cached, isJoining)
     }
 
-    /// Starts whatever tells an undescribed, or unconfirmed, reader what it is dealing with; joins it if it runs already.
+    /// Starts the opening or confirmation that the reader needs, or joins the one in flight.
     mutating func describe(for id: ReaderID) -> [Action] {
         guard let reader = readers[id], reader.dismissal == nil else { return [] }
         if !isDescribed {
-            if let running = questions.first { return promotion(of: running, to: reader.priority) }
+            if let running = metadataFills.first { return promotion(of: running, to: reader.priority) }
             return [start(.opening(opening(of: reader)), window: 0..<0, priority: reader.priority, for: reader)]
         }
         guard reader.needsConfirmation else { return [] }
-        if let running = questions.first { return promotion(of: running, to: reader.priority) }
+        if let running = metadataFills.first { return promotion(of: running, to: reader.priority) }
         return [start(question(of: reader), window: 0..<0, priority: reader.priority, for: reader)]
     }
 
-    /// The window of a request for an unknown asset: as the reader stated it. Where transfers cannot be paused, a read
+    /// The window of a request for an unknown asset: as the reader stated it. If transfers cannot be paused, a read
     /// without a stated end begins with a window of bounded size.
     private func opening(of reader: Reader) -> UpstreamRequest.Window {
         guard !hasFlowControl else { return reader.opening }
@@ -41,21 +42,21 @@ extension FillLedger {
         }
     }
 
-    /// How the upstream is asked whether the generation is still its own. Where no byte of it is on disk there is nothing to
-    /// confirm; where windows are of no use, the whole is asked for.
-    private func question(of reader: Reader) -> Wish {
+    /// The request that checks whether the generation is still current. Without a byte on disk or on the way there is
+    /// nothing to confirm, so it is an opening. If windows cannot be combined, it asks for the whole body.
+    private func question(of reader: Reader) -> FillRequest {
         guard !extents.isEmpty || !fills.isEmpty else { return .opening(opening(of: reader)) }
         guard canBeContinued, acceptsRanges != false else { return .confirmation(.whole) }
         let window = opening(of: reader)
-        // Its body is used where none of it is on disk or on the way.
+        // The body of a changed response is used only if none of its bytes is on disk or on the way.
         guard case .from(let first) = window, extents.run(containing: first) == nil, fill(bringing: first) == nil
         else { return .confirmation(window) }
         let end = windowEnd(from: first, size: .max, limit: length ?? .max)
         return .confirmation(end < length ?? .max && end > first ? .closed(first..<end) : window)
     }
 
-    /// Whether `ranges` can be had from a new transfer of the whole alone: something of them is neither on disk nor on the
-    /// way, and nothing that is fetched now may stand beside the bytes on disk.
+    /// Whether only a new transfer of the whole body can bring `ranges`. True if a part is neither on disk nor on the
+    /// way, and no new response may be combined with the bytes on disk.
     func mustRestart(_ ranges: [ByteRange]) -> Bool {
         guard !canBeContinued, isDescribed, !extents.isEmpty else { return false }
         let gaps = ranges.map(clampedToEnd).flatMap { extents.gaps(in: $0) }
@@ -63,7 +64,7 @@ extension FillLedger {
         return !fills.contains { $0.answeredAt != nil && !$0.isCut && $0.remaining.contains(first) }
     }
 
-    /// Ends fills.
+    /// Returns the `.cut` actions of `ended`, and marks these fills as cut.
     mutating func cut(_ ended: [Fill]) -> [Action] {
         for fill in ended {
             if let index = fills.firstIndex(where: { $0.id == fill.id }) { fills[index].isCut = true }
@@ -71,18 +72,19 @@ extension FillLedger {
         return ended.map { .cut($0.id) }
     }
 
-    /// Plans for all who wait: something that held them up is over.
+    /// Plans for every waiting reader, in order of arrival, after an obstacle has gone.
     mutating func planForAll() -> [Action] {
         readers.filter(\.value.isWaiting).keys.sorted { $0.number < $1.number }.flatMap { planOrDescribe(for: $0) }
     }
 
+    /// Plans windows for the reader, or requests the description or confirmation that it needs first.
     mutating func planOrDescribe(for id: ReaderID) -> [Action] {
         guard let reader = readers[id] else { return [] }
         return reader.wanted == nil || reader.needsConfirmation ? describe(for: id) : plan(for: id)
     }
 
-    /// Asks for the reader's next windows, if it is time: when nothing of what it wants is on the way, or when what lies
-    /// ahead of it is so little that it would come to wait for a round trip.
+    /// Requests the reader's next windows if they are due: if none of the wanted bytes is on the way, or if the bytes
+    /// ahead of the reader last for less than a round trip.
     mutating func plan(for id: ReaderID) -> [Action] {
         guard isDescribed, let reader = readers[id], reader.dismissal == nil, !reader.needsConfirmation,
             let wanted = reader.wanted.map(clampedToEnd), !wanted.isEmpty
@@ -97,17 +99,18 @@ extension FillLedger {
         return actions
     }
 
-    /// The transfer that brings the reader what is missing from `frontier` on; nil where it is not time for it.
+    /// Starts the transfer that brings the bytes from `frontier` on; nil if it is not due or not permitted.
     private mutating func nextStart(for reader: Reader, _ wanted: ByteRange, frontier: Int64) -> [Action]? {
-        guard frontier < wanted.upperBound, !leaving.contains(frontier..<(frontier + 1)),
-            reader.setback?.range.contains(frontier) != true
+        guard frontier < wanted.upperBound, !evicting.contains(frontier..<(frontier + 1)),
+            reader.pendingFailure?.range.contains(frontier) != true
         else { return nil }
         let place = wanted.lowerBound
         let ahead = frontier - place
         guard ahead == 0 || ahead < reader.readAhead.lead(at: place, roundTrip: roundTrip) else { return nil }
         guard acceptsRanges != false else {
-            // One that has yet to come to the byte will bring it; one that is past it will not. It brings what is leaving, too.
-            guard leaving.isEmpty, fills.allSatisfy({ $0.position > frontier }) else { return nil }
+            // A whole-body transfer that has not reached the frontier will bring the byte; one that has passed it will not.
+            // A new one starts only without evicting ranges, because it would write to them.
+            guard evicting.isEmpty, fills.allSatisfy({ $0.position > frontier }) else { return nil }
             return [start(.whole, window: 0..<(length ?? .max), priority: reader.priority, for: reader)]
         }
         let isElastic = isFlowControlled(for: reader)
@@ -119,18 +122,18 @@ extension FillLedger {
         let priority = ahead == 0 ? reader.priority : max(reader.priority, .readAhead)
         return shortened + [
             start(
-                .window(window), window: claim, priority: priority, patience: reader.readAhead.time(for: ahead),
+                .window(window), window: claim, priority: priority, slack: reader.readAhead.time(for: ahead),
                 for: reader, isElastic: isElastic,
                 sizedBy: reason(for: window, limit: limit(of: wanted), of: reader))
         ]
     }
 
-    /// Where windows for a reader of `wanted` end at the latest.
+    /// The largest end of windows for a reader of `wanted`, speculative bytes included.
     func limit(of wanted: ByteRange) -> Int64 {
         min(ByteRange(offset: wanted.upperBound, length: settings.speculativeBytes).upperBound, length ?? .max)
     }
 
-    /// Whether some reader still wants a byte, or the head, that the fill brings.
+    /// Whether a reader still wants a byte, or the head, of the fill.
     func isWanted(_ fill: Fill) -> Bool {
         readers.values.contains { reader in
             guard reader.dismissal == nil else { return false }
@@ -139,8 +142,10 @@ extension FillLedger {
         }
     }
 
-    /// Whether a window that nobody wants is finished all the same: a player's, of bounded size, with little missing. It
-    /// was asked for already; cut, it would be asked for again, and take the connection with it.
+    /// Whether a fill without readers is finished instead of cut. This applies to windows of bounded size, requested
+    /// for players, with little missing: the bytes are on their way already, and a cut would close the connection and
+    /// cause another request. Fills without an initiating reader, and carried fills within their waiting time, are
+    /// always kept. Prefetch windows are always cut.
     func isWorthFinishing(_ fill: Fill) -> Bool {
         if fill.isBehind || fill.keptUntil.map({ now < $0 }) == true { return true }
         let isBounded = !fill.window.isEmpty && fill.end < .max
@@ -152,16 +157,18 @@ extension FillLedger {
         return percent > 0 && Double(missing) * 100 <= Double(fill.end - fill.window.lowerBound) * Double(percent)
     }
 
-    /// A transfer whose reader stated no end and has left is finished where no more than this is missing.
+    /// The same limit in bytes for a fill of a reader that stated no end.
     private static let speculativeRestBytes: Int64 = 256 << 10
 
+    /// `range` without the part behind the end of the asset, if the length is known.
     func clampedToEnd(_ range: ByteRange) -> ByteRange {
         guard let length else { return range }
         return min(range.lowerBound, length)..<min(range.upperBound, length)
     }
 
-    /// The first byte that is neither on disk nor on the way; nil where a flow-controlled fill will claim it. Fills on the
-    /// reader's path claim what it is exposed to, and the one that it waits for gets its priority.
+    /// Follows the reader's path to the frontier: the first byte that is neither on disk nor on the way. Nil if a
+    /// flow-controlled fill will claim that byte. Fills on the path extend their claim to the reader's exposure. The
+    /// fill that the reader waits for gets the reader's priority.
     private mutating func walk(_ wanted: ByteRange, of reader: Reader) -> (frontier: Int64?, actions: [Action]) {
         var offset = wanted.lowerBound
         var actions: [Action] = []
@@ -187,20 +194,21 @@ extension FillLedger {
         return (offset, actions)
     }
 
-    /// The fill in flight that will bring the byte at `offset`.
+    /// The fill in flight that has claimed the byte at `offset` and not brought it yet.
     func fill(bringing offset: Int64) -> Fill? {
-        // A body from the first byte may run beside windows that were asked for before ranges proved to be ignored.
+        // A whole-body transfer may overlap windows that were requested before the upstream proved to ignore ranges.
         guard acceptsRanges != false else { return fills.first { $0.remaining.contains(offset) } }
         let index = firstFill(beginningAfter: offset)
         guard index > 0, fills[index - 1].remaining.contains(offset) else { return nil }
         return fills[index - 1]
     }
 
-    /// The least of the window's size, what is wanted, the next fill, what is leaving, and the next extent that is not
-    /// worth reading through: where a round trip takes long, small ones are fetched again to save one.
+    /// The end of a window that begins at `start`: the minimum of its size, the limit, the next fill, the next evicting
+    /// range and the next extent. If the round trip is long, extents of up to `gapMergeBytes` in total are fetched
+    /// again, to save a request.
     private func windowEnd(from start: Int64, size: Int64, limit: Int64) -> Int64 {
         var end = min(ByteRange(offset: start, length: size).upperBound, limit)
-        if let next = leaving.run(startingFrom: start) { end = min(end, next.lowerBound) }
+        if let next = evicting.run(startingFrom: start) { end = min(end, next.lowerBound) }
         let index = firstFill(beginningAfter: start)
         if index < fills.count { end = min(end, fills[index].window.lowerBound) }
         var spare = roundTrip >= Self.longRoundTrip ? settings.gapMergeBytes : 0
@@ -213,22 +221,26 @@ extension FillLedger {
         return end
     }
 
+    /// Raises the fill to `priority`; no action if it has that priority or a more urgent one.
     private mutating func promotion(of fill: Fill, to priority: TransferPriority) -> [Action] {
         guard priority < fill.priority else { return [] }
         if let index = fills.firstIndex(where: { $0.id == fill.id }) { fills[index].priority = priority }
-        if let index = questions.firstIndex(where: { $0.id == fill.id }) { questions[index].priority = priority }
+        if let index = metadataFills.firstIndex(where: { $0.id == fill.id }) {
+            metadataFills[index].priority = priority
+        }
         return [.promote(fill.id, priority)]
     }
 
-    /// `window`: the bytes that the fill claims at first; `isElastic`: it claims more as its readers advance.
+    /// Adds a fill and returns its `.start`. `window` is its first claim; `isElastic`: the claim grows as its readers
+    /// advance.
     mutating func start(
-        _ wish: Wish, window: ByteRange, priority: TransferPriority, patience: Duration = .zero, isBehind: Bool = false,
-        for reader: Reader? = nil, isElastic: Bool = false, sizedBy reason: SizeReason? = nil
+        _ fillRequest: FillRequest, window: ByteRange, priority: TransferPriority, slack: Duration = .zero,
+        isBehind: Bool = false, for reader: Reader? = nil, isElastic: Bool = false, sizedBy reason: SizeReason? = nil
     ) -> Action {
         var fill = Fill(
-            id: FillID(number: nextNumber()), wish: wish, priority: priority, window: window, end: window.upperBound,
-            position: window.lowerBound, isBehind: isBehind)
-        if isElastic, case .window(let whole) = wish {
+            id: FillID(number: nextNumber()), fillRequest: fillRequest, priority: priority, window: window,
+            end: window.upperBound, position: window.lowerBound, isBehind: isBehind)
+        if isElastic, case .window(let whole) = fillRequest {
             fill.end = whole.upperBound
             fill.allowance = window.upperBound
         }
@@ -240,20 +252,21 @@ extension FillLedger {
         return .start(
             fill.id,
             Start(
-                wish: wish, priority: priority, attempt: failures[wish.place] ?? 0,
-                isRetry: failures[wish.place] != nil, patience: patience,
-                claim: isElastic ? window : reader.flatMap { firstClaim(of: wish, for: $0) },
-                sizedBy: reason ?? self.reason(for: wish, of: reader)))
+                fillRequest: fillRequest, priority: priority, attempt: failures[fillRequest.place] ?? 0,
+                isRetry: failures[fillRequest.place] != nil, slack: slack,
+                claim: isElastic ? window : reader.flatMap { firstClaim(of: fillRequest, for: $0) },
+                sizedBy: reason ?? self.reason(for: fillRequest, of: reader)))
     }
 
+    /// Adds the fill in window order; without a window it is an opening or a confirmation.
     mutating func insert(_ fill: Fill) {
-        guard !fill.window.isEmpty else { return questions.append(fill) }
+        guard !fill.window.isEmpty else { return metadataFills.append(fill) }
         fills.insert(fill, at: firstFill(beginningAfter: fill.window.lowerBound))
     }
 
-    /// The fills whose windows overlap `range` or lie beside it.
+    /// The fills with a window that overlaps `range` or touches it.
     func fills(touching range: ByteRange) -> ArraySlice<Fill> {
-        // Where windows may overlap one another, any of the earlier ones may reach so far.
+        // If windows may overlap, any earlier fill may extend to `range`.
         let reach = acceptsRanges == false ? .max : 2
         let first = max(0, firstFill(beginningAfter: range.lowerBound) - reach)
         return fills[first..<firstFill(beginningAfter: range.upperBound)].filter {
@@ -261,7 +274,7 @@ extension FillLedger {
         }[...]
     }
 
-    /// The index of the first fill whose window begins behind `offset`.
+    /// The index of the first fill with a window that begins behind `offset`, by binary search.
     func firstFill(beginningAfter offset: Int64) -> Int {
         var (low, high) = (0, fills.count)
         while low < high {

@@ -1,6 +1,11 @@
+/// Readers: their demand, progress, waits and dismissal.
 extension FillLedger {
-    /// Takes a reader in. `opening` is what the first request asks for if the asset is not known yet; `waitLimit` how long
-    /// it may wait at a time; `leash` how many bytes a transfer without ranges may run ahead of it.
+    /// Adds a reader.
+    ///
+    /// - `opening`: the window of the first request if the asset is not known.
+    /// - `waitLimit`: the longest single wait; nil: no limit.
+    /// - `leash`: the largest distance in bytes between the reader and a transfer without ranges; nil: the largest
+    ///   window.
     package mutating func join(
         opening: UpstreamRequest.Window, priority: TransferPriority, needsConfirmation: Bool,
         waitLimit: Duration? = nil, leash: Int64? = nil
@@ -17,16 +22,17 @@ extension FillLedger {
         return (id, actions)
     }
 
-    /// Says which bytes the reader wants next, in order; its asset must be described. `later`: what it wants after them.
+    /// Sets the bytes that the reader wants next, in ascending order; its asset must be described. `later`: the ranges
+    /// after them.
     ///
-    /// Where only a new transfer of the whole brings them, that is begun, and the reader waits for its answer: an answer that
-    /// cannot be completed is not begun with the bytes on disk.
+    /// If only a new transfer of the whole body brings them, that transfer is begun and the reader waits for its
+    /// response head. Otherwise a response could begin with the bytes on disk and never be completed.
     package mutating func want(_ range: ByteRange, by id: ReaderID, later: [ByteRange] = []) -> [Action] {
         guard var reader = readers[id] else { return [] }
         if reader.wanted?.lowerBound != range.lowerBound { reader.readAhead.sought() }
         reader.readAhead.demand = demand(range, reader.priority)
         reader.readAhead.moved(to: range.lowerBound, at: now)
-        if let before = reader.wanted, before.lowerBound != range.lowerBound { reader.setback = nil }
+        if let before = reader.wanted, before.lowerBound != range.lowerBound { reader.pendingFailure = nil }
         reader.wanted = range
         reader.movedAt = now
         reader.comesBackTo = later.map(\.lowerBound).min()
@@ -38,15 +44,15 @@ extension FillLedger {
         return planOrDescribe(for: id) + abandon(left.filter { $0.canGrow }) + regulate()
     }
 
-    /// How much a reader of an asset that may be unknown has stated.
+    /// The demand of a reader of a possibly unknown asset.
     private func demand(_ opening: UpstreamRequest.Window, _ priority: TransferPriority) -> ReadAhead.Demand {
         if priority == .prefetch { return .stated }
         guard case .closed(let range) = opening, range.length <= settings.largestWindowBytes else { return .openEnded }
         return .stated
     }
 
-    /// How much a reader of `range` has stated. A range that reaches the end of a large asset states no end: players send
-    /// it and hang up where they have enough.
+    /// The demand of a reader of `range`. A range that reaches the end of a large asset is open-ended: players send
+    /// such ranges and disconnect when they have enough.
     private func demand(_ range: ByteRange, _ priority: TransferPriority) -> ReadAhead.Demand {
         if priority == .prefetch { return .stated }
         let most = settings.largestWindowBytes
@@ -54,14 +60,14 @@ extension FillLedger {
         return range.upperBound < .max && range.length <= most ? .stated : .openEnded
     }
 
-    /// Cuts those of `left` that nobody wants any more, but for those that are worth their end.
+    /// Cuts the fills of `left` without readers, except for those that are worth finishing.
     private mutating func abandon(_ left: [Fill]) -> [Action] {
         let unwanted = left.compactMap { fill($0.id) }.filter { !isWanted($0) }
         let finished = unwanted.filter(isWorthFinishing)
         return claimRest(of: finished) + cut(unwanted.filter { !isWorthFinishing($0) })
     }
 
-    /// The reader has sent everything before `position`.
+    /// Records that the reader has sent all bytes before `position`, and plans its next windows.
     package mutating func advance(_ id: ReaderID, to position: Int64) -> [Action] {
         guard var reader = readers[id], let wanted = reader.wanted else { return [] }
         reader.wanted = min(position, wanted.upperBound)..<wanted.upperBound
@@ -71,8 +77,8 @@ extension FillLedger {
         return plan(for: id) + regulate()
     }
 
-    /// How far the reader is served; where the answer is `.pending` it counts as waiting from now on, and what it waits
-    /// for is asked for, should a fill have broken since it asked last.
+    /// How far the reader is served. On `.pending` the reader counts as waiting, and its bytes are requested again if a
+    /// fill has failed since the last call.
     package mutating func presence(for id: ReaderID) -> (Presence, [Action]) {
         guard let reader = readers[id] else { return (.end, []) }
         let presence = lookUp(reader)
@@ -81,45 +87,49 @@ extension FillLedger {
             return (presence, [])
         }
         if let code = reader.dismissal { return (.over(code), []) }
-        if let setback = reader.setback, let position = reader.wanted?.lowerBound, setback.range.contains(position) {
-            readers[id]?.setback = nil
-            if fill(bringing: position) == nil { return (.over(setback.code), []) }
+        if let pendingFailure = reader.pendingFailure, let position = reader.wanted?.lowerBound,
+            pendingFailure.range.contains(position)
+        {
+            readers[id]?.pendingFailure = nil
+            if fill(bringing: position) == nil { return (.over(pendingFailure.code), []) }
         }
         readers[id]?.waitingSince = reader.waitingSince ?? now
         readers[id]?.isTold = false
         return (presence, planOrDescribe(for: id))
     }
 
-    /// The reader is gone; fills that nobody wants any more are cut, but for those that are worth their end.
+    /// Removes a reader. Fills without readers are cut, except for those that are worth finishing.
     package mutating func leave(_ id: ReaderID) -> [Action] {
         guard let reader = readers.removeValue(forKey: id) else { return [] }
         if readers.isEmpty { failures = [:] }
-        // Whatever else is under way is wanted as it was before: nobody else need be asked.
+        // The demand for all other fills is unchanged, so they need no check.
         let own = readers.isEmpty ? fills[...] : reader.span.map(fills(touching:)) ?? fills[...]
-        return abandon(own + questions) + regulate()
+        return abandon(own + metadataFills) + regulate()
     }
 
-    /// An administrator stops all fills: whoever is here now is told `code` as soon as it would have to wait, and nothing
-    /// more is fetched for it.
+    /// Stops all fills for an administrator. A reader that is present fails with `code` when it would have to wait, and
+    /// no further fill is started for it.
     package mutating func stopFills(because code: CacheError.Code) -> [Action] {
-        dismiss(because: code) { _ in true } + cut(fills + questions)
+        dismiss(because: code) { _ in true } + cut(fills + metadataFills)
     }
 
-    /// An administrator stops one fill; likewise for those who want what it was to bring.
+    /// Stops one fill for an administrator, with the same effect on the readers that depend on it.
     package mutating func stopFill(_ id: FillID, because code: CacheError.Code) -> [Action] {
         guard let fill = fill(id) else { return [] }
         return dismiss(because: code) { $0.looksTo(fill) } + cut([fill])
     }
 
+    /// Stops fills for the selected readers and ends their waits with `code`.
     private mutating func dismiss(because code: CacheError.Code, where concerns: (Reader) -> Bool) -> [Action] {
         for (id, reader) in readers where concerns(reader) { readers[id]?.dismissal = code }
         return tell(WaitOutcome(code)) { $0.dismissal != nil }
     }
 
-    /// Time has passed: who has waited too long is told so; windows that turn out slow are given up where they can be.
+    /// Checks time limits at `now`: ends waits that are too long, cuts carried transfers without readers, and splits
+    /// slow windows.
     package mutating func tick() -> [Action] {
         let now = now
-        var actions = tell(.deadlinePassed) { reader in
+        var actions = tell(.timedOut) { reader in
             guard let since = reader.waitingSince, let limit = reader.waitLimit else { return false }
             return now - since >= limit
         }
@@ -132,6 +142,7 @@ extension FillLedger {
         return actions
     }
 
+    /// The presence of the reader, without a change of state.
     func lookUp(_ reader: Reader) -> Presence {
         guard isDescribed, !reader.needsConfirmation else { return .pending }
         guard let wanted = reader.wanted.map(clampedToEnd) else { return .described }
@@ -139,7 +150,7 @@ extension FillLedger {
         return extents.run(containing: wanted.lowerBound).map { .bytes($0.clamped(to: wanted)) } ?? .pending
     }
 
-    /// Ends the waiting of one reader.
+    /// Notifies one reader and ends its wait. No action if it does not wait.
     mutating func tell(_ outcome: WaitOutcome, to id: ReaderID) -> [Action] {
         guard readers[id]?.isWaiting == true else { return [] }
         readers[id]?.waitingSince = nil
@@ -147,7 +158,7 @@ extension FillLedger {
         return [.tell(id, outcome)]
     }
 
-    /// Ends the waiting of those it concerns.
+    /// Notifies the waiting readers for which `concerns` is true.
     mutating func tell(_ outcome: WaitOutcome, where concerns: (Reader) -> Bool) -> [Action] {
         let concerned = readers.filter { $0.value.isWaiting && concerns($0.value) }.keys
         return concerned.flatMap { tell(outcome, to: $0) }
@@ -155,9 +166,9 @@ extension FillLedger {
 }
 
 extension FillLedger.Reader {
-    /// Whether it waits, or will, for something that the fill has yet to bring: bytes, or what the asset is.
+    /// Whether the reader depends on the fill: for bytes that are still missing, or for the description.
     func looksTo(_ fill: FillLedger.Fill) -> Bool {
-        guard let wanted, !needsConfirmation else { return fill.wish.isDescription }
+        guard let wanted, !needsConfirmation else { return fill.fillRequest.isDescription }
         return !fill.window.isEmpty && wanted.overlaps(fill.remaining)
     }
 }

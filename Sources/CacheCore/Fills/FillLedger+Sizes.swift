@@ -1,31 +1,32 @@
+/// Reasons for the sizes of requests, as `/v1/explain` shows them.
 extension FillLedger {
-    /// Why a request has the size that it has.
+    /// The reason for the size of a request.
     package enum SizeReason: String, Hashable, Sendable, CaseIterable {
         /// The reader stated the range.
         case statedRange
-        /// The reader stated no end; flow control holds the transfer at what the reader is exposed to.
+        /// The reader stated no end; flow control limits the transfer to the reader's exposure.
         case openEnd
-        /// The reader stated no end, and the transfer cannot be paused: what the reader's pace allows.
+        /// The reader stated no end and the transfer cannot be paused; the reader's pace limits the window.
         case readerPace
-        /// The largest window of the origin.
+        /// The window has the largest size of the origin.
         case largestWindow
-        /// Bytes that are on disk follow.
+        /// Cached bytes follow.
         case cachedBytes
-        /// Bytes that another transfer brings follow.
+        /// Bytes of another fill in flight follow.
         case runningFill
-        /// Bytes that are being evicted follow.
+        /// An evicting range follows.
         case eviction
-        /// The upstream brings the asset in one transfer only.
+        /// The upstream sends the asset in one transfer only.
         case wholeAsset
-        /// It asks whether the stored generation is still the upstream's.
+        /// The request asks whether the stored generation is still current.
         case confirmation
     }
 
-    /// Why a window ends where it does.
+    /// The reason for the end of a window; `limit` is the largest end that the reader's demand permits.
     func reason(for window: ByteRange, limit: Int64, of reader: Reader) -> SizeReason {
         let end = window.upperBound
         if end < limit {
-            if leaving.run(containing: end) != nil { return .eviction }
+            if evicting.run(containing: end) != nil { return .eviction }
             if extents.run(containing: end) != nil { return .cachedBytes }
             if fills.contains(where: { $0.window.lowerBound == end && !$0.window.isEmpty }) { return .runningFill }
             return reader.readAhead.demand == .stated ? .largestWindow : .readerPace
@@ -34,8 +35,9 @@ extension FillLedger {
         return hasFlowControl ? .openEnd : .readerPace
     }
 
-    func reason(for wish: Wish, of reader: Reader?) -> SizeReason {
-        switch wish {
+    /// The reason for the size of a request without a planned window.
+    func reason(for fillRequest: FillRequest, of reader: Reader?) -> SizeReason {
+        switch fillRequest {
         case .confirmation: return .confirmation
         case .whole: return .wholeAsset
         case .opening, .window:

@@ -1,86 +1,98 @@
-/// Who fetches what of one generation, and who waits for it: the fill rules as a value.
+/// Pure state machine for one generation: extents, fills in flight, readers and leases.
 ///
-/// It knows the extents, the fills in flight, the readers and the bytes that are just being evicted. Every change answers
-/// with the actions its owner must carry out; the ledger itself does nothing, and knows the time only as it is told.
+/// Each mutation returns the actions that its owner must perform. The ledger does no I/O and has no clock: the owner
+/// sets `now` before a call. Invariants while ranges are accepted: the windows of `fills` do not overlap, and no fill
+/// begins that would write to an evicting range.
 package struct FillLedger: Sendable {
+    /// Identifies a reader, from `join` to `leave`.
     package struct ReaderID: Hashable, Sendable { package let number: UInt64 }
+    /// Identifies a fill, from `.start` to `completed`, `broke` or `renewed`.
     package struct FillID: Hashable, Sendable { package let number: UInt64 }
+    /// Identifies a lease, from `lease` to `end`.
     package struct LeaseID: Hashable, Sendable { package let number: UInt64 }
 
-    /// What a fill asks the upstream for.
-    package enum Wish: Hashable, Sendable {
-        /// The first window of an asset nobody knows yet; its answer's head is the probe.
+    /// The request of a fill to the upstream.
+    package enum FillRequest: Hashable, Sendable {
+        /// The first request for an unknown asset. The response head serves as the probe.
         case opening(UpstreamRequest.Window)
-        /// Whether the generation is still the upstream's. The window is the `Range` of the request: where the generation has
-        /// changed, the answer is the first body of the next one.
+        /// A conditional request that asks whether the generation is still current at the upstream. The window is the
+        /// `Range` of the request: if the generation has changed, the response is the first body of the next
+        /// generation.
         case confirmation(UpstreamRequest.Window)
         /// Exactly these bytes.
         case window(ByteRange)
-        /// The body from its first byte, because the upstream knows no ranges.
+        /// The body from its first byte, because the upstream does not support ranges.
         case whole
     }
 
+    /// An effect that the owner must perform after a mutation, in the order returned.
     package enum Action: Hashable, Sendable {
+        /// Begin the transfer of a new fill.
         case start(FillID, Start)
-        /// Nobody wants what it brings any more.
+        /// Cancel the transfer: no reader wants its bytes, or an administrator stopped it.
         case cut(FillID)
+        /// Move the transfer to a more urgent class.
         case promote(FillID, TransferPriority)
-        /// Its transfer may store bytes up to this offset, and pauses there until a later action allows more.
+        /// Permit the transfer to store bytes up to this offset of the asset. It pauses there until a later action
+        /// permits more.
         case allow(FillID, upTo: Int64)
-        /// Its transfer ends at this offset: another fill brings the bytes behind it.
+        /// End the transfer at this offset of the asset: another fill brings the bytes behind it.
         case shorten(FillID, to: Int64)
+        /// End the reader's wait with this outcome.
         case tell(ReaderID, WaitOutcome)
     }
 
-    /// A transfer to begin.
+    /// The parameters of a transfer that the owner must begin.
     package struct Start: Hashable, Sendable {
-        package var wish: Wish
+        package var fillRequest: FillRequest
         package var priority: TransferPriority
-        /// Failures in a row, for the backoff.
+        /// The number of consecutive failures before this request; the backoff depends on it.
         package var attempt: Int
-        /// Whether it goes on where a transfer broke.
+        /// Whether the request continues after a failed transfer.
         package var isRetry: Bool
-        /// How long until its reader runs out of bytes.
-        package var patience: Duration
-        /// The bytes that it claims at first; nil: as many as the request brings.
+        /// The time until the reader runs out of bytes.
+        package var slack: Duration
+        /// The bytes that the fill claims first; nil: as many as the response brings.
         package var claim: ByteRange?
+        /// The reason for the size of the request.
         package var sizedBy: SizeReason
     }
 
-    /// How far a reader is served.
+    /// The state of a reader: served bytes, a wait or the end.
     package enum Presence: Hashable, Sendable {
-        /// The asset is described and confirmed; the reader may say what it wants.
+        /// The asset is described and confirmed. The reader may call `want`.
         case described
-        /// These bytes, from the reader's position on, are on disk.
+        /// These bytes are on disk; the range begins at the reader's position.
         case bytes(ByteRange)
-        /// All that was wanted has been read.
+        /// The reader has passed all wanted bytes.
         case end
-        /// Nothing yet: the reader will be told.
+        /// No byte is available yet. The ledger will notify the reader.
         case pending
-        /// Nothing, and nothing is fetched for this reader any more.
+        /// No byte is available, and no fill is started for this reader. The code is the reason.
         case over(CacheError.Code)
     }
 
+    /// The limits of one origin; all sizes in bytes.
     package struct Settings: Hashable, Sendable {
-        /// How far a paused transfer is ahead of a reader that has just begun and stated no end.
+        /// The exposure of a new reader without a stated end, where transfers can be paused (HTTP/1.1).
         package var firstExposureBytes: Int64
         /// The size of such a reader's first window where transfers cannot be paused (HTTP/2).
         package var firstWindowBytes: Int64
-        /// The largest window, and the most that a transfer may run ahead of its readers.
+        /// The largest window, and the largest distance between a transfer and its readers.
         package var largestWindowBytes: Int64
-        /// Failures in a row, without a byte in between, that are tried again.
+        /// The number of consecutive failures without progress that are retried.
         package var retries: Int
-        /// A window whose last reader has gone is brought to its end where no more than this is missing.
+        /// A window without readers is finished if at most this much is missing.
         package var finishIfRemainingBytes: Int64
-        /// Likewise where no more than this part of it, in percent, is missing.
+        /// Likewise if at most this percentage of the window is missing; nil: only the bytes count.
         package var finishIfRemainingPercent: Int?
-        /// At most so many bytes that are on disk are fetched again with a window, where that saves a second one.
+        /// The largest number of cached bytes that one window fetches again in order to save a second request.
         package var gapMergeBytes: Int64
-        /// How much is fetched beyond what a reader wants.
+        /// The number of bytes that are fetched behind the wanted range.
         package var speculativeBytes: Int64
-        /// The most that a reader sends before it says that it has advanced: so much ahead of it is not evicted.
+        /// The largest piece that a reader sends before it calls `advance`. These bytes ahead of it are not evicted.
         package var pieceBytes: Int64
-        /// The most that a transfer stores beyond its allowance.
+        /// The largest number of bytes that a transfer stores beyond its allowance.
         package var overshootBytes: Int64
 
         package init(
@@ -103,48 +115,53 @@ package struct FillLedger: Sendable {
     }
 
     package let settings: Settings
-    /// The time as the owner last told it, from any fixed moment on.
+    /// The uptime that the owner set last, from any fixed origin.
     package var now = Duration.zero
+    /// The byte ranges on disk that readers may use.
     package internal(set) var extents: ByteRangeSet
-    /// How often bytes that were on disk were given up or lost.
+    /// The number of removals from `extents`, by eviction, damage or loss.
     package internal(set) var losses: UInt64 = 0
-    /// Nil while the end is not known.
+    /// The length of the asset in bytes; nil while it is not known.
     package internal(set) var length: Int64?
-    /// False: ranges were ignored, or windows cannot be joined; one sequential transfer serves everybody.
+    /// False: the upstream ignored ranges, or windows cannot be combined; one sequential transfer serves all readers.
+    /// Nil: unknown.
     package internal(set) var acceptsRanges: Bool?
+    /// Whether a response head has described the asset.
     package internal(set) var isDescribed: Bool
-    /// Whether another transfer may bring more bytes beside those on disk. False without a strong validator (RFC 9111
-    /// §3.4), and where the upstream contradicts itself: all bytes come in one transfer then.
+    /// Whether another transfer may add bytes to those on disk. False without a strong validator (RFC 9111 §3.4), and
+    /// if the upstream contradicts itself: then one transfer brings all bytes.
     package internal(set) var canBeContinued = true
-    /// Those of known bytes, by where they begin. No two overlap while ranges are accepted.
+    /// Fills with a known window, ordered by its first byte. No two windows overlap while ranges are accepted.
     var fills: [Fill] = []
-    /// Openings and confirmations under way.
-    var questions: [Fill] = []
+    /// Openings and confirmations in flight; readers wait for the response head.
+    var metadataFills: [Fill] = []
+    /// The readers that can cause fills. A reader of cached bytes only has a lease instead.
     var readers: [ReaderID: Reader] = [:]
-    /// Bytes on disk that are being sent to readers who want nothing else.
+    /// Bytes on disk that are being sent to readers of cached bytes only.
     var leases: [LeaseID: ByteRange] = [:]
-    /// Bytes that are being taken off the disk: neither present nor to be fetched until that is done.
-    var leaving = ByteRangeSet()
-    /// Bytes on the disk that are nobody's: not what they were, or brought where they were not wanted. A fill in flight writes
-    /// them anew, or they leave.
-    var unclaimed = ByteRangeSet()
-    /// How long the upstream takes from a request to the first byte, smoothed.
+    /// Evicting ranges: bytes that are being removed from the disk. No reader gets them and no fill writes them until
+    /// `left`.
+    var evicting = ByteRangeSet()
+    /// Orphaned ranges: bytes in the file that belong to no extent, because they are damaged or came from an unwanted
+    /// write. A fill in flight overwrites them, or `evictOrphaned` claims them for removal.
+    var orphaned = ByteRangeSet()
+    /// The smoothed time from a request to the first byte of the response; zero before the first measurement.
     package var roundTrip = Duration.zero
-    /// Whether transfers can be paused (HTTP/1.1). Open-ended reads have one flow-controlled transfer then; else closed
-    /// windows.
+    /// Whether transfers can be paused (HTTP/1.1). If so, an open-ended read has one flow-controlled transfer;
+    /// otherwise it has closed windows.
     package var hasFlowControl = false
-    /// Failures in a row of what begins at a byte; under nil, of what begins where the upstream says.
+    /// Consecutive failures by the first byte of the request; under nil, those of requests without a known first byte.
     var failures: [Int64?: Int] = [:]
     private var lastNumber: UInt64 = 0
 
-    /// A ledger for an asset that nobody has described yet.
+    /// Creates the ledger of an asset without a description.
     package init(settings: Settings) {
         self.settings = settings
         extents = ByteRangeSet()
         isDescribed = false
     }
 
-    /// A ledger for a generation that is known.
+    /// Creates the ledger of a known generation.
     package init(
         settings: Settings, length: Int64?, acceptsRanges: Bool?, canBeContinued: Bool = true, extents: ByteRangeSet
     ) {
@@ -156,19 +173,24 @@ package struct FillLedger: Sendable {
         isDescribed = true
     }
 
+    /// The number of readers and leases.
     package var readerCount: Int { readers.count + leases.count }
-    package var fillCount: Int { fills.count + questions.count }
+    /// The number of fills in flight, openings and confirmations included.
+    package var fillCount: Int { fills.count + metadataFills.count }
+    /// Whether every byte of the asset is on disk.
     package var isComplete: Bool { length.map { extents.byteCount == $0 } ?? false }
-    /// Whether a 304 is of use: where nothing can be continued, it would leave an incomplete asset incomplete.
+    /// Whether a 304 is useful. If no transfer may add bytes, a 304 would leave an incomplete asset incomplete.
     package var isConfirmable: Bool { canBeContinued || isComplete || extents.isEmpty }
+    /// Whether a reader is present, leases excluded.
     package var hasReaders: Bool { !readers.isEmpty }
-    /// Whether all readers prefetch: nobody waits for the first byte.
+    /// Whether all readers are prefetches, so that no client waits for the first byte.
     package var isPrefetched: Bool { readers.values.allSatisfy { $0.priority == .prefetch } }
     /// Whether a reader waits.
     package var hasWaiting: Bool { readers.values.contains { $0.isWaiting } }
-    /// Whether something ends by time alone: a reader's wait, or a transfer without readers.
+    /// Whether `tick` can have an effect: a reader waits, or a carried transfer waits for its first reader.
     package var needsTime: Bool { hasWaiting || fills.contains { $0.keptUntil != nil } }
 
+    /// A number that no reader, fill or lease of this ledger has had.
     mutating func nextNumber() -> UInt64 {
         lastNumber += 1
         return lastNumber
@@ -176,104 +198,113 @@ package struct FillLedger: Sendable {
 }
 
 extension FillLedger {
+    /// A fill in flight.
     struct Fill {
         let id: FillID
-        let wish: Wish
+        let fillRequest: FillRequest
         var priority: TransferPriority
-        /// The bytes it claims; empty until an opening's answer says which. A flow-controlled fill claims more as its
-        /// readers advance.
+        /// The claimed bytes; empty until the response to an opening names them. The claim of a flow-controlled fill
+        /// grows as its readers advance.
         var window: ByteRange
-        /// Where its response ends: beyond the claim while a flow-controlled fill can claim more.
+        /// The end of the response. It lies behind the claim while the claim of a flow-controlled fill can grow.
         var end: Int64
-        /// The offset at which its transfer pauses; `.max`: it is not flow-controlled. It may store an overshoot beyond that,
-        /// which is claimed as well.
+        /// The offset at which the transfer pauses; `.max`: the fill is not flow-controlled. The transfer may overshoot
+        /// it by `Settings.overshootBytes`; the claim includes the overshoot.
         var allowance = Int64.max
-        /// Whether its readers may hang up before the end: then it is finished only where very little is missing.
+        /// Whether its readers may disconnect before the end. Without readers it is finished only if very little is
+        /// missing.
         var isSpeculative = false
-        /// The next byte it brings.
+        /// The offset of the next byte that the transfer brings.
         var position: Int64
-        /// Whether it was begun for nobody in particular, and is not cut when nobody waits.
+        /// Whether the fill was begun without a reader. It is not cut when no reader waits.
         var isBehind = false
-        /// Until when it is not cut though no reader wants it: those that waited for it are about to join.
+        /// The uptime until which the fill is kept without readers: the readers that waited for it are about to join.
+        /// Nil: not kept.
         var keptUntil: Duration?
-        /// Whether it was told to end: nobody can count on its bytes.
+        /// Whether a `.cut` was returned for it. No reader can rely on its bytes.
         var isCut = false
-        /// When its answer began; nil before that.
+        /// The uptime of the response head; nil before it.
         var answeredAt: Duration?
-        /// Since when, and from where on, it stores without a pause.
+        /// The start of the current uninterrupted storing: its uptime and its offset.
         var flowingSince = Duration.zero
         var flowingFrom: Int64 = 0
-        /// Where it was to end before it was told to end earlier.
+        /// The largest end before a `.shorten`. The transfer may write that far until it has processed the action.
         var longestEnd: Int64 = 0
-        /// How many bytes it has brought that were not there.
+        /// The number of bytes it has brought that were not on disk before.
         var progress: Int64 = 0
 
-        /// Whether that is enough to forget earlier failures: who gives up after each few bytes is not asked for ever.
+        /// Whether the progress resets the failure count: at least 32 KiB, or a sixteenth of the window if that is
+        /// less. Without this minimum, an upstream that breaks off after a few bytes each time would be retried without
+        /// end.
         var hasProgressed: Bool { progress > 0 && progress >= min(32 << 10, window.length / 16) }
-        /// The claimed bytes that it has yet to bring.
+        /// The claimed bytes that the fill has yet to bring.
         var remaining: ByteRange { min(position, window.upperBound)..<window.upperBound }
-        /// The bytes it has yet to bring if its readers read on.
+        /// The bytes that the fill has yet to bring if its readers read to the end.
         var prospect: ByteRange { min(position, end)..<max(min(position, end), end) }
-        /// Whether flow control holds it back where its transfer can be paused.
+        /// Whether flow control applies to the fill if its transfer can be paused.
         var mayBeHeldBack: Bool { isSpeculative || priority == .prefetch }
-        /// Whether it can claim more than it does.
+        /// Whether the claim can grow.
         var canGrow: Bool { window.upperBound < end && !isCut && !window.isEmpty }
-        /// The bytes it may be writing: a transfer that was told to end earlier has yet to hear of it.
+        /// The bytes that the transfer may be writing, including those behind an end that it has not processed yet.
         var reach: ByteRange { min(position, window.upperBound)..<max(window.upperBound, longestEnd) }
 
-        /// Bytes per second since its answer began, or its last pause ended; nil while that is too short to tell.
+        /// The rate in bytes per second since the response head or the last pause; nil before 500 ms have passed.
         func rate(at now: Duration) -> Double? {
             guard answeredAt != nil, now - flowingSince >= .milliseconds(500) else { return nil }
             return Double(position - flowingFrom) / (now - flowingSince).inSeconds
         }
 
-        /// Its answer has begun, with `body`.
+        /// Records the response head; `body` is the range that the response brings.
         mutating func began(at now: Duration, bringing body: ByteRange) {
             (window, end, position) = (body, body.upperBound, body.lowerBound)
             (answeredAt, flowingSince, flowingFrom) = (now, now, body.lowerBound)
         }
     }
 
-    struct Setback {
+    /// The failure of a fill that its reader has not reached yet.
+    struct PendingFailure {
         let range: ByteRange
         let code: CacheError.Code
     }
 
+    /// A reader: its demand, its wait and its read-ahead.
     struct Reader {
         var priority: TransferPriority
+        /// The window of the first request if the asset is not known.
         let opening: UpstreamRequest.Window
-        /// What it wants, from its position on; nil until it has seen the description.
+        /// The wanted bytes from the reader's position on; nil until the reader has seen the description.
         var wanted: ByteRange?
-        /// The first of all bytes that it will want after those; nil: it wants no more.
+        /// The lowest offset that the reader wants after `wanted`; nil: there is no later range.
         var comesBackTo: Int64?
-        /// From the first to the last byte it has ever wanted.
+        /// From the lowest to the highest byte that the reader has ever wanted.
         var span: ByteRange?
+        /// Whether the reader must wait until the upstream confirms the generation.
         var needsConfirmation: Bool
-        /// When it last moved on, or said what it wants.
+        /// The uptime of the last `advance` or `want`.
         var movedAt = Duration.zero
-        /// Since when it waits; nil: it does not.
+        /// The uptime at which the wait began; nil: the reader does not wait.
         var waitingSince: Duration?
-        /// How long it may wait at a time; nil: for ever.
+        /// The longest single wait; nil: no limit.
         var waitLimit: Duration?
-        /// How far ahead of it a transfer without ranges may run.
+        /// The largest distance in bytes between the reader and a transfer without ranges.
         var leashBytes: Int64
-        /// It has been told of a failure, and nothing is fetched for it unless it asks again.
+        /// Whether the reader was notified of a failure. No fill is started for it until it calls `presence` again.
         var isTold = false
-        /// Why nothing is fetched for it, whether it asks or not.
+        /// The reason for which no further fill is started for the reader; nil: fills are started.
         var dismissal: CacheError.Code?
-        /// What was given up while it was busy with bytes before it; it is told when it comes there.
-        var setback: Setback?
+        /// A failure of bytes ahead of the reader, reported when the reader reaches them.
+        var pendingFailure: PendingFailure?
         var readAhead: ReadAhead
 
         var isWaiting: Bool { waitingSince != nil }
     }
 }
 
-extension FillLedger.Wish {
-    /// The byte it begins at; nil where only the upstream can say.
+extension FillLedger.FillRequest {
+    /// The first byte of the request; nil if it depends on the response.
     package var place: Int64? { if case .window(let range) = self { range.lowerBound } else { nil } }
 
-    /// Whether its answer's head is waited for.
+    /// Whether readers wait for the response head, not for bytes.
     package var isDescription: Bool {
         switch self {
         case .opening, .confirmation: true

@@ -1,49 +1,52 @@
-/// How far ahead of one reader bytes may be requested: its exposure, which is the waste if the reader hangs up.
+/// Computes the exposure of one reader: the number of bytes ahead of it that may be requested, which are wasted if the
+/// reader disconnects.
 ///
-/// Stated demand (a client range of bounded size, a prefetch) has the largest exposure from the start. A reader without a
-/// stated end begins with a small exposure. It grows with the bytes that the reader has passed, and is bounded by its pace,
-/// as read-ahead in a file system.
+/// Stated demand (a client range of bounded size, a prefetch) has the largest exposure from the start. A reader without
+/// a stated end begins with a small exposure. The exposure grows with the bytes that the reader has passed and is
+/// bounded by its pace, as read-ahead in a file system.
 struct ReadAhead: Sendable {
+    /// The part of its demand that the reader has stated.
     enum Demand: Hashable, Sendable {
-        /// The reader named its range, and the range fits into one window of the largest size; or the reader is a prefetch.
+        /// The range fits into one window of the largest size, or the reader is a prefetch.
         case stated
         /// No stated end, but the asset fits into one window of the largest size.
         case smallAsset
-        /// No stated end: the reader may hang up anywhere.
+        /// No stated end: the reader may disconnect anywhere.
         case openEnded
     }
 
     var demand = Demand.openEnded
     /// The reader's pace in bytes per second; nil before the first measurement.
     private(set) var bytesPerSecond: Double?
-    /// The first exposure, and the first window over HTTP/2, in bytes.
+    /// The limits of the origin: first exposure and window sizes, in bytes.
     private let sizes: FillLedger.Settings
-    /// The reader's position when it began to read in sequence.
+    /// The position at which the sequential read began; nil before the first move.
     private var beginning: Int64?
-    /// The two latest measuring points; the pace is measured from the older one.
+    /// The two latest measuring points. The pace is measured from the older one.
     private var marks: (older: Mark, newer: Mark)?
 
+    /// A measuring point: a position of the reader and its uptime.
     private struct Mark {
         let position: Int64
         let time: Duration
     }
 
-    /// The bytes that the sockets towards a client take at once, whatever the client's pace.
+    /// The number of bytes that the sockets to a client accept at once, regardless of the client's pace.
     private static let socketBytes: Int64 = 256 << 10
-    /// The shortest span over which a pace is measured.
+    /// The shortest time over which a pace is measured, in seconds.
     private static let leastSpan = 0.25
-    /// Measuring points are at least this far apart.
+    /// The shortest time between measuring points, in seconds.
     private static let markSpan = 1.0
-    /// The exposure holds at least so many seconds of the reader's pace once it has grown.
+    /// The pace bounds the exposure to the bytes of so many seconds, or of 1.5 round trips if that is more.
     private static let exposedSeconds = 0.05
-    /// A window over HTTP/2 holds at most so many seconds of the reader's pace.
+    /// The pace bounds a window over HTTP/2 to the bytes of so many seconds.
     private static let windowSeconds = 1.0
-    /// Round trips between the request of a window and the moment when it is needed.
+    /// The number of round trips between the request of a window and the time at which the reader needs it.
     private static let roundTripsAhead = 1.5
 
     init(sizes: FillLedger.Settings) { self.sizes = sizes }
 
-    /// The reader stands at `position`; to be called whenever it moves.
+    /// Records the reader's position. Call it whenever the reader moves.
     mutating func moved(to position: Int64, at now: Duration) {
         beginning = beginning ?? position
         let mark = Mark(position: position, time: now)
@@ -52,6 +55,7 @@ struct ReadAhead: Sendable {
         if (now - marks.newer.time).inSeconds >= Self.markSpan { self.marks = (marks.newer, mark) }
     }
 
+    /// Measures the pace since `older`. Bytes that only filled the sockets are not counted.
     private mutating func measure(_ mark: Mark, since older: Mark) {
         let seconds = (mark.time - older.time).inSeconds
         guard seconds >= Self.leastSpan, let beginning else { return }
@@ -59,17 +63,17 @@ struct ReadAhead: Sendable {
         bytesPerSecond = Double(max(0, mark.position - older.position - inSockets)) / seconds
     }
 
-    /// The reader reads elsewhere: nothing is known of it any more.
+    /// Resets the measurements after a seek; the demand stays.
     mutating func sought() {
         let demand = demand
         self = ReadAhead(sizes: sizes)
         self.demand = demand
     }
 
-    /// The bytes that the reader at `position` has read in sequence.
+    /// The number of bytes that the reader at `position` has read in sequence.
     private func passed(at position: Int64) -> Int64 { position - (beginning ?? position) }
 
-    /// How many bytes beyond the reader at `position` may be requested.
+    /// The number of bytes behind `position` that may be requested.
     func exposure(at position: Int64, roundTrip: Duration) -> Int64 {
         let passed = passed(at: position)
         switch demand {
@@ -88,17 +92,18 @@ struct ReadAhead: Sendable {
         return bounded(grown, bySeconds: Self.windowSeconds, least: min(sizes.firstWindowBytes, Self.leastWindowBytes))
     }
 
-    /// Windows of slow readers shrink to this.
+    /// The smallest window of a slow reader.
     private static let leastWindowBytes: Int64 = 256 << 10
 
-    /// `bytes`, at most what the reader passes in `seconds`, at least `least`, at most the largest window.
+    /// `bytes`, limited to the reader's pace during `seconds`, at least `least` and at most the largest window.
     private func bounded(_ bytes: Int64, bySeconds seconds: Double, least: Int64) -> Int64 {
         let pace = bytesPerSecond.map { Int64(min($0 * seconds, Double(sizes.largestWindowBytes))) } ?? .max
         return min(max(least, min(bytes, pace)), sizes.largestWindowBytes)
     }
 
-    /// A window is requested once fewer bytes than this lie between the reader and the window: the reader's pace during
-    /// 1.5 round trips, and before a pace is known the largest window.
+    /// The distance in bytes to the next window below which it is requested: the reader's pace during 1.5 round trips.
+    /// For bounded demand it is at least the largest window. For an open-ended read it is at least the first exposure
+    /// and at most the bytes passed. It never exceeds two largest windows.
     func lead(at position: Int64, roundTrip: Duration) -> Int64 {
         let most = 2 * sizes.largestWindowBytes
         let flying = bytesPerSecond.map {
@@ -109,7 +114,7 @@ struct ReadAhead: Sendable {
         return max(sizes.firstExposureBytes, min(flying ?? passed, passed, most))
     }
 
-    /// How long until the reader has passed `bytes`; zero while its pace is not known.
+    /// The time until the reader has passed `bytes`, at most 60 s; zero if its pace is unknown.
     func time(for bytes: Int64) -> Duration {
         guard let bytesPerSecond, bytesPerSecond >= 1, bytes > 0 else { return .zero }
         return .seconds(min(Double(bytes) / bytesPerSecond, 60))

@@ -1,15 +1,16 @@
-/// What a reader that waits for bytes, or for the asset's description, is told.
+/// The result of a reader's wait for bytes or for the asset's description.
 package enum WaitOutcome: Hashable, Sendable {
-    /// There are bytes for it, or news of the asset: it should look again.
+    /// Bytes or a description may be available: the reader must call `presence` again.
     case arrived
-    /// The fill that was to bring its bytes is over without them, and the next one has been begun in its name: it waits on.
-    case writerVanished
-    /// It has waited as long as it may.
-    case deadlinePassed
-    /// Nothing more is tried for it: the retries are spent, or somebody has refused.
-    case gaveUp(CacheError.Code)
-    /// The upstream's bytes are others now than those it began with.
+    /// The fill ended early, and the next one was started for this reader: the reader keeps waiting.
+    case retrying
+    /// The wait exceeded its limit.
+    case timedOut
+    /// The wait failed: the retries are exhausted, or the upstream or an administrator refused.
+    case failed(CacheError.Code)
+    /// The upstream's bytes are of another generation than those that the reader has received.
     case generationChanged
+    /// The service stops.
     case shuttingDown
 
     /// The outcome of a wait that `code` has ended.
@@ -17,28 +18,28 @@ package enum WaitOutcome: Hashable, Sendable {
         switch code {
         case .assetChanged: self = .generationChanged
         case .shuttingDown: self = .shuttingDown
-        default: self = .gaveUp(code)
+        default: self = .failed(code)
         }
     }
 
-    /// Why the reader's answer cannot go on; nil where it can.
+    /// The error that ends the response; nil if the reader can continue.
     package var failure: CacheError.Code? {
         switch self {
-        case .arrived, .writerVanished: nil
-        case .deadlinePassed: .upstreamTimedOut(.read)
-        case .gaveUp(let code): code
+        case .arrived, .retrying: nil
+        case .timedOut: .upstreamTimedOut(.read)
+        case .failed(let code): code
         case .generationChanged: .assetChanged
         case .shuttingDown: .shuttingDown
         }
     }
 
-    /// Its name in statistics.
+    /// The name in statistics and metric labels.
     package var name: String {
         switch self {
         case .arrived: "arrived"
-        case .writerVanished: "writerVanished"
-        case .deadlinePassed: "deadlinePassed"
-        case .gaveUp: "gaveUp"
+        case .retrying: "retrying"
+        case .timedOut: "timedOut"
+        case .failed: "failed"
         case .generationChanged: "generationChanged"
         case .shuttingDown: "shuttingDown"
         }

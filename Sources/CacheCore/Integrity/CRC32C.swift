@@ -1,7 +1,7 @@
-/// The algebra of CRC-32C sums (RFC 3720 §12.1); the sums of bytes are made by the store.
+/// Arithmetic of CRC-32C checksums (RFC 3720 §12.1). `CacheStore` computes the checksums of bytes.
 package enum CRC32C {
-    /// The sum of two runs of bytes in a row, of their sums and the second one's length, which is
-    /// less than 16 MiB.
+    /// The checksum of two consecutive runs, from their checksums and the length of the second, which must be below 16
+    /// MiB.
     package static func combine(_ first: UInt32, _ second: UInt32, secondLength: Int64) -> UInt32 {
         guard first != 0 else { return second }
         return zeros.withUnsafeBufferPointer { tables in
@@ -19,13 +19,14 @@ package enum CRC32C {
         }
     }
 
+    /// The number of bits of the largest length.
     private static let powers = 24
 
-    /// What 2^k zero bytes do to a sum, by each of its four bytes: 1024 words for each k.
+    /// The effect of 2^k zero bytes on a checksum, by each of its four bytes: 1024 words for each k.
     private static let zeros: [UInt32] = {
         var tables: [UInt32] = []
         tables.reserveCapacity(powers * 1024)
-        // One zero byte, by the sum's bits.
+        // The effect of one zero byte on each bit of the checksum.
         var bits = (0..<32).map { bit in
             (0..<8).reduce(UInt32(1) << bit) { sum, _ in sum >> 1 ^ (sum & 1 == 0 ? 0 : 0x82F6_3B78) }
         }
@@ -38,6 +39,7 @@ package enum CRC32C {
         return tables
     }()
 
+    /// Multiplies the 32 × 32 bit matrix by a checksum, over GF(2).
     private static func apply(_ bits: [UInt32], to sum: UInt32) -> UInt32 {
         var (sum, result) = (sum, UInt32(0))
         while sum != 0 {

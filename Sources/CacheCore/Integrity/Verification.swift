@@ -1,7 +1,7 @@
-/// When bytes from the disk are compared with their checksums before they are sent.
+/// The rule for comparing bytes from the disk with their checksums before they are sent.
 package enum Verification: String, Hashable, Sendable, CaseIterable {
-    /// Once, where the service ended out of order since they were written.
+    /// Once, if the service has stopped without a clean shutdown since the bytes were written.
     case suspect
-    /// With each read.
+    /// On each read.
     case always
 }

@@ -1,4 +1,4 @@
-/// How a piece of work stands; a time-out is never folded into "failed".
+/// The state of a job or an item. A timeout is a state of its own, not a case of `failed`.
 package enum JobState: String, Hashable, Sendable, CaseIterable {
     case queued, running, succeeded, failed, timedOut, cancelled
 
@@ -10,16 +10,20 @@ package enum JobState: String, Hashable, Sendable, CaseIterable {
     }
 }
 
+/// The order class of a job.
 package enum JobPriority: String, Hashable, Sendable, CaseIterable { case low, normal, high }
 
-/// What a prefetch item or a probe names: one of three ways to say which asset.
+/// The reference to an asset in a prefetch item or a probe, in one of three forms.
 package enum AssetReference: Hashable, Sendable {
+    /// An absolute URL; `key` replaces the asset key that is derived from it.
     case url(String, key: String?)
+    /// A path below a mounted origin; `key` as for `url`.
     case mounted(origin: String, path: String, key: String?)
+    /// An asset of the catalog.
     case known(AssetID)
 }
 
-/// A failure as it is kept with a job: the code's name and the sentence.
+/// The stored form of an error: the name of its code and its message.
 package struct RecordedError: Hashable, Sendable {
     package var code: String
     package var message: String
@@ -31,25 +35,28 @@ package struct RecordedError: Hashable, Sendable {
 
     package init(_ error: CacheError) { self.init(code: error.code.name, message: error.message) }
 
-    /// Why a job ended that another one of its queue took the place of.
+    /// The error of a job that another job of its queue superseded.
     package static func superseded(by job: String) -> RecordedError {
         RecordedError(CacheError(.cancelled, "The job was superseded by job \(job)."))
     }
 }
 
-/// A prefetch job as the catalog keeps it.
+/// The stored form of a prefetch job.
 package struct JobRecord: Hashable, Sendable {
     package var id: String
     package var state: JobState
     package var label: String?
-    /// What a later job may supersede it by.
+    /// The name of the queue in which a later job can supersede this one; nil: none.
     package var queue: String?
-    /// Whether it ends the unfinished jobs of its queue when it is begun, or begun again. One that was superseded does
-    /// so too from then on: the jobs of its queue take each other's place.
+    /// Whether the job cancels the unfinished jobs of its queue when it is created or retried. A superseded job has
+    /// this property from then on, so that jobs of one queue always supersede each other.
     package var supersedes: Bool
     package var priority: JobPriority
+    /// The rate limit of the job; nil: no limit.
     package var maxBytesPerSecond: Int64?
+    /// The longest time since `startedAt`; nil: no limit.
     package var timeout: Duration?
+    /// The time at which an unfinished job ends; nil: none.
     package var deadlineAt: Timestamp?
     package var createdAt: Timestamp
     package var startedAt: Timestamp?
@@ -81,21 +88,23 @@ package struct JobRecord: Hashable, Sendable {
     }
 }
 
-/// One asset of a job, and the ranges of it that are wanted.
+/// One asset of a job, and its wanted ranges.
 package struct JobItemRecord: Hashable, Sendable {
-    /// Its place in the job, from 0.
+    /// The position in the job, from 0.
     package var index: Int
     package var reference: AssetReference
-    /// Range header texts as the client wrote them; empty: the whole asset.
+    /// The ranges as the client wrote them, in the syntax of `Range`; empty: the whole asset.
     package var ranges: [String]
-    /// Added to the asset's tags when all of the item is on disk.
+    /// Tags that the asset gets when all bytes of the item are on disk.
     package var tags: [String]
-    /// Whether the asset is pinned then.
+    /// Whether the asset is pinned at that time.
     package var isPinned: Bool
     package var state: JobState
+    /// Nil until the reference is resolved.
     package var assetID: AssetID?
+    /// The number of runs.
     package var attempts: Int
-    /// Nil until the asset's length is known.
+    /// The size of the wanted ranges; nil until the asset's length is known.
     package var bytesTotal: Int64?
     package var bytesFromCache: Int64
     package var bytesFromUpstream: Int64

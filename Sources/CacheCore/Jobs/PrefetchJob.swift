@@ -1,15 +1,16 @@
 import DequeModule
 
-/// One job of the schedule: its record, which items wait and which run, and what they add up to.
+/// One job of the schedule: its record, its queued and running items, and their counts.
 struct PrefetchJob: Sendable {
     typealias Run = PrefetchSchedule.Run
     typealias Moment = PrefetchSchedule.Moment
 
-    /// Where a job stands in the order; the smaller goes first.
+    /// The order of jobs; the least is first.
     struct Place: Comparable {
         let priority: JobPriority
-        /// The number of the run it got last; jobs of equal priority take turns.
+        /// The number of the job's latest run. Jobs of equal priority take turns by it.
         var turn: UInt64
+        /// The number of the job in the order of arrival.
         let arrival: UInt64
 
         static func < (left: Place, right: Place) -> Bool {
@@ -17,26 +18,29 @@ struct PrefetchJob: Sendable {
         }
     }
 
-    /// How often an item is begun again because its asset changed under it.
+    /// The largest number of restarts of an item because its asset changed.
     private static let maxChanges = 2
 
     private(set) var record: JobRecord
     private(set) var place: Place
-    /// Items that wait, in order.
+    /// Queued items, in order.
     private(set) var queued: Deque<Int> = []
-    /// Queued items of unknown size that have not been probed yet, in order.
+    /// Queued items of unknown size that were not probed yet, in order.
     private var unmeasured: Deque<Int> = []
-    /// The run of each item at work.
+    /// The number of the run of each running item.
     private(set) var running: [Int: UInt64] = [:]
     private(set) var tally = JobTally()
     private var meter = RateMeter()
+    /// The number of asset changes of each item.
     private var changes: [Int: Int] = [:]
     private var version: Int64 = 0
+    /// Items that differ from the catalog.
     private var unsavedItems: Set<Int> = []
     private var isRecordSaved = true
-    /// When its timeout runs out, on the running clock.
+    /// The uptime at which the timeout expires; nil: no timeout, or not started.
     private var limitAt: Duration?
 
+    /// Schedules a new or stored job. Items that were running when the service stopped are queued.
     init(_ record: JobRecord, arrival: UInt64, turn: UInt64, at now: Moment) {
         self.record = record
         place = Place(priority: record.priority, turn: turn, arrival: arrival)
@@ -55,7 +59,8 @@ struct PrefetchJob: Sendable {
         if !record.state.isFinished { concludeIfOver(at: now) }
     }
 
-    /// How long until its timeout or its deadline; zero where that has passed, nil where it has none or is finished.
+    /// The time until the timeout or the deadline, whichever is first; zero if it has passed, nil if there is none or
+    /// the job is finished.
     func timeLeft(at now: Moment) -> Duration? {
         guard !record.state.isFinished else { return nil }
         let untilDeadline = record.deadlineAt.map { $0.since(now.wall) }
@@ -63,16 +68,17 @@ struct PrefetchJob: Sendable {
         return [untilDeadline, untilLimit].compactMap { $0 }.min().map { max(.zero, $0) }
     }
 
-    func standing(at now: Moment) -> JobStanding {
+    /// The progress of the job.
+    func standing(at now: Moment) -> JobProgress {
         var bare = record
         bare.items = []
-        return JobStanding(
+        return JobProgress(
             record: bare, tally: tally, bytesPerSecond: meter.bytesPerSecond(at: now.uptime), version: version)
     }
 
     // MARK: Measuring
 
-    /// The next queued item of unknown size; each one once.
+    /// Dequeues the next queued item of unknown size; each item once.
     mutating func takeUnmeasured() -> JobItemRecord? {
         while let index = unmeasured.popFirst() {
             let item = record.items[index]
@@ -81,7 +87,7 @@ struct PrefetchJob: Sendable {
         return nil
     }
 
-    /// Takes the size of an item over, unless the item was begun meanwhile.
+    /// Sets the size of a queued item; false if the item was started or has a size.
     mutating func measured(_ index: Int, _ bytes: Int64, at now: Moment) -> Bool {
         guard record.items[index].state == .queued, record.items[index].bytesTotal == nil else { return false }
         change(index, at: now) { $0.bytesTotal = bytes }
@@ -90,8 +96,10 @@ struct PrefetchJob: Sendable {
 
     // MARK: Running
 
+    /// Whether an item can start. A job with a rate limit runs one item at a time.
     var canBegin: Bool { !queued.isEmpty && (record.maxBytesPerSecond == nil || running.isEmpty) }
 
+    /// Starts the next queued item; nil if there is none.
     mutating func begin(number: UInt64, at now: Moment) -> Run? {
         guard let index = queued.popFirst() else { return nil }
         place.turn = number
@@ -107,6 +115,7 @@ struct PrefetchJob: Sendable {
         return Run(job: record.id, item: index, number: number)
     }
 
+    /// Records the progress of a run; false if the run is obsolete.
     mutating func progressed(_ run: Run, _ progress: PrefetchSchedule.Progress, at now: Moment) -> Bool {
         guard running[run.item] == run.number else { return false }
         change(run.item, at: now) { item in
@@ -118,6 +127,7 @@ struct PrefetchJob: Sendable {
         return true
     }
 
+    /// Records the end of a run; false if the run is obsolete.
     mutating func ended(_ run: Run, _ outcome: PrefetchSchedule.Outcome, at now: Moment) -> Bool {
         guard running[run.item] == run.number else { return false }
         running[run.item] = nil
@@ -142,7 +152,7 @@ struct PrefetchJob: Sendable {
         return true
     }
 
-    /// Puts what runs back into the queue; answers whether there was anything.
+    /// Returns the running items to the queue; false if the job is not running.
     mutating func requeue(at now: Moment) -> Bool {
         guard record.state == .running else { return false }
         for index in running.keys.sorted(by: >) { putBack(index, at: now) }
@@ -152,7 +162,7 @@ struct PrefetchJob: Sendable {
         return true
     }
 
-    /// Ends it early; answers the runs to be stopped, nil where it is finished.
+    /// Ends the job early and returns the runs to stop; nil if the job is finished.
     mutating func end(as state: JobState, because error: RecordedError?, at now: Moment) -> [Run]? {
         guard !record.state.isFinished else { return nil }
         let runs = running.map { Run(job: record.id, item: $0.key, number: $0.value) }
@@ -163,10 +173,12 @@ struct PrefetchJob: Sendable {
         return runs
     }
 
-    // MARK: Writing down
+    // MARK: Persistence
 
+    /// Whether the catalog has all changes.
     var isSaved: Bool { isRecordSaved && unsavedItems.isEmpty }
 
+    /// Returns the unsaved changes and marks them as saved; nil if there are none.
     mutating func takeChange() -> PrefetchSchedule.Change? {
         guard !isSaved else { return nil }
         let items = unsavedItems.sorted().map { record.items[$0] }
@@ -177,6 +189,7 @@ struct PrefetchJob: Sendable {
         return PrefetchSchedule.Change(job: bare, items: items)
     }
 
+    /// Marks changes as unsaved again, after a failed write.
     mutating func restore(_ change: PrefetchSchedule.Change) {
         isRecordSaved = false
         unsavedItems.formUnion(change.items.map(\.index))
@@ -184,10 +197,12 @@ struct PrefetchJob: Sendable {
 
     // MARK: Parts
 
+    /// Sets `limitAt`. The time that has passed by the wall clock since the start counts, also across a restart.
     private mutating func limit(startedAt: Timestamp, at now: Moment) {
         limitAt = record.timeout.map { now.uptime + $0 - max(.zero, now.wall.since(startedAt)) }
     }
 
+    /// Returns an item to the front of the queue.
     private mutating func putBack(_ index: Int, at now: Moment) {
         queued.prepend(index)
         change(index, at: now) { $0.state = .queued }
@@ -200,6 +215,7 @@ struct PrefetchJob: Sendable {
         }
     }
 
+    /// Changes an item, and updates counts, rate and version.
     private mutating func change(_ index: Int, at now: Moment, _ body: (inout JobItemRecord) -> Void) {
         tally.remove(record.items[index])
         body(&record.items[index])
@@ -209,12 +225,14 @@ struct PrefetchJob: Sendable {
         touch(at: now)
     }
 
-    /// Versions go by the wall clock where they can, so that they also grow across a restart.
+    /// Increases the version. It follows the wall clock where possible, so that it also increases across a restart.
     private mutating func touch(at now: Moment) {
         isRecordSaved = false
         version = max(version + 1, now.wall.milliseconds)
     }
 
+    /// Finishes the job when no item is queued or running. `failed` items decide its state first, then `timedOut` and
+    /// `cancelled` ones; otherwise it has succeeded.
     private mutating func concludeIfOver(at now: Moment) {
         guard queued.isEmpty, running.isEmpty else { return }
         let outcome: JobState =
@@ -230,17 +248,18 @@ struct PrefetchJob: Sendable {
         touch(at: now)
     }
 
+    /// The error of the job: the first one of its items, with a count if there are several.
     private func firstError(of state: JobState) -> RecordedError? {
         guard state != .succeeded else { return nil }
         guard let first = record.items.first(where: { $0.state == state })?.error else { return nil }
         guard tally[state] > 1 else { return first }
         return RecordedError(
-            code: first.code, message: "\(tally[state]) of \(record.items.count) items; the first: \(first.message)")
+            code: first.code, message: "\(tally[state]) of \(record.items.count) items; first error: \(first.message)")
     }
 }
 
 extension JobPriority {
-    /// The smaller goes first.
+    /// The order of priorities; the least is first.
     fileprivate var rank: Int {
         switch self {
         case .high: 0

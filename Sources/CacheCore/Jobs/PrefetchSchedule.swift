@@ -1,20 +1,20 @@
-/// Which item of which prefetch job runs next, and how the jobs stand: a value that only decides.
+/// Pure order of jobs and items: which item of which prefetch job runs next, and the progress of all jobs.
 ///
-/// Jobs go by priority; those of equal priority take turns, the oldest first, and each gives its items in their order. A
-/// job that keeps to a rate has one item at work: more would only hold places that others could use.
-/// Whoever owns the schedule tells it the time, and carries out the actions it answers with.
+/// Jobs are ordered by priority. Jobs of equal priority take turns, the oldest first, and each starts its items in
+/// their order. A job with a rate limit runs one item at a time, because more items would only occupy slots that other
+/// jobs could use. The owner passes the time and performs the returned actions.
 package struct PrefetchSchedule: Sendable {
-    /// One item at work. An item that is begun again is another run.
+    /// One run of an item. A restarted item is another run.
     package struct Run: Hashable, Sendable {
         package let job: String
         package let item: Int
         package let number: UInt64
     }
 
-    /// A point in time on both clocks: the wall's for records and deadlines, the running one for durations.
+    /// A time on both clocks: wall clock for records and deadlines, uptime for durations.
     package struct Moment: Hashable, Sendable {
         package var wall: Timestamp
-        /// Since any fixed point.
+        /// The uptime, from any fixed origin.
         package var uptime: Duration
 
         package init(wall: Timestamp, uptime: Duration) {
@@ -23,28 +23,30 @@ package struct PrefetchSchedule: Sendable {
         }
     }
 
+    /// An effect that the owner must perform.
     package enum Action: Hashable, Sendable {
+        /// Start the run.
         case start(Run)
-        /// Its job has ended before it.
+        /// Stop the run: its job has ended, or the schedule is closed.
         case stop(Run)
-        /// There is something new to tell of the job.
+        /// Publish and save the changes of the job.
         case changed(job: String)
     }
 
-    /// How a run came to its end.
+    /// The result of a run.
     package enum Outcome: Hashable, Sendable {
-        /// Every byte the item names is on disk and in the catalog.
+        /// All bytes of the item are on disk and in the catalog.
         case succeeded
         case failed(RecordedError)
         case timedOut(RecordedError)
         case cancelled(RecordedError)
-        /// The asset became another one on the way: to be begun again, a few times.
+        /// The asset changed during the run. The item restarts, at most twice; then it fails with this error.
         case changed(RecordedError)
-        /// It was stopped from outside; the item is as it was before.
+        /// The service stopped the run. The item is queued again and keeps its progress.
         case interrupted
     }
 
-    /// How far a run has come.
+    /// The progress of a run.
     package struct Progress: Hashable, Sendable {
         package var assetID: AssetID?
         /// Nil while the asset's length is not known.
@@ -62,26 +64,27 @@ package struct PrefetchSchedule: Sendable {
         }
     }
 
-    /// What has to be written down of a job.
+    /// The changes of a job since its last save.
     package struct Change: Hashable, Sendable {
-        /// Without its items.
+        /// The job without its items.
         package var job: JobRecord
-        /// Those that have changed.
+        /// The changed items only.
         package var items: [JobItemRecord]
     }
 
-    /// Items at work at once.
+    /// The largest number of running items, over all jobs.
     package let concurrency: Int
-    /// Nothing starts before `open` and after `close`.
+    /// False before `open` and after `close`: nothing starts.
     private var isOpen = false
     private var jobs: [String: PrefetchJob] = [:]
+    /// The running items; an entry stays until its run has ended, even if the job is finished.
     private var active: Set<Run> = []
     private var lastRun: UInt64 = 0
     private var arrivals: UInt64 = 0
 
     package init(concurrency: Int) { self.concurrency = max(1, concurrency) }
 
-    // MARK: Looking
+    // MARK: Queries
 
     package var activeCount: Int { active.count }
 
@@ -89,36 +92,37 @@ package struct PrefetchSchedule: Sendable {
 
     package func state(of job: String) -> JobState? { jobs[job]?.record.state }
 
-    /// Nil where the job is not scheduled.
-    package func standing(of job: String, at now: Moment) -> JobStanding? { jobs[job]?.standing(at: now) }
+    /// The progress of the job; nil if it is not scheduled.
+    package func standing(of job: String, at now: Moment) -> JobProgress? { jobs[job]?.standing(at: now) }
 
-    /// The item a run works on; nil where the run has been overtaken.
+    /// The item of a run; nil if the run is obsolete.
     package func item(of run: Run) -> JobItemRecord? {
         guard let job = jobs[run.job], job.running[run.item] == run.number else { return nil }
         return job.record.items[run.item]
     }
 
-    /// The jobs that are scheduled.
+    /// The identifiers of the scheduled jobs.
     package var ids: [String] { Array(jobs.keys) }
 
-    /// The job's items that succeeded.
+    /// The items of the job that have succeeded.
     package func succeededItems(of job: String) -> [JobItemRecord] {
         jobs[job]?.record.items.filter { $0.state == .succeeded } ?? []
     }
 
-    /// How long until some job's limit runs out; nil where none has one.
+    /// The time until the next timeout or deadline of a job; nil if no job has one.
     package func nextLimit(at now: Moment) -> Duration? {
         jobs.values.compactMap { $0.timeLeft(at: now) }.min()
     }
 
-    // MARK: Changing
+    // MARK: Mutations
 
+    /// Permits items to start.
     package mutating func open(at now: Moment) -> [Action] {
         isOpen = true
         return admit(at: now)
     }
 
-    /// Nothing starts any more, and what runs counts as queued again.
+    /// Stops all runs and queues their items again; no item starts from now on.
     package mutating func close(at now: Moment) -> [Action] {
         isOpen = false
         var actions: [Action] = active.map { .stop($0) }
@@ -126,9 +130,10 @@ package struct PrefetchSchedule: Sendable {
         return actions
     }
 
-    /// Takes a job in, new or from the last time: what ran then is queued. Nil where it is there already.
+    /// Adds a job, new or loaded after a restart; running items of the last process are queued. Nil if the job is
+    /// scheduled already.
     ///
-    /// With `superseded`, the unfinished jobs of its queue end as it comes; named are those that are written down as ended
+    /// `superseded`: not nil ends the unfinished jobs of its queue. The list names the jobs that the catalog has ended
     /// already, scheduled or not.
     package mutating func add(
         _ record: JobRecord, superseding superseded: [String]? = nil, at now: Moment
@@ -140,6 +145,7 @@ package struct PrefetchSchedule: Sendable {
         return ends + [.changed(job: record.id)] + admit(at: now)
     }
 
+    /// Ends the scheduled jobs of the queue, and reports the named jobs as changed.
     private mutating func supersede(_ named: [String], by record: JobRecord, at now: Moment) -> [Action] {
         guard let queue = record.queue else { return [] }
         let scheduled = jobs.values.filter { $0.record.queue == queue }.map(\.record.id)
@@ -154,8 +160,8 @@ package struct PrefetchSchedule: Sendable {
         return actions
     }
 
-    /// The next queued item of unknown size, by the order of the jobs; each one is answered once. Nothing while items can be
-    /// begun at once: those tell their size themselves.
+    /// Dequeues the next queued item of unknown size, in the order of jobs; each item once. Nil while items can start
+    /// at once, because a run determines the size itself.
     package mutating func takeUnmeasured() -> (job: String, item: JobItemRecord)? {
         guard isOpen, active.count >= concurrency || !jobs.values.contains(where: \.canBegin) else { return nil }
         for id in jobs.values.sorted(by: { $0.place < $1.place }).map(\.record.id) {
@@ -164,30 +170,32 @@ package struct PrefetchSchedule: Sendable {
         return nil
     }
 
-    /// The size of a queued item was asked for ahead of its run.
+    /// Records the size of a queued item that was probed before its run.
     package mutating func measured(_ item: Int, of job: String, bytes: Int64, at now: Moment) -> [Action] {
         jobs[job]?.measured(item, bytes, at: now) == true ? [.changed(job: job)] : []
     }
 
+    /// Records the progress of a run; no action if the run is obsolete.
     package mutating func progressed(_ run: Run, _ progress: Progress, at now: Moment) -> [Action] {
         jobs[run.job]?.progressed(run, progress, at: now) == true ? [.changed(job: run.job)] : []
     }
 
-    /// The run is over, and its place is free.
+    /// Records the end of a run, and starts the next items.
     package mutating func ended(_ run: Run, _ outcome: Outcome, at now: Moment) -> [Action] {
         guard active.remove(run) != nil else { return [] }
         let hasChanged = jobs[run.job]?.ended(run, outcome, at: now) == true
         return (hasChanged ? [.changed(job: run.job)] : []) + admit(at: now)
     }
 
-    /// Ends a job: its items that are not finished are cancelled. What was fetched stays.
+    /// Cancels a job and its unfinished items. The fetched bytes stay.
     package mutating func cancel(_ job: String, at now: Moment) -> [Action] {
         end(job, as: .cancelled, because: nil, at: now) + admit(at: now)
     }
 
-    /// Ends the jobs whose limit has run out.
+    /// Ends the jobs with an expired timeout or deadline.
     package mutating func expire(at now: Moment) -> [Action] { admit(at: now) }
 
+    /// Ends a job; no action if it is finished.
     private mutating func end(
         _ job: String, as state: JobState, because error: RecordedError?, at now: Moment
     ) -> [Action] {
@@ -195,11 +203,11 @@ package struct PrefetchSchedule: Sendable {
         return runs.map { .stop($0) } + [.changed(job: job)]
     }
 
-    /// Starts what there is room for, and nothing whose time has run out.
+    /// Ends expired jobs, and starts items while the concurrency permits.
     private mutating func admit(at now: Moment) -> [Action] {
         var actions: [Action] = []
         for (id, job) in jobs where job.timeLeft(at: now) == .zero {
-            let error = CacheError(.upstreamTimedOut(.job), "The job's time ran out before all of it was fetched.")
+            let error = CacheError(.upstreamTimedOut(.job), "The job reached its timeout or deadline unfinished.")
             actions += end(id, as: .timedOut, because: RecordedError(error), at: now)
         }
         while isOpen, active.count < concurrency, let id = nextJob() {
@@ -211,23 +219,24 @@ package struct PrefetchSchedule: Sendable {
         return actions
     }
 
+    /// The first job, in order, that can start an item.
     private func nextJob() -> String? {
         jobs.values.filter(\.canBegin).min { $0.place < $1.place }?.record.id
     }
 
-    // MARK: Writing down
+    // MARK: Persistence
 
-    /// What has changed since this was asked last.
+    /// Returns all unsaved changes and marks them as saved.
     package mutating func takeChanges() -> [Change] {
         jobs.keys.compactMap { jobs[$0]?.takeChange() }
     }
 
-    /// These could not be written down: they are to be taken again.
+    /// Marks these changes as unsaved again, after a failed write.
     package mutating func restore(_ changes: [Change]) {
         for change in changes { jobs[change.job.id]?.restore(change) }
     }
 
-    /// Forgets the jobs that are finished and written down.
+    /// Removes the finished jobs without unsaved changes.
     package mutating func forgetFinished() {
         jobs = jobs.filter { !($0.value.record.state.isFinished && $0.value.isSaved) }
     }

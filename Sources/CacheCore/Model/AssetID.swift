@@ -1,6 +1,8 @@
-/// An asset's name everywhere: the first 128 bits of the SHA-256 of its key, as 32 lower-case hexadecimal digits.
+/// The identifier of an asset: the first 128 bits of the SHA-256 of its key, as 32 lower-case hexadecimal digits.
 package struct AssetID: Hashable, Comparable, Sendable {
+    /// The first 64 bits.
     package let high: UInt64
+    /// The last 64 bits.
     package let low: UInt64
 
     package init(high: UInt64, low: UInt64) {
@@ -8,7 +10,7 @@ package struct AssetID: Hashable, Comparable, Sendable {
         self.low = low
     }
 
-    /// Nil where `text` is not 32 lower-case hexadecimal digits.
+    /// Nil unless `text` has exactly 32 lower-case hexadecimal digits.
     package init?(_ text: some StringProtocol) {
         let isDigit: (UInt8) -> Bool = { (48...57).contains($0) || (97...102).contains($0) }
         guard text.utf8.count == 32, text.utf8.allSatisfy(isDigit),

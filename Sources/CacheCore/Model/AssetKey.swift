@@ -1,9 +1,10 @@
-/// What names an asset; its identifier is the SHA-256 of `text`.
+/// The normalised name of an asset; its identifier is the SHA-256 of `text`.
 package struct AssetKey: Hashable, Sendable {
-    /// `/o/{origin}/{path}`, an absolute URL without its query, either with `?` and a digest of the significant query
-    /// behind it (a query may be a signature, and keys are stored in the clear); or what the caller gave.
+    /// One of three forms: `/o/{origin}/{path}`; an absolute URL without its query; or the text that the caller gave.
+    /// The first two end with `?` and a digest of the significant query, if there is one. A query may be a signature
+    /// and keys are stored in plain text, so only the digest is used.
     package let text: String
-    /// The mounted origin's name, or `Origin.absoluteName`.
+    /// The name of the mounted origin, or `Origin.absoluteName`.
     package let originName: String
 
     private init(text: String, originName: String) {
@@ -11,9 +12,9 @@ package struct AssetKey: Hashable, Sendable {
         self.originName = originName
     }
 
-    /// The key of what a mounted origin has at `path`: what stands behind `/o/{origin}/`, as received.
+    /// The key of an asset of a mounted origin; `path` is the part behind `/o/{origin}/`, as received.
     ///
-    /// Throws `.malformedRequest` where the path is broken or climbs out of the mount. `digest` shortens the query.
+    /// Throws `.malformedRequest` if the path is invalid or leaves the mount. `digest` shortens the query.
     package static func mounted(
         origin: Origin, path: String, query: String?, digest: (String) -> String
     ) throws(CacheError) -> AssetKey {
@@ -23,20 +24,21 @@ package struct AssetKey: Hashable, Sendable {
         return AssetKey(text: "/o/" + origin.name + "/" + path + suffix, originName: origin.name)
     }
 
-    /// The key of an absolute URL.
+    /// The key of an absolute URL; `digest` shortens the query.
     package static func absolute(_ url: UpstreamURL, digest: (String) -> String) -> AssetKey {
         let significant = OriginSettings.KeyQuery.all.significant(url.query)
         let suffix = significant.map { "?" + digest($0) } ?? ""
         return AssetKey(text: normalized(url) + suffix, originName: Origin.absoluteName)
     }
 
-    /// The URL without its query, the path's encoding in normal form where it has one.
+    /// The URL without its query. The percent-encoding of the path is normalised if that is possible.
     private static func normalized(_ url: UpstreamURL) -> String {
         let text = url.redacted
         guard text.hasSuffix(url.path), let path = PercentEncoding.normalized(path: url.path) else { return text }
         return text.dropLast(url.path.count) + path
     }
 
+    /// Whether the bytes contain `://`.
     private static func holdsSchemeMark(_ text: String.UTF8View) -> Bool {
         var tail: (UInt8, UInt8) = (0, 0)
         for byte in text {
@@ -46,25 +48,26 @@ package struct AssetKey: Hashable, Sendable {
         return false
     }
 
-    /// A key the caller gave, for an asset of `originName`: 1–2048 characters, no control characters, and nothing that could
-    /// be taken for one of the other two kinds. Throws `.invalidField("key")`.
+    /// A key that the caller gave, for an asset of `originName`. It has 1 to 2048 characters, no control characters,
+    /// and cannot be mistaken for one of the other two forms. Throws `.invalidField("key")`.
     package static func named(
         _ text: String, originName: String = Origin.absoluteName
     ) throws(CacheError) -> AssetKey {
         guard (1...2048).contains(text.unicodeScalars.count) else {
-            throw CacheError(.invalidField("key"), "A key has 1 to 2048 characters.")
+            throw CacheError(.invalidField("key"), "A key must have 1 to 2048 characters.")
         }
         guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
-            throw CacheError(.invalidField("key"), "A key holds no control characters.")
+            throw CacheError(.invalidField("key"), "A key must not contain control characters.")
         }
-        // Bytes, not characters: a combining mark behind a slash would hide it.
+        // Compares bytes, not characters: a combining mark behind a slash would hide it.
         guard text.utf8.first != UInt8(ascii: "/"), !holdsSchemeMark(text.utf8) else {
-            throw CacheError(.invalidField("key"), "A key does not begin with / and does not hold ://.")
+            throw CacheError(.invalidField("key"), "A key must not begin with / and must not contain ://.")
         }
         return AssetKey(text: text, originName: originName)
     }
 
-    /// Where a mounted origin's asset is fetched: the base URL, the path in normal form, all of the query as received.
+    /// The upstream URL of an asset of a mounted origin: the base URL, the normalised path, and the complete query as
+    /// received.
     ///
     /// Throws `.malformedRequest` as `mounted` does.
     package static func upstreamURL(
@@ -78,9 +81,9 @@ package struct AssetKey: Hashable, Sendable {
 }
 
 extension OriginSettings.KeyQuery {
-    /// The part of a query that names the asset, in normal form and in the order received; nil where none is left.
+    /// The part of a query that belongs to the key, normalised and in the order received; nil if none is left.
     package func significant(_ query: String?) -> String? {
-        guard let query else { return nil }  // an empty one is not none (RFC 3986 §6.2.3)
+        guard let query else { return nil }  // an empty query differs from none (RFC 3986 §6.2.3)
         switch self {
         case .all: return PercentEncoding.normalized(query: query)
         case .none: return nil
@@ -89,6 +92,7 @@ extension OriginSettings.KeyQuery {
         }
     }
 
+    /// The parameters of the query with a name in `names`, or all others if `keeping` is false.
     private static func filtered(_ query: String, _ names: Set<[UInt8]>, keeping: Bool) -> String? {
         let kept = query.utf8.split(separator: UInt8(ascii: "&")).filter { pair in
             let name = pair.prefix { $0 != UInt8(ascii: "=") }

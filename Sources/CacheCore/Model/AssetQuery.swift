@@ -1,24 +1,26 @@
-/// Which assets a list names, and in what order.
+/// Conditions and order of a list of assets. Conditions that are nil select all assets.
 package struct AssetQuery: Hashable, Sendable {
+    /// The part of an asset that is on disk.
     package enum State: String, Hashable, Sendable, CaseIterable { case complete, partial, empty }
+    /// The property by which the list is ordered.
     package enum Sort: String, Hashable, Sendable, CaseIterable { case lastAccess, cachedBytes, hits, createdAt }
 
     package var key: String?
-    /// Upstream URLs, of which one must be the asset's; queries are left out of the comparison.
+    /// Upstream URLs: an asset is listed if it was fetched from one of them. Queries are not compared.
     package var urls: [String]?
-    /// The keys of those URLs: assets with one of them are listed, too.
+    /// The keys of these URLs. An asset with one of them is listed, too.
     package var urlKeys: [String] = []
     package var origin: String?
-    /// What the key begins with.
+    /// The beginning of the key.
     package var prefix: String?
     package var state: State?
     package var isPinned: Bool?
     package var tag: String?
     package var sort: Sort
     package var isDescending: Bool
-    /// 1…1000.
+    /// The size of a page: 1 to 1000.
     package var limit: Int
-    /// Where the last page ended, as that page said.
+    /// The cursor that the previous page returned; nil: the first page.
     package var cursor: String?
 
     package init(

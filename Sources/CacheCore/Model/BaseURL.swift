@@ -1,39 +1,39 @@
-/// The rules for the URLs that the paths of an origin, or of its mirrors, are appended to.
+/// Rules for base URLs, to which the paths of an origin or of its mirrors are appended.
 package enum BaseURL {
-    /// Why `text` is none; nil where it is one.
+    /// The reason for which `text` is not a base URL; nil if it is one.
     static func fault(in text: String) -> String? {
         let lowered = FieldText.lowered(text)
         guard let scheme = ["http://", "https://"].first(where: { lowered.hasPrefix($0) }) else {
-            return "The base URL begins with http:// or https://."
+            return "The base URL must begin with http:// or https://."
         }
         let rest = text.utf8.dropFirst(scheme.utf8.count)
         let authority = rest.prefix { $0 != UInt8(ascii: "/") }
         if authority.isEmpty || authority.first == UInt8(ascii: ":") || text.utf8.count > 2048 {
-            return "The base URL names a host."
+            return "The base URL must contain a host and have at most 2048 bytes."
         }
-        if authority.contains(UInt8(ascii: "@")) { return "The base URL holds no user or password." }
+        if authority.contains(UInt8(ascii: "@")) { return "The base URL must not contain a user or a password." }
         guard rest.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\\") }) else {
-            return "The base URL holds no blanks, control characters or backslashes, and only ASCII."
+            return "The base URL must be ASCII without blanks, control characters and backslashes."
         }
         if rest.contains(UInt8(ascii: "?")) || rest.contains(UInt8(ascii: "#")) {
-            return "The base URL has neither a query nor a fragment."
+            return "The base URL must not have a query or a fragment."
         }
         return nil
     }
 
-    /// Whether both name the same scheme, host and port in the same way; in doubt they do not.
+    /// Whether both URLs have the same scheme, host and port in the same notation. False if in doubt.
     package static func isSameServer(_ one: String, _ other: String) -> Bool {
         guard one != other else { return true }
         guard let left = server(one), let right = server(other) else { return false }
         return left == right
     }
 
-    /// Whether both name the same path on the same server, a slash at the end or not.
+    /// Whether both URLs have the same server and path; a trailing slash is ignored.
     static func isSamePlace(_ one: String, _ other: String) -> Bool {
         isSameServer(one, other) && path(one) == path(other)
     }
 
-    /// What stands before the path, in lower case; nil where no host can be told.
+    /// Scheme, host and port in lower case; nil if the host cannot be determined.
     private static func server(_ url: String) -> String? {
         let parts = url.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 3, omittingEmptySubsequences: false)
         guard parts.count > 2, parts[1].isEmpty, !parts[2].isEmpty,
@@ -44,6 +44,7 @@ package enum BaseURL {
         return scheme + "//" + FieldText.lowered(Substring(parts[2]))
     }
 
+    /// The path without trailing slashes.
     private static func path(_ url: String) -> Substring {
         var path = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).dropFirst(3).first ?? ""
         while path.last == "/" { path.removeLast() }

@@ -1,9 +1,9 @@
-/// A set of bytes kept as sorted, disjoint runs that do not touch: the extents of an asset, or its gaps.
+/// A set of bytes as sorted, disjoint runs that do not touch: the extents of an asset, or its gaps.
 ///
-/// Look-ups are O(log n) in the number of runs; changes are O(log n + k) for k runs replaced, plus the move of the
+/// Look-ups are O(log n) in the number of runs. Changes are O(log n + k) for k replaced runs, plus the move of the
 /// array's tail.
 package struct ByteRangeSet: Hashable, Sendable {
-    /// The runs in ascending order; none is empty, and no two touch.
+    /// The runs in ascending order. No run is empty, and no two touch.
     package private(set) var runs: [ByteRange] = []
     /// The number of bytes in all runs.
     package private(set) var byteCount: Int64 = 0
@@ -16,11 +16,11 @@ package struct ByteRangeSet: Hashable, Sendable {
 
     package var isEmpty: Bool { runs.isEmpty }
 
-    /// Adds the bytes of `range`; answers how many of them are new.
+    /// Adds the bytes of `range`, and returns the number of new ones.
     @discardableResult
     package mutating func insert(_ range: ByteRange) -> Int64 {
         guard !range.isEmpty else { return 0 }
-        if let last = runs.last, last.upperBound == range.lowerBound {  // a fill that goes on, by far the usual case
+        if let last = runs.last, last.upperBound == range.lowerBound {  // a fill that continues: the common case
             runs[runs.count - 1] = last.lowerBound..<range.upperBound
             byteCount += range.length
             return range.length
@@ -43,7 +43,7 @@ package struct ByteRangeSet: Hashable, Sendable {
         return merged.length - replaced
     }
 
-    /// Takes the bytes of `range` out; answers how many were there.
+    /// Removes the bytes of `range`, and returns the number of bytes that were in the set.
     @discardableResult
     package mutating func remove(_ range: ByteRange) -> Int64 {
         guard !range.isEmpty else { return 0 }
@@ -60,23 +60,24 @@ package struct ByteRangeSet: Hashable, Sendable {
         return before - after
     }
 
-    /// The run that holds the byte at `offset`, if it is in the set.
+    /// The run that contains the byte at `offset`; nil if the byte is not in the set.
     package func run(containing offset: Int64) -> ByteRange? {
         let index = firstRun { $0.upperBound > offset }
         return index < runs.count && runs[index].lowerBound <= offset ? runs[index] : nil
     }
 
-    /// The first run that begins at or after `offset`.
+    /// The first run that begins at or behind `offset`; nil if there is none.
     package func run(startingFrom offset: Int64) -> ByteRange? {
         let index = firstRun { $0.lowerBound >= offset }
         return index < runs.count ? runs[index] : nil
     }
 
+    /// Whether all bytes of `range` are in the set; true for an empty range.
     package func contains(_ range: ByteRange) -> Bool {
         range.isEmpty || (run(containing: range.lowerBound).map { $0.upperBound >= range.upperBound } ?? false)
     }
 
-    /// The runs of the set inside `range`, cut to it.
+    /// The runs of the set inside `range`, clamped to it.
     package func runs(in range: ByteRange) -> [ByteRange] {
         guard !range.isEmpty else { return [] }
         let first = firstRun { $0.upperBound > range.lowerBound }
@@ -101,7 +102,8 @@ package struct ByteRangeSet: Hashable, Sendable {
         runs(in: range).byteCount
     }
 
-    /// The index of the first run, from `start` on, for which `holds` is true; the runs must be partitioned by it.
+    /// The index of the first run from `start` on for which `holds` is true, by binary search; `holds` must be
+    /// monotonic.
     private func firstRun(from start: Int = 0, where holds: (ByteRange) -> Bool) -> Int {
         var low = start
         var high = runs.count

@@ -1,22 +1,22 @@
-/// What went wrong, as a code that callers compare and a sentence that people read.
+/// An error as a code for callers and a message for people.
 package struct CacheError: Error, Sendable {
-    /// Which wait ran out.
+    /// The wait that exceeded its limit.
     package enum Timeout: String, Sendable, Hashable, Codable {
         /// Name look-up, TCP and TLS together.
         case connect
-        /// From the request's last byte to the response's first.
+        /// From the last byte of the request to the first byte of the response.
         case firstByte
-        /// No byte arrived for this long in the middle of a body.
+        /// Between two arrivals of body bytes.
         case idle
-        /// One upstream request from beginning to end.
+        /// One upstream request from its beginning to its end.
         case total
-        /// What the reader was ready to wait for its first byte.
+        /// The wait of a reader for its first byte.
         case read
-        /// A prefetch job's own limit.
+        /// The timeout or deadline of a prefetch job.
         case job
     }
 
-    /// The closed list of outcomes that are not success; HTTP statuses are chosen from it in one place.
+    /// The closed list of errors. One place derives the HTTP status from them.
     package enum Code: Hashable, Sendable {
         case malformedRequest
         case unauthorized
@@ -32,38 +32,39 @@ package struct CacheError: Error, Sendable {
         case uriTooLong
         case headersTooLarge
         case unsupportedMediaType
-        /// The asset's length, where it is known.
+        /// The length of the asset; nil if unknown.
         case rangeNotSatisfiable(length: Int64?)
-        /// The field's name as the client wrote it.
+        /// The name of the field, as the client wrote it.
         case invalidField(String)
         case rateLimited
         case `internal`
         /// A method or a transfer coding that no resource supports.
         case notImplemented
-        /// How long it is left alone, where it is not even asked.
+        /// `retryAfter`: the time until the next request to the upstream; nil if a request was sent.
         case upstreamUnreachable(retryAfter: Duration? = nil)
         case upstreamProtocol
-        /// A well-formed response that cannot be used: the same request would get it again. `asRange`: one without `Range`
-        /// may get a usable one.
+        /// A well-formed response that cannot be used; a repeated request would get the same. `asRange`: a request
+        /// without `Range` may get a usable one.
         case upstreamUnusable(asRange: Bool = false)
-        /// The upstream's own status, and how long it wants to be left alone, where it said so.
+        /// The status of the upstream, and its `Retry-After`; nil if it sent none.
         case upstreamRefused(status: Int, retryAfter: Duration? = nil)
         case overloaded
         case shuttingDown
         case storageCorrupt
         case upstreamTimedOut(Timeout)
-        /// The reader wants what is cached or nothing, and it is not (RFC 9111 §5.2.1.7).
+        /// The reader accepts cached content only (`only-if-cached`, RFC 9111 §5.2.1.7), and the content is not cached.
         case notCached
         case storageFull
+        /// The request has passed through this service before.
         case loop
-        /// The caller gave up; nobody is left to read it.
+        /// The caller has cancelled the operation and does not read the error.
         case cancelled
     }
 
     package var code: Code
-    /// One plain sentence for an administrator; never holds a secret or a signed URL's query.
+    /// One plain sentence for an administrator, without secrets and without the query of a signed URL.
     package var message: String
-    /// The foreign error underneath, for the log.
+    /// The underlying error, for the log.
     package var cause: (any Error)?
 
     package init(_ code: Code, _ message: String, cause: (any Error)? = nil) {
@@ -78,7 +79,7 @@ extension CacheError: CustomStringConvertible {
 }
 
 extension CacheError.Code {
-    /// The code's name in the API, without its payload.
+    /// The name of the code in the API, without its payload.
     package var name: String {
         switch self {
         case .malformedRequest: "malformedRequest"

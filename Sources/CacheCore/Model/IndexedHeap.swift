@@ -1,13 +1,15 @@
-/// A binary heap that knows where each member stands: the least is at hand, and any can be moved or taken out, each in
-/// logarithmic time.
+/// A binary heap with an index of its members. The least member is available in constant time; any member can be moved
+/// or removed in logarithmic time.
 package struct IndexedHeap<ID: Hashable & Sendable, Rank: Comparable & Sendable>: Sendable {
-    /// A member and what it is ordered by.
+    /// A member and its rank.
     package struct Member: Sendable {
         package let id: ID
         package let rank: Rank
     }
 
+    /// The members in heap order: no member is less than its parent at `(index - 1) / 2`.
     private var members: [Member] = []
+    /// The index of each member in `members`.
     private var places: [ID: Int] = [:]
 
     package init() {}
@@ -16,12 +18,13 @@ package struct IndexedHeap<ID: Hashable & Sendable, Rank: Comparable & Sendable>
 
     package var count: Int { members.count }
 
-    /// The member with the least rank.
+    /// The member with the least rank; nil if the heap is empty.
     package var first: Member? { members.first }
 
+    /// The rank of the member; nil if it is not in the heap.
     package func rank(of id: ID) -> Rank? { places[id].map { members[$0].rank } }
 
-    /// Puts `id` in with `rank`, or moves it there.
+    /// Inserts `id` with `rank`, or changes its rank.
     package mutating func set(_ id: ID, to rank: Rank) {
         let member = Member(id: id, rank: rank)
         if let place = places[id] {
@@ -34,7 +37,7 @@ package struct IndexedHeap<ID: Hashable & Sendable, Rank: Comparable & Sendable>
         }
     }
 
-    /// Takes `id` out; answers the rank it had, nil where it was not in.
+    /// Removes `id` and returns its rank; nil if it was not in the heap.
     @discardableResult
     package mutating func remove(_ id: ID) -> Rank? {
         guard let place = places.removeValue(forKey: id) else { return nil }
@@ -48,14 +51,14 @@ package struct IndexedHeap<ID: Hashable & Sendable, Rank: Comparable & Sendable>
         return rank
     }
 
-    /// Takes the member with the least rank out.
+    /// Removes and returns the member with the least rank; nil if the heap is empty.
     package mutating func popFirst() -> Member? {
         guard let first = members.first else { return nil }
         remove(first.id)
         return first
     }
 
-    /// Moves the member at `place` up or down to where it belongs.
+    /// Moves the member at `place` up or down until the heap order holds.
     private mutating func settle(_ place: Int) {
         var place = place
         while place > 0, members[place].rank < members[(place - 1) / 2].rank {
@@ -68,6 +71,7 @@ package struct IndexedHeap<ID: Hashable & Sendable, Rank: Comparable & Sendable>
         }
     }
 
+    /// The index of the lesser child; nil if there is no child.
     private func lesserChild(of place: Int) -> Int? {
         let left = 2 * place + 1
         guard left < members.count else { return nil }

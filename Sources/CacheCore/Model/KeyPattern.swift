@@ -1,20 +1,22 @@
-/// A glob over asset keys: `*` matches any characters but `/`, `**` any characters, and `**/` any number of directories, also
-/// none. A backslash makes the next character literal.
+/// A glob pattern for asset keys: `*` matches any characters except `/`, `**` any characters, and `**/` any number of
+/// directories, including none. A backslash makes the next character literal.
 package struct KeyPattern: Hashable, Sendable {
     private enum Token: Hashable {
         case byte(UInt8)
-        /// Any bytes but `/`.
+        /// Any bytes except `/`.
         case name
+        /// Any bytes.
         case anything
-        /// Begins directories, of which there may be none: leads to the next token and to the one behind that.
+        /// The beginning of `**/`. Because there may be no directory, it leads to the next token and to the one behind
+        /// that.
         case enter
-        /// Any bytes up to a `/`, and on to the next directory.
+        /// Any bytes up to a `/`, then the next directory.
         case directories
     }
 
     private let tokens: [Token]
 
-    /// Nil unless the text has 1 to 2048 characters and does not end with a single backslash.
+    /// Parses the pattern; nil unless it has 1 to 2048 characters and no unpaired backslash at its end.
     package init?(_ text: String) {
         guard (1...2048).contains(text.unicodeScalars.count) else { return nil }
         var (tokens, rest): ([Token], ArraySlice<UInt8>) = ([], Array(text.utf8)[...])
@@ -42,18 +44,19 @@ package struct KeyPattern: Hashable, Sendable {
         self.tokens = tokens
     }
 
-    /// The characters that every matching key begins with.
+    /// The characters with which every matching key begins.
     package var prefix: String {
         let bytes = tokens.prefix { if case .byte = $0 { true } else { false } }.compactMap { token -> UInt8? in
             if case .byte(let byte) = token { byte } else { nil }
         }
-        // A character may be cut by a pattern that names its first bytes only.
+        // The literal bytes may end inside a character.
         return String(validating: bytes, as: UTF8.self) ?? ""
     }
 
-    /// Whether the whole key matches. Takes time proportional to both lengths, whatever the pattern.
+    /// Whether the whole key matches. The time is proportional to the product of both lengths for any pattern
+    /// (simulation of all states at once, without backtracking).
     package func matches(_ key: String) -> Bool {
-        // The tokens that may come next, for the bytes so far; the last place is the pattern's end.
+        // The tokens that may match the next byte. The last element stands for the end of the pattern.
         var places = [Bool](repeating: false, count: tokens.count + 1)
         places[0] = true
         skip(&places)
@@ -77,7 +80,7 @@ package struct KeyPattern: Hashable, Sendable {
         return places[tokens.count]
     }
 
-    /// Adds the tokens behind those that may match nothing.
+    /// Adds the tokens that can be reached without a byte.
     private func skip(_ places: inout [Bool]) {
         for (index, token) in tokens.enumerated() where places[index] {
             switch token {

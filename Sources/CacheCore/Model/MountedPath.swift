@@ -1,16 +1,19 @@
-/// The path of an asset below its origin's mount, in normal form (RFC 3986 §6.2.2).
+/// The path of an asset below the mount of its origin, normalised according to RFC 3986 §6.2.2.
 enum MountedPath {
-    /// `path` without dot segments, percent-encoding normalised; empty segments stay.
+    /// `path` without dot segments and with normalised percent-encoding; empty segments stay.
     ///
-    /// Throws `.malformedRequest` for broken encoding, for a byte that ends the path for many a file system (RFC 3986 §7.3),
-    /// and for a path that climbs out of the mount, or could be made to by an upstream that takes an encoded slash, or a
-    /// backslash, for a slash.
+    /// Throws `.malformedRequest` for:
+    ///
+    /// - invalid percent-encoding;
+    /// - a NUL byte, at which many file systems end the path (RFC 3986 §7.3);
+    /// - a path that leaves the mount, also if only an upstream that treats an encoded slash or a backslash as a
+    ///   slash would leave it.
     static func normalized(_ path: String) throws(CacheError) -> String {
         guard let encoded = PercentEncoding.normalized(path: path) else {
-            throw CacheError(.malformedRequest, "The path holds a % without two hexadecimal digits behind it.")
+            throw CacheError(.malformedRequest, "The path contains a % without two hex digits; encode it as %25.")
         }
         guard !encoded.contains("%00") else {
-            throw CacheError(.malformedRequest, "The path holds a NUL byte, %00.")
+            throw CacheError(.malformedRequest, "The path contains a NUL byte (%00).")
         }
         var kept: [Substring] = []
         let segments = encoded.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
@@ -20,12 +23,12 @@ enum MountedPath {
                 if isLast { kept.append("") }
             } else if segment.elementsEqual("..".utf8) {
                 guard kept.popLast() != nil else {
-                    throw CacheError(.malformedRequest, "The path climbs out of its origin.")
+                    throw CacheError(.malformedRequest, "The path leaves its origin: it has too many .. segments.")
                 }
                 if isLast { kept.append("") }
             } else {
                 guard !hidesClimb(segment) else {
-                    throw CacheError(.malformedRequest, "The path holds .. between encoded slashes.")
+                    throw CacheError(.malformedRequest, "The path contains .. between encoded slashes.")
                 }
                 kept.append(Substring(segment))
             }
@@ -33,7 +36,7 @@ enum MountedPath {
         return kept.joined(separator: "/")
     }
 
-    /// Whether the segment, decoded, has a `..` between slashes or backslashes.
+    /// Whether the decoded segment contains a `..` between slashes or backslashes.
     private static func hidesClimb(_ segment: Substring.UTF8View) -> Bool {
         guard segment.contains(UInt8(ascii: "%")) else { return false }
         let isSlash: (UInt8) -> Bool = { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }

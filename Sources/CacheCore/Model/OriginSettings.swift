@@ -1,4 +1,4 @@
-/// A named upstream base URL with its settings; mounted at `/o/{name}/…`.
+/// A named upstream base URL with its settings, mounted at `/o/{name}/…`.
 package struct Origin: Hashable, Sendable {
     package var name: String
     package var settings: OriginSettings
@@ -8,10 +8,10 @@ package struct Origin: Hashable, Sendable {
         self.settings = settings
     }
 
-    /// The name under which reads of absolute URLs are counted; no mounted origin can have it.
+    /// The name that counts reads of absolute URLs; no mounted origin can have it.
     package static let absoluteName = "(url)"
 
-    /// Whether `name` may be mounted: 1–64 of a–z, 0–9, `.`, `_`, `-`, the first a letter or digit.
+    /// Whether `name` can be mounted: 1 to 64 of `a`–`z`, `0`–`9`, `.`, `_` and `-`, the first alphanumeric.
     package static func isValid(name: String) -> Bool {
         func isAlphanumeric(_ byte: UInt8) -> Bool { (97...122).contains(byte) || (48...57).contains(byte) }
         guard let first = name.utf8.first, name.utf8.count <= 64, isAlphanumeric(first) else { return false }
@@ -19,65 +19,71 @@ package struct Origin: Hashable, Sendable {
     }
 }
 
+/// The settings of an origin. `validate` checks their limits.
 package struct OriginSettings: Hashable, Sendable {
-    /// How long what the upstream sent may be used without asking again.
+    /// The time for which a response may be used without revalidation.
     package enum Freshness: Hashable, Sendable {
-        /// As the response's own headers say; where they say nothing, a tenth of the time since `Last-Modified`, at most a
-        /// day (RFC 9111 §4.2).
+        /// According to the response's own header fields. Without such fields: a tenth of the time since
+        /// `Last-Modified`, at most one day (heuristic freshness, RFC 9111 §4.2.2).
         case respect
-        /// As the response's own headers say; where they say nothing, it is confirmed before each use.
+        /// According to the response's own header fields. Without such fields, each use revalidates.
         case explicit
-        /// This long, whatever they say.
+        /// This lifetime, regardless of the header fields.
         case ttl(Duration)
     }
 
-    /// Which part of the query names the asset.
+    /// The part of the query that belongs to the key.
     package enum KeyQuery: Hashable, Sendable {
         case all
         case none
+        /// The parameters with these names.
         case include([String])
+        /// All parameters except those with these names.
         case exclude([String])
     }
 
-    /// What proves that two answers are of one representation, so that their bytes may stand in one file.
+    /// The validators that prove that two responses have the same representation, so that their bytes may be combined
+    /// in one file.
     package enum TrustedValidators: String, Hashable, Sendable, CaseIterable {
         /// A strong entity tag, or a strong date (RFC 9110 §8.8).
         case strong
-        /// Also the same length and `Last-Modified`, whatever the tags say: servers of one network that tag alike bytes
-        /// differently.
+        /// Also equal length and `Last-Modified`, regardless of the tags. For servers of one network that give
+        /// different tags to equal bytes.
         case lengthAndLastModified
-        /// The administrator vouches that what is at a URL never changes: only a different length contradicts.
+        /// The administrator guarantees that the content of a URL never changes. Only a different length is a
+        /// contradiction.
         case immutable
     }
 
-    /// How a range of an asset whose length is not known is answered.
+    /// The response to a range request while the length of the asset is unknown.
     package enum UnknownLength: String, Hashable, Sendable, CaseIterable {
-        /// 200 and everything: players stumble over a `Content-Range` without a length.
+        /// 200 with the whole body, because some players cannot parse a `Content-Range` without a length.
         case whole
         /// 206 with `Content-Range: bytes first-last/*`.
         case partial
     }
 
-    /// The body of the response to a read that the upstream refuses; the status is the upstream's in any case.
+    /// The body of the response if the upstream refused the request. The status is always that of the upstream.
     package enum ErrorBodies: String, Hashable, Sendable, CaseIterable {
-        /// The upstream's own.
+        /// The body of the upstream's response.
         case upstream
         /// A problem document (RFC 9457).
         case problem
     }
 
-    /// What a read answers that fails, or times out, before its head.
+    /// The content that replaces a read that fails, or times out, before its response head.
     package enum Fallback: Hashable, Sendable {
+        /// A cached asset.
         case asset(AssetID)
         /// A path below the configured directory of fallbacks.
         case file(String)
     }
 
-    /// When an origin that keeps failing is left alone for a while.
+    /// The settings of the circuit breaker of each upstream address.
     package struct CircuitBreaker: Hashable, Sendable {
-        /// Failures in a row that open the circuit.
+        /// The number of consecutive failures that open the circuit.
         package var failures: Int
-        /// How long nothing is asked then, at first; doubled with each probe that fails, up to a minute.
+        /// The first pause of an open circuit. It doubles with each failed probe, up to one minute.
         package var pause: Duration
 
         package init(failures: Int = 10, pause: Duration = .seconds(2)) {
@@ -86,57 +92,66 @@ package struct OriginSettings: Hashable, Sendable {
         }
     }
 
+    /// Whether content of the origin needs a token.
     package enum Access: String, Hashable, Sendable, CaseIterable { case `public`, token }
 
     package var baseURL: String
-    /// Sent with each request to the origin's own host; values are secrets.
+    /// Header fields for each request to the origin's own host; their values are secrets.
     package var headers: HeaderList
     package var freshness: Freshness
     package var keyQuery: KeyQuery
+    /// The timeouts of one upstream request.
     package var timeouts: TransferTimeouts
-    /// To the first byte of a read; then 504.
+    /// The time limit of a read for its first byte; then the response is 504.
     package var readTimeout: Duration
-    /// How often a broken transfer is begun again.
+    /// The number of consecutive failures of a transfer that are retried.
     package var retries: Int
+    /// The number of concurrent transfers.
     package var maxTransfers: Int
+    /// The rate limit of all transfers together; nil: no limit.
     package var maxBytesPerSecond: Int64?
-    /// How far windows may grow ahead of a sequential reader.
+    /// The largest window, and the largest distance between a transfer and its readers.
     package var readAheadBytes: Int64
-    /// A window that its last reader left is finished where no more than this is missing; else it is cut.
+    /// A window without readers is finished if at most this much is missing; otherwise it is cut.
     package var finishIfRemainingBytes: Int64
-    /// Likewise where no more than this part of it, in percent, is missing; nil: only the bytes count.
+    /// Likewise if at most this percentage of the window is missing; nil: only the bytes count.
     package var finishIfRemainingPercent: Int?
-    /// Cached runs shorter than this between two gaps are fetched again with them: one request in place of two.
+    /// The largest number of cached bytes between gaps that one window fetches again, to save a second request.
     package var gapMergeBytes: Int64
-    /// How much is fetched beyond what a reader asked for.
+    /// The number of bytes that are fetched behind the requested range.
     package var speculativeBytes: Int64
-    /// Other base URLs with the same paths, asked in turn where the one before fails.
+    /// Other base URLs with the same paths. The next one is used if the one before it fails.
     package var mirrors: [String]
-    /// Whether a second request is sent where the first byte is later than 95 of 100 were.
+    /// Whether a second request is sent if the first byte is later than the 95th percentile.
     package var hedging: Bool
-    /// Nil: the origin is asked however often it fails.
+    /// Nil: requests continue regardless of failures.
     package var circuitBreaker: CircuitBreaker?
+    /// Whether upstreams may have private addresses.
     package var allowPrivateAddresses: Bool
     package var tls: TLSSettings
-    /// Nil: `token` where the origin has headers or credentials of its own, else `public`.
+    /// Nil: `token` if the origin has header fields or credentials of its own, otherwise `public`.
     package var access: Access?
-    /// A file of header fields, `Name: value` on each line, below the configured directory of credentials; sent as
-    /// `headers` are, over those of the same name.
+    /// A file of header fields, one `Name: value` per line, below the configured directory of credentials files. They
+    /// are sent like `headers` and replace those of the same name.
     package var credentialsFile: String?
     package var trustValidators: TrustedValidators
-    /// How long after its freshness ended a response may be used where the upstream fails, whatever it says itself, but
-    /// for what forbids stale use (RFC 9111 §4.2.4); nil: as the response says (RFC 5861 §4).
+    /// The time after the end of its freshness for which a response may be used if the upstream fails. It overrides the
+    /// response, except for directives that forbid stale use (RFC 9111 §4.2.4). Nil: as the response says (RFC 5861
+    /// §4).
     package var staleIfError: Duration?
-    /// The longest that a refusal of the upstream with a lifetime of its own is repeated unasked; nil: none is.
+    /// The longest time for which a stored error status with a lifetime of its own is repeated without a request; nil:
+    /// never.
     package var negativeCaching: Duration?
     /// Whether a reader's `Cache-Control` and `Pragma` are obeyed (RFC 9111 §5.2.1).
     package var requestDirectives: Bool
-    /// Fields that do not tell variants apart, whatever `Vary` says.
+    /// Request header fields that do not select variants, regardless of `Vary`.
     package var ignoreVary: [String]
     package var unknownLength: UnknownLength
     package var errorBodies: ErrorBodies
     package var fallback: Fallback?
+    /// The limits on length and media type of stored responses.
     package var storeRules: StoreRules
+    /// The guaranteed and the largest disk space of the origin.
     package var quota: Quota
     /// When bytes from the disk are compared with their checksums.
     package var verification: Verification
@@ -176,7 +191,7 @@ package struct OriginSettings: Hashable, Sendable {
         verification = .suspect
     }
 
-    /// Whether content needs a token.
+    /// Whether content needs a token, after the default of `access` is applied.
     package var effectiveAccess: Access {
         access ?? (headers.fields.isEmpty && credentialsFile == nil ? .public : .token)
     }

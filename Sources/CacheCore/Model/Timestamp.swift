@@ -1,8 +1,9 @@
-/// A point of wall-clock time, in whole milliseconds since 1970-01-01T00:00:00Z.
+/// A point in wall-clock time, in whole milliseconds since 1970-01-01T00:00:00Z.
 package struct Timestamp: Hashable, Comparable, Sendable, Codable {
     package var milliseconds: Int64
 
     package init(milliseconds: Int64) { self.milliseconds = milliseconds }
+    /// The timestamp of `seconds` since 1970; wraps around on overflow.
     package init(seconds: Int64) { self.milliseconds = seconds.multipliedReportingOverflow(by: 1000).partialValue }
 
     /// Whole seconds since 1970, rounded down.
@@ -15,11 +16,12 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable {
         return Timestamp(milliseconds: overflow ? Int64.max : sum)
     }
 
+    /// The earlier time; wraps around on overflow.
     package static func - (time: Timestamp, duration: Duration) -> Timestamp {
         Timestamp(milliseconds: time.milliseconds.subtractingReportingOverflow(duration.wholeMilliseconds).partialValue)
     }
 
-    /// The time from `earlier` to this one; negative where it lies ahead.
+    /// The time from `earlier` to this one; negative if `earlier` is later.
     package func since(_ earlier: Timestamp) -> Duration { .milliseconds(milliseconds - earlier.milliseconds) }
 }
 
@@ -34,15 +36,15 @@ extension Duration {
     package var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
 }
 
-/// The wall clock's door: what time it is, for freshness, records and logs; never for measuring durations.
+/// The wall clock as a dependency, for freshness, records and logs; never for durations.
 package protocol WallClock: Sendable {
     func now() -> Timestamp
 }
 
-/// The door to chance: jitter and identifiers.
-package protocol Chance: Sendable {
+/// Randomness as a dependency, for jitter and identifiers.
+package protocol RandomSource: Sendable {
     /// A number in 0..<1.
     func uniform() -> Double
-    /// 32 lower-case hexadecimal digits (128 bits), not to be had twice.
+    /// A unique identifier of 32 lower-case hexadecimal digits (128 bits).
     func identifier() -> String
 }

@@ -1,28 +1,28 @@
-/// A day and a time of day in the proleptic Gregorian calendar, UTC.
+/// A date and a time of day in the proleptic Gregorian calendar, in UTC.
 struct CivilDate: Hashable {
     var year: Int
-    /// 1–12.
+    /// 1 to 12.
     var month: Int
-    /// 1–31.
+    /// 1 to 31.
     var day: Int
     var hour: Int
     var minute: Int
-    /// 0–60; the leap second is the one after 59.
+    /// 0 to 60; 60 is a leap second.
     var second: Int
 
-    /// The first and the last second of the years 0–9999, from 1970.
+    /// The first and the last second of the years 0 to 9999, since 1970-01-01T00:00:00Z.
     static let span: ClosedRange<Int64> = -62_167_219_200...253_402_300_799
 
-    /// Whether the day exists and the time of day too.
+    /// Whether the day exists in its month and the time of day is valid.
     var isValid: Bool {
         (0...9999).contains(year) && (1...12).contains(month) && (1...Self.days(in: month, of: year)).contains(day)
             && (0...23).contains(hour) && (0...59).contains(minute) && (0...60).contains(second)
     }
 
-    /// Whole seconds since 1970-01-01T00:00:00Z; the date must be valid.
+    /// Whole seconds since 1970-01-01T00:00:00Z. The date must be valid.
     var secondsSince1970: Int64 {
-        // Years from March on, so that the leap day is the last: H. Hinnant, "chrono-compatible low-level date
-        // algorithms", days_from_civil.
+        // Years begin in March, so that the leap day is the last day of a year. Source: H. Hinnant, "chrono-compatible
+        // low-level date algorithms", days_from_civil.
         let shifted = month <= 2 ? year - 1 : year
         let era = (shifted >= 0 ? shifted : shifted - 399) / 400
         let yearOfEra = shifted - era * 400
@@ -41,7 +41,8 @@ struct CivilDate: Hashable {
         self.second = second
     }
 
-    /// The date of a moment; moments outside the years 0–9999 are moved to the nearest one inside.
+    /// The date of a moment, by the inverse algorithm (civil_from_days). Moments outside the years 0 to 9999 are
+    /// clamped.
     init(secondsSince1970 seconds: Int64) {
         let clamped = min(max(seconds, Self.span.lowerBound), Self.span.upperBound)
         let days = (clamped >= 0 ? clamped : clamped - 86_399) / 86_400
@@ -57,12 +58,13 @@ struct CivilDate: Hashable {
             day: dayOfYear - (153 * month + 2) / 5 + 1, hour: rest / 3600, minute: rest / 60 % 60, second: rest % 60)
     }
 
-    /// 0 for Sunday.
+    /// The day of the week; 0 for Sunday.
     static func weekday(secondsSince1970 seconds: Int64) -> Int {
         let days = (seconds >= 0 ? seconds : seconds - 86_399) / 86_400
         return Int(((days + 4) % 7 + 7) % 7)
     }
 
+    /// The number of days in a month.
     private static func days(in month: Int, of year: Int) -> Int {
         switch month {
         case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
@@ -71,7 +73,7 @@ struct CivilDate: Hashable {
         }
     }
 
-    /// `value` in decimal, filled up with zeros to `width`.
+    /// `value` in decimal, padded with leading zeros to `width`.
     static func padded(_ value: Int, _ width: Int) -> String {
         let digits = String(value)
         return String(repeating: "0", count: max(0, width - digits.count)) + digits

@@ -1,11 +1,11 @@
-/// The letters header fields are made of (RFC 9110 §5): tokens, values, lists and numbers.
+/// Syntax of header fields (RFC 9110 §5): tokens, values, lists and numbers.
 package enum FieldText {
-    /// Whether `text` is a `token` (§5.6.2), as field names and directive names are.
+    /// Whether `text` is a `token` (§5.6.2), the syntax of field names and directive names.
     package static func isToken(_ text: some StringProtocol) -> Bool {
         !text.isEmpty && text.utf8.allSatisfy(isTokenByte)
     }
 
-    /// Whether `text` may be a field's value (§5.5): no control character but the tab, no blank at either end.
+    /// Whether `text` is a valid field value (§5.5): no control character except the tab, no blank at either end.
     package static func isValue(_ text: some StringProtocol) -> Bool {
         var last: UInt8?
         for byte in text.utf8 {
@@ -15,7 +15,7 @@ package enum FieldText {
         return !(last.map(isBlank) ?? false)
     }
 
-    /// `text` without the blanks and tabs round it.
+    /// `text` without leading and trailing blanks and tabs.
     package static func trimmed(_ text: Substring) -> Substring {
         var bytes = text.utf8
         while let first = bytes.first, isBlank(first) { bytes.removeFirst() }
@@ -23,9 +23,11 @@ package enum FieldText {
         return Substring(bytes)
     }
 
-    /// The members of a comma-separated list, trimmed, empty ones left out (§5.6.1.2); commas in quotes do not divide.
+    /// The members of a comma-separated list, trimmed and without empty ones (§5.6.1.2). Commas in quotes do not
+    /// separate.
     ///
-    /// `escapes`: whether a backslash in quotes hides the next byte, as in a `quoted-string`; entity tags have none.
+    /// `escapes`: whether a backslash in quotes escapes the next byte, as in a `quoted-string`. Entity tags have no
+    /// escapes.
     package static func members(of list: String, escapes: Bool = true) -> [Substring] {
         var (list, places): (String, [Range<Int>]) = (list, [])
         _ = list.withUTF8 { bytes in
@@ -41,7 +43,8 @@ package enum FieldText {
         }
     }
 
-    /// Whether the list, divided as above, has such a member; those behind it are not looked at.
+    /// Whether the list has a member for which `isWanted` is true; later members are not checked. Separation as in
+    /// `members`.
     static func hasMember(
         _ list: UnsafeBufferPointer<UInt8>, escapes: Bool, where isWanted: (Slice<UnsafeBufferPointer<UInt8>>) -> Bool
     ) -> Bool {
@@ -66,7 +69,7 @@ package enum FieldText {
         return isFound(upTo: list.count)
     }
 
-    /// `bytes` without the blanks and tabs round them.
+    /// `bytes` without leading and trailing blanks and tabs.
     static func trimmed(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Slice<UnsafeBufferPointer<UInt8>> {
         var (first, end) = (bytes.startIndex, bytes.endIndex)
         while first < end, isBlank(bytes[first]) { first += 1 }
@@ -74,7 +77,7 @@ package enum FieldText {
         return bytes[first..<end]
     }
 
-    /// A number of decimal digits and nothing else; `Int64.max` where it is larger than that.
+    /// Parses decimal digits; `Int64.max` if the number is larger. Nil if `digits` is empty or contains another byte.
     static func clampedNumber(_ digits: some Sequence<UInt8>) -> Int64? {
         var value: Int64 = 0
         var isEmpty = true
@@ -88,26 +91,28 @@ package enum FieldText {
         return isEmpty ? nil : value
     }
 
-    /// A number of decimal digits and nothing else; nil also where it does not fit.
+    /// Parses decimal digits. Nil if `digits` is empty or contains another byte, or if the number is not below
+    /// `Int64.max`.
     static func number(_ digits: some Sequence<UInt8>) -> Int64? {
         clampedNumber(digits).flatMap { $0 == Int64.max ? nil : $0 }
     }
 
-    /// A number of bytes, or where one lies: nil also from 2^53 on, so that what is reckoned with it has room everywhere. No file
-    /// system has files that long.
+    /// Parses a byte count or an offset; nil also from 2^53 on, so that sums of such numbers cannot overflow. No file
+    /// system supports files of that size.
     package static func byteCount(_ digits: some Sequence<UInt8>) -> Int64? {
         number(digits).flatMap { $0 < 1 << 53 ? $0 : nil }
     }
 
-    /// Whether it is one of 0–9.
+    /// Whether the byte is one of `0`–`9`.
     package static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
 
-    /// Whether it is one of A–Z, a–z.
+    /// Whether the byte is one of `A`–`Z`, `a`–`z`.
     package static func isLetter(_ byte: UInt8) -> Bool { (97...122).contains(byte | 0x20) }
 
+    /// Whether the byte is a space or a tab.
     static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
-    /// ASCII letters in lower case, every other byte as it is.
+    /// `text` with ASCII letters in lower case and all other bytes unchanged.
     package static func lowered(_ text: some StringProtocol) -> String {
         var text = String(text)
         return text.withUTF8 { bytes in
@@ -120,6 +125,7 @@ package enum FieldText {
         }
     }
 
+    /// Whether the byte is a `tchar` (RFC 9110 §5.6.2).
     private static func isTokenByte(_ byte: UInt8) -> Bool {
         if isLetter(byte) || isDigit(byte) { return true }
         switch byte {

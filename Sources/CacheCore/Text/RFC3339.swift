@@ -1,6 +1,7 @@
-/// Instants as the API and the configuration write them (RFC 3339).
+/// Timestamps of the API and the configuration (RFC 3339).
 package enum RFC3339 {
-    /// `2026-11-21T08:00:00.123Z`: UTC, always with milliseconds.
+    /// Formats a time as `2026-11-21T08:00:00.123Z`: in UTC, always with milliseconds. Years outside 0 to 9999 are
+    /// clamped.
     package static func format(_ time: Timestamp) -> String {
         let seconds = time.seconds
         let date = CivilDate(secondsSince1970: seconds)
@@ -12,10 +13,10 @@ package enum RFC3339 {
             + CivilDate.padded(fraction, 3) + "Z"
     }
 
-    /// Reads a `date-time` (§5.6) with any offset; nil where the text is none, or the year in UTC
-    /// is not one of 0–9999.
+    /// Parses a `date-time` (§5.6) with any offset. Nil if the text is invalid, or if the year in UTC is not one of 0
+    /// to 9999.
     ///
-    /// Fractions finer than milliseconds are cut off.
+    /// Digits below milliseconds are dropped.
     package static func parse(_ text: String) -> Timestamp? {
         guard text.utf8.count <= 64 else { return nil }
         var scanner = TextScanner(text)
@@ -32,6 +33,7 @@ package enum RFC3339 {
         return Timestamp(milliseconds: seconds * 1000 + fraction)
     }
 
+    /// The fraction in milliseconds, 0 if there is none; nil for a point without digits.
     private static func milliseconds(_ scanner: inout TextScanner) -> Int64? {
         guard scanner.take(".") else { return 0 }
         guard let digits = scanner.digits() else { return nil }
@@ -39,7 +41,7 @@ package enum RFC3339 {
         return FieldText.number(firstThree)
     }
 
-    /// The offset from UTC in seconds.
+    /// The offset from UTC in seconds; nil if it is missing or invalid.
     private static func offset(_ scanner: inout TextScanner) -> Int64? {
         switch scanner.take(anyOf: "Zz+-") {
         case UInt8(ascii: "Z"), UInt8(ascii: "z"): return 0

@@ -1,16 +1,18 @@
-/// Reads a short text of fixed shape from left to right; every step fails without moving where it does not fit.
+/// Scanner for short texts of fixed syntax. A step that does not match fails without moving.
 struct TextScanner {
     private let bytes: [UInt8]
+    /// The number of consumed bytes.
     private(set) var position = 0
 
     init(_ text: some StringProtocol) { bytes = Array(text.utf8) }
 
+    /// Whether all bytes are consumed.
     var isAtEnd: Bool { position == bytes.count }
 
-    /// The next byte, left where it is.
+    /// The next byte without consuming it; nil at the end.
     var next: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-    /// Takes `text`, letter for letter.
+    /// Consumes `text`; the case of letters counts.
     mutating func take(_ text: StaticString) -> Bool {
         text.withUTF8Buffer { wanted in
             guard bytes.count - position >= wanted.count,
@@ -21,14 +23,14 @@ struct TextScanner {
         }
     }
 
-    /// Takes one byte of those in `choices`.
+    /// Consumes one byte of `choices` and returns it.
     mutating func take(anyOf choices: StaticString) -> UInt8? {
         guard let byte = next, choices.withUTF8Buffer({ $0.contains(byte) }) else { return nil }
         position += 1
         return byte
     }
 
-    /// Takes exactly `count` digits as a number; `count` is at most 9.
+    /// Consumes exactly `count` digits and returns the number; `count` is at most 9.
     mutating func number(digits count: Int) -> Int? {
         guard bytes.count - position >= count else { return nil }
         let digits = bytes[position..<position + count]
@@ -37,7 +39,7 @@ struct TextScanner {
         return Int(value)
     }
 
-    /// Takes all digits that follow; nil where there is none.
+    /// Consumes all following digits; nil if there is none.
     mutating func digits() -> ArraySlice<UInt8>? {
         let end = bytes[position...].firstIndex { !FieldText.isDigit($0) } ?? bytes.count
         guard end > position else { return nil }
@@ -45,7 +47,7 @@ struct TextScanner {
         return bytes[position..<end]
     }
 
-    /// Takes all letters that follow; empty where there is none.
+    /// Consumes all following ASCII letters; empty if there is none.
     mutating func letters() -> String {
         let end = bytes[position...].firstIndex { !FieldText.isLetter($0) } ?? bytes.count
         defer { position = end }

@@ -1,9 +1,11 @@
-/// Says which addresses a service that fetches URLs for others may connect to: public unicast ones only.
+/// Decides to which addresses the service may connect when it fetches URLs for clients: public unicast ones only
+/// (protection against server-side request forgery).
 ///
-/// The tables are the IANA special-purpose address registries (RFC 6890) and the forms that carry an IPv4 address inside
-/// an IPv6 one, which are judged by the address inside.
+/// The tables contain the IANA special-purpose address registries (RFC 6890). Forms of IPv6 addresses that embed an
+/// IPv4 address are judged by the embedded address.
 package enum AddressGuard {
-    /// Why `address` (4 or 16 bytes in network order) is refused, as the name of its kind; nil where it is public.
+    /// The reason for which `address` (4 or 16 bytes in network order) is refused, as the name of its kind; nil if it
+    /// is public.
     package static func refusal(of address: [UInt8]) -> String? {
         switch address.count {
         case 4: refusal(ofIPv4: address[...])
@@ -12,14 +14,16 @@ package enum AddressGuard {
         }
     }
 
-    /// Whether addresses of the kind `refusal` named stay refused where private ones are allowed: the metadata services of
-    /// clouds, which hand out the machine's credentials, link-local addresses, and those that no server has.
+    /// Whether addresses of the kind that `refusal` returned stay refused where private ones are allowed. These are the
+    /// metadata services of clouds, which return the machine's credentials, link-local addresses, and addresses that no
+    /// server can have.
     package static func isNeverAllowed(_ kind: String) -> Bool {
         [metadata, "link-local", "multicast", "unspecified"].contains { kind.hasSuffix($0) }
     }
 
     private static let metadata = "cloud metadata service"
 
+    /// An address block: a prefix of `bits` bits and the name of its kind.
     private struct Block {
         let prefix: [UInt8]
         let bits: Int
@@ -31,7 +35,7 @@ package enum AddressGuard {
             self.kind = kind
         }
 
-        /// Whether the first `bits` bits of `address` are the prefix's; bytes the prefix does not give are zero.
+        /// Whether the first `bits` bits of `address` equal the prefix; bytes that the prefix omits are zero.
         func contains(_ address: ArraySlice<UInt8>) -> Bool {
             for (index, byte) in address.enumerated() {
                 let left = bits - index * 8
@@ -45,7 +49,7 @@ package enum AddressGuard {
     }
 
     private static let blocksIPv4 = [
-        // Alibaba Cloud and Azure; the others use 169.254.169.254.
+        // The metadata services of Alibaba Cloud and Azure; other clouds use 169.254.169.254.
         Block([100, 100, 100, 200], 32, metadata), Block([168, 63, 129, 16], 32, metadata),
         Block([0], 8, "unspecified"), Block([10], 8, "private"), Block([100, 64], 10, "shared (CGNAT)"),
         Block([127], 8, "loopback"), Block([169, 254], 16, "link-local"), Block([172, 16], 12, "private"),
@@ -55,9 +59,9 @@ package enum AddressGuard {
         Block([203, 0, 113], 24, "documentation"), Block([224], 4, "multicast"), Block([240], 4, "reserved"),
     ]
 
-    /// Blocks inside 2000::/3, and the better-known ones outside it.
+    /// Blocks inside 2000::/3, and well-known blocks outside it.
     private static let blocksIPv6 = [
-        // AWS and Google Cloud.
+        // The metadata services of AWS and Google Cloud.
         Block([0xFD, 0x00, 0x0E, 0xC2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02, 0x54], 128, metadata),
         Block([0xFD, 0x20, 0x00, 0xCE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02, 0x54], 128, metadata),
         Block([], 128, "unspecified"), Block([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], 128, "loopback"),
@@ -75,7 +79,7 @@ package enum AddressGuard {
     }
 
     private static func refusal(ofIPv6 address: [UInt8]) -> String? {
-        // Whatever else the address is: a form that could lead to a forbidden address is refused for that.
+        // An embedded metadata service or link-local address is refused first, whatever else the address is.
         for (form, inner) in possiblyEmbedded(in: address) {
             if let kind = refusal(ofIPv4: inner), [metadata, "link-local"].contains(kind) {
                 return "\(form) of a \(kind)"
@@ -90,8 +94,9 @@ package enum AddressGuard {
         return globalUnicast.contains(address[...]) ? nil : "reserved"
     }
 
-    /// The IPv4 addresses that a network could take out of an IPv6 one: in addition to those of `embedded`, from the local-use
-    /// NAT64 prefix (RFC 8215, as a /96 and as RFC 6052 §2.2 has it for a /48) and from ISATAP below any prefix.
+    /// The IPv4 addresses that a network could extract from an IPv6 address. In addition to those of `embedded`, they
+    /// come from the local-use NAT64 prefix (RFC 8215, as a /96 and as a /48 according to RFC 6052 §2.2) and from
+    /// ISATAP under any prefix.
     private static func possiblyEmbedded(in address: [UInt8]) -> [(form: String, address: ArraySlice<UInt8>)] {
         let (form, addresses) = embedded(in: address)
         var inner = addresses.map { (form, $0) }
@@ -102,6 +107,7 @@ package enum AddressGuard {
         return inner
     }
 
+    /// Whether the interface identifier is that of ISATAP (RFC 5214 §6.1).
     private static func isISATAP(_ address: [UInt8]) -> Bool {
         address[8] & 0xFD == 0 && address[9] == 0 && address[10] == 0x5E && address[11] == 0xFE
     }
@@ -114,13 +120,14 @@ package enum AddressGuard {
     private static let sixToFour = Block([0x20, 0x02], 16, "6to4")
     private static let teredo = Block([0x20, 0x01, 0x00, 0x00], 32, "Teredo")
 
-    /// The IPv4 addresses inside an IPv6 one (RFC 4291 §2.5.5, 6052, 3056, 4380, 5214).
+    /// The IPv4 addresses embedded in an IPv6 address, and the name of the form (RFC 4291 §2.5.5, 6052, 3056, 4380,
+    /// 5214).
     private static func embedded(in address: [UInt8]) -> (form: String, addresses: [ArraySlice<UInt8>]) {
         for block in [mapped, translated, compatible, nat64] where block.contains(address[...]) {
             return (block.kind, [address[12...]])
         }
         if sixToFour.contains(address[...]) { return (sixToFour.kind, [address[2..<6]]) }
-        if teredo.contains(address[...]) {  // the server's address, and the client's with its bits turned round
+        if teredo.contains(address[...]) {  // the server's address, and the client's with inverted bits
             return (teredo.kind, [address[4..<8], address[12...].map { ~$0 }[...]])
         }
         if isISATAP(address), globalUnicast.contains(address[...]) { return ("ISATAP", [address[12...]]) }

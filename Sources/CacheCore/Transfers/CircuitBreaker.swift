@@ -1,40 +1,45 @@
-/// Leaves an address alone that keeps failing, and tries it again now and then (M. Nygard, Release It!, "Circuit Breaker").
+/// Circuit breaker of one upstream address: stops requests after consecutive failures, then tests the address with
+/// single probes (M. Nygard, "Release It!").
 ///
-/// A value without a clock: times are uptimes, chances are numbers in 0..<1.
+/// A value without a clock: times are uptimes, random numbers are in 0..<1.
 package struct CircuitBreaker: Hashable, Sendable {
+    /// The state of the circuit.
     package enum State: Hashable, Sendable {
-        /// It may be asked.
+        /// Requests are permitted.
         case closed
-        /// It is not asked before that uptime.
+        /// No request is permitted before that uptime.
         case open(until: Duration)
-        /// One request is under way to see whether it is well again; nothing else is asked.
+        /// One probe is in flight; no other request is permitted.
         case halfOpen
     }
 
-    /// Whether a request may be sent.
+    /// The decision about one request.
     package enum Admission: Hashable, Sendable {
+        /// The request may be sent.
         case admitted
-        /// As the one request that finds out.
+        /// The request may be sent as the probe that tests the address.
         case probe
-        /// Nil as the time: a probe is under way.
+        /// The request is rejected until that uptime; nil: until the probe in flight has ended.
         case refused(until: Duration?)
     }
 
-    /// The longest that an address is left alone at once, before jitter.
+    /// The longest pause of an open circuit, before jitter.
     package static let longestPause = Duration.seconds(60)
-    /// How far a pause strays, so that not everybody comes back at once.
+    /// The random share of a pause, in both directions, so that clients do not return at the same time.
     package static let jitter = 0.2
 
     package private(set) var state = State.closed
+    /// The number of consecutive failures.
     package private(set) var failuresInARow = 0
-    /// How often it has opened, failed probes included.
+    /// How often the circuit has opened, failed probes included.
     package private(set) var opensTotal: Int64 = 0
-    /// Probes that failed in a row.
+    /// The number of consecutive failed probes.
     private var failedProbes = 0
 
     package init() {}
 
-    /// Asks for leave to send a request at `now`; whoever gets it says how that went.
+    /// Decides whether a request may be sent at `now`. The caller must report the result with `succeeded`, `failed` or
+    /// `abandoned`.
     package mutating func admit(at now: Duration) -> Admission {
         switch state {
         case .closed: return .admitted
@@ -46,37 +51,38 @@ package struct CircuitBreaker: Hashable, Sendable {
         }
     }
 
-    /// The address has answered well, or at all.
+    /// Records that the address works, and closes the circuit.
     package mutating func succeeded() {
         state = .closed
         failuresInARow = 0
         failedProbes = 0
     }
 
-    /// The address did not answer, or as a broken one does. What was asked before the circuit opened, and fails later,
-    /// does not keep it open for longer.
+    /// Records that the address did not respond, or responded as a broken one does. A request from before the circuit
+    /// opened does not extend the pause when it fails.
     package mutating func failed(
-        asProbe isProbe: Bool, settings: OriginSettings.CircuitBreaker, at now: Duration, chance: Double
+        asProbe isProbe: Bool, settings: OriginSettings.CircuitBreaker, at now: Duration, random: Double
     ) {
         failuresInARow += 1
         switch state {
         case .closed:
-            if failuresInARow >= settings.failures { open(settings, at: now, chance: chance) }
+            if failuresInARow >= settings.failures { open(settings, at: now, random: random) }
         case .halfOpen where isProbe:
             failedProbes += 1
-            open(settings, at: now, chance: chance)
+            open(settings, at: now, random: random)
         case .open, .halfOpen: break
         }
     }
 
-    /// The request ended without showing anything; after a probe the next one finds out.
+    /// Records a request that ended without a result. After a probe, the next request becomes the probe.
     package mutating func abandoned(asProbe isProbe: Bool, at now: Duration) {
         if isProbe, state == .halfOpen { state = .open(until: now) }
     }
 
-    private mutating func open(_ settings: OriginSettings.CircuitBreaker, at now: Duration, chance: Double) {
+    /// Opens the circuit. The pause doubles with each failed probe, up to `longestPause`, plus jitter.
+    private mutating func open(_ settings: OriginSettings.CircuitBreaker, at now: Duration, random: Double) {
         let pause = min(Self.longestPause, settings.pause * (1 << min(failedProbes, 20)))
-        let stray = 1 + Self.jitter * (2 * min(max(chance, 0), 1) - 1)
+        let stray = 1 + Self.jitter * (2 * min(max(random, 0), 1) - 1)
         opensTotal += 1
         state = .open(until: now + pause * stray)
     }

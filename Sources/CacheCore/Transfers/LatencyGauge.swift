@@ -1,23 +1,25 @@
-/// How long an origin takes to its first byte, by its latest answers.
+/// Measures the time to the first byte of an origin, from its latest responses.
 package struct LatencyGauge: Hashable, Sendable {
-    /// Answers that are remembered.
+    /// The number of responses that are kept.
     package static let capacity = 256
-    /// Answers without which nothing is said.
+    /// The smallest number of responses for a percentile.
     package static let least = 20
 
     private var samples: [Duration] = []
-    /// Where the next one goes, once all places are taken.
+    /// The index that the next sample replaces once all of `capacity` are used.
     private var next = 0
 
     package init() {}
 
+    /// Records the latency of a response.
     package mutating func note(_ latency: Duration) {
         guard samples.count == Self.capacity else { return samples.append(latency) }
         samples[next] = latency
         next = (next + 1) % Self.capacity
     }
 
-    /// The latency that `share` (in 0...1) of the answers did not exceed; nil while too few are known.
+    /// The latency that the fraction `share` (0...1) of the responses did not exceed, by nearest rank; nil below
+    /// `least` responses.
     package func percentile(_ share: Double) -> Duration? {
         guard samples.count >= Self.least else { return nil }
         let rank = Int((share * Double(samples.count)).rounded(.up))

@@ -1,26 +1,32 @@
-/// How many of an origin's requests may be second tries: a fifth of the first ones, so that retries never become a storm.
+/// Retry budget of an origin: retries may be a fifth of the first requests, so that they never multiply the load on a
+/// failing upstream.
 ///
-/// Counted over the last ten seconds; a value without a clock.
+/// Counts the last ten seconds; a value without a clock.
 package struct RetryBudget: Hashable, Sendable {
+    /// The requests of one second.
     private struct Bucket: Hashable, Sendable {
-        /// The second it counts.
+        /// The second of uptime that the bucket counts.
         var second: Int64 = -1
+        /// First requests.
         var first = 0
+        /// Retries and hedges.
         var again = 0
     }
 
-    /// What is always allowed within the time that is looked at.
+    /// The number of retries that is always allowed within ten seconds.
     package static let floor = 10
+    /// One retry for so many first requests.
     private static let share = 5
+    /// The period that is counted, in seconds.
     private static let seconds: Int64 = 10
     private var buckets = [Bucket](repeating: Bucket(), count: Int(seconds))
 
     package init() {}
 
-    /// A first request is sent.
+    /// Records a first request.
     package mutating func asked(at now: Duration) { buckets[present(now)].first += 1 }
 
-    /// Whether a second try would be allowed.
+    /// Whether another retry is allowed.
     package func allows(at now: Duration) -> Bool {
         let oldest = now.components.seconds - Self.seconds
         var (first, again) = (0, 0)
@@ -31,13 +37,14 @@ package struct RetryBudget: Hashable, Sendable {
         return again < max(Self.floor, first / Self.share)
     }
 
-    /// Takes a second try out of the budget; false where it is spent.
+    /// Consumes one retry; false if the budget is exhausted.
     package mutating func take(at now: Duration) -> Bool {
         guard allows(at: now) else { return false }
         buckets[present(now)].again += 1
         return true
     }
 
+    /// The index of the bucket for `now`, reset if it counted an earlier second.
     private mutating func present(_ now: Duration) -> Int {
         let second = now.components.seconds
         let index = Int(second % Self.seconds)

@@ -1,10 +1,10 @@
-/// Transfers at one moment, and who carries them.
+/// A snapshot of all transfers and of the worker threads.
 package struct TransferLoad: Hashable, Sendable {
-    /// What one of the threads that carry transfers has done.
+    /// The counts of one worker thread.
     package struct Worker: Hashable, Sendable {
-        /// Transfers under way.
+        /// Transfers in flight.
         package var active: Int
-        /// Transfers that have ended.
+        /// Transfers that have ended since the start.
         package var ended: Int
         package var openedConnections: Int
         /// Requests sent on a connection that was already open.

@@ -1,96 +1,111 @@
-/// The order in which transfers leave the queue: by class, within it the earliest deadline first, within limits in all
-/// and per origin.
+/// Pure admission queue of all transfers: by class, within a class by deadline, within a global limit and a limit for
+/// each origin.
 ///
-/// A value without a clock or a thread; whoever owns it tells it the time and starts what it admits. An origin at its limit
-/// holds up nobody else. Prefetch may fill no more than three quarters of a limit, so that a live read finds a free place;
-/// prefetch that has waited for `agingLimit` goes among the live reads, so that it gets its turn beside any number of them.
-/// The place of a live transfer that has ended is kept from prefetch for a moment: readers who ask for one run after the other
-/// would find it taken each time (anticipatory scheduling: Iyer and Druschel, SOSP 2001). No step walks over what waits.
+/// A value without a clock or a thread: its owner passes the time and starts the admitted transfers. Rules:
+///
+/// - An origin at its limit delays no other origin.
+/// - Prefetch uses at most three quarters of a limit, so that a live read finds a free permit.
+/// - Prefetch that has waited for `agingLimit` counts as live, so that it makes progress beside any number of live
+///   reads.
+/// - The permit of a finished live transfer is closed to prefetch for `keepingLimit`. Otherwise a reader that
+///   requests one range after another would find it in use each time (anticipatory scheduling: Iyer and Druschel, SOSP
+///   2001).
+///
+/// No operation except `removeAll` iterates over the waiting transfers.
 package struct TransferQueue: Sendable {
+    /// Identifies a transfer; assigned by the owner, in ascending order.
     package typealias Ticket = UInt64
     package typealias Instant = ContinuousClock.Instant
 
-    /// How long prefetch waits before it is treated as live, with the moment it gets so as its deadline.
+    /// The time after which waiting prefetch counts as live; the end of that time is its deadline.
     package static let agingLimit = Duration.seconds(30)
 
-    /// How long the place of a live transfer is kept for the next one, while prefetch waits.
+    /// The time for which the permit of a live transfer stays closed to prefetch, while prefetch waits.
     package static let keepingLimit = Duration.milliseconds(25)
 
-    /// A transfer that comes to the queue.
+    /// The parameters of a transfer that is added to the queue.
     package struct Entry: Hashable, Sendable {
         package var ticket: Ticket
         package var origin: String
-        /// Transfers of its origin at once; the last one queued says what holds for the origin.
+        /// The number of permits of its origin; the entry added last decides.
         package var originLimit: Int
         package var priority: TransferPriority
+        /// The instant of its arrival.
         package var queued: Instant
-        /// How long after `queued` it is needed.
-        package var patience: Duration
-        /// It does not leave the queue before this.
+        /// The time from `queued` to its deadline.
+        package var slack: Duration
+        /// The earliest instant of its admission; nil: at once.
         package var notBefore: Instant?
 
         package init(
             ticket: Ticket, origin: String, originLimit: Int, priority: TransferPriority, queued: Instant,
-            patience: Duration = .zero, notBefore: Instant? = nil
+            slack: Duration = .zero, notBefore: Instant? = nil
         ) {
             self.ticket = ticket
             self.origin = origin
             self.originLimit = max(1, originLimit)
             self.priority = priority
             self.queued = queued
-            self.patience = patience
+            self.slack = slack
             self.notBefore = notBefore
         }
     }
 
-    /// Transfers at once, of all origins.
+    /// The number of permits of all origins together.
     package let limit: Int
+    /// All transfers that have been added and not finished.
     private var members: [Ticket: Member] = [:]
-    private(set) var lanes: [String: Lane] = [:]
+    /// The queues by origin; origins without transfers are removed.
+    private(set) var queues: [String: OriginQueue] = [:]
+    /// The permits in use, of all origins.
     private var total = Load()
-    /// For each line the origins that have a place for it, by the first that waits there.
-    private var contenders = Array(repeating: IndexedHeap<String, Rank>(), count: Line.allCases.count)
+    /// For each class, the origins that have a free permit for it, ordered by their first waiting transfer.
+    private var contenders = Array(repeating: IndexedHeap<String, Rank>(), count: PriorityClass.allCases.count)
+    /// Delayed transfers by `notBefore`.
     private var delayed = IndexedHeap<Ticket, Instant>()
+    /// Waiting prefetch by the instant from which it counts as live.
     private var aging = IndexedHeap<Ticket, Instant>()
-    private var kept = KeptPlaces()
+    /// Permits that are closed to prefetch.
+    private var kept = ReservedSlots()
 
     package init(limit: Int) { self.limit = max(1, limit) }
 
-    /// Transfers that have a place.
+    /// The number of transfers with a permit.
     package var activeCount: Int { total.all }
 
-    /// Transfers that wait for a place or for their time, those that go on after a pause among them.
+    /// The number of waiting transfers: for a permit, for their `notBefore`, or to resume after a pause.
     package private(set) var queuedCount = 0
 
-    /// Transfers that are paused, and have no place.
+    /// The number of paused transfers. They have no permit.
     package private(set) var pausedCount = 0
 
-    /// Transfers that wait, by origin; origins without any are left out.
-    package var queuedByOrigin: [String: Int] { lanes.mapValues(\.waiting).filter { $0.value > 0 } }
+    /// The numbers of waiting transfers by origin; origins without any are omitted.
+    package var queuedByOrigin: [String: Int] { queues.mapValues(\.waiting).filter { $0.value > 0 } }
 
-    /// Transfers that have a place, by origin; origins without any are left out.
-    package var activeByOrigin: [String: Int] { lanes.mapValues(\.load.all).filter { $0.value > 0 } }
+    /// The numbers of transfers with a permit by origin; origins without any are omitted.
+    package var activeByOrigin: [String: Int] { queues.mapValues(\.load.all).filter { $0.value > 0 } }
 
-    /// Transfers of `origin` that have a place.
-    package func activeCount(of origin: String) -> Int { lanes[origin]?.load.all ?? 0 }
+    /// The number of transfers of `origin` with a permit.
+    package func activeCount(of origin: String) -> Int { queues[origin]?.load.all ?? 0 }
 
-    /// Whether a transfer has a place.
+    /// Whether the transfer has a permit.
     package func isActive(_ ticket: Ticket) -> Bool {
         if case .active = members[ticket]?.place { true } else { false }
     }
 
+    /// Adds a transfer. It waits at least until the next `admit`.
     package mutating func add(_ entry: Entry) {
         let member = Member(
-            entry: entry, priority: entry.priority, deadline: entry.queued + entry.patience,
+            entry: entry, priority: entry.priority, deadline: entry.queued + entry.slack,
             ready: max(entry.queued, entry.notBefore ?? entry.queued))
-        lanes[entry.origin, default: Lane(limit: entry.originLimit)].limit = entry.originLimit
+        queues[entry.origin, default: OriginQueue(limit: entry.originLimit)].limit = entry.originLimit
         members[entry.ticket] = member
         countWaiting(member, by: 1)
         if let notBefore = entry.notBefore { delayed.set(entry.ticket, to: notBefore) } else { lineUp(member) }
     }
 
-    /// Moves a waiting transfer to a more urgent class, where it is needed at once; a running one stops counting as
-    /// prefetch.
+    /// Moves a transfer to a more urgent class, with `now` as its latest deadline. An active prefetch transfer no
+    /// longer counts as prefetch.
     package mutating func promote(_ ticket: Ticket, to priority: TransferPriority, at now: Instant) {
         mature(at: now)
         guard var member = members[ticket], priority < member.priority else { return }
@@ -110,7 +125,7 @@ package struct TransferQueue: Sendable {
         }
     }
 
-    /// Takes out a transfer that never had a place; false where it does not wait, or goes on after a pause.
+    /// Removes a transfer that has never had a permit; false if it has had one or is unknown.
     package mutating func remove(_ ticket: Ticket) -> Bool {
         guard let member = members[ticket], member.isNew else { return false }
         switch member.place {
@@ -120,10 +135,11 @@ package struct TransferQueue: Sendable {
         return true
     }
 
-    /// Takes out every transfer that waits and never had a place.
+    /// Removes every waiting transfer that has never had a permit, and returns their tickets.
     package mutating func removeAll() -> [Ticket] { members.keys.sorted().filter { remove($0) } }
 
-    /// The transfers that may start, or go on, now, in order; they have their place until `paused` or `finished`.
+    /// Gives out permits, and returns the transfers that may start or resume, in order. A transfer keeps its permit
+    /// until `paused` or `finished`.
     package mutating func admit(at now: Instant) -> [Ticket] {
         mature(at: now)
         var admitted: [Ticket] = []
@@ -140,22 +156,23 @@ package struct TransferQueue: Sendable {
         return admitted
     }
 
-    /// The running prefetch that should yield its place to a live transfer that waits, or to the next one where this has
-    /// left few, the one that began last; nil where there is none of the kind. Each is named once for each place it has had.
+    /// The active prefetch transfer that should yield its permit, because the live transfer `ticket` waits, or has left
+    /// too few permits free; nil if there is none. The transfer that got its permit last is selected, once for each
+    /// permit.
     package mutating func yielding(to ticket: Ticket) -> Ticket? {
         guard let member = members[ticket], member.priority == .live, let isWaiting = member.place.isWaiting,
-            let lane = lanes[member.entry.origin]
+            let queue = queues[member.entry.origin]
         else { return nil }
         func isFull(_ load: Load, _ limit: Int) -> Bool { isWaiting ? load.all >= limit : load.isTight(limit: limit) }
         var origin: String? = member.entry.origin
-        if !isFull(lane.load, lane.limit) {
+        if !isFull(queue.load, queue.limit) {
             guard isFull(total, limit) else { return nil }
-            origin = lanes.max { ($0.value.yielding.count, $0.key) < ($1.value.yielding.count, $1.key) }?.key
+            origin = queues.max { ($0.value.yielding.count, $0.key) < ($1.value.yielding.count, $1.key) }?.key
         }
-        return origin.flatMap { lanes[$0]?.yielding.popLast() }
+        return origin.flatMap { queues[$0]?.yielding.popLast() }
     }
 
-    /// A transfer gives its place back, or stops waiting for one, until it `resumes`.
+    /// Records a pause: the transfer returns its permit, or stops waiting for one, until `resumes`.
     package mutating func paused(_ ticket: Ticket) {
         guard let member = members[ticket], !member.isNew else { return }
         giveUpPlace(member)
@@ -163,18 +180,18 @@ package struct TransferQueue: Sendable {
         pausedCount += 1
     }
 
-    /// A paused transfer waits for a place again, before those of its class that have not begun.
+    /// Makes a paused transfer wait for a permit again, before the transfers of its class that have not started.
     package mutating func resumes(_ ticket: Ticket, at now: Instant) {
         guard var member = members[ticket], case .paused = member.place else { return }
         pausedCount -= 1
-        member.deadline = now + member.entry.patience
+        member.deadline = now + member.entry.slack
         member.ready = now
         members[ticket] = member
         countWaiting(member, by: 1)
         lineUp(member)
     }
 
-    /// A transfer has ended, wherever it stood.
+    /// Removes a transfer that has ended, in any state.
     package mutating func finished(_ ticket: Ticket, at now: Instant) {
         mature(at: now)
         guard let member = members[ticket] else { return }
@@ -185,23 +202,24 @@ package struct TransferQueue: Sendable {
         contend(member.entry.origin)
     }
 
-    /// When the next transfer that waits for its time, or for a place that is kept, is to be looked at; nil where none does.
+    /// The next instant at which `admit` can have an effect without another change: a delayed transfer is due, or a
+    /// reservation ends while prefetch waits. Nil if there is none.
     package var nextDue: Instant? {
         [delayed.first?.rank, aging.first.flatMap { _ in kept.nextFree }].compactMap(\.self).min()
     }
 }
 
 extension TransferQueue {
-    /// The transfer that is to have the next place; nil where none may.
+    /// The transfer that gets the next permit; nil if no transfer may have one.
     private var next: Ticket? {
-        let heads = Line.allCases.map { line in
+        let heads = PriorityClass.allCases.map { line in
             total.hasPlace(in: line, limit: limit, kept: kept.count) ? contenders[line.rawValue].first?.rank : nil
         }
-        let live = [heads[Line.live.rawValue], heads[Line.aged.rawValue]].compactMap(\.self).min()
-        return (live ?? heads[Line.readAhead.rawValue] ?? heads[Line.prefetch.rawValue])?.ticket
+        let live = [heads[PriorityClass.live.rawValue], heads[PriorityClass.aged.rawValue]].compactMap(\.self).min()
+        return (live ?? heads[PriorityClass.readAhead.rawValue] ?? heads[PriorityClass.prefetch.rawValue])?.ticket
     }
 
-    /// Lines up what has come due, lets go of places kept long enough, and moves prefetch that has waited long enough.
+    /// Applies the time: ends reservations, makes delayed transfers wait for a permit, and moves aged prefetch.
     private mutating func mature(at now: Instant) {
         while let origin = kept.takeFree(at: now) { contend(origin) }
         while let due = delayed.first, due.rank <= now {
@@ -217,6 +235,7 @@ extension TransferQueue {
         }
     }
 
+    /// Makes the transfer wait for a permit in its class; prefetch begins to age.
     private mutating func lineUp(_ member: Member) {
         switch member.priority {
         case .live: put(member, in: .live)
@@ -227,19 +246,21 @@ extension TransferQueue {
         }
     }
 
-    private mutating func put(_ member: Member, in line: Line) {
+    /// Makes the transfer wait in the given class of its origin.
+    private mutating func put(_ member: Member, in line: PriorityClass) {
         var member = member
         member.place = .waiting(line)
         members[member.entry.ticket] = member
-        lanes[member.entry.origin, default: Lane(limit: member.entry.originLimit)]
-            .lines[line.rawValue].set(member.entry.ticket, to: member.rank)
+        queues[member.entry.origin, default: OriginQueue(limit: member.entry.originLimit)]
+            .classes[line.rawValue].set(member.entry.ticket, to: member.rank)
         contend(member.entry.origin)
     }
 
+    /// Removes a waiting transfer from its class.
     private mutating func leaveLine(_ member: Member) {
         guard case .waiting(let line) = member.place else { return }
         aging.remove(member.entry.ticket)
-        lanes[member.entry.origin]?.lines[line.rawValue].remove(member.entry.ticket)
+        queues[member.entry.origin]?.classes[line.rawValue].remove(member.entry.ticket)
         contend(member.entry.origin)
     }
 
@@ -248,6 +269,7 @@ extension TransferQueue {
         members[member.entry.ticket] = nil
     }
 
+    /// Ends the transfer's present state and corrects the counts.
     private mutating func giveUpPlace(_ member: Member) {
         switch member.place {
         case .delayed:
@@ -261,29 +283,32 @@ extension TransferQueue {
         }
     }
 
+    /// Changes the number of waiting transfers.
     private mutating func countWaiting(_ member: Member, by change: Int) {
         queuedCount += change
-        lanes[member.entry.origin, default: Lane(limit: member.entry.originLimit)].waiting += change
+        queues[member.entry.origin, default: OriginQueue(limit: member.entry.originLimit)].waiting += change
         forgetIfIdle(member.entry.origin)
     }
 
+    /// Changes the number of permits in use.
     private mutating func count(_ member: Member, by change: Int) {
         let prefetch = member.priority == .prefetch ? change : 0
         total.all += change
         total.prefetch += prefetch
-        lanes[member.entry.origin, default: Lane(limit: member.entry.originLimit)].load.all += change
-        lanes[member.entry.origin]?.load.prefetch += prefetch
-        if prefetch > 0 { lanes[member.entry.origin]?.yielding.append(member.entry.ticket) }
-        if prefetch < 0 { lanes[member.entry.origin]?.yielding.removeAll { $0 == member.entry.ticket } }
+        queues[member.entry.origin, default: OriginQueue(limit: member.entry.originLimit)].load.all += change
+        queues[member.entry.origin]?.load.prefetch += prefetch
+        if prefetch > 0 { queues[member.entry.origin]?.yielding.append(member.entry.ticket) }
+        if prefetch < 0 { queues[member.entry.origin]?.yielding.removeAll { $0 == member.entry.ticket } }
         contend(member.entry.origin)
     }
 
-    /// Notes which lines of an origin may have a place, after anything of it has changed.
+    /// Updates `contenders` for an origin. Call it after any change of the origin's permits, reservations or waiting
+    /// transfers.
     private mutating func contend(_ origin: String) {
-        guard let lane = lanes[origin] else { return }
-        for line in Line.allCases {
-            if lane.load.hasPlace(in: line, limit: lane.limit, kept: kept.count(of: origin)),
-                let head = lane.lines[line.rawValue].first
+        guard let queue = queues[origin] else { return }
+        for line in PriorityClass.allCases {
+            if queue.load.hasPlace(in: line, limit: queue.limit, kept: kept.count(of: origin)),
+                let head = queue.classes[line.rawValue].first
             {
                 contenders[line.rawValue].set(origin, to: head.rank)
             } else {
@@ -293,7 +318,8 @@ extension TransferQueue {
         forgetIfIdle(origin)
     }
 
+    /// Removes the queue of an origin without transfers.
     private mutating func forgetIfIdle(_ origin: String) {
-        if let lane = lanes[origin], lane.waiting == 0, lane.load.all == 0 { lanes[origin] = nil }
+        if let queue = queues[origin], queue.waiting == 0, queue.load.all == 0 { queues[origin] = nil }
     }
 }

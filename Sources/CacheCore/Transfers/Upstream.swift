@@ -1,68 +1,75 @@
-/// The door to the network: fetches one window, or one head, of an asset from its upstream.
+/// Network client: fetches one window, or one head, of an asset from its upstream.
 package protocol Upstream: Sendable {
-    /// Queues a transfer and answers at once; nothing of it has happened yet when this returns.
+    /// Queues a transfer and returns at once, before any effect of the transfer.
     ///
-    /// Calls on `delegate` come one at a time, in order, on a thread of the upstream's own: `started` and `began` at most
-    /// once, `progressed` any number of times after them, `ended` exactly once, last, whatever happens.
+    /// Calls on `delegate` are serial and in order, on a thread of the upstream client: `started` and `began` at most
+    /// once, then `progressed` any number of times. `ended` comes exactly once, last, in every case.
     func start(_ request: UpstreamRequest, delivering delegate: any TransferDelegate) -> any Transfer
 
-    /// Takes an absolute URL apart, as the fetching parser does; throws `.malformedRequest` with what is wrong where it
-    /// is no http or https URL, or holds user info.
+    /// Parses an absolute URL with the parser that also fetches. Throws `.malformedRequest` if it is not an http or
+    /// https URL, or has user info; the message names the fault.
     func parse(url: String) throws(CacheError) -> UpstreamURL
 
-    /// Throws `.invalidField("tls.caFile")` if the file of certificate authorities cannot be used. Blocks its thread.
+    /// Checks the file of certificate authorities. Throws `.invalidField("tls.caFile")` if it cannot be used. Blocks
+    /// its thread.
     func check(_ tls: TLSSettings) throws(CacheError)
 
-    /// How many transfers are under way, and how many queue for a place.
+    /// The numbers of active, queued and paused transfers, and the counts of the workers.
     var load: TransferLoad { get }
 
-    /// How many transfers queue for a place while a reader waits for them.
+    /// The number of transfers that wait for a permit while a reader waits for them.
     var queuedForReaders: Int { get }
 }
 
 extension Upstream {
+    /// Accepts all settings.
     package func check(_ tls: TLSSettings) throws(CacheError) {}
 
+    /// All queued transfers.
     package var queuedForReaders: Int { load.queued }
 }
 
-/// A transfer under way.
+/// Handle of a started transfer.
 package protocol Transfer: AnyObject, Sendable {
-    /// Ends the transfer soon, with `.cancelled`, unless it has ended already. Safe from any thread, any number of times.
+    /// Ends the transfer soon, with `.cancelled`, unless it has ended. Callable from any thread, any number of times.
     func cancel()
-    /// Moves a transfer that still queues to a more urgent class.
+    /// Moves a queued transfer to a more urgent class; an active prefetch transfer no longer counts as prefetch.
     func promote(to priority: TransferPriority)
-    /// Sets the allowance: once `bytes` of the body are stored the transfer pauses, until a later call allows more. It
-    /// may store up to 16 KiB beyond the allowance (one write of libcurl's).
+    /// Sets the allowance: the transfer pauses when `bytes` of the body are stored, until a later call permits more. It
+    /// may store up to 16 KiB beyond the allowance (one write of libcurl). Without effect over HTTP/2.
     ///
-    /// A paused transfer holds no more of the body in memory than libcurl's receive buffer, 64 KiB, and no permit of the
-    /// transfer limits, and no timeout runs. If the upstream closes the connection meanwhile, the transfer fails after it
-    /// resumes. A resuming transfer queues for a permit ahead of the transfers of its class that have not begun. Without
-    /// effect over HTTP/2.
+    /// A paused transfer buffers no more of the body than libcurl's receive buffer, 64 KiB. It has no permit of the
+    /// transfer limits, and no timeout runs. If the upstream closes the connection during the pause, the transfer fails
+    /// after it resumes. A resuming transfer waits for a permit before the transfers of its class that have not
+    /// started.
     func allow(upTo bytes: Int64)
-    /// Ends with success once `bytes` of the body are stored; without effect once more than that is stored. HTTP/2 resets
-    /// the stream, HTTP/1.1 closes the connection.
+    /// Ends the transfer with success when `bytes` of the body are stored; without effect if more is stored already.
+    /// HTTP/2 resets the stream, HTTP/1.1 closes the connection.
     func shorten(to bytes: Int64)
+    /// The present state of the transfer.
     var stage: TransferStage { get }
 }
 
-/// What a transfer is doing.
+/// The state of a transfer.
 package enum TransferStage: String, Sendable, CaseIterable {
-    /// It waits for a place, or for its time.
+    /// It waits for a permit, or for the end of its delay.
     case queued
+    /// It has a permit.
     case running
+    /// It has reached its allowance and has no permit.
     case paused
 }
 
-/// Who is told what a transfer does.
+/// Receives the events of a transfer.
 package protocol TransferDelegate: AnyObject, Sendable {
-    /// The transfer has left the queue, and is about to be sent; before `began`, at most once, not at all where it is
-    /// cancelled first. Throws where it is not to be sent after all: it ends with that error.
+    /// The transfer has left the queue and is about to be sent. Called before `began`, at most once; not called if the
+    /// transfer is cancelled first. An error thrown here ends the transfer before it is sent.
     func started() throws(CacheError)
-    /// The final response's head (after redirects and 1xx) has arrived, before any byte of its body.
+    /// The head of the final response (after redirects and 1xx) has arrived; no byte of the body has been stored.
     func began(_ head: UpstreamHead) -> HeadVerdict
-    /// `total` bytes of this transfer's body have been taken by the sink so far.
+    /// The sink has accepted `total` bytes of this transfer's body.
     func progressed(to total: Int64)
+    /// The transfer has ended; the last call.
     func ended(_ end: TransferEnd)
 }
 
@@ -70,41 +77,42 @@ extension TransferDelegate {
     package func started() throws(CacheError) {}
 }
 
-/// What becomes of a response's body.
+/// The decision about a response's body.
 package enum HeadVerdict: Sendable {
-    /// The body's bytes go into `sink` in order; beyond `limit` they are dropped, counted, and the transfer is cut.
-    /// `allowance`: as `Transfer.allow`, before the first byte; an allowance that was set before is kept.
+    /// Store the body in `sink`, in order. Bytes beyond `limit` are dropped and counted, and the transfer is cut; nil:
+    /// no limit. `allowance`: as `Transfer.allow`, before the first byte; an allowance that was set earlier stays in
+    /// force.
     case store(into: any ByteSink, limit: Int64?, allowance: Int64 = .max)
-    /// Nothing of the body is wanted; the transfer has succeeded (a probe, a 304).
+    /// Discard the body; the transfer has succeeded (a probe, a 304).
     case enough
-    /// The response cannot be used.
+    /// Reject the response; the transfer ends with this error.
     case refuse(CacheError)
 }
 
-/// Where a response's bytes go; called on the upstream's thread, in order.
+/// Destination of a response's bytes; called on the thread of the upstream client, in order.
 package protocol ByteSink: AnyObject, Sendable {
-    /// Takes all of `bytes`, which are valid during the call only.
+    /// Stores all of `bytes`, which are valid only during the call. An error ends the transfer.
     func write(_ bytes: UnsafeRawBufferPointer) throws(CacheError)
 }
 
-/// Which transfers go first when limits make them queue.
+/// The class of a transfer in the queue; the first case is the most urgent.
 package enum TransferPriority: Int, Comparable, Sendable, CaseIterable {
     case live, readAhead, prefetch
 
-    /// True where `left` is more urgent.
+    /// Whether `left` is more urgent.
     package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// The waits of one upstream request; nil means no limit.
+/// The timeouts of one upstream request; nil: no limit.
 package struct TransferTimeouts: Hashable, Sendable {
-    /// Name look-up, TCP and TLS.
+    /// Name look-up, TCP and TLS together.
     package var connect: Duration?
-    /// From the request sent to the response's first byte.
+    /// From the request to the first byte of the response.
     package var firstByte: Duration?
-    /// Between two arrivals of bytes in the body.
+    /// Between two arrivals of body bytes.
     package var idle: Duration?
-    /// The whole transfer, redirects included, from the moment it leaves the queue, pauses left out; not once a whole
-    /// body (the whole was asked for, or a 200 came) has its head.
+    /// The whole transfer with its redirects, from the moment at which it leaves the queue; pauses are not counted. The
+    /// limit ends with the head of a whole body (requested as a whole, or status 200).
     package var total: Duration?
 
     package init(
@@ -118,10 +126,11 @@ package struct TransferTimeouts: Hashable, Sendable {
     }
 }
 
-/// How an upstream's certificate is checked.
+/// The verification of an upstream's certificate.
 package struct TLSSettings: Hashable, Sendable {
-    /// A PEM file of certificate authorities instead of the system's.
+    /// A PEM file of certificate authorities that replaces those of the system; nil: those of the system.
     package var caFile: String?
+    /// False: certificates are not verified.
     package var verify: Bool
 
     package init(caFile: String? = nil, verify: Bool = true) {
@@ -130,19 +139,20 @@ package struct TLSSettings: Hashable, Sendable {
     }
 }
 
-/// One request to an upstream.
+/// The parameters of one upstream request.
 package struct UpstreamRequest: Sendable {
+    /// The HTTP method.
     package enum Method: String, Sendable { case get = "GET", head = "HEAD" }
 
-    /// The `Range` it carries (RFC 9110 §14.2).
+    /// The requested range, sent as `Range` (RFC 9110 §14.2).
     package enum Window: Hashable, Sendable {
         case whole
         case closed(ByteRange)
-        /// From this byte to the end of the asset, wherever that is.
+        /// From this byte to the end of the asset.
         case from(Int64)
         case suffix(Int64)
 
-        /// The first byte of the range; nil where it depends on the asset's length.
+        /// The first byte of the range; nil if it depends on the asset's length.
         package var firstByte: Int64? {
             switch self {
             case .whole, .suffix: nil
@@ -153,31 +163,33 @@ package struct UpstreamRequest: Sendable {
     }
 
     package var method: Method
-    /// Absolute, http or https.
+    /// An absolute http or https URL.
     package var url: String
-    /// Sent to whatever host answers: conditions, tracing. `Range` and `Accept-Encoding: identity` are added.
+    /// Header fields for every host, redirect targets included: conditions, tracing. `Range` and
+    /// `Accept-Encoding: identity` are added.
     package var headers: HeaderList
-    /// The origin's own headers, credentials among them: sent to the first URL's scheme, host and port only.
+    /// The origin's own header fields, credentials included; sent only to scheme, host and port of the first URL.
     package var originHeaders: HeaderList
     package var window: Window
-    /// The name under which limits per origin are counted.
+    /// The name by which limits per origin are counted.
     package var originName: String
     package var timeouts: TransferTimeouts
-    /// Transfers of this origin at once.
+    /// The number of permits of this origin.
     package var maxTransfers: Int
-    /// For all transfers of this origin together.
+    /// The rate limit of all transfers of this origin together; nil: no limit.
     package var originBytesPerSecond: Int64?
-    /// For this transfer alone (a job's share).
+    /// The rate limit of this transfer alone (a job's share); nil: no limit.
     package var bytesPerSecond: Int64?
     package var priority: TransferPriority
-    /// How long until whoever wants it runs out of bytes: the shortest goes first within a class.
-    package var patience = Duration.zero
+    /// The time until the reader runs out of bytes. Within a class, the smallest value is admitted first.
+    package var slack = Duration.zero
     package var allowPrivateAddresses: Bool
     package var tls: TLSSettings
     package var maxRedirects: Int
-    /// Over HTTP/1.1 only: it may be paused for long, and what HTTP/2 has in flight then lies in memory.
+    /// Restricts the transfer to HTTP/1.1, because it may be paused for long. Paused HTTP/2 streams would buffer their
+    /// data in memory.
     package var mayBePaused = false
-    /// How long to wait before the transfer may leave the queue (backoff between retries).
+    /// The delay before the transfer may leave the queue (backoff between retries).
     package var delay: Duration
 
     package init(
@@ -219,18 +231,18 @@ package struct RedirectHead: Sendable {
 package struct UpstreamHead: Sendable {
     package var status: Int
     package var headers: HeaderList
-    /// The URL that answered, after redirects.
+    /// The URL of the response, after redirects.
     package var finalURL: String
     package var redirects: Int
-    /// The redirects that led to it, in order.
+    /// The heads of the redirects before the response, in order.
     package var earlier: [RedirectHead] = []
-    /// "1.1" or "2".
+    /// `1.1` or `2`.
     package var httpVersion: String
-    /// The address and port that answered, as text; nil where that is not known.
+    /// Address and port of the server as text; nil if unknown.
     package var address: String?
     package var timings: TransferTimings
 
-    /// Whether the connection carries other transfers beside this one, which cannot be paused then.
+    /// Whether the connection carries several transfers (HTTP/2). Such a transfer cannot be paused.
     package var isMultiplexed: Bool { httpVersion == "2" }
 
     package init(
@@ -246,7 +258,7 @@ package struct UpstreamHead: Sendable {
     }
 }
 
-/// How long the steps of a transfer took, each from the transfer's start (redirects included); nil where not reached.
+/// The durations from the start of a transfer (redirects included) to the end of each step; nil: not reached.
 package struct TransferTimings: Hashable, Sendable {
     package var nameLookup: Duration?
     package var connect: Duration?
@@ -254,7 +266,7 @@ package struct TransferTimings: Hashable, Sendable {
     package var firstByte: Duration?
     package var total: Duration?
 
-    /// From the request to the first byte, without the steps of a new connection; nil where no byte came.
+    /// From the request to the first byte, without the steps of a new connection; nil if no byte arrived.
     package var roundTrip: Duration? {
         firstByte.map { max(.zero, $0 - max(nameLookup ?? .zero, connect ?? .zero, tls ?? .zero)) }
     }
@@ -271,13 +283,13 @@ package struct TransferTimings: Hashable, Sendable {
     }
 }
 
-/// How a transfer ended.
+/// The result of a transfer.
 package struct TransferEnd: Sendable {
-    /// Nil where the response came to its proper end (or the delegate had enough).
+    /// Nil if the response was complete, or the delegate needed no more of it.
     package var error: CacheError?
-    /// Bytes that the sink took.
+    /// The number of bytes that the sink accepted.
     package var storedBytes: Int64
-    /// Body bytes that arrived and were not wanted.
+    /// The number of body bytes that arrived and were dropped.
     package var droppedBytes: Int64
     package var timings: TransferTimings
 

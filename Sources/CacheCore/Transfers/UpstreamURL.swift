@@ -1,5 +1,6 @@
-/// An absolute http or https URL, taken apart by the parser that will fetch it.
+/// An absolute http or https URL, parsed by the same parser that fetches it.
 package struct UpstreamURL: Hashable, Sendable {
+    /// The permitted schemes.
     package enum Scheme: String, Hashable, Sendable {
         case http, https
 
@@ -7,12 +8,12 @@ package struct UpstreamURL: Hashable, Sendable {
     }
 
     package var scheme: Scheme
-    /// Lower case, without brackets round an IPv6 address; internationalised names in their ASCII form.
+    /// In lower case; an IPv6 address has no brackets, an internationalised name is in its ASCII form.
     package var host: String
     package var port: Int
-    /// Begins with `/`, percent-encoded.
+    /// Begins with `/`; percent-encoded.
     package var path: String
-    /// Without the `?`; nil where there is none.
+    /// Without the `?`; nil if the URL has no query.
     package var query: String?
     /// The whole URL in normal form, without user info and fragment.
     package var text: String
@@ -26,20 +27,21 @@ package struct UpstreamURL: Hashable, Sendable {
         self.text = text
     }
 
-    /// The URL for people and logs: without its query, which may be a signature.
+    /// The URL for messages and logs: without its query, which may be a signature.
     package var redacted: String {
         text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first.map(String.init) ?? text
     }
 
-    /// Scheme, host and port of a URL as written, in lower case: connections and paths are kept by it.
+    /// Scheme, host and port of a URL as written, in lower case. Connections and upstream paths are keyed by it.
     package static func address(of url: String) -> String {
         url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).prefix(3).joined(separator: "/")
             .lowercased()
     }
 
-    /// The host as a URL has it: an IPv6 address in brackets.
+    /// The host as it appears in a URL: an IPv6 address has brackets.
     package var bracketedHost: String { host.contains(":") ? "[\(host)]" : host }
 
+    /// Whether scheme, host and port are equal.
     package func isSameHost(as other: UpstreamURL) -> Bool {
         scheme == other.scheme && host == other.host && port == other.port
     }

@@ -2,12 +2,14 @@ package import CacheCore
 import CacheStore
 import Crypto
 
-/// Turns a reference into the asset it names and the place its bytes come from.
+/// Resolves a reference to its asset and its upstream URL.
 struct AssetResolver: Sendable {
     let origins: OriginTable
     let upstream: any Upstream
     let catalog: Catalog
 
+    /// Throws `.notFound` for an unknown origin or asset, `.malformedRequest` for an invalid URL, and
+    /// `.upstreamForbidden` for a host that is not permitted.
     func resolve(_ reference: AssetReference) async throws(CacheError) -> AssetTarget {
         switch reference {
         case .url(let text, let key): try absolute(text, key: key)
@@ -16,12 +18,12 @@ struct AssetResolver: Sendable {
         }
     }
 
-    /// The target of what `path` is below a mount.
+    /// The target of `path` below a mount.
     func mounted(_ origin: String, _ path: String, key: String? = nil) throws(CacheError) -> AssetTarget {
         try mounted(try origins.mounted(origin), path, key: key)
     }
 
-    /// The target a record stands for, with the origin's present settings.
+    /// The target of a record, with the origin's current settings.
     func target(of record: AssetRecord) throws(CacheError) -> AssetTarget {
         let origin = record.origin == Origin.absoluteName ? nil : try origins.mounted(record.origin)
         let settings = origin?.settings ?? origins.absolute
@@ -32,8 +34,8 @@ struct AssetResolver: Sendable {
             path: url.path, variant: record.variant)
     }
 
-    /// The URL of an asset whose origin has got another base URL since it was fetched; nil where the base is the same, or the
-    /// key does not tell the path.
+    /// The URL of an asset with an origin that has another base URL since the last fetch. Nil if the base is unchanged,
+    /// or if the key does not contain the path.
     private func moved(_ record: AssetRecord, to origin: Origin) throws(CacheError) -> String? {
         let mount = "/o/\(origin.name)/"
         let key = record.variant.fields.isEmpty ? record.key : String(record.key.dropLast(AssetRecord.variantMarkBytes))
@@ -41,7 +43,7 @@ struct AssetResolver: Sendable {
         return try AssetKey.upstreamURL(origin: origin, path: String(key.dropFirst(mount.count)), query: nil)
     }
 
-    /// The target of a record for whoever fetches nothing: its origin need not be mounted any more.
+    /// The target of a record for a caller that fetches nothing; the origin need not be mounted any more.
     func shelved(_ record: AssetRecord) -> AssetTarget {
         let settings = origins[record.origin]?.origin.settings ?? origins.absolute
         return AssetTarget(
@@ -79,14 +81,14 @@ struct AssetResolver: Sendable {
             path: url.path)
     }
 
-    /// 64 bits of SHA-256: enough to tell queries of one path apart.
+    /// The first 64 bits of SHA-256 in hexadecimal: enough to distinguish the queries of one path.
     static func digest(_ text: String) -> String {
         String(AssetID(naming: text).description.prefix(16))
     }
 }
 
 extension AssetID {
-    /// The identifier of the asset with that key.
+    /// The ID of the asset with that key: the first 128 bits of its SHA-256.
     package init(naming key: String) {
         let digest = SHA256.hash(data: Array(key.utf8))
         let words = digest.withUnsafeBytes { bytes in

@@ -1,12 +1,13 @@
 package import CacheCore
 
-/// An asset as administrators see it.
+/// An asset as the management API reports it.
 package struct AssetSummary: Sendable {
     package var record: AssetRecord
+    /// Bytes in the asset's extents.
     package var cachedBytes: Int64
-    /// Real disk blocks.
+    /// Disk usage in bytes; an estimate while the asset is not open.
     package var diskBytes: Int64
-    /// Where its bytes lie, when all of them are there.
+    /// The path of the asset's file; nil unless the asset is open and completely on disk.
     package var filePath: String?
     package var activeReaders: Int
     package var activeFills: Int
@@ -23,15 +24,16 @@ package struct AssetSummary: Sendable {
         self.activeFills = activeFills
     }
 
+    /// Whether all bytes of the asset are cached.
     package var isComplete: Bool { record.generation.length == cachedBytes }
 }
 
 /// One bucket of an asset's map.
 package struct MapBucket: Sendable {
     package var range: ByteRange
-    /// The part of it that is on disk, 0…1.
+    /// The fraction of the range that is on disk, 0…1.
     package var cached: Double
-    /// Reads of its segments; those of one within five minutes count as one.
+    /// Counted reads of the bucket's segments; reads of one segment within five minutes count once.
     package var heat: Int64
 
     package init(range: ByteRange, cached: Double, heat: Int64) {
@@ -41,18 +43,18 @@ package struct MapBucket: Sendable {
     }
 }
 
-/// What an administrator changes of an asset; nil leaves a field as it is.
+/// A partial change of an asset; nil leaves a field unchanged.
 package struct AssetPatch: Sendable {
-    /// The most tags of an asset.
+    /// The maximum number of tags of an asset.
     package static let maxTags = 64
 
     package var isPinned: Bool?
-    /// With a pin: until when; nil: until it is taken away.
+    /// The end of a pin that this patch sets; nil: the pin has no end.
     package var pinnedUntil: Timestamp?
     package var tags: [String]?
-    /// The inner nil takes the asset's own lifetime away.
+    /// The inner nil removes the asset's own lifetime.
     package var ttl: Duration??
-    /// The inner nil: as its origin says.
+    /// The inner nil restores the origin's setting.
     package var verify: Verification??
 
     package init(

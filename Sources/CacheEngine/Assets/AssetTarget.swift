@@ -1,25 +1,25 @@
 import CacheCore
 
-/// A reference resolved: which asset it is, and where its bytes come from at present.
+/// A resolved reference: the identity of the asset, its settings and its current upstream URL.
 struct AssetTarget: Sendable {
     let id: AssetID
     let key: String
     let originName: String
     let settings: OriginSettings
-    /// In full, signature and all; for the upstream only.
+    /// The complete URL with its query, which may be a signature; used for the upstream only.
     let url: String
-    /// The path, for the type that its extension tells.
+    /// The path of the URL; its extension determines the media type if the upstream states none.
     let path: String
-    /// The reader's fields that choose this representation; sent upstream.
+    /// The reader's fields that select this representation (RFC 9111 §4.1); sent upstream.
     var variant: HeaderList = [:]
-    /// Which caches the latest reader's request has been through (RFC 8586).
+    /// The `CDN-Loop` field of the latest reader's request (RFC 8586): the caches that it has passed.
     var cdnLoop: String?
-    /// Whether nothing of what is fetched for it may be kept.
+    /// Whether fetched bytes must not be stored.
     var keepsNothing = false
 }
 
 extension AssetRecord {
-    /// Whether it was last fetched from below `baseURL`.
+    /// Whether the asset was last fetched from a URL below `baseURL`.
     func isBelow(_ baseURL: String) -> Bool {
         var base = baseURL[...]
         while base.last == "/" { base.removeLast() }
@@ -28,8 +28,8 @@ extension AssetRecord {
 }
 
 extension AssetTarget {
-    /// The representation that `fields` choose: an asset of its own, whose key is this one's with a digest behind it. No
-    /// fields: the one that is found at first.
+    /// The target of the representation that `fields` select: a separate asset, with a digest of the fields appended to
+    /// this key. Without fields: the target of the base asset.
     func variant(_ fields: HeaderList) -> AssetTarget {
         let base = variant.fields.isEmpty ? key : String(key.dropLast(AssetRecord.variantMarkBytes))
         let text = fields.fields.map { "\($0.name):\($0.value)" }.joined(separator: "\n")
@@ -39,13 +39,13 @@ extension AssetTarget {
             variant: fields, cdnLoop: cdnLoop)
     }
 
-    /// Whether the origin's base URL has changed since the record was made: the bytes are those of another server. Absolute URLs
-    /// under a given key may change as they like.
+    /// Whether the origin's base URL has changed since the record was made: the bytes come from another server.
+    /// Absolute URLs under a given key may change freely.
     func hasMoved(since record: AssetRecord) -> Bool {
         originName != Origin.absoluteName && record.url.withoutQuery != url.withoutQuery
     }
 
-    /// The same, for a read that leaves no trace.
+    /// The same target for a read that stores nothing.
     var unkept: AssetTarget {
         var target = self
         target.keepsNothing = true

@@ -2,22 +2,28 @@ import CacheCore
 import CacheStore
 import Logging
 
-/// How the bytes of an answer come into its file.
+/// Adoption of a response: its description, its file and the start of its body.
 extension OpenAsset {
+    /// The result of an attempt to adopt a response.
     fileprivate enum Adoption {
+        /// The body is written to this file.
         case file(SparseFile)
-        /// It brings more than was asked for, and some of that is on the way, or just being taken off the disk.
+        /// The body must not be written now: it overlaps an evicting range, or the body of an opening or a confirmation
+        /// overlaps bytes on disk or a fill in flight.
         case early
-        /// Its bytes may not stand beside those on disk.
+        /// The body belongs to another generation and must not be mixed with the bytes on disk.
         case changed(Generation)
+        /// The asset was superseded or removed.
         case ended
     }
 
-    /// Takes an answer's description over, makes the file at the first bytes, and lets everybody know. Nil where its bytes must
-    /// not be written now.
+    /// Adopts a response: stores its description, creates the file for the first bytes and notifies the readers.
+    /// Returns nil if the body must not be written now.
+    ///
+    /// Throws `.assetChanged` if the asset was superseded or removed, and errors of the store.
     func adopt(
         _ found: Generation, window: ByteRange, _ answer: Answer
-    ) throws(CacheError) -> Ruling? {
+    ) throws(CacheError) -> FillDecision? {
         let (present, number) = look { ($0.file, $0.number(of: found)) }
         var found = found
         found.number = number
@@ -28,33 +34,35 @@ extension OpenAsset {
         switch adoption {
         case .early: return nil
         case .changed(let generation):
-            guard !answer.isMirror else { throw HeadJudgement.anotherCopy }
+            guard !answer.isMirror else { throw ResponseVerdict.anotherCopy }
             return try succeed(generation, window, answer)
         case .ended:
-            throw CacheError(.assetChanged, "The asset was superseded or removed before its bytes came.")
+            throw CacheError(.assetChanged, "The asset was superseded or removed before its first byte arrived.")
         case .file(let file):
             context.refusals.forget(id)
-            // What must not be kept goes with its readers. A read that leaves no trace leaves what was kept before as it is.
+            // A response that must not be stored exists until its readers leave. A read with no-store does not affect
+            // the asset that was stored before.
             if file.name == nil, !target.keepsNothing { context.openAssets.detach(self) }
             return .bytes(window, file)
         }
     }
 
-    /// Where the disk gives no file for what may be kept, its readers get their bytes all the same.
+    /// Creates the file of a generation. It is transient if the generation must not be stored, or if the disk provides
+    /// no file; in both cases readers get their bytes. Throws `.overloaded` if no file descriptor is available.
     func makeFile(for generation: Generation) throws(CacheError) -> SparseFile {
         guard generation.isStorable, !target.keepsNothing else { return try context.store.createTransient() }
         do throws(CacheError) {
             return try context.store.createFile(asset: id, generation: generation.number)
         } catch  where error.code != .overloaded {
             context.logger.error(
-                "an asset is passed on and not kept", metadata: ["asset": "\(id)", "error": "\(error)"])
+                "an asset cannot be stored and is passed through", metadata: ["asset": "\(id)", "error": "\(error)"])
             return try context.store.createTransient()
         }
     }
 }
 
 extension OpenAsset.State {
-    /// As `OpenAsset.adopt`, under its lock: two first answers may be judged on two threads at once.
+    /// Performs `OpenAsset.adopt` under the lock: two first responses may be judged on two threads at the same time.
     fileprivate mutating func adopt(
         _ found: Generation, _ window: ByteRange, into made: SparseFile, _ answer: OpenAsset.Answer, _ id: AssetID,
         _ context: EngineContext
@@ -70,8 +78,8 @@ extension OpenAsset.State {
             generation.length = found.length ?? known.length
         }
         let canOverlap = generation.acceptsRanges == false || ledger.acceptsRanges == false
-        guard answer.wish == .whole || !ledger.isLeaving(ledger.claim(of: answer.fill, bringing: window)),
-            !answer.wish.isDescription || canOverlap || ledger.isVacant(window)
+        guard answer.fillRequest == .whole || !ledger.isLeaving(ledger.claim(of: answer.fill, bringing: window)),
+            !answer.fillRequest.isDescription || canOverlap || ledger.isVacant(window)
         else { return (.early, []) }
         let record = describe(generation, id: id, at: context.wallClock.now())
         let isFirst = file == nil
@@ -87,14 +95,15 @@ extension OpenAsset.State {
         return (.file(file), actions)
     }
 
-    /// The number of `found`: that of the known generation where both are described alike.
+    /// The generation number of `found`: the known number for the same representation, or for one that is described
+    /// alike while no byte has arrived; otherwise the next number.
     fileprivate func number(of found: Generation) -> Int64 {
         guard let known = record?.generation else { return found.number }
         let isKnown = found.isSameRepresentation(as: known, trusting: target.settings.trustValidators)
         return isKnown || found.isDescribed(as: known) && isBare ? known.number : known.number + 1
     }
 
-    /// Writes down what the asset is; answers its record.
+    /// Stores the description of the asset. Returns the updated record.
     mutating func describe(_ generation: Generation, id: AssetID, at now: Timestamp) -> AssetRecord {
         var next =
             record

@@ -1,8 +1,8 @@
 import CacheCore
 
-/// How it comes to its end, and how its fills do.
+/// The end of the asset's fetching, and cancellation of its fills.
 extension OpenAsset {
-    /// From now on the catalog hears nothing of it.
+    /// Ends the reports of this asset to the catalog.
     func disown() {
         change { state in
             state.isDisowned = true
@@ -10,18 +10,19 @@ extension OpenAsset {
         }
     }
 
-    /// From now on nothing more is fetched: readers finish on what is on disk, or are told `error`.
-    func retire(_ error: CacheError) {
+    /// Stops all fetching. Readers finish with the bytes on disk, or fail with `error`.
+    func stopFetching(_ error: CacheError) {
         change { state in
             state.ending = error
             return ((), state.fills.keys.map { .cut($0) })
         }
     }
 
-    /// Another generation has taken its place: no transfer begins any more. Transfers that bring bytes to readers go on;
-    /// all other readers are told `error`, and may go on with the `successor`. `fill`: the transfer that the successor has
-    /// taken.
-    func retire(_ error: CacheError, for successor: OpenAsset?, without fill: FillLedger.FillID? = nil) {
+    /// Stops fetching because another generation has replaced this one. Transfers with a response and readers continue.
+    /// All other readers fail with `error` and may continue with `successor`.
+    ///
+    /// `fill`: the transfer that the successor has taken over.
+    func stopFetching(_ error: CacheError, for successor: OpenAsset?, without fill: FillLedger.FillID? = nil) {
         change { state in
             state.ending = error
             state.successor = successor
@@ -30,7 +31,8 @@ extension OpenAsset {
         }
     }
 
-    /// The fill's answer is another asset: the readers that wait for it are told `error`, and may go on with `next`.
+    /// Hands a fill over to the asset that its response describes. Readers that wait for the fill fail with `error` and
+    /// may continue with `next`.
     func hand(_ fill: FillLedger.FillID, to next: OpenAsset, _ error: CacheError) {
         change { state in
             state.successor = next
@@ -38,8 +40,8 @@ extension OpenAsset {
         }
     }
 
-    /// Stops every fill; what arrived stays. Readers that are here are told as soon as they would have to wait, and
-    /// nothing more is fetched for them. Answers how many fills that were.
+    /// Cancels all fills for an administrator; stored bytes stay. Readers that are present fail as soon as they would
+    /// have to wait, and nothing more is fetched for them. Returns the number of cancelled fills.
     func cancelFills() -> Int {
         change { state in
             state.dismissal = Self.cancelled
@@ -47,7 +49,7 @@ extension OpenAsset {
         }
     }
 
-    /// Stops one fill, likewise.
+    /// Cancels one fill for an administrator, with the same effect on its readers.
     func cancel(fill: FillLedger.FillID) {
         change { state in
             state.dismissal = Self.cancelled
@@ -59,7 +61,7 @@ extension OpenAsset {
 }
 
 extension OpenAsset.State {
-    /// The transfer of the fill goes on elsewhere.
+    /// Removes a fill with a transfer that continues in another asset.
     fileprivate mutating func lost(_ fill: FillLedger.FillID, _ error: CacheError) -> [FillLedger.Action] {
         fills[fill] = nil
         lastFailure = error

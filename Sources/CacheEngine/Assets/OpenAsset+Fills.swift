@@ -3,11 +3,14 @@ import CacheStore
 import Logging
 import Synchronization
 
+/// Upstream requests of fills, the arrival of their bytes and their end.
 extension OpenAsset {
+    /// The current target; `retarget` replaces it.
     var target: AssetTarget { look { $0.target } }
+    /// Nil until the upstream has described the asset.
     var record: AssetRecord? { look { $0.record } }
 
-    /// The address to fetch from may change while the asset stays the same (signed URLs, rotated tokens).
+    /// Replaces the address to fetch from; the asset stays the same (signed URLs, rotated tokens).
     func retarget(_ target: AssetTarget) {
         change { state in
             if state.target.url != target.url { state.ledger.follow(context.paths, to: target.url) }
@@ -16,14 +19,14 @@ extension OpenAsset {
         }
     }
 
-    /// Whether it may be used unasked.
+    /// Whether the asset may be used without a request to the upstream.
     func isFresh(at now: Timestamp) -> Bool {
         look { state in
             state.record.map { $0.generation.isFresh(at: now) && !state.target.hasMoved(since: $0) } ?? false
         }
     }
 
-    /// Has the record say where the asset is fetched from now.
+    /// Stores the current URL in the record.
     func rebind() {
         change { state in
             let url = state.target.url
@@ -34,7 +37,7 @@ extension OpenAsset {
         }
     }
 
-    /// Makes the asset stale; its bytes stay.
+    /// Marks the asset stale; its bytes stay.
     func expire() {
         change { state in
             state.record?.generation.freshUntil = nil
@@ -43,21 +46,20 @@ extension OpenAsset {
         }
     }
 
-    /// The request that a wish makes to the upstream.
-    /// `isPlain`: without a `Range`, whatever it asks for.
+    /// Builds the upstream request of a fill. `isPlain`: the request has no `Range`.
     func upstreamRequest(
-        for wish: FillLedger.Wish, priority: TransferPriority, delay: Duration, isPlain: Bool
+        for fillRequest: FillLedger.FillRequest, priority: TransferPriority, delay: Duration, isPlain: Bool
     ) -> UpstreamRequest {
         let (target, validators, isConfirmable) = look { state in
             (state.target, state.record?.generation.validators, state.ledger.isConfirmable)
         }
         var request = context.request(to: target, priority: priority)
         request.delay = delay
-        request.window = isPlain ? .whole : wish.window
-        switch wish {
+        request.window = isPlain ? .whole : fillRequest.window
+        switch fillRequest {
         case .opening, .whole: break
         case .window:
-            // Where other proofs are trusted, the answer is judged by them: its server may tag the same bytes differently.
+            // With another trust setting, other validators decide: the server may tag the same bytes differently.
             if !isPlain, target.settings.trustValidators == .strong, let strong = validators?.strong {
                 request.headers.set("If-Range", strong)
             }
@@ -69,8 +71,8 @@ extension OpenAsset {
         return request
     }
 
-    /// Bytes of the fill are in the file: readers may have them, and the catalog will. Both hear of them at once, or one could be
-    /// told of bytes that the other has given up.
+    /// Records bytes that a fill has written. The ledger and the commit queue are updated under one lock; otherwise the
+    /// queue could claim bytes that the ledger has discarded.
     func arrived(_ range: ByteRange, in file: SparseFile, by fill: FillLedger.FillID) {
         let onDisk = file.name == nil ? [] : file.kept(range)
         let (owners, new, isLost, grown, isCounted) = change { state in
@@ -78,10 +80,11 @@ extension OpenAsset {
             let actions = state.ledger.arrived(fill, upTo: range.upperBound)
             let extents = state.ledger.extents
             context.commits.grew(file, onDisk.flatMap { extents.runs(in: $0) })
-            // Nobody will find there what a fill brings that was stopped meanwhile, or what is just leaving.
+            // Bytes of a fill that was stopped, or of an evicting range, have no extent: they are dropped from memory,
+            // and orphaned on disk.
             if file.isSpilled { file.unspill(extents.gaps(in: range)) }
             let lost = onDisk.flatMap { extents.gaps(in: $0) }
-            state.ledger.disown(lost)
+            state.ledger.orphan(lost)
             let grown = state.grew(by: new.byteCount, in: file)
             let isCounted = file.name != nil && !state.isDisowned
             return ((state.owners, new, !lost.isEmpty, grown, isCounted), actions)
@@ -97,8 +100,8 @@ extension OpenAsset {
         context.counters.refetched(range.length - new.byteCount, origin: owners.origin)
     }
 
-    /// Bytes that had been on disk before its reader came were read. Everybody passes here: what was read a moment ago asks
-    /// nothing that is shared.
+    /// Reports a read of bytes that were on disk before their reader came. Every read calls this function: repeated
+    /// reads of a segment within five minutes touch no shared state.
     func wasRead(_ run: ByteRange, at now: Timestamp) {
         guard !isForeign else { return }
         let grid = context.space.grid
@@ -106,8 +109,8 @@ extension OpenAsset {
         context.space.read(due, of: id, at: now)
     }
 
-    /// The disk has lost bytes that were written, and takes no more into that file: whoever reads them is cut off, and the
-    /// asset begins anew. Lets the asset go.
+    /// Handles bytes that the disk failed to sync; their file accepts no more writes. Their readers are cut off, and
+    /// the asset restarts without bytes. Releases the caller's hold on the asset.
     func lost(_ bytes: ByteRangeSet, of file: FileName) {
         defer { context.openAssets.release(self) }
         guard look({ $0.file?.name == file }) else { return }
@@ -116,24 +119,24 @@ extension OpenAsset {
             return ((), [])
         }
         context.evictionLog.note(.corrupt, bytes.runs, of: target)
-        context.openAssets.forget(self)
-        retire(CacheError(.storageCorrupt, "The disk has lost bytes of the asset."))
+        context.openAssets.reset(self)
+        stopFetching(CacheError(.storageCorrupt, "The disk failed to sync bytes of the asset; they are refetched."))
     }
 
-    /// Somebody has removed the file: the asset begins anew without a byte. Answers what its readers are told.
+    /// Restarts an asset with a file that was deleted from outside. Returns the error for its readers.
     @discardableResult
     func vanished(_ file: SparseFile) -> CacheError {
-        let error = CacheError(.assetChanged, "The asset's file was removed.")
+        let error = CacheError(.assetChanged, "The asset's file was deleted; repeat the request to refetch it.")
         guard let runs = look({ $0.file === file ? $0.ledger.extents.runs : nil }) else { return error }
-        context.logger.error("an asset's file was removed; it is fetched again", metadata: ["asset": "\(id)"])
+        context.logger.error("the file of an asset was deleted; the asset is refetched", metadata: ["asset": "\(id)"])
         context.evictionLog.note(.corrupt, runs, of: target)
-        context.openAssets.forget(self)
+        context.openAssets.reset(self)
         return error
     }
 
-    /// The fill is over; where it broke, `retry` is how it is begun again, nil: not at all.
+    /// Ends a fill. After a failure, `retry` holds the parameters of the next try; nil: no further try.
     func ended(_ fill: FillLedger.FillID, error: CacheError?, retry: FillRetry?) {
-        // Before anybody hears of it: who asks again is to find the asset that begins anew.
+        // Done before readers are notified: a repeated request must find the restarted asset.
         if error != nil, let file = look({ $0.file }), file.hasVanished { vanished(file) }
         let (hasFoundEnd, grown) = change { state -> ((Bool, Int64), [FillLedger.Action]) in
             state.fills[fill] = nil
@@ -153,7 +156,7 @@ extension OpenAsset {
         if let file = look({ $0.file }) { sweep(file) }
     }
 
-    /// The end of a body of unknown length was found.
+    /// Stores the length of an asset after the end of its body was found.
     func recordLength() {
         change { state in
             let length = state.ledger.length
@@ -163,14 +166,14 @@ extension OpenAsset {
         }
     }
 
-    /// Has the row, where there is one, say what the asset is now.
+    /// Reports the record to the catalog, which updates the row if there is one.
     func refreshRow(_ state: State) {
         if let record = state.record, !state.isDisowned { context.commits.refreshed(record) }
     }
 }
 
 extension CacheError.Code {
-    /// Whether it tells of the upstream, and not of the request or the store.
+    /// Whether the error describes the upstream, and not the request or the store.
     var isOfUpstream: Bool {
         switch self {
         case .upstreamUnreachable, .upstreamProtocol, .upstreamUnusable, .upstreamTimedOut, .upstreamRefused,

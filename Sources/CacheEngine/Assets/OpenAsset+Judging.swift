@@ -2,22 +2,29 @@ import CacheCore
 import CacheStore
 import Logging
 
+/// Judgement of response heads and its effect on the generation.
 extension OpenAsset {
-    /// What a fill may do with an answer.
-    enum Ruling {
+    /// The use that a fill makes of a response.
+    enum FillDecision {
+        /// The body is this range, and is written to this file.
         case bytes(ByteRange, SparseFile)
-        /// As `bytes`, of the generation that the answer has begun: its asset has taken the fill over.
-        case moved(FillPlace, ByteRange, SparseFile)
+        /// As `bytes`, in the next generation that the response started; its asset has taken the fill over.
+        case moved(FillLocation, ByteRange, SparseFile)
+        /// The body is not used.
         case nothing
-        /// A mirror's answer that cannot be believed: another address is to be asked.
+        /// A mirror's response is not trusted: the fill asks another address.
         case skip(CacheError)
     }
 
-    /// Judges an answer's head on the upstream's thread, before its first byte is written. What a mirror answers counts only
-    /// where it agrees with what is known; it opens a generation only where nothing could be joined to what is known.
-    func judge(_ head: UpstreamHead, for transfer: FillTransfer, isMirror: Bool = false) throws(CacheError) -> Ruling {
-        let (wish, fill) = (transfer.wish, transfer.fill)
-        let expectation = expectation(for: wish, isMirror: isMirror)
+    /// Judges a response head on the upstream's thread, before the first byte is written.
+    ///
+    /// A mirror's response counts only if it agrees with the known generation. It starts a new generation only if the
+    /// known one cannot be continued. Throws the error that ends the fill.
+    func judge(_ head: UpstreamHead, for transfer: FillTransfer, isMirror: Bool = false) throws(CacheError)
+        -> FillDecision
+    {
+        let (fillRequest, fill) = (transfer.fillRequest, transfer.fill)
+        let expectation = expectation(for: fillRequest, isMirror: isMirror)
         let url = target.url
         context.paths.answered(url, with: head)
         let hasFlowControl = context.paths.hasFlowControl(url)
@@ -26,19 +33,21 @@ extension OpenAsset {
             state.ledger.hasFlowControl = hasFlowControl
             return ((), [])
         }
-        let judgement = HeadJudgement.judge(head, expecting: expectation)
+        let judgement = ResponseVerdict.judge(head, expecting: expectation)
         if isMirror, let objection = judgement.objection(knowing: record?.generation, trusting: expectation.trust) {
             return .skip(objection)
         }
         return try take(
             judgement,
             Answer(
-                head: head, wish: wish, fill: fill, isMirror: isMirror, expectation: expectation, transfer: transfer))
+                head: head, fillRequest: fillRequest, fill: fill, isMirror: isMirror, expectation: expectation,
+                transfer: transfer))
     }
 
+    /// A response head with its fill and the expectation that it is judged by.
     struct Answer {
         let head: UpstreamHead
-        let wish: FillLedger.Wish
+        let fillRequest: FillLedger.FillRequest
         let fill: FillLedger.FillID
         let isMirror: Bool
         let expectation: WindowExpectation
@@ -46,15 +55,16 @@ extension OpenAsset {
 
         var isMultiplexed: Bool { head.isMultiplexed }
 
-        /// Whether the origin is asked once more: in place of a mirror, or without a `Range`.
+        /// Whether the request is repeated: at the origin instead of a mirror, or without a `Range`.
         func isToBeRepeated(after error: CacheError) -> Bool {
-            isMirror || wish.window != .whole && !transfer.isPlain && error.code.refusesRange
+            isMirror || fillRequest.window != .whole && !transfer.isPlain && error.code.refusesRange
         }
     }
 
-    private func take(_ judgement: HeadJudgement, _ answer: Answer) throws(CacheError) -> Ruling {
-        let (head, wish, expectation) = (answer.head, answer.wish, answer.expectation)
-        switch (judgement, wish) {
+    /// Applies a verdict to the asset and returns the fill's decision.
+    private func take(_ judgement: ResponseVerdict, _ answer: Answer) throws(CacheError) -> FillDecision {
+        let (head, fillRequest, expectation) = (answer.head, answer.fillRequest, answer.expectation)
+        switch (judgement, fillRequest) {
         case (.window(let range, let generation), .confirmation):
             let isMissing = look { !$0.isBare && $0.canContinue(generation) && $0.ledger.isVacant(range) }
             return try confirm(generation, with: range, isMissing: isMissing, answer)
@@ -69,7 +79,7 @@ extension OpenAsset {
             confirm(generation)
             return .nothing
         case (.whole(let generation), .opening) where answer.isMultiplexed && generation.isLongTransfer:
-            // Over HTTP/2 it could not rest until its readers come after it: it is asked for again where it can.
+            // An HTTP/2 transfer cannot be paused for its readers: the body is requested again over HTTP/1.1.
             confirm(generation, isSequential: true)
             return .nothing
         case (.whole(let generation), _):
@@ -80,39 +90,39 @@ extension OpenAsset {
         case (.unchanged(let generation), .confirmation) where look({ $0.ledger.isConfirmable }):
             return try confirm(generation, with: 0..<0, isMissing: false, answer)
         case (.unchanged, _),
-            (.changed, _) where head.status == 304 && !wish.isConfirmation:
+            (.changed, _) where head.status == 304 && !fillRequest.isConfirmation:
             throw CacheError(.upstreamUnusable(), "The upstream answered 304 to a request without a condition.")
         case (.changed(let generation, let body), _):
             return try succeed(generation, body, answer)
         case (.unsatisfiable(let length), _):
-            try accept(unsatisfiable: length, head, for: wish, expectation)
+            try accept(unsatisfiable: length, head, for: fillRequest, expectation)
             return .nothing
         case (.refused(let error), _): return try refuse(error, answer)
         }
     }
 
-    /// The generation is confirmed, and the answer has a body of it, which is taken where its bytes are missing.
+    /// Confirms the generation and adopts the body of the response if its bytes are missing.
     private func confirm(
         _ generation: Generation, with body: ByteRange, isMissing: Bool, _ answer: Answer
-    ) throws(CacheError) -> Ruling {
+    ) throws(CacheError) -> FillDecision {
         if isMissing, let ruling = try adopt(generation, window: body, answer) { return ruling }
         confirm(generation, isSequential: generation.acceptsRanges == false)
         return .nothing
     }
 
-    /// Keeps the refusal where it may be repeated unasked, and throws it, unless its body is to be passed on.
-    private func refuse(_ error: CacheError, _ answer: Answer) throws(CacheError) -> Ruling {
+    /// Throws a refusal, unless its body is passed on. Stores it first if it may be repeated without a request.
+    private func refuse(_ error: CacheError, _ answer: Answer) throws(CacheError) -> FillDecision {
         if let ruling = try passOn(error, answer) { return ruling }
         if !answer.isToBeRepeated(after: error) {
-            keepRefusal(answer.head, of: answer.wish, at: answer.expectation.now)
+            keepRefusal(answer.head, of: answer.fillRequest, at: answer.expectation.now)
         }
         throw error
     }
 
-    /// Passes the body of a last refusal on where the origin is to have that; nil where a problem document answers. Where
-    /// something is stored, a failing upstream gets none: a stale response may be used in its place.
-    private func passOn(_ error: CacheError, _ answer: Answer) throws(CacheError) -> Ruling? {
-        guard case .upstreamRefused(let status, _) = error.code, answer.wish.isDescription,
+    /// Passes on the body of a final error response if the origin's `errorBodies` asks for it; nil: a problem document
+    /// is sent. With a stored response, a failing upstream (5xx) gets nil: a stale response may be used instead.
+    private func passOn(_ error: CacheError, _ answer: Answer) throws(CacheError) -> FillDecision? {
+        guard case .upstreamRefused(let status, _) = error.code, answer.fillRequest.isDescription,
             !answer.isToBeRepeated(after: error)
         else { return nil }
         let (settings, isKnown, hasWaiting) = look {
@@ -121,32 +131,36 @@ extension OpenAsset {
         let isLast = !error.code.isWorthRetrying || answer.transfer.attempt >= settings.retries
         guard settings.errorBodies == .upstream, settings.fallback == nil, isLast, hasWaiting,
             !isKnown || status < 500,
-            let found = HeadJudgement.errorResponse(answer.head, expecting: answer.expectation)
+            let found = ResponseVerdict.errorResponse(answer.head, expecting: answer.expectation)
         else { return nil }
         let body = 0..<(found.length ?? .max)
         guard isKnown else { return try adopt(found, window: body, answer) }
         return try carry(body, of: found, isSequential: false, answer)
     }
 
-    /// Takes a 416: it may show that the asset is empty, or where it ends; else what was known is over.
+    /// Handles a 416. It can show that the asset is empty, or its end. In all other cases the known state is wrong and
+    /// is reset.
+    ///
+    /// Throws `.rangeNotSatisfiable` for an opening beyond the end, and `.assetChanged` if the known state was wrong.
     private func accept(
-        unsatisfiable length: Int64?, _ head: UpstreamHead, for wish: FillLedger.Wish, _ expectation: WindowExpectation
+        unsatisfiable length: Int64?, _ head: UpstreamHead, for fillRequest: FillLedger.FillRequest,
+        _ expectation: WindowExpectation
     ) throws(CacheError) {
-        switch (length, wish) {
-        case (0, .opening): confirm(HeadJudgement.emptyAsset(head, expecting: expectation))
+        switch (length, fillRequest) {
+        case (0, .opening): confirm(ResponseVerdict.emptyAsset(head, expecting: expectation))
         case (0, _):
-            context.openAssets.supersede(self, by: HeadJudgement.emptyAsset(head, expecting: expectation))
-            throw CacheError(.assetChanged, "The asset has become empty.")
+            context.openAssets.supersede(self, by: ResponseVerdict.emptyAsset(head, expecting: expectation))
+            throw CacheError(.assetChanged, "The asset is now empty on the upstream.")
         case (_, .opening):
-            throw CacheError(.rangeNotSatisfiable(length: length), "The range begins beyond the asset's end.")
+            throw CacheError(.rangeNotSatisfiable(length: length), "The range begins after the end of the asset.")
         case (_, .window(let range)) where foundEnd(length ?? range.lowerBound, by: range): return
         default:
-            context.openAssets.forget(self)
-            throw CacheError(.assetChanged, "The upstream no longer has the bytes it announced.")
+            context.openAssets.reset(self)
+            throw CacheError(.assetChanged, "The upstream answered 416 for bytes within the length that it had stated.")
         }
     }
 
-    /// Whether a refused window shows where an asset of unknown length ends: right behind the bytes on disk.
+    /// Whether a refused window shows the end of an asset of unknown length: directly after the bytes on disk.
     private func foundEnd(_ end: Int64, by range: ByteRange) -> Bool {
         let isEnd = change { state -> (Bool, [FillLedger.Action]) in
             let last = state.ledger.extents.run(containing: max(0, range.lowerBound - 1))?.upperBound
@@ -157,35 +171,43 @@ extension OpenAsset {
         return isEnd
     }
 
-    /// A refusal with a lifetime of its own is repeated unasked; what a window meets says nothing of the asset as a whole.
-    private func keepRefusal(_ head: UpstreamHead, of wish: FillLedger.Wish, at now: Timestamp) {
+    /// Stores a refusal that has a lifetime in the negative cache. A refused window is not stored: it does not describe
+    /// the asset as a whole.
+    private func keepRefusal(_ head: UpstreamHead, of fillRequest: FillLedger.FillRequest, at now: Timestamp) {
         let target = target
-        guard wish.place == nil, !target.keepsNothing,
+        guard fillRequest.place == nil, !target.keepsNothing,
             let freshness = StorePolicy.refusal(head, now: now, atMost: target.settings.negativeCaching)
         else { return }
         context.refusals.keep(
-            RefusalShelf.Refusal(status: head.status, receivedAt: now, freshness: freshness), of: id)
+            NegativeCache.Refusal(status: head.status, receivedAt: now, freshness: freshness), of: id)
     }
 
-    /// The known generation that the answer must prove to be. While no byte is on disk there are none that bytes of another
-    /// generation could be mixed with, and the description may be that of a `HEAD`: the framing of the GET defines the
-    /// length (RFC 9112 §6.3). A mirror must prove it all the same, where anything could.
-    private func expectation(for wish: FillLedger.Wish, isMirror: Bool) -> WindowExpectation {
+    /// The expectation for a response, with the known generation that it must match.
+    ///
+    /// While no byte is on disk, bytes of two generations cannot be mixed, and the description may come from a `HEAD`.
+    /// The framing of the GET then defines the length (RFC 9112 §6.3), and no generation is expected. A mirror must
+    /// match a known generation that can be continued in any case.
+    private func expectation(for fillRequest: FillLedger.FillRequest, isMirror: Bool) -> WindowExpectation {
         let (target, known, isBare) = look { ($0.target, $0.record?.generation, $0.isBare) }
         let trust = target.settings.trustValidators
-        let isUnbound = isBare && !wish.isConfirmation && !(isMirror && known?.isJoinable(trusting: trust) == true)
+        let isUnbound =
+            isBare && !fillRequest.isConfirmation && !(isMirror && known?.isJoinable(trusting: trust) == true)
         return WindowExpectation(
-            window: wish.window, known: isUnbound ? nil : known, now: context.wallClock.now(), freshness: freshness,
+            window: fillRequest.window, known: isUnbound ? nil : known, now: context.wallClock.now(),
+            freshness: freshness,
             trust: trust, storeRules: target.settings.storeRules, path: target.path)
     }
 
-    /// How long answers are used: the administrator's word on the asset, on the origin, or the upstream's.
+    /// The freshness rule of responses: the asset's own lifetime, otherwise the origin's setting, which may be the
+    /// upstream's.
     var freshness: OriginSettings.Freshness {
         look { $0.record?.ttl.map { .ttl($0) } ?? $0.target.settings.freshness }
     }
 
-    /// The generation is what the upstream has now; no bytes of it came. Without effect on an asset that was superseded or
-    /// removed meanwhile: what it says is over. `isSequential`: its bytes come in one transfer only, whatever it says.
+    /// Confirms the generation without a body. No effect on an asset that was superseded or removed: the response is
+    /// outdated.
+    ///
+    /// `isSequential`: all bytes come in one transfer, whatever the upstream states about ranges.
     func confirm(_ generation: Generation, isSequential: Bool = false) {
         let isKnown = change { state -> (Bool, [FillLedger.Action]) in
             guard state.ending == nil else { return (false, []) }
@@ -207,17 +229,20 @@ extension OpenAsset {
         }
         guard isKnown, !target.keepsNothing else { return }
         context.refusals.forget(id)
-        // What was kept may be kept no more: it goes with its readers.
-        if !generation.isStorable { context.openAssets.giveUp(self) }
+        // A generation that may no longer be stored exists until its readers leave.
+        if !generation.isStorable { context.openAssets.discard(self) }
     }
 }
 
-extension HeadJudgement {
-    static let anotherCopy = CacheError(.upstreamProtocol, "The mirror's copy is another one.")
+extension ResponseVerdict {
+    static let anotherCopy = CacheError(.upstreamProtocol, "The mirror's content differs from the known generation.")
 
-    /// Why a mirror's answer cannot be believed; nil where it can, or says itself that it is none. Where nothing is known
-    /// there is nothing that it could contradict, but what it has not the origin may have. Where nothing can prove that
-    /// bytes belong together, it must at least be described alike; its bytes are a generation of their own then.
+    /// The reason to distrust a mirror's response; nil if it is trusted or is itself a refusal to be reported.
+    ///
+    /// - Without a known generation there is nothing to contradict, but the origin may have content that a mirror
+    ///   lacks.
+    /// - Without validators that prove equality, the response must at least be described alike; its bytes form a
+    ///   generation of their own.
     fileprivate func objection(
         knowing known: Generation?, trusting trust: OriginSettings.TrustedValidators
     ) -> CacheError? {
@@ -239,15 +264,16 @@ extension HeadJudgement {
 }
 
 extension Generation {
-    /// Whether its bytes come in one transfer only, and are many more than the 32 MiB that an HTTP/2 upstream may send before
-    /// it learns that they are not wanted.
+    /// Whether the bytes come in one transfer only and are far more than 32 MiB, the amount that an HTTP/2 upstream may
+    /// send before it learns that the body is not wanted.
     fileprivate var isLongTransfer: Bool { acceptsRanges == false && (length ?? 0) > Self.longTransferBytes }
 
+    /// The size in bytes above which a single transfer counts as long.
     static let longTransferBytes: Int64 = 64 << 20
 }
 
-extension FillLedger.Wish {
-    /// The `Range` it is asked with.
+extension FillLedger.FillRequest {
+    /// The `Range` of the upstream request.
     var window: UpstreamRequest.Window {
         switch self {
         case .opening(let window): window

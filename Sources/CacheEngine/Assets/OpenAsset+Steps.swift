@@ -1,7 +1,8 @@
 import CacheCore
 
+/// Effects of the ledger's actions.
 extension OpenAsset {
-    /// What is left to do outside the lock.
+    /// An effect that is performed after the lock is released.
     enum Step: Sendable {
         case begin(FillTransfer, FillLedger.Start)
         case cancel(FillTransfer)
@@ -12,7 +13,8 @@ extension OpenAsset {
         case count(WaitOutcome, origin: String)
     }
 
-    /// What the ledger's actions come to, in order.
+    /// Translates the ledger's actions into steps, in order. An ended asset starts no fill: the fill counts as failed
+    /// at once.
     func steps(for actions: [FillLedger.Action], in state: inout State) -> [Step] {
         defer { state.retry = FillRetry() }
         var steps: [Step] = []
@@ -22,7 +24,7 @@ extension OpenAsset {
             case .start(let fill, let start):
                 guard let ending = state.ending else {
                     let transfer = FillTransfer(
-                        for: FillPlace(asset: self, fill: fill, wish: start.wish), retry: state.retry)
+                        for: FillLocation(asset: self, fill: fill, fillRequest: start.fillRequest), retry: state.retry)
                     state.fills[fill] = transfer
                     steps.append(.begin(transfer, start))
                     continue
@@ -39,6 +41,7 @@ extension OpenAsset {
         return steps
     }
 
+    /// Performs a step; the lock is not held.
     func carryOut(_ step: Step) {
         switch step {
         case .begin(let transfer, let start):
@@ -55,20 +58,22 @@ extension OpenAsset {
 }
 
 extension OpenAsset.State {
+    /// Translates the end of a reader's wait into steps.
     fileprivate mutating func tell(_ reader: FillLedger.ReaderID, _ outcome: WaitOutcome) -> [OpenAsset.Step] {
         let count = OpenAsset.Step.count(outcome, origin: target.originName)
-        // Whoever takes over from a writer that vanished waits on, for the fill that was begun in its name.
-        if outcome == .writerVanished { return [count] }
+        // The reader keeps waiting, for the fill that was started on its behalf.
+        if outcome == .retrying { return [count] }
         let error = outcome.failure.map { self.error(of: $0, outcome) }
         if let waiter = waiters.removeValue(forKey: reader) { return [count, .resume(waiter, error)] }
         if let error { missedFailures[reader] = error }
         return []
     }
 
+    /// The error for a reader, with the most specific known message.
     private func error(of code: CacheError.Code, _ outcome: WaitOutcome) -> CacheError {
-        if code == .cancelled { return CacheError(code, "The reader gave up.") }
-        if outcome == .deadlinePassed { return CacheError(code, "The upstream sent nothing for too long.") }
+        if code == .cancelled { return CacheError(code, "The read was cancelled.") }
+        if outcome == .timedOut { return CacheError(code, "The upstream sent no bytes within the time limit.") }
         if let dismissal, dismissal.code == code { return dismissal }
-        return lastFailure ?? CacheError(code, "The bytes could not be fetched.")
+        return lastFailure ?? CacheError(code, "The upstream did not deliver the bytes.")
     }
 }

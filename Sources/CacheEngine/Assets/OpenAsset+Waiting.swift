@@ -1,7 +1,8 @@
 import CacheCore
 
+/// Waits of readers for bytes and descriptions.
 extension OpenAsset {
-    /// Waits until there is something for the reader, or nothing more to hope for.
+    /// Suspends until bytes or the description are available to the reader. Throws the failure that ends the read.
     func settle(_ reader: FillLedger.ReaderID) async throws(CacheError) -> FillLedger.Presence {
         while true {
             let presence = try change { state in state.presence(of: reader) }.get()
@@ -10,7 +11,8 @@ extension OpenAsset {
         }
     }
 
-    /// As `settle`, for those who cannot wait: where the answer is `.pending`, `waiter` is called when it no longer is.
+    /// Returns the presence without suspension. If it is `.pending`, `waiter` is called once the presence may have
+    /// changed.
     func presence(
         of reader: FillLedger.ReaderID, orWake waiter: @escaping Waiter
     ) throws(CacheError) -> FillLedger.Presence {
@@ -21,12 +23,12 @@ extension OpenAsset {
         }.get()
     }
 
-    /// Until the ledger tells the reader something.
+    /// Suspends until the ledger notifies the reader.
     ///
-    /// 1. `presence` said pending, so that the ledger will tell this reader of the next change that concerns it.
-    /// 2. That change may come before the continuation is there: hence the second look under the same lock, and the
-    ///    failures that were missed.
-    /// 3. Cancellation takes the continuation out, so that it is resumed exactly once.
+    /// 1. `presence` returned `.pending`, so the ledger will notify this reader of the next relevant change.
+    /// 2. That change may come before the continuation is registered. Registration therefore checks the presence and
+    ///    the missed failures again under the same lock.
+    /// 3. Cancellation removes the continuation under the lock, so it is resumed exactly once.
     private func wait(_ reader: FillLedger.ReaderID) async throws(CacheError) {
         do {
             try await withTaskCancellationHandler {
@@ -43,19 +45,19 @@ extension OpenAsset {
                     }
                 }
             } onCancel: {
-                change { _ in ((), [.tell(reader, .gaveUp(.cancelled))]) }
+                change { _ in ((), [.tell(reader, .failed(.cancelled))]) }
             }
         } catch let error as CacheError {
             throw error
         } catch {
-            throw CacheError(.internal, "A wait ended in an unexpected way.", cause: error)
+            throw CacheError(.internal, "The wait for bytes ended with an unexpected error.", cause: error)
         }
-        if Task.isCancelled { throw CacheError(.cancelled, "The reader gave up.") }
+        if Task.isCancelled { throw CacheError(.cancelled, "The read was cancelled.") }
     }
 }
 
 extension OpenAsset.State {
-    /// How far the reader is served, or why it is not any more.
+    /// The presence of a reader, or the error that ended its read.
     fileprivate mutating func presence(
         of reader: FillLedger.ReaderID
     ) -> (Result<FillLedger.Presence, CacheError>, [FillLedger.Action]) {
@@ -63,6 +65,6 @@ extension OpenAsset.State {
         let (presence, actions) = ledger.presence(for: reader)
         guard case .over(let code) = presence else { return (.success(presence), actions) }
         let known = [dismissal, lastFailure].compactMap(\.self).first { $0.code == code }
-        return (.failure(known ?? CacheError(code, "Nothing more is fetched for this reader.")), actions)
+        return (.failure(known ?? CacheError(code, "No further bytes are fetched for this reader.")), actions)
     }
 }

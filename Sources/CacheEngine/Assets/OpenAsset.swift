@@ -2,59 +2,72 @@ import CacheCore
 import CacheStore
 import Synchronization
 
-/// One generation of an asset that is in use: the only place where its state lives.
+/// In-memory state of one generation of an asset in use; the only place of that state.
 ///
-/// Every change goes through the `FillLedger` behind the lock; what the ledger answers is carried out after the lock is
-/// let go. It is a lock and not an actor because a serving thread must be able to look things up at once.
+/// Each change mutates the `FillLedger` under the lock. The actions that the ledger returns are performed after the
+/// lock is released. A lock is used instead of an actor because serving threads need synchronous lookups.
 final class OpenAsset: Sendable {
+    /// The state that the lock of `OpenAsset` guards.
     struct State {
         var target: AssetTarget
         /// Nil until the upstream has described the asset.
-        var record: AssetRecord? { didSet { face += 1 } }
+        var record: AssetRecord? { didSet { version += 1 } }
         var ledger: FillLedger
-        var file: SparseFile? { didSet { face += 1 } }
+        /// Nil until the first byte arrives.
+        var file: SparseFile? { didSet { version += 1 } }
+        /// Transfers in flight, by fill.
         var fills: [FillLedger.FillID: FillTransfer] = [:]
+        /// Wake-up callbacks of suspended readers.
         var waiters: [FillLedger.ReaderID: Waiter] = [:]
-        /// Failures of readers that were between looking and waiting.
+        /// Failures of readers that were notified between their check and their wait; see `wait`.
         var missedFailures: [FillLedger.ReaderID: CacheError] = [:]
-        /// Why it serves only what is on disk already: purged, or superseded by another generation.
-        var ending: CacheError? { didSet { face += 1 } }
-        /// The next generation, where the answer that showed the change brings its bytes.
+        /// The reason why nothing more is fetched: purged, superseded or lost. Readers get only the bytes on disk or in
+        /// flight. Nil: fetching is permitted.
+        var ending: CacheError? { didSet { version += 1 } }
+        /// The next generation, if the response that revealed the change delivers its bytes.
         weak var successor: OpenAsset?
-        /// The complete asset that it replaces once a prefetch has brought its bytes; nil: it has its place already.
+        /// The complete asset that this one replaces after a prefetch has fetched its bytes. Nil: no replacement is
+        /// deferred.
         weak var former: OpenAsset?
-        /// Whether answers to ranges contradicted one another lately: its bytes come in one transfer, whatever it says.
+        /// Whether recent range responses contradicted one another. Then all bytes come in one transfer, whatever the
+        /// upstream states about ranges.
         var isSequential = false
-        /// The failure behind the ledger's latest one, for its sentence.
+        /// The latest failure that was reported to the ledger. The ledger stores only codes; this is the source of the
+        /// message.
         var lastFailure: CacheError?
-        /// Why nothing more is fetched for readers that were here when fills were stopped.
+        /// The error of readers that were present when their fills were cancelled; nothing more is fetched for them.
         var dismissal: CacheError?
-        /// How fills begin that the present change starts.
+        /// Parameters of the fills that the current change starts.
         var retry = FillRetry()
-        /// The status of the upstream's latest answer.
+        /// The status of the latest upstream response; nil before the first one.
         var upstreamStatus: Int?
-        /// Measured now and then; what has come since counts as it is.
+        /// Disk usage in bytes. It is measured from time to time; growth since the last measurement is added
+        /// unmeasured.
         private(set) var diskBytes: Int64 = 0
+        /// Bytes written since the last measurement.
         private(set) var unmeasuredBytes: Int64 = 0
-        /// What was on disk before the service ended out of order, and has not been looked at since.
+        /// Ranges that were on disk at an unclean shutdown and have not been verified since.
         var unchecked = ByteRangeSet()
-        /// Whether its row is no longer its own, but its successor's or nobody's. What changes rows is reported under the lock,
-        /// and only where this does not hold: a late word would make a row again that was taken away.
-        var isDisowned = false { didSet { face += 1 } }
-        /// Another one after each change of what answers are made of, the bytes apart.
-        private(set) var face: UInt64 = 0
+        /// Whether the catalog row belongs to the successor or no longer exists. Changes of the row are reported under
+        /// the lock, and only while this is false: a late report would recreate a deleted row.
+        var isDisowned = false { didSet { version += 1 } }
+        /// Incremented by each change of the state that responses are built from; arrivals of bytes do not count.
+        private(set) var version: UInt64 = 0
 
+        /// The quota owners of the asset: its origin and its tags.
         var owners: AssetOwners { AssetOwners(origin: target.originName, tags: record?.tags ?? []) }
 
-        /// Whether no byte has come yet: the description may be that of a `HEAD`, and the next answer replaces it.
+        /// Whether no byte has arrived yet. The description may come from a `HEAD` response; the next response replaces
+        /// it.
         var isBare: Bool { file == nil && ledger.extents.isEmpty }
 
-        /// Whether another transfer may bring missing bytes of that generation.
+        /// Whether another transfer may add missing bytes of `generation`.
         func canContinue(_ generation: Generation) -> Bool {
             !isSequential && generation.isJoinable(trusting: target.settings.trustValidators)
         }
 
-        /// Bytes were written where none were, or left; answers by how much the file's blocks have grown.
+        /// Records newly occupied bytes. Returns the growth of the disk usage in bytes: the given number, or a
+        /// measurement after each MiB.
         mutating func grew(by bytes: Int64, in file: SparseFile) -> Int64 {
             unmeasuredBytes += bytes
             guard unmeasuredBytes >= 1 << 20 else {
@@ -64,29 +77,32 @@ final class OpenAsset: Sendable {
             return measure(file)
         }
 
-        /// Looks how many blocks the file takes; answers by how much they have grown.
+        /// Measures the allocated blocks of the file. Returns the growth of the disk usage in bytes.
         mutating func measure(_ file: SparseFile?) -> Int64 {
             unmeasuredBytes = 0
             let before = diskBytes
-            diskBytes = (try? file?.diskBytes()) ?? before  // unknown is measured again with what comes next
+            diskBytes = (try? file?.diskBytes()) ?? before  // a failed measurement is repeated after the next growth
             return diskBytes - before
         }
 
+        /// Subtracts bytes that the file returned to the disk.
         mutating func freed(_ bytes: Int64) { diskBytes -= bytes }
     }
 
-    /// Called once, on any thread, when its reader should look again, or with why that is in vain.
+    /// One-shot wake-up callback, called on any thread. The reader checks its state again, or fails if the argument is
+    /// not nil.
     typealias Waiter = @Sendable (CacheError?) -> Void
 
     let id: AssetID
     let context: EngineContext
-    /// Whether its bytes are those of a file that is not the store's: nothing of it is counted as cached.
+    /// Whether the bytes come from a file outside the store; nothing of it counts as cached.
     let isForeign: Bool
+    /// Guards the complete state of the generation.
     private let state: Mutex<State>
-    /// Which of its segments were read lately.
-    let reads = Mutex(ReadMemory())
+    /// Guards the memory of recently read segments, which limits the reports to the space ledger.
+    let reads = Mutex(RecentReads())
 
-    /// An asset nobody knows yet.
+    /// Creates an asset that the upstream has not described yet.
     init(target: AssetTarget, context: EngineContext) {
         id = target.id
         self.context = context
@@ -96,8 +112,10 @@ final class OpenAsset: Sendable {
         state = Mutex(State(target: target, ledger: ledger))
     }
 
-    /// An asset as the catalog, or a response, describes it. `isSequential`: its bytes come in one transfer, whatever
-    /// its validators say.
+    /// Creates an asset that the catalog or a response has described.
+    ///
+    /// - `isSuspect`: the extents are verified before their first use.
+    /// - `isSequential`: all bytes come in one transfer, whatever the validators permit.
     init(
         target: AssetTarget, record: AssetRecord, extents: ByteRangeSet, file: SparseFile?, isSuspect: Bool = false,
         isSequential: Bool = false, context: EngineContext
@@ -118,7 +136,8 @@ final class OpenAsset: Sendable {
         state = Mutex(opened)
     }
 
-    /// All of a file that is not the store's, for one reader, in place of what `target` names; nothing is ever fetched.
+    /// Creates an asset for one reader from a complete file outside the store, in place of the target's content;
+    /// nothing is fetched.
     init(foreign file: SparseFile, described generation: Generation, for target: AssetTarget, context: EngineContext) {
         id = target.id
         self.context = context
@@ -130,21 +149,22 @@ final class OpenAsset: Sendable {
         state = Mutex(
             State(
                 target: target.unkept, ledger: ledger, file: file,
-                ending: CacheError(.storageCorrupt, "The file has become shorter while it was being sent.")))
+                ending: CacheError(.storageCorrupt, "The fallback file was truncated while it was being sent.")))
     }
 
+    /// Creates an asset from its catalog row and its file.
     convenience init(target: AssetTarget, loaded: LoadedAsset, context: EngineContext) {
         self.init(
             target: target, record: loaded.record, extents: loaded.extents, file: loaded.file,
             isSuspect: loaded.isSuspect, context: context)
     }
 
-    /// A look at the state that changes nothing.
+    /// Reads the state under the lock.
     func look<Value: Sendable>(_ body: (borrowing State) -> Value) -> Value {
         state.withLock { body($0) }
     }
 
-    /// Changes the state, and carries out what the ledger answers.
+    /// Changes the state under the lock, then performs the actions of the ledger outside it.
     @discardableResult
     func change<Value: Sendable>(_ body: (inout State) -> (Value, [FillLedger.Action])) -> Value {
         let now = context.uptime()
@@ -159,22 +179,26 @@ final class OpenAsset: Sendable {
 
     // MARK: Readers
 
-    /// Takes a reader in; its `settle` returns when the asset is described, and confirmed where that is needed.
+    /// Registers a reader. Its `settle` returns when the asset is described and, if required, confirmed.
     ///
-    /// `began`: what the upstream has said since then is not confirmed again. `waitLimit`: how long the reader may wait at a
-    /// time; nil: for ever. `leash`: how many bytes may be fetched ahead of it where the upstream knows no ranges; nil: the
-    /// origin's read-ahead. `refused` is called under the lock while the asset is not described; it throws a refusal that
-    /// already answers this reader.
+    /// - `began`: the start of the read; a response received at or after this time needs no further confirmation.
+    /// - `waitLimit`: the longest single wait of the reader; nil: unlimited.
+    /// - `leash`: the number of bytes that a transfer without ranges may run ahead of the reader; nil: the origin's
+    ///   read-ahead.
+    /// - `refused`: returns a stored refusal that answers this reader, which is then thrown. It is called under the
+    ///   lock while the asset is not described.
     ///
-    /// A fill records its refusal before it leaves the ledger, under this lock. A reader that joins after that finds the
-    /// refusal here; one that joined before is notified of it. So no reader repeats the request.
+    /// No reader repeats a refused request:
+    /// 1. A fill stores its refusal before it leaves the ledger, under this lock.
+    /// 2. A reader that joins later finds the refusal here.
+    /// 3. A reader that joined earlier is notified by the ledger.
     func join(
         opening: UpstreamRequest.Window, priority: TransferPriority, mustConfirm: Bool, began: Timestamp? = nil,
         waitLimit: Duration? = nil, leash: Int64? = nil, refused: () -> CacheError? = { nil }
     ) throws(CacheError) -> FillLedger.ReaderID {
         let (reader, ending) = change { state -> ((FillLedger.ReaderID?, CacheError?), [FillLedger.Action]) in
             if !state.ledger.isDescribed, let refusal = refused() { return ((nil, refusal), []) }
-            // Whoever looked before somebody else's confirmation came, and joins after it, has been answered by it.
+            // A confirmation that another reader caused after this read began is valid for this reader as well.
             let isNew = began.flatMap { began in state.record.map { $0.generation.receivedAt >= began } } ?? false
             let (reader, actions) = state.ledger.join(
                 opening: opening, priority: priority, needsConfirmation: mustConfirm && !isNew, waitLimit: waitLimit,
@@ -186,8 +210,8 @@ final class OpenAsset: Sendable {
         throw ending ?? CacheError(.internal, "A reader was not registered.")
     }
 
-    /// Takes a reader in that wants `ranges`, in order, if all of them are on disk, need not be checked, and the asset is
-    /// `length` bytes long: nothing is fetched for it. Nil where that is not so.
+    /// Registers a reader of `ranges`, in order, without starting a fill. Returns nil unless all ranges are on disk and
+    /// need no verification, and the asset is `length` bytes long.
     func join(present ranges: [ByteRange], length: Int64) -> (reader: FillLedger.ReaderID, cached: ByteRangeSet)? {
         change { state in
             let cached = state.ledger.lookUp(ranges).cached
@@ -202,17 +226,19 @@ final class OpenAsset: Sendable {
         }
     }
 
-    /// The file, and a lease on `range` in it; nil where that is not all on disk, or anything else has changed since `face`.
-    func lease(_ range: ByteRange, face: UInt64) -> (file: SparseFile, id: FillLedger.LeaseID)? {
+    /// Returns the file and a lease on `range`. Nil if a byte is not on disk or needs verification, or if the state has
+    /// changed since `version`.
+    func lease(_ range: ByteRange, version: UInt64) -> (file: SparseFile, id: FillLedger.LeaseID)? {
         change { state in
-            guard state.face == face, let file = state.file, !state.mustCheck(range) else { return (nil, []) }
+            guard state.version == version, let file = state.file, !state.mustCheck(range) else { return (nil, []) }
             return (state.ledger.lease(range).map { (file, $0) }, [])
         }
     }
 
-    /// A lease on `range`; nil where that is not all on disk.
+    /// Returns a lease on `range`; nil if a byte of it is not on disk.
     func lease(_ range: ByteRange) -> FillLedger.LeaseID? { change { ($0.ledger.lease(range), []) } }
 
+    /// Ends a lease: its bytes may be evicted.
     func end(_ lease: FillLedger.LeaseID) {
         change { state in
             state.ledger.end(lease)
@@ -220,10 +246,13 @@ final class OpenAsset: Sendable {
         }
     }
 
+    /// Declares the next range of a reader; `later`: the ranges that it reads afterwards.
     func want(_ range: ByteRange, by reader: FillLedger.ReaderID, later: [ByteRange] = []) {
         change { ((), $0.ledger.want(range, by: reader, later: later)) }
     }
 
+    /// Reports that the reader has sent all bytes before `position`. Spilled bytes that all readers have passed are
+    /// released.
     func advance(_ reader: FillLedger.ReaderID, to position: Int64) {
         let file = change { state in
             (state.file.flatMap { $0.isSpilled ? $0 : nil }, state.ledger.advance(reader, to: position))
@@ -231,26 +260,27 @@ final class OpenAsset: Sendable {
         if let file { passed(file.spilled, of: file, isOnDisk: false) }
     }
 
+    /// Removes a reader and wakes its suspended task.
     func leave(_ reader: FillLedger.ReaderID) {
         change { state in
             state.missedFailures[reader] = nil
-            // Whoever left somebody behind to be woken is not woken by the ledger any more.
+            // The ledger does not notify a reader that has left; a remaining waiter is woken here.
             return ((), state.ledger.leave(reader) + [.tell(reader, .arrived)])
         }
     }
 
-    /// Begins to confirm the generation for nobody in particular, if that is not under way.
+    /// Starts a background confirmation of the generation, unless one is in flight (RFC 5861 §3).
     func confirmBehind() {
         change { ((), $0.ledger.confirmBehind()) }
     }
 
-    /// Time has passed: whoever has waited too long is told.
+    /// Applies time limits: readers that have waited too long are notified.
     func tick() {
         guard look({ $0.ledger.needsTime }) else { return }
         change { ((), $0.ledger.tick()) }
     }
 
-    /// Gives a file that is not the store's back; its one reader has gone.
+    /// Releases a file outside the store after its only reader has left.
     func closeIfForeign() {
         guard isForeign else { return }
         change { state in
@@ -261,6 +291,7 @@ final class OpenAsset: Sendable {
 }
 
 extension OriginSettings {
+    /// The settings of the fill ledger that follow from the origin's settings.
     var fillSettings: FillLedger.Settings {
         FillLedger.Settings(
             largestWindowBytes: readAheadBytes, retries: retries, finishIfRemainingBytes: finishIfRemainingBytes,

@@ -1,13 +1,16 @@
 import CacheCore
 
-/// Open assets by name, how many hold each, and in which order the others were let go; every step is O(1).
+/// Open assets by ID with their numbers of holds, and the idle ones in order of release. Each operation on one asset is
+/// O(1).
 struct OpenAssetTable {
+    /// One open asset in the table.
     final class Entry {
         let asset: OpenAsset
-        /// Readers, fills and administrators that hold it.
+        /// The number of holds by readers, fills and administrative calls.
         fileprivate(set) var users: Int
-        /// When it was last let go; orders what is closed first.
+        /// The logical time of the last release; idle assets are closed in this order.
         fileprivate(set) var idleSince: UInt64
+        /// The index of the entry in `ids` and `idle`.
         fileprivate let place: Int
 
         fileprivate init(_ asset: OpenAsset, since turn: UInt64, at place: Int) {
@@ -19,18 +22,20 @@ struct OpenAssetTable {
     }
 
     private var entries: [AssetID: Entry] = [:]
-    /// By place.
+    /// Asset IDs by index.
     private var ids: [AssetID] = []
+    /// Unused indices.
     private var free: [Int] = []
-    /// Those that nobody holds, longest idle first.
-    private var idle = PlaceOrder()
+    /// Indices of assets without holds, longest idle first.
+    private var idle = IndexList()
+    /// Logical clock: the number of releases.
     private var turn: UInt64 = 0
 
     subscript(id: AssetID) -> Entry? { entries[id] }
 
     var all: [OpenAsset] { entries.values.map(\.asset) }
 
-    /// Answers the asset of that name, held once more.
+    /// Adds a hold and returns the asset; nil if the table has no asset of that ID.
     mutating func hold(_ id: AssetID) -> OpenAsset? {
         guard let entry = entries[id] else { return nil }
         entry.users += 1
@@ -38,8 +43,8 @@ struct OpenAssetTable {
         return entry.asset
     }
 
-    /// Whether the asset is the one in the table: only then it is held once less.
-    mutating func letGo(_ asset: OpenAsset) -> Bool {
+    /// Releases a hold if the asset is the one in the table. Returns whether it is.
+    mutating func release(_ asset: OpenAsset) -> Bool {
         guard let entry = entries[asset.id], entry.asset === asset else { return false }
         turn += 1
         entry.users -= 1
@@ -48,7 +53,7 @@ struct OpenAssetTable {
         return true
     }
 
-    /// Puts an asset that nobody holds in, in place of what has its name.
+    /// Inserts an asset without holds; it replaces an asset of the same ID.
     mutating func insert(_ asset: OpenAsset) {
         remove(asset.id)
         let place = free.popLast() ?? ids.count
@@ -63,12 +68,12 @@ struct OpenAssetTable {
         free.append(entry.place)
     }
 
-    /// Takes out all that nobody holds.
+    /// Removes all assets without holds.
     mutating func removeIdle() {
         while let place = idle.first { remove(ids[place]) }
     }
 
-    /// Those that nobody holds beyond so many, longest idle first.
+    /// Entries without holds beyond the limit, longest idle first.
     func idle(beyond limit: Int) -> [Entry] {
         var surplus: [Entry] = []
         var next = idle.first

@@ -2,69 +2,75 @@ import CacheCore
 import CacheStore
 import Synchronization
 
-/// Which assets are in use: at most one `OpenAsset` answers for an asset at a time.
+/// Registry of open assets: at most one `OpenAsset` answers for an asset ID at a time.
 ///
-/// They are kept in shards: there is no lock that every read takes.
+/// It is sharded, so that no lock is taken by every read.
 final class OpenAssets: Sendable {
+    /// The state of one shard, guarded by the shard's lock.
     private struct State {
+        /// The open asset of each ID.
         var table = OpenAssetTable()
-        /// Those that another generation, or a purge, has taken out of the table while somebody still holds them.
+        /// Assets that another generation or a purge has removed from the table while they are held; `users`: the
+        /// number of holds.
         var detached: [ObjectIdentifier: (asset: OpenAsset, users: Int)] = [:]
-        /// Assets that are let go at a moment of uptime: readers that were told of them may be on their way.
+        /// Holds that are released at an uptime: readers that were referred to these assets may still arrive.
         var lingering: [(asset: OpenAsset, until: Duration)] = []
-        /// Assets whose rows are just being removed, with how many removals each.
+        /// Assets with rows that are being removed, with the number of removals in progress.
         var removing: [AssetID: Int] = [:]
-        /// Grow with each beginning and end of a removal, one for every so many identifiers.
+        /// Counters of the starts and ends of removals; each counter covers a part of the IDs.
         var removals = [UInt64](repeating: 0, count: 64)
     }
 
-    /// What a look into the catalog must be compared with before it is believed.
+    /// Removal state before a catalog read. The row is valid only if no removal has started or ended since.
     struct Moment: Sendable {
         fileprivate let removals: UInt64
-        /// The asset's row is being removed: whatever the catalog says of it is over.
+        /// The asset's row is being removed: the catalog's data of it are outdated.
         let isRemoving: Bool
     }
 
-    /// An asset that nobody held when it was looked at.
+    /// An asset without holds at the time of the observation.
     struct Idle: Sendable {
         let asset: OpenAsset
         fileprivate let since: UInt64
     }
 
-    /// What a look at many rows of the catalog must be compared with.
+    /// Removal counters before a scan of the catalog.
     struct Removals: Sendable {
-        /// Of each shard.
+        /// The counters of each shard.
         fileprivate let counts: [[UInt64]]
     }
 
-    private let shards: Shards<State>
-    /// Idle assets that are kept open in each shard.
+    /// Each shard's lock guards one `State`.
+    private let shards: Sharded<State>
+    /// The number of idle assets that each shard keeps open.
     private let idleLimit: Int
 
     init(idleLimit: Int = 512, shards: Int = 16) {
-        self.shards = Shards(count: shards) { State() }
+        self.shards = Sharded(count: shards) { State() }
         self.idleLimit = idleLimit / shards
     }
 
-    /// The open asset of that name, held until `release`.
+    /// Returns the open asset of that ID with a new hold; the caller must `release` it.
     func acquire(_ id: AssetID) -> OpenAsset? {
         shards[id].value.withLock { $0.table.hold(id) }
     }
 
-    /// The open asset of that name, for a look at it: it is not held.
+    /// The open asset of that ID, without a hold.
     subscript(id: AssetID) -> OpenAsset? { shards[id].value.withLock { $0.table[id]?.asset } }
 
+    /// The removal state of an asset before a catalog read.
     func moment(for id: AssetID, _ commits: CommitQueue) -> Moment {
         let (removals, isRemoving) = shards[id].value.withLock { state in
             (state.removals[place(of: id)], state.removing[id] != nil)
         }
-        // A removal whose commit failed is over for whoever ordered it, and still to come.
+        // A removal with a failed commit has ended for its caller, but its row is still to be removed.
         return Moment(removals: removals, isRemoving: isRemoving || commits.isTakingOut(id))
     }
 
+    /// The removal counters of all shards.
     var removals: Removals { Removals(counts: shards.map(\.removals)) }
 
-    /// Whether the asset is not open, and none of its name has been removed `since`, or is just being.
+    /// Whether the asset is not open and no removal of it is in progress or has occurred since `since`.
     func isClosed(_ id: AssetID, since: Removals) -> Bool {
         shards[id].value.withLock { state in
             state.table[id] == nil && state.removing[id] == nil
@@ -72,8 +78,8 @@ final class OpenAssets: Sendable {
         }
     }
 
-    /// Puts `asset` into the table, unless somebody else was faster; answers the one in the table, held. Nil where a
-    /// removal has begun or ended since `moment`: what was read from the catalog may be over.
+    /// Inserts `asset` unless another thread was faster. Returns the asset in the table with a new hold. Nil if a
+    /// removal has started or ended since `moment`: the data from the catalog may be outdated.
     func acquire(orInsert asset: OpenAsset, asOf moment: Moment) -> OpenAsset? {
         shards[asset.id].value.withLock { state -> OpenAsset? in
             guard state.removals[place(of: asset.id)] == moment.removals else { return nil }
@@ -82,7 +88,7 @@ final class OpenAssets: Sendable {
         }
     }
 
-    /// From now until `endRemoval` the assets' rows are not believed.
+    /// Marks the rows of the assets as outdated until `endRemoval`.
     func beginRemoval(of ids: [AssetID]) {
         for id in ids {
             shards[id].value.withLock { state in
@@ -92,6 +98,7 @@ final class OpenAssets: Sendable {
         }
     }
 
+    /// Ends one removal of each asset.
     func endRemoval(of ids: [AssetID]) {
         for id in ids {
             shards[id].value.withLock { state in
@@ -102,9 +109,10 @@ final class OpenAssets: Sendable {
         }
     }
 
+    /// The index of the removal counter of an asset ID.
     private func place(of id: AssetID) -> Int { Int(id.low / UInt64(shards.count) % 64) }
 
-    /// Every open asset of that name, the one in the table and those that were taken out of it, held.
+    /// All open assets of that ID, in the table and detached, each with a new hold.
     func acquireAll(_ id: AssetID) -> [OpenAsset] {
         shards[id].value.withLock { state in
             let detached = state.detached.filter { $0.value.asset.id == id }
@@ -113,6 +121,7 @@ final class OpenAssets: Sendable {
         }
     }
 
+    /// Adds a hold to an asset in the table or outside it.
     func retain(_ asset: OpenAsset) {
         shards[asset.id].value.withLock { state in
             if state.table[asset.id]?.asset === asset {
@@ -123,22 +132,23 @@ final class OpenAssets: Sendable {
         }
     }
 
+    /// Releases a hold. A detached asset gives up its disk usage with its last hold.
     func release(_ asset: OpenAsset) {
         let isLast = shards[asset.id].value.withLock { state -> Bool in
-            if state.table.letGo(asset) { return false }
+            if state.table.release(asset) { return false }
             let users = (state.detached[ObjectIdentifier(asset)]?.users ?? 1) - 1
             state.detached[ObjectIdentifier(asset)] = users > 0 ? (asset, users) : nil
             return users <= 0
         }
-        if isLast { giveBack(asset) }
+        if isLast { releaseDisk(asset) }
     }
 
-    /// Takes over a hold on an asset, to let it go at `until` of the uptime.
+    /// Takes over a hold on an asset and releases it at the uptime `until`.
     func release(_ asset: OpenAsset, at until: Duration) {
         shards[asset.id].value.withLock { $0.lingering.append((asset, until)) }
     }
 
-    /// Lets go of the assets that are due.
+    /// Releases the holds that are due.
     func releaseDue(at now: Duration) {
         let due = shards.map { state in
             let due = state.lingering.filter { $0.until <= now }.map(\.asset)
@@ -148,11 +158,10 @@ final class OpenAssets: Sendable {
         for asset in due.flatMap(\.self) { release(asset) }
     }
 
-    /// Takes the asset out of the table, and its row out of the catalog with the next commit; whoever holds it goes on
-    /// with it.
+    /// Removes the asset from the table, and its row from the catalog with the next commit. Its holders keep using it.
     func detach(_ asset: OpenAsset) { replace(asset, by: nil, begun: nil) }
 
-    /// As `detach`, if its caller is the only one who holds it; answers whether it did.
+    /// As `detach`, if the caller has the only hold. Returns whether the asset was detached.
     func detach(ifOnlyHeld asset: OpenAsset) -> Bool {
         shards[asset.id].value.withLock { state in
             guard let entry = state.table[asset.id], entry.asset === asset, entry.users == 1 else { return false }
@@ -163,19 +172,22 @@ final class OpenAssets: Sendable {
         }
     }
 
-    /// What is known of the asset has proved wrong: it begins anew without a byte, and the upstream is asked what it is.
-    func forget(_ asset: OpenAsset) {
+    /// Restarts an asset with a known state that proved wrong: without bytes, and to be confirmed by the upstream
+    /// before use.
+    func reset(_ asset: OpenAsset) {
         guard var generation = asset.record?.generation else { return detach(asset) }
         generation.number += 1
         generation.freshUntil = nil
         supersede(asset, by: generation)
     }
 
-    /// The upstream's bytes have changed: `generation` opens, and the present one serves its readers to the end of what is
-    /// on disk or on the way. `isSequential`: its bytes come in one transfer.
+    /// Replaces the asset by an empty one of `generation`. The old asset serves its readers with the bytes on disk or
+    /// in flight.
+    ///
+    /// `isSequential`: all bytes of the new generation come in one transfer.
     func supersede(_ asset: OpenAsset, by generation: Generation, isSequential: Bool = false) {
         let (target, known) = asset.look { ($0.target, $0.record) }
-        defer { asset.retire(CacheError(.assetChanged, "The upstream's bytes changed."), for: nil) }
+        defer { asset.stopFetching(CacheError(.assetChanged, "The upstream's bytes changed."), for: nil) }
         guard var record = known else { return }
         record.generation = generation
         record.url = target.url
@@ -186,8 +198,8 @@ final class OpenAssets: Sendable {
         uncount(asset)
     }
 
-    /// As `supersede`, where bytes of the `successor` are on the way already; it is held for the transfer that brings them.
-    /// Answers false, and changes nothing, where the asset has been superseded or removed before.
+    /// Replaces the asset by a `successor` with bytes in flight, which gets a hold for the transfer. Returns false, and
+    /// changes nothing, if the asset was already superseded or removed.
     func supersede(_ asset: OpenAsset, by successor: OpenAsset) -> Bool {
         let (record, file) = successor.look { ($0.record, $0.file) }
         let isKept = record?.generation.isStorable == true && file?.name != nil
@@ -199,7 +211,8 @@ final class OpenAssets: Sendable {
         return true
     }
 
-    /// Puts an asset that is held outside the table in the place of `former`; answers false where that is no longer there.
+    /// Replaces `former` by an asset that is held outside the table. Returns false if `former` is no longer in the
+    /// table.
     func promote(_ asset: OpenAsset, over former: OpenAsset) -> Bool {
         let (record, file) = asset.look { ($0.record, $0.file) }
         guard let record, let file, file.name != nil, replace(former, by: asset, begun: record, file: file) else {
@@ -209,34 +222,35 @@ final class OpenAssets: Sendable {
         return true
     }
 
-    /// The generation that has taken the asset's place and may be read from already, held; nil where there is none.
+    /// The readable successor of the asset, with a new hold; nil if there is none.
     func acquireSuccessor(of asset: OpenAsset) -> OpenAsset? {
         guard let successor = asset.look({ $0.successor }) else { return nil }
         return shards[asset.id].value.withLock { state in
             if state.table[asset.id]?.asset === successor { return state.table.hold(asset.id) }
-            // Released by all, its bytes are given back.
+            // The bytes of a successor without holds are already released.
             guard state.detached[ObjectIdentifier(successor)] != nil else { return nil }
             state.detached[ObjectIdentifier(successor)]?.users += 1
             return successor
         }
     }
 
-    /// As `detach`; none of its bytes is among those that may be evicted any more.
-    func giveUp(_ asset: OpenAsset) { if replace(asset, by: nil, begun: nil) { uncount(asset) } }
+    /// As `detach`, and removes the asset's bytes from the space ledger: they are no candidates for eviction any more.
+    func discard(_ asset: OpenAsset) { if replace(asset, by: nil, begun: nil) { uncount(asset) } }
 
+    /// Removes the extents of the asset from the space ledger.
     private func uncount(_ asset: OpenAsset) {
         let runs = asset.look { $0.ledger.extents.runs }
         asset.context.space.with { space in for run in runs { space.gone(run, of: asset.id) } }
     }
 
-    /// Those that nobody holds and that exceed the limit, longest idle first. They stay in the table until `close`.
+    /// Idle assets above the limit, longest idle first. They stay in the table until `close`.
     func idleSurplus() -> [Idle] {
         shards.map { state in
             state.table.idle(beyond: idleLimit).map { Idle(asset: $0.asset, since: $0.idleSince) }
         }.flatMap(\.self)
     }
 
-    /// Takes out those that nobody has held since they were found idle; all they know must be in the catalog.
+    /// Removes assets that had no hold since they were found idle. All their state must be in the catalog.
     func close(_ surplus: [Idle]) {
         for idle in surplus {
             let id = idle.asset.id
@@ -249,24 +263,28 @@ final class OpenAssets: Sendable {
         }
     }
 
-    /// Takes out all that nobody holds: the end of service.
+    /// Removes all idle assets at shutdown.
     func closeAll() {
         _ = shards.map { $0.table.removeIdle() }
     }
 
+    /// All assets in the table.
     var all: [OpenAsset] { shards.map(\.table.all).flatMap(\.self) }
 
-    /// Those that another generation, or a purge, has taken out of the table while somebody still holds them.
+    /// Held assets that another generation or a purge has removed from the table.
     var detached: [OpenAsset] { shards.map { $0.detached.values.map(\.asset) }.flatMap(\.self) }
 
-    /// Answers whether the asset was in the table. `begun`: the successor's row, `file` its file; nil: there is none any
-    /// more. The successor is held by `holds`.
+    /// Removes the asset from the table and inserts its successor, if there is one. Returns whether the asset was in
+    /// the table.
     ///
-    /// The catalog must hear of an asset's lives in their order, or a row is made again that was taken away, or taken away
-    /// that was just made:
+    /// - `begun`: the row of the successor; nil: the row is removed.
+    /// - `file`: the file of that row.
+    /// - `holds`: the number of new holds on the successor.
     ///
-    /// 1. The asset reports under its own lock, and is disowned under it: nothing comes from it after that.
-    /// 2. Its row is given up or handed over under the lock of its shard: who begins it anew can do so only after that.
+    /// The catalog must receive the lives of one asset ID in order. Otherwise a removed row is recreated, or a new row
+    /// removed:
+    /// 1. The asset reports under its own lock and is disowned under that lock: no report of it follows.
+    /// 2. Its row is removed or handed over under the lock of its shard. The successor can be reported only after that.
     @discardableResult
     private func replace(
         _ asset: OpenAsset, by successor: OpenAsset?, begun: AssetRecord?, file: SparseFile? = nil, holds: Int = 0
@@ -285,12 +303,12 @@ final class OpenAssets: Sendable {
             if entry.users > 0 { state.detached[ObjectIdentifier(asset)] = (asset, entry.users) }
             return entry.users == 0
         }
-        if isUnused == true { giveBack(asset) }
+        if isUnused == true { releaseDisk(asset) }
         return isUnused != nil
     }
 
-    /// A detached file goes with its last user, and its blocks with it.
-    private func giveBack(_ asset: OpenAsset) {
+    /// Subtracts the disk usage of a detached asset: its blocks are freed with its last user.
+    private func releaseDisk(_ asset: OpenAsset) {
         asset.context.space.used(changedBy: -asset.look { $0.diskBytes })
     }
 }

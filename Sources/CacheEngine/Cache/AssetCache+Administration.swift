@@ -4,7 +4,8 @@ import CacheStore
 extension AssetCache {
     // MARK: Assets
 
-    /// A page of assets; a malformed cursor is `.invalidField("cursor")`. What is not yet committed is not listed.
+    /// Returns a page of assets, all reported changes included. Throws `.invalidField("cursor")` for a malformed
+    /// cursor.
     package func assets(
         _ query: AssetQuery
     ) async throws(CacheError) -> (items: [AssetSummary], nextCursor: String?) {
@@ -19,6 +20,7 @@ extension AssetCache {
         return (page.items.map { summary(of: $0.record, cachedBytes: $0.cachedBytes) }, page.nextCursor)
     }
 
+    /// Returns one asset; throws `.notFound` if it is unknown.
     package func asset(_ id: AssetID) async throws(CacheError) -> AssetSummary {
         let asset = try await held(id)
         defer { context.openAssets.release(asset) }
@@ -26,9 +28,11 @@ extension AssetCache {
         return summary(of: record, cachedBytes: asset.look { $0.ledger.extents.byteCount })
     }
 
+    /// Changes an asset. Throws `.notFound` if it is unknown, and `.invalidField("pinnedUntilAt")` for a time in the
+    /// past.
     package func patchAsset(_ id: AssetID, _ patch: AssetPatch) async throws(CacheError) -> AssetSummary {
         if let end = patch.pinnedUntil, end <= context.wallClock.now() {
-            throw CacheError(.invalidField("pinnedUntilAt"), "That time has passed.")
+            throw CacheError(.invalidField("pinnedUntilAt"), "The pin's end is in the past; give a time in the future.")
         }
         try await context.commits.flush()
         let change = AssetChange(
@@ -37,6 +41,7 @@ extension AssetCache {
         let limit = policy().settings.maxPinnedBytes
         let updated = try await context.store.updateAsset(id, change, maxPinnedBytes: limit)
         guard let stored = updated else { throw Self.unknown(id) }
+        // The space ledger follows at once, so that a new pin protects the segments before the open asset is updated.
         context.space.with { space in
             if stored.record.isPinned { space.pinned.insert(id) } else { space.pinned.remove(id) }
         }
@@ -48,6 +53,7 @@ extension AssetCache {
             state.record?.tags = stored.record.tags
             state.record?.ttl = stored.record.ttl
             state.record?.verify = stored.record.verify
+            // A new lifetime counts from the last response of the upstream.
             if case .some(.some(let ttl)) = patch.ttl, let received = state.record?.generation.receivedAt {
                 state.record?.generation.freshUntil = received + ttl
             }
@@ -58,12 +64,12 @@ extension AssetCache {
         return try await self.asset(id)
     }
 
-    /// Takes the asset away at once; soft: it must only be confirmed by the upstream before it is used again.
+    /// Removes the asset at once; soft: marks it stale, so that the upstream must confirm it before its next use.
     package func deleteAsset(_ id: AssetID, isSoft: Bool) async throws(CacheError) {
         context.refusals.forget(id)
         do throws(CacheError) {
             context.openAssets.release(try await held(id))
-        } catch  where !isSoft && error.isOfOneFile {}  // goes all the same
+        } catch  where !isSoft && error.isOfOneFile {}  // an unreadable asset is removed as well
         if isSoft {
             try await expireSoftly([id])
         } else {
@@ -71,19 +77,21 @@ extension AssetCache {
         }
     }
 
+    /// Returns the ranges of the asset that are on disk.
     package func extents(of id: AssetID) async throws(CacheError) -> [ByteRange] {
         let asset = try await held(id)
         defer { context.openAssets.release(asset) }
         return asset.look { $0.ledger.extents.runs }
     }
 
-    /// Drops what is on disk of `range`; answers how many bytes. What is being sent just now stays.
+    /// Evicts the bytes of `range` that are on disk, except those that are being sent. Returns the number of evicted
+    /// bytes.
     package func dropExtents(of id: AssetID, in range: ByteRange) async throws(CacheError) -> Int64 {
         context.openAssets.release(try await held(id))
         return try await evictor.drop([range], of: id, because: .purge)
     }
 
-    /// The asset cut into `buckets` of equal size; empty while its length is not known.
+    /// Returns the asset divided into `buckets` of equal size; empty while its length is unknown.
     package func map(of id: AssetID, buckets: Int) async throws(CacheError) -> [MapBucket] {
         let asset = try await held(id)
         defer { context.openAssets.release(asset) }
@@ -98,7 +106,8 @@ extension AssetCache {
         }
     }
 
-    /// Stops the asset's fills, also the one that is to tell what it is; what arrived stays. Answers how many there were.
+    /// Cancels the asset's fills, the one that determines its metadata included; stored bytes stay. Returns their
+    /// number.
     package func cancelFills(of id: AssetID) async throws(CacheError) -> Int {
         if let asset = context.openAssets.acquire(id) {
             defer { context.openAssets.release(asset) }
@@ -111,6 +120,7 @@ extension AssetCache {
 
     // MARK: Evictions
 
+    /// Evicts segments until the goal is reached; a dry run reports the victims only.
     package func evict(_ goal: EvictionGoal, isDryRun: Bool) async throws(CacheError) -> EvictionReport {
         let bytes =
             switch goal {
@@ -123,9 +133,11 @@ extension AssetCache {
 
     // MARK: Parts
 
+    /// The error for an asset that is not in the catalog.
     static func unknown(_ id: AssetID) -> CacheError { CacheError(.notFound, "There is no asset \(id).") }
     static let deleted = CacheError(.assetChanged, "The asset was deleted by an administrator.")
 
+    /// The asset with a new hold; throws `.notFound` if it is unknown.
     private func held(_ id: AssetID) async throws(CacheError) -> OpenAsset {
         guard let asset = try await evictor.openKnown(id) else { throw Self.unknown(id) }
         guard asset.record != nil else {
@@ -136,12 +148,12 @@ extension AssetCache {
     }
 
     private func summary(of record: AssetRecord, cachedBytes: Int64) -> AssetSummary {
-        // A closed asset's blocks are not measured for a list: whole pages of 4 KiB are what a sparse file uses.
+        // The blocks of a closed asset are not measured for a list: its bytes are rounded up to pages of 4 KiB.
         var summary = AssetSummary(record: record, cachedBytes: cachedBytes, diskBytes: (cachedBytes + 4095) & ~4095)
         if let origin = origins[record.origin]?.origin, !record.isBelow(origin.settings.baseURL),
             let target = try? resolver.target(of: record), target.hasMoved(since: record)
         {
-            summary.record.generation.freshUntil = nil  // the bytes are those of another server
+            summary.record.generation.freshUntil = nil  // its bytes come from another server
         }
         guard let asset = context.openAssets.acquire(record.id) else { return summary }
         defer { context.openAssets.release(asset) }
@@ -156,7 +168,7 @@ extension AssetCache {
 }
 
 extension Int64 {
-    /// The first `index` of `count` equal shares, rounded down; without overflow.
+    /// The offset of share `index` of `count` equal shares, rounded down; computed without overflow.
     fileprivate func share(_ index: Int64, of count: Int64) -> Int64 {
         count.dividingFullWidth(multipliedFullWidth(by: index)).quotient
     }

@@ -4,7 +4,7 @@ import Logging
 import Synchronization
 
 extension AssetCache {
-    /// Reads what the catalog keeps of policy and origins; call it once, before anything is served.
+    /// Loads the policy and the origins from the catalog; call it once, before the first request is served.
     package func prepare() async throws(CacheError) {
         let catalog = context.store.catalog
         if let kept = try await catalog.policy() {
@@ -14,10 +14,11 @@ extension AssetCache {
             adopt(RevisedPolicy(settings: kept.value, revision: kept.revision))
         }
         if let form = try await catalog.segmentForm() { context.space.begin(as: form) }
-        context.space.with { $0.pinned.formUnion(catalog.pinned) }  // before their segments, or they could go
+        context.space.with { $0.pinned.formUnion(catalog.pinned) }  // first, or their segments could be evicted
         for kept in try await catalog.origins() {
             origins[kept.value.name] = OriginTable.Entry(origin: kept.value, revision: kept.revision)
         }
+        // Configured origins replace stored ones of the same name.
         for origin in settings.origins where origins[origin.name]?.origin != origin {
             let revision = try await catalog.saveOrigin(origin)
             origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)
@@ -28,7 +29,7 @@ extension AssetCache {
         enter(.ready)
     }
 
-    /// Everything the cache does beside answering, until it is cancelled; the last thing it does is to commit.
+    /// Runs the background tasks of the cache until cancellation, then makes a last commit.
     package func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.context.commits.run(clock: self.clock) }
@@ -42,62 +43,63 @@ extension AssetCache {
             group.addTask {
                 for await _ in self.context.space.shortage {
                     if self.context.space.excess().bytes > 0 {
-                        await self.logged("the eviction policy's state was not kept", self.keeper.keepBeforeEviction)
-                        await self.logged("old assets were not removed", self.expireBeforeEviction)
+                        await self.logged("the eviction state could not be stored", self.stateWriter.keepBeforeEviction)
+                        await self.logged("expired assets could not be removed", self.expireBeforeEviction)
                     }
                     await self.logged("eviction failed", self.evictor.makeRoom)
                 }
             }
-            group.addTask { await self.keepUp() }
+            group.addTask { await self.runMaintenance() }
             group.addTask { await self.scrubber.run(clock: self.clock) }
             group.addTask { await self.every(.seconds(1), self.tidy) }
             group.addTask { await self.every(.seconds(2), self.rereadCredentials) }
             group.addTask {
                 await self.every(.seconds(15)) { () async throws(CacheError) in
-                    try await self.keeper.keep()
+                    try await self.stateWriter.keep()
                     try await self.context.evictionLog.write()
                 }
             }
             group.addTask { await self.every(.seconds(60), self.expire) }
             group.addTask { await self.every(.seconds(60), self.recordMinute) }
         }
-        await logged("the last minute's figures were not kept", recordMinute)
-        await logged("the eviction policy's state was not kept", keeper.keep)
-        await logged("the log of evictions was not kept", context.evictionLog.write)
+        // Shutdown: the state in memory is stored, then committed.
+        await logged("the statistics of the last minute could not be stored", recordMinute)
+        await logged("the eviction state could not be stored", stateWriter.keep)
+        await logged("the eviction log could not be stored", context.evictionLog.write)
         await logged("the last commit failed", context.commits.flush)
         context.openAssets.closeAll()
         await context.diskThreads.shutdown()
     }
 
-    /// The service is about to stop: readiness turns false, reads in progress go on.
+    /// Starts the shutdown: readiness turns false, and reads in progress continue.
     package func drain() { enter(.draining) }
 
     // MARK: Parts
 
-    /// Takes stock, again where that fails: after a second, and then more and more rarely.
+    /// Reconciles the store, and retries after a failure with a delay that doubles from 1 s to 60 s.
     private func takeStockAtLast() async {
         var pause = Duration.seconds(1)
         while true {
-            if await logged("reconciliation failed and is tried again", takeStock) { return }
-            // Cancelled: what was left undone is done after the next start.
+            if await logged("the reconciliation of files and catalog failed and will be retried", takeStock) { return }
+            // Cancelled: the next start completes the work.
             guard (try? await clock.sleep(for: pause)) != nil else { return }
             pause = min(pause * 2, .seconds(60))
         }
     }
 
-    /// Puts the store in order after a restart, and learns what is on disk and how recently it was read.
+    /// Reconciles files and catalog after a restart, and restores the usage and the eviction state of the segments.
     private func takeStock() async throws(CacheError) {
         let before = context.space.with { $0.usedBytes }
         let found = try await context.store.reconcile()
-        // What was added to old files during the walk may be counted twice: rather too much than too little.
+        // Growth of old files during the scan may be counted twice: an overestimate is safe.
         context.space.with { $0.usedBytes = found.usedDiskBytes + max(0, $0.usedBytes - before) }
-        if let form = try await context.store.catalog.segmentForm() { try await keeper.restore(form) }
+        if let form = try await context.store.catalog.segmentForm() { try await stateWriter.restore(form) }
         try await countSegments()
-        keeper.begin()
+        stateWriter.begin()
         context.space.adopt(policy().settings)
     }
 
-    /// Has the ledger know which bytes of which segments are on disk, asset by asset.
+    /// Tells the space ledger which bytes of each segment are on disk, asset by asset.
     private func countSegments() async throws(CacheError) {
         try await context.commits.flush()
         let (context, removals) = (context, context.openAssets.removals)
@@ -105,7 +107,7 @@ extension AssetCache {
         try await context.store.catalog.eachAsset { stored in
             if let open = context.openAssets[stored.asset], open.count(lastUse: stored.lastAccessAt) { return }
             let isCounted = context.space.with { ledger in
-                // Whoever opens or removes it from here on tells the ledger after this.
+                // A thread that opens or removes the asset after this check updates the ledger later.
                 let isAsStored = context.openAssets.isClosed(stored.asset, since: removals)
                 if isAsStored {
                     ledger.count(stored.extents, of: stored.asset, from: stored.owners, lastUse: stored.lastAccessAt)
@@ -114,23 +116,24 @@ extension AssetCache {
             }
             if !isCounted { changing.withLock { $0.append(stored.asset) } }
         }
+        // Assets that were opened or removed during the scan are counted from their open state.
         for id in changing.withLock({ $0 }) {
             guard let asset = try await evictor.openKnown(id) else { continue }
             defer { context.openAssets.release(asset) }
             asset.count(lastUse: asset.record?.lastAccessAt ?? context.wallClock.now())
         }
-        context.space.ring()
+        context.space.notify()
     }
 
-    /// Takes up what has changed in the files of credentials that origins name; what is wrong with one is logged.
+    /// Reads changed credentials files of the origins; an error in one of them is logged.
     private func rereadCredentials() async throws(CacheError) {
         let files = (origins.all.map(\.origin.settings) + [settings.absolute]).compactMap(\.credentialsFile)
         guard !files.isEmpty else { return }
         try await context.credentials.reread(Set(files))
     }
 
-    /// Ends waits that have become too long, closes assets that nobody has used for long, once all they know is in the
-    /// catalog, and looks after free space.
+    /// Applies time limits of readers, closes assets that have been idle for long once their state is in the catalog,
+    /// and checks the free space.
     private func tidy() async throws(CacheError) {
         context.openAssets.releaseDue(at: context.uptime())
         for asset in context.openAssets.detached + context.openAssets.all {
@@ -139,24 +142,25 @@ extension AssetCache {
         }
         guard try findsStore() else { return }
         try evictor.measureDisk()
-        context.space.ringIfAwaited()
-        if context.space.excess().bytes > 0 || context.space.with({ !$0.overdrafts.isEmpty }) { context.space.ring() }
+        context.space.notifyIfAwaited()
+        if context.space.excess().bytes > 0 || context.space.with({ !$0.overdrafts.isEmpty }) { context.space.notify() }
+        // The commit comes before the removal: an asset that is opened again is loaded from the catalog.
         let surplus = context.openAssets.idleSurplus()
         guard !surplus.isEmpty else { return }
         try await context.commits.flush()
         context.openAssets.close(surplus)
     }
 
-    /// What the disk had no room for stays in memory only while somebody is about to send it.
+    /// Releases spilled bytes that no reader is about to send.
     private func relieveMemory(of asset: OpenAsset) async {
         guard let file = asset.look({ $0.isSpilled ? $0.file : nil }) else { return }
         guard file.name != nil, context.openAssets[asset.id] === asset else { return asset.relieveMemory(of: file) }
-        await logged("what found no room on the disk was not given up") { () async throws(CacheError) in
+        await logged("spilled bytes could not be released") { () async throws(CacheError) in
             _ = try await self.evictor.drop(file.spilled.runs, of: asset.id, because: .freeDisk)
         }
     }
 
-    /// A directory that is gone is told once, in place of what fails for it every second.
+    /// Whether the data directory exists. Its disappearance is logged once, instead of an error every second.
     private func findsStore() throws(CacheError) -> Bool {
         let isMissing = try !context.store.isInPlace()
         let wasMissing = storeIsMissing.exchange(isMissing, ordering: .relaxed)
@@ -164,7 +168,7 @@ extension AssetCache {
         return !isMissing
     }
 
-    /// Removes assets that were not read, or have been there, for longer than the policy allows.
+    /// Removes assets that exceed `maxIdle` or `maxAge` of the policy.
     func expire() async throws(CacheError) {
         let policy = policyState.withLock { $0.settings }
         let now = context.wallClock.now()
@@ -179,7 +183,7 @@ extension AssetCache {
         }
     }
 
-    /// What is too old goes before anything else, looked for every five seconds at most.
+    /// Removes expired assets before the policy selects victims; searches every five seconds at most.
     private func expireBeforeEviction() async throws(CacheError) {
         let policy = policyState.withLock { $0.settings }
         guard policy.maxIdle != nil || policy.maxAge != nil,
@@ -188,6 +192,7 @@ extension AssetCache {
         try await expire()
     }
 
+    /// Unpins assets with a pin that has ended.
     private func endPins(at now: Timestamp) async throws(CacheError) {
         for id in try await context.store.catalog.endPins(at: now) {
             context.space.with { _ = $0.pinned.remove(id) }
@@ -199,6 +204,7 @@ extension AssetCache {
         }
     }
 
+    /// Removes the unpinned assets with a `time` before `limit` that are not in use.
     private func expire(
         _ sort: AssetQuery.Sort, before limit: Timestamp, because reason: EvictionReason,
         _ time: (AssetRecord) -> Timestamp
@@ -208,32 +214,34 @@ extension AssetCache {
             let query = AssetQuery(isPinned: false, sort: sort, isDescending: false, limit: 200, cursor: cursor)
             let page = try await context.store.catalog.assetPage(query)
             let old = page.items.filter { time($0.record) < limit }
+            // An asset in use is checked again in the next round.
             let idle = old.filter { item in !evictor.isInUse(item.record.id) }
             if !idle.isEmpty {
                 try await evictor.remove(
                     idle.map(\.record.id), because: reason,
-                    telling: CacheError(.assetChanged, "The asset was too old to be kept."))
+                    telling: CacheError(.assetChanged, "The asset exceeded the maxIdle or maxAge of the policy."))
                 context.counters.evicted(segments: idle.count, bytes: idle.reduce(0) { $0 + $1.cachedBytes })
             }
             cursor = old.count == page.items.count ? page.nextCursor : nil
         } while cursor != nil
     }
 
+    /// Runs a task periodically until cancellation.
     private func every(_ interval: Duration, _ body: () async throws(CacheError) -> Void) async {
-        // The sleep ends early only by cancellation, which ends the loop.
+        // Only cancellation interrupts the sleep; it ends the loop.
         while (try? await clock.sleep(for: interval)) != nil {
             await logged("a periodic task failed", body)
         }
     }
 
-    /// Answers whether it succeeded.
+    /// Runs a task and logs its failure, except a cancellation. Returns whether it succeeded.
     @discardableResult
     func logged(_ message: Logger.Message, _ body: () async throws(CacheError) -> Void) async -> Bool {
         do {
             try await body()
             return true
         } catch  where error.code == .cancelled {
-            // The service ends: what was left undone is done after the next start.
+            // Shutdown: the next start completes the work.
         } catch {
             context.logger.error(message, metadata: ["error": "\(error)"])
         }

@@ -5,14 +5,16 @@ import Synchronization
 extension AssetCache {
     // MARK: Policy
 
+    /// The policy in force.
     package func policy() -> RevisedPolicy { policyState.withLock { $0 } }
 
-    /// Puts a policy in force at once, and keeps it. `.preconditionFailed` if `precondition` does not hold;
-    /// `.invalidField` names what is wrong.
+    /// Puts a policy in force and stores it. Throws `.preconditionFailed` if `precondition` does not hold, and
+    /// `.invalidField` with the invalid setting.
     package func setPolicy(
         _ settings: PolicySettings, if precondition: Precondition = .none
     ) async throws(CacheError) -> RevisedPolicy {
         try settings.validate()
+        // The error names the setting that this call changes.
         let isOfTags = settings.tagQuotas != policy().settings.tagQuotas
         try settings.checkMinimums(
             of: quotas(under: settings, origins.all.map(\.origin)), field: isOfTags ? "tagQuotas" : "capacityBytes")
@@ -22,6 +24,7 @@ extension AssetCache {
         return revised
     }
 
+    /// Puts a policy in force without storing it.
     func adopt(_ policy: RevisedPolicy) {
         policyState.withLock { $0 = policy }
         context.space.adopt(policy.settings)
@@ -30,16 +33,20 @@ extension AssetCache {
 
     // MARK: Origins
 
+    /// All mounted origins with their revisions.
     package func mountedOrigins() -> [(origin: Origin, revision: Int64)] {
         origins.all.map { ($0.origin, $0.revision) }
     }
 
+    /// Returns a mounted origin; throws `.notFound` if there is none of that name.
     package func origin(_ name: String) throws(CacheError) -> (origin: Origin, revision: Int64) {
         guard let entry = origins[name] else { throw CacheError(.notFound, "There is no origin named \(name).") }
         return (entry.origin, entry.revision)
     }
 
-    /// Mounts an origin, or changes it; running transfers end as they began.
+    /// Mounts or changes an origin and stores it; transfers in progress keep the old settings.
+    ///
+    /// Throws `.preconditionFailed` if `precondition` does not hold, and `.invalidField` with the invalid setting.
     package func setOrigin(
         _ origin: Origin, if precondition: Precondition = .none
     ) async throws(CacheError) -> (origin: Origin, revision: Int64, isNew: Bool) {
@@ -57,6 +64,7 @@ extension AssetCache {
         let others = origins.all.map(\.origin).filter { $0.name != origin.name }
         let policy = policy().settings
         try policy.checkMinimums(of: quotas(under: policy, others + [origin]), field: "quota.minBytes")
+        // The files are checked before the origin is stored.
         if let file = origin.settings.credentialsFile { try await context.credentials.load(file) }
         let (upstream, tls) = (context.upstream, origin.settings.tls)
         try await context.diskThreads.run { try upstream.check(tls) }
@@ -67,7 +75,7 @@ extension AssetCache {
         return (origin, revision, isNew)
     }
 
-    /// A URL is what the parser that will fetch it takes for one.
+    /// Validates a URL with the parser that is used for fetches.
     private func requireURL(_ url: String, field: String) throws(CacheError) {
         do {
             _ = try context.upstream.parse(url: url)
@@ -76,19 +84,20 @@ extension AssetCache {
         }
     }
 
-    /// Files are named by origins only where the configuration says which directory they lie in.
+    /// Rejects credentials and fallback files unless their directory is configured.
     private func requireDirectories(for origin: OriginSettings) throws(CacheError) {
         if origin.credentialsFile != nil, settings.credentialsDirectory == nil {
             throw CacheError(
-                .invalidField("credentialsFile"), "The configuration has no credentialsDirectory to find it in.")
+                .invalidField("credentialsFile"), "Set credentialsDirectory to use credentials files.")
         }
         if case .file = origin.fallback, settings.fallbackDirectory == nil {
             throw CacheError(
-                .invalidField("fallback.file"), "The configuration has no fallbackDirectory to find it in.")
+                .invalidField("fallback.file"), "Set fallbackDirectory to use fallback files.")
         }
     }
 
-    /// Takes the mount away; what is cached stays until it is evicted, and is found again if the origin comes back.
+    /// Unmounts an origin. Its cached assets stay until they are evicted, and are found again if the origin is mounted
+    /// again. Throws `.notFound` if there is none of that name.
     package func deleteOrigin(_ name: String, if precondition: Precondition = .none) async throws(CacheError) {
         _ = try origins.mounted(name)
         guard try await context.store.catalog.deleteOrigin(name, if: precondition) else {
@@ -98,7 +107,8 @@ extension AssetCache {
         adoptQuotas()
     }
 
-    /// Who comes to it at the same time may have seen less: it looks again until nothing is new.
+    /// Puts the quotas of policy and origins in force. A concurrent caller may have seen older settings: the loop ends
+    /// when they have not changed.
     func adoptQuotas() {
         var adopted: [QuotaOwner: Quota]?
         while case let quotas = quotas(under: policy().settings, origins.all.map(\.origin)), quotas != adopted {
@@ -107,6 +117,7 @@ extension AssetCache {
         }
     }
 
+    /// The quotas of all origins and tags that have one.
     private func quotas(under policy: PolicySettings, _ origins: [Origin]) -> [QuotaOwner: Quota] {
         let origins = origins.map { (QuotaOwner.origin($0.name), $0.settings.quota) }
         let tags = policy.tagQuotas.map { (QuotaOwner.tag($0.key), $0.value) }

@@ -2,34 +2,44 @@ import CacheCore
 import CacheStore
 import Logging
 
-/// The rooms and doors an open asset works with.
+/// The shared services that an open asset works with.
 struct EngineContext: Sendable {
     let store: Store
     let commits: CommitQueue
     let upstream: any Upstream
-    let space: Space
+    /// Disk usage, segments and the reservations of fills.
+    let space: SpaceReservations
     let evictionLog: EvictionLog
+    /// Counters of statistics and metrics.
     let counters: CacheCounters
-    let readLog: ReadLog
+    /// The recorder of reads for simulations.
+    let traceRecorder: AccessTraceRecorder
+    /// Threads for blocking file operations.
     let diskThreads: DiskThreads
-    let credentials: CredentialShelf
+    let credentials: CredentialsFileCache
     let openAssets: OpenAssets
-    let refusals: RefusalShelf
-    let fillBook: FillBook
+    /// Stored error statuses of upstreams.
+    let refusals: NegativeCache
+    /// All fills in progress, for the management API.
+    let fillRegistry: FillRegistry
+    /// Circuit breakers, retry budgets and latencies of upstreams.
     let health: OriginHealth
+    /// Round-trip times and HTTP versions of upstream addresses.
     let paths = UpstreamPaths()
-    let upkeep = Upkeep()
+    /// Store work that reads leave to a background task.
+    let maintenance = MaintenanceQueue()
     let wallClock: any WallClock
-    /// How long the service has run; never goes back.
+    /// The time since the start of the service; it never decreases.
     let uptime: @Sendable () -> Duration
-    let chance: any Chance
+    let random: any RandomSource
     let logger: Logger
-    /// What this process calls itself in `CDN-Loop`: no other one's name, or no two could stand in a row.
+    /// The name of this process in `CDN-Loop` (RFC 8586). It is unique, so that several Larder instances can be
+    /// chained.
     let loopName: String
 }
 
 extension Clock where Duration == Swift.Duration {
-    /// Tells how long ago this was called.
+    /// Returns a function that reports the time since this call.
     func stopwatch() -> @Sendable () -> Duration {
         let start = now
         return { start.duration(to: now) }

@@ -1,20 +1,22 @@
 package import CacheCore
 import CacheStore
 
-/// A segment that would be evicted, and why it comes before the others.
+/// A segment that would be evicted, and the state that determines its rank.
 package struct EvictionCandidate: Sendable {
     package var assetID: AssetID
     package var key: String
     package var origin: String
+    /// The range of the segment.
     package var range: ByteRange
+    /// The segment's state in the eviction policy.
     package var account: SegmentAccount
 }
 
 extension AssetCache {
-    /// What time it is.
+    /// The current wall-clock time.
     package var now: Timestamp { context.wallClock.now() }
 
-    /// What was evicted within the last day, newest first.
+    /// A page of the evictions within the last day, newest first.
     package func evictions(
         _ query: EvictionQuery
     ) async throws(CacheError) -> (items: [EvictionRecord], nextCursor: String?) {
@@ -22,7 +24,7 @@ extension AssetCache {
         return try await context.store.catalog.evictionPage(query, since: context.wallClock.now() - EvictionLog.kept)
     }
 
-    /// What would be evicted next if `bytes` were to be freed now, first to go first, at most `limit` segments.
+    /// The segments that would be evicted to free `bytes` now, in eviction order, at most `limit`. Nothing is evicted.
     package func nextEvictions(toFree bytes: Int64, limit: Int) async throws(CacheError) -> [EvictionCandidate] {
         var candidates: [EvictionCandidate] = []
         var names: [AssetID: (key: String, origin: String)] = [:]
@@ -37,7 +39,7 @@ extension AssetCache {
         return candidates
     }
 
-    /// Both empty where nobody knows the asset any more.
+    /// The key and the origin of an asset; both are empty if the asset is unknown.
     func name(of id: AssetID) async throws(CacheError) -> (key: String, origin: String) {
         if let asset = context.openAssets[id] { return (asset.target.key, asset.target.originName) }
         let record = try await context.store.catalog.asset(id)?.record

@@ -2,10 +2,13 @@ package import CacheCore
 import CacheStore
 
 extension AssetCache {
-    /// Assets that are taken out before it is looked whether the purge goes on.
+    /// The number of assets that are removed between two checks for cancellation.
     private static let batch = 1024
 
-    /// Takes out, or marks stale, what is selected; of a dry run the plan is kept for an hour, to be carried out as it is.
+    /// Removes the selected assets, or marks them stale if `isSoft`. A dry run only stores the plan, for an hour, so
+    /// that it can be committed exactly as reported.
+    ///
+    /// A dry run throws `.overloaded` if too many purges are running.
     package func purge(
         _ selection: PurgeSelection, isSoft: Bool, isDryRun: Bool
     ) async throws(CacheError) -> EvictionReport {
@@ -18,7 +21,8 @@ extension AssetCache {
         }
         report.pinnedAssets = chosen.count(where: \.isPinned)
         let plan = PurgePlan(
-            id: context.chance.identifier(), chosen: chosen, isSoft: isSoft, expiresAt: now + PurgeBook.lifetime)
+            id: context.random.identifier(), chosen: chosen, isSoft: isSoft,
+            expiresAt: now + PurgePlanRegistry.lifetime)
         if isSoft { report.freedBytes = 0 }
         if isDryRun {
             try purges.keep(plan, at: now)
@@ -29,14 +33,14 @@ extension AssetCache {
         return report
     }
 
-    /// How the plan stands; throws `.notFound` where it is not, or no longer, known.
-    package func purgePlan(_ id: String) throws(CacheError) -> PurgePlan.Standing {
+    /// The progress of a plan. Throws `.notFound` if it is unknown or has expired.
+    package func purgePlan(_ id: String) throws(CacheError) -> PurgePlan.Progress {
         try purges.plan(id, at: now).standing
     }
 
-    /// Takes out exactly what the plan names: assets that have become other ones since are left alone. Throws `.conflict`
-    /// where that was begun before.
-    package func commitPurge(_ id: String) async throws(CacheError) -> PurgePlan.Standing {
+    /// Executes exactly the plan: assets that have changed since it was made are left alone. Throws `.conflict` if the
+    /// plan has been started before, and `.notFound`.
+    package func commitPurge(_ id: String) async throws(CacheError) -> PurgePlan.Progress {
         let plan = try purges.begin(id, at: now)
         do throws(CacheError) {
             try await context.commits.flush()
@@ -49,19 +53,23 @@ extension AssetCache {
         return try purges.plan(id, at: now).standing
     }
 
-    /// Forgets a plan, or stops the purge that carries it out: what is gone stays gone.
+    /// Deletes a plan, or stops the purge that executes it; assets removed before stay removed. Throws `.notFound`.
     package func cancelPurge(_ id: String) throws(CacheError) {
         _ = try purges.plan(id, at: now)
         purges.cancel(id)
     }
 
+    /// Executes the plan in batches until it is done or cancelled, and records the progress. An asset is skipped if
+    /// its generation is not the planned one.
     private func carryOut(_ plan: PurgePlan) async throws(CacheError) {
+        // A purge also clears the negative cache.
         if plan.ranges == nil { context.refusals.forgetAll() }
         var rest = plan.assets[...]
         while !rest.isEmpty, !purges.isCancelled(plan.id) {
             let planned = Set(rest.prefix(Self.batch))
             rest = rest.dropFirst(Self.batch)
             let present = try await context.store.catalog.assetIDs(matching: AssetSelection(ids: planned.map(\.id)))
+            // An asset with another generation or creation time is not the planned one.
             let same = present.filter { planned.contains(PurgePlan.Chosen($0)) }
             let freed: Int64
             if let ranges = plan.ranges {
@@ -81,7 +89,7 @@ extension AssetCache {
         }
     }
 
-    /// Evicts the planned ranges, but for bytes that are being sent; answers how many bytes that freed.
+    /// Evicts the planned ranges, except leased bytes and pinned assets. Returns the freed bytes.
     private func evict(
         _ ids: [AssetID], _ ranges: [AssetID: [ByteRange]]
     ) async throws(CacheError) -> Int64 {
@@ -92,6 +100,8 @@ extension AssetCache {
         return freed
     }
 
+    /// The assets that meet every condition of the selection. Keys, URLs and identifiers are intersected first; the
+    /// catalog evaluates the other conditions.
     private func choose(_ selection: PurgeSelection) async throws(CacheError) -> [SelectedAsset] {
         let names = PurgeNames(resolver: resolver)
         var named = selection.assetIDs.map(Set.init)
@@ -116,7 +126,8 @@ extension AssetCache {
         return try await selected(named, conditions, where: isNamed)
     }
 
-    /// Those of the assets that meet the conditions; asked for in batches, because a statement takes only so many values.
+    /// The assets among `ids` that meet the conditions. They are queried in batches, because the number of values in
+    /// an SQL statement is limited.
     private func selected(
         _ ids: some Sequence<AssetID>, _ conditions: AssetSelection = AssetSelection(),
         where isNamed: (@Sendable (String) -> Bool)? = nil
@@ -130,7 +141,7 @@ extension AssetCache {
         return selected
     }
 
-    /// Plans the eviction of segments that would free `bytes`; the plan is kept as that of a purge is.
+    /// Plans the eviction of the segments that would free `bytes`. The plan is stored like that of a purge.
     func planEviction(toFree bytes: Int64) async throws(CacheError) -> EvictionReport {
         try await context.commits.flush()
         let victims = evictor.victims(toFree: bytes)
@@ -140,15 +151,16 @@ extension AssetCache {
         let sizes = try await context.store.catalog.sizes(of: report.entries.map(\.assetID))
         report.describe(chosen) { sizes[$0]?.length }
         let plan = PurgePlan(
-            id: context.chance.identifier(), chosen: chosen, ranges: ranges, bytes: report.freedBytes,
-            expiresAt: now + PurgeBook.lifetime)
+            id: context.random.identifier(), chosen: chosen, ranges: ranges, bytes: report.freedBytes,
+            expiresAt: now + PurgePlanRegistry.lifetime)
         try purges.keep(plan, at: now)
         report.planID = plan.id
         return report
     }
 
+    /// Marks the assets stale, in the catalog and in open assets: they are revalidated before the next use.
     func expireSoftly(_ ids: [AssetID]) async throws(CacheError) {
-        try await context.commits.flush()  // what waits for its commit would make them fresh again
+        try await context.commits.flush()  // a later commit of pending changes would make them fresh again
         for id in ids {
             _ = try await context.store.updateAsset(id, AssetChange(freshUntil: .some(nil)))
             guard let asset = context.openAssets.acquire(id) else { continue }

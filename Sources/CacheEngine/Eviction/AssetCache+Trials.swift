@@ -1,17 +1,19 @@
 package import CacheCore
 
-/// What the service's own reads would have come to under other policies.
-package struct PolicyTrials: Sendable {
-    /// The time that the reads cover; at most what was asked for.
+/// The results of replaying the service's own reads under other policies.
+package struct SimulationResults: Sendable {
+    /// The time that the reads cover; at most the requested window.
     package var window: Duration
-    /// Reads that were played, and the share of the assets' chunks that they are a sample of.
+    /// The number of replayed reads.
     package var reads: Int
+    /// The share of the assets' chunks in the sample, from 0 to 1.
     package var sampleShare: Double
-    package var trials: [PolicyTrial]
+    package var simulations: [SimulationResult]
+    /// The configured price of a gigabyte from the upstream; nil if none is set.
     package var pricePerGigabyte: Double?
 }
 
-/// What would be missed at other capacities than the present one.
+/// The predicted miss ratio at capacities below and above the present one.
 package struct PolicyCurve: Sendable {
     package var algorithm: EvictionAlgorithm
     package var capacityBytes: Int64
@@ -21,35 +23,37 @@ package struct PolicyCurve: Sendable {
 }
 
 extension AssetCache {
-    /// Reads that are played in all, over all combinations: a few seconds' work.
+    /// The maximum number of replayed reads over all combinations, which takes a few seconds.
     private static let mostSteps = 4 << 20
+    /// The points of the curve, as multiples of the present capacity.
     private static let multiples = [0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 4]
 
-    /// Plays what was read within the window against every algorithm at every capacity.
-    package func trials(
+    /// Replays the reads within the window under every algorithm at every capacity, in bytes.
+    package func simulations(
         of algorithms: [EvictionAlgorithm], at capacities: [Int64], within window: Duration
-    ) async -> PolicyTrials {
+    ) async -> SimulationResults {
         let (now, usedShare) = (now, policy().settings.usedShare)
         let pairs = algorithms.flatMap { algorithm in capacities.map { (algorithm, $0) } }
         let price = settings.pricePerGigabyte
-        return await context.readLog.play { trace in
+        return await context.traceRecorder.play { trace in
             let trace = trace.sampled(atMost: Self.mostSteps / max(1, pairs.count))
             let covered = trace.covered(within: window, until: now)
-            return PolicyTrials(
+            return SimulationResults(
                 window: now.since(covered.start), reads: covered.reads, sampleShare: trace.share,
-                trials: pairs.map {
-                    PolicyTrial(
+                simulations: pairs.map {
+                    SimulationResult(
                         of: trace, since: covered.start, under: $0.0, capacityBytes: $0.1, usedShare: usedShare)
                 }, pricePerGigabyte: price)
         }
     }
 
-    /// The curve of the policy in force, from a tenth to four times its capacity; without one, of what is used now.
+    /// The miss-ratio curve of the policy in force, from a tenth to four times its capacity. Without a capacity, the
+    /// used bytes take its place.
     package func policyCurve(within window: Duration) async -> PolicyCurve {
         let (now, policy) = (now, policy().settings)
         let capacity = policy.capacityBytes ?? max(1, context.space.with { $0.usedBytes })
         let capacities = Self.multiples.map { Int64(saturating: Double(capacity) * $0) }
-        return await context.readLog.play { trace in
+        return await context.traceRecorder.play { trace in
             let covered = trace.covered(within: window, until: now)
             return PolicyCurve(
                 algorithm: policy.algorithm, capacityBytes: capacity, window: now.since(covered.start),
@@ -63,7 +67,7 @@ extension AssetCache {
 }
 
 extension ReadTrace {
-    /// Where the reads within the window begin, and how many they are.
+    /// The start of the reads within the window, and their number.
     fileprivate func covered(within window: Duration, until now: Timestamp) -> (start: Timestamp, reads: Int) {
         var (start, count) = (now, 0)
         for read in reads(since: now - window) {

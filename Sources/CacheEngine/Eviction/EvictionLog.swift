@@ -2,12 +2,15 @@ import CacheCore
 import CacheStore
 import Synchronization
 
-/// What was evicted and why, for a day. It is written down behind the evictions, which do not wait for it.
+/// Log of the evictions of the last day. Records are written to the catalog after the evictions, which do not wait for
+/// it.
 final class EvictionLog: Sendable {
+    /// How long records are kept.
     static let kept = Duration.seconds(86_400)
-    /// What cannot be written down is dropped, oldest first, beyond so many.
+    /// The number of oldest records that are dropped when twice as many are pending.
     private static let limit = 10_000
 
+    /// Guards the records that are not in the catalog yet.
     private let pending = Mutex<[EvictionRecord]>([])
     private let catalog: Catalog
     private let wallClock: any WallClock
@@ -17,7 +20,7 @@ final class EvictionLog: Sendable {
         self.wallClock = wallClock
     }
 
-    /// Without effect where nothing went.
+    /// Adds a record; no effect if `ranges` have no bytes.
     func note(_ reason: EvictionReason, _ ranges: [ByteRange], of target: AssetTarget) {
         let bytes = ranges.byteCount
         guard bytes > 0 else { return }
@@ -30,7 +33,7 @@ final class EvictionLog: Sendable {
         }
     }
 
-    /// Writes down what was noted.
+    /// Writes the pending records to the catalog. After an error they stay pending.
     func write() async throws(CacheError) {
         let records = pending.withLock { pending in
             defer { pending = [] }

@@ -1,8 +1,9 @@
 package import CacheCore
 import CacheStore
 
-/// What an eviction or purge took, or would take.
+/// The result of an eviction or a purge, or of its dry run.
 package struct EvictionReport: Sendable {
+    /// The ranges of one asset. `ranges` is empty for a purge, which removes whole assets.
     package struct Entry: Sendable {
         package var assetID: AssetID
         package var key: String
@@ -10,22 +11,25 @@ package struct EvictionReport: Sendable {
         package var bytes: Int64
     }
 
+    /// Whether this is the report of a dry run, which removes nothing.
     package let isDryRun: Bool
+    /// The bytes that were freed, or would be; 0 for a soft purge.
     package var freedBytes: Int64 = 0
-    /// Those that are pinned, or were; evictions take none.
+    /// The number of pinned assets among the purged ones; evictions skip pinned assets.
     package var pinnedAssets = 0
-    /// By which exactly this purge can be carried out.
+    /// The plan with which this dry run can be committed; nil otherwise.
     package var planID: String?
-    /// One for each asset, the first thousand of them, in the order they go.
+    /// One entry for each of the first 1,000 assets, in the order of their removal.
     package private(set) var entries: [Entry] = []
-    /// Of every asset, the place of its entry.
+    /// The index of each asset's entry; 1,000 or more for assets without an entry.
     private var places: [AssetID: Int] = [:]
 
+    /// The number of assets, with or without an entry.
     package var assets: Int { places.count }
 
     init(isDryRun: Bool) { self.isDryRun = isDryRun }
 
-    /// Adds to the asset's entry; beyond a thousand only the figures.
+    /// Adds to the entry of the asset. After the first 1,000 assets only the totals grow.
     mutating func add(_ entry: Entry) {
         freedBytes += entry.bytes
         let place = places[entry.assetID] ?? assets
@@ -38,7 +42,7 @@ package struct EvictionReport: Sendable {
         }
     }
 
-    /// Enters the keys of the assets, and cuts the ranges off at their ends.
+    /// Enters the keys of the assets, and clips the ranges at the ends of the assets.
     mutating func describe(_ assets: [SelectedAsset], length: (AssetID) -> Int64?) {
         for asset in assets {
             guard let place = places[asset.id], place < entries.count else { continue }
@@ -49,29 +53,30 @@ package struct EvictionReport: Sendable {
     }
 }
 
-/// How much an administrator asks to free.
+/// The amount that an administrator asks to free.
 package enum EvictionGoal: Sendable {
     case free(bytes: Int64)
-    /// Until the store uses no more than this.
+    /// Free until the store uses at most this number of bytes.
     case target(bytes: Int64)
 }
 
-/// Which assets a purge takes: those that meet every condition given.
+/// The conditions of a purge: it selects the assets that meet all of them. A nil condition is ignored.
 package struct PurgeSelection: Sendable {
     package var origin: String?
+    /// A prefix of the key.
     package var prefix: String?
-    /// Globs over keys, of which one must match.
+    /// Glob patterns for keys, of which one must match.
     package var patterns: [KeyPattern]?
     package var tag: String?
-    /// Keys, with all variants of their assets.
+    /// Keys; each selects all variants of its asset.
     package var keys: [String]?
-    /// Upstream URLs in any spelling. Each selects the assets that a request for it would read: below the mounts that lead there,
-    /// and by the absolute URL; also assets under a given key that were fetched from there.
+    /// Upstream URLs in any spelling. Each selects the assets that a request for it would read, under the mounts that
+    /// contain it and under the absolute URL, and assets with a given key that were fetched from it.
     package var urls: [String]?
     package var assetIDs: [AssetID]?
-    /// `video/mp4` or `video/*`.
+    /// A media type such as `video/mp4`, or a range such as `video/*`.
     package var contentType: String?
-    /// How long they have been there at least.
+    /// The minimum time since the asset was created.
     package var minAge: Duration?
 
     package init(

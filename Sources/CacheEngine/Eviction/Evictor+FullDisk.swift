@@ -2,15 +2,16 @@ import CacheCore
 import Logging
 
 extension Evictor {
-    /// Takes the assets of a batch away whole that nobody uses: no room is left to write down which of their bytes go, but
-    /// their files can go before their rows. Answers what went; throws `failure` where they are all in use.
+    /// Removes the unused assets of a batch completely. On a full disk the catalog cannot record which bytes are
+    /// evicted, but files can be deleted before their rows. Returns the removed entries; throws `failure` if all
+    /// assets are in use.
     func dropWhole(
         _ plan: [EvictionReport.Entry], because reason: EvictionReason, after failure: CacheError
     ) async throws(CacheError) -> [EvictionReport.Entry] {
         let unused = plan.filter { !isInUse($0.assetID) }
         guard !unused.isEmpty else { throw failure }
         context.logger.error(
-            "no room is left to commit evictions: whole assets go",
+            "no space is left to commit evictions: whole assets are removed",
             metadata: ["assets": "\(Set(unused.map(\.assetID)).count)"])
         try await remove(
             Array(Set(unused.map(\.assetID))), because: reason,
@@ -18,7 +19,7 @@ extension Evictor {
         return unused
     }
 
-    /// Whether somebody reads the asset, or fetches it.
+    /// Whether the asset has readers or fills in flight.
     func isInUse(_ id: AssetID) -> Bool {
         guard let asset = context.openAssets.acquire(id) else { return false }
         defer { context.openAssets.release(asset) }

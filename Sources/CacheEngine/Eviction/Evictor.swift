@@ -2,18 +2,21 @@ import CacheCore
 import CacheStore
 import Logging
 
-/// Makes room: chooses victims through the space ledger, has open assets give them up, and takes them off the disk.
+/// Frees disk space: chooses victims with the space ledger, lets open assets give up the ranges, and commits the
+/// removal.
 struct Evictor: Sendable {
     let context: EngineContext
     let resolver: AssetResolver
 
-    /// At most so many segments at a time, so that room comes soon and nothing waits for a long commit.
+    /// The maximum number of segments per batch: small batches free space soon and keep commits short.
     private static let batch = 128
-    private static let round = 64  // batches; then the disk, and what is too old, are looked at anew
+    /// The number of batches per round. The next round measures the disk again and removes expired assets first.
+    private static let round = 64
 
-    private var space: Space { context.space }
+    private var space: SpaceReservations { context.space }
 
-    /// Frees what the policy in force wants freed, in batches, and grants what waited for room.
+    /// Runs one round of evictions as the policy demands, and grants the space that fills wait for. If evictions fail,
+    /// waiting fills are granted space over the limit, and the error is thrown.
     func makeRoom() async throws(CacheError) {
         do {
             try await evict()
@@ -23,20 +26,23 @@ struct Evictor: Sendable {
         }
     }
 
-    /// Nothing more can go: readers come before the limit. What must stay free of the disk stays free even so: what fits into
-    /// memory goes there, and the rest waits until readers are past that.
+    /// Grants space over the limit, because nothing more can be evicted and readers take precedence over the capacity.
+    /// The minimum free disk space stays free even so: new bytes are then kept in memory, as far as it suffices, and
+    /// the other fills wait.
     private func overdraw() {
         guard space.isShortOfDisk else { return space.overdraw() }
         context.store.spareDisk(true)
         space.overdraw(within: context.store.spareMemory)
     }
 
+    /// Evicts until there is no excess, nothing more can be evicted, or the round is over.
     private func evict() async throws(CacheError) {
         try measureDisk()
         var tried: Set<SegmentID> = []
         try await keepQuotas(besides: &tried)
         var batches = 0
         while batches < Self.round {
+            // The excess is computed for every batch, because reservations and releases continue.
             let (excess, reason, isAwaited) = space.excess()
             guard excess > 0 else { break }
             guard
@@ -52,10 +58,10 @@ struct Evictor: Sendable {
         }
         space.grantWaiting()
         if space.isDeadlocked || batches < Self.round && space.isAwaited && space.isShortOfDisk { overdraw() }
-        if batches == Self.round { space.ring() }
+        if batches == Self.round { space.notify() }
     }
 
-    /// Of those that have more than their quota, takes it back.
+    /// Evicts from each owner above its maximum quota, from its own assets only.
     private func keepQuotas(besides tried: inout Set<SegmentID>) async throws(CacheError) {
         for (owner, _) in space.with({ $0.overdrafts }) {
             while let overdraft = space.with({ $0.overdrafts.first { $0.owner == owner } }),
@@ -67,7 +73,7 @@ struct Evictor: Sendable {
         }
     }
 
-    /// Frees `bytes`, or as much as can go, in batches; answers what went.
+    /// Frees `bytes`, or as much as possible, in batches. Returns the evicted ranges.
     func free(_ bytes: Int64) async throws(CacheError) -> EvictionReport {
         var report = EvictionReport(isDryRun: false)
         var tried: Set<SegmentID> = []
@@ -80,14 +86,16 @@ struct Evictor: Sendable {
         return report
     }
 
-    /// The segments that would be evicted to free `bytes`. A copy is asked: the policy in force learns nothing from it.
+    /// The segments that would be evicted to free `bytes`. They are chosen on a copy, so that the policy's state stays
+    /// as it is.
     func victims(toFree bytes: Int64) -> [(victim: Victim, range: ByteRange)] {
         var copy = space.with { $0 }
         let victims = copy.victims(toFree: bytes, at: context.wallClock.now(), isDesperate: true)
         return victims.map { ($0, copy.range(of: $0.segment)) }
     }
 
-    /// The segments that would go next to free `bytes`, at most `limit`, and how they stand.
+    /// The next segments to be evicted to free `bytes`, at most `limit`, with their state. Owners above their maximum
+    /// quota come first.
     func next(toFree bytes: Int64, limit: Int) -> [(account: SegmentAccount, range: ByteRange)] {
         let before = space.with { $0 }
         let (reason, now) = (space.excess().reason, context.wallClock.now())
@@ -95,7 +103,7 @@ struct Evictor: Sendable {
         var (copy, missing) = (before, bytes)
         var next: [(account: SegmentAccount, range: ByteRange)] = []
         for owner in before.overdrafts.map({ Optional($0.owner) }) + [nil] {
-            // What went for another one may have been its, too.
+            // An eviction for one owner may also reduce the usage of another.
             let excess = owner.map { owner in copy.overdrafts.first { $0.owner == owner }?.bytes ?? 0 } ?? missing
             let victims = copy.victims(
                 toFree: min(excess, missing), at: now, isDesperate: owner != nil, besides: busy,
@@ -112,6 +120,7 @@ struct Evictor: Sendable {
         return next
     }
 
+    /// A dry-run report of the victims, without keys.
     func plan(_ victims: [(victim: Victim, range: ByteRange)]) -> EvictionReport {
         victims.reduce(into: EvictionReport(isDryRun: true)) { report, next in
             report.add(
@@ -120,11 +129,15 @@ struct Evictor: Sendable {
         }
     }
 
-    /// The next batch of victims; those in use only where there are no others, for of these not all would go, and only then
-    /// what is left to others by their quotas.
+    /// Chooses the next batch of victims, in up to three attempts:
+    ///
+    /// 1. without segments in use, because parts of these would have to stay;
+    /// 2. with segments in use;
+    /// 3. with segments of owners at their minimum quota.
     private func batch(
         toFree bytes: Int64, isDesperate: Bool, besides tried: Set<SegmentID>, of owner: QuotaOwner?
     ) -> [(victim: Victim, range: ByteRange)] {
+        // Computed before the ledger is locked, because it takes the locks of all assets.
         let busy = busy(on: space.grid).union(tried)
         let now = context.wallClock.now()
         return space.with { ledger in
@@ -141,7 +154,7 @@ struct Evictor: Sendable {
         }
     }
 
-    /// The segments with bytes that readers are sent next, or fills bring.
+    /// The segments with bytes that are pinned: leased, about to be sent to readers, or being fetched.
     private func busy(on grid: SegmentGrid) -> Set<SegmentID> {
         context.openAssets.all.reduce(into: []) { busy, asset in
             let runs = asset.look { state in
@@ -153,8 +166,9 @@ struct Evictor: Sendable {
         }
     }
 
-    /// Takes the next victims off the disk; answers what went, nil where nothing more can go. Those of an earlier batch that
-    /// stayed, being leased, are not tried twice.
+    /// Evicts the next batch of victims. Returns the evicted ranges; nil if nothing more can be evicted.
+    ///
+    /// `tried` collects segments that stayed, because their bytes are leased; they are not tried again in this round.
     private func evictBatch(
         toFree bytes: Int64, because reason: EvictionReason, isDesperate: Bool, besides tried: inout Set<SegmentID>,
         of owner: QuotaOwner? = nil
@@ -167,13 +181,14 @@ struct Evictor: Sendable {
         } catch  where error.code == .storageFull {
             gone = try await dropWhole(plan(victims).entries, because: reason, after: error)
         }
-        // What went comes back under a load that never rests, and must be able to go again.
+        // A segment that was evicted completely is not recorded: under constant load it is refetched, and must be
+        // evictable again.
         tried.formUnion(space.with { ledger in victims.map(\.victim.segment).filter(ledger.has) })
         for entry in gone { context.counters.evicted(segments: entry.ranges.count, bytes: entry.bytes) }
         return gone
     }
 
-    /// Takes what is on disk of `ranges`, and not leased, off the disk; answers how many bytes that were.
+    /// Evicts the stored, unleased bytes of `ranges`. Returns the number of evicted bytes.
     func drop(
         _ ranges: [ByteRange], of id: AssetID, because reason: EvictionReason
     ) async throws(CacheError) -> Int64 {
@@ -181,8 +196,15 @@ struct Evictor: Sendable {
         return try await drop([plan], because: reason).reduce(0) { $0 + $1.bytes }
     }
 
-    /// Takes what is on disk of the ranges, and not leased, off the disk, all in one commit; answers what went. An asset with
-    /// nothing left, and nobody using it, goes with its record and its file.
+    /// Evicts the stored, unleased bytes of the plan in one commit. Returns the evicted ranges. An asset without
+    /// remaining bytes and without users is removed with its record and its file.
+    ///
+    /// 1. The assets are acquired. The space ledger forgets the segments of unknown assets.
+    /// 2. `beginEviction` moves the ranges to the state `evicting`: readers that need them wait, and no fill writes
+    ///    there.
+    /// 3. The commit queue receives the cuts. From `beginRemoval` on, the rows of emptied assets are not used.
+    /// 4. The commit removes the ranges from the rows, then from the disk.
+    /// 5. `finishEviction` makes the ranges available to fills again, also if the commit has failed.
     private func drop(
         _ plan: [EvictionReport.Entry], because reason: EvictionReason
     ) async throws(CacheError) -> [EvictionReport.Entry] {
@@ -195,25 +217,25 @@ struct Evictor: Sendable {
                 space.with { ledger in for range in entry.ranges { ledger.gone(range, of: entry.assetID) } }
             }
         }
-        let leaving = opened.compactMap { $0.asset.surrender($0.ranges) }
-        let useless = leaving.filter(\.isAll).map(\.asset.id)
+        let evicting = opened.compactMap { $0.asset.beginEviction($0.ranges) }
+        let useless = evicting.filter(\.isAll).map(\.asset.id)
         context.openAssets.beginRemoval(of: useless)
         defer { context.openAssets.endRemoval(of: useless) }
-        for part in leaving where !part.isAll || !context.openAssets.detach(ifOnlyHeld: part.asset) {
+        for part in evicting where !part.isAll || !context.openAssets.detach(ifOnlyHeld: part.asset) {
             context.commits.cut(part.file, part.runs)
         }
-        defer { for part in leaving { part.asset.gaveUp(part.runs, of: part.file) } }
+        defer { for part in evicting { part.asset.finishEviction(part.runs, of: part.file) } }
         try await context.commits.flush()
-        for part in leaving { context.evictionLog.note(reason, part.runs, of: part.asset.target) }
-        return leaving.map { part in
+        for part in evicting { context.evictionLog.note(reason, part.runs, of: part.asset.target) }
+        return evicting.map { part in
             EvictionReport.Entry(
                 assetID: part.asset.id, key: part.asset.target.key, ranges: part.asset.cutOff(part.ranges),
                 bytes: part.runs.byteCount)
         }
     }
 
-    /// Takes whole assets away: their readers finish on what is on disk, late bytes are dropped, and whoever asks from
-    /// now on begins with nothing.
+    /// Removes whole assets. Their readers finish with the bytes on disk, late bytes are discarded, and new readers
+    /// start with an empty asset. `error` is reported to readers that need bytes not on disk.
     func remove(
         _ ids: [AssetID], because reason: EvictionReason, telling error: CacheError
     ) async throws(CacheError) {
@@ -228,10 +250,10 @@ struct Evictor: Sendable {
             }
             context.openAssets.beginRemoval(of: batch)
             defer { context.openAssets.endRemoval(of: batch) }
-            while let asset = assets.popLast() {  // what nobody else uses is closed, and can give its space back
+            while let asset = assets.popLast() {  // an asset that is not in use is closed, which frees its space
                 defer { context.openAssets.release(asset) }
                 context.openAssets.detach(asset)
-                asset.retire(error)
+                asset.stopFetching(error)
                 let runs = asset.look { $0.ledger.extents.runs }
                 context.evictionLog.note(reason, runs, of: asset.target)
                 space.with { ledger in
@@ -243,24 +265,25 @@ struct Evictor: Sendable {
         }
     }
 
-    /// What others have left free of the disk.
+    /// Measures the free disk space, and ends the use of memory in place of the disk when enough is free.
     func measureDisk() throws(CacheError) {
         let free = try context.store.freeDiskBytes()
         space.measured(free: free, refused: context.store.refusedWrites, at: context.uptime())
         if !space.isShortOfDisk { context.store.spareDisk(false) }
     }
 
-    /// The asset, held, to take something of it away; nil where there is none. One whose file cannot be opened, whatever is
-    /// tried, goes as it is: else it would be in the way of all others.
+    /// Acquires an asset to evict from it; nil if there is none. An asset with a file that cannot be opened is removed
+    /// with its record, because it would block the eviction of all others.
     private func openToTake(_ id: AssetID) async throws(CacheError) -> OpenAsset? {
         do throws(CacheError) {
             return try await openKnown(id)
         } catch {
             guard error.isOfOneFile else { throw error }
             context.logger.error(
-                "an asset cannot be opened, and goes as it is", metadata: ["asset": "\(id)", "error": "\(error)"])
+                "an asset cannot be opened and is removed", metadata: ["asset": "\(id)", "error": "\(error)"])
             context.openAssets.beginRemoval(of: [id])
             defer { context.openAssets.endRemoval(of: [id]) }
+            // The file is deleted after its row, without being opened.
             context.commits.discard(id)
             space.with { ledger in
                 ledger.pinned.remove(id)
@@ -270,10 +293,11 @@ struct Evictor: Sendable {
         }
     }
 
-    /// The asset, held until it is released; also where its origin is mounted no more. Nil where nobody knows it.
+    /// Acquires an asset, even if its origin is no longer mounted; nil if it is unknown. The caller must release it.
     func openKnown(_ id: AssetID) async throws(CacheError) -> OpenAsset? {
         while true {
             if let asset = context.openAssets.acquire(id) { return asset }
+            // The row counts only if no removal begins or ends while it is loaded; otherwise the loop starts again.
             let moment = context.openAssets.moment(for: id, context.commits)
             guard !moment.isRemoving, let loaded = try await context.store.load(id) else { return nil }
             let asset = OpenAsset(target: resolver.shelved(loaded.record), loaded: loaded, context: context)

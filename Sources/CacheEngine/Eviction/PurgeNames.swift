@@ -1,18 +1,18 @@
 import CacheCore
 import CacheStore
 
-/// Finds the assets that a purge names by keys or URLs.
+/// Finds the assets that a purge selects by keys or URLs.
 struct PurgeNames: Sendable {
-    /// The place of an origin's assets on a server.
+    /// The base URL or a mirror of an origin.
     private struct Mount {
         let origin: Origin
         let url: UpstreamURL
-        /// In normal form, with a slash at its end.
+        /// The normalized path, with a slash at its end.
         let path: String
     }
 
     private let resolver: AssetResolver
-    /// Of all origins, by base URL and mirrors.
+    /// The base URLs and mirrors of all origins.
     private let mounts: [Mount]
 
     init(resolver: AssetResolver) {
@@ -27,7 +27,8 @@ struct PurgeNames: Sendable {
         }
     }
 
-    /// The assets with these keys, variants included; also identifiers of assets that do not exist.
+    /// The assets with these keys, and all their variants. The result may contain identifiers of assets that do not
+    /// exist.
     func assets(keyed keys: [String]) async throws(CacheError) -> Set<AssetID> {
         let all = resolver.origins.all.map(\.origin.name) + [Origin.absoluteName]
         let named = keys.flatMap { key in origins(of: key, among: all).map { ($0, key) } }
@@ -35,7 +36,8 @@ struct PurgeNames: Sendable {
         return Set(keys.map { AssetID(naming: $0) } + variants)
     }
 
-    /// The assets that requests for these URLs read, whatever their spelling. Throws `.invalidField` with the URL's place.
+    /// The assets that requests for these URLs would read, in any spelling. Throws `.invalidField` with the index of
+    /// an invalid URL.
     func assets(at urls: [String]) async throws(CacheError) -> Set<AssetID> {
         var (keys, queries): (Set<String>, [String: Set<String?>]) = ([], [:])
         for (index, text) in urls.enumerated() {
@@ -49,7 +51,7 @@ struct PurgeNames: Sendable {
             for spelling in Self.spellings(of: url) { queries[spelling, default: []].insert(url.query) }
         }
         var ids = try await assets(keyed: Array(keys))
-        // Assets under a given key, or of a base URL that was changed: their keys do not tell the URL.
+        // Assets with a given key, or of a base URL that has changed: their keys do not contain the URL.
         let fetched = try await resolver.catalog.assets(fetchedFrom: Array(queries.keys))
         for (id, name, url) in fetched {
             guard let asked = queries[url.withoutQuery] else { continue }
@@ -60,7 +62,7 @@ struct PurgeNames: Sendable {
         return ids
     }
 
-    /// The keys of the URL: absolute, and below the mounts that lead there.
+    /// The keys of the URL: the absolute key, and one for each mount that contains it.
     func keys(of url: UpstreamURL) -> Set<String> {
         var keys: Set = [AssetKey.absolute(url, digest: AssetResolver.digest).text]
         guard let path = PercentEncoding.normalized(path: url.path) else { return keys }
@@ -73,13 +75,14 @@ struct PurgeNames: Sendable {
         return keys
     }
 
-    /// Only a mounted key tells its origin.
+    /// The origins that the key may belong to: only a mounted key contains its origin.
     private func origins(of key: String, among origins: [String]) -> [String] {
         guard key.hasPrefix("/o/") else { return origins }
         return [String(key.dropFirst(3).prefix { $0 != "/" })]
     }
 
-    /// The URL without its query as it may have been written: as given, in normal form, decoded, and with lower-case digits.
+    /// Possible spellings of the URL without its query: as given, normalized, decoded, and with lower-case hexadecimal
+    /// digits.
     static func spellings(of url: UpstreamURL) -> Set<String> {
         let given = url.redacted
         guard given.hasSuffix(url.path), let path = PercentEncoding.normalized(path: url.path) else { return [given] }
@@ -91,6 +94,7 @@ struct PurgeNames: Sendable {
         return spellings
     }
 
+    /// The path with lower-case hexadecimal digits in its percent-encoded octets (RFC 3986 §2.1).
     private static func lowered(_ path: String) -> String {
         var (text, digits): ([UInt8], Int) = ([], 0)
         for byte in path.utf8 {

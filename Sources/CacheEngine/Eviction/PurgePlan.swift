@@ -2,28 +2,33 @@ package import CacheCore
 import CacheStore
 import Synchronization
 
-/// The assets that a purge takes, or the ranges that an eviction takes, of exactly these generations.
+/// The assets of a purge, or the ranges of an eviction, fixed to the generations that existed when it was planned.
 package struct PurgePlan: Sendable {
+    /// The lifecycle of a plan.
     package enum State: String, Sendable, CaseIterable { case planned, running, done, cancelled }
 
-    /// How far it has come.
-    package struct Standing: Hashable, Sendable {
+    /// The progress of a plan.
+    package struct Progress: Hashable, Sendable {
         package let planID: String
+        /// Whether the assets are marked stale in place of being removed.
         package let isSoft: Bool
         package let assets: Int
+        /// The number of pinned assets in the plan; always 0 for an eviction.
         package let pinnedAssets: Int
-        /// On disk when it was planned.
+        /// The bytes on disk when the plan was made.
         package let bytes: Int64
-        /// Nobody carries it out after that.
+        /// The plan cannot be started after this time.
         package let expiresAt: Timestamp
         package var state = State.planned
+        /// The assets that were removed or marked stale.
         package var assetsDone = 0
-        /// Gone, or other ones, since it was planned: left alone.
+        /// The assets that have changed or were removed since the plan was made; they are left alone.
         package var assetsChanged = 0
+        /// The bytes freed so far.
         package var freedBytes: Int64 = 0
     }
 
-    /// One life of an asset.
+    /// One generation of an asset.
     struct Chosen: Hashable, Sendable {
         let id: AssetID
         private let generation: Int64
@@ -37,38 +42,43 @@ package struct PurgePlan: Sendable {
     }
 
     let assets: [Chosen]
-    /// Of an eviction: the ranges to be evicted; nil: whole assets are purged.
+    /// The ranges to evict, by asset; nil for a purge of whole assets.
     let ranges: [AssetID: [ByteRange]]?
-    var standing: Standing
+    var standing: Progress
 
     var id: String { standing.planID }
     var isSoft: Bool { standing.isSoft }
 
+    /// A plan to evict ranges; `bytes` is their total.
     init(id: String, chosen: [SelectedAsset], ranges: [AssetID: [ByteRange]], bytes: Int64, expiresAt: Timestamp) {
         assets = chosen.map(Chosen.init)
         self.ranges = ranges
-        standing = Standing(
+        standing = Progress(
             planID: id, isSoft: false, assets: chosen.count, pinnedAssets: 0, bytes: bytes, expiresAt: expiresAt)
     }
 
+    /// A plan to purge whole assets.
     init(id: String, chosen: [SelectedAsset], isSoft: Bool, expiresAt: Timestamp) {
         assets = chosen.map(Chosen.init)
         ranges = nil
-        standing = Standing(
+        standing = Progress(
             planID: id, isSoft: isSoft, assets: chosen.count, pinnedAssets: chosen.count(where: \.isPinned),
             bytes: chosen.reduce(0) { $0 + $1.cachedBytes }, expiresAt: expiresAt)
     }
 }
 
-/// Plans of purges, for an hour each; in memory only.
-final class PurgeBook: Sendable {
+/// Registry of purge plans, in memory only. A plan that is not running expires after an hour.
+final class PurgePlanRegistry: Sendable {
+    /// The time after which a plan expires.
     static let lifetime = Duration.seconds(3600)
-    /// As many are kept at once.
+    /// The maximum number of plans.
     private static let most = 64
 
+    /// Guards the plans, by identifier.
     private let plans = Mutex<[String: PurgePlan]>([:])
 
-    /// Throws `.overloaded` where too many are kept.
+    /// Adds a plan. Expired plans are removed, and the oldest plan that is not running if the registry is full. Throws
+    /// `.overloaded` if all plans are running.
     func keep(_ plan: PurgePlan, at now: Timestamp) throws(CacheError) {
         let isKept = plans.withLock { plans in
             plans = plans.filter { $0.value.standing.expiresAt > now || $0.value.standing.state == .running }
@@ -82,16 +92,17 @@ final class PurgeBook: Sendable {
             plans[plan.id] = plan
             return true
         }
-        guard isKept else { throw CacheError(.overloaded, "Too many purges are under way.") }
+        guard isKept else { throw CacheError(.overloaded, "Too many purges are running: wait until one has ended.") }
     }
 
+    /// The plan with this identifier. Throws `.notFound` if it is unknown or has expired.
     func plan(_ id: String, at now: Timestamp) throws(CacheError) -> PurgePlan {
         let plan = plans.withLock { $0[id] }
         guard let plan, plan.standing.expiresAt > now || plan.standing.state == .running else { throw Self.unknown(id) }
         return plan
     }
 
-    /// The plan, which is carried out from now on.
+    /// Marks the plan as running and returns it. Throws `.conflict` if it was started before, and `.notFound`.
     func begin(_ id: String, at now: Timestamp) throws(CacheError) -> PurgePlan {
         let plan = try plan(id, at: now)
         let isFirst = plans.withLock { plans in
@@ -100,11 +111,12 @@ final class PurgeBook: Sendable {
             return true
         }
         guard isFirst else {
-            throw CacheError(.conflict, "The purge \(id) is \(plan.standing.state.rawValue) already.")
+            throw CacheError(.conflict, "The purge \(id) is already \(plan.standing.state.rawValue).")
         }
         return plan
     }
 
+    /// Removes a planned purge, or stops a running one after its current batch. No effect on a finished one.
     func cancel(_ id: String) {
         plans.withLock { plans in
             switch plans[id]?.standing.state {
@@ -115,9 +127,10 @@ final class PurgeBook: Sendable {
         }
     }
 
+    /// Whether a running purge must stop.
     func isCancelled(_ id: String) -> Bool { plans.withLock { $0[id]?.standing.state == .cancelled } }
 
-    /// Without effect where nobody keeps the plan.
+    /// Changes the plan; no effect if it is not registered.
     func change(_ id: String, _ body: (inout PurgePlan) -> Void) {
         plans.withLock { plans in
             guard var plan = plans[id] else { return }
@@ -126,7 +139,8 @@ final class PurgeBook: Sendable {
         }
     }
 
+    /// The error for a plan that does not exist or has expired.
     private static func unknown(_ id: String) -> CacheError {
-        CacheError(.notFound, "There is no purge \(id), or its time has passed.")
+        CacheError(.notFound, "There is no purge \(id), or it has expired: start a new dry run.")
     }
 }

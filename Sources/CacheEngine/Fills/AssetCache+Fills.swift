@@ -1,11 +1,13 @@
 package import CacheCore
 
-/// Which of the fills under way are listed; nil leaves a field open.
+/// The filters and the page of a list of fills; a nil filter matches all fills.
 package struct FillQuery: Sendable {
     package var origin: String?
     package var assetID: AssetID?
     package var stage: TransferStage?
+    /// The maximum number of items.
     package var limit: Int
+    /// The `nextCursor` of the previous page; nil: the first page.
     package var cursor: String?
 
     package init(
@@ -21,19 +23,20 @@ package struct FillQuery: Sendable {
 }
 
 extension AssetCache {
-    /// The fills under way, in the order they began; a malformed cursor is `.invalidField("cursor")`.
+    /// Lists the fills in progress, in the order of their start. Throws `.invalidField("cursor")` for a malformed
+    /// cursor.
     package func fills(
         _ query: FillQuery
     ) throws(CacheError) -> (items: [FillStatus], nextCursor: String?) {
         var last: UInt64 = 0
         if let cursor = query.cursor {
             guard let number = UInt64(cursor) else {
-                throw CacheError(.invalidField("cursor"), "The cursor is not one that this list has given out.")
+                throw CacheError(.invalidField("cursor"), "The cursor is invalid; use nextCursor of the last page.")
             }
             last = number
         }
         var items: [FillStatus] = []
-        for (number, fill) in context.fillBook.fills(after: last) {
+        for (number, fill) in context.fillRegistry.fills(after: last) {
             let (id, origin) = (fill.asset.id, fill.asset.target.originName)
             guard query.assetID.map({ $0 == id }) ?? true, query.origin.map({ $0 == origin }) ?? true else { continue }
             let status = FillStatus(number: number, fill)
@@ -44,25 +47,25 @@ extension AssetCache {
         return (items, nil)
     }
 
-    /// One fill under way; throws `.notFound` where it is over, or never was.
+    /// Returns one fill in progress. Throws `.notFound` if it has ended or never existed.
     package func fill(_ id: String) throws(CacheError) -> FillStatus {
         let (number, fill) = try underWay(id)
         return FillStatus(number: number, fill)
     }
 
-    /// Stops a fill: what arrived stays, whoever waits for its bytes is told, and it is not begun again for those who are
-    /// there now.
+    /// Cancels a fill; stored bytes stay. Readers that wait for its bytes are notified, and it is not restarted for
+    /// readers that are present. Throws `.notFound` if it has ended or never existed.
     package func cancelFill(_ id: String) throws(CacheError) {
         let (_, fill) = try underWay(id)
         fill.asset.cancel(fill: fill.fill)
     }
 
     private func underWay(_ id: String) throws(CacheError) -> (number: UInt64, fill: FillTransfer) {
-        guard let number = UInt64(id), let fill = context.fillBook[number] else { throw Self.unknownFill(id) }
+        guard let number = UInt64(id), let fill = context.fillRegistry[number] else { throw Self.unknownFill(id) }
         return (number, fill)
     }
 
     private static func unknownFill(_ id: String) -> CacheError {
-        CacheError(.notFound, "There is no fill \(id) under way.")
+        CacheError(.notFound, "There is no fill \(id) in progress.")
     }
 }

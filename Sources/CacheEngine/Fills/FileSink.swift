@@ -2,9 +2,10 @@ import CacheCore
 import CacheStore
 import Synchronization
 
-/// Puts a transfer's bytes into a sparse file, one after the other from an offset on.
+/// Writes the bytes of a transfer sequentially into a sparse file.
 final class FileSink: ByteSink {
     private let file: SparseFile
+    /// The offset of the next write.
     private let offset: Atomic<Int64>
 
     init(file: SparseFile, offset: Int64) {
@@ -14,6 +15,6 @@ final class FileSink: ByteSink {
 
     func write(_ bytes: UnsafeRawBufferPointer) throws(CacheError) {
         try file.write(bytes, at: offset.load(ordering: .relaxed))
-        offset.add(Int64(bytes.count), ordering: .relaxed)  // one transfer writes on one thread
+        offset.add(Int64(bytes.count), ordering: .relaxed)  // relaxed: one transfer writes on one thread
     }
 }

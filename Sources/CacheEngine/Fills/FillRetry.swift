@@ -1,52 +1,53 @@
 import CacheCore
 
-/// How a fill goes on from the failure before it.
+/// Parameters of the next try of a fill after a failure.
 struct FillRetry: Hashable, Sendable {
-    /// How long it waits, in place of the backoff; nil: the backoff.
+    /// The delay before the request; nil: exponential backoff.
     var delay: Duration?
-    /// What the upstream has asked to wait in a row, `delay` included.
+    /// The sum of the consecutive waits that the upstream asked for, `delay` included.
     var waited = Duration.zero
-    /// Whether there was a failure before it at all.
+    /// Whether a failure preceded this try.
     var isAgain = false
-    /// It is one try more than the settings give.
+    /// Whether this try does not count against the configured retries.
     var isFree = false
-    /// It asks without a `Range`, since the upstream refused the one before it.
+    /// Whether the request omits `Range`, because the upstream refused the previous one.
     var isPlain = false
-    /// The origin's credentials were read again for it.
+    /// Whether the origin's credentials were read again for this try.
     var hasNewCredentials = false
-    /// Which of the origin's addresses is asked first.
+    /// The index of the address that is asked first: 0 is the origin's URL, mirrors follow.
     var address = 0
     /// Addresses that have failed for the same bytes.
     var failed: Set<Int> = []
-    /// Mirrors that have something else, or nothing; they are not asked any more.
+    /// Mirrors with different content or none; they are not asked again.
     var skipped: Set<Int> = []
 
-    /// How the transfer that was refused with a 401 is begun again once the credentials are read.
+    /// The try after a 401, once the credentials have been read again.
     static let withNewCredentials = FillRetry(delay: .zero, isAgain: true, isFree: true, hasNewCredentials: true)
 }
 
-/// How one of a fill's transfers failed.
+/// The failure of one transfer of a fill.
 struct FillFailure: Sendable {
     let code: CacheError.Code
-    /// What the fill began with.
+    /// The parameters that the fill was started with.
     let previous: FillRetry
-    /// Which of the origin's addresses it was.
+    /// The index of the origin's address that was asked.
     let address: Int
-    /// How many addresses the origin has.
+    /// The number of the origin's addresses.
     let addresses: Int
-    /// It was a mirror's answer, and not one that can be believed.
+    /// Whether the response came from a mirror and was not trusted.
     var isSkip = false
-    /// Whether it asked with a `Range`: without one the upstream may answer.
+    /// Whether the request had a `Range`; without one the upstream may answer.
     var hadRange = false
-    /// It was not sent, because its address was left alone by then.
+    /// Whether the request was not sent, because the circuit of its address was open by then.
     var wasLeftAlone = false
-    /// The transfer brought enough to go on from there as if nothing had been.
+    /// Whether the transfer brought enough bytes to reset the count of failures.
     var hasProgressed = false
 
-    /// How the fill goes on; nil: not at all.
+    /// The parameters of the next try; nil: no further try.
     ///
-    /// From what broke on the way it goes on at once. Otherwise the next address is asked, at once where that has not
-    /// failed yet; where there is no other one, after the wait that the upstream asks for within `limit`, or the backoff.
+    /// - An interrupted body is resumed immediately.
+    /// - Otherwise the next address is asked, immediately if it has not failed for these bytes.
+    /// - Without another address, the try waits as long as the upstream asks for, within `limit`, or for the backoff.
     func retry(within limit: Duration) -> FillRetry? {
         if hadRange, !isSkip, code.refusesRange {
             return FillRetry(
@@ -61,7 +62,8 @@ struct FillFailure: Sendable {
             next.skipped.insert(address)
             next.isFree = true
         } else if code == .storageFull {
-            // Not the address's fault: it is tried for as long as its reader waits, more seldom each time.
+            // The address is not the cause. The try is repeated as long as its reader waits, at growing intervals of up
+            // to 4 s.
             let longer = hasProgressed ? .zero : min((previous.delay ?? .zero) * 2, .seconds(4))
             (next.isFree, next.delay) = (true, max(longer, .milliseconds(500)))
             return next
@@ -83,15 +85,15 @@ struct FillFailure: Sendable {
         return next
     }
 
-    /// Whether the next request goes to an address that has not failed yet: nothing there is asked twice.
+    /// Whether the next request uses an address that has not failed for these bytes: no request is repeated.
     func movesOn(_ next: FillRetry) -> Bool { next.address != address && !next.failed.contains(next.address) }
 }
 
 extension CacheError.Code {
-    /// How a transfer that failed so is begun again; nil: not at all.
+    /// The parameters of the try after this error; nil: no further try.
     ///
-    /// The wait a 429 or 503 asks for is kept (RFC 9110 §10.2.3) as long as such waits, `previous` included, fit into
-    /// `limit`, what a reader is ready to wait.
+    /// The wait that a 429 or 503 asks for is observed (RFC 9110 §10.2.3). The sum of such waits, `previous` included,
+    /// must be below `limit`, the longest wait of a reader.
     func retry(after previous: FillRetry, within limit: Duration) -> FillRetry? {
         guard isWorthRetrying else { return nil }
         guard case .upstreamRefused(let status, let wait?) = self, [429, 503].contains(status) else {
@@ -101,17 +103,17 @@ extension CacheError.Code {
         return waited < limit ? FillRetry(delay: wait, waited: waited) : nil
     }
 
-    /// Whether the same request may well succeed a moment later.
+    /// Whether the same request may succeed a moment later.
     var isWorthRetrying: Bool {
         switch self {
-        // No memory for what the disk cannot take, either: readers will be past some of it.
+        // `.overloaded`: no memory is left for spilled bytes; readers that advance free some.
         case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut, .storageFull, .overloaded: true
         case .upstreamRefused(let status, _): [408, 429].contains(status) || Self.isOfFailingServer(status)
         default: false
         }
     }
 
-    /// What a transfer that ended so, without a byte, shows of the address that was asked.
+    /// The evidence about the address that a transfer with this error gives, if it brought no byte.
     var showing: OriginHealth.Showing {
         switch self {
         case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut: .broken

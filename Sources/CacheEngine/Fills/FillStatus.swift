@@ -1,22 +1,23 @@
 package import CacheCore
 
-/// How far a fill is on its way.
+/// The progress of a fill's transfer.
 struct FillProgress: Sendable {
     var stage: TransferStage
     var priority: TransferPriority
-    /// Failures in a row before it.
+    /// The number of consecutive failures before this try.
     var attempt: Int
     var startedAt: Timestamp
-    /// Who answers; nil before the answer.
+    /// The address of the server that answered; nil before the response.
     var address: String?
     var httpVersion: String?
     var bytesPerSecond: Int64
-    /// Whether a second request for it is under way, because the first one was late.
+    /// Whether a hedge was sent, because the first byte was late.
     var isHedged = false
 }
 
-/// A fill under way, as administrators see it.
+/// A fill in progress, as the management API reports it.
 package struct FillStatus: Sendable {
+    /// The kind of the fill's request; see `FillLedger.FillRequest`.
     package enum Kind: String, Sendable, CaseIterable {
         case opening, window, whole, confirmation
     }
@@ -26,16 +27,17 @@ package struct FillStatus: Sendable {
     package var key: String
     package var origin: String
     package var kind: Kind
-    /// The bytes it brings, to `Int64.max` where their end is not known; nil where there are none, or only the upstream
-    /// can say.
+    /// The bytes that the fill brings, up to `Int64.max` if their end is unknown. Nil if there are none, or if only the
+    /// upstream knows them.
     package var range: ByteRange?
-    /// The next byte it brings.
+    /// The offset of the next byte.
     package var position: Int64
     package var bytesPerSecond: Int64
-    /// The readers that want bytes it has yet to bring.
+    /// The number of readers that want bytes the fill has yet to bring.
     package var readers: Int
     package var stage: TransferStage
     package var priority: TransferPriority
+    /// The number of consecutive failures before this try.
     package var attempt: Int
     package var address: String?
     package var httpVersion: String?
@@ -68,8 +70,8 @@ package struct FillStatus: Sendable {
 }
 
 extension FillStatus.Kind {
-    package init(_ wish: FillLedger.Wish) {
-        switch wish {
+    package init(_ fillRequest: FillLedger.FillRequest) {
+        switch fillRequest {
         case .opening: self = .opening
         case .confirmation: self = .confirmation
         case .window: self = .window
@@ -79,13 +81,14 @@ extension FillStatus.Kind {
 }
 
 extension FillStatus {
-    /// How the fill of that number stands now.
+    /// The current status of a fill.
     init(number: UInt64, _ fill: FillTransfer) {
         let (target, standing) = fill.asset.look { ($0.target, $0.ledger.standing(of: fill.fill)) }
         let progress = fill.progress
-        let range = standing?.window ?? fill.wish.range
+        let range = standing?.window ?? fill.fillRequest.range
         self.init(
-            number: number, assetID: target.id, key: target.key, origin: target.originName, kind: Kind(fill.wish),
+            number: number, assetID: target.id, key: target.key, origin: target.originName,
+            kind: Kind(fill.fillRequest),
             range: range, position: standing?.window == nil ? range?.lowerBound ?? 0 : standing?.position ?? 0,
             bytesPerSecond: progress.bytesPerSecond, readers: standing?.readers ?? 0, stage: progress.stage,
             priority: progress.priority, attempt: progress.attempt, address: progress.address,
@@ -93,8 +96,8 @@ extension FillStatus {
     }
 }
 
-extension FillLedger.Wish {
-    /// The bytes it names itself.
+extension FillLedger.FillRequest {
+    /// The bytes that the request itself names; nil: none, or a range that only the upstream knows.
     package var range: ByteRange? {
         switch self {
         case .opening(.closed(let range)), .window(let range): range

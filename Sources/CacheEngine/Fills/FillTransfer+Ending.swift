@@ -2,83 +2,89 @@ import CacheCore
 import CacheStore
 import Synchronization
 
-/// How it comes to its end.
+/// The end of the attempts and of the fill.
 extension FillTransfer {
-    /// A leg is over; the fill is with it, unless the leg had lost, or the other one may still bring what it did not.
+    /// Ends an attempt. The fill ends with it, unless the attempt had already lost or another attempt may still
+    /// succeed.
     func ended(_ end: TransferEnd, of number: Int) {
-        let (error, leg, isLast, status) = state.withLock { state -> (CacheError?, Leg, Bool, Int?) in
-            state.legs[number].isOver = true
-            state.legs[number].transfer = nil
-            let leg = state.legs[number]
+        let (error, leg, isLast, status) = state.withLock { state -> (CacheError?, Attempt, Bool, Int?) in
+            state.attempts[number].isOver = true
+            state.attempts[number].transfer = nil
+            let leg = state.attempts[number]
             let error = leg.refusal ?? end.error ?? (state.winner == number ? state.shortfall : nil)
             let status = state.head?.status
             guard !state.isOver, state.winner ?? number == number else { return (error, leg, false, status) }
             let isHopeless = !(leg.isSkip || leg.isCancelled || error?.code.isWorthRetrying ?? false)
-            let isCarried = !isHopeless && state.legs.contains { $0.mayCarryOn }
+            let isCarried = !isHopeless && state.attempts.contains { $0.mayCarryOn }
             if !isCarried { state.isOver = true }
             return (error, leg, !isCarried, status)
         }
         settle(number, leg.showing(error, status: status))
-        // A hedge that was never sent is nothing that happened.
+        // A hedge that was never sent is not counted.
         if !leg.isHedge || leg.startedAt != nil { count(end, error) }
         guard isLast else { return }
-        stopLegs()
+        stopAttempts()
         finish(error, leg)
     }
 
-    /// No address may be asked, or nobody wants the bytes: nothing was sent.
+    /// Ends the fill before any request was sent: no address is admissible, or the bytes are no longer wanted.
     func refuse(_ error: CacheError) {
         state.withLock { $0.isOver = true }
         count(TransferEnd(error: error), error)
         finish(error, nil)
     }
 
-    private func stopLegs() {
+    /// Cancels all attempts.
+    private func stopAttempts() {
         state.withLock { state in
-            for index in state.legs.indices { state.legs[index].isCancelled = true }
+            for index in state.attempts.indices { state.attempts[index].isCancelled = true }
         }
-        tellLegs()
+        syncAttempts()
     }
 
+    /// Counts the end of a transfer in the statistics.
     private func count(_ end: TransferEnd, _ error: CacheError?) {
         let isPrefetch = state.withLock { $0.isPrefetch }
         context.counters.fillEnded(
             origin: asset.target.originName, isPrefetch: isPrefetch, end: end, error: error)
     }
 
-    private func finish(_ error: CacheError?, _ leg: Leg?) {
+    /// Returns the unused reservation and reports the end of the fill.
+    private func finish(_ error: CacheError?, _ leg: Attempt?) {
         let (rest, failure, attempt) = state.withLock { state -> (Int64, FillFailure?, Int) in
             defer { state.reservation = 0 }
             guard let error, let leg else { return (state.reservation, nil, state.attempt) }
             var previous = retry
-            for other in state.legs where other.isOver && !other.isCancelled && !other.isSkip {
+            for other in state.attempts where other.isOver && !other.isCancelled && !other.isSkip {
                 previous.failed.insert(other.permit.address)
             }
             let failure = FillFailure(
                 code: error.code, previous: previous, address: leg.permit.address, addresses: state.addresses.count,
-                isSkip: leg.isSkip, hadRange: wish.window != .whole && !state.isPlain, wasLeftAlone: leg.refusal != nil,
+                isSkip: leg.isSkip, hadRange: fillRequest.window != .whole && !state.isPlain,
+                wasLeftAlone: leg.refusal != nil,
                 hasProgressed: state.hasProgressed)
             return (state.reservation, failure, state.attempt)
         }
         if let brought = state.withLock({ $0.isCountedAtEnd ? $0.broughtBytes : nil }) {
             context.counters.requested(brought, origin: asset.target.originName)
         }
-        context.fillBook.leave(self)
+        context.fillRegistry.leave(self)
         context.space.release(rest)
         tell(error, failure.flatMap { next(after: $0, attempt: attempt) })
     }
 
-    /// How the fill goes on; nil: not at all. Asking an address again needs the origin's budget, but where bytes came.
+    /// The next try; nil: no further try. A request is repeated at the same address only within the origin's retry
+    /// budget, unless bytes arrived.
     private func next(after failure: FillFailure, attempt: Int) -> FillRetry? {
         let target = asset.target
         guard let next = failure.retry(within: target.settings.readTimeout) else { return nil }
         let isPaid = next.isPlain || failure.hasProgressed || failure.code == .storageFull || failure.movesOn(next)
-        // The asset gives up by itself where the tries are spent: those cost no budget.
+        // Beyond the configured retries the asset ends the fill by itself, and no budget is consumed.
         guard !isPaid, next.isFree || attempt < target.settings.retries else { return next }
         return context.health.takeRetry(target) ? next : nil
     }
 
-    /// Tells the asset how it ended; after a 401 only when the origin's credentials have been read again.
+    /// Reports the end to the asset; after a 401, as soon as the origin's credentials have been read again.
     private func tell(_ error: CacheError?, _ next: FillRetry?) {
         guard case .upstreamRefused(401, _) = error?.code, !retry.hasNewCredentials,
             let credentials = asset.target.settings.credentialsFile
@@ -86,9 +92,10 @@ extension FillTransfer {
         context.credentials.reread(credentials) { [self] in leave(error, .withNewCredentials) }
     }
 
+    /// Reports the end to the asset and releases the hold on it.
     private func leave(_ error: CacheError?, _ next: FillRetry?) {
         asset.ended(fill, error: error, retry: next)
-        // Readers that were told of a generation that nobody else holds are still to come.
+        // Readers that were referred to a transient generation may still arrive, and nothing else holds it.
         if hasMoved, asset.look({ $0.file?.name == nil }) {
             context.openAssets.release(asset, at: context.uptime() + Self.lingersFor)
         } else {
@@ -96,30 +103,33 @@ extension FillTransfer {
         }
     }
 
+    /// How long a transient generation is held for readers that were referred to it.
     private static let lingersFor = Duration.seconds(2)
 }
 
-extension FillTransfer.Leg {
-    /// What it showed of its address by ending so.
+extension FillTransfer.Attempt {
+    /// The evidence about the address that the end of the attempt gives.
     fileprivate func showing(_ error: CacheError?, status: Int?) -> OriginHealth.Showing {
         if refusal != nil { return .nothing }
         return isSkip ? .well : error?.code.showing ?? OriginHealth.Showing(status: status ?? 200)
     }
 
-    /// Whether its answer may still come.
+    /// Whether its response may still arrive.
     fileprivate var mayCarryOn: Bool { !isOver && !isCancelled && startedAt != nil }
 }
 
 extension FillTransfer.State {
-    /// What is wrong with a body that ended in good order.
+    /// The error of a body that ended early without a transfer error; nil if the body is complete.
     fileprivate var shortfall: CacheError? {
         guard let body, let end = body.end, body.position < end else { return nil }
-        return CacheError(.upstreamProtocol, "The upstream ended its answer before the promised length.")
+        return CacheError(.upstreamProtocol, "The upstream ended its response before the announced length.")
     }
 
+    /// The number of body bytes that were stored; nil without a body.
     fileprivate var broughtBytes: Int64? { body.map { $0.position - $0.start } }
 
-    /// Whether it brought enough that was not there for earlier failures to be forgotten.
+    /// Whether enough new bytes arrived to reset the count of failures: 32 KiB or a sixteenth of the body, the smaller
+    /// of both.
     fileprivate var hasProgressed: Bool {
         guard let body else { return false }
         let progress = body.position - max(body.known, body.start)

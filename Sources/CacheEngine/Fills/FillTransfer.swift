@@ -2,105 +2,117 @@ import CacheCore
 import CacheStore
 import Synchronization
 
-/// One fill on its way: asks the upstream, judges the answer's head, puts the bytes into the asset's file, and tells the
-/// asset of each step.
+/// One fill in progress: requests the bytes, judges the response head, stores the body in the asset's file, and reports
+/// each step to the asset.
 ///
-/// It may have two transfers under way, its legs: the first, and a hedge where the first byte is late. The first good head
-/// wins; the other leg is cancelled, and nothing it does counts any more.
+/// It can have two attempts in flight: the first, and a hedge if the first byte is late. The first accepted head wins.
+/// The other attempt is cancelled, and its later events are ignored.
 final class FillTransfer: Sendable {
-    /// What is wanted of its legs; it may be said before there is one.
-    struct Wishes: Hashable {
+    /// The intended state of the attempts' transfers; it may be set before a transfer exists.
+    struct DesiredState: Hashable {
         var priority = TransferPriority.prefetch
-        /// The offset of the asset up to which bytes may be stored; `.max`: no limit.
+        /// The asset offset up to which bytes may be stored; `.max`: no limit.
         var allowance = Int64.max
-        /// Where the body begins; nil before its head.
+        /// The asset offset of the body's first byte; nil before the response head.
         var start: Int64?
-        /// The offset of the asset where the body is to end, where that is earlier than requested.
+        /// The asset offset at which the body ends; nil: as requested.
         var end: Int64?
         var isCancelled = false
     }
 
-    struct Leg {
+    /// One transfer of the fill from one address.
+    struct Attempt {
         var permit: OriginHealth.Permit
         let isHedge: Bool
+        /// Nil before its start and after its end.
         var transfer: (any Transfer)?
-        /// What the transfer knows of the wishes.
-        var told: Wishes
-        /// When it left the queue.
+        /// The part of the desired state that the transfer has been sent.
+        var sent: DesiredState
+        /// The uptime at which the transfer left the queue; nil: not sent.
         var startedAt: Duration?
         var isCancelled = false
-        /// Why it was cancelled, where that is a failure.
+        /// The reason why the attempt was not sent; nil if it was sent or just cancelled.
         var refusal: CacheError?
-        /// Whether what it showed of its address has been told.
+        /// Whether its evidence about the address has been reported to `OriginHealth`.
         var isSettled = false
-        /// Whether it brought a mirror's answer that cannot be believed.
+        /// Whether a mirror's response was not trusted.
         var isSkip = false
         var isOver = false
     }
 
+    /// The accepted body of the response.
     struct Body {
         let file: SparseFile
         let start: Int64
-        /// Nil while the end is not known.
+        /// The asset offset of its end; nil while unknown.
         var end: Int64?
-        /// Up to where the bytes from its start were on disk when it began.
+        /// The end of the contiguous bytes that were on disk from `start` on when the body began.
         let known: Int64
+        /// The asset offset of the next byte.
         var position: Int64
 
-        /// Ends at `offset`, or at its position where it is past that.
+        /// Ends the body at `offset`, but not before its position.
         mutating func end(at offset: Int64) { end = min(end ?? .max, max(offset, position)) }
     }
 
+    /// The mutable state of the fill, guarded by its lock.
     struct State {
+        /// The number of consecutive failures before this try.
         var attempt = 0
-        var patience = Duration.zero
+        /// The time until the fill's reader runs out of bytes.
+        var slack = Duration.zero
         var startedAt: Timestamp?
+        /// Reserved disk space that is not used yet, in bytes.
         var reservation: Int64 = 0
-        /// The offset of the asset up to which space is reserved; nil: none is, as its length cannot be foreseen.
+        /// The asset offset up to which space is reserved; nil: none is reserved, because the length is unknown.
         var reservedEnd: Int64?
         var isPrefetch = false
-        var wishes = Wishes()
-        /// Whether a thread is telling the legs what is wanted.
-        var isTelling = false
-        /// Whose bytes it fetches, and where they may be had.
+        var desired = DesiredState()
+        /// Whether a thread is sending commands to the attempts.
+        var isSyncing = false
+        /// The asset's target when the request was made; nil before that.
         var target: AssetTarget?
+        /// The URLs of the bytes: the origin's first, then the mirrors'.
         var addresses: [String] = []
-        var legs: [Leg] = []
-        /// The leg whose head is just being judged.
+        var attempts: [Attempt] = []
+        /// The index of the attempt with a response head that is being judged.
         var judging: Int?
-        /// The leg whose body is taken.
+        /// The index of the attempt with the accepted response.
         var winner: Int?
         var head: UpstreamHead?
-        /// What the body brings, once its head is judged good.
+        /// Nil until a response head with a usable body is accepted.
         var body: Body?
         var meter = RateMeter()
-        /// Whether it brings another generation than it was begun for.
+        /// Whether the fill brings another generation than it was started for.
         var hasMoved = false
-        /// Whether its requested bytes are counted when it ends: flow control decides how many they are.
+        /// Whether the requested bytes are counted at the end of the fill: under flow control their number is unknown
+        /// before.
         var isCountedAtEnd = false
-        /// Whether it asks without a `Range`.
+        /// Whether the requests omit `Range`.
         var isPlain = false
         var isOver = false
     }
 
-    private let place: Mutex<FillPlace>
+    /// Guards the asset and fill that the transfer belongs to; `move` replaces both.
+    private let place: Mutex<FillLocation>
     let context: EngineContext
-    /// What it goes on from.
+    /// The parameters of this try.
     let retry: FillRetry
+    /// Guards the mutable state.
     let state = Mutex(State())
 
     var asset: OpenAsset { place.withLock { $0.asset } }
     var fill: FillLedger.FillID { place.withLock { $0.fill } }
-    var wish: FillLedger.Wish { place.withLock { $0.wish } }
+    var fillRequest: FillLedger.FillRequest { place.withLock { $0.fillRequest } }
 
-    init(for place: FillPlace, retry: FillRetry = FillRetry()) {
+    init(for place: FillLocation, retry: FillRetry = FillRetry()) {
         self.place = Mutex(place)
         context = place.asset.context
         self.retry = retry
     }
 
-    /// Its answer has begun another generation: it brings bytes of that one, which it holds.
-    func move(to next: FillPlace) {
+    /// Continues in the asset of the generation that the response started, which has a hold for the transfer.
+    func move(to next: FillLocation) {
         state.withLock { $0.hasMoved = true }
         let before = place.withLock { place in
             defer { place = next }
@@ -109,44 +121,46 @@ final class FillTransfer: Sendable {
         context.openAssets.release(before)
     }
 
+    /// Whether the fill brings another generation than it was started for.
     var hasMoved: Bool { state.withLock { $0.hasMoved } }
-    /// Failures in a row before it.
+    /// The number of consecutive failures before this try.
     var attempt: Int { state.withLock { $0.attempt } }
+    /// Whether the requests omit `Range`.
     var isPlain: Bool { state.withLock { $0.isPlain } }
-    var priority: TransferPriority { state.withLock { $0.wishes.priority } }
+    var priority: TransferPriority { state.withLock { $0.desired.priority } }
 
-    /// Reserves the space for the bytes that it claims at first, then asks the upstream.
+    /// Reserves disk space for the first claim, then requests the bytes.
     func begin(_ start: FillLedger.Start) {
         context.openAssets.retain(asset)
-        context.fillBook.enter(self)
-        let bytes = start.claim?.length ?? wish.knownLength
-        let run = start.claim ?? wish.knownRun
+        context.fillRegistry.enter(self)
+        let bytes = start.claim?.length ?? fillRequest.knownLength
+        let run = start.claim ?? fillRequest.knownRun
         let now = context.wallClock.now()
         state.withLock { state in
             state.attempt = start.attempt
-            state.patience = start.patience
+            state.slack = start.slack
             state.startedAt = now
             state.reservation = bytes
-            state.reservedEnd = run?.upperBound ?? wish.window.firstByte
-            state.wishes.priority = min(state.wishes.priority, start.priority)
+            state.reservedEnd = run?.upperBound ?? fillRequest.window.firstByte
+            state.desired.priority = min(state.desired.priority, start.priority)
             state.isPrefetch = start.priority == .prefetch
         }
-        // The asset counts what it tries again itself; it does not know of a try that is free.
+        // The asset counts the configured retries; it does not know of a free one.
         if start.attempt == 0, retry.isFree { context.counters.fillRetried(origin: asset.target.originName) }
         let expected = run.map { (run: $0, asset: asset.id) }
         context.space.reserve(bytes, expecting: expected) { [self] in launch() }
     }
 
-    /// Asks the first address that may be asked.
+    /// Starts the first attempt, at the first admissible address.
     private func launch() {
         let target = asset.target
         let addresses = context.addresses(of: target)
-        let isPlain = retry.isPlain || wish.isOpening && context.health.refusesRanges(target)
+        let isPlain = retry.isPlain || fillRequest.isOpening && context.health.refusesRanges(target)
         let (attempt, isCancelled) = state.withLock { state in
             state.target = target
             state.isPlain = isPlain
             state.addresses = addresses
-            return (state.attempt, state.wishes.isCancelled)
+            return (state.attempt, state.desired.isCancelled)
         }
         guard !isCancelled else {
             return refuse(Self.unwanted)
@@ -161,51 +175,54 @@ final class FillTransfer: Sendable {
         }
     }
 
-    static let unwanted = CacheError(.cancelled, "Nobody wants these bytes any more.")
+    static let unwanted = CacheError(.cancelled, "The bytes are no longer needed by a reader.")
 
+    /// The delay before the request: as given, otherwise exponential backoff.
     private func delay(beforeAttempt attempt: Int) -> Duration {
         if let delay = retry.delay { return delay }
-        return attempt == 0 ? .zero : Backoff().delay(beforeRetry: attempt - 1, chance: context.chance.uniform())
+        return attempt == 0 ? .zero : Backoff().delay(beforeRetry: attempt - 1, random: context.random.uniform())
     }
 
-    /// Queues one leg.
+    /// Queues one attempt.
     func send(_ permit: OriginHealth.Permit, to url: String, delay: Duration, isHedge: Bool) {
-        let (number, wishes, patience) = state.withLock { state in
-            let told = Wishes(priority: state.wishes.priority)
-            state.legs.append(Leg(permit: permit, isHedge: isHedge, told: told))
-            return (state.legs.count - 1, told, state.patience)
+        let (number, desired, slack) = state.withLock { state in
+            let sent = DesiredState(priority: state.desired.priority)
+            state.attempts.append(Attempt(permit: permit, isHedge: isHedge, sent: sent))
+            return (state.attempts.count - 1, sent, state.slack)
         }
         let isPlain = state.withLock { $0.isPlain }
         var request = asset.upstreamRequest(
-            for: wish, priority: wishes.priority, delay: delay, isPlain: isPlain)
+            for: fillRequest, priority: desired.priority, delay: delay, isPlain: isPlain)
         request.url = url
-        request.patience = patience
+        request.slack = slack
         request.mayBePaused = request.window == .whole
-        let transfer = context.upstream.start(request, delivering: FillLeg(of: self, number: number))
+        let transfer = context.upstream.start(request, delivering: TransferAttempt(of: self, number: number))
         state.withLock { state in
-            if !state.legs[number].isOver { state.legs[number].transfer = transfer }
+            if !state.attempts[number].isOver { state.attempts[number].transfer = transfer }
         }
-        tellLegs()
+        syncAttempts()
     }
 
-    // MARK: What is wanted of it
+    // MARK: Desired state
 
+    /// Cancels all attempts.
     func cancel() { want { $0.isCancelled = true } }
 
+    /// Raises the priority of all attempts.
     func promote(to priority: TransferPriority) { want { $0.priority = min($0.priority, priority) } }
 
-    /// Stores bytes up to `offset`, once the space for them is reserved, and pauses there. The first allowance is a limit;
-    /// later ones only raise it, so that their order does not matter.
+    /// Permits bytes up to `offset` to be stored, once their space is reserved; the transfer pauses there. The first
+    /// allowance sets a limit. Later ones only raise it, so that their order does not matter.
     func allow(upTo offset: Int64) {
         let range = state.withLock { state -> ByteRange? in
             let reserved = state.isPlain ? nil : state.reservedEnd
-            if state.wishes.allowance == .max { state.wishes.allowance = min(offset, reserved ?? offset) }
+            if state.desired.allowance == .max { state.desired.allowance = min(offset, reserved ?? offset) }
             guard let reserved, offset > reserved else { return nil }
             state.reservedEnd = offset
             return reserved..<offset
         }
         guard let range else { return want { $0.allowance = max($0.allowance, offset) } }
-        tellLegs()
+        syncAttempts()
         context.space.reserve(range.length, expecting: (range, asset.id)) { [self] in
             let isOver = state.withLock { state in
                 if !state.isOver { state.reservation += range.length }
@@ -216,38 +233,39 @@ final class FillTransfer: Sendable {
         }
     }
 
-    /// Ends at `offset` of the asset where it can: what lies behind it is fetched by another.
+    /// Ends the body at `offset` of the asset if possible: another fill brings the bytes behind it.
     func shorten(to offset: Int64) {
         state.withLock { state in
-            guard offset < state.wishes.end ?? .max else { return }
-            state.wishes.end = offset
+            guard offset < state.desired.end ?? .max else { return }
+            state.desired.end = offset
             state.body?.end(at: offset)
         }
-        tellLegs()
+        syncAttempts()
     }
 
-    private func want(_ change: (inout Wishes) -> Void) {
-        state.withLock { change(&$0.wishes) }
-        tellLegs()
+    private func want(_ change: (inout DesiredState) -> Void) {
+        state.withLock { change(&$0.desired) }
+        syncAttempts()
     }
 
-    fileprivate enum Telling {
+    /// A change that a transfer must perform to reach the desired state.
+    fileprivate enum Command {
         case promote(TransferPriority)
         case allow(Int64)
         case shorten(Int64)
         case cancel
     }
 
-    /// Tells the legs what is wanted and they do not know yet. One thread at a time: a pause and a resume that come from two
-    /// threads must not overtake each other.
-    func tellLegs() {
+    /// Sends each attempt the commands that bring it to the desired state. Only one thread does this at a time: a pause
+    /// and a resumption from two threads must not overtake each other.
+    func syncAttempts() {
         let isMine = state.withLock { state in
-            defer { state.isTelling = true }
-            return !state.isTelling
+            defer { state.isSyncing = true }
+            return !state.isSyncing
         }
         guard isMine else { return }
-        while let (transfer, telling) = nextTelling() {
-            switch telling {
+        while let (transfer, command) = nextCommand() {
+            switch command {
             case .promote(let priority): transfer.promote(to: priority)
             case .allow(let bytes): transfer.allow(upTo: bytes)
             case .shorten(let bytes): transfer.shorten(to: bytes)
@@ -256,36 +274,36 @@ final class FillTransfer: Sendable {
         }
     }
 
-    /// Nil, and the telling is over, where every leg knows.
-    private func nextTelling() -> (any Transfer, Telling)? {
+    /// The next command and its transfer. Nil, and the synchronisation ends, if all attempts are up to date.
+    private func nextCommand() -> (any Transfer, Command)? {
         state.withLock { state in
-            for index in state.legs.indices {
-                guard let transfer = state.legs[index].transfer else { continue }
-                if let telling = state.legs[index].nextTelling(of: state.wishes) { return (transfer, telling) }
+            for index in state.attempts.indices {
+                guard let transfer = state.attempts[index].transfer else { continue }
+                if let command = state.attempts[index].nextCommand(of: state.desired) { return (transfer, command) }
             }
-            state.isTelling = false
+            state.isSyncing = false
             return nil
         }
     }
 }
 
-extension FillTransfer.Leg {
-    /// What its transfer must be told next; counts as told.
-    fileprivate mutating func nextTelling(of wishes: FillTransfer.Wishes) -> FillTransfer.Telling? {
-        if isCancelled || wishes.isCancelled {
-            defer { told.isCancelled = true }
-            return told.isCancelled ? nil : .cancel
+extension FillTransfer.Attempt {
+    /// The next command for this attempt, which is marked as sent; nil if the attempt is up to date.
+    fileprivate mutating func nextCommand(of desired: FillTransfer.DesiredState) -> FillTransfer.Command? {
+        if isCancelled || desired.isCancelled {
+            defer { sent.isCancelled = true }
+            return sent.isCancelled ? nil : .cancel
         }
-        if wishes.priority < told.priority {
-            told.priority = wishes.priority
-            return .promote(wishes.priority)
+        if desired.priority < sent.priority {
+            sent.priority = desired.priority
+            return .promote(desired.priority)
         }
-        if wishes.allowance != told.allowance, let start = wishes.start {
-            told.allowance = wishes.allowance
-            return .allow(max(0, wishes.allowance - start))
+        if desired.allowance != sent.allowance, let start = desired.start {
+            sent.allowance = desired.allowance
+            return .allow(max(0, desired.allowance - start))
         }
-        guard let end = wishes.end, let start = wishes.start, end != told.end else { return nil }
-        told.end = end
+        guard let end = desired.end, let start = desired.start, end != sent.end else { return nil }
+        sent.end = end
         return .shorten(max(0, end - start))
     }
 }

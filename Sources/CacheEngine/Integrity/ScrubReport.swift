@@ -1,10 +1,10 @@
 package import CacheCore
 
-/// How often everything on disk is compared with its checksums, and how fast.
+/// The interval and the rate of scheduled scrubs.
 package struct ScrubSchedule: Hashable, Sendable {
-    /// From the end of one scrub to the next; nil: only when it is asked for.
+    /// The time between the starts of two scrubs; nil: only on request.
     package var interval: Duration?
-    /// Nil: as fast as the disk gives.
+    /// The maximum rate; nil: as fast as the disk permits.
     package var bytesPerSecond: Int64?
 
     package init(interval: Duration? = nil, bytesPerSecond: Int64? = 32 << 20) {
@@ -13,11 +13,11 @@ package struct ScrubSchedule: Hashable, Sendable {
     }
 }
 
-/// What a scrub is to look at.
-package struct ScrubOrder: Hashable, Sendable {
-    /// Nil: as the configuration says.
+/// The parameters of one scrub.
+package struct ScrubRequest: Hashable, Sendable {
+    /// The maximum rate; nil: as configured.
     package var bytesPerSecond: Int64?
-    /// Nil: every asset.
+    /// The only asset to check; nil: all assets.
     package var asset: AssetID?
 
     package init(bytesPerSecond: Int64? = nil, asset: AssetID? = nil) {
@@ -26,27 +26,36 @@ package struct ScrubOrder: Hashable, Sendable {
     }
 }
 
-/// How far a scrub has come, and what it has found.
+/// The progress and the findings of a scrub.
 package struct ScrubReport: Hashable, Sendable {
+    /// The lifecycle of a scrub; `cancelled`: interrupted by a shutdown.
     package enum State: String, Sendable, CaseIterable { case running, succeeded, failed, cancelled }
 
     package var id: String
     package var state = State.running
+    /// The only asset that is checked; nil: all assets.
     package var asset: AssetID?
+    /// The maximum rate; nil or 0: as fast as the disk permits.
     package var bytesPerSecond: Int64?
     package var startedAt: Timestamp
+    /// Nil while the scrub is running.
     package var finishedAt: Timestamp?
+    /// The number of assets to check.
     package var assetsTotal: Int64 = 0
     package var assetsDone: Int64 = 0
+    /// The number of cached bytes to check.
     package var bytesTotal: Int64 = 0
     package var bytesDone: Int64 = 0
+    /// Parts, of at most one checksum block, that failed their checksum.
     package var badBlocks: Int64 = 0
+    /// The length of these parts in bytes.
     package var badBytes: Int64 = 0
-    /// Rows of the catalog that were not what was written.
+    /// Catalog rows that failed their checksum.
     package var damagedRows: Int64 = 0
-    /// Assets that were summed up, since all of them was there.
+    /// Complete assets with a computed digest.
     package var digests: Int64 = 0
-    /// Those that are not what their upstream stated.
+    /// Assets with a digest that differs from the upstream's.
     package var badDigests: Int64 = 0
+    /// The message of the failure; nil if there was none.
     package var error: String?
 }

@@ -3,20 +3,23 @@ import CacheStore
 import Logging
 import Synchronization
 
-/// Compares what is on disk with its checksums, one scrub at a time, no faster than it may.
+/// Compares stored bytes with their checksums at a limited rate; one scrub at a time.
 final class Scrubber: Sendable {
     private struct State {
-        /// The latest last; few are kept.
+        /// The most recent reports, in order of creation.
         var reports: [ScrubReport] = []
     }
 
     private let context: EngineContext
     private let evictor: Evictor
     private let schedule: ScrubSchedule
+    /// Guards the reports.
     private let state = Mutex(State())
-    /// The identifiers of scrubs to be begun.
+    /// The IDs of scrubs that are to be run.
     private let orders: AsyncStream<String>
+    /// Delivers the IDs of new scrubs to `run`.
     private let begin: AsyncStream<String>.Continuation
+    /// The number of reports that are remembered.
     private static let keptReports = 32
 
     init(context: EngineContext, evictor: Evictor, schedule: ScrubSchedule) {
@@ -26,29 +29,31 @@ final class Scrubber: Sendable {
         (orders, begin) = AsyncStream.makeStream()
     }
 
-    /// Begins a scrub. Throws `.conflict` where one is under way.
-    func order(_ order: ScrubOrder) throws(CacheError) -> ScrubReport {
+    /// Starts a scrub. Throws `.conflict` if one is in progress.
+    func order(_ order: ScrubRequest) throws(CacheError) -> ScrubReport {
         let report = ScrubReport(
-            id: context.chance.identifier(), asset: order.asset,
+            id: context.random.identifier(), asset: order.asset,
             bytesPerSecond: order.bytesPerSecond ?? schedule.bytesPerSecond, startedAt: context.wallClock.now())
         let running = state.withLock { state -> String? in
             if let last = state.reports.last, last.state == .running { return last.id }
             state.reports = state.reports.suffix(Self.keptReports - 1) + [report]
             return nil
         }
-        if let running { throw CacheError(.conflict, "The scrub \(running) is under way.") }
+        if let running { throw CacheError(.conflict, "The scrub \(running) is in progress; wait until it has ended.") }
         begin.yield(report.id)
         return report
     }
 
-    /// The scrubs that are remembered, the newest first.
+    /// The remembered scrubs, the newest first.
     var all: [ScrubReport] { state.withLock { $0.reports.reversed() } }
 
+    /// The report of a scrub; nil if it is not remembered.
     subscript(id: String) -> ScrubReport? { state.withLock { $0.reports.last { $0.id == id } } }
 
+    /// The report of the newest scrub; nil before the first one.
     var latest: ScrubReport? { state.withLock { $0.reports.last } }
 
-    /// Scrubs as it is asked to, and as the schedule says, until it is cancelled.
+    /// Runs requested and scheduled scrubs until cancellation.
     func run(clock: any Clock<Duration>) async {
         await withDiscardingTaskGroup { group in
             group.addTask {
@@ -56,12 +61,13 @@ final class Scrubber: Sendable {
             }
             guard let interval = schedule.interval else { return }
             group.addTask {
-                // Where one is under way the turn is left out.
-                while (try? await clock.sleep(for: interval)) != nil { _ = try? self.order(ScrubOrder()) }
+                // A scheduled scrub is omitted if one is in progress.
+                while (try? await clock.sleep(for: interval)) != nil { _ = try? self.order(ScrubRequest()) }
             }
         }
     }
 
+    /// Runs a scrub and records its end.
     private func scrub(_ id: String, _ clock: any Clock<Duration>) async {
         guard let report = self[id] else { return }
         var failure: CacheError?
@@ -77,6 +83,7 @@ final class Scrubber: Sendable {
             report.state = failure == nil ? .succeeded : failure?.code == .cancelled ? .cancelled : .failed
         }
         context.counters.scrubEnded()
+        // A scrub with findings is logged as an error.
         let level: Logger.Level = failure == nil && (self[id]?.badBlocks ?? 0) == 0 ? .info : .error
         context.logger.log(
             level: level, "scrub ended",
@@ -86,6 +93,8 @@ final class Scrubber: Sendable {
             ])
     }
 
+    /// Checks all assets in the order of their IDs. An asset that cannot be checked does not stop the scrub; the first
+    /// error is thrown at the end.
     private func scrub(_ report: ScrubReport, _ clock: any Clock<Duration>) async throws(CacheError) {
         try await context.commits.flush()
         let catalog = context.store.catalog
@@ -115,20 +124,22 @@ final class Scrubber: Sendable {
         guard let first = failures.first else { return }
         throw CacheError(
             first.error.code,
-            "\(failures.count) assets could not be looked at; the first is \(first.asset): \(first.error.message)",
+            "\(failures.count) assets could not be checked; the first is \(first.asset): \(first.error.message)",
             cause: first.error.cause)
     }
 
-    /// Checks all of one asset that is on disk; what is bad is given up.
+    /// Verifies all stored bytes of one asset; damaged bytes are invalidated. Without damage, the file counts as
+    /// verified, and the digest of a complete asset is compared.
     private func look(
         at id: AssetID, _ report: ScrubReport, _ clock: any Clock<Duration>
     ) async throws(CacheError) {
-        if Task.isCancelled { throw CacheError(.cancelled, "The service ends.") }
+        if Task.isCancelled { throw CacheError(.cancelled, "The service is shutting down.") }
+        // Deletes the asset's row if its checksum does not match.
         if try await context.store.discardIfDamaged(id) { change(report.id) { $0.damagedRows += 1 } }
         defer { change(report.id) { $0.assetsDone += 1 } }
         guard let asset = try await evictor.openKnown(id) else { return }
         defer { context.openAssets.release(asset) }
-        let (file, runs, tally) = asset.look { ($0.file, $0.ledger.extents.runs, DigestTally(summingUp: $0)) }
+        let (file, runs, tally) = asset.look { ($0.file, $0.ledger.extents.runs, DigestAccumulator(summingUp: $0)) }
         if report.asset != nil {
             let bytes = runs.byteCount
             change(report.id) { $0.bytesTotal = bytes }
@@ -138,7 +149,7 @@ final class Scrubber: Sendable {
         if damaged > 0 { change(report.id) { $0.damagedRows += Int64(damaged) } }
         var isRight = true
         for run in runs {
-            for part in BlockSums.cut(run) {
+            for part in BlockChecksums.cut(run) {
                 isRight = try await look(at: part, of: file, asset, tally, report, clock) && isRight
             }
         }
@@ -152,12 +163,13 @@ final class Scrubber: Sendable {
         if !fits { context.counters.contradicted() }
     }
 
+    /// Verifies one part of a file, then waits as long as the rate requires. Returns whether the part is undamaged.
     private func look(
-        at part: ByteRange, of file: SparseFile, _ asset: OpenAsset, _ tally: DigestTally?, _ report: ScrubReport,
+        at part: ByteRange, of file: SparseFile, _ asset: OpenAsset, _ tally: DigestAccumulator?, _ report: ScrubReport,
         _ clock: any Clock<Duration>
     ) async throws(CacheError) -> Bool {
         let started = context.uptime()
-        // What was evicted since is no loss.
+        // Bytes that were evicted in the meantime are no loss.
         guard asset.look({ $0.file === file && $0.ledger.extents.contains(part) }) else { return true }
         let isRight = try await context.diskThreads.run { () throws(CacheError) in
             guard let bytes = try asset.readChecked(part, of: file) else { return false }
@@ -174,11 +186,12 @@ final class Scrubber: Sendable {
         }
         guard let rate = report.bytesPerSecond, rate > 0 else { return isRight }
         let due = Duration.seconds(Double(part.length) / Double(rate)) - (context.uptime() - started)
-        // Cancelled: what follows notices.
+        // A cancellation is detected before the next asset.
         if due > .zero { try? await clock.sleep(for: due) }
         return isRight
     }
 
+    /// Changes the report of a scrub under the lock.
     private func change(_ id: String, _ body: (inout ScrubReport) -> Void) {
         state.withLock { state in
             guard let index = state.reports.lastIndex(where: { $0.id == id }) else { return }
@@ -188,18 +201,18 @@ final class Scrubber: Sendable {
 }
 
 extension AssetCache {
-    /// Begins to compare what is on disk with its checksums.
-    package func scrub(_ order: ScrubOrder) throws(CacheError) -> ScrubReport { try scrubber.order(order) }
+    /// Starts a scrub. Throws `.conflict` if one is in progress.
+    package func scrub(_ order: ScrubRequest) throws(CacheError) -> ScrubReport { try scrubber.order(order) }
 
-    /// A page of the scrubs since the start, at most the last 32, the newest first. The cursor is the identifier of the last
-    /// one of the page before; throws `.invalidField` where that is not known any more.
+    /// A page of the scrubs since the start, at most the last 32, the newest first. The cursor is the ID of the last
+    /// scrub of the previous page. Throws `.invalidField("cursor")` if that scrub is no longer remembered.
     package func scrubs(
         limit: Int, cursor: String?
     ) throws(CacheError) -> (items: [ScrubReport], nextCursor: String?) {
         var scrubs = scrubber.all[...]
         if let cursor {
             guard let last = scrubs.firstIndex(where: { $0.id == cursor }) else {
-                throw CacheError(.invalidField("cursor"), "The cursor is not one of this list; begin without one.")
+                throw CacheError(.invalidField("cursor"), "The cursor is unknown; start again without a cursor.")
             }
             scrubs = scrubs[(last + 1)...]
         }
@@ -207,7 +220,7 @@ extension AssetCache {
         return (page, page.count < scrubs.count ? page.last?.id : nil)
     }
 
-    /// How far a scrub has come.
+    /// Returns the report of a scrub. Throws `.notFound` if it is unknown.
     package func scrub(_ id: String) throws(CacheError) -> ScrubReport {
         guard let report = scrubber[id] else { throw CacheError(.notFound, "There is no scrub \(id).") }
         return report

@@ -2,13 +2,16 @@ package import CacheCore
 import CacheStore
 
 extension AssetCache {
-    /// Takes a job on; it is durable when this returns. A key that was used before answers that job, and is `.conflict`
-    /// with another order. An order that supersedes ends the unfinished jobs of its queue in the same step.
+    /// Creates a prefetch job; it is durable when this returns. A repeated idempotency key returns the job that it was
+    /// first used for. A request that supersedes ends the unfinished jobs of its queue in the same transaction.
     ///
-    /// Throws `.invalidField` with the field's place, as `items[3].ranges[0]`, also for an item that is known to be larger than
-    /// the capacity, and `.upstreamForbidden` for hosts that must not be read.
-    package func submit(_ order: JobOrder, idempotencyKey: String? = nil) async throws(CacheError) -> JobSnapshot {
-        var record = try order.record(id: context.chance.identifier(), at: context.wallClock.now())
+    /// Throws `.invalidField` with the path of the field, such as `items[3].ranges[0]`, also for an item that is known
+    /// to be larger than the capacity; `.conflict` if the idempotency key was used with another request; and
+    /// `.upstreamForbidden` for hosts that the configuration does not permit.
+    package func submit(_ order: CreateJobRequest, idempotencyKey: String? = nil) async throws(CacheError)
+        -> JobSnapshot
+    {
+        var record = try order.record(id: context.random.identifier(), at: context.wallClock.now())
         try await measure(&record)
         let key = idempotencyKey.map { IdempotencyKey(key: $0, bodyHash: order.fingerprint) }
         switch try await prefetch.submit(record, idempotency: key) {
@@ -16,11 +19,11 @@ extension AssetCache {
         case .repeated(let id, isSameBody: true):
             return try await prefetch.job(id)
         case .repeated(_, isSameBody: false):
-            throw CacheError(.conflict, "The Idempotency-Key was used for another job.")
+            throw CacheError(.conflict, "The Idempotency-Key was used for another job: send a new one.")
         }
     }
 
-    /// A page of jobs, newest first.
+    /// A page of jobs, newest first. `nextCursor` is nil on the last page.
     package func jobs(
         state: JobState? = nil, label: String? = nil, queue: String? = nil, limit: Int = 100, cursor: String? = nil
     ) async throws(CacheError) -> (items: [JobSnapshot], nextCursor: String?) {
@@ -30,9 +33,10 @@ extension AssetCache {
         return (page.items.map { prefetch.scheduled($0.record.id) ?? JobSnapshot($0) }, page.nextCursor)
     }
 
+    /// The job with this identifier. Throws `.notFound`.
     package func job(_ id: String) async throws(CacheError) -> JobSnapshot { try await prefetch.job(id) }
 
-    /// A page of a job's items, in their order.
+    /// A page of a job's items, in their order. Throws `.notFound` for an unknown job.
     package func jobItems(
         _ id: String, limit: Int = 100, cursor: String? = nil
     ) async throws(CacheError) -> (items: [JobItemRecord], nextCursor: String?) {
@@ -43,7 +47,7 @@ extension AssetCache {
         return (page.items, page.nextCursor)
     }
 
-    /// Ends a job; what was fetched stays. A job that is finished stays as it is.
+    /// Cancels a job; the fetched bytes stay in the cache. A finished job is not changed. Throws `.notFound`.
     package func cancelJob(_ id: String) async throws(CacheError) -> JobSnapshot {
         if prefetch.look({ !$0.contains(id) }) {
             guard let record = try await context.store.catalog.job(id) else { throw PrefetchQueue.unknown(id) }
@@ -54,26 +58,29 @@ extension AssetCache {
         return try await prefetch.job(id)
     }
 
-    /// Queues again what failed, timed out or was cancelled; `.conflict` while the job is not finished. A deadline that
-    /// has passed no longer holds. As the newest of its queue it ends the unfinished ones there in the same step, where it
-    /// supersedes.
+    /// Queues the items again that failed, timed out or were cancelled. A deadline that has passed is removed. If the
+    /// job supersedes, it ends the unfinished jobs of its queue in the same transaction.
+    ///
+    /// Throws `.conflict` while the job is not finished, and `.notFound`.
     package func retryJob(_ id: String) async throws(CacheError) -> JobSnapshot {
         let now = context.wallClock.now()
         try await prefetch.resubmit(id) { $0.begunAgain(at: now) }
         return try await prefetch.job(id)
     }
 
-    /// The job now, and whenever it has changed; steps may be left out, but not the last. Ends after the finished job.
+    /// A stream of the job's states: the present one, and one after changes. Intermediate states may be skipped, but
+    /// never the last one; the stream ends after the finished job. Throws `.notFound`.
     package func jobEvents(_ id: String) async throws(CacheError) -> AsyncStream<JobSnapshot> {
-        let watch = JobWatch(id, in: prefetch)
+        let watch = JobObserver(id, in: prefetch)
         _ = try await prefetch.job(id)
         return AsyncStream { await watch.next() }
     }
 
-    /// Checks the items, and enters the sizes that are known.
+    /// Checks the items, and enters the sizes of items with a length that the catalog knows.
     private func measure(_ record: inout JobRecord) async throws(CacheError) {
         var ids: [AssetID?] = []
         for item in record.items { ids.append(try await check(item)) }
+        // Lengths that were learned a moment ago must be in the catalog.
         try await context.commits.flush()
         let sizes = try await context.store.catalog.sizes(of: Set(ids.compactMap(\.self)))
         let capacity = policy().settings.capacityBytes ?? .max
@@ -84,15 +91,15 @@ extension AssetCache {
             guard bytes <= capacity else {
                 throw CacheError(
                     .invalidField("items[\(index)]"),
-                    "The item has \(bytes) bytes and the cache holds at most \(capacity); ask for ranges, or raise capacityBytes."
+                    "The item has \(bytes) bytes, the cache at most \(capacity): request ranges or raise capacityBytes."
                 )
             }
             record.items[index].bytesTotal = bytes
         }
     }
 
-    /// The asset that the item names. Refuses items that cannot be fetched whatever happens; whether a known asset exists is
-    /// seen when it is its turn.
+    /// The asset that the item names. Rejects items that can never be fetched. Whether an asset given by its
+    /// identifier exists is checked when its item runs.
     private func check(_ item: JobItemRecord) async throws(CacheError) -> AssetID? {
         let field: (String) -> CacheError.Code = { .invalidField("items[\(item.index)].\($0)") }
         do throws(CacheError) {
@@ -111,7 +118,7 @@ extension AssetCache {
 }
 
 extension JobRecord {
-    /// The job with what did not succeed queued again; nil where all of it did.
+    /// The job with all items queued again that have not succeeded; nil if all have succeeded.
     fileprivate func begunAgain(at now: Timestamp) -> JobRecord? {
         var again = self
         for index in items.indices where items[index].state != .succeeded {

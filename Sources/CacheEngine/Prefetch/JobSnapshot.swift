@@ -1,35 +1,39 @@
 package import CacheCore
 import CacheStore
 
-/// A prefetch job at one moment, with what its items add up to.
+/// A prefetch job at one moment, with the totals of its items.
 package struct JobSnapshot: Sendable {
-    /// Without its items.
+    /// The job without its items.
     package var record: JobRecord
+    /// The number of items in all states.
     package var itemsTotal: Int
-    /// Those that succeeded.
+    /// Items that succeeded.
     package var itemsDone: Int
     package var itemsFailed: Int
     package var itemsTimedOut: Int
     package var itemsCancelled: Int
     /// Items of unknown size.
     package var itemsUnknown: Int
-    /// Of the items of known size; nil while there are none.
+    /// The bytes of all items of known size; nil if there are none.
     package var bytesTotal: Int64?
+    /// Bytes that were on disk before the job fetched them.
     package var bytesFromCache: Int64
+    /// Bytes that were fetched for the job.
     package var bytesFromUpstream: Int64
-    /// From the upstream: over the last seconds while it runs, over all its time once it is finished.
+    /// The rate from the upstream: over the last seconds while the job runs, over its whole time after that.
     package var bytesPerSecond: Double
-    /// Nil where it cannot be said.
+    /// The estimated time left; nil if it cannot be estimated.
     package var eta: Duration?
-    /// Grows with every change.
+    /// Increases with every change of the job.
     package var version: Int64
 
+    /// The bytes that the job has finished, from the cache and from the upstream.
     package var bytesDone: Int64 { bytesFromCache + bytesFromUpstream }
 }
 
 extension JobSnapshot {
-    /// Of a job that is scheduled.
-    init(_ standing: JobStanding) {
+    /// The snapshot of a scheduled job.
+    init(_ standing: JobProgress) {
         let tally = standing.tally
         self.init(
             record: standing.record, itemsTotal: tally.itemsTotal, itemsDone: tally[.succeeded],
@@ -40,7 +44,7 @@ extension JobSnapshot {
         settle()
     }
 
-    /// Of a job that only the catalog knows any more.
+    /// The snapshot of a job that is in the catalog only.
     init(_ summary: JobSummary) {
         let count = { (state: JobState) in summary.items[state] ?? 0 }
         self.init(
@@ -52,7 +56,7 @@ extension JobSnapshot {
         settle()
     }
 
-    /// Works out rate and time left from what is known.
+    /// Computes the rate and the time left.
     private mutating func settle() {
         if let startedAt = record.startedAt, let finishedAt = record.finishedAt {
             let seconds = finishedAt.since(startedAt).inSeconds
@@ -60,7 +64,8 @@ extension JobSnapshot {
         } else if record.state != .running {
             bytesPerSecond = 0
         } else if let bytesTotal {
-            // Nothing came yet: the job's own limit is the best guess. Items of unknown size count as the mean of the others.
+            // Before the first byte, the rate limit is the best estimate. Items of unknown size count as the mean of
+            // the others.
             let rate = bytesPerSecond > 0 ? bytesPerSecond : record.maxBytesPerSecond.map { Double($0) } ?? 0
             let mean = Double(bytesTotal) / Double(max(1, itemsTotal - itemsUnknown))
             let left = Double(max(0, bytesTotal - bytesDone)) + mean * Double(itemsUnknown)

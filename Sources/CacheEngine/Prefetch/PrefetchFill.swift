@@ -2,25 +2,28 @@ import CacheCore
 import CacheStore
 import Synchronization
 
-/// The fetching of one item: a reader that waits for bytes to be on disk, and never looks at them.
+/// Fetches one item of a job: a reader that waits until bytes are on disk, without reading them.
 struct PrefetchFill {
     let cache: AssetCache
     let item: JobItemRecord
-    let pace: PrefetchPace?
-    let room: PrefetchRoom
+    /// The rate limiter of the job; nil if the job has no limit.
+    let pace: PrefetchRateLimiter?
+    /// The space claims of the job.
+    let room: JobSpaceClaims
+    /// Receives the progress of the item.
     let report: (PrefetchSchedule.Progress) -> Void
-    private var tally: PrefetchTally
-    /// The asset that the item has claimed space for.
+    private var tally: PrefetchByteCount
+    /// The asset for which the item has claimed space.
     private var claimed: AssetID?
-    /// How often the disk had had no room for bytes of the asset before.
+    /// How often writes of the asset had failed for lack of disk space when the item started.
     private var spillCount = 0
 
     private var context: EngineContext { cache.context }
-    /// How often bytes that were evicted before the end are fetched again.
+    /// How often the item is fetched, the first time included, if bytes are evicted before its end.
     private static let rounds = 2
 
     init(
-        cache: AssetCache, item: JobItemRecord, pace: PrefetchPace?, room: PrefetchRoom,
+        cache: AssetCache, item: JobItemRecord, pace: PrefetchRateLimiter?, room: JobSpaceClaims,
         report: @escaping (PrefetchSchedule.Progress) -> Void
     ) {
         self.cache = cache
@@ -28,14 +31,14 @@ struct PrefetchFill {
         self.pace = pace
         self.room = room
         self.report = report
-        tally = PrefetchTally(item)
+        tally = PrefetchByteCount(item)
     }
 
-    /// Returns when every byte the item names is on disk and in the catalog. Begins anew where the asset turns out to be
-    /// another one on the way.
+    /// Returns when every byte of the item is on disk and in the catalog. Restarts if the asset changes meanwhile.
     ///
-    /// Throws `.assetChanged` where it does so again and again, `.rangeNotSatisfiable` where it has none of the ranges,
-    /// `.conflict` where it must not be kept, `.storageFull` where it does not fit.
+    /// Throws `.assetChanged` if it changes repeatedly, `.rangeNotSatisfiable` if the asset has none of the ranges,
+    /// `.conflict` if it must not be stored or would have too many tags, `.upstreamRefused` for an error response, and
+    /// `.storageFull` if the item does not fit. A failed item gives up its space claim.
     mutating func run() async throws(CacheError) {
         do throws(CacheError) {
             try await fetch()
@@ -45,11 +48,12 @@ struct PrefetchFill {
         }
     }
 
+    /// Fetches the asset, in a new round for each generation.
     private mutating func fetch() async throws(CacheError) {
         defer { report(tally.progress) }
         let target = try await cache.resolve(item.reference)
         let began = context.wallClock.now()
-        // A complete asset is held until its successor, which is prefetched, takes its place.
+        // Every generation stays held: a complete asset stays in use until its prefetched successor replaces it.
         var held: [OpenAsset] = []
         defer { for asset in held { context.openAssets.release(asset) } }
         for round in 1...Self.generations {
@@ -65,10 +69,11 @@ struct PrefetchFill {
         }
     }
 
-    /// How many generations of the asset are tried.
+    /// The maximum number of generations per run.
     private static let generations = 4
 
-    /// `isFirst`: bytes on disk were there before the item.
+    /// Fetches one generation of the asset: joins it as a reader, which waits for the description and, if needed, the
+    /// revalidation. `isFirst`: the bytes on disk were there before the item started.
     private mutating func fetchAll(
         of asset: OpenAsset, since began: Timestamp, isFirst: Bool
     ) async throws(CacheError) {
@@ -78,7 +83,7 @@ struct PrefetchFill {
         report(tally.progress)
         if let pace, !isKnown { try await pace.take(pace.pieceBytes) }
         let (generation, isBare) = asset.look { ($0.record?.generation, $0.isBare) }
-        // Before any byte has come, the length may be that of a `HEAD`.
+        // Before the first byte, the stored length may come from a `HEAD` response, so it is confirmed.
         let isFresh = asset.isFresh(at: context.wallClock.now())
         let mustConfirm = generation != nil && (isBare || !isFresh)
         let reader = try asset.join(
@@ -89,6 +94,12 @@ struct PrefetchFill {
         try await fetchAll(of: asset, reader)
     }
 
+    /// Fetches all runs of the item and marks the asset:
+    ///
+    /// 1. Space for the item is claimed.
+    /// 2. The runs are fetched and committed.
+    /// 3. Runs that were evicted meanwhile are fetched once more.
+    /// 4. The generation becomes the one that readers are served from, and gets its tags and its pin.
     private mutating func fetchAll(of asset: OpenAsset, _ reader: FillLedger.ReaderID) async throws(CacheError) {
         var runs = try item.runs(length: asset.look { $0.ledger.length })
         try measure(runs, of: asset)
@@ -111,7 +122,8 @@ struct PrefetchFill {
         throw CacheError(.storageFull, "Bytes were evicted before all of the item was on disk.")
     }
 
-    /// Fetches the runs at the item's pace; bytes that are there already cost nothing.
+    /// Fetches the runs at the rate limit of the job, which cached bytes do not use up. `isCounted`: the bytes count
+    /// as progress.
     private mutating func fetch(
         _ runs: [ByteRange], of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool
     ) async throws(CacheError) {
@@ -128,8 +140,10 @@ struct PrefetchFill {
         for run in runs { try await fetch(run, of: asset, reader, isCounted: isCounted, at: pace) }
     }
 
+    /// Fetches one run in pieces, each of which waits for the rate limiter unless it is on disk.
     private mutating func fetch(
-        _ run: ByteRange, of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool, at pace: PrefetchPace
+        _ run: ByteRange, of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool,
+        at pace: PrefetchRateLimiter
     ) async throws(CacheError) {
         var position = run.lowerBound
         while position < run.upperBound {
@@ -142,7 +156,7 @@ struct PrefetchFill {
         }
     }
 
-    /// Wants the run, and waits until all of it is on disk, or the asset's end is found.
+    /// Requests the run, and waits until all of it is on disk or the end of the asset is found.
     private mutating func follow(
         _ run: ByteRange, of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool
     ) async throws(CacheError) {
@@ -154,10 +168,11 @@ struct PrefetchFill {
         }
     }
 
-    /// As `follow` for all runs, where they cannot be asked for in pieces: the transfer brings the asset from its first
-    /// byte on, whatever of it is there or wanted, and the reader that goes along at the pace holds it back.
+    /// The form of `follow` for an upstream without range support. The transfer delivers the asset from its first
+    /// byte, and the rate-limited reader applies backpressure to it.
     private mutating func accompany(
-        _ runs: [ByteRange], of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool, at pace: PrefetchPace
+        _ runs: [ByteRange], of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool,
+        at pace: PrefetchRateLimiter
     ) async throws(CacheError) {
         let wanted = ByteRangeSet(runs)
         asset.want(0..<(wanted.runs.last?.upperBound ?? 0), by: reader)
@@ -170,12 +185,13 @@ struct PrefetchFill {
         }
     }
 
+    /// Counts a range that is on disk, and reports the progress if due.
     private mutating func pass(_ range: ByteRange) {
         tally.passed(range)
         if tally.isDue(at: cache.prefetch.uptime()) { report(tally.progress) }
     }
 
-    /// The size of what is wanted, which must fit into the cache.
+    /// Enters the size of the item and claims its space. Throws `.storageFull` if it does not fit into the cache.
     private mutating func measure(_ runs: [ByteRange], of asset: OpenAsset) throws(CacheError) {
         guard runs.last?.upperBound != .max else { return }
         tally.measured(runs.byteCount)
@@ -183,17 +199,19 @@ struct PrefetchFill {
         claimed = asset.id
     }
 
-    /// Gives the asset the item's tags, and pins it if the item says so.
+    /// Adds the item's tags to the asset, and pins it if the item says so.
     private func mark(_ asset: OpenAsset) async throws(CacheError) {
         let present = asset.record?.tags ?? []
         let tags = item.tags.isEmpty ? nil : present + item.tags.filter { !present.contains($0) }
         guard tags.map({ $0.count <= AssetPatch.maxTags }) ?? true else {
-            throw CacheError(.conflict, "With the job's tags the asset would have more than \(AssetPatch.maxTags).")
+            throw CacheError(.conflict, "The job's tags would exceed the asset's limit of \(AssetPatch.maxTags).")
         }
         guard tags != nil || item.isPinned else { return }
         _ = try await cache.patchAsset(asset.id, AssetPatch(isPinned: item.isPinned ? true : nil, tags: tags))
     }
 
+    /// Throws unless the asset's content is stored: the response is an error or is passed through, the upstream
+    /// forbids to store it, or the disk has no space for its file.
     private func checkKept(_ asset: OpenAsset) throws(CacheError) {
         let (generation, isKept) = asset.look { state in
             (state.record?.generation, state.file.map { $0.name != nil } ?? true)
@@ -202,21 +220,21 @@ struct PrefetchFill {
             throw CacheError(.upstreamRefused(status: status), "The upstream answered with status \(status).")
         }
         if let status = generation?.passedStatus {
-            throw CacheError(.conflict, "The upstream's response is passed on and not kept: status \(status).")
+            throw CacheError(.conflict, "A response with status \(status) is passed through and cannot be stored.")
         }
         let isStorable = generation?.isStorable ?? true
-        guard isStorable else { throw CacheError(.conflict, "The upstream does not allow the asset to be kept.") }
-        guard isKept else { throw CacheError(.storageFull, "The disk has no room for another file.") }
+        guard isStorable else { throw CacheError(.conflict, "The upstream's headers forbid storing the asset.") }
+        guard isKept else { throw CacheError(.storageFull, "The disk has no space for another file.") }
     }
 
-    /// Whether the disk has taken the run, which it may have had no room for.
+    /// Throws `.storageFull` if some of the run is only in memory, because the disk had no space for it.
     private func checkOnDisk(_ run: ByteRange, of asset: OpenAsset) throws(CacheError) {
         guard let file = asset.look({ $0.file }), file.isSpilled, !file.spilled.runs(in: run).isEmpty else { return }
         throw Self.noRoom
     }
 
-    /// What is missing of the runs. Where the disk had no room for something meanwhile, that may be what was in memory and has
-    /// left it: to fetch it again would not help.
+    /// The missing ranges of the runs. Throws `.storageFull` if writes of this asset have failed meanwhile: the
+    /// missing bytes may have been in memory only, and another fetch would not help.
     @discardableResult
     private func checkRoom(for runs: [ByteRange], of asset: OpenAsset) throws(CacheError) -> [ByteRange] {
         let (gaps, file) = asset.look { state in
@@ -226,19 +244,20 @@ struct PrefetchFill {
         return gaps
     }
 
-    private static let noRoom = CacheError(.storageFull, "The disk has no room for all of the item.")
+    /// The error of an item that was not stored completely because the disk is full.
+    private static let noRoom = CacheError(.storageFull, "The disk has no space for all of the item.")
 
-    /// Whether what was filled is what a reader is answered from now.
+    /// Throws `.assetChanged` unless readers are now served from the fetched generation.
     private func checkPresent(_ asset: OpenAsset) throws(CacheError) {
         let present = asset.takePlace() ? context.openAssets.acquire(asset.id) : nil
         defer { if let present { context.openAssets.release(present) } }
         guard present === asset else {
-            throw CacheError(.assetChanged, "The asset became another one while it was being fetched.")
+            throw CacheError(.assetChanged, "The asset changed while it was being fetched.")
         }
     }
 
-    /// What the first request for an unknown asset asks for: the beginning of the range nearest to its start, since that
-    /// one exists if any does.
+    /// The window of the first request for an unknown asset: the beginning of the range nearest to the asset's start,
+    /// because this range exists if any does.
     private var opening: UpstreamRequest.Window {
         let nearest = item.specs.min { $0.start < $1.start } ?? .from(first: 0)
         return nearest.opening(limit: pace?.pieceBytes ?? .max)
@@ -246,7 +265,7 @@ struct PrefetchFill {
 }
 
 extension FillLedger {
-    /// From `position` to where what is on disk there ends, or to where the next extent begins, at most `limit` on.
+    /// The end of the extent at `position`, or the end of the gap there, at most `limit` bytes on.
     fileprivate func piece(from position: Int64, limit: Int64) -> (isPresent: Bool, end: Int64) {
         if let run = extents.run(containing: position) { return (true, run.upperBound) }
         let end = min(ByteRange(offset: position, length: limit).upperBound, length ?? .max)
@@ -255,32 +274,34 @@ extension FillLedger {
 }
 
 extension JobItemRecord {
+    /// The parsed ranges of the item. They were validated when the job was created.
     var specs: [RangeHeader.Spec] {
         ranges.flatMap { text -> [RangeHeader.Spec] in
             if case .ranges(let specs) = RangeHeader.parse(text) { specs } else { [] }
         }
     }
 
-    /// How many bytes of an asset of that length the item names; nil if it has none of the ranges, which its run reports.
+    /// The number of bytes that the item has in an asset of this length. Nil if the asset has none of the ranges; the
+    /// item's run reports that.
     func bytes(length: Int64) -> Int64? { (try? runs(length: length))?.byteCount }
 
-    /// The bytes the item names; all of them while the length is not known. Throws `.rangeNotSatisfiable` where the asset
+    /// The runs that the item names; all bytes while the length is unknown. Throws `.rangeNotSatisfiable` if the asset
     /// has none of the ranges.
     func runs(length: Int64?) throws(CacheError) -> [ByteRange] {
         guard let length else { return [0..<Int64.max] }
-        guard length > 0 else { return [] }  // an empty asset has all of any range
+        guard length > 0 else { return [] }  // an empty asset satisfies any range
         guard !ranges.isEmpty else { return [0..<length] }
         let named = specs.compactMap { $0.run(length: length) }
         guard !named.isEmpty else {
             throw CacheError(
-                .rangeNotSatisfiable(length: length), "The asset has \(length) bytes, and none of the item's ranges.")
+                .rangeNotSatisfiable(length: length), "The item's ranges are all outside the asset's \(length) bytes.")
         }
         return ByteRangeSet(named).runs
     }
 }
 
 extension RangeHeader.Spec {
-    /// Where it begins; suffixes come after everything else.
+    /// The first byte of the range; suffixes sort last.
     fileprivate var start: Int64 {
         switch self {
         case .closed(let first, _), .from(let first): first

@@ -2,14 +2,15 @@ import CacheCore
 import CacheStore
 import Synchronization
 
+/// Sizes of queued items, and the space claims of jobs.
 extension PrefetchQueue {
-    /// Probes that run at once.
+    /// The number of concurrent probes.
     private static let probes = 2
-    /// For one probe.
+    /// The time limit of one probe.
     private static let probeTime = Duration.seconds(5)
 
-    /// Asks the upstream for the sizes of queued items, at the priority of prefetch, until it is cancelled. A failure leaves
-    /// the size unknown until the item runs.
+    /// Probes the upstream for the sizes of queued items, at prefetch priority, until cancelled. After a failure the
+    /// size stays unknown until the item runs.
     func measureAhead(in cache: AssetCache) async {
         for await _ in measuring {
             await withDiscardingTaskGroup { group in
@@ -18,6 +19,7 @@ extension PrefetchQueue {
         }
     }
 
+    /// Measures queued items until none of unknown size is left.
     private func measureQueued(in cache: AssetCache) async {
         while !Task.isCancelled, let (job, item) = takeUnmeasured() {
             let report = try? await cache.probe(
@@ -27,39 +29,42 @@ extension PrefetchQueue {
         }
     }
 
-    /// The claims of the job; with those of items that succeeded before a restart.
-    func room(of job: String, in cache: AssetCache) async throws(CacheError) -> PrefetchRoom {
-        if let room = rooms.withLock({ $0[job] }) { return room }
+    /// The space claims of the job, created at the first call. They include the items that succeeded before a restart.
+    func room(of job: String, in cache: AssetCache) async throws(CacheError) -> JobSpaceClaims {
+        if let room = spaceClaims.withLock({ $0[job] }) { return room }
         let pinned = try await catalog.sizes(of: cache.context.space.with { $0.pinned })
         claims.adoptPinned(pinned.mapValues(\.cachedBytes))
         let earlier = look { $0.succeededItems(of: job) }
         let sizes = try await catalog.sizes(of: earlier.compactMap(\.assetID))
-        let room = PrefetchRoom(claims)
+        let room = JobSpaceClaims(claims)
         for item in earlier {
             guard let id = item.assetID, let length = sizes[id]?.length,
                 let runs = try? item.runs(length: length)
             else { continue }
             room.claimAgain(runs, of: id, from: item.reference.originName)
         }
-        return rooms.withLock { rooms in
-            if let other = rooms[job] { return other }
-            rooms[job] = room
+        return spaceClaims.withLock { spaceClaims in
+            // A concurrent call may have created the claims first; this copy then releases its own.
+            if let other = spaceClaims[job] { return other }
+            spaceClaims[job] = room
             return room
         }
     }
 
-    /// Ends the protection of the items of jobs that are finished.
+    /// Drops the claims of finished jobs, which ends the protection of their items.
     func closeRooms() {
-        let jobs = rooms.withLock { Array($0.keys) }
+        let jobs = spaceClaims.withLock { Array($0.keys) }
         let finished = look { schedule in jobs.filter { schedule.state(of: $0)?.isFinished ?? true } }
-        let closed = rooms.withLock { rooms in finished.compactMap { rooms.removeValue(forKey: $0) } }
+        let closed = spaceClaims.withLock { spaceClaims in finished.compactMap { spaceClaims.removeValue(forKey: $0) } }
+        // The claims are released here, outside the lock.
         withExtendedLifetime(closed) {}
         claims.settle()
     }
 }
 
 extension AssetReference {
-    /// As assets of the reference have it; of a known asset it is not told.
+    /// The origin of the assets that the reference names. A reference by identifier does not tell it and counts as
+    /// absolute.
     fileprivate var originName: String {
         if case .mounted(let origin, _, _) = self { origin } else { Origin.absoluteName }
     }

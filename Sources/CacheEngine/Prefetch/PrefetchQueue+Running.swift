@@ -2,16 +2,17 @@ import CacheCore
 import CacheStore
 import Logging
 
+/// Execution of jobs: starting items, ending jobs at their limits, saving progress.
 extension PrefetchQueue {
     /// How long finished jobs and idempotency keys are kept.
     static let retention = Duration.seconds(7 * 24 * 3600)
-    /// How often progress is written down.
+    /// The interval at which progress is saved.
     private static let saveInterval = Duration.seconds(1)
-    /// How often limits are looked at, when none runs out sooner.
+    /// The interval at which job limits are checked, unless one expires sooner.
     private static let tickInterval = Duration.milliseconds(250)
 
-    /// Takes up what the last process left and works through the jobs, until it is cancelled; what runs then is queued
-    /// again. To be called once.
+    /// Resumes the unfinished jobs of the last process and executes jobs until cancelled. Running items are then
+    /// queued again. Call it once.
     func run(in cache: AssetCache) async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.watchLimits() }
@@ -22,16 +23,18 @@ extension PrefetchQueue {
                 group.addTask { await self.carryOut(start, in: cache) }
             }
         }
+        // Runs that were stopped by the cancellation are recorded as queued.
         change { $0.close(at: $1) }
         await saveLogged()
     }
 
-    /// Loads unfinished jobs and opens the schedule. A catalog that cannot be read now is asked again.
+    /// Loads unfinished jobs and opens the schedule. A catalog error is retried.
     private func open(in cache: AssetCache) async {
         repeat {
             let isLoaded = await logged("prefetch jobs could not be loaded") { () async throws(CacheError) in
                 try await self.takeUp()
-                // Before any job runs: its items that are on disk are spared by the others.
+                // Claims come before the first run, so that the stored items of every job are protected from the
+                // others.
                 for job in self.look({ $0.ids }) { _ = try await self.room(of: job, in: cache) }
             }
             if isLoaded {
@@ -41,6 +44,7 @@ extension PrefetchQueue {
         } while await isPast(Self.saveInterval)
     }
 
+    /// Executes one run: its fill races with the signal that stops it.
     private func carryOut(_ start: Start, in cache: AssetCache) async {
         let outcome = await withTaskGroup(of: PrefetchSchedule.Outcome?.self) { race in
             race.addTask { await self.fill(start.run, in: cache) }
@@ -57,7 +61,8 @@ extension PrefetchQueue {
         await saveLogged()
     }
 
-    /// Fetches what the run's item names; nil where that came to no end and the run waits to be stopped.
+    /// Fetches the item of the run and maps its error to an outcome. Nil during shutdown: the run then waits to be
+    /// stopped.
     private func fill(_ run: Run, in cache: AssetCache) async -> PrefetchSchedule.Outcome? {
         guard let item = look({ $0.item(of: run) }) else { return .interrupted }
         do throws(CacheError) {
@@ -79,7 +84,7 @@ extension PrefetchQueue {
         }
     }
 
-    /// Ends jobs whose time has run out, and writes progress down now and then.
+    /// Ends jobs at their time limits, and saves progress periodically.
     private func watchLimits() async {
         var savedAt = uptime()
         while true {
@@ -94,6 +99,7 @@ extension PrefetchQueue {
         }
     }
 
+    /// Removes old jobs from the catalog, at once and then hourly.
     private func pruneHourly() async {
         repeat {
             let limit = wallClock.now() - Self.retention
@@ -103,12 +109,12 @@ extension PrefetchQueue {
         } while await isPast(.seconds(3600))
     }
 
-    /// Saves; a failure is logged, and what could not be saved is tried again with the next.
+    /// Saves the changes. A failure is logged, and the changes are part of the next save.
     func saveLogged() async {
         await logged("the progress of jobs could not be saved") { () async throws(CacheError) in try await self.save() }
     }
 
-    /// False where the task was cancelled before the time had passed.
+    /// Sleeps for `wait`. Returns false if the task was cancelled before.
     private func isPast(_ wait: Duration) async -> Bool {
         do {
             try await clock.sleep(for: wait)
@@ -118,6 +124,7 @@ extension PrefetchQueue {
         }
     }
 
+    /// Runs `body` and logs its error, unless it was cancelled. Returns whether it succeeded.
     @discardableResult
     private func logged(_ message: Logger.Message, _ body: () async throws(CacheError) -> Void) async -> Bool {
         do throws(CacheError) {

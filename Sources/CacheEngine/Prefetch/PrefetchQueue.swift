@@ -3,49 +3,62 @@ import CacheStore
 import Logging
 import Synchronization
 
-/// The only owner of the order of prefetch: puts what happens into the schedule, and carries out what it answers.
+/// The single owner of the prefetch schedule: feeds events to the pure `PrefetchSchedule`, and performs the actions
+/// that it returns.
 final class PrefetchQueue: Sendable {
     typealias Run = PrefetchSchedule.Run
     typealias Moment = PrefetchSchedule.Moment
 
-    /// A run to be begun, and the stream whose end stops it.
+    /// A run to start, with a stream: the end of the stream stops the run.
     struct Start: Sendable {
         let run: Run
         let stop: AsyncStream<Never>
     }
 
+    /// The schedule, and the handles needed to perform its actions.
     fileprivate struct State {
         var schedule: PrefetchSchedule
+        /// The stop handle of each active run.
         var stops: [Run: AsyncStream<Never>.Continuation] = [:]
-        var paces: [String: PrefetchPace] = [:]
-        var bells: [String: [UInt64: AsyncStream<Void>.Continuation]] = [:]
+        /// The rate limiter of each limited job that has run items.
+        var paces: [String: PrefetchRateLimiter] = [:]
+        /// The change signals of each observed job, by token.
+        var signals: [String: [UInt64: AsyncStream<Void>.Continuation]] = [:]
         var lastToken: UInt64 = 0
     }
 
-    /// What is left to do outside the lock.
+    /// An action to perform after the lock is released.
     fileprivate enum Step: Sendable {
+        /// Start a run.
         case start(Start)
+        /// Stop a run.
         case stop(AsyncStream<Never>.Continuation)
-        case ring(AsyncStream<Void>.Continuation)
+        /// Signal a change to an observer.
+        case notify(AsyncStream<Void>.Continuation)
 
         var isStart: Bool { if case .start = self { true } else { false } }
     }
 
     let catalog: Catalog
+    /// The space claims of all jobs.
     let claims: PrefetchClaims
     let clock: any Clock<Duration>
     let wallClock: any WallClock
     let logger: Logger
+    /// The time since the queue was created, for durations.
     let uptime: @Sendable () -> Duration
-    /// Runs to be begun; `run` takes them.
+    /// Runs to start; consumed by `run`.
     let starts: AsyncStream<Start>
     private let begin: AsyncStream<Start>.Continuation
-    /// Yields when there may be queued items of unknown size.
+    /// Yields when queued items may have an unknown size; it buffers two signals.
     let measuring: AsyncStream<Void>
     private let measure: AsyncStream<Void>.Continuation
-    let rooms = Mutex<[String: PrefetchRoom]>([:])
+    /// Guards the space claims of each unfinished job.
+    let spaceClaims = Mutex<[String: JobSpaceClaims]>([:])
+    /// Guards the schedule, the stop handles of runs, the rate limiters and the change signals of observers.
     private let state: Mutex<State>
-    private let saving = PrefetchTurn()
+    /// Serializes catalog writes with the matching changes of the schedule; see `submit`.
+    private let saving = AsyncMutex()
 
     init(
         catalog: Catalog, claims: PrefetchClaims, concurrency: Int, clock: any Clock<Duration>,
@@ -62,18 +75,21 @@ final class PrefetchQueue: Sendable {
         state = Mutex(State(schedule: PrefetchSchedule(concurrency: concurrency)))
     }
 
+    /// The present moment on both clocks.
     var moment: Moment { Moment(wall: wallClock.now(), uptime: uptime()) }
 
     // MARK: The schedule
 
+    /// Reads the schedule under the lock.
     func look<Value: Sendable>(_ body: (borrowing PrefetchSchedule) -> Value) -> Value {
         state.withLock { body($0.schedule) }
     }
 
-    /// The next queued item of unknown size; each one is answered once.
+    /// Dequeues the next queued item of unknown size; each item is returned once.
     func takeUnmeasured() -> (job: String, item: JobItemRecord)? { state.withLock { $0.schedule.takeUnmeasured() } }
 
-    /// Changes the schedule, and carries out what it answers; answers whether that was anything.
+    /// Changes the schedule under the lock, and performs the resulting actions after its release. Returns whether
+    /// there were any.
     @discardableResult
     func change(_ body: (inout PrefetchSchedule, Moment) -> [PrefetchSchedule.Action]) -> Bool {
         let now = moment
@@ -85,32 +101,33 @@ final class PrefetchQueue: Sendable {
             switch step {
             case .start(let start): begin.yield(start)
             case .stop(let stop): stop.finish()
-            case .ring(let bell): bell.yield()
+            case .notify(let signal): signal.yield()
             }
         }
         if steps.contains(where: \.isStart) { measure.yield() }
         return hasChanged
     }
 
-    /// Takes a job in as it was; false where it is there already.
+    /// Adds a job to the schedule as it is recorded. Returns false if it is scheduled already.
     func add(_ record: JobRecord) -> Bool {
         defer { measure.yield() }
         return change { $0.add(record, at: $1) ?? [] }
     }
 
-    /// Takes a job in that begins, and has ended the named ones in the catalog.
+    /// Adds a new or requeued job to the schedule, and ends the jobs that it has superseded in the catalog.
     private func add(_ record: JobRecord, superseding superseded: [String]) -> Bool {
         defer { measure.yield() }
         return change { $0.add(record, superseding: record.supersedes ? superseded : nil, at: $1) ?? [] }
     }
 
-    /// Takes a new job on; it is durable when this returns. Where it supersedes, the unfinished jobs of its queue end in
-    /// the same step.
+    /// Adds a new job; it is durable when this returns. If it supersedes, the unfinished jobs of its queue end in the
+    /// same transaction.
     func submit(_ record: JobRecord, idempotency: IdempotencyKey?) async throws(CacheError) -> JobInsertion {
-        // In turn with `save`, `takeUp` and other submissions, for between the catalog's step and the schedule's
-        // 1. a save would write over the catalog's end of a job what the schedule still takes for its state,
-        // 2. a take-up would schedule a job as it was read before it ended,
-        // 3. a later job of the queue would not find this one in the schedule, and both would run.
+        // The mutex excludes `save`, `takeUp` and other submissions between the catalog's change and the schedule's.
+        // Otherwise:
+        // 1. A save could overwrite the end of a superseded job in the catalog with its outdated state.
+        // 2. `takeUp` could schedule a job in the state that it had before it ended.
+        // 3. A later job of the queue would not find this one in the schedule, and both would run.
         try await saving.pass { () async throws(CacheError) in
             let insertion = try await catalog.insertJob(record, idempotency: idempotency)
             if case .inserted(let superseded) = insertion { _ = add(record, superseding: superseded) }
@@ -118,9 +135,10 @@ final class PrefetchQueue: Sendable {
         }
     }
 
-    /// Takes a finished job on again, as `again` makes it of what it was; likewise. Nil from it leaves the job as it is.
+    /// Requeues a finished job as `again` changes it, in the same manner as `submit`. If `again` returns nil the job
+    /// stays as it is.
     ///
-    /// Throws `.conflict` where the job is not finished, `.notFound` where it is not known.
+    /// Throws `.conflict` if the job is not finished, and `.notFound` if it is unknown.
     func resubmit(_ id: String, as again: @Sendable (JobRecord) -> JobRecord?) async throws(CacheError) {
         try await save()
         try await saving.pass { () async throws(CacheError) in
@@ -134,62 +152,66 @@ final class PrefetchQueue: Sendable {
         }
     }
 
-    /// Takes in the unfinished jobs that the catalog has.
+    /// Adds the unfinished jobs of the catalog to the schedule.
     func takeUp() async throws(CacheError) {
         try await saving.pass { () async throws(CacheError) in
             for job in try await catalog.unfinishedJobs() { _ = add(job) }
         }
     }
 
-    /// The run is over.
+    /// Reports the outcome of a run to the schedule, and drops the claims of jobs that are finished.
     func ended(_ run: Run, _ outcome: PrefetchSchedule.Outcome) {
         change { $0.ended(run, outcome, at: $1) }
         state.withLock { $0.stops[run] = nil }
         closeRooms()
     }
 
-    /// The pace that all items of a job keep; nil where it has no limit.
-    func pace(of job: String) -> PrefetchPace? {
+    /// The rate limiter that all items of a job share; nil if the job has no limit.
+    func pace(of job: String) -> PrefetchRateLimiter? {
         let (clock, uptime, now) = (clock, uptime, moment)
         return state.withLock { state in
             if let pace = state.paces[job] { return pace }
             guard let limit = state.schedule.standing(of: job, at: now)?.record.maxBytesPerSecond else { return nil }
-            let pace = PrefetchPace(bytesPerSecond: limit, clock: clock, uptime: uptime)
+            let pace = PrefetchRateLimiter(bytesPerSecond: limit, clock: clock, uptime: uptime)
             state.paces[job] = pace
             return pace
         }
     }
 
-    /// The job as it is now: from the schedule while it is not finished, else from the catalog. Throws `.notFound`.
+    /// The present state of a job: from the schedule while it is unfinished, else from the catalog. Throws
+    /// `.notFound`.
     func job(_ id: String) async throws(CacheError) -> JobSnapshot {
         if let present = scheduled(id) { return present }
         guard let summary = try await catalog.jobSummary(id) else { throw Self.unknown(id) }
         return JobSnapshot(summary)
     }
 
+    /// The job's state in the schedule; nil if it is not scheduled.
     func scheduled(_ id: String) -> JobSnapshot? {
         let now = moment
         return look { $0.standing(of: id, at: now) }.map { JobSnapshot($0) }
     }
 
+    /// The error for a job that does not exist.
     static func unknown(_ id: String) -> CacheError { CacheError(.notFound, "There is no job \(id).") }
 
-    // MARK: Writing down
+    // MARK: Saving
 
-    /// Writes down all that has changed up to now; afterwards it is durable, and finished jobs are the catalog's alone.
+    /// Saves all changes made before the call. They are then durable, and finished jobs leave the schedule.
     ///
-    /// One at a time: an older state of a job must not be written over a newer one.
+    /// Saves are serialized, so that an older state of a job never overwrites a newer one.
     func save() async throws(CacheError) {
         try await saving.pass { () async throws(CacheError) in
             var changes = state.withLock { $0.schedule.takeChanges() }[...]
             do throws(CacheError) {
                 while let change = changes.first {
-                    // Items first: a job that says it is finished has no unfinished items, whenever the power goes.
+                    // Items come first: after a power loss, a job recorded as finished must have no unfinished items.
                     if !change.items.isEmpty { try await catalog.updateItems(change.items, ofJob: change.job.id) }
                     try await catalog.updateJob(change.job)
                     changes.removeFirst()
                 }
             } catch {
+                // Changes that were not saved are merged back, under the changes made meanwhile.
                 let unsaved = Array(changes)
                 state.withLock { $0.schedule.restore(unsaved) }
                 throw error
@@ -202,28 +224,30 @@ final class PrefetchQueue: Sendable {
         }
     }
 
-    // MARK: Watching
+    // MARK: Observing
 
-    /// A bell that rings when there is something new to tell of the job, and the token to give it back with.
-    func watch(_ job: String) -> (bell: AsyncStream<Void>, token: UInt64) {
-        let (bell, ring) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+    /// A signal that fires when the job has changed, and the token to cancel it with `unwatch`.
+    func watch(_ job: String) -> (signal: AsyncStream<Void>, token: UInt64) {
+        let (signal, notify) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let token = state.withLock { state in
             state.lastToken += 1
-            state.bells[job, default: [:]][state.lastToken] = ring
+            state.signals[job, default: [:]][state.lastToken] = notify
             return state.lastToken
         }
-        return (bell, token)
+        return (signal, token)
     }
 
+    /// Ends a signal of `watch`.
     func unwatch(_ job: String, _ token: UInt64) {
         state.withLock { state in
-            state.bells[job]?[token] = nil
-            if state.bells[job]?.isEmpty == true { state.bells[job] = nil }
+            state.signals[job]?[token] = nil
+            if state.signals[job]?.isEmpty == true { state.signals[job] = nil }
         }
     }
 }
 
 extension PrefetchQueue.State {
+    /// Converts an action of the schedule to steps with the handles that perform them.
     fileprivate mutating func steps(for action: PrefetchSchedule.Action) -> [PrefetchQueue.Step] {
         switch action {
         case .start(let run):
@@ -231,7 +255,7 @@ extension PrefetchQueue.State {
             stops[run] = stop
             return [.start(PrefetchQueue.Start(run: run, stop: stream))]
         case .stop(let run): return stops[run].map { [.stop($0)] } ?? []
-        case .changed(let job): return bells[job]?.values.map { .ring($0) } ?? []
+        case .changed(let job): return signals[job]?.values.map { .notify($0) } ?? []
         }
     }
 }

@@ -2,8 +2,11 @@ package import CacheCore
 import CacheStore
 
 extension AssetCache {
-    /// What `read` would do: the same steps by the same planner on a copy of the asset. Not a byte is fetched, nothing is
-    /// opened, kept or counted.
+    /// Predicts the result of `read` without side effects: the same planner runs on a copy of the asset. Nothing is
+    /// fetched, opened, stored or counted.
+    ///
+    /// Throws the errors of resolving the reference and of reading the catalog, and `.assetChanged` if the variant
+    /// selection does not end.
     package func explain(
         _ reference: AssetReference, request: ContentRequest
     ) async throws(CacheError) -> Explanation {
@@ -16,12 +19,15 @@ extension AssetCache {
             target = variant
             attempt.forwarding = .varyMiss
         }
-        throw CacheError(.assetChanged, "The reader's fields choose another representation each time.")
+        throw CacheError(.assetChanged, "The request's header fields select a different variant in each round (Vary).")
     }
 
-    /// The asset as the next reader would find it; nobody else's, so that nothing that is done to it is done.
+    /// A private copy of the asset in the state that the next reader would find. Changes to it have no effect on the
+    /// cache.
     private func copy(of target: AssetTarget) async throws(CacheError) -> OpenAsset {
         if let open = context.openAssets[target.id] { return open.copy(for: target) }
+        // The table is checked again after the catalog was read, because the asset may have been opened meanwhile.
+        // While its removal is in progress its row is ignored.
         let isRemoving = context.openAssets.moment(for: target.id, context.commits).isRemoving
         let stored = isRemoving ? nil : try await context.store.catalog.asset(target.id)
         if let open = context.openAssets[target.id] { return open.copy(for: target) }
@@ -30,6 +36,8 @@ extension AssetCache {
             target: target, record: stored.record, extents: stored.extents, file: nil, context: context)
     }
 
+    /// Applies the request directives `no-store` and `only-if-cached`, which matter only if the response is not served
+    /// from disk alone.
     private func explanation(_ known: OpenAsset, _ attempt: ReadAttempt) -> Explanation {
         let asked = attempt.directives
         guard asked.noStore || asked.onlyIfCached, !isServedUnasked(known, attempt) else {
@@ -44,6 +52,8 @@ extension AssetCache {
         return explanation
     }
 
+    /// The explanation for an asset as it is. If the upstream cannot be asked and `stale-if-error` permits it, a stale
+    /// response is predicted.
     private func explanation(of asset: OpenAsset, _ attempt: ReadAttempt) -> Explanation {
         guard let generation = asset.record?.generation else { return unknown(asset, attempt) }
         let source = source(of: asset.target)
@@ -54,7 +64,7 @@ extension AssetCache {
             standing.mustConfirm && source.refusal != nil && forecast.requests.contains { $0.isDescription }
         let standsIn = isUnconfirmed && generation.servesErrors(at: attempt.began, under: standing.rules)
         if standsIn {
-            standing = Standing(isKnown: true, isSettling: false, use: .stale, rules: standing.rules)
+            standing = FreshnessDecision(isKnown: true, isSettling: false, use: .stale, rules: standing.rules)
             forecast = asset.forecast(of: plan.neededRanges, attempt)
         }
         let cached = asset.look { $0.ledger.lookUp(plan.neededRanges).cached }
@@ -74,6 +84,7 @@ extension AssetCache {
         return explanation
     }
 
+    /// The address that the next request would use, by the state of the circuit breakers.
     private func source(of target: AssetTarget) -> Explanation.Source {
         let addresses = context.addresses(of: target)
         let (place, whyNot) = context.health.foresee(target, of: addresses.count)
@@ -82,7 +93,7 @@ extension AssetCache {
             whyNot: whyNot)
     }
 
-    /// An asset that nobody has described: its first request is all that can be told.
+    /// The explanation for an asset that the upstream has not described yet: only the first request can be predicted.
     private func unknown(_ asset: OpenAsset, _ attempt: ReadAttempt) -> Explanation {
         var forecast = asset.forecast(of: [], attempt)
         if attempt.request.isHead || attempt.request.asksForNoMore(than: attempt.opening) {
@@ -91,7 +102,7 @@ extension AssetCache {
         }
         var explanation = Explanation(
             of: asset.target, source: source(of: asset.target),
-            standing: Explanation.Standing(use: .unknown, reason: "Nobody has fetched any of it yet."),
+            standing: Explanation.FreshnessDecision(use: .unknown, reason: "Nothing of it has been fetched yet."),
             answer: Explanation.Answer(requestClass: asset.target.keepsNothing ? .bypass : .miss))
         explanation.forecast = forecast
         explanation.joined = asset.numbers(of: forecast.joined)
@@ -99,49 +110,54 @@ extension AssetCache {
         return explanation
     }
 
+    /// The explanation for an asset with a fresh negative cache entry.
     private func negative(_ target: AssetTarget, _ refusal: ReadFailure) -> Explanation {
         let left = refusal.outcome.timeToLive ?? .zero
         return Explanation(
             of: target, source: source(of: target),
-            standing: Explanation.Standing(
+            standing: Explanation.FreshnessDecision(
                 use: .fresh, freshUntil: context.wallClock.now() + left, age: refusal.age),
             answer: Explanation.Answer(requestClass: .negative, code: refusal.error.code))
     }
 
+    /// Converts the decision to its public form, with a sentence that gives the reason. `standsIn`: a stale response
+    /// is served because the upstream is unavailable.
     private func standing(
-        of generation: Generation, _ standing: Standing, at now: Timestamp, standsIn: Bool
-    ) -> Explanation.Standing {
-        let since = generation.freshUntil.map { "It has been stale since \(RFC3339.format($0))" }
-        let stale = since ?? "It has no lifetime: the upstream gave it none, or an administrator has ended it"
+        of generation: Generation, _ standing: FreshnessDecision, at now: Timestamp, standsIn: Bool
+    ) -> Explanation.FreshnessDecision {
+        let since = generation.freshUntil.map { "The response has been stale since \(RFC3339.format($0))" }
+        let stale = since ?? "The response has no lifetime: the upstream gave it none, or an administrator has ended it"
         let (use, reason): (Explanation.Use, String?) =
             switch standing.use {
             case .fresh, nil: (.fresh, nil)
-            case .stale where standsIn: (.stale, stale + "; it stands in, as the upstream may not be asked.")
-            case .stale: (.stale, stale + "; the request accepts that.")
-            case .staleWhileRevalidate: (.staleWhileRevalidate, stale + "; it is served and confirmed behind.")
-            case .confirm where generation.isFresh(at: now): (.confirm, "The request asks for a younger answer.")
-            case .confirm: (.confirm, stale + "; the upstream is asked first.")
-            case .confirmOnRequest: (.confirm, "The request asks for a confirmation.")
+            case .stale where standsIn: (.stale, stale + "; it is served because the upstream is unavailable.")
+            case .stale: (.stale, stale + "; the request accepts a stale response.")
+            case .staleWhileRevalidate: (.staleWhileRevalidate, stale + "; it is served while it is revalidated.")
+            case .confirm where generation.isFresh(at: now): (.confirm, "The request demands a younger response.")
+            case .confirm: (.confirm, stale + "; it is revalidated before it is served.")
+            case .confirmOnRequest: (.confirm, "The request demands revalidation.")
             }
-        return Explanation.Standing(
+        return Explanation.FreshnessDecision(
             use: use, freshUntil: generation.freshUntil, age: generation.age(at: now), reason: reason)
     }
 }
 
 extension Explanation {
-    fileprivate init(of target: AssetTarget, source: Source, standing: Standing, answer: Answer) {
+    /// An explanation of a read of `target`, without a forecast.
+    fileprivate init(of target: AssetTarget, source: Source, standing: FreshnessDecision, answer: Answer) {
         self.init(
             assetID: target.id, key: target.key, origin: target.originName, source: source, standing: standing,
             answer: answer)
     }
 
-    /// Whether one of the requests to come brings the first byte of the answer.
+    /// Whether one of the predicted requests brings the first byte of the response.
     fileprivate var asksForItsFirstByte: Bool {
         guard let first = wanted.first?.lowerBound, cached.run(containing: first) == nil else { return false }
         return forecast.requests.contains { $0 == .whole || $0.range?.contains(first) == true }
     }
 
-    /// Takes the requests back where nobody may be asked; the answer too, where it waits for one of them: `isAtOnce`.
+    /// Removes the predicted requests if no address may be asked. `isAtOnce`: the response waits for one of these
+    /// requests, so the read fails, too.
     fileprivate mutating func refuse(isAtOnce: Bool) {
         guard let refusal = source.refusal, !forecast.requests.isEmpty else { return }
         forecast = FillForecast()
@@ -151,8 +167,8 @@ extension Explanation {
     }
 }
 
-extension Standing {
-    /// What a reader makes the upstream be asked besides bytes.
+extension FreshnessDecision {
+    /// The question to the upstream, besides bytes, that a read causes.
     fileprivate var question: FillForecast.Question {
         if mustConfirm { return .confirm }
         return use == .staleWhileRevalidate ? .confirmBehind : .none
@@ -160,7 +176,7 @@ extension Standing {
 }
 
 extension ContentRequest {
-    /// Whether the first request for an unknown asset brings all that is asked for.
+    /// Whether the first request for an unknown asset brings all bytes that the client requests.
     fileprivate func asksForNoMore(than opening: UpstreamRequest.Window) -> Bool {
         guard case .ranges(let specs) = RangeHeader.parse(headers.combined("Range")), specs.count == 1 else {
             return false
@@ -174,7 +190,7 @@ extension ContentRequest {
 }
 
 extension UpstreamRequest.Window {
-    /// How many bytes it brings at most; nil: nobody knows.
+    /// The maximum size in bytes of the window's content; nil if only the upstream knows it.
     fileprivate var knownLength: Int64? {
         switch self {
         case .closed(let range): range.length
@@ -185,7 +201,7 @@ extension UpstreamRequest.Window {
 }
 
 extension OpenAsset {
-    /// The same as another object, without its readers and its file.
+    /// A copy with the same record, extents and fills, without readers and without the file.
     fileprivate func copy(for target: AssetTarget) -> OpenAsset {
         let (record, ledger, fills) = look { ($0.record, $0.ledger.withoutReaders, $0.fills) }
         let copy = OpenAsset(target: target, context: context)
@@ -196,15 +212,16 @@ extension OpenAsset {
         return copy
     }
 
+    /// The ledger's forecast for one more reader of `ranges`, in order.
     fileprivate func forecast(
         of ranges: [ByteRange], _ attempt: ReadAttempt, asking question: FillForecast.Question = .none
     ) -> FillForecast {
         look { $0.ledger.forecast(of: ranges, opening: attempt.opening, asking: question) }
     }
 
-    /// The numbers that the fills have in the book.
+    /// The public numbers of the fills, from the fill registry.
     fileprivate func numbers(of fills: [FillLedger.FillID]) -> [UInt64] {
         let transfers = look { state in fills.compactMap { state.fills[$0] } }
-        return transfers.compactMap { context.fillBook.number(of: $0) }
+        return transfers.compactMap { context.fillRegistry.number(of: $0) }
     }
 }

@@ -1,8 +1,9 @@
 import CacheCore
 
-/// How failed reads are answered.
+/// Failed reads: negative caching, and the outcome that is reported for a failure.
 extension AssetCache {
-    /// The refusal that is repeated unasked, if there is one.
+    /// The stored refusal of the target's upstream, as a failure, if it may be repeated without a request; nil
+    /// otherwise.
     func keptRefusal(of target: AssetTarget, _ attempt: ReadAttempt) -> ReadFailure? {
         guard let refusal = context.refusals[target.id], isUsable(refusal, for: attempt),
             let left = refusal.timeToLive(at: attempt.began)
@@ -11,17 +12,20 @@ extension AssetCache {
         return ReadFailure(Self.repeated(refusal), outcome: outcome, age: refusal.age(at: attempt.began))
     }
 
-    /// Whether a stored refusal is fresh, and the request's directives allow its use.
-    func isUsable(_ refusal: RefusalShelf.Refusal, for attempt: ReadAttempt) -> Bool {
+    /// Whether a stored refusal is fresh, and the request's directives permit its use.
+    func isUsable(_ refusal: NegativeCache.Refusal, for attempt: ReadAttempt) -> Bool {
         let asked = attempt.directives
         return refusal.timeToLive(at: attempt.began) != nil && !asked.noCache
             && asked.maxAge.map { refusal.age(at: attempt.began) <= $0 } ?? true
     }
 
-    static func repeated(_ refusal: RefusalShelf.Refusal) -> CacheError {
+    /// The error that repeats a stored refusal.
+    static func repeated(_ refusal: NegativeCache.Refusal) -> CacheError {
         CacheError(.upstreamRefused(status: refusal.status), "The upstream answered with status \(refusal.status).")
     }
 
+    /// The failure to report for `error`. If the upstream caused it, the outcome tells why the upstream was asked and
+    /// its status.
     func failure(_ error: CacheError, of target: AssetTarget) -> ReadFailure {
         var failure = ReadFailure(error)
         guard error.code.isOfUpstream else { return failure }
@@ -34,7 +38,7 @@ extension AssetCache {
 }
 
 extension CacheError.Code {
-    /// The status of the upstream's response; nil where there was none, or one of no known status.
+    /// The status of the upstream's response; nil if there was no response, or its status is unknown.
     var upstreamStatus: Int? {
         switch self {
         case .upstreamRefused(let status, _): status
@@ -43,6 +47,6 @@ extension CacheError.Code {
         }
     }
 
-    /// Whether the upstream was not even asked.
+    /// Whether no request was sent, because the circuit breaker refused it.
     var isUnasked: Bool { if case .upstreamUnreachable(.some) = self { true } else { false } }
 }

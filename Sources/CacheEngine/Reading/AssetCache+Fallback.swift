@@ -3,9 +3,11 @@ import CacheStore
 import Logging
 
 extension AssetCache {
-    /// What is answered in place of a failed read: the whole of what the origin names for it, whatever range and
-    /// conditions the reader asked with. Nil where it names nothing, the failure is none of the upstream's, or what it
-    /// names cannot be read within the read's limit either.
+    /// Reads the origin's fallback in place of a failed read: always complete, whatever range and conditions the
+    /// client sent.
+    ///
+    /// Nil if the origin has no fallback, if the upstream is not the cause of the failure, or if the fallback cannot
+    /// be read within the origin's time limit either; the last case is logged.
     func fallback(for target: AssetTarget, after failure: ReadFailure, isHead: Bool) async -> ContentRead? {
         guard let fallback = target.settings.fallback, failure.error.code.deservesFallback else { return nil }
         var outcome = ReadOutcome(requestClass: .error, detail: "fallback")
@@ -42,7 +44,7 @@ extension AssetCache {
         of path: String, for target: AssetTarget, _ request: ContentRequest
     ) async throws(CacheError) -> ContentRead {
         guard let directory = settings.fallbackDirectory else {
-            throw CacheError(.notFound, "There is no directory of fallbacks to find \(path) in.")
+            throw CacheError(.notFound, "The fallback \(path) cannot be read: set fallbackDirectory.")
         }
         let (file, length) = try await context.diskThreads.run { [store = context.store] in
             let file = try store.openForeign(path, below: directory)

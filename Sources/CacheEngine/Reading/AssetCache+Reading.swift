@@ -2,10 +2,15 @@ package import CacheCore
 import CacheStore
 
 extension AssetCache {
-    /// Reads content: the plan of the answer, with its first byte at hand.
+    /// Opens a read of content; returns it with its plan as soon as its first byte is available.
     ///
-    /// Throws what the answer's status must tell; `.upstreamTimedOut(.read)` where the first byte took longer than
-    /// `options.timeout`, or the origin's own limit.
+    /// 1. A fresh negative cache entry is repeated without an upstream request.
+    /// 2. The asset is opened, revalidated if needed, and its first byte is awaited.
+    /// 3. If this fails, the origin's fallback is served. A failure without a fallback is counted here; all other
+    ///    reads are counted when they end.
+    ///
+    /// Throws `ReadFailure`; its error decides the response status. The error is `.upstreamTimedOut(.read)` if the
+    /// first byte took longer than `options.timeout` or, if that is nil, than the origin's own limit.
     package func read(
         _ reference: AssetReference, request: ContentRequest, options: ReadOptions = ReadOptions()
     ) async throws(ReadFailure) -> ContentRead {
@@ -25,6 +30,8 @@ extension AssetCache {
         throw failure
     }
 
+    /// Returns the read when its first byte is available. Throws the stored refusal, or the failure of this attempt,
+    /// which includes a timeout after `attempt.limit`.
     private func firstByte(of target: AssetTarget, _ attempt: ReadAttempt) async throws(ReadFailure) -> ContentRead {
         if let refusal = keptRefusal(of: target, attempt) { throw refusal }
         do {
@@ -36,6 +43,7 @@ extension AssetCache {
         }
     }
 
+    /// The parameters of a read that starts now. The request's cache directives count only if the origin obeys them.
     func attempt(_ request: ContentRequest, at target: AssetTarget, _ options: ReadOptions) -> ReadAttempt {
         ReadAttempt(
             request: request,
@@ -43,8 +51,14 @@ extension AssetCache {
             began: context.wallClock.now(), limit: options.timeout ?? target.settings.readTimeout)
     }
 
-    /// Begins anew where the asset turns out to be another one before its first byte was sent, or the reader's fields
-    /// choose another representation of it.
+    /// Opens the asset and its read, in at most four rounds. A new round starts in these cases:
+    ///
+    /// - The reader's header fields select another variant of the asset.
+    /// - The asset changed before its first byte was sent: the next round continues with the successor.
+    /// - The upstream has no such range, but the request also has a condition or another range that decides the
+    ///   response: the next round first requests one byte, to learn the asset's description.
+    ///
+    /// Throws `.assetChanged` after the fourth round.
     func begin(_ target: AssetTarget, _ attempt: ReadAttempt) async throws(CacheError) -> ContentRead {
         var (target, attempt) = (target, attempt)
         attempt.isPassing = await isTooRare(target, at: attempt.began)
@@ -71,18 +85,18 @@ extension AssetCache {
                 }
             }
         }
-        throw CacheError(.assetChanged, "The upstream gave the asset another face with every request.")
+        throw CacheError(.assetChanged, "The upstream returned a different version of the asset for each request.")
     }
 
-    /// Whether the answer can be given from what is on disk, without a word to the upstream.
+    /// Whether the response can be sent from disk without any upstream request.
     func isServedUnasked(_ asset: OpenAsset, _ attempt: ReadAttempt) -> Bool {
         guard let generation = asset.record?.generation, !standing(of: asset, attempt).mustConfirm else { return false }
         let plan = plan(attempt.request, generation, of: asset)
         return asset.look { $0.ledger.lookUp(plan.neededRanges) }.cached.byteCount == plan.neededBytes
     }
 
-    /// The asset that the reader's fields choose instead of this one (RFC 9111 §4.1); nil where it is the right one, or
-    /// not known yet.
+    /// The variant that the reader's header fields select in place of this asset (RFC 9111 §4.1); nil if this asset is
+    /// the right one, or if nothing is known of it yet.
     func chosenVariant(of asset: OpenAsset, _ attempt: ReadAttempt) -> AssetTarget? {
         guard let generation = asset.record?.generation else { return nil }
         let target = asset.target
@@ -92,24 +106,33 @@ extension AssetCache {
         return fields == target.variant ? nil : target.variant(fields)
     }
 
-    func standing(of asset: OpenAsset, _ attempt: ReadAttempt) -> Standing {
+    /// Decides whether the stored response may be used for this read (RFC 9111 §4).
+    ///
+    /// A response that was received after the request started counts as fresh: it is the answer to this read or to a
+    /// concurrent one.
+    func standing(of asset: OpenAsset, _ attempt: ReadAttempt) -> FreshnessDecision {
         let (record, isSettling, isBare) = asset.look { ($0.record, !$0.fills.isEmpty, $0.isBare) }
         let rules = UseRules(
             freshness: asset.freshness, staleIfError: asset.target.settings.staleIfError,
             directives: attempt.directives)
         let use = record.map { record in
             if isBare, plan(attempt.request, record.generation, of: asset).status == 416 {
-                // A `HEAD` may have named another length than a `GET` has: only the upstream refuses a range.
+                // A `HEAD` response may state another length than a `GET` response: only the upstream can reject a
+                // range.
                 return StoredUse.confirm
             }
             if asset.target.hasMoved(since: record) { return .confirm }
             return record.generation.receivedAt >= attempt.began
                 ? .fresh : record.generation.use(at: attempt.began, under: rules)
         }
-        return Standing(isKnown: record != nil, isSettling: isSettling, use: use, rules: rules)
+        return FreshnessDecision(isKnown: record != nil, isSettling: isSettling, use: use, rules: rules)
     }
 
-    /// Takes over the hold on `asset`.
+    /// Opens the read on an acquired asset. Consumes the hold on `asset`: the read keeps it, every other result
+    /// releases it.
+    ///
+    /// The variant is checked twice: against the stored response, and again after the upstream has described the
+    /// asset.
     private func begin(_ asset: OpenAsset, _ attempt: ReadAttempt) async throws(CacheError) -> Opening {
         var standing = standing(of: asset, attempt)
         var reader: FillLedger.ReaderID?
@@ -134,9 +157,10 @@ extension AssetCache {
         }
     }
 
-    /// Where the upstream fails to confirm, a stale answer stands in if it may (RFC 5861 §4).
+    /// Joins the asset as a reader. If the upstream fails to revalidate a stale response and `stale-if-error` permits
+    /// its use (RFC 5861 §4), joins again without revalidation and records the failure in `standing`.
     private func joinOrServeStale(
-        _ asset: OpenAsset, _ attempt: ReadAttempt, _ standing: inout Standing
+        _ asset: OpenAsset, _ attempt: ReadAttempt, _ standing: inout FreshnessDecision
     ) async throws(CacheError) -> FillLedger.ReaderID {
         do {
             return try await described(asset, attempt, standing)
@@ -144,23 +168,24 @@ extension AssetCache {
             guard standing.mustConfirm, error.code.isUpstreamFailure, let generation = asset.record?.generation,
                 generation.servesErrors(at: attempt.began, under: standing.rules)
             else { throw error }
-            standing = Standing(
+            standing = FreshnessDecision(
                 isKnown: true, isSettling: false, use: .stale, rules: standing.rules, failure: error.code)
             return try await described(asset, attempt, standing)
         }
     }
 
-    /// Joins, and waits until the asset is described, and confirmed where it must be. Where a stale answer may stand in,
-    /// the confirmation has half of the read's time.
+    /// Joins, and waits until the asset is described, and revalidated if required. If a stale response may be served
+    /// instead, the revalidation gets half of the read's time limit, so that time is left to send the stale response.
     private func described(
-        _ asset: OpenAsset, _ attempt: ReadAttempt, _ standing: Standing
+        _ asset: OpenAsset, _ attempt: ReadAttempt, _ standing: FreshnessDecision
     ) async throws(CacheError) -> FillLedger.ReaderID {
         let reader = try asset.join(
             opening: attempt.opening, priority: .live, mustConfirm: standing.mustConfirm, began: attempt.began,
             waitLimit: max(attempt.limit, asset.target.settings.readTimeout),
             refused: { [context] in
-                // A refusal received since the request answers it, whichever reader caused the upstream request. One that
-                // is still fresh answers it as well: it may have been recorded after this read first looked for it.
+                // A refusal received since the request started is the answer to it, whichever reader caused the
+                // upstream request. One that is still fresh is the answer as well: it may have been recorded after
+                // this read first looked for it.
                 guard !standing.isKnown, let refusal = context.refusals[asset.id] else { return nil }
                 let isNew = refusal.receivedAt >= attempt.began
                 return isNew || isUsable(refusal, for: attempt) ? Self.repeated(refusal) : nil
@@ -181,10 +206,12 @@ extension AssetCache {
         }
     }
 
-    /// Plans the answer and waits for its first byte, so that failures before it are still told by the status. Where the
-    /// asset's end is found meanwhile the plan is made anew.
+    /// Plans the response and waits for its first byte, so that an earlier failure still sets the response status.
+    ///
+    /// The plan is made again if the wait has found the length of the asset, or has brought header fields that require
+    /// other bytes.
     private func answer(
-        _ attempt: ReadAttempt, from asset: OpenAsset, to reader: FillLedger.ReaderID, _ standing: Standing
+        _ attempt: ReadAttempt, from asset: OpenAsset, to reader: FillLedger.ReaderID, _ standing: FreshnessDecision
     ) async throws(CacheError) -> ContentRead {
         let isFirst = !standing.isKnown || attempt.wasForwarded
         while true {
@@ -199,7 +226,7 @@ extension AssetCache {
                     continue
                 }
                 if let renewed = asset.record?.generation, renewed != generation {
-                    // What came for this reader has brought fields of its own (RFC 9111 §3.4).
+                    // The response to this reader's request has updated the header fields (RFC 9111 §3.4).
                     let needed = plan.neededRanges
                     (generation, plan) = (renewed, self.plan(attempt.request, renewed, of: asset, isFirst: isFirst))
                     guard plan.neededRanges == needed else { continue }
@@ -209,11 +236,14 @@ extension AssetCache {
         }
     }
 
-    /// The read that answers with `plan`; it takes over the hold on `asset` and the `reader`.
+    /// Creates the read that serves `plan`. It consumes the hold on `asset` and the `reader`.
+    ///
+    /// `found`: the needed bytes on disk when the read began, and whether a fill in flight brings the others. `view`
+    /// creates the snapshot from which later requests can be served; by default there is none.
     func contentRead(
         _ attempt: ReadAttempt, _ plan: ContentPlan, _ generation: Generation,
-        found: (cached: ByteRangeSet, isJoining: Bool), _ standing: Standing, from asset: OpenAsset,
-        to reader: FillLedger.ReaderID, view: (ReadOutcome) -> FreshView? = { _ in nil }
+        found: (cached: ByteRangeSet, isJoining: Bool), _ standing: FreshnessDecision, from asset: OpenAsset,
+        to reader: FillLedger.ReaderID, view: (ReadOutcome) -> FreshAssetSnapshot? = { _ in nil }
     ) -> ContentRead {
         let now = context.wallClock.now()
         let cached = standing.isKnown && !attempt.wasForwarded ? found.cached : ByteRangeSet()
@@ -233,17 +263,21 @@ extension AssetCache {
             cachedBefore: cached, view: view(outcome))
     }
 
+    /// Plans the response to `request` from the description of the asset. `isFirst`: the upstream response was
+    /// requested for this read, so that header fields meant for one response only are included.
     func plan(
         _ request: ContentRequest, _ generation: Generation, of asset: OpenAsset, isFirst: Bool = false
     ) -> ContentPlan {
         ContentPlan.make(
             request, generation: generation, now: context.wallClock.now(), isFirst: isFirst,
-            unknownLength: asset.target.settings.unknownLength, boundary: context.chance.identifier())
+            unknownLength: asset.target.settings.unknownLength, boundary: context.random.identifier())
     }
 
+    /// The request class, and the reason for an upstream request, of a read that serves `plan`. `cached`: the needed
+    /// bytes that were on disk when the read began.
     func outcome(
         _ attempt: ReadAttempt, _ plan: ContentPlan, _ generation: Generation, cached: ByteRangeSet,
-        _ standing: Standing, keeps target: AssetTarget
+        _ standing: FreshnessDecision, keeps target: AssetTarget
     ) -> ReadOutcome {
         if generation.passedStatus ?? 0 >= 400 { return ReadOutcome(requestClass: .error, forwarding: .miss) }
         guard generation.isStorable, !target.keepsNothing else {

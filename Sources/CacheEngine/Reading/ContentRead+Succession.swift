@@ -3,26 +3,33 @@ import CacheStore
 import NIOCore
 import Synchronization
 
-/// How a read goes on from the next generation.
+/// Continuation of a read on the next generation of its asset.
 ///
-/// Some upstreams tag the same bytes differently, or not at all, so that a transfer that breaks off cannot be continued. The
-/// next one begins another generation. Where that has the same length, and begins with the bytes that have been sent, the
-/// read goes on there: every byte of its answer is then one of the next generation.
+/// Some upstreams change the validator of unchanged content, or send none, so that a broken transfer cannot be
+/// resumed. The next transfer then starts a new generation. If that generation has the same length and starts with the
+/// bytes that were already sent, the read continues there: every byte of its response is then a byte of the new
+/// generation.
+///
+/// 1. `move` joins the next generation and leases the sent bytes of the former one.
+/// 2. `compare` compares the sent bytes of both, chunk by chunk, as they arrive.
+/// 3. `end` switches the source if all bytes are equal, and leaves the generation that is not used.
 extension ContentRead {
+    /// A continuation that is being checked. It holds both generations.
     private struct Move: Sendable {
         let former: Source
         let formerFile: SparseFile
-        /// Keeps the bytes that were sent.
+        /// Protects the sent bytes of the former generation from eviction; nil if nothing was sent.
         let lease: FillLedger.LeaseID?
         let next: Source
         /// The bytes that were sent.
         let sent: ByteRange
     }
 
-    /// As many sent bytes are compared at most.
+    /// The maximum number of sent bytes that are compared; a read beyond this fails instead.
     private static let mostCompared: Int64 = 64 << 20
 
-    /// Waits for the next bytes.
+    /// Waits for the next bytes. If the asset has changed, tries to continue on its successor; throws `.assetChanged`
+    /// if that is not possible.
     func settle() async throws(CacheError) -> FillLedger.Presence {
         while true {
             let source = source
@@ -38,7 +45,7 @@ extension ContentRead {
         }
     }
 
-    /// It is time to look again, or to fail.
+    /// Called when the ledger notifies the reader: the next call should look again, or `error` ends the read.
     func woken(_ error: CacheError?, wake: @escaping @Sendable () -> Void) {
         guard let error, error.code == .assetChanged else {
             state.withLock { $0.late = error.map { .failure($0) } }
@@ -47,7 +54,8 @@ extension ContentRead {
         moveOn(after: error, wake: wake)
     }
 
-    /// Moves on if it can, and wakes; else it wakes to `error`.
+    /// Tries to continue on the successor, on a disk thread, and then calls `wake`. If this fails, the next call
+    /// throws `error`.
     func moveOn(after error: CacheError, wake: @escaping @Sendable () -> Void) {
         asset.context.diskThreads.submit { [self] isOpen in
             let end: @Sendable (Bool) -> Void = { isMoved in
@@ -59,7 +67,8 @@ extension ContentRead {
         }
     }
 
-    /// Joins the next generation; nil where there is none that the answer could be completed from.
+    /// Joins the successor and requests the whole segment there. Nil if there is no successor, the plan has more than
+    /// one run, too many bytes were sent, or the successor differs in length or is not stored.
     private func move() -> Move? {
         let former = source
         guard plan.body.count == 1, case .bytes(let whole)? = plan.body.first,
@@ -87,6 +96,8 @@ extension ContentRead {
             next: Source(asset: next, reader: reader, cachedBefore: ByteRangeSet()), sent: sent)
     }
 
+    /// Compares the sent bytes from `offset` on, a chunk at a time; calls itself for the next chunk. `then` receives
+    /// whether the read continues on the successor.
     private func compare(_ move: Move, from offset: Int64, then: @escaping @Sendable (Bool) -> Void) {
         guard offset < move.sent.upperBound else { return then(end(move, isSame: true)) }
         let (next, threads) = (move.next, move.next.asset.context.diskThreads)
@@ -97,7 +108,7 @@ extension ContentRead {
         guard case .bytes(let present)? = presence, let file = next.asset.look({ $0.file }) else {
             return then(end(move, isSame: false))
         }
-        let chunk = (offset..<min(present.upperBound, move.sent.upperBound)).prefix(Int64(ChunkShelf.chunkBytes))
+        let chunk = (offset..<min(present.upperBound, move.sent.upperBound)).prefix(Int64(ByteBufferPool.chunkBytes))
         threads.read(chunk, of: file) { [self] found in
             threads.read(chunk, of: move.formerFile) { [self] known in
                 guard case .success(let found) = found, case .success(let known) = known, found == known else {
@@ -111,7 +122,8 @@ extension ContentRead {
         }
     }
 
-    /// Takes its bytes from the next generation from now on, or lets that go; answers whether it does.
+    /// Switches the source to the successor if the bytes were the same, and leaves the other generation. Returns
+    /// whether the read has switched.
     private func end(_ move: Move, isSame: Bool) -> Bool {
         let isMoved = state.withLock { state in
             guard isSame, !state.isFinished else { return false }

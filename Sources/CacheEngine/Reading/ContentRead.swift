@@ -3,23 +3,30 @@ import CacheStore
 package import NIOCore
 import Synchronization
 
-/// How a read came to its end.
+/// How a read ended.
 package enum ReadEnding: Sendable {
     case sent
-    /// The client hung up before the last byte.
+    /// The client closed the connection before the last byte.
     case clientGone
     case failed(CacheError)
 }
 
-/// What a read sent.
+/// The body bytes that a read has handed out.
 package struct ReadTally: Sendable {
+    /// Bytes that were on disk when the read began.
     package var bytesFromCache: Int64 = 0
+    /// Bytes that were fetched while the read ran.
     package var bytesAfterFill: Int64 = 0
 }
 
-/// One reader: the plan of its answer, and the bytes, which are sent from the file as they become present.
+/// One reader of an asset: the plan of its response, and its body, which is handed out as the bytes arrive on disk.
+///
+/// A read holds its asset and a reader in the asset's ledger until `finish`, `abandon` or deinitialization. It hands
+/// out the body in one of two forms: `next` suspends until bytes are there; `nextWithoutBlocking` serves an event
+/// loop. A read has one consumer, which asks for the next bytes only after the last call is complete.
 package final class ContentRead: Sendable {
-    /// Where its bytes come from.
+    /// The generation that the read takes its bytes from, and its reader there. It changes at most when an upstream
+    /// replaces the asset by an equal one: see `ContentRead+Succession.swift`.
     struct Source: Sendable {
         let asset: OpenAsset
         let reader: FillLedger.ReaderID
@@ -27,21 +34,24 @@ package final class ContentRead: Sendable {
         let cachedBefore: ByteRangeSet
     }
 
+    /// The position in the plan and the figures of the read.
     struct State {
         var source: Source
+        /// The segments of the plan that have not begun.
         var segments: ArraySlice<ContentPlan.Segment>
-        /// What is left of the segment under way.
+        /// The rest of the current segment; nil between segments.
         var run: ByteRange?
         var tally = ReadTally()
         var isFinished = false
-        /// Bytes in one piece that were read, and are not in the log yet.
+        /// A contiguous run that was read and is not in the access trace yet.
         var unlogged: ByteRange?
-        /// What somebody who was not waited for has brought.
+        /// The result of a disk operation that finished after `.later` was returned; the next call consumes it.
         var late: Result<(chunk: ByteRange, bytes: ByteBuffer), CacheError>?
-        /// How often bytes were found that could not be used.
+        /// How often the file returned bytes that could not be used.
         var badCount = 0
 
-        /// Adds what was read to what goes into the log as one; answers what is to go there now.
+        /// Appends `chunk` to the run that becomes one entry of the access trace. Returns the previous run if it is
+        /// complete: if `chunk` does not continue it, or begins in another chunk of the trace.
         mutating func log(_ chunk: ByteRange) -> ByteRange? {
             guard let run = unlogged, run.upperBound == chunk.lowerBound,
                 run.lowerBound / ReadTrace.chunkBytes == chunk.lowerBound / ReadTrace.chunkBytes
@@ -54,25 +64,31 @@ package final class ContentRead: Sendable {
         }
     }
 
-    /// What can be had without waiting.
-    package enum Turn: Sendable {
+    /// The result of a call that does not wait.
+    package enum ReadStep: Sendable {
+        /// Bytes in memory.
         case bytes(ByteBuffer)
         /// Bytes that the kernel can send from the file.
         case file(FilePiece)
+        /// The body is complete.
         case end
+        /// Nothing is available now; `wake` will be called.
         case later
 
         package var isAtHand: Bool { if case .later = self { false } else { true } }
     }
 
+    /// The requested asset; with a fallback, not the asset that supplies the bytes.
     package let assetID: AssetID
     package let originName: String
     package let access: OriginSettings.Access
     package let plan: ContentPlan
     package let outcome: ReadOutcome
+    /// The age of the stored response, for the `Age` field (RFC 9111 §5.1); nil if no such field is sent.
     package let age: Duration?
-    /// For answers that differ in their range alone.
-    package let view: FreshView?
+    /// A snapshot for later requests that differ only in their range; nil if they cannot be served from one.
+    package let view: FreshAssetSnapshot?
+    /// Guards the source, the position in the plan, the figures and the late result.
     let state: Mutex<State>
 
     var source: Source { state.withLock { $0.source } }
@@ -80,11 +96,11 @@ package final class ContentRead: Sendable {
     private var reader: FillLedger.ReaderID { source.reader }
     private var cachedBefore: ByteRangeSet { source.cachedBefore }
 
-    /// The read takes over the hold on `asset` and the `reader`; `finish` lets both go. `asked`: what the answer is for,
-    /// where that is another asset.
+    /// Consumes the hold on `asset` and the `reader`; `finish` releases both. `asked`: the requested target, if
+    /// another asset supplies the bytes.
     init(
         asset: OpenAsset, reader: FillLedger.ReaderID, plan: ContentPlan, outcome: ReadOutcome, age: Duration?,
-        cachedBefore: ByteRangeSet, asked: AssetTarget? = nil, view: FreshView? = nil
+        cachedBefore: ByteRangeSet, asked: AssetTarget? = nil, view: FreshAssetSnapshot? = nil
     ) {
         let target = asked ?? asset.target
         assetID = target.id
@@ -98,17 +114,17 @@ package final class ContentRead: Sendable {
         state = Mutex(State(source: source, segments: plan.body[...]))
     }
 
-    deinit { letGo() }
+    deinit { release() }
 
-    /// Whether all of it was on disk when the read began: nothing is fetched because a client takes it.
+    /// Whether all needed bytes were on disk when the read began, so that the client causes no fetch.
     package var isWhollyCached: Bool { cachedBefore.byteCount == plan.neededBytes }
 
-    /// This read as the answer to a request for `target`; it passes its hold and its reader on, and is over. Throws
-    /// `.conflict` where it has not the whole to give.
+    /// Returns a read that serves these bytes as the response to a request for `target`. The hold and the reader move
+    /// to the new read; this one is finished. Throws `.conflict` if the plan is not a complete representation.
     func standingIn(for target: AssetTarget, as outcome: ReadOutcome) throws(CacheError) -> ContentRead {
         guard let plan = plan.standingIn else {
-            letGo()
-            throw CacheError(.conflict, "The fallback was not answered as a whole.")
+            release()
+            throw CacheError(.conflict, "The fallback is not a complete 200 response without Content-Encoding.")
         }
         state.withLock { $0.isFinished = true }
         return ContentRead(
@@ -116,11 +132,11 @@ package final class ContentRead: Sendable {
             asked: target)
     }
 
-    /// The next bytes of the body, at most `most`, glue included; nil at its end.
+    /// The next bytes of the body, at most `most`, including multipart delimiters; nil at the end.
     ///
-    /// Throws where they cannot be had any more; the answer must then be cut off. What was returned before counts as
-    /// sent when this is called.
-    package func next(atMost most: Int64 = Int64(ChunkShelf.chunkBytes)) async throws(CacheError) -> ByteBuffer? {
+    /// Throws if the bytes can no longer be obtained; the response must then be cut off. A call states that the bytes
+    /// returned before have been sent.
+    package func next(atMost most: Int64 = Int64(ByteBufferPool.chunkBytes)) async throws(CacheError) -> ByteBuffer? {
         while true {
             if let run = state.withLock({ $0.run }) {
                 asset.advance(reader, to: run.lowerBound)
@@ -135,11 +151,12 @@ package final class ContentRead: Sendable {
         }
     }
 
-    /// As `next`, for those who cannot wait: `.later` where the bytes are not at hand, and `wake` is called once, on any
-    /// thread, when it is time to ask again. `fromFile`: whether many bytes may be left in the file.
-    package func nextAtOnce(
+    /// The form of `next` for an event loop. Returns `.later` if no bytes are available; `wake` is then called once,
+    /// on any thread, when the caller should ask again. `fromFile`: whether large runs may be returned as pieces of
+    /// the file.
+    package func nextWithoutBlocking(
         fromFile: Bool, wake: @escaping @Sendable () -> Void
-    ) throws(CacheError) -> Turn {
+    ) throws(CacheError) -> ReadStep {
         let late = state.withLock { $0.late.take() }
         if let (chunk, bytes) = try late?.get() {
             took(chunk)
@@ -148,7 +165,7 @@ package final class ContentRead: Sendable {
         while true {
             if let run = state.withLock({ $0.run }) {
                 asset.advance(reader, to: run.lowerBound)
-                let turn = try readAtOnce(run, fromFile: fromFile, wake: wake)
+                let turn = try readIfCached(run, fromFile: fromFile, wake: wake)
                 guard case .end = turn else { return turn }
                 state.withLock { $0.run = nil }
             }
@@ -160,10 +177,11 @@ package final class ContentRead: Sendable {
         }
     }
 
-    /// What was handed out has left: its memory is used again.
+    /// Returns the memory of a buffer that was handed out and has been sent.
     package func takeBack(_ buffer: ByteBuffer) { asset.context.diskThreads.takeBack(buffer) }
 
-    /// What comes next; bytes of the asset are said to be wanted.
+    /// Dequeues the next segment of the plan. If it consists of asset bytes, requests them from the ledger, together
+    /// with the later segments.
     private func nextSegment() -> ContentPlan.Segment? {
         let (segment, later) = state.withLock { state in
             (state.segments.popFirst(), state.segments.compactMap(\.range))
@@ -175,12 +193,12 @@ package final class ContentRead: Sendable {
         return segment
     }
 
-    /// Lets go of everything and counts the read, once.
+    /// Releases the asset and counts the read, on the first call only. Returns the figures of the read.
     @discardableResult
     package func finish(_ ending: ReadEnding) -> ReadTally {
         let tally = state.withLock { $0.tally }
-        guard letGo() else { return tally }
-        // A failure before the first byte is answered with a problem.
+        guard release() else { return tally }
+        // Before the first byte, a failure is answered with a problem document.
         let isProblem = if case .failed = ending { tally.bytesFromCache + tally.bytesAfterFill == 0 } else { false }
         let isAborted =
             switch ending {
@@ -192,18 +210,18 @@ package final class ContentRead: Sendable {
             isProblem ? .error : outcome.requestClass, of: asset.isForeign ? nil : asset.id, key: asset.target.key,
             origin: originName, sent: tally, isAborted: isAborted)
         guard !asset.isForeign else { return tally }
-        if let run = state.withLock({ $0.unlogged }) { asset.context.readLog.note(run, of: asset.id) }
+        if let run = state.withLock({ $0.unlogged }) { asset.context.traceRecorder.note(run, of: asset.id) }
         asset.context.commits.touched(
             asset.id, at: asset.context.wallClock.now(), hits: outcome.requestClass == .hit ? 1 : 0)
         return tally
     }
 
-    /// Lets go without counting a request: somebody else answers it.
-    package func abandon() { letGo() }
+    /// Releases the asset without counting a request, because the request is served in another form.
+    package func abandon() { release() }
 
-    /// Lets go of the reader and the asset, once; answers whether this was the time.
+    /// Releases the reader and the asset on the first call. Returns whether this was the first call.
     @discardableResult
-    private func letGo() -> Bool {
+    private func release() -> Bool {
         let isFirst = state.withLock { state in
             defer { state.isFinished = true }
             return !state.isFinished
@@ -216,6 +234,8 @@ package final class ContentRead: Sendable {
         return true
     }
 
+    /// Waits for the next bytes of `run`, reads and, if needed, verifies them; nil at the end of the asset. Bytes that
+    /// fail the check, or were evicted during the read, are awaited again.
     private func read(_ run: ByteRange, _ most: Int64) async throws(CacheError) -> ByteBuffer? {
         while true {
             guard case .bytes(let present) = try await settle(), let file = asset.look({ $0.file }) else {
@@ -230,9 +250,11 @@ package final class ContentRead: Sendable {
         }
     }
 
-    private func readAtOnce(
+    /// The next bytes of `run` if they are available without waiting. Otherwise starts the disk operation or registers
+    /// for the ledger's notification, and returns `.later`.
+    private func readIfCached(
         _ run: ByteRange, fromFile: Bool, wake: @escaping @Sendable () -> Void
-    ) throws(CacheError) -> Turn {
+    ) throws(CacheError) -> ReadStep {
         let presence: FillLedger.Presence
         do throws(CacheError) {
             presence = try asset.presence(of: reader) { [self] in woken($0, wake: wake) }
@@ -246,12 +268,12 @@ package final class ContentRead: Sendable {
             return .end
         }
         if let part = asset.toCheck(present.prefix(FilePiece.mostBytes)) {
-            readLate(part, of: file, wake: wake)
+            readOnDiskThread(part, of: file, wake: wake)
             return .later
         }
         if fromFile, let piece = piece(of: present, in: run, file) { return .file(piece) }
-        let chunk = present.prefix(Int64(ChunkShelf.chunkBytes))
-        if let bytes = asset.context.diskThreads.readNow(chunk, of: file) {
+        let chunk = present.prefix(Int64(ByteBufferPool.chunkBytes))
+        if let bytes = asset.context.diskThreads.readFromPageCache(chunk, of: file) {
             took(chunk)
             return .bytes(bytes)
         }
@@ -261,18 +283,19 @@ package final class ContentRead: Sendable {
         return .later
     }
 
-    /// Bytes that need not be copied; nil where they must be.
+    /// Reserves a run of the file for the kernel to send. Nil if the bytes must be copied: the run is short, the file
+    /// is not the store's own, or the file cannot be pinned.
     private func piece(of present: ByteRange, in run: ByteRange, _ file: SparseFile) -> FilePiece? {
-        // A file that is not the store's may become shorter, and the kernel would be asked for its bytes for ever.
+        // A foreign file may be truncated meanwhile; the kernel would then be asked for the missing bytes forever.
         guard !asset.isForeign, present.length >= FilePiece.leastBytes else { return nil }
         let isLast = present.upperBound >= run.upperBound
         let range = present.prefix(isLast ? FilePiece.mostBytes : FilePiece.mostFilledBytes)
-        guard let loan = file.lendNow(range) else { return nil }
+        guard let pin = file.pinForSendfile(range) else { return nil }
         took(range)
-        return FilePiece(range: range, loan: loan)
+        return FilePiece(range: range, pin: pin)
     }
 
-    /// Bytes of the run have been read.
+    /// Advances past `chunk`, which was handed out: updates the figures, the access trace and the eviction policy.
     private func took(_ chunk: ByteRange) {
         let cached = cachedBefore.runs(in: chunk)
         let fromCache = cached.byteCount
@@ -282,14 +305,15 @@ package final class ContentRead: Sendable {
             state.tally.bytesAfterFill += chunk.length - fromCache
             return state.log(chunk)
         }
-        if let past, !asset.isForeign { asset.context.readLog.note(past, of: asset.id) }
-        // What came for this reader, or while it read, is no use of what was there.
+        if let past, !asset.isForeign { asset.context.traceRecorder.note(past, of: asset.id) }
+        // Bytes that were fetched for this reader, or during its read, are no use of cached data.
         for run in cached { asset.wasRead(run, at: asset.context.wallClock.now()) }
     }
 
+    /// Throws unless the asset may end here: the run is exhausted, or the length was unknown when the run began.
     private func checkEnd(_ run: ByteRange) throws(CacheError) {
         guard run.isEmpty || run.upperBound == .max else {
-            throw CacheError(.upstreamProtocol, "The asset ended before the bytes that were promised.")
+            throw CacheError(.upstreamProtocol, "The upstream's content ended before the announced length.")
         }
     }
 }

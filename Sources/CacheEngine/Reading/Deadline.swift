@@ -1,20 +1,20 @@
 import CacheCore
 
-/// Runs `body`; after `limit` it is cancelled and `.upstreamTimedOut(timeout)` is thrown. Where the caller is cancelled
-/// first, what `body` makes of that is the outcome.
+/// Runs `body` with a time limit. After `limit` the body is cancelled and `.upstreamTimedOut(timeout)` is thrown. If
+/// the caller is cancelled first, the result is the one with which `body` responds to its cancellation.
 func withDeadline<Value: Sendable>(
     _ limit: Duration, _ timeout: CacheError.Timeout, clock: any Clock<Duration>,
     body: @escaping @Sendable () async throws(CacheError) -> Value
 ) async throws(CacheError) -> Value {
     let outcome = await withTaskGroup(of: Result<Value, CacheError>?.self) { group in
-        // It begins on this thread: no other one has to wake for it.
+        // The body starts on the calling thread, which saves a wake-up of another one.
         group.addImmediateTask {
             do throws(CacheError) { return .success(try await body()) } catch { return .failure(error) }
         }
         group.addTask {
-            // A sleep that is cancelled has lost the race: it is no time-out.
+            // A cancelled sleep means that `body` finished first: this is not a timeout.
             guard (try? await clock.sleep(for: limit)) != nil else {
-                return .failure(CacheError(.cancelled, "The reader gave up."))
+                return .failure(CacheError(.cancelled, "The read was cancelled."))
             }
             return nil
         }

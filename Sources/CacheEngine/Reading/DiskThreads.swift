@@ -3,28 +3,32 @@ import CacheStore
 import NIOCore
 import NIOPosix
 
-/// Threads for reads that must wait for the disk, so that nothing else has to.
+/// Thread pool for blocking disk operations, so that neither event loops nor the cooperative pool block.
 struct DiskThreads: Sendable {
     private let pool: NIOThreadPool
-    private let chunks = ChunkShelf()
+    private let chunks = ByteBufferPool()
 
     init(threads: Int) {
         pool = NIOThreadPool(numberOfThreads: threads)
         pool.start()
     }
 
+    /// Finishes the running work and stops the threads. Later work gets `.shuttingDown`.
     func shutdown() async {
-        // The pool answers with an error only where it was never started.
+        // The pool throws only if it was never started.
         try? await pool.shutdownGracefully()
     }
 
-    /// The bytes of `range`, all of which are in the file: from the page cache at once, else from these threads.
+    /// The bytes of `range`, all of which must be in the file: from the page cache if possible, else read on a disk
+    /// thread.
+    ///
+    /// Throws `.storageCorrupt` if the file is shorter, and `.shuttingDown` after shutdown.
     func read(_ range: ByteRange, of file: SparseFile) async throws(CacheError) -> ByteBuffer {
-        if let buffer = readNow(range, of: file) { return buffer }
+        if let buffer = readFromPageCache(range, of: file) { return buffer }
         return try await run { try readWaiting(range, of: file) }
     }
 
-    /// As `read`, from these threads in any case, for those who cannot wait.
+    /// The callback form of `read`. It always uses a disk thread, and calls `then` there.
     func read(
         _ range: ByteRange, of file: SparseFile, then: @escaping @Sendable (Result<ByteBuffer, CacheError>) -> Void
     ) {
@@ -40,14 +44,13 @@ struct DiskThreads: Sendable {
         }
     }
 
-    /// A buffer without bytes, with room for `count`.
+    /// An empty buffer with a capacity of at least `count` bytes, from the buffer pool.
     func memory(_ count: Int) -> ByteBuffer { chunks.take(count) }
 
-    /// What was read has left.
+    /// Returns a buffer to the pool after its bytes were sent.
     func takeBack(_ buffer: ByteBuffer) { chunks.giveBack(buffer) }
 
-    /// Does work that waits for the disk, and passes its `CacheError` on. Throws `.shuttingDown` where the threads have
-    /// gone.
+    /// Runs blocking work on a disk thread and rethrows its `CacheError`. Throws `.shuttingDown` after shutdown.
     func run<Value: Sendable>(
         _ work: @escaping @Sendable () throws -> Value
     ) async throws(CacheError) -> Value {
@@ -60,7 +63,7 @@ struct DiskThreads: Sendable {
         }
     }
 
-    /// Does work that waits for the disk, and is told whether there is one still.
+    /// Runs blocking work on a disk thread. `isOpen` is false after shutdown; the work then only reports its failure.
     func submit(_ work: @escaping @Sendable (_ isOpen: Bool) -> Void) {
         pool.submit { state in
             switch state {
@@ -70,19 +73,20 @@ struct DiskThreads: Sendable {
         }
     }
 
-    /// The bytes of `range`, if all of them are in the page cache.
-    func readNow(_ range: ByteRange, of file: SparseFile) -> ByteBuffer? {
+    /// The bytes of `range` if all of them are in the page cache; nil otherwise. Does not block.
+    func readFromPageCache(_ range: ByteRange, of file: SparseFile) -> ByteBuffer? {
         var buffer = chunks.take(Int(range.length))
         var isWhole = false
         buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: Int(range.length)) { space in
             let wanted = UnsafeMutableRawBufferPointer(rebasing: space[..<Int(range.length)])
-            let count = file.readNow(into: wanted, at: range.lowerBound) ?? 0
+            let count = file.readFromPageCache(into: wanted, at: range.lowerBound) ?? 0
             isWhole = count == wanted.count
             return count
         }
         return isWhole ? buffer : nil
     }
 
+    /// Reads `range` with a blocking system call.
     private func readWaiting(_ range: ByteRange, of file: SparseFile) throws(CacheError) -> ByteBuffer {
         var buffer = chunks.take(Int(range.length))
         var failure: CacheError?
@@ -97,7 +101,7 @@ struct DiskThreads: Sendable {
         }
         if let failure { throw failure }
         guard buffer.readableBytes == Int(range.length) else {
-            throw CacheError(.storageCorrupt, "A file of the store ends before bytes that the catalog claims.")
+            throw CacheError(.storageCorrupt, "A store file is shorter than its catalog row states.")
         }
         return buffer
     }

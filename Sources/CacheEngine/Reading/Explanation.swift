@@ -1,18 +1,20 @@
 package import CacheCore
 
-/// What a read would come to if it were made now: nothing of it has been done.
+/// The predicted result of a read, for `GET /v1/explain`: nothing of it has been executed.
 package struct Explanation: Sendable {
-    /// How what is stored would be used.
+    /// How the stored response would be used.
     package enum Use: String, Sendable, CaseIterable {
         case fresh, stale, staleWhileRevalidate, confirm, unknown
     }
 
-    /// Whether what is stored may be used, and why not.
-    package struct Standing: Sendable {
+    /// Whether the stored response may be used, and the reason if not.
+    package struct FreshnessDecision: Sendable {
         package var use: Use
+        /// The end of the freshness lifetime; nil if there is none.
         package var freshUntil: Timestamp?
+        /// The age of the stored response; nil if there is none.
         package var age: Duration?
-        /// A sentence; nil where it is fresh.
+        /// A sentence; nil if the response is fresh.
         package var reason: String?
 
         package init(use: Use, freshUntil: Timestamp? = nil, age: Duration? = nil, reason: String? = nil) {
@@ -23,8 +25,9 @@ package struct Explanation: Sendable {
         }
     }
 
-    /// The answer's head; nil is what only the upstream can say.
+    /// The predicted response head. Nil fields are known only to the upstream.
     package struct Answer: Sendable {
+        /// The error code of the failure; nil if content is served.
         package var code: CacheError.Code?
         package var status: Int?
         package var requestClass: ReadOutcome.Class
@@ -43,13 +46,14 @@ package struct Explanation: Sendable {
         }
     }
 
-    /// Where bytes are fetched from.
+    /// The addresses that bytes are fetched from.
     package struct Source: Sendable {
-        /// What would be asked first, without its query: the origin's own URL, or that of a mirror; nil: nobody may be.
+        /// The first address to be requested, without its query: the origin's own URL or a mirror. Nil if none may be
+        /// requested.
         package var url: String?
-        /// The origin's mirrors.
+        /// The URLs of the origin's mirrors, without queries.
         package var mirrors: [String]
-        /// Why the origin's own URL would not be asked; nil where it would.
+        /// The reason why the origin's own URL would not be requested; nil if it would be.
         package var whyNot: CacheError?
 
         package init(url: String?, mirrors: [String] = [], whyNot: CacheError? = nil) {
@@ -58,7 +62,7 @@ package struct Explanation: Sendable {
             self.whyNot = whyNot
         }
 
-        /// Why nothing can be fetched at all.
+        /// The reason why nothing can be fetched at all; nil if an address may be requested.
         package var refusal: CacheError? { url == nil ? whyNot : nil }
     }
 
@@ -66,20 +70,21 @@ package struct Explanation: Sendable {
     package var key: String
     package var origin: String
     package var source: Source
-    package var standing: Standing
+    package var standing: FreshnessDecision
     package var answer: Answer
-    /// The whole asset's length; nil where that is not known.
+    /// The length of the complete asset in bytes; nil if unknown.
     package var length: Int64?
-    /// The runs that the answer sends; to `Int64.max` where the asset's end is not known.
+    /// The runs of the asset that the response contains; the last one ends at `Int64.max` if the length is unknown.
     package var wanted: [ByteRange]
-    /// What of them is on disk.
+    /// The part of `wanted` that is on disk.
     package var cached: ByteRangeSet
+    /// The upstream requests that the read would cause.
     package var forecast: FillForecast
-    /// The fills under way that it would wait for, by number.
+    /// The numbers of the fills in flight that the read would wait for.
     package var joined: [UInt64]
 
     package init(
-        assetID: AssetID, key: String, origin: String, source: Source, standing: Standing, answer: Answer,
+        assetID: AssetID, key: String, origin: String, source: Source, standing: FreshnessDecision, answer: Answer,
         length: Int64? = nil, wanted: [ByteRange] = [], cached: ByteRangeSet = ByteRangeSet(),
         forecast: FillForecast = FillForecast(), joined: [UInt64] = []
     ) {

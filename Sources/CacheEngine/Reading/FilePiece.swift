@@ -1,30 +1,34 @@
 package import CacheCore
 import CacheStore
 
-/// Bytes of a file that is open; as long as this lives it stays open.
+/// A run of an open file that the kernel can send (`sendfile`). The file stays open as long as the piece lives.
 package struct FilePiece: Sendable {
     package let range: ByteRange
-    private let loan: FileLoan
+    private let pin: SendfilePin
 
-    /// Below this a copy is cheaper than a call of its own for the file's bytes.
+    /// The minimum size in bytes: below it, copying the bytes costs less than a separate system call.
     package static let leastBytes: Int64 = 48 << 10
-    /// So much ahead of a reader is not evicted.
+    /// The maximum size in bytes of a piece of a read. The ledger protects as many bytes ahead of a reader from
+    /// eviction.
     package static let mostBytes: Int64 = 2 << 20
-    /// No piece is larger.
+    /// The maximum size in bytes of any piece.
     package static let mostWarmBytes: Int64 = 8 << 20
-    /// As many are left in the file at once where some are still to be fetched: how far the reader is says when.
+    /// The maximum size in bytes while later bytes of the run are still to be fetched. Small pieces report the
+    /// reader's position often, and the position controls the read-ahead.
     static let mostFilledBytes: Int64 = 128 << 10
 
-    /// What is all on disk is sent in pieces of that size, each of which wakes everybody on its way: two segments, so that in
-    /// a small store not all of it is lent.
+    /// The maximum size of a leased piece that is completely on disk: two segments, within `mostBytes` and
+    /// `mostWarmBytes`. Large pieces need fewer wake-ups along the send path. The limit by segments prevents that a
+    /// small store is leased as a whole.
     static func mostWarmBytes(on grid: SegmentGrid) -> Int64 {
         min(mostWarmBytes, max(mostBytes, 2 * grid.segmentBytes))
     }
 
-    init(range: ByteRange, loan: FileLoan) {
+    init(range: ByteRange, pin: SendfilePin) {
         self.range = range
-        self.loan = loan
+        self.pin = pin
     }
 
-    package var descriptor: Int32 { loan.descriptor.number }
+    /// The file descriptor; valid as long as the piece lives.
+    package var descriptor: Int32 { pin.descriptor.number }
 }

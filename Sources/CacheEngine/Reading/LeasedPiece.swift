@@ -1,17 +1,17 @@
 import CacheCore
 
-/// Bytes that may be sent from the file as long as this lives.
+/// A piece of a file that is protected from eviction as long as this value lives.
 package struct LeasedPiece: Sendable {
     package let piece: FilePiece
     let lease: Lease
 }
 
-/// Bytes stay on disk until this is let go.
+/// A lease on bytes of an asset: they stay on disk until the lease is deinitialized.
 final class Lease: Sendable {
     private let asset: OpenAsset
     private let id: FillLedger.LeaseID
 
-    /// Takes over the hold on `asset` and the lease.
+    /// Consumes the hold on `asset` and the lease.
     init(asset: OpenAsset, id: FillLedger.LeaseID) {
         self.asset = asset
         self.id = id

@@ -1,53 +1,58 @@
 import CacheCore
 
-/// What one read goes by, from its first try to its last.
+/// The parameters of one read; they apply to all its rounds.
 struct ReadAttempt: Sendable {
     let request: ContentRequest
     let directives: RequestDirectives
-    /// When the request came: what the upstream has said since then needs no confirmation.
+    /// When the request started. An upstream response received since then needs no revalidation.
     let began: Timestamp
+    /// The time limit for the first byte.
     let limit: Duration
-    /// Whether, where the asset is not known, its first byte is asked for first, in place of what the request wants.
+    /// Whether the first request for an unknown asset is for one byte, in place of the requested range.
     var opensWithFirstByte = false
-    /// Whether it leaves no trace, the asset being asked for too seldom.
+    /// Whether the read must leave no trace in the store, because the asset is below the admission threshold.
     var isPassing = false
-    /// Whether the upstream has already answered a request for it: then it is no hit.
+    /// Whether the upstream has already answered a request for this read; the read is then no hit.
     var wasForwarded = false
-    /// Why the upstream is asked, where that shows before the bytes are looked for.
+    /// The reason for the upstream request, if it is known before the cached bytes are looked up.
     var forwarding: ReadOutcome.Forwarding?
 
-    /// What is asked for first where the asset is not known.
+    /// The window of the first request for an unknown asset.
     var opening: UpstreamRequest.Window { opensWithFirstByte ? .first : request.openingWindow }
 }
 
-/// What opening an asset for a reader comes to.
+/// The result of opening an asset for a reader.
 enum Opening {
+    /// The read, with its first byte available.
     case read(ContentRead)
-    /// The reader's fields choose this one instead.
+    /// The variant that the reader's header fields select instead.
     case variant(AssetTarget)
 }
 
-/// How an asset stood when a reader came.
-struct Standing: Sendable {
+/// The state of an asset when a reader arrived, and the permitted use of its stored response.
+struct FreshnessDecision: Sendable {
+    /// Whether the upstream has described the asset.
     let isKnown: Bool
+    /// Whether fills of the asset were in flight.
     let isSettling: Bool
-    /// Nil where it is not known.
+    /// The permitted use; nil if the asset is unknown.
     let use: StoredUse?
     let rules: UseRules
-    /// Why the upstream could not confirm it.
+    /// The code of the failed revalidation, if a stale response is served because of it.
     var failure: CacheError.Code?
 
+    /// Whether the response must be revalidated before it is used.
     var mustConfirm: Bool { use == .confirm || use == .confirmOnRequest }
 }
 
 extension UpstreamRequest.Window {
-    /// What every asset that is not empty has.
+    /// The first byte, which every asset has unless it is empty.
     static let first = Self.closed(0..<1)
 }
 
 extension ContentRequest {
-    /// Whether an upstream that does not have the range has said all there is to say: no condition comes before it, and
-    /// no other range behind it.
+    /// Whether a 416 from the upstream is a complete answer: the request has no condition, which would take
+    /// precedence, and no second range.
     var asksForOneRangeOnly: Bool {
         let conditions = ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range"]
         guard case .ranges(let specs) = RangeHeader.parse(headers.combined("Range")), specs.count == 1 else {
@@ -56,7 +61,7 @@ extension ContentRequest {
         return conditions.allSatisfy { headers[$0] == nil }
     }
 
-    /// The window of the first upstream request for an unknown asset: the first range wanted.
+    /// The window of the first upstream request for an unknown asset: the first requested range.
     var openingWindow: UpstreamRequest.Window {
         if isHead { return .first }
         guard case .ranges(let specs) = RangeHeader.parse(headers.combined("Range")), let spec = specs.first else {

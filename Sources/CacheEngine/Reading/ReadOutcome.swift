@@ -1,45 +1,45 @@
 package import CacheCore
 
-/// How a read was answered, as `Cache-Status` (RFC 9211) and the statistics tell it.
+/// The result of a read as reported by `Cache-Status` (RFC 9211) and the statistics.
 package struct ReadOutcome: Hashable, Sendable {
-    /// The classes that requests are counted in; every request is in exactly one.
+    /// The classes in which requests are counted. Every request belongs to exactly one.
     package enum Class: String, Hashable, Sendable, CaseIterable {
-        /// All bytes on disk and fresh when asked.
+        /// All bytes were on disk and fresh.
         case hit
-        /// Some bytes on disk.
+        /// Some bytes were on disk.
         case partial
-        /// No byte on disk.
+        /// No byte was on disk.
         case miss
-        /// All bytes on disk, and the upstream confirmed them.
+        /// All bytes were on disk, and the upstream confirmed that they are current.
         case revalidated
-        /// All bytes on disk, not fresh, served all the same.
+        /// All bytes were on disk and were served although stale.
         case stale
-        /// A stored failure of the upstream.
+        /// A stored refusal of the upstream was repeated.
         case negative
-        /// Nothing of it is kept.
+        /// The response is not stored.
         case bypass
-        /// Not answered with content.
+        /// The response is not the requested content.
         case error
     }
 
-    /// Why the upstream had to be asked (RFC 9211 §2.2).
+    /// The reason for an upstream request (RFC 9211 §2.2).
     package enum Forwarding: String, Hashable, Sendable, CaseIterable {
         case miss, partial, stale, request, bypass
         case varyMiss = "vary-miss"
     }
 
     package var requestClass: Class
-    /// Nil: it was not, for this answer.
+    /// Nil if no upstream request was needed.
     package var forwarding: Forwarding?
-    /// Whether a transfer begun for another reader served this one.
+    /// Whether a transfer started for another reader served this one (request coalescing).
     package var isCollapsed: Bool
-    /// Whether bytes fetched for it are kept.
+    /// Whether the bytes fetched for this read are stored.
     package var isStored: Bool
-    /// The upstream's status, where it was asked.
+    /// The status of the upstream's response; nil if there was no request or no response.
     package var upstreamStatus: Int?
-    /// What is left of its freshness; negative when stale.
+    /// The remaining freshness lifetime; negative if stale.
     package var timeToLive: Duration?
-    /// A token that says more: `stale`, `negative`, `fallback`, or an error's code.
+    /// A token with more detail: `stale`, `negative`, `fallback`, or an error code.
     package var detail: String?
 
     package init(
@@ -56,11 +56,11 @@ package struct ReadOutcome: Hashable, Sendable {
     }
 }
 
-/// A read that is not answered with content: what went wrong, and how far it came.
+/// A read that failed before its content was served: the error, and the outcome to report.
 package struct ReadFailure: Error, Sendable {
     package var error: CacheError
     package var outcome: ReadOutcome
-    /// Of a stored refusal.
+    /// The age of a repeated refusal; nil otherwise.
     package var age: Duration?
 
     package init(_ error: CacheError, outcome: ReadOutcome? = nil, age: Duration? = nil) {

@@ -3,6 +3,8 @@ import CacheStore
 import Synchronization
 
 extension AssetCache {
+    /// A snapshot of all statistics. If the catalog is corrupt, its counts are those of the last success; other
+    /// catalog errors are thrown.
     package func stats() async throws(CacheError) -> StatsSnapshot {
         let counts = try await catalogCounts()
         // Without a data directory there is no disk to measure.
@@ -33,7 +35,7 @@ extension AssetCache {
             evictedBytes: evictions.bytes, integrity: integrity, scrub: scrubber.latest)
     }
 
-    /// What the catalog counts; what it counted last, where it is damaged and cannot.
+    /// The counts of the catalog. If it is corrupt, the last counts.
     private func catalogCounts() async throws(CacheError) -> CatalogCounts {
         do throws(CacheError) {
             let catalog = context.store.catalog
@@ -45,12 +47,14 @@ extension AssetCache {
         }
     }
 
-    /// The transfers of this moment.
+    /// The load of upstream transfers at this moment.
     package var transferLoad: TransferLoad { context.upstream.load }
 
+    /// The most read assets, in the given order.
     package func top(by order: TopOrder, limit: Int) -> [TopAsset] { context.counters.top(by: order, limit: limit) }
 
-    /// The last `window`, in steps of at least a minute, oldest first; a step without traffic has zeros.
+    /// The history of the last `window`, oldest first, in steps of at least a minute. A step without traffic has
+    /// zeros. The last step includes counts that have not been written yet.
     package func history(window: Duration, step: Duration) async throws(CacheError) -> [HistoryStep] {
         let now = context.wallClock.now()
         let begin = now - window
@@ -73,7 +77,7 @@ extension AssetCache {
         return steps
     }
 
-    /// Writes down what was counted since the last minute, and forgets what is more than a day old.
+    /// Writes the increase of the counters since the last call to the history, and removes minutes older than a day.
     func recordMinute() async throws(CacheError) {
         let now = recorder.instant(at: context.wallClock.now())
         let counted = context.counters.origins()
@@ -86,13 +90,14 @@ extension AssetCache {
     }
 }
 
-/// What the catalog counts for the statistics.
+/// Counts that the statistics take from the catalog.
 struct CatalogCounts: Sendable {
     var totals = CatalogTotals()
     var jobs: [JobState: Int] = [:]
 }
 
 extension QuotaOwner {
+    /// The sort key: origins before tags, each by name.
     fileprivate var place: (Int, String) {
         switch self {
         case .origin(let name): (0, name)

@@ -1,18 +1,22 @@
 import CacheCore
 import Synchronization
 
-/// Everything that is counted, per origin and per asset, since the service started.
+/// The counters of all origins and assets since the service started.
 ///
-/// It is kept in shards, by asset, which are added up when somebody asks: there is no lock that every read takes.
+/// They are sharded by asset, and summed when they are read: no lock is shared by all reads. Counts without an asset
+/// belong to the first shard.
 final class CacheCounters: Sendable {
+    /// The counters of one shard.
     private struct Figures {
         var origins: [String: TrafficFigures] = [:]
         var assets: [AssetID: TopAsset] = [:]
 
+        /// Changes the counters of an origin.
         mutating func count(_ origin: String, _ body: (inout TrafficFigures) -> Void) {
             body(&origins[origin, default: TrafficFigures()])
         }
 
+        /// Counts a read of an asset. Above `limit` assets, only the half with the most served bytes is kept.
         mutating func read(_ id: AssetID, key: String, _ sent: ReadTally, limit: Int) {
             var top =
                 assets[id] ?? TopAsset(assetID: id, key: key, servedBytes: 0, servedFromCacheBytes: 0, requests: 0)
@@ -26,15 +30,19 @@ final class CacheCounters: Sendable {
         }
     }
 
-    private let shards = Shards { Figures() }
+    /// Each shard's lock guards its counters.
+    private let shards = Sharded { Figures() }
+    /// Guards the integrity counters.
     private let found = Mutex(IntegrityFigures())
+    /// Guards the number of evicted segments and their bytes.
     private let evicted = Mutex((count: Int64(0), bytes: Int64(0)))
-    /// Assets of one shard whose reads are told apart; beyond it the less read half is forgotten.
+    /// The maximum number of assets per shard with counters of their own; above it, the less read half is dropped.
     private let assetLimit: Int
 
     init(assetLimit: Int = 20_000) { self.assetLimit = assetLimit / shards.count }
 
-    /// One request came to its end, and was sent so much; nil as the asset: the bytes are of none.
+    /// A request ended, and `sent` are the bytes of its body. `asset` is nil if the bytes belong to no asset of the
+    /// cache.
     func ended(
         _ requestClass: ReadOutcome.Class, of asset: AssetID?, key: String, origin: String, sent: ReadTally,
         isAborted: Bool
@@ -50,7 +58,7 @@ final class CacheCounters: Sendable {
         }
     }
 
-    /// One request came to its end before it was known what it is sent.
+    /// A request failed before its response was determined.
     func failed(_ requestClass: ReadOutcome.Class, origin: String, isAborted: Bool) {
         count(origin) { traffic in
             traffic.requests[requestClass.rawValue, default: 0] += 1
@@ -58,36 +66,38 @@ final class CacheCounters: Sendable {
         }
     }
 
+    /// Bytes were fetched that are on disk already.
     func refetched(_ bytes: Int64, origin: String) {
         guard bytes > 0 else { return }
         count(origin) { $0.refetchedBytes += bytes }
     }
 
-    /// An upstream answered a request for so many bytes; where their end was not known, it sent so many.
+    /// An upstream answered a request for this number of bytes; if the request had no end, it sent this number.
     func requested(_ bytes: Int64, origin: String) {
         guard bytes > 0 else { return }
         count(origin) { $0.requestedBytes += bytes }
     }
 
-    /// A request left for an upstream.
+    /// A request was sent to an upstream.
     func sent(isPrefetch: Bool, origin: String) {
         count(origin) { figures in
             if isPrefetch { figures.upstreamPrefetchRequests += 1 } else { figures.upstreamRequests += 1 }
         }
     }
 
+    /// A failed transfer was retried.
     func fillRetried(origin: String) { count(origin) { $0.fillsRetried += 1 } }
 
-    /// A second request for the same window was sent, because the first one's answer was late.
+    /// A hedge was sent: a second request for the same window, because the first response was late.
     func fillHedged(origin: String) { count(origin) { $0.fillsHedged += 1 } }
 
-    /// The second request was answered first.
+    /// The hedge was answered before the first request.
     func hedgeWon(origin: String) { count(origin) { $0.hedgesWon += 1 } }
 
-    /// A reader's wait for bytes came to its end.
+    /// A reader's wait for bytes ended.
     func waited(_ outcome: WaitOutcome, origin: String) { count(origin) { $0.waits[outcome.name, default: 0] += 1 } }
 
-    /// A transfer ended; what it brought counts whether it was wanted or not.
+    /// A transfer ended. All its bytes count, wanted or not; dropped bytes also count as refetched.
     func fillEnded(origin: String, isPrefetch: Bool, end: TransferEnd, error: CacheError?) {
         count(origin) { figures in
             let bytes = end.storedBytes + end.droppedBytes
@@ -103,6 +113,7 @@ final class CacheCounters: Sendable {
         }
     }
 
+    /// Segments were evicted.
     func evicted(segments: Int, bytes: Int64) {
         evicted.withLock { evicted in
             evicted.count += Int64(segments)
@@ -110,9 +121,10 @@ final class CacheCounters: Sendable {
         }
     }
 
+    /// The number of evicted segments and their bytes.
     var evictions: (count: Int64, bytes: Int64) { evicted.withLock { $0 } }
 
-    /// Bytes on disk proved not to be what was written.
+    /// Checksums of blocks on disk did not match. `bytes`: the size of these blocks, or of their checked parts.
     func spoiled(blocks: Int, bytes: Int64) {
         found.withLock { integrity in
             integrity.badBlocks += Int64(blocks)
@@ -120,35 +132,39 @@ final class CacheCounters: Sendable {
         }
     }
 
-    /// An asset proved not to be what its upstream stated.
+    /// The content of an asset did not match the digest that its upstream stated.
     func contradicted() { found.withLock { $0.badDigests += 1 } }
 
+    /// The scrubber has read these bytes.
     func scrubbed(bytes: Int64) { found.withLock { $0.scrubbedBytes += bytes } }
 
+    /// A scrub ended.
     func scrubEnded() { found.withLock { $0.scrubs += 1 } }
 
     var integrity: IntegrityFigures { found.withLock { $0 } }
 
-    /// The figures of every origin that was asked for anything, by name.
+    /// The counters of every origin with traffic, by name.
     func origins() -> [String: TrafficFigures] {
         shards.map(\.origins).reduce(into: [:]) { sum, origins in
             for (origin, figures) in origins { sum[origin, default: TrafficFigures()].add(figures) }
         }
     }
 
+    /// The most read assets in descending order.
     func top(by order: TopOrder, limit: Int) -> [TopAsset] {
         let assets = shards.map { Array($0.assets.values) }.joined()
         return Array(assets.sorted { (order.rank($0), $1.assetID) > (order.rank($1), $0.assetID) }.prefix(limit))
     }
 
+    /// Changes the counters of an origin for an event without an asset.
     private func count(_ origin: String, _ body: (inout TrafficFigures) -> Void) {
         shard(of: nil).value.withLock { $0.count(origin, body) }
     }
 
-    private func shard(of asset: AssetID?) -> Shards<Figures>.Shard { asset.map { shards[$0] } ?? shards[0] }
+    private func shard(of asset: AssetID?) -> Sharded<Figures>.Shard { asset.map { shards[$0] } ?? shards[0] }
 }
 
-/// What the list of most read assets is sorted by.
+/// The sort order of the list of most read assets.
 package enum TopOrder: String, Sendable, CaseIterable {
     case served, fromCache, requests
 

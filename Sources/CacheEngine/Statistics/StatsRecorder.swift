@@ -2,12 +2,15 @@ import CacheCore
 import Foundation
 import Synchronization
 
-/// Remembers what has been written to the history, so that each minute's increase is written once.
+/// Remembers the counters last written to the history, so that each increase is written once.
 final class StatsRecorder: Sendable {
+    /// Guards the counters last written, by origin.
     private let written = Mutex<[String: TrafficFigures]>([:])
+    /// Guards the time of the last write.
     private let lastAt = Mutex<Timestamp?>(nil)
 
-    /// When what is written now was counted: no two writings have the same time.
+    /// The time for a write at `now`. It is unique: if two writes would have the same time, the second gets a later
+    /// one.
     func instant(at now: Timestamp) -> Timestamp {
         lastAt.withLock { last in
             var instant = now
@@ -17,10 +20,10 @@ final class StatsRecorder: Sendable {
         }
     }
 
-    /// `counted` is in the history.
+    /// `counted` has been written to the history.
     func wrote(_ counted: [String: TrafficFigures]) { written.withLock { $0 = counted } }
 
-    /// What was counted of each origin since the last writing; origins without traffic are left out.
+    /// The increase of each origin's counters since the last write; origins without an increase are left out.
     func pending(of counted: [String: TrafficFigures]) -> [(origin: String, increase: TrafficFigures)] {
         let before = written.withLock { $0 }
         return counted.compactMap { origin, figures in
@@ -32,23 +35,27 @@ final class StatsRecorder: Sendable {
 }
 
 extension TrafficFigures {
+    /// All counters that are numbers.
     private static let counters: [any WritableKeyPath<TrafficFigures, Int64> & Sendable] = [
         \.clientAborted, \.servedFromCacheBytes, \.servedAfterFillBytes, \.upstreamBytes, \.upstreamPrefetchBytes,
         \.refetchedBytes, \.fillsSucceeded, \.fillsFailed, \.fillsTimedOut, \.fillsCancelled, \.fillsRetried,
         \.fillsHedged, \.hedgesWon, \.requestedBytes, \.upstreamRequests, \.upstreamPrefetchRequests,
     ]
+    /// All counters by name.
     private static let tallies: [any WritableKeyPath<TrafficFigures, [String: Int64]> & Sendable] = [
         \.requests, \.waits,
     ]
 
-    /// Adds every figure of `other`.
+    /// Adds all counters of `other`.
     package mutating func add(_ other: TrafficFigures) { combine(other, +) }
 
+    /// Subtracts all counters of `other`; names with a count of 0 are removed.
     mutating func subtract(_ other: TrafficFigures) {
         combine(other, -)
         for tally in Self.tallies { self[keyPath: tally] = self[keyPath: tally].filter { $0.value != 0 } }
     }
 
+    /// Applies `operation` to each pair of counters.
     private mutating func combine(_ other: TrafficFigures, _ operation: (Int64, Int64) -> Int64) {
         for counter in Self.counters {
             self[keyPath: counter] = operation(self[keyPath: counter], other[keyPath: counter])
@@ -58,15 +65,16 @@ extension TrafficFigures {
         }
     }
 
-    /// The figures as one line of JSON.
+    /// The counters as one line of JSON.
     var json: String {
-        // Numbers and short names always encode.
+        // Encoding cannot fail: the values are integers and short names.
         (try? String(decoding: JSONEncoder().encode(self), as: UTF8.self)) ?? "{}"
     }
 
-    /// Nil where `json` is not what `json` writes. What an earlier version did not count yet is zero.
+    /// Parses a line that `json` has written; nil if it is invalid. Counters missing from an earlier version's line
+    /// are zero.
     init?(json: String) {
-        // A line that cannot be read is left out of the history.
+        // The caller leaves an invalid line out of the history.
         guard let zeros = Self.object(TrafficFigures().json), let written = Self.object(json),
             let whole = try? JSONSerialization.data(withJSONObject: zeros.merging(written) { $1 }),
             let figures = try? JSONDecoder().decode(Self.self, from: whole)
@@ -74,6 +82,7 @@ extension TrafficFigures {
         self = figures
     }
 
+    /// The members of a JSON object; nil if the text is none.
     private static func object(_ json: String) -> [String: Any]? {
         (try? JSONSerialization.jsonObject(with: Data(json.utf8))) as? [String: Any]
     }

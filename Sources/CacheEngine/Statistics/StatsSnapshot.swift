@@ -1,30 +1,35 @@
 package import CacheCore
 
-/// The figures of one origin, or of all; each is counted once, so that groups add up.
+/// Traffic counters of one origin or of all. Each event is counted once, so the counters of groups can be added.
 package struct TrafficFigures: Hashable, Sendable, Codable {
-    /// By class; their sum is the total.
+    /// Requests by class, `ReadOutcome.Class`; their sum is the total.
     package var requests: [String: Int64] = [:]
+    /// Requests that ended because the client closed the connection.
     package var clientAborted: Int64 = 0
-    /// Body bytes handed to clients = from cache + after fill.
+    /// Body bytes sent to clients that were on disk when the read began.
     package var servedFromCacheBytes: Int64 = 0
+    /// Body bytes sent to clients that were fetched during the read. Both together are all served bytes.
     package var servedAfterFillBytes: Int64 = 0
-    /// Body bytes that upstreams sent us, for readers and for jobs.
+    /// Body bytes received from upstreams, for readers and for prefetch jobs.
     package var upstreamBytes: Int64 = 0
-    /// The part of them fetched for prefetch jobs.
+    /// The part of `upstreamBytes` that was fetched for prefetch jobs.
     package var upstreamPrefetchBytes: Int64 = 0
-    /// The part of them that was on disk already or was not wanted.
+    /// The part of `upstreamBytes` that was already on disk or was not wanted.
     package var refetchedBytes: Int64 = 0
+    /// Transfers by result: succeeded, failed, timed out, cancelled.
     package var fillsSucceeded: Int64 = 0
     package var fillsFailed: Int64 = 0
     package var fillsTimedOut: Int64 = 0
     package var fillsCancelled: Int64 = 0
+    /// Failed transfers that were retried.
     package var fillsRetried: Int64 = 0
-    /// Second requests for a window whose first one's answer was late, and how many of them were answered first.
+    /// Hedges: second requests for a window, sent because the first response was late.
     package var fillsHedged: Int64 = 0
+    /// Hedges that were answered before the first request.
     package var hedgesWon: Int64 = 0
-    /// Bytes of the windows that upstreams answered; what was asked for twice counts twice.
+    /// Bytes of the windows that upstreams answered; a window requested twice counts twice.
     package var requestedBytes: Int64 = 0
-    /// Requests sent to upstreams for readers, those that were sent again or hedged among them.
+    /// Requests sent to upstreams for readers, retries and hedges included.
     package var upstreamRequests: Int64 = 0
     /// Requests sent to upstreams for prefetch jobs.
     package var upstreamPrefetchRequests: Int64 = 0
@@ -33,47 +38,54 @@ package struct TrafficFigures: Hashable, Sendable, Codable {
 
     package init() {}
 
+    /// The number of requests of a class.
     package func count(_ requestClass: ReadOutcome.Class) -> Int64 { requests[requestClass.rawValue] ?? 0 }
     package var requestsTotal: Int64 { requests.values.reduce(0, +) }
     package var servedBytes: Int64 { servedFromCacheBytes + servedAfterFillBytes }
-    /// (hit + revalidated + stale) ÷ total; 0 where nothing was asked.
+    /// (hit + revalidated + stale) ÷ total; 0 without requests.
     package var requestHitRatio: Double {
         ratio(count(.hit) + count(.revalidated) + count(.stale), requestsTotal)
     }
+    /// Bytes from the cache ÷ served bytes; 0 if nothing was served.
     package var byteHitRatio: Double { ratio(servedFromCacheBytes, servedBytes) }
+    /// Bytes from upstreams ÷ served bytes; 0 if nothing was served.
     package var upstreamRatio: Double { ratio(upstreamBytes, servedBytes) }
-    /// Upstream requests for readers ÷ content requests; 0 where nothing was requested.
+    /// Upstream requests for readers ÷ content requests; 0 without requests.
     package var requestsPerClientRequest: Double { ratio(upstreamRequests, requestsTotal) }
-    /// Body bytes from upstreams ÷ requests to them; 0 where none was sent.
+    /// Body bytes from upstreams ÷ upstream requests; 0 without requests.
     package var bytesPerUpstreamRequest: Double { ratio(upstreamBytes, upstreamRequests + upstreamPrefetchRequests) }
 
-    /// The keys of `waits`.
+    /// The outcomes that are the keys of `waits`. The associated value has no effect on the name.
     package static let waitOutcomes: [WaitOutcome] = [
-        .arrived, .writerVanished, .deadlinePassed, .gaveUp(.internal), .generationChanged, .shuttingDown,
+        .arrived, .retrying, .timedOut, .failed(.internal), .generationChanged, .shuttingDown,
     ]
 
+    /// `part` ÷ `whole`; 0 if `whole` is 0.
     private func ratio(_ part: Int64, _ whole: Int64) -> Double { whole == 0 ? 0 : Double(part) / Double(whole) }
 }
 
-/// What was found of bytes on disk since the start.
+/// Integrity counters since the start.
 package struct IntegrityFigures: Hashable, Sendable {
-    /// Blocks, or parts of them, that were not what was written.
+    /// Blocks, or checked parts of them, with a wrong checksum.
     package var badBlocks: Int64 = 0
+    /// The bytes of these blocks or parts.
     package var badBytes: Int64 = 0
-    /// Assets that are not what their upstream stated.
+    /// Assets with content that does not match the digest stated by their upstream.
     package var badDigests: Int64 = 0
-    /// Of the catalog, that were not what was written.
+    /// Catalog rows with a wrong checksum.
     package var damagedRows: Int64 = 0
+    /// Scrubs that have ended.
     package var scrubs: Int64 = 0
+    /// Bytes read by the scrubber.
     package var scrubbedBytes: Int64 = 0
 
     package init() {}
 }
 
-/// What the counter has taken on at this moment.
-package struct CounterFigures: Hashable, Sendable {
-    /// What is going on, of as many as there may be, and how many more were turned away since the start.
-    package struct Places: Hashable, Sendable {
+/// The load of the HTTP front end at this moment, against its admission limits.
+package struct AdmissionStats: Hashable, Sendable {
+    /// The active ones, their limit, and the number rejected since the start.
+    package struct Load: Hashable, Sendable {
         package var active = 0
         package var limit = 0
         package var refused = 0
@@ -87,38 +99,43 @@ package struct CounterFigures: Hashable, Sendable {
         }
     }
 
-    package var connections = Places()
-    /// Reads of content, those that are answered at once from disk left out.
-    package var reads = Places()
+    package var connections = Load()
+    /// Reads of content, except those served at once from disk.
+    package var reads = Load()
 
     package init() {}
 }
 
-/// Everything `/v1/stats` tells, read at one moment.
+/// All statistics of `/v1/stats`, read at one moment.
 package struct StatsSnapshot: Sendable {
+    /// The size and the state of the store.
     package struct StoreFigures: Sendable {
-        /// Whether the catalog was found damaged since the start; `assets`, `extents` and `cachedBytes` may be those of before.
+        /// Whether the catalog was found corrupt since the start; `assets`, `extents` and `cachedBytes` may then be
+        /// outdated.
         package var isDamaged: Bool
         package var assets: Int64
         package var extents: Int64
         package var cachedBytes: Int64
+        /// The disk usage of all files in bytes, as measured in blocks.
         package var diskBytes: Int64
+        /// Nil means that the policy has no capacity.
         package var capacityBytes: Int64?
         package var freeDiskBytes: Int64
-        /// What a crash would lose.
-        package var losses = LossWindow()
-        /// Origins' first, by name.
-        package var quotas: [QuotaStanding] = []
+        /// The data that a crash would lose.
+        package var losses = CommitLag()
+        /// The usage of quotas: origins before tags, each by name.
+        package var quotas: [QuotaStatus] = []
     }
 
     package var startedAt: Timestamp
     package var uptime: Duration
     package var all: TrafficFigures
-    /// Those that are mounted or were asked for anything, sorted by name.
+    /// The origins that are mounted or had traffic, sorted by name.
     package var origins: [(name: String, figures: TrafficFigures)]
-    /// How the addresses of mounted origins stand, the base URL first; those without a circuit breaker are not there.
+    /// The circuit breakers of mounted origins by origin name, the base URL first. Origins without a circuit breaker
+    /// are left out.
     package var circuits: [String: [CircuitFigures]]
-    /// The servers of absolute URLs that have failed lately.
+    /// The servers of absolute URLs that have failed recently.
     package var failingServers: [CircuitFigures]
     package var store: StoreFigures
     package var load: TransferLoad
@@ -126,13 +143,15 @@ package struct StatsSnapshot: Sendable {
     package var evictions: Int64
     package var evictedBytes: Int64
     package var integrity = IntegrityFigures()
-    package var counter = CounterFigures()
-    /// The scrub under way or the last one.
+    /// The load of the HTTP front end, which the API enters.
+    package var counter = AdmissionStats()
+    /// The scrub in progress, or the last one; nil if there was none.
     package var scrub: ScrubReport?
 }
 
-/// One step of the history: what was counted during it.
+/// One step of the history: the counts during it.
 package struct HistoryStep: Sendable {
+    /// The start of the step.
     package var at: Timestamp
     package var figures: TrafficFigures
 }

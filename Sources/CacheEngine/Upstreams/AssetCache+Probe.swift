@@ -1,12 +1,14 @@
 package import CacheCore
 
 extension AssetCache {
-    /// Finds out what an asset is: from what is known while that is fresh, else by `HEAD`, else by a one-byte range.
+    /// Determines the metadata of an asset: from the stored description while it is fresh, otherwise by `HEAD`,
+    /// otherwise by a one-byte range.
     ///
-    /// From now on the asset is fetched from the reference's URL, as signed URLs change. The answer is kept: a later read
-    /// begins with it. `refresh` asks the upstream in any case; an answer with the same validator keeps every extent.
+    /// From now on the asset is fetched from the URL of the reference, because signed URLs change. The result is
+    /// stored, and a later read starts with it. `refresh` forces a request; a response with the same validator keeps
+    /// all extents.
     ///
-    /// Throws `ProbeFailure` with the upstream's status, or which time-out it was.
+    /// Throws `ProbeFailure` with the upstream's status or the timeout that has expired.
     package func probe(
         _ reference: AssetReference, timeout: Duration, refresh: Bool, priority: TransferPriority = .live
     ) async throws(ProbeFailure) -> ProbeReport {
@@ -20,17 +22,17 @@ extension AssetCache {
             }
             return try await withDeadline(timeout, .total, clock: clock) { [self] () async throws(CacheError) in
                 try await ask(
-                    asset, HeadQuestion(target: target, context: context, priority: priority), within: timeout)
+                    asset, HeadProbe(target: target, context: context, priority: priority), within: timeout)
             }
         } catch {
             throw error.cause as? ProbeFailure ?? ProbeFailure(error: error)
         }
     }
 
-    /// Asks by `HEAD`, then by a range of one byte, then by a plain `GET` that is cut after its head: some upstreams answer
-    /// `GET` alone, some refuse ranges. `HEAD` has half of the time.
+    /// Asks by `HEAD`, then by a range of one byte, then by a plain `GET` that is cut after its head. Some upstreams
+    /// support `GET` only, and some refuse ranges. `HEAD` may use half of the time.
     private func ask(
-        _ asset: OpenAsset, _ asked: HeadQuestion, within timeout: Duration
+        _ asset: OpenAsset, _ asked: HeadProbe, within timeout: Duration
     ) async throws(CacheError) -> ProbeReport {
         var question = asked
         if let head = await head(&question, within: timeout / 2),
@@ -51,22 +53,22 @@ extension AssetCache {
             return try report(asset, generation, method: .get, head: head)
         case .unsatisfiable(let length):
             guard length == 0 else {
-                throw CacheError(.upstreamProtocol, "The upstream refused the first byte of an asset that has bytes.")
+                throw CacheError(.upstreamProtocol, "The upstream answered 416 for byte 0 of a nonempty asset.")
             }
             let expectation = expectation(of: asset, window: first)
             return try report(
-                asset, HeadJudgement.emptyAsset(head, expecting: expectation), method: .get, head: head)
+                asset, ResponseVerdict.emptyAsset(head, expecting: expectation), method: .get, head: head)
         case .refused(let error):
             throw CacheError(
                 error.code, error.message, cause: ProbeFailure(error: error, timings: head.timings))
         }
     }
 
-    /// Nil where it is not answered in time.
-    private func head(_ question: inout HeadQuestion, within limit: Duration) async -> UpstreamHead? {
+    /// The response to `HEAD`; nil if there is none within `limit`.
+    private func head(_ question: inout HeadProbe, within limit: Duration) async -> UpstreamHead? {
         let asked = question
         let answer = try? await withDeadline(limit, .total, clock: clock) {
-            [self] () async throws(CacheError) -> (UpstreamHead, HeadQuestion) in
+            [self] () async throws(CacheError) -> (UpstreamHead, HeadProbe) in
             var question = asked
             return (try await ask(.head, .whole, &question), question)
         }
@@ -75,7 +77,7 @@ extension AssetCache {
     }
 
     private func ask(
-        _ method: UpstreamRequest.Method, _ window: UpstreamRequest.Window, _ question: inout HeadQuestion
+        _ method: UpstreamRequest.Method, _ window: UpstreamRequest.Window, _ question: inout HeadProbe
     ) async throws(CacheError) -> UpstreamHead {
         do {
             return try await question.ask(method, for: window)
@@ -84,8 +86,8 @@ extension AssetCache {
         }
     }
 
-    /// Whether an answer to `HEAD` may be trusted. Some handlers announce no length, or that of another coding, and leave
-    /// validators out: a contradiction to bytes on disk is checked by `GET`.
+    /// Whether a response to `HEAD` is trusted. Some servers omit the length and the validators, or state the length of
+    /// another coding. A contradiction to bytes on disk is therefore checked by `GET`.
     private func isBelievable(_ generation: Generation, of asset: OpenAsset) -> Bool {
         let (known, isBare) = asset.look { ($0.record?.generation, $0.isBare) }
         guard generation.length ?? 0 > 0 else { return false }
@@ -93,8 +95,8 @@ extension AssetCache {
         return isBare || known?.length == nil || generation.length == known?.length
     }
 
-    /// Keeps the description: the same generation confirmed, or the next one opened. One that neither proves nor denies that
-    /// the bytes on disk are the upstream's leaves them stale.
+    /// Stores the description: the same generation is confirmed, or the next one starts. If the response neither proves
+    /// nor disproves that the bytes on disk are current, they become stale.
     private func report(
         _ asset: OpenAsset, _ generation: Generation, method: ProbeReport.Method, head: UpstreamHead
     ) throws(CacheError) -> ProbeReport {
@@ -125,11 +127,11 @@ extension AssetCache {
         return report(on: asset, record, method: method, head: head)
     }
 
-    private func judge(_ head: UpstreamHead, of asset: OpenAsset, window: UpstreamRequest.Window) -> HeadJudgement {
-        HeadJudgement.judge(head, expecting: expectation(of: asset, window: window))
+    private func judge(_ head: UpstreamHead, of asset: OpenAsset, window: UpstreamRequest.Window) -> ResponseVerdict {
+        ResponseVerdict.judge(head, expecting: expectation(of: asset, window: window))
     }
 
-    /// A probe compares afterwards: what it is told stands for itself.
+    /// An expectation without a known generation: the probe compares the generations afterwards.
     private func expectation(of asset: OpenAsset, window: UpstreamRequest.Window) -> WindowExpectation {
         WindowExpectation(
             window: window, known: nil, now: context.wallClock.now(), freshness: asset.freshness,
@@ -152,6 +154,6 @@ extension AssetCache {
 }
 
 extension String {
-    /// A URL's query may be a signature: it is not shown.
+    /// The URL without its query, which may be a signature and is not shown.
     var withoutQuery: String { split(separator: "?", maxSplits: 1).first.map(String.init) ?? self }
 }

@@ -1,7 +1,7 @@
 import CacheCore
 
 extension EngineContext {
-    /// A request to where `target` comes from, as its origin's settings and credentials say.
+    /// Builds a request to the upstream of `target`, with the settings and credentials of its origin.
     func request(to target: AssetTarget, priority: TransferPriority) -> UpstreamRequest {
         let settings = target.settings
         let credentials = settings.credentialsFile.map { self.credentials.fields(of: $0) } ?? HeaderList()
@@ -19,10 +19,10 @@ extension EngineContext {
         return request
     }
 
-    /// Where the target's bytes may be had: its URL, then the same path below each of its origin's mirrors.
+    /// The URLs of the target's content: its own, then the same path below each mirror of its origin.
     func addresses(of target: AssetTarget) -> [String] {
         let settings = target.settings
-        // An origin's URL that cannot be taken apart has no mirrors either; its own error shows when it is asked.
+        // Mirrors of an origin with an unparsable URL are ignored; the request to the origin reports the error.
         guard !settings.mirrors.isEmpty, target.originName != Origin.absoluteName,
             let base = try? upstream.parse(url: settings.baseURL).text.withoutLastSlash, target.url.hasPrefix(base)
         else { return [target.url] }
@@ -33,7 +33,7 @@ extension EngineContext {
 }
 
 extension HeaderList {
-    /// These fields, but those that `others` has in its own way.
+    /// These fields, except those that `others` replaces.
     fileprivate func overlaid(by others: HeaderList) -> HeaderList {
         HeaderList(fields.filter { others[$0.name] == nil } + others.fields)
     }

@@ -1,15 +1,16 @@
 import CacheCore
 
-/// How one address of an origin stands.
+/// The circuit state of one address of an origin.
 package struct CircuitFigures: Hashable, Sendable {
     package enum State: String, Hashable, Sendable, CaseIterable { case closed, open, halfOpen }
 
-    /// The base URL; of absolute URLs scheme, host and port.
+    /// The base URL; for absolute URLs scheme, host and port.
     package var address: String
     package var state: State
     package var failuresInARow: Int
+    /// How often the circuit has opened, failed probes included.
     package var opensTotal: Int64
-    /// For how long it is still left alone; zero where the next request finds out, nil where it is not open.
+    /// The remaining time without requests; zero: the next request is the probe; nil: the circuit is not open.
     package var pause: Duration?
 
     package init(
@@ -24,7 +25,7 @@ package struct CircuitFigures: Hashable, Sendable {
 }
 
 extension OriginHealth {
-    /// How the origin's addresses stand: its base URL, then its mirrors. None where its circuit breaker is off.
+    /// The circuits of the origin's addresses: its base URL, then its mirrors. Empty if the circuit breaker is off.
     func circuits(of origin: Origin) -> [CircuitFigures] {
         guard origin.settings.circuitBreaker != nil else { return [] }
         let now = uptime()
@@ -34,7 +35,7 @@ extension OriginHealth {
         }
     }
 
-    /// The servers that absolute URLs lead to and that have failed lately, those that failed most often first.
+    /// Servers of absolute URLs with recent failures, by descending number of failures in a row.
     func failingServers() -> [CircuitFigures] {
         let now = uptime()
         let named = look { parties in

@@ -2,67 +2,76 @@ import CacheCore
 import Logging
 import Synchronization
 
-/// How the origins' addresses have answered lately: which of them may be asked, how often a request may be tried again,
-/// and when a second one is worth sending.
+/// Recent health of the origins' addresses. It decides which address may be asked, whether a request may be retried,
+/// and when a hedge is worthwhile.
 ///
-/// What is known of an origin is kept under its name; reads of absolute URLs are told apart by scheme, host and port, so
-/// that one dead host does not stand for all.
+/// State is stored by origin name. Absolute URLs are distinguished by scheme, host and port, so that one dead host does
+/// not block the others.
 final class OriginHealth: Sendable {
-    /// Leave to send one request; whoever has it says with `settle`, once, how that went.
+    /// The right to send one request. Its holder reports the result once, with `settle`.
     struct Permit: Hashable, Sendable {
+        /// The key of the origin's health state.
         let party: String
-        /// The place in the origin's list of addresses: 0 is its base URL, its mirrors follow.
+        /// The index in the origin's list of addresses: 0 is its base URL, its mirrors follow.
         let address: Int
-        /// The base URL its circuit is kept under.
+        /// The base URL that identifies the circuit.
         let base: String
+        /// Whether the request is the single probe of an open circuit.
         let isProbe: Bool
     }
 
-    /// What a request showed of the address.
+    /// The evidence about an address that a request gives.
     enum Showing: Sendable {
-        /// It answers.
+        /// The address works.
         case well
-        /// It does not, or as a broken one does.
+        /// The address does not answer, or answers like a failing server.
         case broken
-        /// Nothing.
+        /// The request gives no evidence.
         case nothing
 
-        /// A response with that status: these alone are those of a failing server.
+        /// The evidence of a response: only the statuses of a failing server count as broken.
         init(status: Int) { self = CacheError.Code.isOfFailingServer(status) ? .broken : .well }
     }
 
+    /// The health state of one origin, or of one server of absolute URLs.
     struct Party: Sendable {
+        /// Circuits by base URL.
         var circuits: [String: CircuitBreaker] = [:]
         var budget = RetryBudget()
         var latencies = LatencyGauge()
+        /// The uptime of the last change.
         var lastUse = Duration.zero
+        /// The uptime of the last log message about its mirrors; nil: none yet.
         var lastComplaint: Duration?
-        /// Whether it refused a `Range` and answered the same request without one.
+        /// Whether the origin refused a `Range` and answered the same request without one.
         var refusesRanges = false
 
+        /// Whether all circuits are closed.
         var isWell: Bool { circuits.values.allSatisfy { $0.state == .closed } }
     }
 
     let uptime: @Sendable () -> Duration
-    private let chance: any Chance
+    private let random: any RandomSource
     private let logger: Logger
-    /// As many are remembered; beyond it those go that are well and were not asked for longest.
+    /// The maximum number of remembered parties. Beyond it, healthy parties with the oldest use are dropped first.
     private let limit: Int
+    /// Guards the health states, by the key of the party.
     private let parties = Mutex<[String: Party]>([:])
 
-    init(uptime: @escaping @Sendable () -> Duration, chance: any Chance, logger: Logger, limit: Int = 1024) {
+    init(uptime: @escaping @Sendable () -> Duration, random: any RandomSource, logger: Logger, limit: Int = 1024) {
         self.uptime = uptime
-        self.chance = chance
+        self.random = random
         self.logger = logger
         self.limit = limit
     }
 
-    // MARK: Leave to ask
+    // MARK: Admission
 
-    /// Leave to ask one of the target's first `count` addresses: the first that may be asked, from `first` on and round,
-    /// without those in `skipped`. Where it `mayProbe`, one whose pause is over counts.
+    /// Returns a permit for the first admissible of the target's first `count` addresses. The search starts at `first`,
+    /// wraps around, and omits those in `skipped`. With `mayProbe`, an address with an expired pause is admissible as a
+    /// probe.
     ///
-    /// Throws `.upstreamUnreachable` where there is none.
+    /// Throws `.upstreamUnreachable` if no address is admissible.
     func admit(
         _ target: AssetTarget, of count: Int = 1, from first: Int = 0, without skipped: Set<Int> = [],
         mayProbe: Bool = true
@@ -74,8 +83,8 @@ final class OriginHealth: Sendable {
         return permit
     }
 
-    /// Which of the target's first `count` addresses a request would go to now, nil where to none, and why not to the
-    /// first: what `admit` would say, without its leave.
+    /// Predicts the result of `admit` without a permit: the address that a request would use now, nil if there is none;
+    /// and the reason against the first address, nil if that one is used.
     func foresee(_ target: AssetTarget, of count: Int) -> (address: Int?, whyNot: CacheError?) {
         let now = uptime()
         var party = look { $0[target.party] } ?? Party()
@@ -83,16 +92,17 @@ final class OriginHealth: Sendable {
         return (permit?.address, permit?.address == 0 ? nil : refusal.error(at: now))
     }
 
-    /// What was admitted a while ago is sent now: the same leave, or that of a probe, where the address may still be asked.
+    /// Renews the permit of a request that has waited in a queue and is now sent; it may become the permit of a probe.
+    /// Throws `.upstreamUnreachable` if the address is no longer admissible.
     func readmit(_ permit: Permit, of target: AssetTarget) throws(CacheError) -> Permit {
         guard !permit.isProbe else { return permit }
         return try admit(target, of: permit.address + 1, without: Set(0..<permit.address))
     }
 
-    /// What the request showed of its address.
+    /// Records the evidence that a request gave about its address.
     func settle(_ permit: Permit, _ showing: Showing, by settings: OriginSettings.CircuitBreaker?) {
         let now = uptime()
-        let chance = showing == .broken ? self.chance.uniform() : 0
+        let random = showing == .broken ? self.random.uniform() : 0
         let (before, after) = parties.withLock { parties -> (CircuitBreaker, CircuitBreaker) in
             let before = parties[permit.party]?.circuits[permit.base] ?? CircuitBreaker()
             var circuit = before
@@ -101,7 +111,7 @@ final class OriginHealth: Sendable {
             case .nothing: circuit.abandoned(asProbe: permit.isProbe, at: now)
             case .broken:
                 guard let settings else { return (before, before) }
-                circuit.failed(asProbe: permit.isProbe, settings: settings, at: now, chance: chance)
+                circuit.failed(asProbe: permit.isProbe, settings: settings, at: now, random: random)
             }
             if circuit != before { parties[permit.party]?.circuits[permit.base] = circuit }
             return (before, circuit)
@@ -109,26 +119,27 @@ final class OriginHealth: Sendable {
         log(permit, before, after, at: now)
     }
 
+    /// Logs that a circuit has opened or closed.
     private func log(_ permit: Permit, _ before: CircuitBreaker, _ after: CircuitBreaker, at now: Duration) {
         let metadata: Logger.Metadata = ["origin": "\(permit.party)", "address": "\(permit.base)"]
         if case .open(let until) = after.state, after.opensTotal > before.opensTotal {
             logger.warning(
-                "an upstream keeps failing and is left alone",
+                "the circuit of an upstream address opened; requests are suspended",
                 metadata: metadata.merging(["seconds": "\((until - now).inSeconds)"]) { $1 })
         } else if after.state == .closed, before.state != .closed {
-            logger.notice("an upstream that was left alone answers again", metadata: metadata)
+            logger.notice("the circuit of an upstream address closed; requests resume", metadata: metadata)
         }
     }
 
-    // MARK: Trying again
+    // MARK: Retry budget
 
-    /// A first request for something is about to be sent.
+    /// Counts a first request for something; the retry budget is a fraction of these.
     func asked(_ target: AssetTarget) {
         let now = uptime()
         change(target, at: now) { $0.budget.asked(at: now) }
     }
 
-    /// Takes one second try out of the origin's budget; false where it is spent.
+    /// Consumes one retry of the origin's budget; returns false if the budget is exhausted.
     func takeRetry(_ target: AssetTarget) -> Bool {
         let now = uptime()
         return change(target, at: now) { $0.budget.take(at: now) }
@@ -136,12 +147,13 @@ final class OriginHealth: Sendable {
 
     // MARK: Hedging
 
-    /// How long the origin took to its first byte, or longer.
+    /// Records a time to the first byte, or a lower bound of it.
     func answered(_ target: AssetTarget, after latency: Duration) {
         change(target, at: uptime()) { $0.latencies.note(latency) }
     }
 
-    /// When a second request is worth sending, from when the first was sent on; nil: never.
+    /// The delay of a hedge after the first request was sent: the 95th percentile of the latencies, at least 20 ms.
+    /// Nil: no hedge.
     func hedgeDelay(_ target: AssetTarget) -> Duration? {
         guard target.settings.hedging else { return nil }
         let now = uptime()
@@ -153,17 +165,17 @@ final class OriginHealth: Sendable {
 
     // MARK: Ranges
 
-    /// The origin refused a `Range`, and has answered without one.
+    /// Records that the origin refused a `Range` and answered without one.
     func refusedRange(_ target: AssetTarget) {
         change(target, at: uptime()) { $0.refusesRanges = true }
     }
 
-    /// Whether the first request for an asset of the origin does better without a `Range`.
+    /// Whether the first request for an asset of the origin should omit `Range`.
     func refusesRanges(_ target: AssetTarget) -> Bool { look { $0[target.party]?.refusesRanges } ?? false }
 
-    // MARK: Complaints
+    // MARK: Log rate
 
-    /// Whether something is to be said of the origin that is said once a minute at most.
+    /// Whether a message about the origin may be logged now: at most one a minute.
     func mayComplain(_ target: AssetTarget) -> Bool {
         let now = uptime()
         return change(target, at: now) { party in
@@ -175,10 +187,12 @@ final class OriginHealth: Sendable {
 
     // MARK: Parts
 
+    /// Reads the health states under the lock.
     func look<Value: Sendable>(_ body: (borrowing [String: Party]) -> Value) -> Value {
         parties.withLock { body($0) }
     }
 
+    /// Changes the health state of the target's party under the lock.
     @discardableResult
     private func change<Value: Sendable>(
         _ target: AssetTarget, at now: Duration, _ body: (inout Party) -> Value
@@ -190,7 +204,8 @@ final class OriginHealth: Sendable {
         }
     }
 
-    /// Forgets a quarter, so that this is seldom done: those that are well first, and of these those last used longest ago.
+    /// Drops a quarter of the parties, so that this happens seldom: healthy ones first, and among equals the oldest use
+    /// first.
     private static func forgetSome(of parties: inout [String: Party]) {
         let order = parties.sorted { left, right in
             left.value.isWell == right.value.isWell
@@ -201,7 +216,7 @@ final class OriginHealth: Sendable {
 }
 
 extension OriginHealth.Party {
-    /// Leave to ask the first of the target's addresses at `places` that may be asked, and why those before it may not.
+    /// A permit for the first admissible address in `places`, and the reasons against the addresses before it.
     fileprivate mutating func admit(
         _ target: AssetTarget, to places: [Int], mayProbe: Bool, at now: Duration
     ) -> (OriginHealth.Permit?, Refusal) {
@@ -225,11 +240,12 @@ extension OriginHealth.Party {
     }
 }
 
-/// Why none of the addresses may be asked.
+/// The reasons why no address is admissible.
 private struct Refusal: Sendable {
     private var failures = 0
-    /// When the first of them may be asked again; nil: one is being tried.
+    /// The earliest uptime at which an address is admissible again; nil: none is known.
     private var until: Duration?
+    /// Whether a probe is in progress at one of the addresses.
     private var isBeingTried = false
 
     mutating func add(_ failures: Int, _ until: Duration?) {
@@ -243,17 +259,17 @@ private struct Refusal: Sendable {
         guard let until, !isBeingTried else {
             return CacheError(
                 .upstreamUnreachable(retryAfter: .seconds(1)),
-                "\(history); whether it is well again is just being tried.")
+                "\(history); a probe request is in progress.")
         }
         let seconds = max(1, Int64((until - now).inSeconds.rounded(.up)))
         return CacheError(
             .upstreamUnreachable(retryAfter: .seconds(seconds)),
-            "\(history); it is left alone for another \(seconds) s.")
+            "\(history); no request is sent to it for another \(seconds) s.")
     }
 }
 
 extension AssetTarget {
-    /// Whom the health of its upstream is kept under.
+    /// The key of the upstream's health state.
     var party: String {
         originName == Origin.absoluteName ? "\(originName) \(server)" : originName
     }
@@ -264,7 +280,7 @@ extension AssetTarget {
         return parts.count < 3 ? url[...] : url[..<parts[2].endIndex]
     }
 
-    /// What the circuit of its address number `place` is kept under.
+    /// The key of the circuit of address number `place`.
     func base(of place: Int) -> String {
         guard originName != Origin.absoluteName else { return String(server) }
         return place == 0 ? settings.baseURL : settings.mirrors[place - 1]

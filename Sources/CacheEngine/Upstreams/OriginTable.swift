@@ -1,17 +1,19 @@
 package import CacheCore
 import Synchronization
 
-/// The origins in force: the catalog's, in memory, so that a read finds its origin at once.
+/// The origins in force: the catalog's origins in memory, so that reads look them up without a query.
 final class OriginTable: Sendable {
     struct Entry: Sendable {
         var origin: Origin
-        /// Grows with each change; the `ETag` of the management API.
+        /// Incremented by each change; the `ETag` in the management API.
         var revision: Int64
     }
 
+    /// Guards the origins, by name.
     private let entries = Mutex<[String: Entry]>([:])
+    /// The number of changes; incremented after each change.
     private let changeCount = Atomic<UInt64>(0)
-    /// What holds for reads of absolute URLs.
+    /// The settings for reads of absolute URLs.
     let absolute: OriginSettings
     private let allowedHosts: HostPatterns
 
@@ -20,9 +22,10 @@ final class OriginTable: Sendable {
         self.allowedHosts = allowedHosts
     }
 
+    /// All origins, sorted by name.
     var all: [Entry] { entries.withLock { $0.values.sorted { $0.origin.name < $1.origin.name } } }
 
-    /// How often any origin was mounted, changed or taken away.
+    /// How often an origin was mounted, changed or removed.
     var changes: UInt64 { changeCount.load(ordering: .acquiring) }
 
     subscript(name: String) -> Entry? {
@@ -33,11 +36,13 @@ final class OriginTable: Sendable {
         }
     }
 
+    /// The origin of that name; throws `.notFound` if there is none.
     func mounted(_ name: String) throws(CacheError) -> Origin {
         guard let entry = self[name] else { throw CacheError(.notFound, "There is no origin named \(name).") }
         return entry.origin
     }
 
+    /// Throws `.upstreamForbidden` unless `upstream.allowedHosts` permits the URL's host and port.
     func allow(_ url: UpstreamURL) throws(CacheError) {
         guard allowedHosts.contains(url) else {
             let host = url.bracketedHost
@@ -50,8 +55,8 @@ final class OriginTable: Sendable {
     }
 }
 
-/// Which hosts absolute URLs may name: `host` on its scheme's own port, `host:port`, `host:*` on any port, or `*.suffix` for
-/// every name below it.
+/// The hosts that absolute URLs may name: `host` on the default port of its scheme, `host:port`, `host:*` on any port,
+/// or `*.suffix` for every name below it.
 package struct HostPatterns: Sendable, Hashable {
     private let patterns: [String]
 
@@ -62,6 +67,7 @@ package struct HostPatterns: Sendable, Hashable {
         patterns.contains { $0 == url.bracketedHost || $0.hasPrefix(url.bracketedHost + ":") }
     }
 
+    /// Whether a pattern permits the host and port of the URL.
     package func contains(_ url: UpstreamURL) -> Bool {
         patterns.contains { pattern in
             if pattern.hasPrefix("*.") { return url.host.hasSuffix(pattern.dropFirst()) }

@@ -1,20 +1,22 @@
 package import CacheCore
 
-/// What a probe found out.
+/// The result of a probe.
 package struct ProbeReport: Sendable {
+    /// The source of the metadata: a request, or the cache.
     package enum Method: String, Sendable { case head = "HEAD", get = "GET", cached }
 
     package var assetID: AssetID
     package var key: String
-    /// Without a query that may be a signature.
+    /// The URL without its query, which may be a signature.
     package var url: String
+    /// The URL after redirects, likewise without its query.
     package var finalURL: String
     package var generation: Generation
-    /// The AVFoundation type identifier, where one is known.
+    /// The uniform type identifier for AVFoundation; nil if none is known.
     package var uti: String?
     package var cachedBytes: Int64
     package var method: Method
-    /// Nil where nothing was asked.
+    /// The status of the response; nil if no request was sent.
     package var upstreamStatus: Int?
     package var redirects: Int
     package var timings: TransferTimings
@@ -37,7 +39,7 @@ package struct ProbeReport: Sendable {
     }
 }
 
-/// A probe that did not succeed: why, and how far it came.
+/// A failed probe: the error, and the timings up to it.
 package struct ProbeFailure: Error, Sendable {
     package var error: CacheError
     package var timings: TransferTimings

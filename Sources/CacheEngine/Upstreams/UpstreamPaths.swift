@@ -1,18 +1,19 @@
 import CacheCore
 import Synchronization
 
-/// Remembers the network path to each upstream address (scheme, host and port): a new asset need not measure it again.
+/// Remembers the network path to each upstream address (scheme, host and port), so that a new asset need not measure
+/// it.
 final class UpstreamPaths: Sendable {
     struct Path: Hashable, Sendable {
-        /// From a request over a kept connection to the first byte, smoothed.
+        /// The smoothed time from a request over an existing connection to the first byte.
         var roundTrip: Duration
         /// Whether the address answers over HTTP/2, where a transfer cannot be paused.
         var isMultiplexed: Bool
     }
 
-    /// The paths by address; the lock guards nothing else.
+    /// Guards the paths, by address.
     private let paths = Mutex<[String: Path]>([:])
-    /// The number of remembered addresses; beyond it the memory starts again.
+    /// The maximum number of remembered paths; all are dropped when it is exceeded.
     private let limit: Int
 
     init(limit: Int = 4096) { self.limit = limit }
@@ -23,12 +24,13 @@ final class UpstreamPaths: Sendable {
         return paths.withLock { $0[address] }
     }
 
-    /// Whether a transfer from `url` can be paused. Over TLS the first response of an address tells.
+    /// Whether a transfer from `url` can be paused. For https this is unknown, and assumed false, before the first
+    /// response.
     func hasFlowControl(_ url: String) -> Bool {
         self[url].map { !$0.isMultiplexed } ?? !url.lowercased().hasPrefix("https:")
     }
 
-    /// The address of `url` has sent a response head.
+    /// Records the path of a response from the address of `url`.
     func answered(_ url: String, with head: UpstreamHead) {
         let address = UpstreamURL.address(of: url)
         paths.withLock { paths in
@@ -42,7 +44,7 @@ final class UpstreamPaths: Sendable {
 }
 
 extension FillLedger {
-    /// Plans for the path to the address of `url`.
+    /// Adopts the known path to the address of `url` for planning.
     mutating func follow(_ paths: UpstreamPaths, to url: String) {
         roundTrip = paths[url]?.roundTrip ?? .zero
         hasFlowControl = paths.hasFlowControl(url)

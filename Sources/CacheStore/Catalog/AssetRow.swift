@@ -2,14 +2,18 @@ import CacheCore
 import Foundation
 import GRDB
 
-/// An asset's row, without its extents.
+/// Codec for a row of the table `assets`, without its extents.
 struct AssetRow {
+    /// The decoded columns.
     let record: AssetRecord
+    /// Nil if no bytes of this generation were ever stored.
     let file: FileName?
+    /// Sum of the lengths of the row's extents, in bytes.
     let cachedBytes: Int64
-    /// The run of the service that has looked at all bytes of it last; 0: none.
+    /// Number of the last service run that verified all cached bytes of the asset; 0 if none did.
     let checkedRun: Int64
 
+    /// Decodes a row. Throws `storageCorrupt` if a value is invalid or a sealed column cannot be decrypted.
     init(_ row: Row, secrets: SecretBox) throws {
         let id = try RowCoding.assetID(row["id"])
         let generation = try Self.generation(row)
@@ -22,7 +26,7 @@ struct AssetRow {
             pinnedUntil: (row["pinned_until"] as Int64?).map { Timestamp(milliseconds: $0) },
             tags: try RowCoding.value(json: row["tags"]),
             ttl: (row["ttl"] as Int64?).map { .milliseconds($0) },
-            verify: try (row["verify"] as String?).map { try RowCoding.choice($0, "when bytes are checked") },
+            verify: try (row["verify"] as String?).map { try RowCoding.choice($0, "an asset's verification mode") },
             variant: try (row["sealed_variant"] as Data?).map { try RowCoding.headers(json: secrets.open($0)) } ?? [:])
         file = (row["file_serial"] as Int64?).map {
             FileName(asset: id, generation: generation.number, serial: $0)
@@ -31,10 +35,11 @@ struct AssetRow {
         checkedRun = row["checked_run"]
     }
 
+    /// Decodes the columns that belong to the asset's generation.
     private static func generation(_ row: Row) throws -> Generation {
         Generation(
             number: row["generation"], length: row["length"], contentType: row["content_type"],
-            contentTypeFrom: try RowCoding.choice(row["content_type_from"], "the source of a media type"),
+            contentTypeFrom: try RowCoding.choice(row["content_type_from"], "a media type source"),
             validators: Validators(
                 entityTag: (row["entity_tag"] as String?).flatMap { EntityTag($0) },
                 lastModified: row["last_modified"], lastModifiedIsStrong: row["last_modified_is_strong"]),
@@ -45,7 +50,7 @@ struct AssetRow {
             isStorable: row["is_storable"])
     }
 
-    /// The values for `insertSQL` and `refreshSQL`, by column.
+    /// The bound values of `insertSQL` and `refreshSQL`, by column name.
     static func arguments(
         _ record: AssetRecord, serial: Int64?, secrets: SecretBox
     ) throws -> StatementArguments {
@@ -73,6 +78,7 @@ struct AssetRow {
         ]
     }
 
+    /// Inserts a row with all columns of a new asset.
     static let insertSQL = """
         INSERT OR REPLACE INTO assets (
             id, key, origin, sealed_url, clear_url, generation, file_serial, length, content_type,
@@ -87,7 +93,8 @@ struct AssetRow {
         )
         """
 
-    /// What a commit changes of a row that is there: not what its uses and its administrators have changed meanwhile.
+    /// Updates the columns that a commit owns. Usage counters and administrator settings (hits, pin, tags, lifetime,
+    /// verification) keep their stored values, because they may have changed since the record was read.
     static let refreshSQL = """
         UPDATE assets SET
             key = :key, origin = :origin, sealed_url = :sealed_url,

@@ -3,16 +3,18 @@ import GRDB
 import Glibc
 
 extension CacheError {
-    /// What a failure of the catalog means; a `CacheError` stays what it is.
+    /// Maps an SQLite or GRDB error to a `CacheError`. A `CacheError` is kept unchanged.
     init(database error: any Error) {
         switch error {
         case let error as CacheError: self = error
-        case is CancellationError: self.init(.cancelled, "The work on the catalog was cancelled.")
+        case is CancellationError: self.init(.cancelled, "The catalog operation was cancelled.")
         case let error as DatabaseError: self.init(error)
-        default: self.init(.internal, "The catalog failed.", cause: error)
+        default: self.init(.internal, "The catalog operation failed.", cause: error)
         }
     }
 
+    /// Maps an SQLite result code to an error code. The message never contains SQL or a path, because clients receive
+    /// it.
     private init(_ error: DatabaseError) {
         switch error.resultCode {
         case .SQLITE_FULL:
@@ -20,22 +22,24 @@ extension CacheError {
         case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_IOERR:
             self.init(.storageCorrupt, "The catalog is damaged or its disk reports an error.", cause: error)
         case .SQLITE_BUSY, .SQLITE_LOCKED:
-            self.init(.overloaded, "The catalog is busy.", cause: error)
+            self.init(.overloaded, "The catalog is busy; retry later.", cause: error)
         case .SQLITE_CONSTRAINT:
-            self.init(.conflict, "The catalog holds something of that name already.", cause: error)
+            self.init(.conflict, "The catalog already contains an entry with this name.", cause: error)
         case .SQLITE_INTERRUPT, .SQLITE_ABORT:
-            self.init(.cancelled, "The work on the catalog was cancelled.", cause: error)
+            self.init(.cancelled, "The catalog operation was cancelled.", cause: error)
         case .SQLITE_CANTOPEN where Self.lacksDescriptors:
             self.init(.overloaded, "The catalog cannot be opened: too many files are open.", cause: error)
         case .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM:
-            self.init(.internal, "The catalog cannot be opened for writing.", cause: error)
+            self.init(.internal, "The catalog cannot be opened for writing; check its permissions.", cause: error)
         default:
-            self.init(.internal, "The catalog failed.", cause: error)
+            self.init(.internal, "The catalog operation failed.", cause: error)
         }
     }
 
-    /// Whether there are fewer descriptors than a connection takes. SQLite does not tell why a file could not be opened,
-    /// and has given back those it got by the time this is asked.
+    /// Whether the process has fewer free file descriptors than a database connection needs.
+    ///
+    /// SQLite does not report why a file could not be opened, and it has closed its descriptors by the time of this
+    /// check. The check therefore opens the same number of descriptors itself.
     private static var lacksDescriptors: Bool {
         var descriptors: [Int32] = []
         defer { for descriptor in descriptors { _ = close(descriptor) } }
@@ -47,6 +51,6 @@ extension CacheError {
         return false
     }
 
-    /// The database, its log, the log's index and the directory.
+    /// The database, its write-ahead log, the log's index and the directory.
     private static let descriptorsOfConnection = 4
 }

@@ -2,31 +2,35 @@ package import CacheCore
 import Foundation
 import GRDB
 
-/// A part of a list of assets.
+/// One page of an asset list.
 package struct AssetPage: Hashable, Sendable {
     /// An asset without its extents.
     package struct Item: Hashable, Sendable {
         package var record: AssetRecord
         package var cachedBytes: Int64
-        /// Nil where nothing was ever stored.
+        /// Nil if no bytes of this generation were ever stored.
         package var file: FileName?
     }
 
+    /// At most the requested number of assets, in the order of the list.
     package var items: [Item]
-    /// Nil at the end of the list.
+    /// Nil on the last page.
     package var nextCursor: String?
 }
 
-/// Which assets a purge means: those that fit everything that is given.
+/// The filter of a purge: an asset is selected if it matches every field that is not nil.
 package struct AssetSelection: Hashable, Sendable {
+    /// Name of the origin.
     package var origin: String?
-    /// What the key begins with.
+    /// Prefix of the key.
     package var prefix: String?
+    /// A tag that the asset must have.
     package var tag: String?
+    /// The identifiers to select from.
     package var ids: [AssetID]?
-    /// In lower case, without parameters; `video/*` is every kind of video.
+    /// Media type in lower case, without parameters. `video/*` matches every subtype of `video`.
     package var contentType: String?
-    /// Those of that moment included.
+    /// Inclusive upper limit of the creation time.
     package var createdBefore: Timestamp?
 
     package init(
@@ -42,7 +46,7 @@ package struct AssetSelection: Hashable, Sendable {
     }
 }
 
-/// An asset that a purge would take, and what that frees.
+/// An asset that a purge would delete, with the values for a dry run.
 package struct SelectedAsset: Hashable, Sendable {
     package var id: AssetID
     package var key: String
@@ -53,7 +57,7 @@ package struct SelectedAsset: Hashable, Sendable {
 }
 
 extension AssetSelection {
-    /// Adds what an `AssetQuery` does not know.
+    /// Adds the conditions and arguments that `AssetQuery` does not support.
     fileprivate func narrow(
         _ conditions: inout [String], _ arguments: inout [String: any DatabaseValueConvertible]
     ) {
@@ -75,7 +79,8 @@ extension AssetSelection {
 }
 
 extension Catalog {
-    /// The next assets of a list. Throws `invalidField("cursor")` where the cursor is not one of a list in this order.
+    /// Returns the next page of an asset list. The page size is limited to 1…1,000. Throws `invalidField("cursor")` if
+    /// the cursor does not belong to a list with this order.
     package func assetPage(_ query: AssetQuery) async throws(CacheError) -> AssetPage {
         let list = "assets.\(query.sort.rawValue).\(query.isDescending ? "desc" : "asc")"
         let cursor = try Self.assetCursor(query.cursor, list: list)
@@ -85,11 +90,12 @@ extension Catalog {
             var arguments = try Self.arguments(query)
             arguments["value"] = cursor?.value
             arguments["tie"] = cursor?.id
+            // One row more than requested shows whether there is a next page.
             arguments["limit"] = limit + 1
-            // A cursor's rows know their columns by name; in copied ones each name is looked for.
+            // Rows of a cursor look a column up by name in an index; copied rows search the names one by one.
             let rows = try Row.fetchCursor(
                 db, sql: Self.pageSQL(query, isContinued: cursor != nil), arguments: StatementArguments(arguments))
-            // A row that is not what was written is left out: who opens the asset takes it out.
+            // Damaged rows are omitted here. `Store.load` deletes such a row when the asset is opened.
             let assets = try Array(
                 rows.compactMap { row in
                     (try? AssetRow(row, secrets: secrets)).map { (value: row[query.sort.column] as Int64, asset: $0) }
@@ -103,7 +109,8 @@ extension Catalog {
         }
     }
 
-    /// All assets that fit, in the order of their identifiers. `isNamed` decides by the key, of a variant by the key of its asset.
+    /// Returns all matching assets, ordered by identifier. `isNamed` filters by key; a variant is tested with the key
+    /// of its base asset.
     package func assetIDs(
         matching selection: AssetSelection, where isNamed: (@Sendable (_ key: String) -> Bool)? = nil
     ) async throws(CacheError) -> [SelectedAsset] {
@@ -120,6 +127,7 @@ extension Catalog {
             var selected: [SelectedAsset] = []
             while let row = try rows.next() {
                 let (key, isVariant): (String, Bool) = (row[1], row[6])
+                // The key of a variant is the key of its asset with a suffix of fixed length.
                 let name = isVariant ? String(key.dropLast(AssetRecord.variantMarkBytes)) : key
                 guard isNamed?(name) ?? true else { continue }
                 selected.append(
@@ -131,7 +139,7 @@ extension Catalog {
         }
     }
 
-    /// The variants of the assets with these keys.
+    /// Returns the variants of the assets with these keys.
     package func variants(of keys: [(origin: String, key: String)]) async throws(CacheError) -> [AssetID] {
         try await read { db in
             let statement = try db.cachedStatement(
@@ -149,7 +157,8 @@ extension Catalog {
         }
     }
 
-    /// The assets that were fetched from one of the URLs last, with the whole URL; queries are left out of the comparison.
+    /// Returns the assets that were last fetched from one of these URLs, with the complete URL. The comparison ignores the
+    /// query of a URL, because the query is stored only in the sealed column.
     package func assets(
         fetchedFrom urls: [String]
     ) async throws(CacheError) -> [(id: AssetID, origin: String, url: String)] {
@@ -163,6 +172,7 @@ extension Catalog {
         }
     }
 
+    /// Decodes a cursor into the sort value and the identifier of the last row. Returns nil for the first page.
     private static func assetCursor(
         _ text: String?, list: String
     ) throws(CacheError) -> (value: Int64, id: Data)? {
@@ -172,6 +182,7 @@ extension Catalog {
         return (cursor.value, RowCoding.blob(id))
     }
 
+    /// Builds a keyset-pagination query: the row after `(:value, :tie)` in the list's order.
     private static func pageSQL(_ query: AssetQuery, isContinued: Bool) -> String {
         let column = query.sort.column
         var conditions = query.conditions
@@ -181,6 +192,7 @@ extension Catalog {
         return "SELECT * FROM assets \(filter) ORDER BY \(column) \(direction), id \(direction) LIMIT :limit"
     }
 
+    /// The bound values of the query's conditions.
     private static func arguments(_ query: AssetQuery) throws -> [String: any DatabaseValueConvertible] {
         var arguments: [String: any DatabaseValueConvertible] = [:]
         arguments["key"] = query.key
@@ -196,8 +208,9 @@ extension Catalog {
     }
 }
 
+/// SQL of the filters.
 extension AssetQuery {
-    /// The conditions that the query names; every text here is a literal.
+    /// SQL conditions of the query. Every text is a literal; the values are bound as arguments.
     fileprivate var conditions: [String] {
         var conditions: [String] = []
         if key != nil { conditions.append("key = :key") }
@@ -222,6 +235,7 @@ extension AssetQuery {
 }
 
 extension AssetQuery.Sort {
+    /// The column that the list is sorted by.
     fileprivate var column: String {
         switch self {
         case .lastAccess: "last_access_at"

@@ -3,18 +3,22 @@ import Foundation
 import GRDB
 
 extension Catalog {
-    /// Nil where the asset is not known. What the file really holds is `Store.load`'s to check.
+    /// Returns an asset with its extents; nil if it is unknown. Throws `storageCorrupt` with a `DamagedRow` as the
+    /// cause if the row's checksum does not match. The extents are not compared with the file: `Store.load` does that.
     package func asset(_ id: AssetID) async throws(CacheError) -> StoredAsset? {
         guard assetIDs.mayContain(id) else { return nil }
         let secrets = secrets
         return try await read { try Self.storedAsset(id, $0, secrets) }
     }
 
-    /// What is of a time to come is of `now`, and to be confirmed before its next use: else it would never age. Answers whether
-    /// there is any, which is so where the clock was set back; blocks.
-    func settleTimes(at now: Timestamp) throws(CacheError) -> Bool {
+    /// Replaces timestamps in the future by `now`, and makes the affected responses stale. Blocks.
+    ///
+    /// Such timestamps exist if the wall clock was set back. Without the correction these assets would not age until
+    /// the clock reaches the old time. Returns whether any were found.
+    func clampFutureTimestamps(at now: Timestamp) throws(CacheError) -> Bool {
         do {
             return try pool.write { db in
+                // The index on `last_access_at` answers this without a scan. One second ahead is tolerated.
                 let newest = try Int64.fetchOne(db, sql: "SELECT max(last_access_at) FROM assets") ?? .min
                 guard newest > (now + .seconds(1)).milliseconds else { return false }
                 try db.execute(
@@ -34,8 +38,8 @@ extension Catalog {
         }
     }
 
-    /// Changes what an administrator sets; nil where the asset is not known. Throws `conflict` where the lengths of all pinned
-    /// assets would be more than `maxPinnedBytes`.
+    /// Applies an administrator's changes to an asset; returns nil if the asset is unknown. Throws `conflict` if the
+    /// total length of the pinned assets would exceed `maxPinnedBytes`.
     package func updateAsset(
         _ id: AssetID, _ change: AssetChange, maxPinnedBytes: Int64? = nil
     ) async throws(CacheError) -> StoredAsset? {
@@ -69,16 +73,17 @@ extension Catalog {
         }
     }
 
-    /// An asset counts with its length, however much of it is there, so that none grows above the limit.
+    /// Throws `conflict` if the pinned assets exceed the limit. An asset counts with its full length even if it is
+    /// partly cached; therefore a fill cannot exceed the limit later.
     private static func checkPins(atMost most: Int64, _ db: Database) throws {
         let bytes = try Int64.fetchOne(
             db, sql: "SELECT coalesce(sum(max(coalesce(length, 0), cached_bytes)), 0) FROM assets WHERE is_pinned")
         guard bytes ?? 0 <= most else {
-            throw CacheError(.conflict, "More bytes would be pinned than the policy's maxPinnedBytes allows.")
+            throw CacheError(.conflict, "The pinned assets would exceed the policy's maxPinnedBytes.")
         }
     }
 
-    /// Takes away the pins that have lasted until `now`; answers whose they were.
+    /// Removes the pins that expire at or before `now`; returns the assets that were unpinned.
     package func endPins(at now: Timestamp) async throws(CacheError) -> [AssetID] {
         try await write { db in
             let rows = try Row.fetchAll(
@@ -90,8 +95,8 @@ extension Catalog {
         }
     }
 
-    /// Tells the eviction policy of every asset's extents, as they are at one moment, those that have not been used for longest
-    /// first.
+    /// Passes the extents of every asset to the eviction policy, least recently used assets first, from one database
+    /// snapshot. Also completes `assetIDs`.
     package func eachAsset(_ tell: @escaping @Sendable (EvictionEntry) -> Void) async throws(CacheError) {
         let assetIDs = assetIDs
         try await read { db in
@@ -104,8 +109,9 @@ extension Catalog {
             var entry: EvictionEntry?
             while let row = try rows.next() {
                 if let blob = Data.fromDatabaseValue(row[0]), let id = try? RowCoding.assetID(blob) { assetIDs.add(id) }
-                // What rot has made of a row is found out when its asset is opened.
+                // Skips rows with invalid values; `Store.load` detects a damaged row when the asset is opened.
                 guard let start = Self.entry(row) else { continue }
+                // The join returns one row per extent: the entry is complete when the asset changes.
                 if let done = entry, done.asset != start.asset {
                     tell(done)
                     entry = nil
@@ -120,6 +126,7 @@ extension Catalog {
         assetIDs.complete()
     }
 
+    /// Decodes the asset part of a joined row. Returns nil if a value is invalid.
     private static func entry(_ row: Row) -> EvictionEntry? {
         guard let blob = Data.fromDatabaseValue(row[0]), let asset = try? RowCoding.assetID(blob),
             let lastUse = Int64.fromDatabaseValue(row[2]), let json = String.fromDatabaseValue(row[5]),
@@ -130,10 +137,10 @@ extension Catalog {
             lastAccessAt: Timestamp(milliseconds: lastUse), extents: [])
     }
 
-    /// Most assets have none, and decoding takes its time.
+    /// Decodes the tags. Most assets have none: the empty list skips the JSON decoder.
     private static func tags(_ json: String) throws -> [String] { json == "[]" ? [] : try RowCoding.value(json: json) }
 
-    /// What all rows add up to; pending work is not among it.
+    /// Returns the sums over all rows, without pending work.
     package func totals() async throws(CacheError) -> CatalogTotals {
         try await read { db in
             let row = try Row.fetchOne(
@@ -146,10 +153,11 @@ extension Catalog {
         }
     }
 
+    /// Reads an asset's row, verifies its checksum, and reads its extents. Returns nil if the asset is unknown.
     static func storedAsset(_ id: AssetID, _ db: Database, _ secrets: SecretBox) throws -> StoredAsset? {
         let rows = try Row.fetchCursor(
             db.cachedStatement(
-                sql: "SELECT *, \(SummedTable.assets.isRight) AS is_right FROM assets WHERE id = ?"),
+                sql: "SELECT *, \(ChecksummedTable.assets.isRight) AS is_right FROM assets WHERE id = ?"),
             arguments: [RowCoding.blob(id)])
         guard let row = try rows.next() else { return nil }
         guard row["is_right"] else { throw DamagedRow.error(id) }
@@ -160,17 +168,19 @@ extension Catalog {
     }
 }
 
-/// What an administrator changes of an asset; nil leaves a value as it is.
+/// An administrator's changes to an asset; nil leaves a value unchanged.
 package struct AssetChange: Hashable, Sendable {
+    /// Whether eviction must spare the asset.
     package var isPinned: Bool?
-    /// With a pin: until when; nil: until it is taken away.
+    /// Expiry of the pin; nil means that the pin has no expiry. Ignored unless `isPinned` is set.
     package var pinnedUntil: Timestamp?
+    /// The complete new list of tags.
     package var tags: [String]?
-    /// `.some(nil)` takes the asset's own lifetime away.
+    /// `.some(nil)` removes the asset's own lifetime.
     package var ttl: Duration??
-    /// `.some(nil)`: its bytes are checked when its origin says.
+    /// `.some(nil)` restores the verification mode of the origin.
     package var verify: Verification??
-    /// `.some(nil)` makes it stale: it must be confirmed before its next use.
+    /// `.some(nil)` makes the response stale: it must be revalidated before its next use.
     package var freshUntil: Timestamp??
 
     package init(
@@ -187,15 +197,17 @@ package struct AssetChange: Hashable, Sendable {
     }
 }
 
-/// What the eviction policy wants to know of an asset.
+/// An asset as input of the eviction policy.
 package struct EvictionEntry: Hashable, Sendable {
     package var asset: AssetID
+    /// The origin and the tags, for quotas.
     package var owners: AssetOwners
     package var lastAccessAt: Timestamp
+    /// Cached ranges in ascending order; empty if nothing is cached.
     package var extents: [ByteRange]
 }
 
-/// What all rows add up to.
+/// Sums over all rows of `assets` and `extents`.
 package struct CatalogTotals: Hashable, Sendable {
     package var assets: Int
     package var extents: Int
@@ -209,7 +221,7 @@ package struct CatalogTotals: Hashable, Sendable {
 }
 
 extension Catalog {
-    /// The length and the bytes on disk of the assets that are known.
+    /// Returns the length and the cached bytes of each known asset. The length is nil if it is unknown.
     package func sizes(
         of ids: some Collection<AssetID> & Sendable
     ) async throws(CacheError) -> [AssetID: (length: Int64?, cachedBytes: Int64)] {

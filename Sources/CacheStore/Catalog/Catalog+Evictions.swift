@@ -1,11 +1,13 @@
 package import CacheCore
 import GRDB
 
+/// The eviction log: the table `evictions`.
 extension Catalog {
-    /// No more evictions are kept than these, whatever their age.
+    /// Maximum number of log entries, whatever their age.
     package static let mostEvictions: Int64 = 100_000
 
-    /// Adds to the log of evictions, oldest first, and forgets those before `time` and above the limit.
+    /// Appends entries to the eviction log, in the given order. Deletes entries older than `time` and entries above the
+    /// limit.
     package func logEvictions(
         _ records: [EvictionRecord], forgettingBefore time: Timestamp
     ) async throws(CacheError) {
@@ -28,11 +30,13 @@ extension Catalog {
         }
     }
 
-    /// A page of the log, newest first. Throws `invalidField("cursor")` where the cursor is not one of this list.
+    /// Returns one page of the eviction log, newest entry first. The page size is limited to 1…1,000. Throws
+    /// `invalidField("cursor")` if the cursor does not belong to this list.
     package func evictionPage(
         _ query: EvictionQuery, since time: Timestamp
     ) async throws(CacheError) -> (items: [EvictionRecord], nextCursor: String?) {
         let limit = min(max(query.limit, 1), 1000)
+        // The list is sorted in descending order, so the cursor is an upper bound.
         let end = try query.cursor.map { text throws(CacheError) in try PageCursor(text, list: "evictions").value }
         return try await read { db in
             let rows = try Row.fetchAll(
@@ -54,9 +58,10 @@ extension Catalog {
         }
     }
 
+    /// Decodes a log entry. Throws `storageCorrupt` if a value is invalid.
     private static func eviction(_ row: Row) throws -> EvictionRecord {
         let ranges = try RowCoding.value([[Int64]].self, json: row["ranges"])
-        guard ranges.allSatisfy({ $0.count == 2 && $0[0] <= $0[1] }) else { throw RowCoding.corrupt("a run of bytes") }
+        guard ranges.allSatisfy({ $0.count == 2 && $0[0] <= $0[1] }) else { throw RowCoding.corrupt("a byte range") }
         return EvictionRecord(
             at: Timestamp(milliseconds: row["at"]), reason: try RowCoding.choice(row["reason"], "an eviction's reason"),
             assetID: try RowCoding.assetID(row["asset"]), key: row["key"], origin: row["origin"], bytes: row["bytes"],

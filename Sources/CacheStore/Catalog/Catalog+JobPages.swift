@@ -1,8 +1,10 @@
 package import CacheCore
 import GRDB
 
+/// Lists of jobs and of job items, in pages.
 extension Catalog {
-    /// The next jobs of a list. Throws `invalidField("cursor")` where the cursor is not one of this list.
+    /// Returns the next page of the job list, newest job first. The page size is limited to 1…1,000. Throws
+    /// `invalidField("cursor")` if the cursor does not belong to this list.
     package func jobPage(_ query: JobQuery) async throws(CacheError) -> JobPage {
         let limit = min(max(query.limit, 1), 1000)
         let end = try query.cursor.map { text throws(CacheError) in try PageCursor(text, list: "jobs").value }
@@ -25,7 +27,7 @@ extension Catalog {
         }
     }
 
-    /// One job as the list shows it; nil where it is not known.
+    /// Returns the list entry of one job; nil if the job is unknown.
     package func jobSummary(_ id: String) async throws(CacheError) -> JobSummary? {
         try await read { db in
             let row = try Row.fetchOne(db, sql: "SELECT * FROM jobs WHERE id = ?", arguments: [id])
@@ -33,7 +35,8 @@ extension Catalog {
         }
     }
 
-    /// A job's items in their order; nil where the job is not known.
+    /// Returns one page of a job's items, ordered by position; nil if the job is unknown. The page size is limited to
+    /// 1…1,000. Throws `invalidField("cursor")` if the cursor does not belong to this list.
     package func jobItems(
         _ id: String, limit: Int = 100, cursor: String? = nil
     ) async throws(CacheError) -> JobItemPage? {
@@ -52,6 +55,7 @@ extension Catalog {
         }
     }
 
+    /// Sums up the items of a job's row.
     private static func summary(_ row: Row, _ db: Database) throws -> JobSummary {
         let job: Int64 = row["sequence"]
         let states = try Row.fetchAll(

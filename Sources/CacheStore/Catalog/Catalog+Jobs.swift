@@ -1,11 +1,12 @@
 package import CacheCore
 import GRDB
 
+/// Prefetch jobs: the tables `jobs`, `job_items` and `idempotency_keys`.
 extension Catalog {
-    /// Keeps a new job with all its items, unless the idempotency key was used before. Where it supersedes, the unfinished
-    /// jobs of its queue end in the same commit.
+    /// Inserts a new job with all its items, unless the idempotency key was used before. If the job supersedes, the
+    /// unfinished jobs of its queue are cancelled in the same transaction.
     ///
-    /// Throws `conflict` where the job's identifier is taken.
+    /// Throws `conflict` if the job's identifier already exists.
     package func insertJob(
         _ job: JobRecord, idempotency: IdempotencyKey? = nil
     ) async throws(CacheError) -> JobInsertion {
@@ -24,8 +25,8 @@ extension Catalog {
         }
     }
 
-    /// Writes a finished job that is begun again at `now`, with its items. Where it supersedes, the unfinished jobs of its
-    /// queue end in the same commit; answers which.
+    /// Writes a finished job that is restarted at `now`, with its items. If the job supersedes, the unfinished jobs of
+    /// its queue are cancelled in the same transaction; their identifiers are returned.
     package func requeueJob(_ job: JobRecord, at now: Timestamp) async throws(CacheError) -> [String] {
         let secrets = secrets
         return try await write { db in
@@ -37,7 +38,7 @@ extension Catalog {
         }
     }
 
-    /// Writes the job's own state; its items stay as they are. Answers false where it is not known.
+    /// Writes the job's own state; its items are unchanged. Returns false if the job is unknown.
     @discardableResult
     package func updateJob(_ job: JobRecord) async throws(CacheError) -> Bool {
         try await write { db in
@@ -46,7 +47,7 @@ extension Catalog {
         }
     }
 
-    /// Writes items of a job, in one transaction. Answers false where the job is not known.
+    /// Writes some items of a job, in one transaction. Returns false if the job is unknown.
     @discardableResult
     package func updateItems(_ items: [JobItemRecord], ofJob id: String) async throws(CacheError) -> Bool {
         let secrets = secrets
@@ -57,7 +58,7 @@ extension Catalog {
         }
     }
 
-    /// A job with all its items.
+    /// Returns a job with all its items; nil if the job is unknown.
     package func job(_ id: String) async throws(CacheError) -> JobRecord? {
         let secrets = secrets
         return try await read { db in
@@ -68,7 +69,7 @@ extension Catalog {
         }
     }
 
-    /// Jobs that are queued or running, with all their items, oldest first.
+    /// Returns the queued and running jobs with all their items, oldest job first.
     package func unfinishedJobs() async throws(CacheError) -> [JobRecord] {
         let secrets = secrets
         return try await read { db in
@@ -78,7 +79,7 @@ extension Catalog {
         }
     }
 
-    /// How many jobs there are in each state; states that none is in are absent.
+    /// Returns the number of jobs per state. States without jobs are absent.
     package func jobCounts() async throws(CacheError) -> [JobState: Int] {
         try await read { db in
             let rows = try Row.fetchAll(db, sql: "SELECT state, count(*) FROM jobs GROUP BY state")
@@ -86,7 +87,8 @@ extension Catalog {
         }
     }
 
-    /// Forgets jobs that finished before `time`, and idempotency keys that were given before it; answers how many jobs.
+    /// Deletes jobs that finished before `time` and idempotency keys created before it; returns the number of deleted
+    /// jobs.
     @discardableResult
     package func pruneJobs(before time: Timestamp) async throws(CacheError) -> Int {
         try await write { db in
@@ -97,23 +99,26 @@ extension Catalog {
         }
     }
 
-    /// Puts what ran when the last process ended back into the queue; before any job of this process runs.
+    /// Requeues the jobs and items that were running when the last process ended. Must run before this process starts a
+    /// job.
     static func requeueRunningJobs(_ db: Database) throws {
         try db.execute(sql: "UPDATE jobs SET state = 'queued' WHERE state = 'running'")
         try db.execute(sql: "UPDATE job_items SET state = 'queued' WHERE state = 'running'")
     }
 
+    /// Decodes rows of a state and a count.
     static func counts(_ rows: [Row]) throws -> [JobState: Int] {
         var counts: [JobState: Int] = [:]
         for row in rows { counts[try RowCoding.choice(row[0], "a job's state")] = row[1] }
         return counts
     }
 
+    /// The row number of a job, which its items refer to; nil if the job is unknown.
     static func sequence(of job: String, _ db: Database) throws -> Int64? {
         try Int64.fetchOne(db, sql: "SELECT sequence FROM jobs WHERE id = ?", arguments: [job])
     }
 
-    /// Ends the unfinished jobs of the queue of a job that supersedes; answers which.
+    /// Cancels the unfinished jobs of the queue if the job supersedes; returns their identifiers.
     private static func supersede(by job: JobRecord, at now: Timestamp, _ db: Database) throws -> [String] {
         guard job.supersedes else { return [] }
         let rows = try Row.fetchAll(
@@ -144,12 +149,14 @@ extension Catalog {
         return rows.map { $0["id"] }
     }
 
+    /// The earlier use of an idempotency key; nil if the key is new.
     private static func use(of key: IdempotencyKey, _ db: Database) throws -> JobInsertion? {
         let row = try Row.fetchOne(
             db, sql: "SELECT job, body_hash FROM idempotency_keys WHERE key = ?", arguments: [key.key])
         return row.map { .repeated(jobID: $0[0], isSameBody: $0[1] == key.bodyHash) }
     }
 
+    /// Reads all items of a job, ordered by position.
     private static func items(ofJob sequence: Int64, _ db: Database, _ secrets: SecretBox) throws -> [JobItemRecord] {
         let rows = try Row.fetchCursor(
             db, sql: "SELECT * FROM job_items WHERE job = ? ORDER BY position", arguments: [sequence])
@@ -158,6 +165,7 @@ extension Catalog {
         return items
     }
 
+    /// Inserts or replaces items of a job.
     private static func writeItems(
         _ items: [JobItemRecord], job: Int64, _ db: Database, _ secrets: SecretBox
     ) throws {

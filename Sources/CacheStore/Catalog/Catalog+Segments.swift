@@ -1,31 +1,35 @@
 package import CacheCore
 import GRDB
 
+/// Persisted state of the eviction policy: the table `segments`. `meta` records the layout (`segments`) and the CLOCK
+/// hand (`segments.hand`).
 extension Catalog {
-    /// Under which algorithm and grid segments are kept; nil where none are, or not all of them, or nobody can
-    /// tell.
-    package func segmentForm() async throws(CacheError) -> LedgerForm? {
+    /// Returns the layout (algorithm and segment size) of the persisted segments. Nil if no segments are persisted, if
+    /// a rewrite did not complete, or if the value is invalid.
+    package func segmentForm() async throws(CacheError) -> EvictionLayout? {
         let text = try await read { db in
             try String.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'segments'")
         }
         guard let parts = text?.split(separator: " "), parts.count == 2, let bytes = Int64(parts[1]),
             let algorithm = EvictionAlgorithm(rawValue: String(parts[0]))
         else { return nil }
-        return LedgerForm(algorithm: algorithm, segmentBytes: bytes)
+        return EvictionLayout(algorithm: algorithm, segmentBytes: bytes)
     }
 
-    /// The number of the segment at which the next choice of victims begins; nil: the first. That segment may be gone.
+    /// Returns the sequence number of the segment at which the next victim selection starts; nil means the first
+    /// segment. That segment may no longer exist.
     package func segmentHand() async throws(CacheError) -> Int64? {
         try await read { try Int64.fetchOne($0, sql: "SELECT value FROM meta WHERE name = 'segments.hand'") }
     }
 
-    /// The assets that are pinned.
+    /// Returns the pinned assets.
     static func pinnedAssets(_ db: Database) throws -> [AssetID] {
-        // What is no name is a damaged row's, and goes with it.
+        // An invalid identifier belongs to a damaged row, which `Store.load` deletes later.
         try Row.fetchAll(db, sql: "SELECT id FROM assets WHERE is_pinned").compactMap { try? RowCoding.assetID($0[0]) }
     }
 
-    /// Tells of every segment that is kept, in the order in which the policy takes them up.
+    /// Passes every persisted segment to `tell`, ordered by priority and sequence: the order in which the policy
+    /// restores them.
     package func eachSegment(_ tell: @escaping @Sendable (SegmentRecord) -> Void) async throws(CacheError) {
         try await read { db in
             let rows = try Row.fetchCursor(
@@ -36,7 +40,7 @@ extension Catalog {
                     """)
             while let row = try rows.next() {
                 let index = Int32(clamping: row[1] as Int64)
-                let standing = Standing(isProven: row[3], reads: UInt16(clamping: row[4] as Int64), priority: row[5])
+                let standing = PolicyEntry(isProven: row[3], reads: UInt16(clamping: row[4] as Int64), priority: row[5])
                 tell(
                     SegmentRecord(
                         segment: SegmentID(asset: try RowCoding.assetID(row[0]), index: index), sequence: row[2],
@@ -45,7 +49,8 @@ extension Catalog {
         }
     }
 
-    /// Writes down what changed, in one transaction; what belongs to no asset's row is left out.
+    /// Writes the changed segments and the clock hand, in one transaction. Segments of assets without a row are
+    /// ignored.
     package func saveSegments(_ changes: SegmentChanges) async throws(CacheError) {
         try await write { db in
             for record in changes.records { try Self.save(record, db) }
@@ -53,6 +58,7 @@ extension Catalog {
                 try db.cachedStatement(sql: "DELETE FROM segments WHERE asset = ? AND position = ?")
                     .execute(arguments: [RowCoding.blob(segment.asset), segment.index])
             }
+            // The hand is stored as a sequence number, so that it survives the deletion of its segment.
             try db.cachedStatement(sql: "DELETE FROM meta WHERE name = 'segments.hand'").execute()
             guard let hand = changes.hand else { return }
             try db.cachedStatement(
@@ -64,9 +70,10 @@ extension Catalog {
         }
     }
 
-    /// Writes all segments down anew, in bounded transactions; until the last one is done, none count as kept.
+    /// Replaces all persisted segments, in transactions of 10,000. The layout is written last: after an interruption
+    /// the catalog counts as having no persisted segments.
     package func replaceSegments(
-        _ records: [SegmentRecord], form: LedgerForm, hand: SegmentID? = nil
+        _ records: [SegmentRecord], form: EvictionLayout, hand: SegmentID? = nil
     ) async throws(CacheError) {
         try await write { db in
             try db.execute(sql: "DELETE FROM meta WHERE name = 'segments'")
@@ -84,6 +91,7 @@ extension Catalog {
         }
     }
 
+    /// Inserts or updates one segment if its asset has a row.
     private static func save(_ record: SegmentRecord, _ db: Database) throws {
         try db.cachedStatement(
             sql: """

@@ -1,12 +1,13 @@
 package import CacheCore
 import GRDB
 
-/// What was counted in one minute, for one origin or for all.
+/// Counters of one minute, for one origin or for the whole service.
 package struct StatisticsMinute: Hashable, Sendable {
+    /// Time at which the minute was recorded.
     package var at: Timestamp
-    /// Empty for the whole service.
+    /// Name of the origin; empty for the whole service.
     package var origin: String
-    /// The counters, as the counting room writes them.
+    /// The counters as JSON text. The catalog does not interpret it.
     package var counters: String
 
     package init(at: Timestamp, origin: String, counters: String) {
@@ -16,8 +17,9 @@ package struct StatisticsMinute: Hashable, Sendable {
     }
 }
 
+/// Counters per minute: the table `statistics_minutes`.
 extension Catalog {
-    /// Keeps minutes in one transaction; what was kept of the same minute and origin is replaced.
+    /// Stores minutes in one transaction. Replaces earlier values of the same minute and origin.
     package func saveStatistics(minutes: [StatisticsMinute]) async throws(CacheError) {
         try await write { db in
             for minute in minutes {
@@ -28,12 +30,12 @@ extension Catalog {
         }
     }
 
-    /// Keeps one minute.
+    /// Stores one minute.
     package func appendMinute(at time: Timestamp, origin: String, counters: String) async throws(CacheError) {
         try await saveStatistics(minutes: [StatisticsMinute(at: time, origin: origin, counters: counters)])
     }
 
-    /// The minutes from `time` on, oldest first; all origins, or one.
+    /// Returns the minutes from `time` on, oldest first, of one origin or of all.
     package func minutes(since time: Timestamp, origin: String? = nil) async throws(CacheError) -> [StatisticsMinute] {
         try await read { db in
             let rows = try Row.fetchAll(
@@ -49,7 +51,7 @@ extension Catalog {
         }
     }
 
-    /// Forgets the minutes before `time`.
+    /// Deletes the minutes before `time`.
     package func pruneMinutes(before time: Timestamp) async throws(CacheError) {
         try await write { db in
             try db.execute(sql: "DELETE FROM statistics_minutes WHERE at < ?", arguments: [time.milliseconds])

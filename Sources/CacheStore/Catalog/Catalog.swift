@@ -3,10 +3,12 @@ import Foundation
 import GRDB
 import Synchronization
 
-/// Why a catalog cannot be read: its file is not what was written.
+/// Cause of a `storageCorrupt` error: the database file, or its schema, is damaged.
 struct DamagedCatalog: Error, CustomStringConvertible {
+    /// SQLite's message; for logs.
     let description: String
 
+    /// Whether SQLite reports a malformed database file.
     static func isCause(_ error: any Error) -> Bool {
         (error as? DatabaseError).map { [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains($0.resultCode) } ?? false
     }
@@ -14,41 +16,47 @@ struct DamagedCatalog: Error, CustomStringConvertible {
     var error: CacheError { CacheError(.storageCorrupt, "The catalog is damaged.", cause: self) }
 }
 
-/// The durable index: what is cached, the jobs, the origins, the policy and the statistics, in SQLite.
+/// The durable index in SQLite: cached assets, jobs, origins, policy and statistics.
 ///
-/// Every commit is on the device when its method returns (`synchronous = FULL` in WAL mode): a removal that a power cut
-/// undid would leave rows that claim bytes which are holes by then. Methods suspend; none blocks the caller's thread.
+/// Every write is on the device when its method returns (`synchronous = FULL` in WAL mode). If a power loss could undo
+/// a removal, rows would claim bytes that are holes by then. The `async` methods suspend; none of them blocks the
+/// caller's thread.
 package final class Catalog: Sendable {
+    /// One writer connection and several readers.
     let pool: DatabasePool
+    /// Encrypts the `sealed` columns.
     let secrets: SecretBox
-    /// Counts the openings of this catalog, from 1: the high half of every file serial that this process gives out.
+    /// Number of this service run: it counts the openings of this catalog from 1. It is the high half of every file
+    /// serial that this process assigns.
     let run: Int64
-    /// The last run that began after one that ended out of order: bytes of earlier ones are to be checked before they are
-    /// used. 0: there was none.
+    /// Number of the last run that followed an unclean shutdown; 0 if there was none. Bytes written or verified before
+    /// it must be verified before their next use.
     let suspectRun: Int64
-    /// What was taken out at the start, as it was not what was written: "origin media", "policy", a job with its identifier.
+    /// Names of the damaged rows that this opening deleted: "origin media", "policy", or "job" with its identifier.
     let damagedRows: [String]
     /// The assets that were pinned at the start.
     package let pinned: [AssetID]
-    /// The identifiers of the rows of `assets`.
+    /// Filter over the identifiers of `assets`.
     let assetIDs: AssetIDFilter
-    /// Whether SQLite has met pages that make no tables, or tables and indexes that contradict each other: the next start is to
-    /// look at all of them.
+    /// Whether SQLite reported corruption since the start: malformed pages, or contradictory tables and indexes. The
+    /// next start then runs a full integrity check.
     let isDamaged = Atomic(false)
-    /// Whether the last commit has met such damage.
+    /// Whether the last commit failed because of such corruption.
     let isStuck = Atomic(false)
 
-    /// Opens or creates the catalog and brings it to this version; blocks.
+    /// Opens or creates the catalog and migrates it to this version. Blocks.
     ///
-    /// Throws `conflict` where a newer version wrote it, and `storageCorrupt` where `secrets` is not its key, or where it is
-    /// damaged: then its cause is a `DamagedCatalog`.
+    /// Throws `conflict` if a newer version wrote the catalog. Throws `storageCorrupt` if `secrets` has the wrong key,
+    /// or if the catalog is damaged; then the cause is a `DamagedCatalog`.
     ///
-    /// - Parameter earlierRun: the last run that has left files behind; asked for where the catalog knows of none.
+    /// - Parameter earlierRun: returns the number of the last run that left files behind. It is called only if the
+    ///   catalog has no run number.
     init(path: String, secrets: SecretBox, earlierRun: () throws -> Int64 = { 0 }) throws(CacheError) {
         do {
             pool = try DatabasePool(path: path, configuration: Self.configuration)
             self.secrets = secrets
             try Self.makeDurable(pool)
+            // Before the first transaction: a full disk must cause an error, not SIGBUS.
             try SharedIndex.allocate(besides: path)
             try Self.migrate(pool, path)
             try Self.checkKey(pool, secrets)
@@ -57,6 +65,7 @@ package final class Catalog: Sendable {
             (run, suspectRun, damagedRows, pinned, rows) = try pool.write { db in
                 let run = try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'run'") ?? earlierRun()
                 try db.execute(sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('run', ?)", arguments: [run + 1])
+                // Before any row is decoded.
                 let damagedRows = try Self.dropDamagedRows(db)
                 try Self.requeueRunningJobs(db)
                 let suspectRun = try Self.suspectRun(db, beginning: run + 1)
@@ -64,6 +73,7 @@ package final class Catalog: Sendable {
                 return (run + 1, suspectRun, damagedRows, try Self.pinnedAssets(db), rows)
             }
             assetIDs = AssetIDFilter(rows: rows)
+            // The run before this one had an unclean shutdown.
             if suspectRun == run { try Self.check(pool, "quick_check") }
         } catch {
             throw DamagedCatalog.isCause(error)
@@ -71,13 +81,14 @@ package final class Catalog: Sendable {
         }
     }
 
-    /// That the pages still make tables and indexes.
+    /// Throws `SQLITE_CORRUPT` unless the pragma `quick_check` or `integrity_check` answers "ok".
     private static func check(_ pool: DatabasePool, _ pragma: String) throws {
         let answer = try pool.read { db in try String.fetchOne(db, sql: "PRAGMA \(pragma)(1)") }
         guard answer == "ok" else { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: answer) }
     }
 
-    /// Where damage was met in use: that indexes and tables are of one mind. A disk that failed to read for a while does no harm.
+    /// Runs a full integrity check if the last run reported corruption. A temporary read failure of the disk passes
+    /// this check and causes no reset.
     private static func checkMarked(_ pool: DatabasePool) throws {
         let mark = try pool.read { db in try Row.fetchOne(db, sql: "SELECT 1 FROM meta WHERE name = 'damaged'") }
         guard mark != nil else { return }
@@ -85,7 +96,7 @@ package final class Catalog: Sendable {
         try pool.write { db in try db.execute(sql: "DELETE FROM meta WHERE name = 'damaged'") }
     }
 
-    /// Takes the mark of an orderly end away, or writes down that it was not there.
+    /// Deletes the mark of a clean shutdown; records this run as suspect if the mark is missing.
     private static func suspectRun(_ db: Database, beginning run: Int64) throws -> Int64 {
         try db.execute(sql: "DELETE FROM meta WHERE name = 'closed'")
         if db.changesCount == 0, run > 1 {
@@ -94,27 +105,30 @@ package final class Catalog: Sendable {
         return try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'suspectRun'") ?? 0
     }
 
+    /// Up to four readers. A locked database is retried for 5 s.
     private static var configuration: Configuration {
         var configuration = Configuration()
         configuration.label = "larder.catalog"
         configuration.maximumReaderCount = 4
         configuration.busyMode = .timeout(5)
-        configuration.prepareDatabase { $0.add(function: RowSum.function) }
+        configuration.prepareDatabase { $0.add(function: RowChecksum.function) }
         return configuration
     }
 
-    /// GRDB sets `synchronous = NORMAL` when it opens in WAL mode, after all hooks: hence here, and read back.
+    /// Sets `synchronous = FULL` and verifies it. This must follow the opening: GRDB sets `synchronous = NORMAL` when
+    /// it opens in WAL mode, after all hooks.
     private static func makeDurable(_ pool: DatabasePool) throws {
         try pool.writeWithoutTransaction { db in
             try db.execute(sql: "PRAGMA synchronous = FULL")
             let isFull = try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2
             let isWAL = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
             guard isFull && isWAL else {
-                throw CacheError(.internal, "SQLite refuses a write-ahead log with full synchronisation.")
+                throw CacheError(.internal, "SQLite cannot use a write-ahead log with synchronous = FULL.")
             }
         }
     }
 
+    /// Checks version and schema, applies the missing migrations, and records the new schema checksum.
     private static func migrate(_ pool: DatabasePool, _ path: String) throws {
         let migrator = Migrations.migrator
         try checkVersion(pool, path, migrator)
@@ -126,42 +140,45 @@ package final class Catalog: Sendable {
         }
     }
 
-    /// What an older version has written has the first of the migrations known to this one; what a newer one has, all of them and
-    /// more.
+    /// Checks the applied migrations. An older version has applied a prefix of the migrations known here. A newer
+    /// version has applied all of them and more: that throws `conflict`. Any other list is damage.
     private static func checkVersion(_ pool: DatabasePool, _ path: String, _ migrator: DatabaseMigrator) throws {
         let damage = DatabaseError(
-            resultCode: .SQLITE_CORRUPT, message: "its list of migrations is not what was written")
+            resultCode: .SQLITE_CORRUPT, message: "its list of migrations is not one of a known version")
         let applied: Set<String>
         do {
             applied = try pool.read(migrator.appliedIdentifiers)
         } catch {
-            throw error is DatabaseError ? error : damage  // what is no text names no migration
+            throw error is DatabaseError ? error : damage  // an identifier is not a text
         }
         let known = migrator.migrations
+        // Not newer: the applied migrations must be the first ones, in order.
         guard applied.count > known.count else {
             guard applied == Set(known.prefix(applied.count)) else { throw damage }
             return
         }
         guard applied.isSuperset(of: known) else { throw damage }
         throw CacheError(
-            .conflict, "The catalog \(path) was written by a newer version of Larder; this one cannot read it.")
+            .conflict, "The catalog \(path) was written by a newer version of Larder; use that version.")
     }
 
-    /// That tables, indexes and triggers are those that were written; the sum goes before they are changed, so that an end
-    /// between the two leaves none.
+    /// Compares tables, indexes and triggers with the recorded checksum of the schema. The checksum is deleted before a
+    /// migration changes the schema, so that an interrupted migration leaves no wrong checksum.
     private static func checkSchema(_ db: Database, staying: Bool) throws {
         guard try db.tableExists("meta") else { return }
         guard let known = try knownSchema(db) else { return }
         guard try known == schemaSum(db) else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "its schema is not what was written")
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "its schema does not match the recorded checksum")
         }
         if !staying { try db.execute(sql: "DELETE FROM meta WHERE name = 'schema'") }
     }
 
+    /// The recorded schema checksum; nil if none is recorded.
     private static func knownSchema(_ db: Database) throws -> Int64? {
         try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'schema'")
     }
 
+    /// CRC-32C of the SQL text of all tables, indexes and triggers.
     private static func schemaSum(_ db: Database) throws -> Int64 {
         let sql = try String.fetchAll(
             db,
@@ -169,12 +186,12 @@ package final class Catalog: Sendable {
         return Int64(Checksum.of(Array(sql.joined(separator: "\n").utf8)))
     }
 
-    /// A sealed word in the catalog tells whether the key is the one it was written with.
+    /// Verifies the key: a sealed constant in the catalog can be decrypted only with the original key.
     private static func checkKey(_ pool: DatabasePool, _ secrets: SecretBox) throws {
         let word = "larder"
         let isRight: Bool = try pool.write { db in
             if let sealed = try Data.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'keyCheck'") {
-                return (try? secrets.open(sealed)) == word  // an error is the answer no
+                return (try? secrets.open(sealed)) == word  // an error means: wrong key
             }
             try db.execute(
                 sql: "INSERT INTO meta (name, value) VALUES ('keyCheck', ?)", arguments: [try secrets.seal(word)])
@@ -182,18 +199,18 @@ package final class Catalog: Sendable {
         }
         guard isRight else {
             throw CacheError(
-                .storageCorrupt, "secret.key is not the key that the catalog was written with; put the old one back.")
+                .storageCorrupt, "secret.key is not the key of this catalog; restore the original file.")
         }
     }
 
-    /// Runs `body` on a reading connection, off the caller's thread.
+    /// Runs `body` on a reader connection, off the caller's thread.
     func read<Value: Sendable>(_ body: @Sendable (Database) throws -> Value) async throws(CacheError) -> Value {
         do { return try await pool.read(body) } catch { throw failure(error) }
     }
 
-    /// Runs `body` in one transaction that is durable when this returns, off the caller's thread.
+    /// Runs `body` in one transaction, durable on return, off the caller's thread.
     ///
-    /// Not cancelled with the task: what ends a piece of work must be able to write down how it ended.
+    /// Ignores task cancellation: a cancelled job must still be able to record its final state.
     func write<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(CacheError) -> Value {
@@ -205,22 +222,22 @@ package final class Catalog: Sendable {
         return try outcome.get()
     }
 
-    /// What a failure means, where it may tell of damage.
+    /// Maps an error to a `CacheError`, and records corruption.
     func failure(_ error: any Error) -> CacheError {
         DamagedCatalog.isCause(error) ? damage("\(error)") : CacheError(database: error)
     }
 
-    /// The catalog is not what was written: notes it.
+    /// Records that the catalog is damaged; returns the error to throw.
     func damage(_ description: String) -> CacheError {
         isDamaged.store(true, ordering: .relaxed)
         return DamagedCatalog(description: description).error
     }
 
-    /// Marks the end as orderly where it is.
+    /// Closes the database. Records a clean shutdown if it is one, or the damage that was found.
     func close(isOrderly: Bool) throws(CacheError) {
         do {
             if isDamaged.load(ordering: .relaxed) {
-                // Where that cannot be written the end is not orderly, and the next start looks for itself.
+                // If this write fails, the shutdown counts as unclean, and the next start checks the catalog anyway.
                 try? pool.write { db in
                     try db.execute(
                         sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('damaged', ?)",

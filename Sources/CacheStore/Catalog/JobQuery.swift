@@ -1,13 +1,16 @@
 package import CacheCore
 
-/// Which jobs a list names; the newest come first.
+/// Filter of a job list. The list is sorted by creation, newest job first.
 package struct JobQuery: Hashable, Sendable {
+    /// Only jobs in this state.
     package var state: JobState?
+    /// Only jobs with this label.
     package var label: String?
+    /// Only jobs of this queue.
     package var queue: String?
-    /// 1…1000.
+    /// Page size, 1…1,000.
     package var limit: Int
-    /// Where the last page ended, as that page said.
+    /// `nextCursor` of the previous page; nil for the first page.
     package var cursor: String?
 
     package init(
@@ -21,35 +24,40 @@ package struct JobQuery: Hashable, Sendable {
     }
 }
 
-/// A job without its items, and what they add up to.
+/// A job without its items, and the sums over its items.
 package struct JobSummary: Hashable, Sendable {
-    /// Without its items.
+    /// The job, with an empty list of items.
     package var record: JobRecord
-    /// How many items are in each state; states that none is in are absent.
+    /// Number of items per state. States without items are absent.
     package var items: [JobState: Int]
-    /// Of the items of known size; nil while there are none.
+    /// Total size of the items with a known size, in bytes; nil if no size is known.
     package var bytesTotal: Int64?
+    /// Number of items of unknown size.
     package var itemsUnknown: Int
+    /// Bytes that were cached before the job requested them.
     package var bytesFromCache: Int64
+    /// Bytes that the job fetched.
     package var bytesFromUpstream: Int64
 }
 
-/// A part of the list of jobs.
+/// One page of the job list.
 package struct JobPage: Hashable, Sendable {
     package var items: [JobSummary]
+    /// Nil on the last page.
     package var nextCursor: String?
 }
 
-/// A part of a job's items.
+/// One page of a job's items.
 package struct JobItemPage: Hashable, Sendable {
     package var items: [JobItemRecord]
+    /// Nil on the last page.
     package var nextCursor: String?
 }
 
-/// What a client gave so that a repeated request makes no second job.
+/// A client's idempotency key: a repeated request with the same key creates no second job.
 package struct IdempotencyKey: Hashable, Sendable {
     package var key: String
-    /// A digest of the request's body, in any one notation.
+    /// Digest of the request's body. Digests of equal bodies must be equal texts.
     package var bodyHash: String
 
     package init(key: String, bodyHash: String) {
@@ -58,10 +66,10 @@ package struct IdempotencyKey: Hashable, Sendable {
     }
 }
 
-/// What became of a job that was to be inserted.
+/// Result of inserting a job.
 package enum JobInsertion: Hashable, Sendable {
-    /// With the jobs whose place it took.
+    /// The job was inserted, and it cancelled these jobs.
     case inserted(superseded: [String] = [])
-    /// The idempotency key was used before, for that job.
+    /// The idempotency key was used before, for the job `jobID`.
     case repeated(jobID: String, isSameBody: Bool)
 }

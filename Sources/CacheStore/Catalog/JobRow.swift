@@ -2,8 +2,9 @@ import CacheCore
 import Foundation
 import GRDB
 
-/// How jobs and their items are written in rows.
+/// Codec for rows of `jobs` and `job_items`.
 enum JobRow {
+    /// Decodes a row of `jobs`. Throws `storageCorrupt` if a value is invalid.
     static func record(_ row: Row, items: [JobItemRecord] = []) throws -> JobRecord {
         JobRecord(
             id: row["id"], state: try RowCoding.choice(row["state"], "a job's state"), label: row["label"],
@@ -16,6 +17,7 @@ enum JobRow {
             items: items)
     }
 
+    /// The bound values of `insertSQL` and `updateSQL`.
     static func arguments(_ job: JobRecord) -> StatementArguments {
         [
             "id": job.id, "state": job.state.rawValue, "label": job.label, "queue": job.queue,
@@ -27,8 +29,10 @@ enum JobRow {
         ]
     }
 
+    /// Decodes a row of `job_items`. Throws `storageCorrupt` if a value is invalid or the reference cannot be
+    /// decrypted.
     static func item(_ row: Row, secrets: SecretBox) throws -> JobItemRecord {
-        let order = try ItemText(json: secrets.open(row["sealed_reference"]))
+        let order = try StoredReference(json: secrets.open(row["sealed_reference"]))
         return JobItemRecord(
             index: row["position"], reference: try order.reference(), ranges: try RowCoding.value(json: row["ranges"]),
             tags: order.tags ?? [], isPinned: order.pinned ?? false,
@@ -43,7 +47,7 @@ enum JobRow {
     ) throws -> StatementArguments {
         [
             "job": job, "position": item.index,
-            "sealed_reference": try secrets.seal(RowCoding.json(ItemText(item))),
+            "sealed_reference": try secrets.seal(RowCoding.json(StoredReference(item))),
             "ranges": try RowCoding.json(item.ranges), "state": item.state.rawValue,
             "asset": item.assetID.map(RowCoding.blob), "attempts": item.attempts, "bytes_total": item.bytesTotal,
             "bytes_from_cache": item.bytesFromCache, "bytes_from_upstream": item.bytesFromUpstream,
@@ -55,6 +59,7 @@ enum JobRow {
         milliseconds.map { Timestamp(milliseconds: $0) }
     }
 
+    /// The recorded error; nil if the row has none.
     private static func error(_ row: Row) -> RecordedError? {
         guard let code = row["error_code"] as String? else { return nil }
         return RecordedError(code: code, message: row["error_message"] ?? "")
@@ -89,8 +94,8 @@ enum JobRow {
         """
 }
 
-/// An item's reference and its asset's changes as JSON; always sealed, because its URL may be signed.
-private struct ItemText: Codable {
+/// A job item's reference, tags and pin as JSON. It is always sealed, because its URL may be signed.
+private struct StoredReference: Codable {
     var url: String?
     var origin: String?
     var path: String?
@@ -99,6 +104,7 @@ private struct ItemText: Codable {
     var tags: [String]?
     var pinned: Bool?
 
+    /// Encodes an item. Empty tags and a missing pin are omitted.
     init(_ item: JobItemRecord) {
         if !item.tags.isEmpty { tags = item.tags }
         if item.isPinned { pinned = true }
@@ -111,6 +117,7 @@ private struct ItemText: Codable {
 
     init(json: String) throws(CacheError) { self = try RowCoding.value(json: json) }
 
+    /// The decoded reference. Throws `storageCorrupt` if the fields match none of the three forms.
     func reference() throws(CacheError) -> AssetReference {
         if let url { return .url(url, key: key) }
         if let origin, let path { return .mounted(origin: origin, path: path, key: key) }

@@ -1,13 +1,14 @@
 import GRDB
 
-/// How a catalog of any earlier version becomes one of this version: SQL text that is never changed once released.
+/// Migrations of the catalog from any earlier version. The SQL text of a released migration never changes.
 enum Migrations {
-    /// Name and text, in the order of use.
+    /// Name and SQL text, in order of application.
     static let all: [(name: String, sql: String)] = [
         ("v1", v1), ("v2", v2), ("v3", v3), ("v4", v4), ("v5", v5), ("v6", v6), ("v7", v7), ("v8", v8),
         ("v9", v9), ("v10", v10),
     ]
 
+    /// A GRDB migrator with all migrations.
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         for migration in all {
@@ -16,8 +17,8 @@ enum Migrations {
         return migrator
     }
 
-    /// Instants are milliseconds since 1970, durations milliseconds, truths 0 or 1, lists JSON; `sealed` columns are
-    /// AES-GCM boxes.
+    /// The first schema. Timestamps are milliseconds since 1970, durations are milliseconds, Booleans are 0 or 1, lists
+    /// are JSON. `sealed` columns are AES-GCM boxes.
     private static let v1 = """
         CREATE TABLE meta (
             name TEXT PRIMARY KEY NOT NULL,
@@ -132,23 +133,24 @@ enum Migrations {
         ) STRICT, WITHOUT ROWID;
         """
 
-    /// Variants of an asset: the readers' fields they were chosen by, a sealed list.
+    /// Variants (`Vary`, RFC 9111 §4.1): the request fields that selected the variant, as a sealed list.
     private static let v2 = """
         ALTER TABLE assets ADD COLUMN sealed_variant BLOB;
         """
 
-    /// Queues of jobs, whose unfinished ones are looked for.
+    /// Queues of jobs, with an index for their unfinished jobs.
     private static let v3 = """
         ALTER TABLE jobs ADD COLUMN queue TEXT;
         CREATE INDEX jobs_by_queue ON jobs (queue, state, sequence) WHERE queue IS NOT NULL;
         """
 
-    /// Which jobs take the place of the unfinished ones of their queue.
+    /// Jobs that cancel the unfinished jobs of their queue.
     private static let v4 = """
         ALTER TABLE jobs ADD COLUMN supersedes INTEGER NOT NULL DEFAULT 0;
         """
 
-    /// How the eviction policy's segments stand; in which form, `meta` says. Instants are seconds since 1970 here.
+    /// State of the eviction policy's segments; `meta` records its layout. Timestamps in this table are seconds since
+    /// 1970.
     private static let v5 = """
         CREATE TABLE segments (
             asset BLOB NOT NULL REFERENCES assets (id) ON DELETE CASCADE,
@@ -164,7 +166,7 @@ enum Migrations {
         ) STRICT, WITHOUT ROWID;
         """
 
-    /// The log of evictions; ranges are a list of pairs.
+    /// The eviction log. Ranges are a JSON list of pairs.
     private static let v6 = """
         CREATE TABLE evictions (
             sequence INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -179,14 +181,14 @@ enum Migrations {
         CREATE INDEX evictions_by_at ON evictions (at);
         """
 
-    /// Until when assets are pinned.
+    /// Expiry of pins.
     private static let v7 = """
         ALTER TABLE assets ADD COLUMN pinned_until INTEGER;
         CREATE INDEX assets_by_pinned_until ON assets (pinned_until) WHERE pinned_until IS NOT NULL;
         """
 
-    /// Checksums: of bytes, in rows of `SumRow`, but for what was written before; and of the assets' rows themselves. When
-    /// they are looked at, and which run of the service has looked at all of an asset.
+    /// Checksums of file blocks, in rows of `ChecksumRow`; `unsummed` lists the files written before. Checksums of the
+    /// rows of `assets`, kept by triggers. The verification mode of an asset, and the last run that verified it.
     private static let v8 = """
         CREATE TABLE sums (
             file INTEGER NOT NULL REFERENCES assets (file_serial) ON DELETE CASCADE,
@@ -227,9 +229,9 @@ enum Migrations {
         END;
         """
 
-    /// Checksums of the rows of jobs, their items, origins and the policy.
-    private static let v9 = SummedTable.all.map(\.migration).joined()
+    /// Checksums of the rows of `jobs`, `job_items`, `origins` and `policy`.
+    private static let v9 = ChecksummedTable.all.map(\.migration).joined()
 
-    /// Damage is not covered by a change.
-    private static let v10 = ([SummedTable.assets] + SummedTable.all).map(\.keepingDamage).joined()
+    /// Replaces the triggers: an update of a damaged row keeps the mismatch instead of hiding it behind a new checksum.
+    private static let v10 = ([ChecksummedTable.assets] + ChecksummedTable.all).map(\.keepingDamage).joined()
 }

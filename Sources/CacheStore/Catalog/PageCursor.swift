@@ -1,13 +1,13 @@
 package import CacheCore
 import Foundation
 
-/// Where a page ended, as an opaque text that a client gives back.
+/// Position of the last row of a page, as an opaque text for the client.
 package struct PageCursor: Hashable {
-    /// The list and its order; a cursor of another one is refused.
+    /// The list and its order. A cursor of a different list is rejected.
     let list: String
-    /// The last row's value in that order…
+    /// Sort value of the last row.
     let value: Int64
-    /// …and what tells rows of the same value apart; empty where the value does.
+    /// Tie-breaker for rows with the same sort value; empty if the value is unique.
     let tie: String
 
     init(list: String, value: Int64, tie: String = "") {
@@ -16,12 +16,13 @@ package struct PageCursor: Hashable {
         self.tie = tie
     }
 
-    /// Throws `invalidField("cursor")` where `text` is not a cursor of that list.
+    /// Parses a cursor. Throws `invalidField("cursor")` if `text` is not a cursor of this list.
     package init(_ text: String, list: String) throws(CacheError) {
         guard text.utf8.count <= Self.mostBytes, let bytes = Self.decoded(text) else { throw Self.refusal }
         let parts = String(decoding: bytes, as: UTF8.self).split(separator: " ", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0] == list, let value = Int64(parts[1]) else { throw Self.refusal }
         self.init(list: list, value: value, tie: String(parts[2]))
+        // Only the canonical encoding is accepted.
         guard self.text == text else { throw Self.refusal }
     }
 
@@ -31,11 +32,13 @@ package struct PageCursor: Hashable {
             .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
 
-    /// No key is so long that a cursor could be longer.
+    /// Maximum length of a cursor's text: no key is long enough for a longer cursor.
     private static let mostBytes = 64 << 10
 
-    static let refusal = CacheError(.invalidField("cursor"), "The cursor is not one that this list has given out.")
+    /// The error for an invalid cursor.
+    static let refusal = CacheError(.invalidField("cursor"), "The cursor is not a nextCursor of this list.")
 
+    /// Decodes base64url without padding; nil if the text is invalid.
     private static func decoded(_ text: String) -> Data? {
         let padding = String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
         return Data(base64Encoded: text.replacing("-", with: "+").replacing("_", with: "/") + padding)

@@ -1,15 +1,16 @@
 package import CacheCore
 
-/// An asset as it lies in the catalog.
+/// An asset as stored in the catalog.
 package struct StoredAsset: Hashable, Sendable {
     package var record: AssetRecord
-    /// The bytes that are durable.
+    /// The durable ranges.
     package var extents: ByteRangeSet
-    /// Nil where nothing was ever stored of this generation.
+    /// Nil if no bytes of this generation were ever stored.
     package var file: FileName?
-    /// The run of the service that has looked at all bytes of it last; 0: none.
+    /// Number of the last service run that verified all cached bytes of the asset; 0 if none did.
     package var checkedRun: Int64
 
+    /// Creates an asset; `checkedRun` 0 means that it was never verified.
     package init(record: AssetRecord, extents: ByteRangeSet, file: FileName?, checkedRun: Int64 = 0) {
         self.record = record
         self.extents = extents
@@ -17,16 +18,18 @@ package struct StoredAsset: Hashable, Sendable {
         self.checkedRun = checkedRun
     }
 
+    /// Number of durable bytes.
     package var cachedBytes: Int64 { extents.byteCount }
 }
 
-/// An asset made ready for use: what the catalog says of it, checked against its file.
+/// An asset ready for use: its row, compared with its file.
 package struct LoadedAsset: Sendable {
     package var record: AssetRecord
-    /// Never beyond the file's end.
+    /// Ranges that the catalog lists and the file contains. They never exceed the file's end.
     package var extents: ByteRangeSet
-    /// Nil where nothing is stored of this generation: make one with `Store.createFile`.
+    /// Nil if no bytes of this generation are stored; create a file with `Store.createFile`.
     package var file: SparseFile?
-    /// Whether its bytes are to be checked before they are used, because the service ended out of order since they were.
+    /// Whether the bytes must be verified before use: the service had an unclean shutdown since they were written or
+    /// last verified.
     package var isSuspect = false
 }

@@ -1,22 +1,23 @@
 package import CacheCore
 
-/// What a look at a file's bytes and their sums has shown.
+/// Result of comparing a file's bytes with their checksums.
 package enum CheckedBytes: Hashable, Sendable {
-    /// They are what was written: of these runs, which are the pieces around what was asked for.
+    /// The bytes match. The ranges are the verified pieces around the requested range.
     case right([ByteRange])
-    /// These runs of the pieces are not, or nobody knows, or they cannot be read.
+    /// These ranges do not match, have no checksum, or cannot be read.
     case bad([ByteRange])
 }
 
+/// Verification of cached bytes against their checksums.
 extension CommitQueue {
-    /// Reads bytes of one block, all of which are claimed, into `bytes`, and compares them and what shares a piece with them with
-    /// their sums. Blocks.
+    /// Reads bytes of one block, all of them claimed, into `bytes`. Verifies them, and all other bytes of their pieces.
+    /// Blocks.
     ///
-    /// Only `range` is held while this looks; what shares a piece with it may be given up meanwhile, and become a hole:
+    /// The caller holds only `range`. The rest of a piece can be evicted and punched meanwhile:
     ///
-    /// 1. The sums go with the commit that gives bytes up, and the hole is made after it.
-    /// 2. So where bytes do not fit a sum that is still there when they have been read, they are bad; where it is not, the bytes
-    ///    are looked at again, with the sums that there are now.
+    /// 1. The commit that removes the extents also removes the checksum; the punch follows the commit.
+    /// 2. If bytes do not match, and the checksum still exists after they were read, they are bad. If the checksum has
+    ///    changed, the bytes are read again with the current checksums.
     package func read(
         _ range: ByteRange, of file: SparseFile, into bytes: UnsafeMutableRawBufferPointer
     ) throws(CacheError) -> CheckedBytes {
@@ -28,7 +29,8 @@ extension CommitQueue {
                 let isThere = try copySpilled(known, file, range, bytes)
                 return isThere ? .right(known.pieces.map(\.range)) : .bad(known.spilled)
             }
-            // What is claimed in memory is in the catalog behind a commit; and a sum that was taken out is not there any more.
+            // Pending claims enter the catalog with a commit. If there is still no checksum after the commit, it is
+            // really missing.
             if !known.gaps.isEmpty { try unlessDamaged(()) { () throws(CacheError) in try commitNow() } }
             let now = try sums(of: file, around: range)
             if now == known { return try bad.isEmpty ? judge(known, file, range, bytes) : .bad(bad + known.gaps) }
@@ -37,25 +39,28 @@ extension CommitQueue {
         return .bad([range])
     }
 
-    /// As `read`, for those who do not want the bytes. Blocks.
+    /// As `read`, without returning the bytes. Blocks.
     package func check(_ range: ByteRange, of file: SparseFile) throws(CacheError) -> CheckedBytes {
         let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(range.length), alignment: 8)
         defer { bytes.deallocate() }
         return try read(range, of: file, into: bytes)
     }
 
+    /// The checksums of a range at one moment.
     private struct Known: Hashable {
-        var pieces: [BlockSums.Piece]
+        var pieces: [BlockChecksums.Piece]
+        /// Stored ranges without a checksum.
         var gaps: [ByteRange]
-        /// What the disk had no room for, and is in memory as it came.
+        /// Ranges that the disk refused: they are in memory as received and have no checksum.
         var spilled: [ByteRange]
     }
 
-    /// The sums that are not in the catalog yet are looked at first: they leave the file only when they are there.
+    /// Reads the checksums of a range. The file's uncommitted checksums are read first: they leave the file only after
+    /// they are in the catalog, so none is missed.
     private func sums(of file: SparseFile, around range: ByteRange) throws(CacheError) -> Known {
         guard let name = file.name else { return Known(pieces: [], gaps: [range], spilled: []) }
         var sums = file.writtenSums(in: ByteRangeSet([range]))
-        let known = try unlessDamaged(BlockSums()) { () throws(CacheError) in
+        let known = try unlessDamaged(BlockChecksums()) { () throws(CacheError) in
             try store.catalog.sums(of: name.serial, around: range)
         }
         for piece in known.pieces(touching: range) { sums.insert(piece, joining: false) }
@@ -65,22 +70,24 @@ extension CommitQueue {
         return Known(pieces: pieces, gaps: gaps, spilled: spilled)
     }
 
-    /// What a damaged catalog cannot tell is not known: bytes are then fetched again, in place of a read that fails.
+    /// Runs `body`; returns `unknown` if the catalog is damaged. The bytes then count as unverified and are fetched
+    /// again, instead of failing the read.
     private func unlessDamaged<Value>(
         _ unknown: Value, _ body: () throws(CacheError) -> Value
     ) throws(CacheError) -> Value {
         do throws(CacheError) { return try body() } catch  where error.cause is DamagedCatalog { return unknown }
     }
 
+    /// Whether a piece matches its checksum; copies its part of `range` if so.
     private func fits(
-        _ piece: BlockSums.Piece, _ file: SparseFile, _ range: ByteRange, into bytes: UnsafeMutableRawBufferPointer
+        _ piece: BlockChecksums.Piece, _ file: SparseFile, _ range: ByteRange, into bytes: UnsafeMutableRawBufferPointer
     ) throws(CacheError) -> Bool {
         guard let found = try file.wholeBytes(piece.range), Checksum.of(found) == piece.sum else { return false }
         copy(found, at: piece.range, to: bytes, of: range)
         return true
     }
 
-    /// Answers whether it was there still.
+    /// Copies the spilled bytes; returns false if some have left the memory meanwhile.
     private func copySpilled(
         _ known: Known, _ file: SparseFile, _ range: ByteRange, _ bytes: UnsafeMutableRawBufferPointer
     ) throws(CacheError) -> Bool {
@@ -91,7 +98,8 @@ extension CommitQueue {
         return true
     }
 
-    /// Nothing is wrong but that some bytes have no sum: those of a store from before there were sums are believed.
+    /// Handles bytes without a checksum, when everything else matches. They are trusted in a file that was written
+    /// before checksums existed; otherwise they are bad.
     private func judge(
         _ known: Known, _ file: SparseFile, _ range: ByteRange, _ bytes: UnsafeMutableRawBufferPointer
     ) throws(CacheError) -> CheckedBytes {
@@ -107,6 +115,7 @@ extension CommitQueue {
         return .right(known.pieces.map(\.range) + known.gaps)
     }
 
+    /// Copies the part of the found bytes that belongs to the requested range.
     private func copy(
         _ found: [UInt8], at place: ByteRange, to bytes: UnsafeMutableRawBufferPointer, of range: ByteRange
     ) {

@@ -1,12 +1,12 @@
 import CacheCore
 import Synchronization
 
-/// What must be on the device before a commit may tell of it.
+/// First phase of a commit: sync everything that the catalog is about to reference.
 extension CommitQueue {
-    /// Syncs every file that has grown.
+    /// Syncs every file with new bytes; returns the last failure, nil if there was none.
     ///
-    /// After a failed `fdatasync` the kernel may have dropped the bytes and calls the pages clean: a second attempt
-    /// proves nothing. So the bytes are given up, also those that were reported meanwhile.
+    /// After a failed `fdatasync` the kernel may have dropped the bytes and marked the pages clean: a second attempt
+    /// proves nothing. The bytes are therefore discarded, including those reported meanwhile.
     func sync(_ work: inout PendingWork) -> CacheError? {
         var failure: CacheError?
         for (serial, growth) in work.growth {
@@ -20,8 +20,8 @@ extension CommitQueue {
         return failure
     }
 
-    /// Syncs the directories that new files are named in. What cannot be named for good is given up, so that nothing else waits
-    /// for it; throws where that would be for want of a descriptor.
+    /// Syncs the directories of new files. If a directory cannot be synced, its new files are discarded, so that other
+    /// work can proceed. Throws `overloaded` if the process has no free file descriptor.
     func syncNames(_ work: inout PendingWork) throws(CacheError) -> CacheError? {
         var failure: CacheError?
         for shard in Set(work.begun.values.compactMap { $0.file?.name?.shard }) {
@@ -40,6 +40,7 @@ extension CommitQueue {
         return failure
     }
 
+    /// Discards the uncommitted bytes of a file and reports them to `lost`.
     private func giveUp(_ file: SparseFile, _ serial: Int64, of work: inout PendingWork) {
         var ranges = work.dropGrowth(serial)
         for run in pending.withLock({ $0.dropGrowth(serial) }).runs { ranges.insert(run) }

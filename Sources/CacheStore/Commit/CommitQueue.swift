@@ -3,14 +3,17 @@ import Dispatch
 import Logging
 import Synchronization
 
-/// The crash rule: bytes, then `fdatasync`, then the catalog's commit; and for removals the commit, then the disk.
+/// Group commit for all assets, with the crash-safe order. New bytes: write, `fdatasync`, then commit. Removals:
+/// commit, then unlink or punch.
 ///
-/// One queue for all assets groups what they report into commits. What is reported is done in the order of the reports:
-/// work that is reported after a removal is a new life of the asset and outlives it.
+/// Reports take effect in the order in which they are made. Work reported after a removal belongs to a new life of the
+/// asset and survives the removal.
 package final class CommitQueue: Sendable {
-    /// How much may be lost in a crash before the next commit is made.
+    /// Limits of the work that a crash can lose. Reaching either one starts the next commit.
     package struct Limits: Hashable, Sendable {
+        /// Maximum age of uncommitted work.
         package var interval: Duration
+        /// Maximum number of uncommitted bytes.
         package var bytes: Int64
 
         package init(interval: Duration = .seconds(2), bytes: Int64 = 8 << 20) {
@@ -21,24 +24,30 @@ package final class CommitQueue: Sendable {
 
     let store: Store
     private let limits: Limits
+    /// Callbacks; see `init`. None is called while a lock is held.
     let lost: @Sendable (FileName, ByteRangeSet) -> Void
     private let spoiled: @Sendable (FileName, [ByteRange]) -> Void
     private let freed: @Sendable (FileName, Int64) -> Void
+    /// Reported work that no commit has taken yet.
     let pending = Mutex(PendingWork())
-    /// Uses that are not among it yet; who has both locks takes the one of `pending` first.
-    private let uses = Shards { [AssetID: PendingWork.Use]() }
-    private let held = Mutex(HeldHoles())
-    private let losses = LossMeter()
-    /// Commits are made here, one after the other.
+    /// Uses that are not yet in `pending`. Lock order: `pending` before a shard of `uses`.
+    private let uses = Sharded { [AssetID: PendingWork.Use]() }
+    /// Punches that had to be deferred.
+    private let held = Mutex(DeferredPunches())
+    /// Measures the commit lag. Lock order: `pending` before its lock.
+    private let losses = CommitLagMeter()
+    /// Serial queue that runs the commits.
     private let queue = DispatchQueue(label: "larder.commits", qos: .userInitiated)
-    private let someWork = Gate()
-    private let muchWork = Gate()
+    /// Open while work is pending.
+    private let someWork = AsyncEvent()
+    /// Open once a limit is reached.
+    private let muchWork = AsyncEvent()
 
-    /// - Parameter lost: told, on a thread of the queue's own, of bytes that the disk failed to sync. They are never
-    ///   committed, and the file takes no more writes: the reader's picture of it must give them up.
-    /// - Parameter spoiled: told, likewise, of bytes that proved not to be what they were claimed to be; they are not in
-    ///   the catalog any more.
-    /// - Parameter freed: told, likewise, how many bytes a file gave back to the disk later than it was to.
+    /// - Parameter lost: called on the commit queue with bytes that the disk failed to sync. They are never committed,
+    ///   and the file accepts no more writes: the owner must discard them.
+    /// - Parameter spoiled: called on the commit queue with claimed bytes that failed verification. The catalog no
+    ///   longer contains them.
+    /// - Parameter freed: called on the commit queue with the bytes that a deferred punch returned to the disk.
     package init(
         store: Store, limits: Limits = Limits(),
         lost: @escaping @Sendable (FileName, ByteRangeSet) -> Void = { _, _ in },
@@ -52,29 +61,28 @@ package final class CommitQueue: Sendable {
         self.freed = freed
     }
 
-    /// A new asset, or a new generation of one: its row is made or replaced. Where generation or file change, the old
-    /// extents go in the same commit and the old file after it.
+    /// Reports a new asset or a new generation: the row is inserted or updated. If generation or file change, the same
+    /// commit deletes the old extents, and the old file is unlinked after it.
     ///
-    /// Nil as the file: an asset without bytes, or the file the row has where the generation is the same. What uses and
-    /// administrators have changed (hits, pin, tags, lifetime) stays as it is in a row that is there.
+    /// A nil file means: an asset without bytes, or, if the generation is the same, the file in the row. Usage counters
+    /// and administrator settings (hits, pin, tags, lifetime) of an existing row are kept.
     package func began(_ record: AssetRecord, file: SparseFile?) {
         add { $0.begin(record, file: file) }
     }
 
-    /// New knowledge of the same generation: changes the row where it is there, and never makes one.
+    /// Reports new metadata of the same generation. Updates an existing row, and never inserts one.
     package func refreshed(_ record: AssetRecord) {
         add { $0.refresh(record) }
     }
 
-    /// Bytes that have just been written, and stay (`SparseFile.kept`). Without effect where the file is not, or no longer, that
-    /// of a row.
+    /// Reports written ranges that stay on disk (`SparseFile.kept`). No effect if no row references the file.
     package func grew(_ file: SparseFile, _ runs: [ByteRange]) {
         guard let name = file.name, !runs.isEmpty else { return }
         add { work in for run in runs { work.grow(file, name.serial, run) } }
     }
 
-    /// Uses of an asset; without effect where it has no row. Every read comes here: nothing is taken that all share, but by
-    /// the first one after a commit.
+    /// Records a use of an asset. No effect if it has no row. Every read calls this, so it takes only the lock of one
+    /// shard. The first use in a shard after a commit also wakes the queue.
     package func touched(_ asset: AssetID, at time: Timestamp, hits: Int64 = 1) {
         let isFirst = uses[asset].value.withLock { uses in
             let use = PendingWork.Use(at: time, hits: hits)
@@ -84,8 +92,8 @@ package final class CommitQueue: Sendable {
         if isFirst { someWork.open() }
     }
 
-    /// Takes an asset out: what is pending for it at once, then its row, then, it being gone for good, its file. Bytes that
-    /// old readers still hold open stay readable for them.
+    /// Removes an asset: its pending work at once, then its row, and after the commit its file. Readers that hold the
+    /// file open can still read it.
     package func discard(_ asset: AssetID) {
         add { work in
             work.remove(asset)
@@ -93,39 +101,39 @@ package final class CommitQueue: Sendable {
         }
     }
 
-    /// Whether the asset's row is on its way out: it must not be loaded any more.
+    /// Whether the removal of the asset's row is pending or being committed. Do not load the asset then.
     package func isTakingOut(_ asset: AssetID) -> Bool {
         pending.withLock { $0.removals.contains(asset) || $0.removing.contains(asset) }
     }
 
-    /// Takes the name of a file away that no row is to have.
+    /// Unlinks a file that no row will reference.
     package func abandon(_ file: SparseFile) {
         guard let name = file.name else { return }
         add { $0.abandon(name) }
     }
 
-    /// Takes runs of bytes out: what is pending of them at once, then from the rows, then from the disk. Bytes that are
-    /// written there after this call, and reported, are spared. Without effect on a transient file.
+    /// Removes ranges: from the pending work at once, then from the row, and after the commit from the disk. Bytes that
+    /// are written there and reported after this call are kept. No effect on a transient file.
     package func cut(_ file: SparseFile, _ ranges: [ByteRange]) {
         guard let name = file.name else { return }
-        file.doom(ranges)
+        file.markForPunch(ranges)
         add { $0.cut(file, name.serial, ranges, makingHoles: true) }
     }
 
-    /// Takes runs of bytes out of the rows, and leaves them on the disk: they are not what was claimed, or nobody's. Bytes that
-    /// are reported after this call are claimed again.
-    package func disclaim(_ file: SparseFile, _ ranges: [ByteRange]) {
+    /// Removes ranges from the row but not from the disk, because they failed verification or are orphaned. Bytes
+    /// reported after this call are claimed again.
+    package func unclaim(_ file: SparseFile, _ ranges: [ByteRange]) {
         guard let name = file.name, !ranges.isEmpty else { return }
         add { $0.cut(file, name.serial, ranges, makingHoles: false) }
     }
 
-    /// What a crash would lose at this moment, and would have at the worst one.
-    package var lossWindow: LossWindow {
+    /// The current commit lag, and the longest one so far.
+    package var lossWindow: CommitLag {
         pending.withLock { losses.window(pending: $0.byteCount, since: $0.waitingSince) }
     }
 
-    /// Returns when everything that was reported before the call is durable. An error says that some of it is not yet;
-    /// that stays pending, except bytes the disk failed to sync.
+    /// Returns when everything reported before the call is durable. If it throws, the uncommitted work stays pending,
+    /// except bytes that the disk failed to sync.
     package func flush() async throws(CacheError) {
         let outcome = await withCheckedContinuation { continuation in
             queue.async { continuation.resume(returning: self.commit()) }
@@ -133,27 +141,29 @@ package final class CommitQueue: Sendable {
         try outcome.get()
     }
 
-    /// As `flush`, for those who may wait for the disk. Blocks.
+    /// As `flush`, for callers that may block.
     func commitNow() throws(CacheError) { try queue.sync { commit() }.get() }
 
-    /// Makes commits as the limits ask for them, until the task is cancelled; then a last one.
+    /// Commits whenever a limit is reached, until the task is cancelled; then commits once more.
     package func run(clock: some Clock<Duration>) async {
         while !Task.isCancelled {
             await someWork.wait()
             if Task.isCancelled { break }
+            // Waits for the interval or for a limit, whichever comes first.
             await withTaskGroup { group in
-                group.addTask { try? await clock.sleep(for: self.limits.interval) }  // cancelled: the wait is over
+                group.addTask { try? await clock.sleep(for: self.limits.interval) }  // throws only if cancelled
                 group.addTask { await self.muchWork.wait() }
                 await group.next()
                 group.cancelAll()
             }
             if await !commitLogged() {
-                try? await clock.sleep(for: min(limits.interval, .seconds(2)))  // as above; the disk is given time
+                try? await clock.sleep(for: min(limits.interval, .seconds(2)))  // as above; backoff
             }
         }
         _ = await commitLogged()
     }
 
+    /// Commits and logs a failure; returns whether the commit succeeded.
     private func commitLogged() async -> Bool {
         do throws(CacheError) {
             try await flush()
@@ -166,17 +176,25 @@ package final class CommitQueue: Sendable {
         }
     }
 
+    /// Adds work and wakes the queue.
     private func add(_ change: (inout sending PendingWork) -> Void) {
         let isMuch = pending.withLock { work in
             change(&work)
-            // What is not synced keeps its descriptor.
-            return work.byteCount >= limits.bytes || work.growth.count >= store.shelf.limit / 2
+            // A file with unsynced writes must keep its descriptor open: commit before half of the descriptor cache is
+            // blocked.
+            return work.byteCount >= limits.bytes || work.growth.count >= store.descriptors.limit / 2
         }
         someWork.open()
         if isMuch { muchWork.open() }
     }
 
-    /// Runs on `queue`.
+    /// Performs one commit. Runs on `queue`.
+    ///
+    /// 1. The pending work and the uses are taken under the lock of `pending`, and deferred punches are retried.
+    /// 2. Grown files and the directories of new files are synced. Bytes that cannot be synced are dropped from the work.
+    /// 3. The catalog commits the rest. If that fails, the work is restored underneath the work reported meanwhile.
+    /// 4. Files forget the checksums that the catalog now contains, and `spoiled` is called.
+    /// 5. Orphaned files are unlinked and cut ranges are punched. A failure here loses only disk space.
     private func commit() -> Result<Void, CacheError> {
         someWork.close()
         muchWork.close()
@@ -215,7 +233,7 @@ package final class CommitQueue: Sendable {
         return failure.map { .failure($0) } ?? .success(())
     }
 
-    /// Those of earlier commits that could not be made then.
+    /// Retries the deferred punches of earlier commits. Returns the first failure.
     private func makeHeldHoles() -> CacheError? {
         let (made, failure, isMore) = held.withLock { held in
             let (made, failure) = held.tryAgain()
@@ -226,8 +244,8 @@ package final class CommitQueue: Sendable {
         return failure
     }
 
-    /// On a full disk the reserve makes room: what frees space must be committed first. Where there is none either, the files
-    /// of assets that go whole go before their rows.
+    /// Commits; on a full disk first releases the emergency reserve, if the batch frees space. If that is not enough,
+    /// the files of removed assets are unlinked before their rows are deleted.
     private func commitWithReserve(_ work: PendingWork) throws(CacheError) -> Catalog.Committed {
         do throws(CacheError) {
             return try store.catalog.commit(work)
@@ -239,7 +257,7 @@ package final class CommitQueue: Sendable {
         }
     }
 
-    /// Nil where the disk has no room for the commit.
+    /// Commits; returns nil if the disk is full.
     private func committedIfRoom(_ work: PendingWork) throws(CacheError) -> Catalog.Committed? {
         do throws(CacheError) {
             return try store.catalog.commit(work)
@@ -248,7 +266,8 @@ package final class CommitQueue: Sendable {
         }
     }
 
-    /// Gives back to the disk what the catalog has given up; the first failure is answered, none stops the others.
+    /// Unlinks the orphaned files, punches the cut ranges, and restores the emergency reserve. Returns the first
+    /// failure; a failure does not stop the other steps.
     private func clear(_ work: PendingWork, _ orphans: [FileName]) -> CacheError? {
         var failure: CacheError?
         for name in orphans {

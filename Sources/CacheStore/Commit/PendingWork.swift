@@ -1,43 +1,53 @@
 import CacheCore
 
-/// What the next commit is to do, in the order of doing: removals, cuts, new rows, refreshed rows, growth, uses.
+/// Work for the next commit. It is applied in this order: removals, cuts, new rows, refreshed rows, growth, uses.
 struct PendingWork: Sendable {
+    /// Ranges of one file.
     struct Ranges: Sendable {
         var file: SparseFile
         var ranges = ByteRangeSet()
     }
 
+    /// Ranges of one file that lose their extents.
     struct Cut: Sendable {
         var file: SparseFile
-        /// What leaves the rows.
+        /// Ranges to remove from the row.
         var ranges = ByteRangeSet()
-        /// What of it leaves the disk as well: not what has been written anew since.
+        /// The part of `ranges` to punch as well. Bytes written again since are excluded.
         var holes = ByteRangeSet()
     }
 
+    /// A row to insert or replace.
     struct Begun: Sendable {
         var record: AssetRecord
-        /// Nil: the file that the row has, where that is of the same generation.
+        /// Nil: keep the row's file if it has the same generation.
         var file: SparseFile?
     }
 
+    /// Uses of an asset: the time of the last one, and their number.
     struct Use: Sendable {
         var at: Timestamp
         var hits: Int64
 
+        /// The combination of two uses.
         func and(_ other: Use) -> Use { Use(at: max(at, other.at), hits: hits + other.hits) }
     }
 
+    /// Assets to delete from the catalog.
     private(set) var removals: Set<AssetID> = []
-    /// What the commit that is being made removes.
+    /// Removals of the running commit.
     private(set) var removing: Set<AssetID> = []
+    /// Rows to insert or replace.
     private(set) var begun: [AssetID: Begun] = [:]
+    /// Rows to update with metadata of the same generation.
     private(set) var refreshed: [AssetID: AssetRecord] = [:]
-    /// By serial, as `cuts`.
+    /// Written ranges to claim, by file serial.
     private(set) var growth: [Int64: Ranges] = [:]
+    /// Ranges to remove, by file serial.
     private(set) var cuts: [Int64: Cut] = [:]
+    /// Uses to add to existing rows.
     private(set) var uses: [AssetID: Use] = [:]
-    /// Files that were begun and given up before a commit saw them: to be unlinked.
+    /// Files that were created and discarded before any commit: to be unlinked.
     private(set) var abandoned: [FileName] = []
 
     var isEmpty: Bool {
@@ -45,18 +55,21 @@ struct PendingWork: Sendable {
             && abandoned.isEmpty
     }
 
-    /// Whether the disk has more room when it is done.
+    /// Whether applying the work frees disk space.
     var frees: Bool { !removals.isEmpty || cuts.values.contains { !$0.holes.isEmpty } }
 
-    /// Bytes that are written but not claimed yet.
+    /// Number of written bytes that are not claimed yet.
     private(set) var byteCount: Int64 = 0
+    /// Time when the first of the unclaimed bytes was reported. Failed commits do not reset it.
     private var oldest: ContinuousClock.Instant?
-    /// Since when the oldest of them have waited.
+    /// Time of the oldest unclaimed report; nil if there are no unclaimed bytes.
     var waitingSince: ContinuousClock.Instant? { byteCount > 0 ? oldest : nil }
 
+    /// Adds a new row. It supersedes a pending one; a file that only that one names is abandoned.
     mutating func begin(_ record: AssetRecord, file: SparseFile?) {
         var file = file
         if let earlier = begun[record.id], let earlierFile = earlier.file, earlierFile !== file {
+            // A report without a file keeps the pending file of the same generation.
             if file == nil, earlier.record.generation.number == record.generation.number {
                 file = earlierFile
             } else if let name = earlierFile.name {
@@ -67,8 +80,10 @@ struct PendingWork: Sendable {
         begun[record.id] = Begun(record: record, file: file)
     }
 
+    /// Adds new metadata, in the pending new row if there is one of the same generation.
     mutating func refresh(_ record: AssetRecord) {
         if let earlier = begun[record.id] {
+            // Metadata of another generation is obsolete.
             guard earlier.record.generation.number == record.generation.number else { return }
             begun[record.id]?.record = record
         } else {
@@ -76,12 +91,15 @@ struct PendingWork: Sendable {
         }
     }
 
+    /// Adds a written range. It also cancels a pending punch of the range.
     mutating func grow(_ file: SparseFile, _ serial: Int64, _ range: ByteRange) {
         if byteCount == 0 { oldest = .now }
         byteCount += growth[serial, default: Ranges(file: file)].ranges.insert(range)
         cuts[serial]?.holes.remove(range)
     }
 
+    /// Removes ranges of a file: from the pending growth at once, and from the row with the commit. `makingHoles`: the
+    /// ranges are also punched.
     mutating func cut(
         _ file: SparseFile, _ serial: Int64, _ ranges: some Sequence<ByteRange>, makingHoles: Bool
     ) {
@@ -92,16 +110,18 @@ struct PendingWork: Sendable {
         }
     }
 
+    /// Adds uses; those of one asset are combined.
     mutating func use(_ more: [AssetID: Use]) {
         uses.merge(more) { $0.and($1) }
     }
 
+    /// Schedules the deletion of a row and drops the other pending work of the asset.
     mutating func remove(_ asset: AssetID) {
         withdraw(asset)
         removals.insert(asset)
     }
 
-    /// Drops what is pending for an asset, and the file it was to begin with.
+    /// Drops the pending work of an asset, and abandons its new file.
     mutating func withdraw(_ asset: AssetID) {
         if let name = begun.removeValue(forKey: asset)?.file?.name { abandon(name) }
         refreshed[asset] = nil
@@ -110,7 +130,7 @@ struct PendingWork: Sendable {
         for (serial, ranges) in cuts where ranges.file.name?.asset == asset { cuts[serial] = nil }
     }
 
-    /// Drops the bytes of one file; answers them.
+    /// Drops the pending growth of a file; returns the dropped ranges.
     @discardableResult
     mutating func dropGrowth(_ serial: Int64) -> ByteRangeSet {
         guard let dropped = growth.removeValue(forKey: serial) else { return ByteRangeSet() }
@@ -118,7 +138,7 @@ struct PendingWork: Sendable {
         return dropped.ranges
     }
 
-    /// Has a file unlinked that no row names.
+    /// Schedules a file without a row for unlinking.
     mutating func abandon(_ name: FileName) {
         dropGrowth(name.serial)
         cuts[name.serial] = nil
@@ -126,8 +146,9 @@ struct PendingWork: Sendable {
     }
 }
 
+/// Transfer of the work to a commit and back.
 extension PendingWork {
-    /// Takes everything out.
+    /// Moves all work out of this value, for a commit.
     mutating func take() -> PendingWork {
         let taken = self
         self = PendingWork()
@@ -135,14 +156,15 @@ extension PendingWork {
         return taken
     }
 
-    /// What was taken is done.
+    /// Ends the commit that `take` started.
     mutating func done() { removing = [] }
 
-    /// Puts work that could not be done back under what has come since.
+    /// Restores the work of a failed commit, and applies the later work on top of it.
     mutating func restore(_ earlier: PendingWork) {
         let later = self
         self = earlier
         removing = []
+        // The later work is applied in the order of a commit.
         for asset in later.removals { remove(asset) }
         for cut in later.cuts.values { self.cut(cut) }
         for work in later.begun.values { begin(work.record, file: work.file) }
@@ -154,6 +176,7 @@ extension PendingWork {
         abandoned += later.abandoned
     }
 
+    /// Adds a later cut to this one, including the choice of the ranges to punch.
     private mutating func cut(_ later: Cut) {
         guard let serial = later.file.name?.serial else { return }
         cut(later.file, serial, later.ranges.runs, makingHoles: false)

@@ -1,10 +1,11 @@
 package import CacheCore
 import Glibc
 
-/// A system call that failed, kept as a `CacheError`'s cause.
+/// A failed system call, as the cause of a `CacheError`.
 package struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The errno value.
     package let number: Int32
-    /// Of what it failed; for those who run the service, not for its clients.
+    /// Path of the file or directory; for logs only, never for clients. Nil if there is none.
     package let path: String?
 
     package init(number: Int32, path: String? = nil) {
@@ -19,7 +20,7 @@ package struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertib
 }
 
 extension CacheError {
-    /// Whether the file system does not know the call that failed.
+    /// Whether the file system does not support the failed call.
     var isUnsupported: Bool {
         switch (cause as? SystemCallError)?.number {
         case EOPNOTSUPP, ENOSYS, ENODEV: true
@@ -27,27 +28,27 @@ extension CacheError {
         }
     }
 
-    /// Whether it is a file's own that it cannot be opened: the device does not give it, or somebody has taken it.
+    /// Whether the failure concerns one file only: the device cannot read it, or its permissions were changed.
     package var isOfOneFile: Bool {
         [EIO, EUCLEAN, EBADMSG, EACCES, EPERM].contains((cause as? SystemCallError)?.number)
     }
 
-    /// Whether a file has met a size limit, which says nothing of the room for others.
+    /// Whether a file reached a size limit. That does not mean that the disk is full.
     var isOfSize: Bool { (cause as? SystemCallError)?.number == EFBIG }
 
-    /// Whether there is no file of bytes under the name.
+    /// Whether the path leads to no regular file.
     var isOfNoFile: Bool { [ENOENT, EISDIR, ELOOP, ENOTDIR].contains((cause as? SystemCallError)?.number) }
 
-    /// What a failed system call means: `storageFull` where space or quota is used up or a size limit is met,
-    /// `storageCorrupt` where the device or the file system is broken, `overloaded` where descriptors have run out,
-    /// else `internal`. The path is in the cause only: clients are told the message.
+    /// Maps the errno of a failed system call. `storageFull`: disk, quota or size limit exhausted. `storageCorrupt`:
+    /// the device or the file system failed. `overloaded`: no free file descriptor. `internal`: anything else. The path
+    /// is kept in the cause only, because clients receive the message.
     ///
-    /// - Parameter doing: the beginning of the sentence, such as "Writing a file".
+    /// - Parameter doing: the beginning of the message, such as "Writing a file".
     package init(errno number: Int32, doing: String, path: String) {
         let cause = SystemCallError(number: number, path: path)
         switch number {
         case ENOSPC, EDQUOT, EFBIG:
-            self.init(.storageFull, "\(doing) failed: no space is left for it.", cause: cause)
+            self.init(.storageFull, "\(doing) failed: the disk is full, or a quota or limit is reached.", cause: cause)
         case EIO, EUCLEAN, EBADMSG, ENXIO, ENODEV:
             self.init(.storageCorrupt, "\(doing) failed: the disk reports an error.", cause: cause)
         case EMFILE, ENFILE:
@@ -55,7 +56,7 @@ extension CacheError {
         case EROFS:
             self.init(.internal, "\(doing) failed: the file system is read-only.", cause: cause)
         case EACCES, EPERM:
-            self.init(.internal, "\(doing) failed: permission is missing.", cause: cause)
+            self.init(.internal, "\(doing) failed: permission denied.", cause: cause)
         default:
             self.init(.internal, "\(doing) failed: \(SystemCallError(number: number)).", cause: cause)
         }

@@ -2,14 +2,14 @@ import CacheCore
 import Glibc
 import Synchronization
 
-/// The right to be the only user of a store's directory, until it is released or the process ends.
+/// Exclusive lock (flock(2)) on a store's directory, held until `release` or the end of the process.
 final class DirectoryLock: Sendable {
-    /// Nil once it is released.
+    /// The locked file, guarded by the mutex; nil after the release.
     private let descriptor: Mutex<Descriptor?>
     private let disk: any Disk
 
-    /// Takes the lock and writes this process's number into the file; throws `conflict`, naming the holder, where
-    /// another process has it.
+    /// Acquires the lock and writes the process identifier into the lock file. Throws `conflict`, with the holder's
+    /// name, if another process holds the lock.
     init(_ layout: StoreLayout, disk: any Disk, now: Timestamp) throws(CacheError) {
         let descriptor = try disk.open(layout.lock, .openOrCreate)
         do throws(CacheError) {
@@ -19,7 +19,7 @@ final class DirectoryLock: Sendable {
                     "The data directory \(layout.directory) is in use by \(Self.holder(descriptor, disk)). Stop it,"
                         + " or choose another directory.")
             }
-            // In place, always as long: on a full disk too.
+            // Overwrites the line in place with a fixed length: this needs no disk space, even on a full disk.
             let holder = "process \(getpid()) since \(RFC3339.format(now))"
             let padding = String(repeating: " ", count: max(0, Self.lineLength - 1 - holder.utf8.count))
             try disk.writeAll(descriptor, Array((holder + padding + "\n").utf8))
@@ -33,6 +33,7 @@ final class DirectoryLock: Sendable {
 
     deinit { release() }
 
+    /// Releases the lock. Further calls have no effect.
     func release() {
         let held = descriptor.withLock { descriptor in
             defer { descriptor = nil }
@@ -41,12 +42,14 @@ final class DirectoryLock: Sendable {
         if let held { disk.close(held) }
     }
 
+    /// Description of the process that holds the lock, from the lock file.
     private static func holder(_ descriptor: Descriptor, _ disk: any Disk) -> String {
-        // A holder that cannot be read is still a holder.
+        // An unreadable line does not change the fact that the lock is held.
         let line = (try? disk.readAll(descriptor, limit: Self.lineLength)) ?? []
         let words = String(decoding: line, as: UTF8.self).split { $0 == " " || $0 == "\n" }
         return words.first == "process" ? words.joined(separator: " ") : "another process"
     }
 
+    /// Fixed length of the line in the lock file, in bytes.
     private static let lineLength = 64
 }

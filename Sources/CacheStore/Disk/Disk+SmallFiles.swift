@@ -1,7 +1,8 @@
 import CacheCore
 
+/// Small files such as the lock file and the secret key, read and written as a whole.
 extension Disk {
-    /// Reads a small file from its beginning, at most `limit` bytes of it.
+    /// Reads a small file from its beginning, at most `limit` bytes.
     func readAll(_ descriptor: Descriptor, limit: Int) throws(CacheError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: limit)
         var filled = 0
@@ -13,7 +14,7 @@ extension Disk {
         return Array(bytes.prefix(filled))
     }
 
-    /// Writes a small file from its beginning.
+    /// Writes a small file from its beginning. Throws `storageFull` if the disk is full.
     func writeAll(_ descriptor: Descriptor, _ bytes: [UInt8]) throws(CacheError) {
         var written = 0
         while written < bytes.count {
@@ -21,6 +22,7 @@ extension Disk {
         }
     }
 
+    /// Makes one read call, which may return fewer bytes than requested.
     private func read(_ bytes: inout [UInt8], of descriptor: Descriptor, from start: Int) throws(CacheError) -> Int {
         let outcome: Result<Int, CacheError> = bytes.withUnsafeMutableBytes { buffer in
             do throws(CacheError) {
@@ -33,6 +35,7 @@ extension Disk {
         return try outcome.get()
     }
 
+    /// Makes one write call, which may write fewer bytes than given.
     private func write(_ bytes: [UInt8], to descriptor: Descriptor, from start: Int) throws(CacheError) -> Int {
         let outcome: Result<Int, CacheError> = bytes.withUnsafeBytes { buffer in
             do throws(CacheError) {

@@ -1,69 +1,70 @@
 package import CacheCore
 
-/// The door to the disk, at the level of system calls: where tests make the n-th call fail.
+/// The disk at the level of system calls; tests inject failures here.
 ///
-/// Every function may block. Errors are made by `CacheError(errno:doing:path:)`; an interrupted call is made again.
+/// Every function may block, unless stated otherwise. Errors are created by `CacheError(errno:doing:path:)`.
+/// Interrupted calls (EINTR) are repeated.
 package protocol Disk: Sendable {
-    /// Opens a file that is no symbolic link; not inherited by child processes.
+    /// Opens a file. Symbolic links are rejected, and child processes do not inherit the descriptor.
     func open(_ path: String, _ access: FileAccess) throws(CacheError) -> Descriptor
-    /// Opens what is at `path` below `directory` to read; nothing leads out of there. Throws `.notFound` where there is
-    /// nothing, or the way leads out.
+    /// Opens the file at `path` below `directory` for reading. The path cannot leave the directory. Throws `notFound`
+    /// if there is no such file, or if the path leads out of the directory.
     func openBelow(_ directory: String, _ path: String) throws(CacheError) -> Descriptor
-    /// Gives the number back; what was written is not thereby on the device.
+    /// Closes the descriptor. This does not sync written bytes.
     func close(_ descriptor: Descriptor)
-    /// Answers how many bytes were read, 0 at the end of the file; may be fewer than asked for.
+    /// Reads at `offset`; returns the number of bytes, 0 at the end of the file. May return fewer bytes than requested.
     func read(
         _ descriptor: Descriptor, into bytes: UnsafeMutableRawBufferPointer, at offset: Int64
     ) throws(CacheError) -> Int
-    /// As `read`, but only what is in the page cache; nil where that cannot be had without waiting.
-    func readNow(_ descriptor: Descriptor, into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int?
-    /// Whether `drops` can be believed of files in this directory: not every file system keeps its pages in the page cache
-    /// alone. Makes a file there, and takes it away.
+    /// As `read`, but only from the page cache. Returns nil if the call would have to wait for the disk, or fails.
+    func readFromPageCache(_ descriptor: Descriptor, into bytes: UnsafeMutableRawBufferPointer, at offset: Int64)
+        -> Int?
+    /// Whether the results of `drops` are reliable in this directory: not every file system keeps its pages in the page
+    /// cache only. Creates a temporary file.
     func tellsReferences(in directory: String) -> Bool
-    /// Whether files in this directory may have holes, and whether holes can be made in them. Makes a file there, and takes it
-    /// away.
+    /// Tests whether files in this directory can be sparse, and whether holes can be punched. Creates a temporary file.
     func holes(in directory: String) throws(CacheError) -> HoleSupport
-    /// Whether all bytes of `range` are in the page cache, so that to send them from there is not to wait; false also
-    /// where the kernel does not tell.
+    /// Whether all bytes of `range` are in the page cache, so that `sendfile` does not wait for the disk. False if the
+    /// kernel does not report it.
     func isCached(_ descriptor: Descriptor, _ range: ByteRange) -> Bool
-    /// Drops what the page cache has of `block`, as far as it is on the disk and nobody refers to it; answers whether none of
-    /// `range` is left there.
+    /// Drops the clean, unreferenced pages of `block` from the page cache; returns whether no page of `range` is left
+    /// there.
     func drops(_ descriptor: Descriptor, _ range: ByteRange, of block: ByteRange) -> Bool
-    /// Answers how many bytes were written; may be fewer than given.
+    /// Writes at `offset`; returns the number of bytes, which may be fewer than given.
     func write(
         _ descriptor: Descriptor, _ bytes: UnsafeRawBufferPointer, at offset: Int64
     ) throws(CacheError) -> Int
-    /// Gives the blocks of `range` back; its bytes read as zeros, the file's size stays.
+    /// Deallocates the blocks of `range`. Its bytes then read as zeros; the file's size is unchanged.
     func punch(_ descriptor: Descriptor, _ range: ByteRange) throws(CacheError)
-    /// Sets the file's size; what lies behind it is gone.
+    /// Sets the file's size. Bytes beyond it are lost.
     func truncate(_ descriptor: Descriptor, to size: Int64) throws(CacheError)
-    /// Returns when the file's bytes, and what is needed to read them, are on the device (`fdatasync`).
+    /// Returns when the file's bytes, and the metadata needed to read them, are on the device (`fdatasync`).
     func sync(_ descriptor: Descriptor) throws(CacheError)
-    /// Size and space of an open file, also of one that has no name any more.
+    /// Size and disk usage of an open file, even after its name was removed.
     func status(_ descriptor: Descriptor) throws(CacheError) -> FileStatus
-    /// Nil where there is no such file.
+    /// Size and disk usage of the file at `path`; nil if there is none.
     func status(of path: String) throws(CacheError) -> FileStatus?
-    /// The names in a directory, in no order, without `.` and `..`.
+    /// The names in a directory, unsorted, without `.` and `..`.
     func list(_ directory: String) throws(CacheError) -> [String]
-    /// Creates a directory with mode 0700; answers false where it was there already.
+    /// Creates a directory with mode 0700; returns false if it exists already.
     func createDirectory(_ path: String) throws(CacheError) -> Bool
-    /// Returns when the directory's entries are on the device.
+    /// Returns when the directory's entries are on the device (`fsync`).
     func syncDirectory(_ path: String) throws(CacheError)
-    /// Gives a file another name at once, in place of what had it.
+    /// Renames a file atomically, replacing an existing one.
     func rename(_ path: String, to newPath: String) throws(CacheError)
-    /// Does nothing where there is no such file.
+    /// Removes a file's name. No effect if there is no such file.
     func unlink(_ path: String) throws(CacheError)
-    /// Answers false where another process holds the lock; it ends with the descriptor.
+    /// Acquires an exclusive lock; returns false if another process holds it. Closing the descriptor releases the lock.
     func lock(_ descriptor: Descriptor) throws(CacheError) -> Bool
-    /// The bytes that may still be written to the file system of `path`.
+    /// Bytes that can still be written to the file system of `path`.
     func freeBytes(at path: String) throws(CacheError) -> Int64
 }
 
-/// What a file system can do with holes.
+/// A file system's support for holes.
 package struct HoleSupport: Hashable, Sendable {
-    /// What was never written takes no space.
+    /// Whether unwritten ranges occupy no disk space.
     package var areSparse: Bool
-    /// Space in the middle of a file can be given back.
+    /// Whether ranges in the middle of a file can be deallocated.
     package var canBePunched: Bool
 
     package init(areSparse: Bool, canBePunched: Bool) {
@@ -72,30 +73,30 @@ package struct HoleSupport: Hashable, Sendable {
     }
 }
 
-/// An open file's number in this process.
+/// A file descriptor.
 package struct Descriptor: Hashable, Sendable {
     package let number: Int32
 
     package init(number: Int32) { self.number = number }
 }
 
-/// What a file is opened for.
+/// Access mode for opening a file.
 package enum FileAccess: Sendable {
     case readOnly
     case readWrite
-    /// For reading and writing; it must not exist yet. Mode 0600.
+    /// Read and write; the file must not exist. Created with mode 0600.
     case create
-    /// For reading and writing; it may exist. Mode 0600 where it is created.
+    /// Read and write; created with mode 0600 if it does not exist.
     case openOrCreate
 }
 
-/// How large a file is, and what it costs.
+/// Size and disk usage of a file.
 package struct FileStatus: Hashable, Sendable {
-    /// The offset behind the last byte.
+    /// Apparent size: the offset after the last byte.
     package var size: Int64
-    /// What the file takes on the device.
+    /// Disk usage in bytes: the allocated blocks.
     package var diskBytes: Int64
-    /// A file with bytes of its own: no directory, pipe or device.
+    /// Whether it is a regular file: no directory, link, pipe or device.
     package var isRegular: Bool
 
     package init(size: Int64, diskBytes: Int64, isRegular: Bool = true) {

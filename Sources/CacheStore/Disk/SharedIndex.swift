@@ -2,14 +2,15 @@ import CLinux
 import CacheCore
 import Glibc
 
-/// The index of the catalog's write-ahead log, `-shm`, which SQLite maps into memory.
+/// The index of the catalog's write-ahead log (`-shm`), which SQLite maps into memory.
 ///
-/// SQLite makes sure of one block in each page of it. Where blocks are smaller than pages (ext4 on small devices) a write to
-/// another block on a full disk would end the process with SIGBUS.
+/// SQLite allocates one block in each page of it. If blocks are smaller than pages (ext4 on small devices), a write to
+/// another block of the page on a full disk ends the process with SIGBUS.
 enum SharedIndex {
-    /// Makes all blocks of it, which somebody in this process has open. Throws `storageFull` where there is no room.
+    /// Allocates all blocks of the index, which SQLite must have open in this process. Throws `storageFull` if the disk
+    /// is full.
     ///
-    /// Through SQLite's own descriptor: whoever closes another one of the same file takes SQLite's locks away.
+    /// It uses SQLite's own descriptor: closing another descriptor of the same file would release SQLite's POSIX locks.
     static func allocate(besides catalog: String) throws(CacheError) {
         let path = catalog + "-shm"
         var found = stat()
@@ -18,7 +19,7 @@ enum SharedIndex {
         throw CacheError(errno: ENOSPC, doing: "Allocating a file", path: path)
     }
 
-    /// Nil where there is no /proc, or the file is not open.
+    /// Finds the open descriptor of a file by device and inode. Nil if /proc is missing or the file is not open.
     private static func descriptor(of file: stat) -> Int32? {
         let numbers = (try? SystemDisk().list("/proc/self/fd"))?.compactMap { Int32($0) }
         return numbers?.first { number in

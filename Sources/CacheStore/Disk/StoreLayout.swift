@@ -1,5 +1,6 @@
-/// Where things lie in a store's directory.
+/// Paths of the files in a store's directory.
 package struct StoreLayout: Hashable, Sendable {
+    /// The data directory, without trailing slashes.
     package let directory: String
 
     package init(directory: String) {
@@ -8,26 +9,31 @@ package struct StoreLayout: Hashable, Sendable {
         self.directory = String(path)
     }
 
-    /// What the directory lies in.
+    /// Path of the parent directory.
     var parent: String {
         guard let slash = directory.lastIndex(of: "/") else { return "." }
         return slash == directory.startIndex ? "/" : String(directory[..<slash])
     }
 
+    /// The file that the process using the store locks.
     package var lock: String { directory + "/larder.lock" }
+    /// The SQLite database; its log and the log's index lie beside it (`-wal`, `-shm`).
     package var catalog: String { directory + "/catalog.sqlite" }
+    /// The key of `SecretBox`.
     package var secretKey: String { directory + "/secret.key" }
-    /// What the key is written to before it has its name.
+    /// Draft of the secret key, until it is complete and renamed.
     var secretKeyDraft: String { secretKey + ".new" }
+    /// The file of `EmergencyReserve`.
     package var reserve: String { directory + "/reserve" }
+    /// The directory of the shards.
     package var assets: String { directory + "/assets" }
 
-    /// The 256 directories that files are spread over, each named by two hexadecimal digits.
+    /// Names of the 256 shard directories: two hexadecimal digits each.
     package static let shards: [String] = (0..<256).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
 
-    /// The directory of that name.
+    /// Path of a shard directory.
     package func shard(_ name: String) -> String { assets + "/" + name }
 
-    /// Where a file lies.
+    /// Path of an asset's file.
     package func path(of file: FileName) -> String { shard(file.shard) + "/" + file.description }
 }

@@ -1,7 +1,9 @@
 package import CacheCore
 import Glibc
 
+/// Directory operations, and the test for hole support. `Disk` documents the methods.
 extension SystemDisk {
+    /// Writes two 64 KiB pieces, 4 MiB apart, and compares the disk usage with the size; then punches the first piece.
     package func holes(in directory: String) throws(CacheError) -> HoleSupport {
         let path = directory + "/.holes"
         let descriptor = try open(path, .openOrCreate)
@@ -32,6 +34,7 @@ extension SystemDisk {
         defer { closedir(stream) }
         var names: [String] = []
         while true {
+            // readdir(3) returns NULL at the end and on failure; only errno tells the two apart.
             errno = 0
             guard let entry = readdir(stream) else { break }
             let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in

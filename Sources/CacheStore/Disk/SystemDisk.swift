@@ -2,7 +2,7 @@ import CLinux
 package import CacheCore
 import Glibc
 
-/// The operating system's own disk.
+/// The disk of the operating system.
 package struct SystemDisk: Disk {
     package init() {}
 
@@ -23,6 +23,7 @@ package struct SystemDisk: Disk {
             return Descriptor(number: try call("Opening a file", path) { larder_open_below(directory, path) })
         } catch {
             switch (error.cause as? SystemCallError)?.number {
+            // No such file, or the path leads out of the directory.
             case ENOENT, ENOTDIR, EXDEV, ELOOP: break
             case ENOSYS: return try openResolved(directory, path)
             default: throw error
@@ -31,7 +32,8 @@ package struct SystemDisk: Disk {
         }
     }
 
-    /// As `openBelow`, for kernels (and those that imitate one) without openat2(2): links are resolved first.
+    /// As `openBelow`, for kernels and emulations without openat2(2). Links are resolved first, so a link that is
+    /// changed meanwhile is not detected.
     private func openResolved(_ directory: String, _ path: String) throws(CacheError) -> Descriptor {
         guard let root = resolved(directory), let file = resolved(directory + "/" + path), file.hasPrefix(root + "/")
         else {
@@ -40,6 +42,7 @@ package struct SystemDisk: Disk {
         return try open(file, .readOnly)
     }
 
+    /// The absolute path without links; nil if it does not exist.
     private func resolved(_ path: String) -> String? {
         guard let found = realpath(path, nil) else { return nil }
         defer { free(found) }
@@ -47,7 +50,7 @@ package struct SystemDisk: Disk {
     }
 
     package func close(_ descriptor: Descriptor) {
-        // Linux has given the number back whatever close answers; what matters was synced before.
+        // Linux frees the descriptor whatever close(2) returns, and important writes were synced before.
         _ = Glibc.close(descriptor.number)
     }
 
@@ -59,7 +62,7 @@ package struct SystemDisk: Disk {
         }
     }
 
-    package func readNow(
+    package func readFromPageCache(
         _ descriptor: Descriptor, into bytes: UnsafeMutableRawBufferPointer, at offset: Int64
     ) -> Int? {
         guard let start = bytes.baseAddress else { return 0 }
@@ -67,6 +70,7 @@ package struct SystemDisk: Disk {
         return count < 0 ? nil : count
     }
 
+    /// Writes one page and tests whether the kernel reports it as cached, and as dropped after the request.
     package func tellsReferences(in directory: String) -> Bool {
         let path = directory + "/.pages"
         let number = larder_open(path, LARDER_OPEN_OR_CREATE)
@@ -84,7 +88,7 @@ package struct SystemDisk: Disk {
     package func isCached(_ descriptor: Descriptor, _ range: ByteRange) -> Bool {
         let (first, length) = (range.lowerBound, range.length)
         guard larder_cached_pages(descriptor.number, first, length) == larder_pages(first, length) else { return false }
-        // Those that are read ahead come in order: where the last one is filled, all are.
+        // Read-ahead fills pages in ascending order: if the last page is filled, all are.
         var last: UInt8 = 0
         return larder_read_nowait(descriptor.number, &last, 1, range.upperBound - 1) == 1
     }
@@ -119,7 +123,7 @@ package struct SystemDisk: Disk {
 
     package func status(_ descriptor: Descriptor) throws(CacheError) -> FileStatus {
         var found = stat()
-        try call("Looking at a file", path(of: descriptor)) { fstat(descriptor.number, &found) }
+        try call("Reading the status of a file", path(of: descriptor)) { fstat(descriptor.number, &found) }
         return FileStatus(found)
     }
 
@@ -128,7 +132,7 @@ package struct SystemDisk: Disk {
         guard lstat(path, &found) == 0 else {
             let number = errno
             if number == ENOENT || number == ENOTDIR { return nil }
-            throw CacheError(errno: number, doing: "Looking at a file", path: path)
+            throw CacheError(errno: number, doing: "Reading the status of a file", path: path)
         }
         return FileStatus(found)
     }
@@ -148,7 +152,7 @@ package struct SystemDisk: Disk {
         return true
     }
 
-    /// Makes a system call until it is not interrupted; an answer below zero becomes an error.
+    /// Repeats a system call while it is interrupted; throws if the result is negative.
     @discardableResult
     func call<Answer: SignedInteger>(
         _ doing: String, _ path: @autoclosure () -> String, _ body: () -> Answer
@@ -161,7 +165,7 @@ package struct SystemDisk: Disk {
         }
     }
 
-    /// The name under which the kernel knows an open file; for messages.
+    /// Path of an open file as the kernel reports it; for messages.
     private func path(of descriptor: Descriptor) -> String {
         let bytes = [UInt8](unsafeUninitializedCapacity: Int(PATH_MAX)) { buffer, filled in
             guard let start = buffer.baseAddress else { return }

@@ -1,20 +1,21 @@
 package import CacheCore
 import GRDB
 
-/// Copies an asset out of a store's directory, whether a service uses it or not: nothing in the store is changed.
+/// Copies an asset out of a store's directory, even while a service uses the store. Changes nothing in the store.
 package enum Export {
-    /// What is copied.
+    /// The file to copy and its checksums.
     private struct Source {
         let length: Int64
         let name: FileName
-        let sums: BlockSums
+        let sums: BlockChecksums
+        /// False if the file was written before checksums existed.
         let isSummed: Bool
     }
 
-    /// Writes all of the asset, which `text` names by its identifier or its key, to a new file; answers how many bytes.
+    /// Writes the complete asset to a new file; returns the number of bytes. `text` is an asset identifier or a key.
     ///
-    /// Throws `notFound` where there is no such asset, `conflict` where some of it is missing, or `path` is there already, and
-    /// `storageCorrupt` where bytes are not what was written.
+    /// Throws `notFound` if there is no such store or asset. Throws `conflict` if the asset is not completely cached,
+    /// or if `path` exists. Throws `storageCorrupt` if bytes do not match their checksums.
     package static func copy(
         _ text: String, from directory: String, to path: String, disk: any Disk = SystemDisk()
     ) throws(CacheError) -> Int64 {
@@ -23,7 +24,8 @@ package enum Export {
             throw CacheError(.notFound, "There is no store in \(directory).")
         }
         let source = try source(text, layout)
-        guard try disk.status(of: path) == nil else { throw CacheError(.conflict, "\(path) is there already.") }
+        guard try disk.status(of: path) == nil else { throw CacheError(.conflict, "\(path) exists already.") }
+        // The target gets its name only when it is complete and synced.
         let partial = path + ".partial"
         try disk.unlink(partial)
         let input = try disk.open(layout.path(of: source.name), .readOnly)
@@ -31,17 +33,18 @@ package enum Export {
         let output = try disk.open(partial, .create)
         do throws(CacheError) {
             defer { disk.close(output) }
-            for part in BlockSums.cut(0..<source.length) { try copy(part, of: source, input, output, disk) }
+            for part in BlockChecksums.cut(0..<source.length) { try copy(part, of: source, input, output, disk) }
             try disk.sync(output)
             try disk.rename(partial, to: path)
         } catch {
-            // The first failure is what is told.
+            // A failure to clean up must not hide the first error.
             try? disk.unlink(partial)
             throw error
         }
         return source.length
     }
 
+    /// Copies one block, after comparing it with its checksum.
     private static func copy(
         _ part: ByteRange, of source: Source, _ input: Descriptor, _ output: Descriptor, _ disk: any Disk
     ) throws(CacheError) {
@@ -55,7 +58,7 @@ package enum Export {
             filled += count
         }
         if source.isSummed {
-            let piece = BlockSums.Piece(range: part, sum: Checksum.of(UnsafeRawBufferPointer(bytes)))
+            let piece = BlockChecksums.Piece(range: part, sum: Checksum.of(UnsafeRawBufferPointer(bytes)))
             guard Array(source.sums.pieces(touching: part)) == [piece] else { throw damaged(part) }
         }
         var written = 0
@@ -65,12 +68,14 @@ package enum Export {
         }
     }
 
+    /// The error for bytes that are missing or do not match.
     private static func damaged(_ part: ByteRange) -> CacheError {
         CacheError(
             .storageCorrupt,
-            "The bytes from \(part.lowerBound) on are not what was written, or have been evicted meanwhile.")
+            "The bytes from offset \(part.lowerBound) do not match their checksum, or were evicted meanwhile.")
     }
 
+    /// Opens the catalog read-only and looks the asset up. A locked catalog is retried for 5 s.
     private static func source(_ text: String, _ layout: StoreLayout) throws(CacheError) -> Source {
         do {
             var configuration = Configuration()
@@ -83,6 +88,7 @@ package enum Export {
         }
     }
 
+    /// Looks the asset up and checks that its extents cover its whole length.
     private static func source(_ text: String, _ db: Database) throws -> Source {
         let row = try Row.fetchOne(
             db, sql: "SELECT id, generation, file_serial, length FROM assets WHERE id = ? OR key = ?",
@@ -91,11 +97,11 @@ package enum Export {
         guard let serial = row[2] as Int64?, let length = row[3] as Int64?,
             try ExtentTable.extents(of: serial, db).byteCount == length
         else {
-            throw CacheError(.conflict, "The asset \(text) is not complete.")
+            throw CacheError(.conflict, "The asset \(text) is not completely cached.")
         }
         return Source(
             length: length, name: FileName(asset: try RowCoding.assetID(row[0]), generation: row[1], serial: serial),
-            sums: try SumTable.sums(of: serial, around: 0..<length, db).sums,
-            isSummed: try !SumTable.isUnsummed(serial, db))
+            sums: try ChecksumTable.sums(of: serial, around: 0..<length, db).sums,
+            isSummed: try !ChecksumTable.isUnsummed(serial, db))
     }
 }

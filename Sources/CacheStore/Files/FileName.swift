@@ -1,12 +1,14 @@
 package import CacheCore
 
-/// The name of one generation's file: `<asset>-<generation>-<serial>.bytes`.
+/// Name of the file of one generation: `<asset>-<generation>-<serial>.bytes`.
 ///
-/// The serial is never used twice in a store, so that what is still to be done to an old file (a late write, an unlink
-/// after a commit) cannot meet a new one, even after a purge has set the generations back to 1.
+/// A store never uses a serial twice. A delayed operation on an old file (a late write, an unlink after a commit) can
+/// therefore never reach a new file, even after a purge has reset the generations to 1.
 package struct FileName: Hashable, Sendable {
     package let asset: AssetID
+    /// Number of the asset's generation, from 1.
     package let generation: Int64
+    /// Run number in the high part, file number in the low 32 bits; hexadecimal in the name.
     package let serial: Int64
 
     package init(asset: AssetID, generation: Int64, serial: Int64) {
@@ -15,7 +17,7 @@ package struct FileName: Hashable, Sendable {
         self.serial = serial
     }
 
-    /// Nil where `text` is not a file's name as `description` writes it.
+    /// Parses a file name; nil unless `text` is equal to the `description` of the result.
     package init?(_ text: String) {
         guard text.hasSuffix(Self.suffix) else { return nil }
         let parts = text.dropLast(Self.suffix.count).split(separator: "-", omittingEmptySubsequences: false)
@@ -26,7 +28,7 @@ package struct FileName: Hashable, Sendable {
         guard description == text else { return nil }
     }
 
-    /// The directory it lies in: the first two digits of the asset.
+    /// Name of its shard directory: the first two hexadecimal digits of the asset identifier.
     package var shard: String { String(asset.description.prefix(2)) }
 
     private static let suffix = ".bytes"

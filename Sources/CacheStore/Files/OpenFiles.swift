@@ -1,23 +1,28 @@
 import CacheCore
 import Synchronization
 
-/// The files that are open now, so that one file has one `SparseFile`.
+/// Registry of open files: one `SparseFile` object per file.
 final class OpenFiles: Sendable {
+    /// Weak: the registry keeps no file open.
     private struct Entry { weak var file: SparseFile? }
 
+    /// Guarded by `state`.
     private struct State {
+        /// Open files by serial.
         var entries: [Int64: Entry] = [:]
-        /// Files whose names are just being taken away.
+        /// Serials of files during the removal of their names.
         var leaving: Set<Int64> = []
     }
 
     private let state = Mutex(State())
 
+    /// The open file with this serial; nil if it is not open.
     func file(serial: Int64) -> SparseFile? {
         state.withLock { $0.entries[serial]?.file }
     }
 
-    /// Answers the file that is open under that serial already, else `file`; and whether its name is being taken away.
+    /// Registers `file`, unless an object with this serial is open: then returns that one. `isLeaving`: the file's name
+    /// is being removed.
     func add(_ file: SparseFile, serial: Int64) -> (file: SparseFile, isLeaving: Bool) {
         state.withLock { state in
             let isLeaving = state.leaving.contains(serial)
@@ -27,7 +32,7 @@ final class OpenFiles: Sendable {
         }
     }
 
-    /// The file's name is about to be taken away; answers the file where it is open.
+    /// Records that the file's name is about to be removed; returns the file if it is open.
     func leaves(serial: Int64) -> SparseFile? {
         state.withLock { state in
             state.leaving.insert(serial)
@@ -35,12 +40,13 @@ final class OpenFiles: Sendable {
         }
     }
 
-    /// The file's name is taken away, or has to stay.
+    /// The file's name was removed, or the removal failed.
     func left(serial: Int64) { state.withLock { _ = $0.leaving.remove(serial) } }
 
-    /// Forgets a serial whose file is gone; one that has been opened again meanwhile stays.
+    /// Removes the entry of a closed file, unless the file was opened again meanwhile.
     func removeClosed(serial: Int64) {
-        // Let go outside the lock: who looks at a file may be the last to hold it, and comes here again.
+        // The reference is released outside the lock: it may be the last one, and the file's deinit calls this method
+        // again.
         _ = state.withLock { state in
             let opened = state.entries[serial]?.file
             if opened == nil { state.entries[serial] = nil }

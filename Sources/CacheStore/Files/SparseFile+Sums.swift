@@ -1,11 +1,12 @@
 package import CacheCore
 import Synchronization
 
+/// Checksums of the file's bytes.
 extension SparseFile {
-    /// What was written in `ranges` and is not committed yet has these sums, as far as they are known.
-    package func writtenSums(in ranges: ByteRangeSet) -> BlockSums {
+    /// Returns the known checksums of bytes in `ranges` that were written but not committed.
+    package func writtenSums(in ranges: ByteRangeSet) -> BlockChecksums {
         withState { state in
-            var sums = BlockSums()
+            var sums = BlockChecksums()
             for run in ranges.runs {
                 for piece in state.written.pieces(touching: run) { sums.insert(piece, joining: false) }
             }
@@ -13,27 +14,30 @@ extension SparseFile {
         }
     }
 
-    /// The catalog has these sums now.
-    func committed(_ sums: BlockSums) {
+    /// Drops checksums that the catalog now contains, unless the bytes were written again meanwhile.
+    func committed(_ sums: BlockChecksums) {
         withState { state in
             for piece in sums.pieces {
+                // A piece that was written again meanwhile is still uncommitted.
                 let same = state.written.pieces(touching: piece.range)
                 if same.count == 1, same.first == piece { state.written.remove(touching: piece.range) }
             }
         }
     }
 
-    /// What the bytes of a run, of one block at most, sum up to; nil where the file ends before, or they cannot be read. Blocks.
+    /// Computes the checksum of a range, at most one block. Nil if the file ends before its end, or if the bytes cannot
+    /// be read. Blocks.
     package func sum(of range: ByteRange) throws(CacheError) -> UInt32? {
         try wholeBytes(range).map { Checksum.of($0) }
     }
 
-    /// The bytes of a run; nil where the file ends before, or they cannot be read, also when it is tried again. Blocks.
+    /// Reads a range completely. Nil if the file ends before its end, or if reading fails twice. Blocks.
     package func wholeBytes(_ range: ByteRange) throws(CacheError) -> [UInt8]? {
         if let bytes = try bytesAtOnce(range) { return bytes }
         return try bytesAtOnce(range)
     }
 
+    /// One attempt to read a range; nil if the device or the file system reports an error.
     private func bytesAtOnce(_ range: ByteRange) throws(CacheError) -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: Int(range.length))
         do throws(CacheError) {

@@ -1,80 +1,88 @@
 package import CacheCore
 import Synchronization
 
-/// One generation's bytes on disk, each at its own offset; what was never written takes no space.
+/// Sparse file with the bytes of one generation, each at its own offset. Unwritten ranges occupy no disk space.
 ///
-/// It has a descriptor while it is used, and at the shelf's pleasure in between. Which bytes are there is the catalog's
-/// knowledge, not the file's. Where the process has no descriptor left, what needs one throws `.overloaded`.
+/// The descriptor is open during use; between uses the descriptor cache decides. The catalog, not the file, records
+/// which ranges are valid. Methods that need a descriptor throw `overloaded` if the process has none left.
 package final class SparseFile: Sendable {
-    /// Nil for a transient file, which no catalog row can name.
+    /// Nil for a transient file, which no catalog row can reference.
     package let name: FileName?
     /// Nil for a transient file.
     package let path: String?
     let disk: any Disk
-    let shelf: DescriptorShelf
-    let place: DescriptorShelf.Place
+    let descriptors: FileDescriptorCache
+    /// This file's entry in the descriptor cache.
+    let place: FileDescriptorCache.Place
+    /// Called by deinit.
     private let closed: @Sendable () -> Void
     private let isGone = Atomic(false)
-    /// Whether there is no disk behind it.
+    /// Whether all bytes are in memory, because the disk could not create the file.
     let isInMemory: Bool
-    /// What the disk had no room for, and at a glance whether that is anything; nobody waits for the disk behind this lock.
+    /// Bytes that the disk refused, guarded by this lock; no thread waits for the disk while holding it. `holdsSpilled`
+    /// tells without the lock whether there are any.
     let memory = Mutex(SpilledBytes())
     let holdsSpilled = Atomic(false)
+    /// Guards `State`. Punches run under this lock, so waiting for it may block.
     private let state = Mutex(State())
-    /// Runs that whoever has the lock next marks as doomed: the lock is held while holes are made, and who dooms does not wait.
+    /// Ranges that the next holder of the state lock adds to `markedForPunch`. The state lock is held during punches,
+    /// and `markForPunch` must not wait for it.
     private let marks = Mutex<[ByteRange]>([])
-    /// The bytes that are lent; nobody waits for a lock behind this one.
+    /// Pinned ranges by `SendfilePin`. This lock is the innermost one.
     let loans = Mutex<[ObjectIdentifier: ByteRange]>([:])
 
+    /// Guarded by `state`.
     struct State {
-        /// Runs that are to become holes when the commit that gives them up is durable.
-        var doomed = ByteRangeSet()
-        /// Those whose commit is durable, and which had to be left as they were for the time being.
+        /// Ranges to punch after the commit that removes them from the row.
+        var markedForPunch = ByteRangeSet()
+        /// Ranges with a deferred punch; their commit is durable.
         var held = ByteRangeSet()
-        /// Blocks whose pages sockets may still refer to.
+        /// Blocks with pages that sockets may still refer to.
         var lent = ByteRangeSet()
-        /// Whether anything was, since it was opened.
+        /// Whether the file was written since it was opened.
         var isWritten = false
-        /// The sums of what was written and is not committed, as it was written.
-        var written = BlockSums()
-        /// Why the disk could not sync the file; from then on nothing is written to it.
+        /// Checksums of written, uncommitted bytes, computed during the write.
+        var written = BlockChecksums()
+        /// The first sync failure. After it the file accepts no more writes.
         var syncFailure: CacheError?
     }
 
     /// - Parameters:
-    ///   - descriptor: one that `shelf` has opened.
-    ///   - isKept: whether it stays open until `unkeep`; that of a file without a path does in any case.
-    ///   - isInMemory: whether all its bytes are spilled, and `descriptor` leads nowhere.
+    ///   - descriptor: a descriptor that `descriptors` has opened.
+    ///   - isKept: whether it stays open until `unkeep`. The descriptor of a file without a path always does.
+    ///   - isInMemory: whether all bytes are spilled. Then `descriptor` refers to no file on disk.
     init(
         name: FileName?, path: String?, descriptor: Descriptor, isKept: Bool = false, isInMemory: Bool = false,
-        disk: any Disk, shelf: DescriptorShelf, closed: @escaping @Sendable () -> Void = {}
+        disk: any Disk, descriptors: FileDescriptorCache, closed: @escaping @Sendable () -> Void = {}
     ) {
         self.name = name
         self.path = path
         self.isInMemory = isInMemory
         self.disk = disk
-        self.shelf = shelf
+        self.descriptors = descriptors
         self.closed = closed
-        place = shelf.add(descriptor, isKept: isKept || path == nil)
+        place = descriptors.add(descriptor, isKept: isKept || path == nil)
     }
 
     deinit {
-        shelf.spill.giveBack(memory.withLock { $0.byteCount })
-        shelf.remove(place)
+        descriptors.spill.giveBack(memory.withLock { $0.byteCount })
+        descriptors.remove(place)
         closed()
     }
 
-    /// Writes all of `bytes`, or throws; blocks. Bytes written where a punch is pending are spared by it. Where the disk has no
-    /// room, or is to be spared, they are kept in memory for their readers, if there is some.
+    /// Writes all of `bytes`, or throws. Blocks. A pending punch does not affect the bytes written here. If the disk is
+    /// full or must be spared, the bytes are kept in memory for their readers, within the budget. Throws `storageFull`
+    /// if the budget is exhausted too.
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
         let range = ByteRange(offset: offset, length: Int64(bytes.count))
         if let failure = withState({ $0.syncFailure }) { throw failure }
-        if isInMemory || name != nil && shelf.spill.isPreferred {
+        if isInMemory || name != nil && descriptors.spill.isPreferred {
             if spill(bytes, at: offset) { return }
-            if isInMemory { throw CacheError(.storageFull, "No memory is left for what the disk cannot take.") }
+            if isInMemory { throw CacheError(.storageFull, "The disk and the memory for spilled bytes are full.") }
         }
         withState { state in
-            if !state.doomed.isEmpty { state.doomed.remove(range) }
+            // Before the write: a punch must not erase the new bytes.
+            if !state.markedForPunch.isEmpty { state.markedForPunch.remove(range) }
             if !state.held.isEmpty { state.held.remove(range) }
             state.written.remove(touching: range)
             state.isWritten = true
@@ -83,20 +91,23 @@ package final class SparseFile: Sendable {
         do throws(CacheError) {
             try writeAll(bytes, at: offset)
         } catch  where error.code == .storageFull {
-            if !error.isOfSize { shelf.spill.refusals.add(1, ordering: .relaxed) }
+            if !error.isOfSize { descriptors.spill.refusals.add(1, ordering: .relaxed) }
             guard spill(bytes, at: offset) else { throw error }
             return
         }
         unspill([range])
         withState { state in
-            // What nobody has claimed for so long was never reported; its sums can be made again.
-            if state.written.pieces.count > Self.mostPieces { state.written = BlockSums() }
+            // More uncommitted pieces than this were never reported to the commit queue. Their checksums can be
+            // computed again.
+            if state.written.pieces.count > Self.mostPieces { state.written = BlockChecksums() }
             for piece in pieces { state.written.insert(piece, joining: false) }
         }
     }
 
+    /// Maximum number of uncommitted checksums.
     private static let mostPieces = 8192
 
+    /// Writes to the disk until everything is written.
     private func writeAll(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
         try withDescriptor { descriptor, wrote throws(CacheError) in
             var written = 0
@@ -104,15 +115,15 @@ package final class SparseFile: Sendable {
                 let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
                 let count = try disk.write(descriptor, rest, at: offset + Int64(written))
                 guard count > 0 else {
-                    throw CacheError(.storageFull, "Writing a file made no progress.")
+                    throw CacheError(.storageFull, "Writing a file made no progress: the disk wrote 0 bytes.")
                 }
                 written += count
             }
-            wrote = true  // of half a write nobody ever claims a byte
+            wrote = true  // bytes of an incomplete write are never claimed
         }
     }
 
-    /// Reads until `bytes` is full or the file ends, and answers how many bytes there were; blocks.
+    /// Reads until `bytes` is full or the file ends; returns the number of bytes. Blocks.
     package func read(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
         let range = ByteRange(offset: offset, length: Int64(bytes.count))
         let here = isSpilled ? memory.withLock { $0.copy(into: bytes, at: offset) } : ByteRangeSet()
@@ -124,6 +135,7 @@ package final class SparseFile: Sendable {
         return bytes.count
     }
 
+    /// Reads bytes from the disk.
     private func readStored(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
         try withDescriptor { descriptor throws(CacheError) in
             var filled = 0
@@ -137,20 +149,20 @@ package final class SparseFile: Sendable {
         }
     }
 
-    /// Reads what is in the page cache from `offset` on, perhaps less than asked for; nil where that means waiting, also
-    /// for the file to be opened.
-    package func readNow(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
-        guard !isSpilled, let descriptor = shelf.borrowOpen(place) else { return nil }
-        defer { shelf.giveBack(place, wrote: false) }
-        return disk.readNow(descriptor, into: bytes, at: offset)
+    /// Reads bytes at `offset` that are in the page cache, possibly fewer than requested. Nil if the call would block,
+    /// even to open the file.
+    package func readFromPageCache(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
+        guard !isSpilled, let descriptor = descriptors.borrowOpen(place) else { return nil }
+        defer { descriptors.giveBack(place, wrote: false) }
+        return disk.readFromPageCache(descriptor, into: bytes, at: offset)
     }
 
-    /// Returns when everything written before is on the device; blocks.
+    /// Returns when everything written before is on the device. Blocks.
     ///
-    /// One failure is final: the kernel may have dropped the bytes and report the next attempt as a success.
+    /// A failure is final: the kernel may have dropped the bytes and would report the next attempt as a success.
     package func sync() throws(CacheError) {
         if let failure = withState({ $0.syncFailure }) { throw failure }
-        guard let writes = shelf.unsyncedWrites(place) else { return }
+        guard let writes = descriptors.unsyncedWrites(place) else { return }
         try withDescriptor { descriptor throws(CacheError) in
             do throws(CacheError) {
                 try disk.sync(descriptor)
@@ -159,37 +171,37 @@ package final class SparseFile: Sendable {
                 throw error
             }
         }
-        shelf.synced(place, writes: writes)
+        descriptors.synced(place, writes: writes)
     }
 
-    /// Whether its name was found to lead to nothing, or to something else, when it was to be opened again.
+    /// Whether reopening the file failed because its name was gone or led to something else.
     package var hasVanished: Bool { isGone.load(ordering: .relaxed) }
 
-    /// The offset behind the last byte ever written.
+    /// Apparent size: the offset after the last byte ever written.
     package func size() throws(CacheError) -> Int64 { try status().size }
 
-    /// What the file takes on the device: blocks, not its apparent size.
+    /// Disk usage in bytes: allocated blocks, not the apparent size.
     package func diskBytes() throws(CacheError) -> Int64 { try status().diskBytes }
 
     func status() throws(CacheError) -> FileStatus {
         try withDescriptor { descriptor throws(CacheError) in try disk.status(descriptor) }
     }
 
-    /// From now on the descriptor stays open: the file's name is about to go. Blocks.
+    /// Keeps the descriptor open from now on, because the file's name is about to be removed. Blocks.
     func keep() throws(CacheError) {
-        try withDescriptor { _ in shelf.keep(place) }
+        try withDescriptor { _ in descriptors.keep(place) }
     }
 
-    /// The file's name has proved to stay.
-    func unkeep() { shelf.unkeep(place) }
+    /// Ends `keep`: the file's name still exists.
+    func unkeep() { descriptors.unkeep(place) }
 
-    /// Marks runs for `punchDoomed(in:)`; from now on a write takes its bytes off the mark.
-    func doom(_ ranges: some Sequence<ByteRange>) {
+    /// Marks ranges for `punchMarked(in:)`. A later write removes its range from the marks. Does not block.
+    func markForPunch(_ ranges: some Sequence<ByteRange>) {
         marks.withLock { $0 += ranges }
         unspill(ranges)
     }
 
-    /// Whoever makes holes just now is waited for.
+    /// Accesses the state. Waits for a punch in progress, which may block.
     func withState<Value: Sendable>(_ body: (inout State) -> Value) -> Value {
         state.withLock { state in
             mark(in: &state)
@@ -197,7 +209,7 @@ package final class SparseFile: Sendable {
         }
     }
 
-    /// As above; nil where that means waiting.
+    /// As above, without waiting; nil if the lock is held.
     func withStateIfAvailable<Value: Sendable>(_ body: (inout State) -> Value) -> Value? {
         state.withLockIfAvailable { state in
             mark(in: &state)
@@ -205,40 +217,42 @@ package final class SparseFile: Sendable {
         }
     }
 
+    /// Moves the ranges of `marks` into the state, and drops their checksums.
     private func mark(in state: inout State) {
         let new = marks.withLock { marks in
             defer { marks = [] }
             return marks
         }
         for range in new {
-            state.doomed.insert(range)
+            state.markedForPunch.insert(range)
             state.written.remove(touching: range)
         }
     }
 
-    /// Borrows the descriptor for as long as `body` takes.
+    /// Borrows the descriptor while `body` runs.
     func withDescriptor<Value>(
         _ body: (Descriptor) throws(CacheError) -> Value
     ) throws(CacheError) -> Value {
         try withDescriptor { descriptor, _ throws(CacheError) in try body(descriptor) }
     }
 
-    /// As above, for a body that says whether it `wrote`: what is written keeps the descriptor open until it is synced.
+    /// As above; `body` sets `wrote` if it wrote. An unsynced write keeps the descriptor open.
     private func withDescriptor<Value>(
         _ body: (Descriptor, _ wrote: inout Bool) throws(CacheError) -> Value
     ) throws(CacheError) -> Value {
         let descriptor = try borrow()
         var wrote = false
-        defer { shelf.giveBack(place, wrote: wrote) }
+        defer { descriptors.giveBack(place, wrote: wrote) }
         return try body(descriptor, &wrote)
     }
 
+    /// Borrows the descriptor. Maps a missing file to `storageCorrupt` and records it in `isGone`.
     private func borrow() throws(CacheError) -> Descriptor {
         do throws(CacheError) {
-            return try shelf.borrow(place, path: path)
+            return try descriptors.borrow(place, path: path)
         } catch  where error.isOfNoFile {
             isGone.store(true, ordering: .relaxed)
-            throw CacheError(.storageCorrupt, "A file of the store is gone.", cause: error)
+            throw CacheError(.storageCorrupt, "A file of the store is missing.", cause: error)
         }
     }
 }

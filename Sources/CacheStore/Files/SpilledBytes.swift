@@ -1,16 +1,21 @@
 package import CacheCore
 import Synchronization
 
-/// Bytes of a file that found no room on the disk, kept in memory until their readers have them. Nobody ever claims them.
+/// Bytes of a file that the disk refused. They stay in memory until their readers have received them, and they are
+/// never claimed.
 struct SpilledBytes: Sendable {
+    /// Disjoint parts in ascending order.
     private var parts: [(range: ByteRange, bytes: [UInt8])] = []
 
     var isEmpty: Bool { parts.isEmpty }
+    /// The ranges in memory.
     var ranges: ByteRangeSet { ByteRangeSet(parts.map(\.range)) }
+    /// Number of bytes in memory.
     private(set) var byteCount: Int64 = 0
-    /// How often something was put here.
+    /// Number of calls of `put`.
     private(set) var putCount = 0
 
+    /// Adds bytes; replaces earlier bytes of the same range.
     mutating func put(_ bytes: UnsafeRawBufferPointer, at offset: Int64) {
         let range = ByteRange(offset: offset, length: Int64(bytes.count))
         remove(range)
@@ -19,6 +24,7 @@ struct SpilledBytes: Sendable {
         putCount += 1
     }
 
+    /// Removes the bytes of a range; parts that extend beyond it are split.
     mutating func remove(_ range: ByteRange) {
         let touched = places(touching: range)
         let rests = parts[touched].flatMap { part in
@@ -31,14 +37,15 @@ struct SpilledBytes: Sendable {
         parts.replaceSubrange(touched, with: rests)
     }
 
-    /// How many bytes of `range` are here.
+    /// Number of bytes of `range` in memory.
     func byteCount(in range: ByteRange) -> Int64 {
         parts[places(touching: range)].reduce(0) { $0 + $1.range.clamped(to: range).length }
     }
 
-    /// The parts that have bytes of `range`; where there are none, the place they would have.
+    /// The indices of the parts that overlap `range`; an empty range at the insertion index if there are none.
     private func places(touching range: ByteRange) -> Range<Int> {
         func first(where isBehind: (ByteRange) -> Bool) -> Int {
+            // Binary search: the parts are sorted and disjoint.
             var (low, high) = (0, parts.count)
             while low < high {
                 let middle = (low + high) / 2
@@ -49,7 +56,7 @@ struct SpilledBytes: Sendable {
         return first { $0.upperBound > range.lowerBound }..<first { $0.lowerBound >= range.upperBound }
     }
 
-    /// Copies what is here of the bytes from `offset` on; answers which runs those are.
+    /// Copies the bytes in memory that belong to the requested window; returns the copied ranges.
     func copy(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) -> ByteRangeSet {
         let wanted = ByteRange(offset: offset, length: Int64(bytes.count))
         var copied = ByteRangeSet()
@@ -64,21 +71,24 @@ struct SpilledBytes: Sendable {
     }
 }
 
-/// How much memory the spilled bytes of all files may take, and when they are to rather than the disk.
+/// Memory budget for the spilled bytes of all files, and the conditions for spilling instead of writing.
 final class SpillAllowance: Sendable {
+    /// The remaining budget in bytes.
     private let left: Mutex<Int64>
-    /// Whether more of the disk is taken than may be.
+    /// Whether the disk usage is at its limit.
     let sparesDisk = Atomic(false)
-    /// Whether what the catalog needs to free space is not kept back just now.
+    /// Whether the emergency reserve is missing.
     let lacksReserve = Atomic(false)
-    /// How many writes and new files the disk has refused.
+    /// Number of writes and file creations that the disk refused.
     let refusals = Atomic<UInt64>(0)
 
+    /// Whether bytes go to memory before the disk is tried.
     var isPreferred: Bool { sparesDisk.load(ordering: .relaxed) || lacksReserve.load(ordering: .relaxed) }
 
+    /// Creates a budget, by default 64 MiB.
     init(bytes: Int64 = 64 << 20) { left = Mutex(bytes) }
 
-    /// Answers whether there was as much.
+    /// Reserves bytes of the budget; returns false if it does not suffice.
     func take(_ bytes: Int64) -> Bool {
         left.withLock { left in
             guard left >= bytes else { return false }
@@ -87,43 +97,46 @@ final class SpillAllowance: Sendable {
         }
     }
 
+    /// Returns bytes to the budget.
     func giveBack(_ bytes: Int64) { left.withLock { $0 += bytes } }
 
-    /// How much more may be taken.
+    /// Remaining budget in bytes.
     var spare: Int64 { left.withLock { $0 } }
 }
 
+/// Bytes in memory that the disk refused.
 extension SparseFile {
-    /// Runs that are in memory because the disk had no room for them.
+    /// Ranges that are in memory because the disk refused them.
     package var spilled: ByteRangeSet { memory.withLock { $0.ranges } }
 
-    /// How often the disk had no room for what was written.
+    /// Number of writes that went to memory.
     package var spillCount: Int { memory.withLock { $0.putCount } }
 
-    /// Whether some of its bytes are in memory, at a glance.
+    /// Whether some bytes are in memory. Takes no lock.
     package var isSpilled: Bool { holdsSpilled.load(ordering: .relaxed) }
 
-    /// Takes bytes of a transient file out of memory and off the disk; blocks. What clients are on the way to be sent is tried
-    /// again with the next ones, or goes with the file.
+    /// Discards ranges of a transient file, in memory and on disk. Blocks. Parts that sockets may refer to are retried
+    /// by the next call, or are freed with the file.
     package func giveBack(_ ranges: ByteRangeSet) throws(CacheError) {
         guard !isInMemory else { return unspill(ranges.runs) }
-        doom(ranges.runs)
-        _ = try punchDoomed(in: ranges)
+        markForPunch(ranges.runs)
+        _ = try punchMarked(in: ranges)
         _ = try punchHeld(in: ByteRangeSet([0..<(ranges.runs.first?.lowerBound ?? 0)]))
     }
 
-    /// Keeps bytes in memory, off the disk; answers whether there was room for them.
+    /// Keeps bytes in memory instead of on disk; returns false if the budget does not suffice.
     func spill(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
         let range = ByteRange(offset: offset, length: Int64(bytes.count))
         return memory.withLock { spilled in
-            guard shelf.spill.take(range.length - spilled.byteCount(in: range)) else { return false }
+            // Replaced bytes are already counted.
+            guard descriptors.spill.take(range.length - spilled.byteCount(in: range)) else { return false }
             spilled.put(bytes, at: offset)
             holdsSpilled.store(true, ordering: .relaxed)
             return true
         }
     }
 
-    /// What is in memory of these runs is not needed any more.
+    /// Discards the bytes of these ranges that are in memory, and returns them to the budget.
     package func unspill(_ ranges: some Sequence<ByteRange>) {
         guard isSpilled else { return }
         let freed = memory.withLock { spilled in
@@ -132,18 +145,18 @@ extension SparseFile {
             holdsSpilled.store(!spilled.isEmpty, ordering: .relaxed)
             return before - spilled.byteCount
         }
-        if freed > 0 { shelf.spill.giveBack(freed) }
+        if freed > 0 { descriptors.spill.giveBack(freed) }
     }
 
-    /// The runs of `range` that are on the disk, and to stay there.
+    /// The parts of `range` that are on disk and not marked for punching.
     package func kept(_ range: ByteRange) -> [ByteRange] {
-        let doomed = withState { ByteRangeSet($0.doomed.runs(in: range)) }
-        return stored(range).flatMap { doomed.gaps(in: $0) }
+        let markedForPunch = withState { ByteRangeSet($0.markedForPunch.runs(in: range)) }
+        return stored(range).flatMap { markedForPunch.gaps(in: $0) }
     }
 
-    /// The runs of `range` that are on the disk.
+    /// The parts of `range` that are on disk, not in memory.
     func stored(_ range: ByteRange) -> [ByteRange] { isSpilled ? spilled.gaps(in: range) : [range] }
 
-    /// Whether all of `range` is on the disk.
+    /// Whether all of `range` is on disk, not in memory.
     func isStored(_ range: ByteRange) -> Bool { !isSpilled || stored(range) == [range] }
 }

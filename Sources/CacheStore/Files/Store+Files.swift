@@ -2,26 +2,28 @@ package import CacheCore
 import Glibc
 import Synchronization
 
+/// Files of assets: creating, opening and unlinking.
 extension Store {
-    /// A new, empty file for one generation. The catalog knows it only after `CommitQueue.began`; until then a restart
-    /// removes it.
+    /// Creates an empty file for one generation. The catalog references it only after `CommitQueue.began`; a restart
+    /// before that removes the file. Throws `storageFull` or `overloaded`.
     package func createFile(asset: AssetID, generation: Int64) throws(CacheError) -> SparseFile {
         let serial = lastSerial.wrappingAdd(1, ordering: .relaxed).newValue
         let name = FileName(asset: asset, generation: generation, serial: serial)
         let path = layout.path(of: name)
-        // Serials repeat only after a catalog was lost: what is there then belongs to nobody.
+        // Serials repeat only after the loss of a catalog. An existing file is then an orphan.
         if try disk.status(of: path) != nil { try disk.unlink(path) }
-        let descriptor = try shelf.open { () throws(CacheError) in try self.create(path, in: name.shard) }
+        let descriptor = try descriptors.open { () throws(CacheError) in try self.create(path, in: name.shard) }
         return openFiles.add(file(name, path, descriptor), serial: serial).file
     }
 
-    /// Where somebody has removed the directory, it is made again.
+    /// Creates the file. Recreates its directory if somebody has removed it. Throws `storageCorrupt` if the whole data
+    /// directory is gone.
     private func create(_ path: String, in shard: String) throws(CacheError) -> Descriptor {
         do throws(CacheError) {
             return try disk.open(path, .create)
         } catch  where (error.cause as? SystemCallError)?.number == ENOENT {
             guard try isInPlace() else {
-                throw CacheError(.storageCorrupt, "The data directory is gone.", cause: error)
+                throw CacheError(.storageCorrupt, "The data directory is missing; restore it.", cause: error)
             }
             _ = try disk.createDirectory(layout.assets)
             _ = try disk.createDirectory(layout.shard(shard))
@@ -30,43 +32,48 @@ extension Store {
         }
     }
 
-    /// Whether the directory is there still; blocks for a moment.
+    /// Whether the data directory still contains the catalog. Blocks for a moment.
     package func isInPlace() throws(CacheError) -> Bool { try disk.status(of: layout.catalog) != nil }
 
-    /// A new, empty file that nobody finds again: for what may be passed on but not kept.
-    /// Where the disk gives no file it is in memory, and takes only as much as there is to spare.
+    /// Creates an empty file without a name, for bytes that may be forwarded but not kept. If the disk cannot create
+    /// it, the bytes are kept in memory, within the budget.
     package func createTransient() throws(CacheError) -> SparseFile {
         do throws(CacheError) {
             return try createUnnamed()
         } catch  where error.code != .overloaded {
-            shelf.spill.refusals.add(1, ordering: .relaxed)
-            let descriptor = try shelf.open { () throws(CacheError) in try SystemDisk().open("/dev/null", .readWrite) }
+            descriptors.spill.refusals.add(1, ordering: .relaxed)
+            let descriptor = try descriptors.open { () throws(CacheError) in
+                try SystemDisk().open("/dev/null", .readWrite)
+            }
             return SparseFile(
-                name: nil, path: nil, descriptor: descriptor, isInMemory: true, disk: disk, shelf: shelf)
+                name: nil, path: nil, descriptor: descriptor, isInMemory: true, disk: disk, descriptors: descriptors)
         }
     }
 
+    /// Creates a file on disk and removes its name at once.
     private func createUnnamed() throws(CacheError) -> SparseFile {
         let serial = lastSerial.wrappingAdd(1, ordering: .relaxed).newValue
         let path = layout.directory + "/transient-" + String(serial, radix: 16)
-        let descriptor = try shelf.open { () throws(CacheError) in try disk.open(path, .create) }
+        let descriptor = try descriptors.open { () throws(CacheError) in try disk.open(path, .create) }
         do throws(CacheError) {
             try disk.unlink(path)
         } catch {
-            shelf.drop(descriptor)
+            descriptors.drop(descriptor)
             throw error
         }
-        return SparseFile(name: nil, path: nil, descriptor: descriptor, disk: disk, shelf: shelf)
+        return SparseFile(name: nil, path: nil, descriptor: descriptor, disk: disk, descriptors: descriptors)
     }
 
-    /// The file of that name, the same object for everybody; nil where it is not there. Blocks.
+    /// Opens the file of that name; nil if it does not exist. All callers get the same object. Blocks.
     ///
-    /// The descriptor of a file whose name goes must not be closed, since nothing would lead back to the bytes:
+    /// The descriptor of a file without a name must not be closed, because the file could not be reopened. Therefore:
     ///
-    /// 1. `unlink` writes down that the name goes, and keeps what is open under it; then it takes the name away.
-    /// 2. A file that is being opened is kept from the beginning. It is in the table before the name is gone, or is not
-    ///    found: either `unlink` sees it there and keeps it, or it sees here what `unlink` has written down.
-    /// 3. Where it sees nothing, the name may be gone already since it was opened: hence the look behind.
+    /// 1. `unlink` records the removal in `openFiles`, and keeps the descriptor of the open object; then it removes the
+    ///    name.
+    /// 2. A file that is being opened keeps its descriptor from the start. If it is registered before step 1, `unlink`
+    ///    finds it and keeps it. Otherwise it finds the recorded removal here.
+    /// 3. If it finds no record, the removal may already be complete. The name is therefore checked once more before
+    ///    the descriptor is released.
     package func openFile(_ name: FileName) throws(CacheError) -> SparseFile? {
         if let file = openFiles.file(serial: name.serial), !file.hasVanished { return file }
         let path = layout.path(of: name)
@@ -77,12 +84,12 @@ extension Store {
         return file
     }
 
-    /// What is no file of bytes, whoever put it there, is not there.
+    /// Opens a regular file; nil if the path leads to nothing or to anything else.
     private func openIfThere(_ path: String) throws(CacheError) -> Descriptor? {
         do throws(CacheError) {
-            let descriptor = try shelf.open { () throws(CacheError) in try disk.open(path, .readWrite) }
+            let descriptor = try descriptors.open { () throws(CacheError) in try disk.open(path, .readWrite) }
             var isKept = false
-            defer { if !isKept { shelf.drop(descriptor) } }
+            defer { if !isKept { descriptors.drop(descriptor) } }
             isKept = try disk.status(descriptor).isRegular
             return isKept ? descriptor : nil
         } catch  where error.isOfNoFile {
@@ -90,26 +97,27 @@ extension Store {
         }
     }
 
+    /// Creates the object for an opened file; it leaves the registry when it is released.
     private func file(
         _ name: FileName, _ path: String, _ descriptor: Descriptor, isKept: Bool = false
     ) -> SparseFile {
         SparseFile(
-            name: name, path: path, descriptor: descriptor, isKept: isKept, disk: disk, shelf: shelf
+            name: name, path: path, descriptor: descriptor, isKept: isKept, disk: disk, descriptors: descriptors
         ) { [openFiles] in
             openFiles.removeClosed(serial: name.serial)
         }
     }
 
-    /// Takes a file's name away; whoever holds the file goes on with it. Throws `.overloaded` where that would take a
-    /// descriptor that cannot be had: the name stays then.
+    /// Removes a file's name. Readers that hold the file can still use it. Throws `overloaded` if no descriptor is free
+    /// to keep the file open; then the name stays.
     func unlink(_ name: FileName) throws(CacheError) {
         defer { openFiles.left(serial: name.serial) }
         try openFiles.leaves(serial: name.serial)?.keep()
         try disk.unlink(layout.path(of: name))
     }
 
-    /// Takes the names of these assets' files away that nobody holds, before the catalog knows: a row whose file is missing is
-    /// one without bytes, whenever it is met. For the case that nothing can be committed any more; answers whether there was one.
+    /// Unlinks the closed files of these assets before the catalog removes their rows; returns whether there were any.
+    /// Used if no commit is possible. It is safe, because a row with a missing file counts as a row without bytes.
     func unlinkEarly(_ assets: Set<AssetID>) throws(CacheError) -> Bool {
         let names = try catalog.files(of: assets).filter { openFiles.file(serial: $0.serial) == nil }
         for name in names { try disk.unlink(layout.path(of: name)) }

@@ -1,16 +1,18 @@
 package import CacheCore
 
+/// Files outside the store, such as an origin's fallback file.
 extension Store {
-    /// A file that is not the store's: the one at `path` below `directory`, for reading only; nothing leads out of there,
-    /// no `..` and no link. Blocks. Throws `.notFound` where there is no such file, or none with bytes of its own.
+    /// Opens a file that is not part of the store, at `path` below `directory`, read-only. No `..` and no link can lead
+    /// out of the directory. Blocks. Throws `notFound` if there is no regular file.
     package func openForeign(_ path: String, below directory: String) throws(CacheError) -> SparseFile {
-        let descriptor = try shelf.open { () throws(CacheError) in try disk.openBelow(directory, path) }
-        let file = SparseFile(name: nil, path: nil, descriptor: descriptor, disk: disk, shelf: shelf)
-        guard try file.status().isRegular else { throw CacheError(.notFound, "\(path) is not a file.") }
+        let descriptor = try descriptors.open { () throws(CacheError) in try disk.openBelow(directory, path) }
+        let file = SparseFile(name: nil, path: nil, descriptor: descriptor, disk: disk, descriptors: descriptors)
+        guard try file.status().isRegular else { throw CacheError(.notFound, "\(path) is not a regular file.") }
         return file
     }
 
-    /// All of a small file that is not the store's; as `openForeign`, and `.payloadTooLarge` beyond `limit` bytes.
+    /// Reads a small foreign file completely. Throws as `openForeign`, and `payloadTooLarge` if it has more than
+    /// `limit` bytes.
     package func readForeign(
         _ path: String, below directory: String, limit: Int
     ) throws(CacheError) -> [UInt8] {
@@ -19,7 +21,7 @@ extension Store {
             try disk.readAll(descriptor, limit: limit + 1)
         }
         guard bytes.count <= limit else {
-            throw CacheError(.payloadTooLarge, "\(path) has more than \(limit) bytes.")
+            throw CacheError(.payloadTooLarge, "\(path) is too large: the maximum is \(limit) bytes.")
         }
         return bytes
     }

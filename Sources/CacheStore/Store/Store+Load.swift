@@ -2,11 +2,13 @@ package import CacheCore
 import Logging
 import Synchronization
 
+/// Loading of assets, with correction of rows that do not match their file.
 extension Store {
-    /// An asset as it can be used: its row, and its extents as far as the file really has them. Nil where it is not
-    /// known.
+    /// Returns an asset ready for use: its row, limited to the bytes that its file contains. Nil if the asset is
+    /// unknown.
     ///
-    /// What the row claims beyond the file's end, or of a file that is gone, is taken out of the catalog as well.
+    /// Corrects the catalog if the file is missing or shorter than the row claims. A damaged row is deleted, and the
+    /// asset counts as unknown. Throws `overloaded` if the process has no free file descriptor.
     package func load(_ id: AssetID) async throws(CacheError) -> LoadedAsset? {
         guard let stored = try await intactRow(of: id) else { return nil }
         guard let name = stored.file else {
@@ -17,13 +19,14 @@ extension Store {
             return (file, try file.size())
         }
         guard let (file, size) = opened else {
-            logger.warning("an asset's file is gone", metadata: ["file": "\(name)"])
+            logger.warning("an asset file is missing", metadata: ["file": "\(name)"])
             try await catalog.emptyRow(of: name, ifGone: layout.path(of: name), disk)
             return LoadedAsset(record: stored.record, extents: ByteRangeSet(), file: nil)
         }
         if let last = stored.extents.runs.last, last.upperBound > size {
-            logger.warning("an asset's file is shorter than its extents", metadata: ["file": "\(name)"])
+            logger.warning("an asset file is shorter than its extents", metadata: ["file": "\(name)"])
             try await catalog.cutRow(of: name, toEndOf: layout.path(of: name), disk)
+            // The row was corrected; read it again.
             return try await load(id)
         }
         return LoadedAsset(
@@ -31,21 +34,21 @@ extension Store {
             isSuspect: isSuspect(name, checkedRun: stored.checkedRun))
     }
 
-    /// Takes an asset's row out that is not what was written; answers whether it was such a one.
+    /// Deletes an asset's row if its checksum does not match; returns whether it did.
     package func discardIfDamaged(_ id: AssetID) async throws(CacheError) -> Bool {
         let isDamaged = try await catalog.discardDamagedRow(of: id)
         if isDamaged { damagedRows.add(1, ordering: .relaxed) }
-        if isDamaged { logger.error("an asset's row is damaged and is taken out", metadata: ["asset": "\(id)"]) }
+        if isDamaged { logger.error("an asset row was damaged and has been deleted", metadata: ["asset": "\(id)"]) }
         return isDamaged
     }
 
-    /// Whether the service ended out of order since the file's bytes were made or checked.
+    /// Whether the service had an unclean shutdown since the file's bytes were written or last verified.
     func isSuspect(_ name: FileName, checkedRun: Int64) -> Bool {
         max(name.serial >> Self.serialBits, checkedRun) < catalog.suspectRun
     }
 
-    /// Changes what an administrator sets, as `Catalog.updateAsset`; of an asset whose row is damaged, and taken out, nothing is
-    /// known either.
+    /// Applies an administrator's changes, as `Catalog.updateAsset`. Deletes a damaged row and returns nil, as for an
+    /// unknown asset.
     package func updateAsset(
         _ id: AssetID, _ change: AssetChange, maxPinnedBytes: Int64? = nil
     ) async throws(CacheError) -> StoredAsset? {
@@ -54,11 +57,12 @@ extension Store {
         }
     }
 
-    /// The asset as its row says; a row that is damaged is taken out, and the asset fetched anew.
+    /// Reads an asset's row. Deletes a damaged row and returns nil; the asset is then fetched again.
     private func intactRow(of id: AssetID) async throws(CacheError) -> StoredAsset? {
         try await intact(id) { () async throws(CacheError) in try await catalog.asset(id) }
     }
 
+    /// Runs `row`; on a `DamagedRow` deletes the row and returns nil.
     private func intact(
         _ id: AssetID, _ row: () async throws(CacheError) -> StoredAsset?
     ) async throws(CacheError) -> StoredAsset? {

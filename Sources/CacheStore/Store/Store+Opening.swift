@@ -1,20 +1,23 @@
 import CacheCore
 import Logging
 
-/// A catalog that was damaged, and put aside.
-package struct CatalogLoss: Hashable, Sendable {
-    /// Where it lies now.
+/// Report on a catalog that was quarantined, or found empty, and replaced by a new one.
+package struct CatalogReset: Hashable, Sendable {
+    /// Path of the quarantined catalog, or of the catalog itself if it was empty.
     package var path: String
-    /// What was wrong with it.
+    /// Description of the damage.
     package var reason: String
 }
 
+/// Steps of `Store.open`.
 extension Store {
-    /// Opens the catalog; puts a damaged one aside and begins a new one.
+    /// Opens the catalog. Quarantines a damaged one, if `mayLose`, and creates a new one.
+    ///
+    /// Also reports a catalog that was empty beside files of assets. Then no file is quarantined.
     static func openCatalog(
-        _ layout: StoreLayout, _ secrets: SecretBox, _ reserve: Reserve, _ disk: any Disk, isNew: Bool, mayLose: Bool,
-        now: Timestamp, _ logger: Logger
-    ) throws(CacheError) -> (Catalog, CatalogLoss?) {
+        _ layout: StoreLayout, _ secrets: SecretBox, _ reserve: EmergencyReserve, _ disk: any Disk, isNew: Bool,
+        mayLose: Bool, now: Timestamp, _ logger: Logger
+    ) throws(CacheError) -> (Catalog, CatalogReset?) {
         do throws(CacheError) {
             var known: Int64?
             let catalog = try openWithRoom(layout, secrets, reserve, disk, mayLose: mayLose, logger) {
@@ -22,9 +25,9 @@ extension Store {
                 return known ?? 0
             }
             guard !isNew, known ?? 0 > 0 else { return (catalog, nil) }
-            let loss = CatalogLoss(path: layout.catalog, reason: "It was empty, beside files of assets.")
+            let loss = CatalogReset(path: layout.catalog, reason: "It was empty beside files of assets.")
             logger.critical(
-                "the catalog was empty: the store begins empty; jobs, origins and the policy that were set over the API are lost",
+                "the catalog was empty: the store starts empty; jobs, origins and the policy set through the API are lost",
                 metadata: ["catalog": "\(loss.path)"])
             return (catalog, loss)
         } catch {
@@ -35,26 +38,29 @@ extension Store {
             }
             try disk.syncDirectory(layout.directory)
             logger.critical(
-                "the catalog was damaged: it is put aside, and the store begins empty; jobs, origins and the policy that were set over the API are lost with it",
+                "the catalog was damaged and is quarantined: the store starts empty; jobs, origins and the policy set through the API are lost",
                 metadata: ["catalog": "\(path)", "reason": "\(damage)"])
             let catalog = try openWithRoom(layout, secrets, reserve, disk, mayLose: mayLose, logger) {
                 try lastRun(in: layout, disk)
             }
-            return (catalog, CatalogLoss(path: path, reason: damage.description))
+            return (catalog, CatalogReset(path: path, reason: damage.description))
         }
     }
 
-    /// On a full disk the reserve makes room, and then, where that is not enough, files of assets do: a row whose file is missing
-    /// is one without bytes.
+    /// Opens the catalog even on a full disk, in up to three attempts:
+    ///
+    /// 1. as it is;
+    /// 2. after releasing the emergency reserve;
+    /// 3. after deleting files of assets, if `mayLose`. A row with a missing file counts as a row without bytes.
     private static func openWithRoom(
-        _ layout: StoreLayout, _ secrets: SecretBox, _ reserve: Reserve, _ disk: any Disk, mayLose: Bool,
+        _ layout: StoreLayout, _ secrets: SecretBox, _ reserve: EmergencyReserve, _ disk: any Disk, mayLose: Bool,
         _ logger: Logger, earlierRun: () throws -> Int64
     ) throws(CacheError) -> Catalog {
         let release = { () throws(CacheError) in _ = try reserve.release() }
         let giveUp = { () throws(CacheError) in if mayLose { try giveUpFiles(layout, disk, logger) } }
         for makeRoom in [release, giveUp] {
             do throws(CacheError) {
-                // Nobody knows: it is tried.
+                // If the free space is unknown, the opening is attempted.
                 let hasRoom = (try? disk.freeBytes(at: layout.directory)).map { $0 >= leastRoom } ?? true
                 if hasRoom { return try Catalog(path: layout.catalog, secrets: secrets, earlierRun: earlierRun) }
             } catch {
@@ -65,11 +71,12 @@ extension Store {
         return try Catalog(path: layout.catalog, secrets: secrets, earlierRun: earlierRun)
     }
 
-    /// For the index of the catalog's log, which SQLite recovers without asking whether there is room (`SharedIndex`).
+    /// Minimum free space, in bytes, for the index of the write-ahead log: SQLite recovers it without checking for
+    /// space (`SharedIndex`).
     private static let leastRoom: Int64 = 256 << 10
 
-    /// Removes files of assets until there is room for a start and for the reserve: one that is large enough, and not larger
-    /// than need be, or else the largest.
+    /// Deletes files of assets until the disk has space for a start and for the emergency reserve. Prefers the smallest
+    /// file that is large enough on its own; otherwise deletes the largest files first.
     private static func giveUpFiles(_ layout: StoreLayout, _ disk: any Disk, _ logger: Logger) throws(CacheError) {
         var files: [(path: String, bytes: Int64)] = []
         for shard in StoreLayout.shards {
@@ -80,35 +87,38 @@ extension Store {
             }
         }
         files.sort { $0.bytes > $1.bytes }
-        let needed = 3 * Int64(Reserve.size)
+        let needed = 3 * Int64(EmergencyReserve.size)
         var (count, freed): (Int, Int64) = (0, 0)
         for file in files.last(where: { $0.bytes >= needed }).map({ [$0] }) ?? files where freed < needed {
             try disk.unlink(file.path)
             (count, freed) = (count + 1, freed + file.bytes)
         }
         logger.critical(
-            "the disk is full, so that the catalog cannot be opened: files of assets are removed",
+            "the disk was full, so the catalog could not be opened: files of assets were deleted",
             metadata: ["files": "\(count)", "bytes": "\(freed)"])
     }
 
-    /// What a clock that was set back has left of times to come. A store that cannot write that down is opened all the same.
-    static func settleTimes(of catalog: Catalog, at now: Timestamp, _ reserve: Reserve, _ logger: Logger) {
+    /// Corrects timestamps in the future, which exist if the wall clock was set back. On a full disk the emergency
+    /// reserve is released first. A failure is logged, and the store opens anyway.
+    static func clampFutureTimestamps(
+        of catalog: Catalog, at now: Timestamp, _ reserve: EmergencyReserve, _ logger: Logger
+    ) {
         do throws(CacheError) {
             let isSetBack: Bool
             do throws(CacheError) {
-                isSetBack = try catalog.settleTimes(at: now)
+                isSetBack = try catalog.clampFutureTimestamps(at: now)
             } catch  where error.code == .storageFull {
                 _ = try reserve.release()
-                isSetBack = try catalog.settleTimes(at: now)
+                isSetBack = try catalog.clampFutureTimestamps(at: now)
             }
             guard isSetBack else { return }
-            logger.warning("the clock was set back since the store was used: what seems to be younger is of now")
+            logger.warning("the clock was set back since the last use of the store: future timestamps were replaced")
         } catch {
-            logger.error("times to come cannot be looked for in the catalog", metadata: ["error": "\(error)"])
+            logger.error("the catalog cannot be checked for future timestamps", metadata: ["error": "\(error)"])
         }
     }
 
-    /// Makes the directories that are missing; what lies in the place of one is put aside.
+    /// Creates missing shard directories. Anything else with a shard's name is quarantined.
     static func createShards(
         _ layout: StoreLayout, _ disk: any Disk, now: Timestamp, _ logger: Logger
     ) throws(CacheError) {
@@ -117,20 +127,21 @@ extension Store {
         var isChanged = false
         for shard in StoreLayout.shards {
             let path = layout.shard(shard)
-            // Of what is no directory there is no inside.
+            // `path/.` exists only if `path` is a directory.
             if present.contains(shard), try disk.status(of: path + "/.") != nil { continue }
             isChanged = true
             if present.contains(shard) {
                 let aside = "\(path).aside-\(now.milliseconds)"
                 try disk.rename(path, to: aside)
-                logger.error("what is no directory lay in the place of one", metadata: ["path": "\(aside)"])
+                logger.error("a file in place of a shard directory was quarantined", metadata: ["path": "\(aside)"])
             }
             _ = try disk.createDirectory(path)
         }
         if isChanged { try disk.syncDirectory(layout.assets) }
     }
 
-    /// The last run that has left files behind: what they are named by must not be given out again, and they belong to nobody.
+    /// Returns the number of the last run that left files behind, 0 if there are none. A new catalog must not assign
+    /// the serials of those files again; the files themselves are orphans.
     private static func lastRun(in layout: StoreLayout, _ disk: any Disk) throws(CacheError) -> Int64 {
         var last: Int64 = 0
         for shard in StoreLayout.shards {
@@ -141,44 +152,44 @@ extension Store {
         return last
     }
 
-    /// Makes the store's directory, and answers whether it did. Throws `conflict` where there is one with files of others in
-    /// it and nothing of a store.
+    /// Creates the store's directory; returns whether it did. Throws `conflict` if the directory exists and contains
+    /// foreign files but no file of a store.
     static func takeDirectory(_ layout: StoreLayout, _ disk: any Disk) throws(CacheError) -> Bool {
         if try disk.createDirectory(layout.directory) { return true }
         let names = try disk.list(layout.directory)
-        // Hidden files, and what file systems make themselves, are nobody's work.
+        // Hidden files and `lost+found` do not count as foreign.
         let strangers = names.filter { !$0.hasPrefix(".") && $0 != "lost+found" }.sorted()
-        // After a power cut in the first moments any one of these may be the only one; but the draft is removed, and others may
-        // call a file that as well.
+        // After a power loss during the creation of a store, any one of these files can be the only one. A draft of the
+        // secret key alone is accepted too. It does not identify a store, because the name is not specific to Larder.
         let store = [layout.lock, layout.assets, layout.secretKey, layout.catalog]
         let isDraft = strangers.map { "\(layout.directory)/\($0)" } == [layout.secretKeyDraft]
         if !strangers.isEmpty, !isDraft, !names.contains(where: { store.contains("\(layout.directory)/\($0)") }) {
             throw CacheError(
                 .conflict,
-                "The data directory \(layout.directory) is not a store of Larder: it has \(strangers[0]) and nothing that"
-                    + " Larder made. Name an empty directory, or one that is still to be made.")
+                "The data directory \(layout.directory) is not a store of Larder: it contains \(strangers[0]) and no file of"
+                    + " a store. Choose an empty directory, or one that does not exist yet.")
         }
         return false
     }
 
-    /// Finds out what the file system can do with holes, and says what it cannot.
+    /// Tests the file system's support for sparse files and hole punching, and logs missing support.
     static func holes(
-        in layout: StoreLayout, _ disk: any Disk, _ reserve: Reserve, _ logger: Logger
+        in layout: StoreLayout, _ disk: any Disk, _ reserve: EmergencyReserve, _ logger: Logger
     ) throws(CacheError) -> HoleSupport {
         let holes: HoleSupport
         do throws(CacheError) {
             holes = try disk.holes(in: layout.directory)
         } catch  where error.code == .storageFull {
-            return HoleSupport(areSparse: true, canBePunched: true)  // nobody knows; the next start asks again
+            return HoleSupport(areSparse: true, canBePunched: true)  // unknown; the next start tests again
         }
         if !holes.canBePunched {
             logger.warning(
-                "no holes can be made in files of this file system: what is evicted goes with its whole file",
+                "the file system cannot punch holes: eviction deletes whole files",
                 metadata: ["directory": "\(layout.directory)"])
         }
         if !holes.areSparse {
             logger.warning(
-                "files of this file system have no holes: an asset takes the space up to its last cached byte",
+                "the file system has no sparse files: an asset occupies disk space up to its last cached byte",
                 metadata: ["directory": "\(layout.directory)"])
         }
         return holes

@@ -1,24 +1,26 @@
 package import CacheCore
 import Logging
 
-/// What a look at the whole store found.
+/// Result of a reconciliation.
 package struct Reconciliation: Hashable, Sendable {
-    /// Files without rows, left by a process that ended before its commit.
+    /// Files without a row, left by a process that ended before its commit.
     package var removedFiles = 0
-    /// Rows whose file was gone.
+    /// Rows with a missing file.
     package var emptiedRows = 0
-    /// Rows that claimed bytes beyond their file's end.
+    /// Rows that claimed bytes beyond the end of their file.
     package var cutRows = 0
-    /// Files that kept blocks which no row claims: holes that were to be made when the service ended.
+    /// Files with blocks that no row claims: punches that were pending when the service ended.
     package var trimmedFiles = 0
-    /// What files of earlier runs take on the device; whoever writes the others knows what they take.
+    /// Disk usage of the files of earlier runs, in bytes. The engine accounts for the files that this run writes.
     package var usedDiskBytes: Int64 = 0
 }
 
+/// Reconciliation of files and catalog after a start.
 extension Store {
-    /// Makes files and catalog agree, and measures the space in use. Once after each start, while the store is in use.
+    /// Makes files and catalog consistent, and measures the disk usage. Runs once after each start, while the store is
+    /// in use. Throws `cancelled` if the task is cancelled.
     ///
-    /// Only files of earlier runs are removed: those of this run may wait for their commit.
+    /// Only files of earlier runs are removed: a file of this run can still wait for its commit.
     package func reconcile() async throws(CacheError) -> Reconciliation {
         var result = Reconciliation()
         for (number, shard) in StoreLayout.shards.enumerated() {
@@ -30,6 +32,7 @@ extension Store {
             guard let (shardResult, doubtful, fat) = found else { continue }
             result.removedFiles += shardResult.removedFiles
             result.usedDiskBytes += shardResult.usedDiskBytes
+            // The listing is outdated by now: each correction checks its file again inside a transaction.
             for name in doubtful {
                 try await repair(name, &result)
             }
@@ -52,7 +55,7 @@ extension Store {
         return result
     }
 
-    /// What all files of assets take on the device; walks every directory.
+    /// Returns the disk usage of all files in the shard directories, in bytes. Lists every directory.
     package func usedDiskBytes() async throws(CacheError) -> Int64 {
         try await onDiskQueue { () throws(CacheError) -> Int64 in
             var bytes: Int64 = 0
@@ -65,7 +68,8 @@ extension Store {
         }
     }
 
-    /// What cannot be looked at, for another reason than want of descriptors, does not stop the others; nil is the answer then.
+    /// Runs `look`; logs a failure and returns nil, so that one unreadable file or directory does not stop the
+    /// reconciliation. Throws `overloaded` and `cancelled`.
     private func unlessUnreadable<Value>(
         _ place: String, _ look: () async throws(CacheError) -> Value
     ) async throws(CacheError) -> Value? {
@@ -74,12 +78,13 @@ extension Store {
         } catch {
             guard error.code != .overloaded, error.code != .cancelled else { throw error }
             logger.error(
-                "a part of the store cannot be looked at", metadata: ["place": "\(place)", "error": "\(error)"])
+                "a part of the store cannot be read", metadata: ["place": "\(place)", "error": "\(error)"])
             return nil
         }
     }
 
-    /// Removes a shard's files without rows; answers which rows do not fit their files.
+    /// Compares a shard's files with its claims. Removes orphaned files of earlier runs. `doubtful`: rows that do not
+    /// match their file. `fat`: files with more blocks than their row explains.
     private func compare(
         _ shard: String, _ claims: [FileName: Catalog.Claim]
     ) throws(CacheError) -> (Reconciliation, doubtful: [FileName], fat: [FileName]) {
@@ -93,7 +98,8 @@ extension Store {
                 result.usedDiskBytes += status.diskBytes
                 continue
             }
-            // A row never comes back to an old file, so what had no row before the listing has none now.
+            // A row never returns to an old file. Therefore a file without a claim, which was read before the listing,
+            // has none now.
             if let claim = missing.removeValue(forKey: name) {
                 if claim.end > status.size || !status.isRegular { doubtful.append(name) }
                 if isOfEarlierRun(name), status.isRegular, status.diskBytes > claim.mostDiskBytes { fat.append(name) }
@@ -106,24 +112,24 @@ extension Store {
         return (result, doubtful + missing.keys, fat)
     }
 
-    /// What cannot be removed is in nobody's way but that of the disk's space.
+    /// Removes an orphaned file; returns whether it did. A failure only costs disk space and is logged.
     private func removed(_ name: FileName) -> Bool {
         do throws(CacheError) {
             try unlink(name)
             return true
         } catch {
             logger.error(
-                "a file that no asset has cannot be removed", metadata: ["file": "\(name)", "error": "\(error)"])
+                "an orphaned file cannot be removed", metadata: ["file": "\(name)", "error": "\(error)"])
             return false
         }
     }
 
-    /// Makes the holes that an earlier run was to make and did not, before anybody writes to the file; answers how many bytes
-    /// that has freed.
+    /// Punches the holes that an earlier run left pending, unless this run writes to the file; returns the number of
+    /// freed bytes.
     ///
-    /// 1. The file is opened first: who opens it later gets the same object, and a write to it shows.
-    /// 2. Then the catalog is asked. What was written in this run before 1, and committed, is in its answer; what is written
-    ///    after 1 is spared, or all of the file is left alone.
+    /// 1. The file is opened first. Later openings return the same object, so that it sees their writes.
+    /// 2. Then the catalog is read. Bytes that this run wrote before step 1 and committed are in its answer. Bytes
+    ///    written after step 1 are excluded, or the whole file is skipped.
     private func trim(_ name: FileName) async throws(CacheError) -> Int64 {
         guard holes.canBePunched else { return 0 }
         let file = try await onDiskQueue { () throws(CacheError) in try self.openFile(name) }
@@ -131,14 +137,16 @@ extension Store {
         return try await onDiskQueue { () throws(CacheError) -> Int64 in
             let before = try file.status()
             let gaps = extents.gaps(in: 0..<before.size)
-            guard file.doomIfUnwritten(gaps) else { return 0 }
-            _ = try file.punchDoomed(in: ByteRangeSet(gaps))
+            guard file.markIfUnwritten(gaps) else { return 0 }
+            _ = try file.punchMarked(in: ByteRangeSet(gaps))
             return before.diskBytes - (try file.diskBytes())
         }
     }
 
+    /// Whether an earlier run of the service created the file.
     private func isOfEarlierRun(_ name: FileName) -> Bool { name.serial >> Self.serialBits < catalog.run }
 
+    /// Corrects a row if its file is missing or too short.
     private func repair(_ name: FileName, _ result: inout Reconciliation) async throws(CacheError) {
         let path = layout.path(of: name)
         let isGone = try await catalog.emptyRow(of: name, ifGone: path, disk)

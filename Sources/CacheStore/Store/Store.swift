@@ -3,32 +3,40 @@ package import Logging
 import Dispatch
 import Synchronization
 
-/// The shelf: a directory that holds the assets' files and the catalog, used by one process at a time.
+/// The directory with the files of assets and the catalog. One process uses it at a time.
 package final class Store: Sendable {
+    /// Paths in the directory.
     package let layout: StoreLayout
+    /// The durable index.
     package let catalog: Catalog
     let disk: any Disk
-    let reserve: Reserve
+    /// Disk space for commits on a full disk.
+    let reserve: EmergencyReserve
     let logger: Logger
-    /// Where slow work on files is done, so that no thread of the shared pool waits for the disk.
+    /// Queue for blocking work on files, so that no thread of the concurrency pool waits for the disk.
     let diskQueue = DispatchQueue(label: "larder.store.disk", qos: .utility, attributes: .concurrent)
-    let shelf: DescriptorShelf
+    /// Descriptors of the files of assets.
+    let descriptors: FileDescriptorCache
+    /// The open files, one object per file.
     let openFiles = OpenFiles()
-    /// What the file system can do with holes; where none can be made, whole files are to go.
+    /// The file system's support for holes. Without hole punching only whole files can be evicted.
     package let holes: HoleSupport
-    /// Why the store began without a byte, where its catalog was damaged.
-    package let loss: CatalogLoss?
+    /// Set if the store started empty because its catalog was damaged or empty.
+    package let loss: CatalogReset?
+    /// Held until `close`.
     private let lock: DirectoryLock
+    /// The last file serial that this run assigned.
     let lastSerial: Atomic<Int64>
+    /// Number of deleted damaged rows.
     let damagedRows: Atomic<Int64>
 
     private init(
-        layout: StoreLayout, disk: any Disk, shelf: DescriptorShelf, logger: Logger, lock: DirectoryLock,
-        catalog: Catalog, reserve: Reserve, holes: HoleSupport, loss: CatalogLoss?
+        layout: StoreLayout, disk: any Disk, descriptors: FileDescriptorCache, logger: Logger, lock: DirectoryLock,
+        catalog: Catalog, reserve: EmergencyReserve, holes: HoleSupport, loss: CatalogReset?
     ) {
         self.layout = layout
         self.disk = disk
-        self.shelf = shelf
+        self.descriptors = descriptors
         self.logger = logger
         self.lock = lock
         self.catalog = catalog
@@ -39,90 +47,95 @@ package final class Store: Sendable {
         damagedRows = Atomic(Int64(catalog.damagedRows.count))
     }
 
-    /// Whether the catalog was found damaged since the store was opened; the next opening looks at all of it.
+    /// Whether corruption of the catalog was found since the start. The next start then checks it completely.
     package var isDamaged: Bool { catalog.isDamaged.load(ordering: .relaxed) }
 
-    /// Whether what is fetched can be kept: the last commit has not met a damaged catalog.
+    /// Whether fetched bytes can be kept: the last commit did not fail because of a damaged catalog.
     package var canKeep: Bool { !catalog.isStuck.load(ordering: .relaxed) }
 
-    /// Rows of the catalog that were not what was written, and were taken out since the start began.
+    /// Number of damaged catalog rows that were deleted, including those of the start.
     package var damagedRowCount: Int64 { damagedRows.load(ordering: .relaxed) }
 
-    /// The low bits of a serial count the files of one run; the high ones count the runs.
+    /// Width of the low part of a file serial, which counts the files of one run. The high part is the run's number.
     static let serialBits = 32
 
-    /// Opens the store in `directory`, or makes one there (mode 0700; the parent must exist); blocks for a moment.
+    /// Opens the store in `directory`, or creates one (mode 0700; the parent must exist). Blocks for a moment.
     ///
-    /// Serving may begin when this returns; `reconcile` tidies up afterwards. Throws `conflict` where another process
-    /// uses the directory, or where a newer version wrote its catalog. A catalog that is damaged is put aside, and the store
-    /// begins without a byte: `loss` says so.
+    /// Serving can start on return; call `reconcile` afterwards. Throws `conflict` if another process uses the
+    /// directory, if a newer version wrote its catalog, or if the directory contains foreign files only. A damaged
+    /// catalog is quarantined, and the store starts empty, as `loss` reports.
     ///
-    /// - Parameter mayLose: whether that may be done; else it throws `storageCorrupt`.
-    /// - Parameter openFileLimit: how many files of assets keep a descriptor, those in use at once apart.
+    /// - Parameter openFileLimit: maximum number of open files of assets, unless more are in use at once.
+    /// - Parameter mayLose: whether a damaged catalog may be replaced; otherwise `storageCorrupt` is thrown.
     package static func open(
         directory: String, disk: any Disk = SystemDisk(), openFileLimit: Int = 256, mayLose: Bool = true,
         wallClock: any WallClock, logger: Logger
     ) throws(CacheError) -> Store {
         let layout = StoreLayout(directory: directory)
+        // The lock protects everything that follows. Only the directory itself is created without it.
         if try takeDirectory(layout, disk) { syncParent(of: layout, disk, logger) }
         let lock = try DirectoryLock(layout, disk: disk, now: wallClock.now())
         try createShards(layout, disk, now: wallClock.now(), logger)
         let isNew = try disk.status(of: layout.catalog) == nil
         let hasKey = try disk.status(of: layout.secretKey) != nil
+        // Never create a new key beside an existing catalog: its sealed columns would be unreadable.
         guard isNew || hasKey else {
             throw CacheError(
-                .storageCorrupt, "\(layout.secretKey) is missing, so the catalog beside it cannot be read.")
+                .storageCorrupt, "\(layout.secretKey) is missing, so the catalog cannot be decrypted; restore it.")
         }
         let spill = SpillAllowance()
-        let reserve = Reserve(layout, disk: disk, spill: spill)
+        let reserve = EmergencyReserve(layout, disk: disk, spill: spill)
         let secrets = try SecretBox(layout, disk: disk)
         let (catalog, loss) = try openCatalog(
             layout, secrets, reserve, disk, isNew: isNew, mayLose: mayLose, now: wallClock.now(), logger)
-        settleTimes(of: catalog, at: wallClock.now(), reserve, logger)
+        clampFutureTimestamps(of: catalog, at: wallClock.now(), reserve, logger)
         for row in catalog.damagedRows {
-            logger.error("a row of the catalog was damaged and is left out", metadata: ["row": "\(row)"])
+            logger.error("a catalog row was damaged and has been deleted", metadata: ["row": "\(row)"])
         }
         try reserve.keep()
         try disk.syncDirectory(layout.directory)
         return Store(
             layout: layout, disk: disk,
-            shelf: DescriptorShelf(
+            descriptors: FileDescriptorCache(
                 limit: openFileLimit, disk: disk, tellsReferences: disk.tellsReferences(in: layout.directory),
                 spill: spill),
             logger: logger, lock: lock, catalog: catalog, reserve: reserve,
             holes: try holes(in: layout, disk, reserve, logger), loss: loss)
     }
 
-    /// A directory that is not durable itself keeps nothing that is synced in it.
+    /// Makes the new directory's own entry durable. Otherwise a power loss could remove the directory with everything
+    /// in it.
     private static func syncParent(of layout: StoreLayout, _ disk: any Disk, _ logger: Logger) {
         do throws(CacheError) {
             try disk.syncDirectory(layout.parent)
         } catch {
-            // It may be one that nobody may read; the store is none the worse but for a power cut in its first seconds.
-            logger.warning("the new data directory's name could not be synced", metadata: ["error": "\(error)"])
+            // The parent directory may be unreadable. Then only a power loss soon after the creation is dangerous.
+            logger.warning("the parent of the new data directory cannot be synced", metadata: ["error": "\(error)"])
         }
     }
 
-    /// How many bytes may still be kept in memory for readers in place of the disk.
-    package var spareMemory: Int64 { shelf.spill.spare }
+    /// Free part of the memory budget for spilled bytes.
+    package var spareMemory: Int64 { descriptors.spill.spare }
 
-    /// How many writes and new files the disk has refused: by a quota, say, whatever it tells of its free space.
-    package var refusedWrites: UInt64 { shelf.spill.refusals.load(ordering: .relaxed) }
+    /// Number of writes and file creations that the disk refused, for example because of a quota. The file system's
+    /// free space does not show quotas.
+    package var refusedWrites: UInt64 { descriptors.spill.refusals.load(ordering: .relaxed) }
 
-    /// Whether what is fetched goes to memory rather than to the disk, as long as it has room there: the disk may not take more.
-    package func spareDisk(_ isWanted: Bool) { shelf.spill.sparesDisk.store(isWanted, ordering: .relaxed) }
+    /// Sets whether fetched bytes go to memory first, as long as the budget lasts, because the disk usage is at its
+    /// limit.
+    package func spareDisk(_ isWanted: Bool) { descriptors.spill.sparesDisk.store(isWanted, ordering: .relaxed) }
 
-    /// What may still be written to the store's file system.
+    /// Free space of the store's file system, in bytes.
     package func freeDiskBytes() throws(CacheError) -> Int64 { try disk.freeBytes(at: layout.directory) }
 
-    /// Ends the use of the catalog and gives the directory free; whatever is not committed by now is lost. After an end that
-    /// is not orderly the next start has everything checked before it is used.
+    /// Closes the catalog and releases the directory. Work that is not committed is lost. After an unclean shutdown
+    /// (`isOrderly` false) the next start verifies bytes before their use.
     package func close(isOrderly: Bool = true) throws(CacheError) {
         try catalog.close(isOrderly: isOrderly)
         lock.release()
     }
 
-    /// Does blocking work on files away from the caller's thread.
+    /// Runs blocking work on files off the caller's thread.
     func onDiskQueue<Value: Sendable>(
         _ work: @escaping @Sendable () throws(CacheError) -> Value
     ) async throws(CacheError) -> Value {

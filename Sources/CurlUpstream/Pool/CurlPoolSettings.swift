@@ -1,28 +1,31 @@
 import CacheCore
 
-/// How a pool of curl workers is set up.
+/// Configuration of a `CurlWorkerPool`.
 package struct CurlPoolSettings: Sendable {
-    /// Worker threads.
+    /// Number of worker threads.
     package var workers: Int
-    /// Transfers at once, of all origins.
+    /// Maximum concurrent transfers of all origins.
     package var maxTransfers: Int
-    /// What is gathered of a body before it goes to the sink.
+    /// Size of a coalescing buffer in bytes: body bytes are passed to the sink when it is full, and at the end of a
+    /// loop iteration.
     package var bufferBytes: Int
+    /// Value of the `User-Agent` field.
     package var userAgent: String
-    /// All header bytes of one response, interim responses and trailers included.
+    /// Maximum header bytes of one response, including interim responses and trailers.
     package var maxHeaderBytes: Int
-    /// All header lines of one response, likewise.
+    /// Maximum header lines of one response, counted like the bytes.
     package var maxHeaderLines: Int
-    /// Transfers of one host that a worker carries before another worker takes some.
+    /// Concurrent transfers of one host per worker before another worker is used too.
     package var transfersPerWorker: Int
-    /// For all transfers together; nil: no limit.
+    /// Maximum rate of all transfers together in bytes per second; nil: no limit.
     package var maxBytesPerSecond: Int64?
-    /// Connections a worker keeps open at most, those in use among them.
+    /// Maximum open connections of a worker, idle ones and those in use.
     package var connectionsPerWorker: Int
-    /// Why an address is refused; tests put a rule of their own here.
+    /// Returns the kind of a refused address (4 or 16 bytes in network order), or nil if it is allowed. Tests replace
+    /// it.
     var refusal: @Sendable (_ address: [UInt8]) -> String? = AddressGuard.refusal(of:)
 
-    /// `workers`: nil is one for each core, two at least.
+    /// `workers` nil: one per core, at least two. Values below a parameter's minimum are raised to it.
     package init(
         workers: Int? = nil, maxTransfers: Int = 64, bufferBytes: Int = 256 << 10, userAgent: String = "larder/0.1",
         maxHeaderBytes: Int = 256 << 10, maxHeaderLines: Int = 1000, transfersPerWorker: Int = 8,

@@ -1,59 +1,67 @@
 import CCurl
 import CacheCore
 
-/// One thread's loop over one multi handle: begins transfers, turns the multi, hands bodies over, keeps the timers.
+/// Event loop of one thread over one multi handle: starts transfers, drives libcurl, flushes bodies and enforces
+/// timeouts.
 ///
-/// A turn looks only at exchanges that something happened to, or that something comes due for.
+/// An iteration visits only exchanges with new events or an expired alarm, so that idle transfers cost nothing.
 final class CurlWorker {
     typealias Instant = ContinuousClock.Instant
 
     private let index: Int
-    private let mailbox: CurlMailbox
-    private let desk: CurlDesk
+    private let commandQueue: WorkerCommandQueue
+    private let scheduler: TransferScheduler
     private let settings: CurlPoolSettings
     private let buffers: BufferPool
-    private let notes = TurnNotes()
-    /// By the handle of their present hop.
+    /// Exchanges with events since the last iteration.
+    private let notes = ReadyExchanges()
+    /// Exchanges in progress by the easy handle of their current hop.
     private var exchanges: [UnsafeMutableRawPointer: CurlExchange] = [:]
+    /// The same exchanges by ticket.
     private var byTicket: [TransferQueue.Ticket: CurlExchange] = [:]
+    /// The header list of each easy handle; libcurl requires it until the handle is cleaned up.
     private var headers: [UnsafeMutableRawPointer: UnsafeMutablePointer<curl_slist>] = [:]
-    /// When to look at an exchange: never later than something comes due for it, and where that has moved on, too early.
+    /// The time of the next visit of each exchange. It is never later than the exchange's next due time; it can be
+    /// earlier if that has moved since.
     private var alarms = IndexedHeap<TransferQueue.Ticket, Instant>()
-    private var keep: ConnectionKeep
+    private var keep: ConnectionCacheSizer
     private var resets: StreamResets
     private var isStopping = false
 
+    /// Poll timeout if nothing is due.
     private static let longestWait = Duration.seconds(60)
 
-    init(index: Int, mailbox: CurlMailbox, desk: CurlDesk, settings: CurlPoolSettings) {
+    init(index: Int, commandQueue: WorkerCommandQueue, scheduler: TransferScheduler, settings: CurlPoolSettings) {
         self.index = index
-        self.mailbox = mailbox
-        self.desk = desk
+        self.commandQueue = commandQueue
+        self.scheduler = scheduler
         self.settings = settings
         buffers = BufferPool(bytes: settings.bufferBytes)
-        resets = StreamResets(multi: mailbox.multi)
-        keep = ConnectionKeep(most: settings.connectionsPerWorker, at: .now)
+        resets = StreamResets(multi: commandQueue.multi)
+        keep = ConnectionCacheSizer(most: settings.connectionsPerWorker, at: .now)
     }
 
-    /// Returns when told to stop, with every transfer ended.
+    /// Runs until a `.stop` command; every transfer has ended when it returns.
     func run() {
         while !isStopping {
-            for command in mailbox.collect() { obey(command) }
+            for command in commandQueue.collect() { obey(command) }
             guard !isStopping else { break }
-            let due = index == 0 ? desk.look(at: .now) : nil
+            // Worker 0 alone drives the queue's timers.
+            let due = index == 0 ? scheduler.look(at: .now) : nil
             if let connections = keep.change(running: exchanges.count, at: .now) {
-                larder_multi_set_long(mailbox.multi, CURLMOPT_MAXCONNECTS, connections)
+                larder_multi_set_long(commandQueue.multi, CURLMOPT_MAXCONNECTS, connections)
             }
             turn()
             let wait = Int32(clamping: milliseconds(until: due))
-            curl_multi_poll(mailbox.multi, nil, 0, wait, nil)
+            curl_multi_poll(commandQueue.multi, nil, 0, wait, nil)
         }
-        let left = mailbox.close()
+        let left = commandQueue.close()
         for exchange in Array(exchanges.values) { end(exchange, with: .poolShutDown) }
         for easy in resets.handles where resets.ended(easy) { discard(easy) }
-        desk.abandon(left)
+        scheduler.abandon(left)
     }
 
+    /// Executes one command of another thread. A command for a transfer that has ended has no effect.
     private func obey(_ command: CurlCommand) {
         switch command {
         case .begin(let transfer): begin(transfer)
@@ -64,7 +72,7 @@ final class CurlWorker {
         case .ratesChanged:
             let sharers = Array(exchanges.values)
             let now = Instant.now
-            for (exchange, rate) in zip(sharers, desk.rates(of: sharers.map(\.transfer))) {
+            for (exchange, rate) in zip(sharers, scheduler.rates(of: sharers.map(\.transfer))) {
                 exchange.setRate(rate, at: now)
             }
         case .deliver(let transfer, let error): transfer.delegate.ended(TransferEnd(error: error))
@@ -73,6 +81,7 @@ final class CurlWorker {
         }
     }
 
+    /// Creates the exchange of an admitted transfer and starts its first hop.
     private func begin(_ transfer: CurlTransfer) {
         guard !transfer.isCancelled else {
             return fail(transfer, CacheError(.cancelled, "The transfer was cancelled before it began."))
@@ -80,7 +89,7 @@ final class CurlWorker {
         var made: CurlExchange?
         do {
             let exchange = try CurlExchange(
-                transfer, settings: settings, buffers: buffers, sockets: mailbox.sockets,
+                transfer, settings: settings, buffers: buffers, sockets: commandQueue.sockets,
                 notes: notes)
             made = exchange
             try launch(exchange)
@@ -90,35 +99,37 @@ final class CurlWorker {
         }
     }
 
-    /// Ends a transfer that came to no exchange.
+    /// Ends a transfer for which no exchange could be started.
     private func fail(_ transfer: CurlTransfer, _ error: CacheError) {
         transfer.delegate.ended(TransferEnd(error: error))
-        desk.ended(transfer, connections: (0, 0))
+        scheduler.ended(transfer, connections: (0, 0))
     }
 
-    /// Sets the exchange's handle up for its present hop and gives it to the multi.
+    /// Configures the exchange's handle for its current hop and adds it to the multi handle.
     private func launch(_ exchange: CurlExchange) throws(CacheError) {
         var list: UnsafeMutablePointer<curl_slist>?
         for line in try RequestFields.lines(of: exchange.transfer.request, isOwnHost: exchange.isOwnHost) {
             guard let longer = curl_slist_append(list, line) else {
                 curl_slist_free_all(list)
-                throw CacheError(.internal, "There is no memory left for a request's headers.")
+                throw CacheError(.internal, "No memory is left for the request headers.")
             }
             list = longer
         }
         headers[exchange.easy] = list
-        let rate = desk.rates(of: [exchange.transfer])[0]
+        let rate = scheduler.rates(of: [exchange.transfer])[0]
         try CurlOptions.apply(to: exchange, headers: list, rate: rate)
         exchange.setRate(rate, at: .now)
         try exchange.announce()
-        guard curl_multi_add_handle(mailbox.multi, exchange.easy) == CURLM_OK else {
-            throw CacheError(.internal, "The transfer could not be started.")
+        guard curl_multi_add_handle(commandQueue.multi, exchange.easy) == CURLM_OK else {
+            throw CacheError(.internal, "libcurl could not start the transfer.")
         }
         exchanges[exchange.easy] = exchange
         byTicket[exchange.transfer.ticket] = exchange
         exchange.touch()
     }
 
+    /// One iteration: opens valves that are due, drives libcurl, applies events, ends completed and timed-out
+    /// exchanges.
     private func turn() {
         let due = ring(at: .now)
         for exchange in due {
@@ -126,10 +137,10 @@ final class CurlWorker {
             if code != CURLE_OK { end(exchange, code) }
         }
         var running: Int32 = 0
-        curl_multi_perform(mailbox.multi, &running)
+        curl_multi_perform(commandQueue.multi, &running)
         for exchange in notes.touched where isUnderWay(exchange) { settle(exchange) }
         var left: Int32 = 0
-        while let message = curl_multi_info_read(mailbox.multi, &left)?.pointee {
+        while let message = curl_multi_info_read(commandQueue.multi, &left)?.pointee {
             guard message.msg == CURLMSG_DONE, let easy = message.easy_handle else { continue }
             if let exchange = exchanges[easy] {
                 end(exchange, message.data.result, isWhole: message.data.result == CURLE_OK)
@@ -146,9 +157,10 @@ final class CurlWorker {
         for exchange in notes.take() { setAlarm(for: exchange) }
     }
 
+    /// Whether the exchange is still in progress; an earlier step of the iteration may have ended it.
     private func isUnderWay(_ exchange: CurlExchange) -> Bool { byTicket[exchange.transfer.ticket] === exchange }
 
-    /// The exchanges whose alarm rings.
+    /// Removes the expired alarms and returns their exchanges.
     private func ring(at now: Instant) -> [CurlExchange] {
         var due: [CurlExchange] = []
         while let alarm = alarms.first, alarm.rank <= now {
@@ -158,6 +170,7 @@ final class CurlWorker {
         return due
     }
 
+    /// Sets the alarm to the exchange's next due time. An earlier alarm stays; it only causes one visit too many.
     private func setAlarm(for exchange: CurlExchange) {
         exchange.isTouched = false
         guard isUnderWay(exchange), let due = exchange.nextDue else { return }
@@ -166,13 +179,14 @@ final class CurlWorker {
         alarms.set(ticket, to: due)
     }
 
-    /// Hands over what the turn brought, and does what is wished of the exchange.
+    /// Passes buffered body bytes to the sink, then applies the transfer's desired state.
     private func settle(_ exchange: CurlExchange) {
         guard exchange.flush() else { return end(exchange, CURLE_WRITE_ERROR) }
         steer(exchange)
     }
 
-    /// Does what the transfer's holder wishes, as far as it can be done now.
+    /// Applies the desired state of the transfer's owner (length, allowance) and the scheduler's decisions, as far as
+    /// possible now.
     private func steer(_ exchange: CurlExchange) {
         let transfer = exchange.transfer
         exchange.shorten(to: transfer.wantedLength)
@@ -182,41 +196,43 @@ final class CurlWorker {
         switch exchange.hold {
         case .none:
             guard exchange.canPause, isHeld || transfer.takeYield() else {
-                // Between two pieces of one turn the allowance may have grown: the flow is stopped then, and nothing is held.
+                // The allowance may have grown between two writes of one iteration. Then the flow is shut although
+                // nothing holds it.
                 let code = exchange.isShut ? exchange.setValve(at: .now) : CURLE_OK
                 return code == CURLE_OK ? () : end(exchange, code)
             }
             guard exchange.pause(at: .now) else { return end(exchange, CURLE_WRITE_ERROR) }
-            guard !isHeld else { return desk.paused(transfer) }
+            guard !isHeld else { return scheduler.paused(transfer) }
             exchange.hold = .awaitingPlace
-            desk.yielded(transfer)
+            scheduler.yielded(transfer)
         case .paused:
             guard !isHeld else { return }
             exchange.hold = .awaitingPlace
-            desk.resumes(transfer)
+            scheduler.resumes(transfer)
         case .awaitingPlace:
             if isHeld {
                 exchange.hold = .paused
-                desk.paused(transfer)
-            } else if desk.hasPlace(transfer) {
+                scheduler.paused(transfer)
+            } else if scheduler.hasPlace(transfer) {
                 let code = exchange.goOn(at: .now)
                 if code != CURLE_OK { end(exchange, code) }
             }
         }
     }
 
+    /// Cancels the exchange with `error`, unless its outcome is known already.
     private func end(_ exchange: CurlExchange, with error: CacheError) {
         exchange.cancelled(error)
         end(exchange, CURLE_ABORTED_BY_CALLBACK)
     }
 
-    /// Takes the handle out of the multi; then the next hop begins, or the transfer has ended. `isWhole`: its response has
-    /// come to its end.
+    /// Removes the handle from the multi handle. Then starts the next hop, or ends the transfer. `isWhole`: the
+    /// response is complete, so its connection can be reused.
     private func end(_ exchange: CurlExchange, _ code: CURLcode, isWhole: Bool = false) {
         let easy = exchange.easy
         let isCutStream = !isWhole && exchange.mayBeStream
         exchanges[easy] = nil
-        curl_multi_remove_handle(mailbox.multi, easy)
+        curl_multi_remove_handle(commandQueue.multi, easy)
         var outcome = exchange.finished(code)
         if outcome == nil {
             do {
@@ -231,28 +247,31 @@ final class CurlWorker {
         byTicket[exchange.transfer.ticket] = nil
         alarms.remove(exchange.transfer.ticket)
         retire(exchange.easy, isCutStream: isCutStream && exchange.easy == easy)
-        // The delegate first: what it starts now, live, goes before prefetch that waits for this place.
+        // The delegate is notified before the permit is released: a live transfer that it starts now is queued before
+        // prefetch is admitted.
         exchange.transfer.delegate.ended(outcome ?? TransferEnd())
-        desk.ended(exchange.transfer, connections: exchange.connections, isConnectionIdle: isWhole)
+        scheduler.ended(exchange.transfer, connections: exchange.connections, isConnectionIdle: isWhole)
     }
 
+    /// Frees a handle. The handle of a cut HTTP/2 stream is reused first to send the reset of the stream.
     private func retire(_ easy: UnsafeMutableRawPointer, isCutStream: Bool) {
         guard !isCutStream || isStopping || !resets.send(with: easy) else { return }
         discard(easy)
     }
 
-    /// Handles serve one request: before 8.1, libcurl keeps a pointer to the last header field of a handle's response
-    /// beyond the response, and takes a folded first line of the next one for its continuation.
+    /// A handle serves one request only. libcurl before 8.1 keeps a pointer to the last header field of a response
+    /// beyond that response, and appends a folded first line of the next response to it.
     private func discard(_ easy: UnsafeMutableRawPointer) {
         curl_easy_cleanup(easy)
         curl_slist_free_all(headers.removeValue(forKey: easy))
     }
 
+    /// The poll timeout: milliseconds until the next alarm or `due`.
     private func milliseconds(until due: Instant?) -> Int64 {
         let now = Instant.now
         let next = [alarms.first?.rank, due].compactMap(\.self).min()
         let wait = next.map { now.duration(to: $0) } ?? Self.longestWait
-        // Rounded up, so that the limit has run out when the wait has.
+        // Rounded up, so that the timeout has expired when the poll returns.
         return min(max(wait, .zero), Self.longestWait).wholeMilliseconds + (next == nil ? 0 : 1)
     }
 }

@@ -3,28 +3,31 @@ package import CacheCore
 package import Logging
 import Synchronization
 
-/// The door to the network on libcurl's multi interface: a few worker threads, each with its own connections.
+/// The upstream client on libcurl's multi interface: a few worker threads, each with a connection cache of its own.
 package final class CurlWorkerPool: Upstream {
+    /// `curl_global_init` runs once per process.
     private static let isReady: Bool = larder_global_init() == CURLE_OK
 
-    private let desk: CurlDesk
+    private let scheduler: TransferScheduler
+    /// Guards the list of running threads; empty after the shutdown.
     private let threads: Mutex<[WorkerThread]>
     private let logger: Logger
 
+    /// Starts the worker threads. Logs an error if the system provides fewer than configured.
     package init(settings: CurlPoolSettings = CurlPoolSettings(), logger: Logger) {
         if !Self.isReady { logger.error("libcurl could not be initialised") }
-        let desk = CurlDesk(settings: settings)
-        let threads = desk.mailboxes.enumerated().compactMap { index, mailbox in
+        let scheduler = TransferScheduler(settings: settings)
+        let threads = scheduler.commandQueues.enumerated().compactMap { index, commandQueue in
             let thread = WorkerThread {
-                CurlWorker(index: index, mailbox: mailbox, desk: desk, settings: settings).run()
+                CurlWorker(index: index, commandQueue: commandQueue, scheduler: scheduler, settings: settings).run()
             }
-            if thread == nil { desk.abandon(mailbox.close()) }
+            if thread == nil { scheduler.abandon(commandQueue.close()) }
             return thread
         }
         if threads.count < settings.workers {
             logger.error("not every transfer worker could be started", metadata: ["started": "\(threads.count)"])
         }
-        self.desk = desk
+        self.scheduler = scheduler
         self.threads = Mutex(threads)
         self.logger = logger
     }
@@ -32,8 +35,8 @@ package final class CurlWorkerPool: Upstream {
     deinit { shutdown() }
 
     package func start(_ request: UpstreamRequest, delivering delegate: any TransferDelegate) -> any Transfer {
-        let transfer = CurlTransfer(request, ticket: desk.nextTicket(), delegate: delegate, desk: desk)
-        desk.start(transfer)
+        let transfer = CurlTransfer(request, ticket: scheduler.nextTicket(), delegate: delegate, scheduler: scheduler)
+        scheduler.start(transfer)
         return transfer
     }
 
@@ -41,9 +44,10 @@ package final class CurlWorkerPool: Upstream {
 
     package func parse(url: String) throws(CacheError) -> UpstreamURL { try CurlURL.parse(url) }
 
-    /// Ends every transfer with `.shuttingDown` and waits for the threads; may be called again. Not to be called by a delegate.
+    /// Ends every transfer with `.shuttingDown` and joins the threads. Idempotent. Must not be called by a delegate, as
+    /// it would wait for its own thread.
     package func shutdown() {
-        desk.stop()
+        scheduler.stop()
         threads.withLock { threads in
             guard !threads.isEmpty else { return }
             for thread in threads { thread.join() }
@@ -52,15 +56,15 @@ package final class CurlWorkerPool: Upstream {
         }
     }
 
-    /// What the pool is doing now.
-    package func snapshot() -> CurlPoolSnapshot { desk.snapshot() }
+    /// The current state, for statistics.
+    package func snapshot() -> CurlPoolSnapshot { scheduler.snapshot() }
 
-    /// The bytes per second `transfer` may take now; nil: as many as come.
+    /// The current rate limit of `transfer` in bytes per second; nil: no limit. For tests.
     func rate(of transfer: any Transfer) -> Int64? {
-        (transfer as? CurlTransfer).flatMap { desk.rates(of: [$0])[0] }
+        (transfer as? CurlTransfer).flatMap { scheduler.rates(of: [$0])[0] }
     }
 
-    package var queuedForReaders: Int { desk.queuedForReaders }
+    package var queuedForReaders: Int { scheduler.queuedForReaders }
 
     package var load: TransferLoad {
         let now = snapshot()

@@ -1,34 +1,39 @@
 import Glibc
 
-/// The sockets that were made for one worker's connections, found again by their ports. Used on that worker's thread only.
+/// Registry of the sockets of one worker's connections, by port pair. Not thread-safe: used on the worker's thread
+/// only.
 ///
-/// libcurl closes them by itself. A number that was given to another socket since is told by its ports.
+/// libcurl closes the sockets itself without notice, and the kernel reuses descriptor numbers. So each lookup compares
+/// the ports of the descriptor with the registered ones.
 final class OpenedSockets {
     private struct Ports: Hashable {
         let local: Int32
         let remote: Int32
     }
 
-    /// Those of which the ports are not known yet.
+    /// New sockets; their ports are unknown until they are connected.
     private var recent: Set<Int32> = []
+    /// Connected sockets by port pair.
     private var placed: [Ports: Int32] = [:]
 
+    /// Registers a socket that was created for a connection.
     func opened(_ socket: Int32) { recent.insert(socket) }
 
-    /// The socket of the connection between these ports; nil where it was not made here.
+    /// The socket of the connection between these ports; nil if it is unknown.
     func socket(localPort: Int32, remotePort: Int32) -> Int32? {
         place()
         let wanted = Ports(local: localPort, remote: remotePort)
         return placed[wanted].flatMap { Self.ports(of: $0) == wanted ? $0 : nil }
     }
 
-    /// Whether bytes wait to be read on the connection between these ports.
+    /// Whether unread bytes are in the receive buffer of the connection between these ports. Does not block.
     func haveInput(localPort: Int32, remotePort: Int32) -> Bool {
         guard let socket = socket(localPort: localPort, remotePort: remotePort) else { return false }
         var byte: UInt8 = 0
         return recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) > 0
     }
 
+    /// Moves connected sockets to `placed`, and removes closed ones if there are many.
     private func place() {
         for socket in recent {
             if let ports = Self.ports(of: socket) { placed[ports] = socket }
@@ -37,7 +42,7 @@ final class OpenedSockets {
         if placed.count > 512 { placed = placed.filter { Self.ports(of: $0.value) == $0.key } }
     }
 
-    /// Nil where it is not connected, or no socket any more.
+    /// The ports of a socket; nil if it is not connected or closed.
     private static func ports(of socket: Int32) -> Ports? {
         guard let local = port(socket, getsockname), let remote = port(socket, getpeername) else { return nil }
         return Ports(local: local, remote: remote)
@@ -46,7 +51,7 @@ final class OpenedSockets {
     private static func port(
         _ socket: Int32, _ read: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
     ) -> Int32? {
-        // As long as any that is connected to; the port has the same place in both families.
+        // Large enough for both families; the port is at the same offset in both.
         var address = sockaddr_in6()
         var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
         let code = withUnsafeMutablePointer(to: &address) { pointer in

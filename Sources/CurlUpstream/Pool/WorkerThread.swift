@@ -1,13 +1,13 @@
 import Glibc
 
-/// One thread of the pool's own, outside Swift's cooperative pool because libcurl's loop blocks.
+/// A POSIX thread outside Swift's cooperative pool, because libcurl's loop blocks.
 struct WorkerThread {
     private let thread: pthread_t
 
-    /// Processor cores this process may use.
+    /// Number of online processor cores.
     static var coreCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 
-    /// Runs `body` on a new thread; nil where the system has none left.
+    /// Runs `body` on a new thread. Nil if the system refuses a thread.
     init?(_ body: @escaping @Sendable () -> Void) {
         let box = Unmanaged.passRetained(Body(run: body))
         var thread = pthread_t()
@@ -26,11 +26,12 @@ struct WorkerThread {
         self.thread = thread
     }
 
-    /// Waits until the thread has ended; called from that thread itself it lets go instead.
+    /// Waits for the end of the thread. On the thread itself it detaches instead, as joining would deadlock.
     func join() {
         if pthread_equal(thread, pthread_self()) != 0 { pthread_detach(thread) } else { pthread_join(thread, nil) }
     }
 
+    /// Releases the thread's resources at its end without a join.
     func detach() { pthread_detach(thread) }
 
     private final class Body: Sendable {
@@ -38,7 +39,7 @@ struct WorkerThread {
         init(run: @escaping @Sendable () -> Void) { self.run = run }
     }
 
-    /// With CURLOPT_NOSIGNAL libcurl leaves SIGPIPE to us.
+    /// libcurl with CURLOPT_NOSIGNAL does not suppress SIGPIPE.
     private static func blockBrokenPipes() {
         var signals = sigset_t()
         sigemptyset(&signals)

@@ -1,15 +1,18 @@
 import CacheCore
 
-/// Gathers a body's bytes in a pooled buffer and hands them to the sink, up to the limit; used on one worker's thread only.
+/// Coalesces a body's bytes in a pooled buffer and writes them to the sink, up to a limit. Not thread-safe: used on one
+/// worker's thread only.
 struct BodyWriter {
     private let sink: any ByteSink
-    /// How many of the body's bytes are wanted; nil: all.
+    /// Number of wanted body bytes; nil: all.
     private var limit: Int64?
     private let pool: BufferPool
+    /// The current buffer, if bytes are gathered; it is returned to the pool after each flush.
     private var buffer: UnsafeMutableRawBufferPointer?
+    /// Number of valid bytes in `buffer`.
     private var filled = 0
 
-    /// Bytes the sink has taken.
+    /// Bytes that the sink has accepted.
     private(set) var stored: Int64 = 0
 
     init(into sink: any ByteSink, limit: Int64?, pool: BufferPool) {
@@ -18,17 +21,17 @@ struct BodyWriter {
         self.pool = pool
     }
 
-    /// Bytes taken in: stored and buffered.
+    /// Bytes received: stored and buffered.
     var received: Int64 { stored + Int64(filled) }
 
-    /// Whether every wanted byte has come.
+    /// Whether every wanted byte has been received.
     var isFull: Bool { limit.map { received >= $0 } ?? false }
 
     /// Whether every wanted byte has been stored.
     var isSatisfied: Bool { limit.map { stored >= $0 } ?? false }
 
-    /// Wants no more than `bytes`, or no more than it has taken where that is more; false, and without effect, where no more
-    /// is wanted anyway.
+    /// Lowers the limit to `bytes`, but not below the bytes received. False, and without effect, if the limit is not
+    /// higher anyway.
     mutating func shorten(to bytes: Int64) -> Bool {
         let least = max(bytes, received)
         guard least < limit ?? .max else { return false }
@@ -36,7 +39,7 @@ struct BodyWriter {
         return true
     }
 
-    /// Takes what is wanted of `bytes`; answers how many were.
+    /// Accepts the wanted part of `bytes` and returns its length. Throws the sink's error.
     mutating func take(_ bytes: UnsafeRawBufferPointer) throws(CacheError) -> Int {
         let room = limit.map { max(0, $0 - stored - Int64(filled)) } ?? Int64.max
         let wanted = Int(min(Int64(bytes.count), room))
@@ -54,7 +57,8 @@ struct BodyWriter {
         return wanted
     }
 
-    /// Hands over what is gathered; answers whether there was anything. The buffer goes back to the pool in any case.
+    /// Writes the buffered bytes to the sink and returns whether there were any. Returns the buffer to the pool in any
+    /// case. Throws the sink's error.
     @discardableResult
     mutating func flush() throws(CacheError) -> Bool {
         guard let buffer else { return false }

@@ -1,23 +1,26 @@
 import CCurl
 import Glibc
 
-/// The functions libcurl calls; each finds its exchange behind the context pointer, on that exchange's worker thread.
+/// The C callbacks of libcurl. Each obtains its exchange from the context pointer and runs on that exchange's worker
+/// thread.
 enum CurlCallbacks {
+    /// CURLOPT_HEADERFUNCTION: passes one header line to the exchange.
     static let header: curl_write_callback = { bytes, size, count, context in
         guard let bytes, let exchange = exchange(context) else { return 0 }
         let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
         return exchange.receivedHead(line) ? line.count : Int(CURL_WRITEFUNC_ERROR)
     }
 
+    /// CURLOPT_WRITEFUNCTION: passes body bytes to the exchange, or pauses libcurl.
     static let body: curl_write_callback = { bytes, size, count, context in
         guard let bytes, let exchange = exchange(context) else { return 0 }
         let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
-        // libcurl keeps these bytes, reads no more, and hands them over when the transfer goes on.
+        // libcurl keeps these bytes, stops reading, and delivers them again when the transfer resumes.
         guard !exchange.takesNothing(at: .now) else { return Int(CURL_WRITEFUNC_PAUSE) }
         return exchange.receivedBody(piece) ? piece.count : Int(CURL_WRITEFUNC_ERROR)
     }
 
-    /// The address guard, where a connection is made.
+    /// CURLOPT_OPENSOCKETFUNCTION: checks each address with the address guard before a socket is created for it.
     static let openSocket: curl_opensocket_callback = { context, _, target in
         guard let target, let exchange = exchange(context) else { return CURL_SOCKET_BAD }
         guard !exchange.refuses(addressBytes(of: target)) else { return CURL_SOCKET_BAD }
@@ -27,7 +30,8 @@ enum CurlCallbacks {
         return made
     }
 
-    /// The address guard again, where a connection may have been made for somebody else and is used again.
+    /// CURLOPT_PREREQFUNCTION: repeats the check of the address guard. A reused connection may have been made by a
+    /// transfer that allowed private addresses.
     static let beforeRequest: curl_prereq_callback = { context, remote, _, remotePort, localPort in
         guard let remote, let exchange = exchange(context) else { return CURL_PREREQFUNC_ABORT }
         let address = String(cString: remote)
@@ -44,10 +48,10 @@ enum CurlCallbacks {
         context.map { Unmanaged<CurlExchange>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// 4 or 16 bytes in network order; none where the family is another.
+    /// The address in network order, 4 or 16 bytes; empty for other families.
     ///
-    /// Read through the pointer and not a copy: an IPv6 address reaches beyond the `sockaddr` it is declared as, into
-    /// the room libcurl keeps behind it (`addrlen` bytes in all).
+    /// Reads through the pointer instead of a copy: an IPv6 address extends beyond the declared `sockaddr`, into the
+    /// storage that libcurl allocates behind it (`addrlen` bytes in all).
     private static func addressBytes(of target: UnsafeMutablePointer<curl_sockaddr>) -> [UInt8] {
         guard let start = MemoryLayout<curl_sockaddr>.offset(of: \.addr) else { return [] }
         let (offset, count) =
@@ -60,6 +64,7 @@ enum CurlCallbacks {
         return Array(UnsafeRawBufferPointer(start: UnsafeRawPointer(target) + start + offset, count: count))
     }
 
+    /// The bytes of a printed address, without its zone (`%eth0`); empty if it is no address.
     private static func addressBytes(of text: String) -> [UInt8] {
         let bare = text.split(separator: "%").first.map(String.init) ?? text
         var bytes = [UInt8](repeating: 0, count: 16)

@@ -1,24 +1,29 @@
 import CCurl
 import CacheCore
 
+/// Hops: connections and redirects of one exchange, and the checks that depend on the hop.
 extension CurlExchange {
-    /// A socket was made for the present hop.
+    /// A socket was created for the current hop.
     func opened(_ socket: Int32) {
         hasOpenedSocket = true
         sockets.opened(socket)
     }
 
-    /// False where bytes wait on a kept connection before anything is asked on it: they answer nothing, and what follows
-    /// cannot be told from them (RFC 9112 §9.2). The request is made on a new connection instead.
+    /// Checks a reused connection before the request is sent: false if bytes are waiting on it.
+    ///
+    /// Such bytes answer no request, and a response after them cannot be distinguished from them (RFC 9112 §9.2). The
+    /// request is repeated on a new connection.
     func mayUse(localPort: Int32, remotePort: Int32) -> Bool {
-        // TLS has records of its own on an idle connection.
+        // TLS connections receive records outside of responses, for example session tickets.
         guard url.scheme == .http, !hasOpenedSocket, !needsFreshConnection else { return true }
         needsFreshConnection = sockets.haveInput(localPort: localPort, remotePort: remotePort)
         return !needsFreshConnection
     }
 
-    /// Whether only the connection's end could tell where the body ends, and that over TLS, where libcurl does not tell a
-    /// peer's farewell from a connection that was cut (RFC 9112 §9.8): such a body is never known to be whole.
+    /// Whether only the end of the connection delimits the body, over TLS.
+    ///
+    /// libcurl does not distinguish a TLS closure alert from a connection that was cut (RFC 9112 §9.8). The
+    /// completeness of such a body cannot be verified.
     var hasUntoldEnd: Bool {
         guard url.scheme == .https, transfer.request.method == .get, !isHTTP2,
             (200..<300).contains(collector.status)
@@ -27,12 +32,13 @@ extension CurlExchange {
         return collector.headers["Content-Length"] == nil && !codings.contains("chunked")
     }
 
-    /// Makes the redirect's target the present hop; throws where it must not be followed.
+    /// Makes the redirect's target the current hop. Throws `.upstreamUnusable` if the limit of redirects is exceeded,
+    /// and the errors of `CurlURL.resolve`.
     func follow(_ location: String) throws(CacheError) {
         guard earlier.count < transfer.request.maxRedirects else {
             throw CacheError(
                 .upstreamUnusable(),
-                "\(place) redirects further than the \(transfer.request.maxRedirects) hops allowed.")
+                "\(place) exceeded the limit of \(transfer.request.maxRedirects) redirects.")
         }
         url = try CurlURL.resolve(location, from: url)
         earlier.append(RedirectHead(status: collector.status, headers: collector.headers))
@@ -50,7 +56,7 @@ extension CurlExchange {
         hasOpenedSocket = false
     }
 
-    /// The present hop's head, as the delegate is told of it.
+    /// The current hop's response head, as passed to the delegate.
     func head() -> UpstreamHead {
         clock.note(easy)
         var head = UpstreamHead(
@@ -61,17 +67,19 @@ extension CurlExchange {
         return head
     }
 
-    /// Whether the present response is no window: it may be as long as it likes, as long as it goes on.
+    /// Whether the current response is a whole body instead of a window. Its transfer has no total timeout, because its
+    /// length is unbounded.
     var isWholeBody: Bool {
         transfer.request.method == .get && (collector.status != 206 || transfer.request.window == .whole)
     }
 
-    /// Where the present response leads, if elsewhere.
+    /// The redirect target of the current response; nil if it is no redirect or has no Location.
     var redirectTarget: String? {
         guard [301, 302, 303, 307, 308].contains(collector.status) else { return nil }
         return collector.headers["Location"].flatMap { $0.isEmpty ? nil : $0 }
     }
 
+    /// Counts the current hop's connection as opened or reused.
     func countConnection() {
         var opened = 0
         larder_easy_get_long(easy, CURLINFO_NUM_CONNECTS, &opened)

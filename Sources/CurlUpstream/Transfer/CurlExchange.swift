@@ -1,70 +1,86 @@
 import CCurl
 import CacheCore
 
-/// One transfer being carried out: its hops, its head, where its body goes, and how it ends. Used on one worker's thread only.
+/// One transfer in progress over all its hops: connection checks, response head, body and result. Not thread-safe: used
+/// on one worker's thread only.
 final class CurlExchange {
-    /// What becomes of the present response's body.
+    /// The use of the current response's body.
     enum Body {
+        /// The response head is incomplete.
         case awaited
+        /// The bytes are written to the delegate's sink.
         case stored(BodyWriter)
-        /// Dropped; the end is decided.
+        /// The bytes are discarded; the outcome is known.
         case unwanted
+        /// The bytes are discarded; the next hop follows.
         case redirected(to: String)
     }
 
+    /// The result, once it is known independently of libcurl's code.
     private enum Outcome {
         case success
         case failure(CacheError)
     }
 
-    /// The longest unwanted body that is read to its end so that the connection can be used again.
+    /// An unwanted body up to this length is read to its end, so that the connection can be reused.
     private static let drainBytes: Int64 = 16 << 10
 
     let transfer: CurlTransfer
-    /// The handle of the present hop.
+    /// The easy handle of the current hop.
     private(set) var easy: UnsafeMutableRawPointer
     let settings: CurlPoolSettings
-    /// The URL of the present hop.
+    /// The URL of the current hop.
     var url: UpstreamURL
+    /// The timeouts of the current hop.
     var timers: TransferTimers
-    /// The kind of address that was refused, if one was.
+    /// The kind of address that the address guard refused; nil: none.
     var forbidden: String?
-    /// Why no socket could be made for the present hop, as `errno` says; 0 where one was.
+    /// The `errno` of a failed socket creation for the current hop; 0: none.
     var socketError: Int32 = 0
-    /// Until when the rate limit lets nothing more in.
+    /// The rate limit lets no bytes in before this time; nil: no wait.
     var rest: ContinuousClock.Instant?
+    /// State of a pause.
     var hold = Hold.none
-    /// Whether libcurl is told to take nothing in.
+    /// Whether libcurl's receiving is paused.
     var isShut = false
-    /// Whether less of the body is wanted than is coming.
+    /// Whether the rest of the body is cut off because less is wanted than the upstream sends.
     var isCut = false
-    let notes: TurnNotes
-    /// The receive buffer of the present hop's connection.
+    /// Queue of exchanges with events.
+    let notes: ReadyExchanges
+    /// The receive buffer of the current hop's connection; nil before it is established.
     var receiveBuffer: ReceiveBuffer?
-    /// Whether the worker is to look at it before the turn is over.
+    /// Whether the exchange is in the queue `notes`.
     var isTouched = false
+    /// Connections of all hops, for statistics.
     var connections = (opened: 0, reused: 0)
-    /// The address and port of the present hop's connection.
+    /// Address and port of the current hop's connection.
     private(set) var remote: String?
+    /// Whether the delegate's `started` was called.
     private var isAnnounced = false
-    /// Whether the present hop must not use a connection that was kept.
+    /// Whether the current hop must not reuse a connection.
     var needsFreshConnection = false
+    /// Whether a socket was created for the current hop, so that its connection is new.
     var hasOpenedSocket = false
     private let buffers: BufferPool
     let sockets: OpenedSockets
+    /// The URL of the first hop; the origin's credentials are sent to its host only.
     private let firstURL: UpstreamURL
+    /// The heads of the redirects so far.
     var earlier: [RedirectHead] = []
     var clock: ExchangeClock
     var rateLimit = RateLimit()
     var collector: HeadCollector
+    /// The use of the current response's body.
     var body = Body.awaited
     private var outcome: Outcome?
+    /// Received body bytes that were not stored, of all hops.
     private var dropped: Int64 = 0
+    /// The same of the current hop.
     var drained: Int64 = 0
 
     init(
         _ transfer: CurlTransfer, settings: CurlPoolSettings, buffers: BufferPool, sockets: OpenedSockets,
-        notes: TurnNotes
+        notes: ReadyExchanges
     ) throws(CacheError) {
         let now = ContinuousClock.now
         self.transfer = transfer
@@ -80,25 +96,26 @@ final class CurlExchange {
         easy = try Self.makeHandle()
     }
 
-    /// Takes a new handle for the next hop; the old one is the caller's to retire.
+    /// Creates a new handle for the next hop. The caller retires the old one.
     func renewHandle() throws(CacheError) { easy = try Self.makeHandle() }
 
     private static func makeHandle() throws(CacheError) -> UnsafeMutableRawPointer {
         guard let easy = curl_easy_init() else {
-            throw CacheError(.internal, "There is no memory left for a transfer.")
+            throw CacheError(.internal, "No memory is left for a transfer.")
         }
         return easy
     }
 
-    /// Whether the present hop goes to the first URL's scheme, host and port, where the origin's headers may go.
+    /// Whether the current hop has the scheme, host and port of the first URL. Only then the origin's header fields are
+    /// sent.
     var isOwnHost: Bool { url.isSameHost(as: firstURL) }
 
-    /// `name:port`, for messages.
+    /// `name:port`, for error messages.
     var place: String { "\(url.host):\(url.port)" }
 
-    // MARK: What libcurl reports
+    // MARK: Callbacks of libcurl
 
-    /// A connection stands, and the request is about to be sent.
+    /// The connection is established; the request is about to be sent.
     func connected(to address: String, port: Int32, from localPort: Int32) {
         receiveBuffer = sockets.socket(localPort: localPort, remotePort: port).map { ReceiveBuffer(of: $0) }
         remote = address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)"
@@ -106,7 +123,7 @@ final class CurlExchange {
         touch()
     }
 
-    /// Whether `address` may not be connected to.
+    /// Whether the address guard refuses `address` (4 or 16 bytes in network order).
     func refuses(_ address: [UInt8]) -> Bool {
         guard let kind = settings.refusal(address) else { return false }
         if transfer.request.allowPrivateAddresses, !AddressGuard.isNeverAllowed(kind) { return false }
@@ -114,10 +131,10 @@ final class CurlExchange {
         return true
     }
 
-    /// A reused connection leads to an address that is refused.
+    /// A reused connection leads to a refused address; the exchange fails with `.upstreamForbidden`.
     func refused() { outcome = outcome ?? .failure(forbiddenError) }
 
-    /// False where the transfer is to be cut.
+    /// Processes one line of the response head. False: libcurl must abort the transfer.
     func receivedHead(_ line: UnsafeRawBufferPointer) -> Bool {
         touch()
         let now = ContinuousClock.now
@@ -130,7 +147,7 @@ final class CurlExchange {
             return true
         case .complete: return judgeHead(now)
         case .tooLarge:
-            outcome = .failure(CacheError(.upstreamProtocol, "\(place) sent a response head that is too large."))
+            outcome = .failure(CacheError(.upstreamProtocol, "\(place) sent a response head that exceeds the limit."))
             return false
         case .malformed:
             outcome = .failure(CacheError(.upstreamProtocol, "\(place) sent a malformed response head."))
@@ -138,7 +155,7 @@ final class CurlExchange {
         }
     }
 
-    /// False where the transfer is to be cut.
+    /// Processes bytes of the body. False: libcurl must abort the transfer.
     func receivedBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
         touch()
         let now = ContinuousClock.now
@@ -161,7 +178,8 @@ final class CurlExchange {
                 return true
             }
             dropped += Int64(bytes.count - taken)
-            // The worker leaves the stream after the turn: an error here would cost HTTP/2's other streams theirs.
+            // The worker resets the stream after the iteration. An error here would close the connection with its other
+            // streams.
             isCut = isHTTP2
             guard !isCut else { return true }
             outcome = .success
@@ -171,16 +189,17 @@ final class CurlExchange {
         return false
     }
 
-    // MARK: What the worker decides
+    // MARK: Control by the worker
 
-    /// Tells the delegate, once, that the transfer is about to be sent; throws where the delegate will not have it sent.
+    /// Notifies the delegate, once, before the first request is sent. Throws the delegate's error if it declines the
+    /// transfer.
     func announce() throws(CacheError) {
         guard !isAnnounced else { return }
         isAnnounced = true
         try transfer.delegate.started()
     }
 
-    /// Hands over what the last turn gathered; false where the sink failed and the transfer is to be ended.
+    /// Writes the buffered bytes to the sink. False if the sink failed; then the worker ends the transfer.
     func flush() -> Bool {
         guard case .stored(var writer) = body else { return true }
         defer { body = .stored(writer) }
@@ -193,15 +212,19 @@ final class CurlExchange {
         }
     }
 
+    /// Sets `error` as the outcome, unless an outcome is known.
     func cancelled(_ error: CacheError) { if outcome == nil { outcome = .failure(error) } }
 
+    /// Sets the timeout as the outcome, unless an outcome is known. An unwanted body that is late is no error.
     func timedOut(_ timeout: CacheError.Timeout) {
         guard outcome == nil, timeout == .total || !isDraining else { return }
         outcome = .failure(.upstreamTimedOut(timeout, host: place, after: transfer.request.timeouts))
     }
 
-    /// Takes the end of the present hop; nil where a redirect leads on, and the handle is to be set up again.
+    /// Ends the current hop with libcurl's code. Returns the result of the transfer; nil if another hop follows with a
+    /// new handle.
     func finished(_ code: CURLcode) -> TransferEnd? {
+        // The reused connection was refused by `mayUse`: the same hop is repeated on a new connection.
         if needsFreshConnection, !hasOpenedSocket, outcome == nil, code == CURLE_ABORTED_BY_CALLBACK { return nil }
         clock.note(easy)
         countConnection()
@@ -217,7 +240,7 @@ final class CurlExchange {
         var stored: Int64 = 0
         if case .stored(let writer) = body {
             stored = writer.stored
-            // Every wanted byte is here: how the rest went is nobody's concern.
+            // Every wanted byte is stored, so a failure of the rest is irrelevant.
             if writer.isSatisfied, outcome == nil || isTransportFailure { outcome = .success }
         }
         return TransferEnd(
@@ -226,6 +249,7 @@ final class CurlExchange {
 }
 
 extension CurlExchange {
+    /// Whether the rest of the current response is discarded.
     private var isDraining: Bool {
         switch body {
         case .unwanted, .redirected: true
@@ -233,6 +257,7 @@ extension CurlExchange {
         }
     }
 
+    /// Whether the outcome is a timeout.
     private var isTransportFailure: Bool {
         if case .failure(let error) = outcome, case .upstreamTimedOut = error.code { true } else { false }
     }
@@ -244,6 +269,7 @@ extension CurlExchange {
         )
     }
 
+    /// The error of the transfer: the known outcome, or libcurl's code mapped to an error. Nil: success.
     private func error(_ code: CURLcode) -> CacheError? {
         switch outcome {
         case .success: return nil
@@ -252,7 +278,7 @@ extension CurlExchange {
         }
         if code == CURLE_OK {
             guard case .awaited = body else { return nil }
-            return CacheError(.upstreamProtocol, "\(place) ended without a response.")
+            return CacheError(.upstreamProtocol, "The transfer from \(place) ended without a response.")
         }
         if code == CURLE_COULDNT_CONNECT, forbidden != nil { return forbiddenError }
         var system = 0
@@ -264,12 +290,14 @@ extension CurlExchange {
             .cacheError(host: place, isConnected: timers.isConnected)
     }
 
+    /// Decides on the use of the body when the response head is complete. False: libcurl must abort the transfer,
+    /// because the unwanted body is too long to be drained.
     private func judgeHead(_ now: ContinuousClock.Instant) -> Bool {
         if let location = redirectTarget {
             body = .redirected(to: location)
         } else if hasUntoldEnd {
             outcome = .failure(
-                CacheError(.upstreamProtocol, "\(place) sent a body over TLS without saying how long it is."))
+                CacheError(.upstreamProtocol, "\(place) sent a body over TLS without Content-Length or chunks."))
             body = .unwanted
         } else {
             switch transfer.delegate.began(head()) {

@@ -1,17 +1,20 @@
 import CCurl
 import CacheCore
 
-/// Sets an easy handle up for one hop of an exchange.
+/// Configures an easy handle for one hop of an exchange.
 ///
-/// Nothing is taken from the environment: no proxy, no netrc, no cookies, no HSTS or alt-svc store.
+/// No configuration comes from the environment: no proxy, no netrc, no cookies, no HSTS or alt-svc store.
 struct CurlOptions {
     private let easy: UnsafeMutableRawPointer
+    /// The first error of libcurl; later ones are not recorded.
     private var failure: CURLcode = CURLE_OK
 
-    /// Receive buffer in bytes; small where the rate is, so that a slow transfer comes in small steps.
+    /// Size of libcurl's receive buffer in bytes: about 1/16 s of the rate limit, so that a slow transfer receives
+    /// small portions.
     private static func receiveBytes(rate: Int64?) -> Int { Int(min(max((rate ?? .max) / 16, 1024), 64 << 10)) }
 
-    /// Applies every option; `headers` must live as long as the hop. Throws `.internal` where libcurl refuses one.
+    /// Applies every option. `headers` must exist as long as the handle. Throws `.internal` if libcurl rejects an
+    /// option.
     static func apply(
         to exchange: CurlExchange, headers: UnsafeMutablePointer<curl_slist>?, rate: Int64?
     ) throws(CacheError) {
@@ -20,17 +23,20 @@ struct CurlOptions {
         options.setSafety()
         options.set(CURLOPT_FRESH_CONNECT, exchange.needsFreshConnection ? 1 : 0)
         options.setTLS(exchange.transfer.request.tls)
-        // A wish: a handle that still has a buffer, as HTTP/2 may leave it, refuses another size and works all the same.
+        // Best effort: a handle that still has a buffer, which HTTP/2 can leave, rejects another size and works
+        // nevertheless.
         larder_easy_set_long(exchange.easy, CURLOPT_BUFFERSIZE, receiveBytes(rate: rate))
         options.setCallbacks(Unmanaged.passUnretained(exchange).toOpaque())
         guard options.failure == CURLE_OK else {
             throw CacheError(
-                .internal, "The transfer could not be set up.", cause: CurlError(code: options.failure, systemError: 0))
+                .internal, "libcurl rejected an option of the transfer.",
+                cause: CurlError(code: options.failure, systemError: 0))
         }
     }
 
     private init(easy: UnsafeMutableRawPointer) { self.easy = easy }
 
+    /// Target, method, protocol version and connection sharing.
     private mutating func setTarget(
         _ url: String, _ request: UpstreamRequest, _ headers: UnsafeMutablePointer<curl_slist>?,
         _ settings: CurlPoolSettings
@@ -39,14 +45,15 @@ struct CurlOptions {
         set(CURLOPT_USERAGENT, settings.userAgent)
         keep(larder_easy_set_headers(easy, headers))
         if request.method == .head { set(CURLOPT_NOBODY, 1) } else { set(CURLOPT_HTTPGET, 1) }
-        // Over TLS a second transfer waits to see whether the first one's connection turns out to carry both; without
-        // TLS that would hold it up until the first response.
+        // Over TLS, a second transfer waits for the first connection's protocol, because HTTP/2 can carry both. Without
+        // TLS it would wait for the first response.
         let isSecure = url.hasPrefix("https:")
         let mayShare = isSecure && !request.mayBePaused
         set(CURLOPT_HTTP_VERSION, mayShare ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
         set(CURLOPT_PIPEWAIT, mayShare ? 1 : 0)
-        // libcurl shares no connection of a host whose last one turned out not to be HTTP/2; those of another scope are kept
-        // apart. Only link-local addresses, which are never allowed, have one.
+        // Once a host turned out not to speak HTTP/2, libcurl stops sharing connections to it. A separate address scope
+        // separates the pausable transfers. The scope has no other effect: only link-local addresses use it, and those
+        // are never allowed.
         if isSecure, request.mayBePaused { set(CURLOPT_ADDRESS_SCOPE, 1) }
         set(CURLOPT_TCP_NODELAY, 1)
         set(CURLOPT_TCP_KEEPALIVE, 1)
@@ -56,6 +63,8 @@ struct CurlOptions {
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     }
 
+    /// No redirects, protocols, proxies, signals or timeouts of libcurl's own: this module handles redirects and
+    /// timeouts itself.
     private mutating func setSafety() {
         set(CURLOPT_NOSIGNAL, 1)
         set(CURLOPT_QUICK_EXIT, 1)
@@ -68,6 +77,7 @@ struct CurlOptions {
         set(CURLOPT_TIMEOUT_MS, 0)
     }
 
+    /// Certificate verification; a CA file replaces the system's authorities.
     private mutating func setTLS(_ tls: TLSSettings) {
         set(CURLOPT_SSL_VERIFYPEER, tls.verify ? 1 : 0)
         set(CURLOPT_SSL_VERIFYHOST, tls.verify ? 2 : 0)
@@ -76,6 +86,7 @@ struct CurlOptions {
         keep(larder_easy_set_pointer(easy, CURLOPT_CAPATH, nil))
     }
 
+    /// `context` is the exchange, unretained: it exists as long as its handle is in the multi handle.
     private mutating func setCallbacks(_ context: UnsafeMutableRawPointer) {
         keep(larder_easy_set_on_header(easy, CurlCallbacks.header, context))
         keep(larder_easy_set_on_body(easy, CurlCallbacks.body, context))
@@ -91,5 +102,6 @@ struct CurlOptions {
         keep(larder_easy_set_text(easy, option, value))
     }
 
+    /// Records the first error.
     private mutating func keep(_ code: CURLcode) { if failure == CURLE_OK { failure = code } }
 }

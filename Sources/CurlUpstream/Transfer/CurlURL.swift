@@ -2,12 +2,13 @@ import CCurl
 import CacheCore
 import Glibc
 
-/// URLs taken apart and joined by `curl_url`, the parser that fetches them.
+/// Parses and resolves URLs with `curl_url`, the same parser that libcurl uses for transfers.
 enum CurlURL {
-    /// The longest URL taken, in bytes.
+    /// Maximum length of a URL in bytes.
     static let maxBytes = 8192
 
-    /// Throws `.malformedRequest` with what is wrong; the text itself is not repeated, as it may hold a signature.
+    /// Parses an absolute http or https URL. Throws `.malformedRequest` with the reason. The message never contains the
+    /// URL, which may have a signature.
     static func parse(_ text: String) throws(CacheError) -> UpstreamURL {
         let url = try ParsedURL()
         try check(text)
@@ -15,8 +16,8 @@ enum CurlURL {
         return try url.upstreamURL()
     }
 
-    /// The URL a redirect from `base` leads to; throws `.upstreamUnusable` where `location` cannot be read, and
-    /// `.upstreamForbidden` where it may not be followed.
+    /// Resolves a redirect's `location` against `base`. Throws `.upstreamUnusable` if it is not a usable URL, and
+    /// `.upstreamForbidden` if it leads from https to http.
     static func resolve(_ location: String, from base: UpstreamURL) throws(CacheError) -> UpstreamURL {
         let target: UpstreamURL
         do {
@@ -27,30 +28,31 @@ enum CurlURL {
             target = try url.upstreamURL()
         } catch {
             let code: CacheError.Code = error.code == .internal ? .internal : .upstreamUnusable()
-            throw CacheError(code, "\(base.host) redirects to where Larder cannot go: \(error.message)")
+            throw CacheError(code, "\(base.host) redirects to an unusable URL: \(error.message)")
         }
         if base.scheme == .https, target.scheme == .http {
-            throw CacheError(.upstreamForbidden, "\(base.host) redirects from https to http, which is not followed.")
+            throw CacheError(.upstreamForbidden, "\(base.host) redirects from https to http, which is not allowed.")
         }
         return target
     }
 
+    /// Checks length and control characters before libcurl receives the text.
     private static func check(_ text: String) throws(CacheError) {
         guard text.utf8.count <= maxBytes else {
             throw CacheError(.malformedRequest, "The URL is longer than \(maxBytes) bytes.")
         }
         guard text.utf8.allSatisfy({ $0 >= 32 && $0 != 127 }) else {
-            throw CacheError(.malformedRequest, "The URL holds a control character.")
+            throw CacheError(.malformedRequest, "The URL contains a control character.")
         }
     }
 }
 
-/// One `CURLU`, freed with its owner.
+/// Owner of one `CURLU` handle, which is freed with it.
 private struct ParsedURL: ~Copyable {
     private let pointer: OpaquePointer
 
     init() throws(CacheError) {
-        guard let pointer = curl_url() else { throw CacheError(.internal, "There is no memory left for a URL.") }
+        guard let pointer = curl_url() else { throw CacheError(.internal, "No memory is left for a URL.") }
         self.pointer = pointer
     }
 
@@ -61,6 +63,8 @@ private struct ParsedURL: ~Copyable {
         guard code == CURLUE_OK else { throw CacheError(.malformedRequest, Self.sentence(for: code)) }
     }
 
+    /// The normalised URL. Throws `.malformedRequest` unless it has a supported scheme, a host, a valid port and no
+    /// credentials.
     func upstreamURL() throws(CacheError) -> UpstreamURL {
         guard let scheme = get(CURLUPART_SCHEME).flatMap({ UpstreamURL.Scheme(rawValue: $0.lowercased()) }) else {
             throw CacheError(.malformedRequest, Self.sentence(for: CURLUE_UNSUPPORTED_SCHEME))
@@ -69,7 +73,7 @@ private struct ParsedURL: ~Copyable {
             throw CacheError(.malformedRequest, Self.sentence(for: CURLUE_USER_NOT_ALLOWED))
         }
         guard get(CURLUPART_ZONEID) == nil else {
-            throw CacheError(.malformedRequest, "The URL's address names a network zone, which is not allowed.")
+            throw CacheError(.malformedRequest, "The URL's address has a zone identifier, which is not allowed.")
         }
         guard let named = asciiHost?.lowercased(), !named.isEmpty, named.utf8.allSatisfy({ $0 < 128 }) else {
             throw CacheError(.malformedRequest, Self.sentence(for: CURLUE_BAD_HOSTNAME))
@@ -85,8 +89,8 @@ private struct ParsedURL: ~Copyable {
         return UpstreamURL(scheme: scheme, host: host, port: port, path: path, query: query, text: text)
     }
 
-    /// The host in its ASCII form. The library behind it reads names in the locale's encoding, so the locale of this
-    /// thread is UTF-8 for the time of the call.
+    /// The host in its ASCII form (IDNA). The IDN library decodes names in the locale's encoding, so this thread's
+    /// locale is UTF-8 during the call.
     private var asciiHost: String? {
         guard let plain = get(CURLUPART_HOST) else { return nil }
         guard !plain.utf8.allSatisfy({ $0 < 128 }) else { return plain }
@@ -106,16 +110,17 @@ private struct ParsedURL: ~Copyable {
         return String(cString: text)
     }
 
+    /// The message for an error code of `curl_url`.
     private static func sentence(for code: CURLUcode) -> String {
         switch code {
         case CURLUE_UNSUPPORTED_SCHEME, CURLUE_BAD_SCHEME, CURLUE_NO_SCHEME:
             "The URL must begin with http:// or https://."
         case CURLUE_USER_NOT_ALLOWED, CURLUE_BAD_USER, CURLUE_BAD_LOGIN, CURLUE_BAD_PASSWORD:
-            "The URL holds a user name or password; set credentials as the origin's headers instead."
+            "The URL contains a user name or password; set credentials as the origin's headers instead."
         case CURLUE_BAD_PORT_NUMBER: "The URL's port is not a number from 1 to 65535."
         case CURLUE_NO_HOST, CURLUE_BAD_HOSTNAME, CURLUE_BAD_IPV6: "The URL has no valid host name or address."
         case CURLUE_BAD_SLASHES: "The URL's scheme is not followed by two slashes."
-        default: "The URL cannot be read: \(String(cString: curl_url_strerror(code)).lowercased())."
+        default: "The URL cannot be parsed: \(String(cString: curl_url_strerror(code)).lowercased())."
         }
     }
 }

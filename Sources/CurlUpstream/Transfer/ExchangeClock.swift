@@ -1,13 +1,17 @@
 import CCurl
 import CacheCore
 
-/// Gathers the timings of one transfer over its hops, each from the transfer's start.
+/// Measures the timings of one transfer over all hops, relative to the start of the transfer.
 struct ExchangeClock {
     typealias Instant = ContinuousClock.Instant
 
+    /// Start of the transfer.
     private let begun: Instant
+    /// Start of the current hop.
     private var hop: Instant
+    /// Time of the current hop's first header line.
     private var answer: Instant?
+    /// The timings so far; a later hop replaces those of an earlier one.
     private var known = TransferTimings()
 
     init(begun: Instant) {
@@ -20,13 +24,13 @@ struct ExchangeClock {
         answer = nil
     }
 
-    /// Whether the present hop's answer has begun.
+    /// Whether the current hop's response has begun.
     var isAnswered: Bool { answer != nil }
 
-    /// A header line has come; the hop's first counts.
+    /// A header line has arrived; only the hop's first one is recorded.
     mutating func answered(at now: Instant) { if answer == nil { answer = now } }
 
-    /// Reads what libcurl measured of the present hop.
+    /// Reads libcurl's measurements of the current hop.
     mutating func note(_ easy: UnsafeMutableRawPointer) {
         let before = begun.duration(to: hop)
         func read(_ part: CURLINFO) -> Duration? {
@@ -40,7 +44,7 @@ struct ExchangeClock {
         known.firstByte = answer.map { begun.duration(to: $0) } ?? known.firstByte
     }
 
-    /// `end`: nil while the transfer goes on.
+    /// The timings so far. `end`: the end of the transfer; nil while it is in progress.
     func timings(at end: Instant?) -> TransferTimings {
         var timings = known
         timings.total = end.map { begun.duration(to: $0) }

@@ -1,20 +1,20 @@
-/// Spaces one transfer's arrivals out to a rate: told what came, it says until when to rest.
+/// Rate limiter of one transfer as a value: for received bytes it returns the time until which receiving must wait.
 ///
-/// A transfer's own and not libcurl's, whose limit averages over seconds and lets a window of ordinary size through at once.
+/// libcurl's own limit is not used: it averages over seconds and passes a window of ordinary size at once.
 struct RateLimit {
     typealias Instant = ContinuousClock.Instant
 
-    /// Rests shorter than this are saved up.
+    /// Shorter waits are accumulated until they reach this length.
     static let shortestRest = Duration.milliseconds(2)
 
     /// Bytes per second; nil: no limit.
     private(set) var bytesPerSecond: Int64?
-    /// When what has come so far would have come at the rate.
+    /// The time at which all bytes so far would have arrived at the exact rate.
     private var due: Instant?
 
     init(bytesPerSecond: Int64? = nil) { self.bytesPerSecond = bytesPerSecond }
 
-    /// Goes on at another rate; answers until when nothing more should be taken, nil where there is nothing to wait for.
+    /// Changes the rate. Returns the time until which receiving must wait; nil: no wait.
     mutating func change(to rate: Int64?, at now: Instant) -> Instant? {
         defer { bytesPerSecond = rate }
         guard let old = bytesPerSecond, let rate, old != rate, rate > 0, let due, due > now else {
@@ -25,7 +25,7 @@ struct RateLimit {
         return self.due
     }
 
-    /// Until when nothing more should be taken; nil: go on.
+    /// Records received bytes. Returns the time until which receiving must wait; nil: no wait.
     mutating func took(_ bytes: Int, at now: Instant) -> Instant? {
         guard let rate = bytesPerSecond, rate > 0 else { return nil }
         let next = max(due ?? now, now) + .seconds(Double(bytes) / Double(rate))

@@ -1,39 +1,40 @@
 import Glibc
 
-/// Bounds the kernel's receive buffer of a connection while its transfer is flow-controlled: a buffer that has grown takes
-/// megabytes that no reader may ever want.
+/// Bounds the kernel's receive buffer of a connection while its transfer is flow-controlled. A buffer that has grown
+/// holds megabytes that no reader may ever need.
 ///
-/// The kernel doubles the buffer whenever it is drained within a round trip, which a near upstream achieves at once. Over a
-/// long path it must grow, or throughput would be bounded by a window for each round trip: it is left alone there.
+/// The kernel doubles the buffer whenever it is drained within a round trip, which happens at once with a near
+/// upstream. Over a long path the buffer must grow, or it would limit the throughput to one window per round trip;
+/// there it is not bounded.
 struct ReceiveBuffer {
     private let socket: Int32
     private var isBounded = false
 
-    /// What SO_RCVBUF is set to (socket(7)): the kernel takes twice that, its own first size. A window smaller than the
-    /// largest segment of the loopback would stall.
+    /// The value for SO_RCVBUF (socket(7)). The kernel doubles it, to its own initial size. A window below the maximum
+    /// segment size of the loopback interface would stall.
     private static let boundedBytes: Int32 = 64 << 10
-    /// A longer round trip, in microseconds, is that of a long path.
+    /// Maximum round-trip time of a near upstream, in microseconds.
     private static let nearMicroseconds: UInt32 = 1000
-    /// SO_BUF_LOCK, since Linux 5.14: clearing it lets the kernel size the buffer again.
+    /// SO_BUF_LOCK (Linux 5.14 and later): clearing it re-enables the kernel's autotuning.
     private static let bufferLock: Int32 = 72
-    /// The place of `tcpi_rtt` in `struct tcp_info` (tcp(7)).
+    /// Offset of `tcpi_rtt` in `struct tcp_info` (tcp(7)), in bytes.
     private static let roundTripOffset = 68
 
     init(of socket: Int32) { self.socket = socket }
 
-    /// Keeps the buffer at its first size, if the upstream is near and the kernel can take that back.
+    /// Fixes the buffer at its initial size, if the upstream is near and the kernel can undo that.
     mutating func bound() {
         guard !isBounded, isNear, set(Self.bufferLock, to: 0), set(SO_RCVBUF, to: Self.boundedBytes) else { return }
         isBounded = true
     }
 
-    /// Lets the kernel size the buffer. An earlier transfer on the connection may have bounded it.
+    /// Re-enables autotuning. An earlier transfer on the connection may have bounded the buffer.
     mutating func release() {
         _ = set(Self.bufferLock, to: 0)
         isBounded = false
     }
 
-    /// As `release`, where this transfer has bounded it.
+    /// Like `release`, but only if this transfer has bounded the buffer.
     mutating func releaseIfBounded() { if isBounded { release() } }
 
     private func set(_ option: Int32, to value: Int32) -> Bool {
@@ -41,6 +42,7 @@ struct ReceiveBuffer {
         return setsockopt(socket, SOL_SOCKET, option, &value, socklen_t(MemoryLayout<Int32>.size)) == 0
     }
 
+    /// Whether the measured round-trip time is short; false if it is unknown.
     private var isNear: Bool {
         var info = [UInt8](repeating: 0, count: 104)
         var length = socklen_t(info.count)

@@ -1,20 +1,22 @@
 import CacheCore
 
-/// The header fields of one request to an upstream, checked so that no value can smuggle in a line of its own.
+/// Header lines of one upstream request, validated against header injection.
 enum RequestFields {
-    /// Fields that this client, or libcurl, writes itself.
+    /// Fields that this client or libcurl sets itself; configured ones are ignored.
     private static let reserved = [
         "Range", "Accept-Encoding", "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding",
         "Content-Length", "Expect", "TE", "Trailer", "Upgrade",
     ]
 
     /// The lines for libcurl; the origin's own fields only where `isOwnHost`.
+    /// The header lines for libcurl. The origin's own fields are included only if `isOwnHost`.
     ///
-    /// Throws `.malformedRequest` where a name is no token or a value holds a control character (RFC 9110 §5.5).
+    /// Throws `.malformedRequest` if a name is not a token or a value contains a control character (RFC 9110 §5.5), or
+    /// if the window is invalid.
     static func lines(of request: UpstreamRequest, isOwnHost: Bool) throws(CacheError) -> [String] {
         let own = isOwnHost ? request.originHeaders : HeaderList()
         var fields = request.headers.fields.filter { $0.name != "" && own[$0.name] == nil }
-        // The name of the first host is of no use to another one.
+        // The Host field of the first host is wrong for another host.
         if !isOwnHost { fields.removeAll { HeaderList.same($0.name, "Host") } }
         fields += own.fields
         var lines: [String] = []
@@ -27,33 +29,34 @@ enum RequestFields {
         return lines
     }
 
+    /// The value of the Range field (RFC 9110 §14.2); nil without one.
     private static func range(_ window: UpstreamRequest.Window) throws(CacheError) -> String? {
         switch window {
         case .whole: return nil
         case .closed(let range):
             guard range.lowerBound >= 0, !range.isEmpty else {
-                throw CacheError(.malformedRequest, "A window has at least one byte and begins at 0 or later.")
+                throw CacheError(.malformedRequest, "The requested range is empty or begins before byte 0.")
             }
             return "bytes=\(range.lowerBound)-\(range.upperBound - 1)"
         case .from(let first):
-            guard first >= 0 else { throw CacheError(.malformedRequest, "A window begins at 0 or later.") }
+            guard first >= 0 else { throw CacheError(.malformedRequest, "The requested range begins before byte 0.") }
             return "bytes=\(first)-"
         case .suffix(let length):
-            guard length > 0 else { throw CacheError(.malformedRequest, "A suffix has at least one byte.") }
+            guard length > 0 else { throw CacheError(.malformedRequest, "The requested suffix range is empty.") }
             return "bytes=-\(length)"
         }
     }
 
     private static func check(_ field: HeaderList.Field) throws(CacheError) {
         guard !field.name.isEmpty, field.name.utf8.allSatisfy(isToken) else {
-            throw CacheError(.malformedRequest, "A header field's name for the upstream is no token.")
+            throw CacheError(.malformedRequest, "The name of an upstream header field is not a token.")
         }
         guard field.value.utf8.allSatisfy({ $0 >= 32 && $0 != 127 || $0 == 9 }) else {
-            throw CacheError(.malformedRequest, "The header field \(field.name) holds a control character.")
+            throw CacheError(.malformedRequest, "The header field \(field.name) contains a control character.")
         }
     }
 
-    /// RFC 9110 §5.6.2.
+    /// Whether the byte may occur in a token (RFC 9110 §5.6.2).
     private static func isToken(_ byte: UInt8) -> Bool {
         switch byte {
         case 48...57, 65...90, 97...122: true

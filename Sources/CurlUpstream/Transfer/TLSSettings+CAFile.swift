@@ -2,8 +2,8 @@ package import CacheCore
 import Glibc
 
 extension TLSSettings {
-    /// Throws `.invalidField("tls.caFile")` unless the file can be read and holds a PEM certificate (RFC 7468) within its first
-    /// MiB. Blocks its thread.
+    /// Checks the file of certificate authorities. Throws `.invalidField("tls.caFile")` unless it is readable and
+    /// contains a PEM certificate (RFC 7468) in its first MiB. Blocks its thread.
     package func checkCAFile() throws(CacheError) {
         guard let caFile else { return }
         guard let file = fopen(caFile, "r") else { throw Self.invalid(caFile, String(cString: strerror(errno))) }
@@ -12,7 +12,7 @@ extension TLSSettings {
         let count = fread(&bytes, 1, bytes.count, file)
         guard ferror(file) == 0 else { throw Self.invalid(caFile, String(cString: strerror(errno))) }
         guard bytes.prefix(count).firstRange(of: Array("-----BEGIN ".utf8)) != nil else {
-            throw Self.invalid(caFile, "it holds no PEM certificate")
+            throw Self.invalid(caFile, "it contains no PEM certificate")
         }
     }
 

@@ -1,28 +1,29 @@
 import CacheCore
 
-/// The waits of one transfer as a value: told what happened when, it says which limit runs out next.
+/// Timeouts of one transfer as a value: from the reported events it computes the next timeout to expire.
 struct TransferTimers {
     typealias Instant = ContinuousClock.Instant
 
+    /// The phase of the current hop.
     private enum Step {
         case connecting
         case awaitingHead
         case receiving
-        /// Nothing of what still comes is wanted; it is worth a short wait only, to keep the connection.
+        /// The rest of the body is unwanted; waiting for it is only worth a short time, to keep the connection.
         case draining
     }
 
-    /// How long an unwanted body may keep its connection waiting.
+    /// Maximum pause between bytes of an unwanted body.
     static let drainLimit = Duration.seconds(1)
 
     private let limits: TransferTimeouts
-    /// When it began, later by as long as it was paused.
+    /// Start of the transfer, shifted by the time it was paused.
     private var begun: Instant
     private var step = Step.connecting
-    /// When the present step began, or its last bytes came.
+    /// Start of the current phase, or the last arrival of body bytes.
     private var mark: Instant
     private var pausedAt: Instant?
-    /// Whether the total holds: not for a whole body, which may be of any length.
+    /// Whether the total timeout applies. It does not apply to a whole body, which can have any length.
     private var hasTotal = true
 
     init(_ limits: TransferTimeouts, begun: Instant) {
@@ -31,19 +32,24 @@ struct TransferTimers {
         mark = begun
     }
 
-    /// Whether the present hop has a connection.
+    /// Whether the current hop has an established connection.
     var isConnected: Bool { if case .connecting = step { false } else { true } }
 
+    /// A hop starts to connect; the connect timeout runs.
     mutating func hopBegan(at now: Instant) { enter(.connecting, now) }
+    /// The connection is established; the first-byte timeout runs.
     mutating func connected(at now: Instant) { enter(.awaitingHead, now) }
+    /// The final response's status line has arrived; the idle timeout runs.
     mutating func responded(at now: Instant) { enter(.receiving, now) }
+    /// The rest of the body is unwanted; `drainLimit` runs.
     mutating func drains(at now: Instant) { enter(.draining, now) }
+    /// Removes the total timeout.
     mutating func liftTotal() { hasTotal = false }
 
-    /// No limit runs from here on.
+    /// Stops all timeouts.
     mutating func pause(at now: Instant) { pausedAt = now }
 
-    /// The limits run again, the idle one anew.
+    /// Restarts all timeouts; the idle timeout starts from `now`.
     mutating func goOn(at now: Instant) {
         guard let pausedAt else { return }
         begun += pausedAt.duration(to: now)
@@ -51,10 +57,10 @@ struct TransferTimers {
         self.pausedAt = nil
     }
 
-    /// Bytes have come; an instant ahead holds the idle limit back until then.
+    /// Body bytes have arrived. A `now` in the future postpones the idle timeout during a wait of the rate limit.
     mutating func arrived(at now: Instant) { if case .receiving = step { mark = now } }
 
-    /// The limit that runs out first, and when; nil where nothing is limited.
+    /// The next timeout to expire and its time; nil if none runs.
     var next: (timeout: CacheError.Timeout, at: Instant)? {
         guard pausedAt == nil else { return nil }
         let own: (CacheError.Timeout, Instant)? =
@@ -68,7 +74,7 @@ struct TransferTimers {
         return [own, total].compactMap(\.self).min { $0.1 < $1.1 }.map { ($0.0, $0.1) }
     }
 
-    /// The limit that has run out, if one has.
+    /// The expired timeout; nil if none has expired.
     func expired(at now: Instant) -> CacheError.Timeout? {
         next.flatMap { $0.at <= now ? $0.timeout : nil }
     }

@@ -1,10 +1,11 @@
 import ArgumentParser
 
-/// `larder config`: prints the settings in force as YAML, credentials masked.
+/// `larder config`: prints the effective settings as YAML; credentials are masked. Invalid settings end the program
+/// with status 78.
 struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "config", abstract: "Print the settings in force, credentials masked.",
-        discussion: "Flags win over LARDER_… variables, those over the file, the file over defaults.")
+        commandName: "config", abstract: "Print the effective settings; credentials are masked.",
+        discussion: "Precedence: flags, LARDER_… environment variables, the configuration file, defaults.")
 
     @OptionGroup var options: SettingsOptions
 

@@ -1,42 +1,45 @@
 import ArgumentParser
 
-/// `larder healthcheck`: asks a running service whether it is ready; for container engines, which have no HTTP client.
+/// `larder healthcheck`: checks the readiness of a running service. For container images without an HTTP client.
 struct HealthcheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "healthcheck", abstract: "Ask a running service whether it is ready: exit 0 or 1.",
+        commandName: "healthcheck", abstract: "Check whether a running service is ready: exit status 0 or 1.",
         discussion: """
-            Asks the address that the settings name, or --url. With TLS the answer is not read: a port that takes \
-            connections is taken for a service that is ready.
+            Sends a request to the configured listen address, or to --url. With TLS it only checks that the port \
+            accepts connections.
             """)
 
+    /// Only the listen address and the TLS files are used.
     @OptionGroup var source: SettingsSource
 
-    @Option(name: .long, help: ArgumentHelp("The address of the service.", valueName: "host:port"))
+    @Option(name: .long, help: ArgumentHelp("Listen address of the service.", valueName: "host:port"))
     var listen: String?
 
-    @Option(name: .long, help: ArgumentHelp("Where to ask (plain http).", valueName: "url"))
+    @Option(name: .long, help: ArgumentHelp("URL of the request (http only).", valueName: "url"))
     var url: String?
 
+    /// Exit status 1 unless the response has status 200 within 4 s.
     func run() throws {
         let question = try question()
         do {
             let status = try question.ask(within: .seconds(4))
-            guard status == 200 else { throw HealthQuestion.Refusal("answered \(status)") }
-        } catch let refusal as HealthQuestion.Refusal {
+            guard status == 200 else { throw HealthProbe.Refusal("returned status \(status)") }
+        } catch let refusal as HealthProbe.Refusal {
             StandardError.write("larder: \(question.address) \(refusal.reason)\n")
             throw ExitCode(1)
         }
     }
 
-    private func question() throws -> HealthQuestion {
+    /// The probe of `--url`, or of the configured listen address.
+    private func question() throws -> HealthProbe {
         if let url {
-            guard let question = HealthQuestion(url: url) else {
-                throw ValidationError("\"\(url)\" is not a URL of the form http://host:port/path")
+            guard let question = HealthProbe(url: url) else {
+                throw ValidationError("\"\(url)\" does not have the form http://host:port/path")
             }
             return question
         }
         let listen = try source.settingsOrExit(flags: [("listen.address", listen)]).listen
-        return HealthQuestion(
+        return HealthProbe(
             address: listen.address.dialable, path: "/health/ready", isEncrypted: listen.certificateFile != nil)
     }
 }

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The executable's root: serves unless told otherwise.
+/// Root command of the executable; without a subcommand it runs `serve`.
 @main
 struct LarderCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -13,9 +13,11 @@ struct LarderCommand: AsyncParsableCommand {
         ],
         defaultSubcommand: ServeCommand.self)
 
+    /// The version of Larder; also sent in `User-Agent` and served by `/v1/version` and `/metrics`.
     static let version = "0.1.0"
 
-    /// A service must not die of SIGHUP while it starts, either.
+    /// Ignores SIGHUP before anything else if the command is `serve`: the signal must not end a service that is
+    /// starting.
     static func main() async {
         let command = CommandLine.arguments.dropFirst().first ?? "serve"
         if command == "serve" || command.hasPrefix("-") { ProcessLimits.ignoreHangUp() }

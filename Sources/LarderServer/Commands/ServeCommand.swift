@@ -2,10 +2,12 @@ import ArgumentParser
 import CacheCore
 import Logging
 
-/// `larder serve`: runs the service until it is told to stop.
+/// `larder serve`: runs the service until SIGTERM or SIGINT.
+///
+/// Exit status 78 if a setting prevents the start, 1 if the service fails later.
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "serve", abstract: "Run the service (what larder does when no command is named).")
+        commandName: "serve", abstract: "Run the service; this is the default command.")
 
     @OptionGroup var options: SettingsOptions
 

@@ -3,46 +3,48 @@ import CacheAPI
 import CacheCore
 import Foundation
 
-/// `larder simulate`: what eviction policies would make of recorded reads; nothing is served or stored.
+/// `larder simulate`: evaluates eviction policies with a recorded trace of reads. Nothing is served or stored.
 struct SimulateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "simulate", abstract: "Play recorded reads against eviction policies.",
+        commandName: "simulate", abstract: "Simulate eviction policies with recorded reads.",
         discussion: """
-            The trace is a CSV file, in the order of time, of time,key,bytes (objects that are cached whole) or of \
-            time,asset,offset,bytes (runs of which only what is missing is fetched). Times are in seconds. A first line \
-            that is no numbers is left out.
+            The trace is a CSV file, sorted by time, with the columns time,key,bytes (each object is cached as a whole) or \
+            time,asset,offset,bytes (only missing byte ranges are fetched). Times are in seconds. A header line is \
+            skipped.
             """)
 
-    @Option(name: .long, help: ArgumentHelp("The reads.", valueName: "file"))
+    @Option(name: .long, help: ArgumentHelp("CSV file of reads.", valueName: "file"))
     var trace: String
 
     @Option(
-        name: .long, help: "One of \(EvictionAlgorithm.allCases.map(\.rawValue).joined(separator: ", ")); repeatable.")
+        name: .long,
+        help: "Eviction algorithm: \(EvictionAlgorithm.allCases.map(\.rawValue).joined(separator: ", ")); repeatable.")
     var algorithm: [EvictionAlgorithm] = [.s3fifo]
 
-    @Option(name: .long, help: ArgumentHelp("Such as 20GiB; repeatable.", valueName: "size"))
+    @Option(name: .long, help: ArgumentHelp("Cache capacity, for example 20GiB; repeatable.", valueName: "size"))
     var capacity: [Capacity]
 
     @OptionGroup var output: OutputOptions
 
     func run() throws {
-        var trials = algorithm.flatMap { algorithm in capacity.map { TraceTrial(algorithm, $0.bytes) } }
+        var simulations = algorithm.flatMap { algorithm in capacity.map { TraceSimulation(algorithm, $0.bytes) } }
         var reader: TraceReader
         do {
             reader = try TraceReader(path: trace)
             while let read = try reader.next() {
-                for index in trials.indices { trials[index].play(read) }
+                for index in simulations.indices { simulations[index].play(read) }
             }
         } catch let error as TraceReader.Fault {
             StandardError.write("larder: \(trace): \(error)\n")
             throw ExitCode(1)
         }
-        output.write(Self.table(trials), json: .array(trials.map(\.json)))
+        output.write(Self.table(simulations), json: .array(simulations.map(\.json)))
     }
 
-    private static func table(_ trials: [TraceTrial]) -> String {
+    /// One row per simulation, in aligned columns.
+    private static func table(_ simulations: [TraceSimulation]) -> String {
         let head = ["algorithm", "capacity", "reads", "hits", "bytes hit", "written", "from upstream"]
-        let rows = [head] + trials.map(\.row)
+        let rows = [head] + simulations.map(\.row)
         let widths = head.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
         return rows.map { row in
             zip(row, widths).map { $0.padding(toLength: $1, withPad: " ", startingAt: 0) }.joined(separator: "  ")
@@ -52,18 +54,20 @@ struct SimulateCommand: ParsableCommand {
 
 extension EvictionAlgorithm: ExpressibleByArgument {}
 
-/// A size on the command line.
+/// A capacity on the command line.
 struct Capacity: ExpressibleByArgument {
+    /// Positive.
     let bytes: Int64
 
     init?(argument: String) {
-        guard let bytes = try? ByteSize.parse(argument), bytes > 0 else { return nil }  // nil is the whole answer
+        guard let bytes = try? ByteSize.parse(argument), bytes > 0 else { return nil }  // ArgumentParser reports it
         self.bytes = bytes
     }
 }
 
-/// One policy at one capacity.
-struct TraceTrial {
+/// One simulated policy at one capacity.
+struct TraceSimulation {
+    /// The eviction algorithm and the capacity in bytes.
     private let algorithm: EvictionAlgorithm
     private let capacityBytes: Int64
     private var simulation: CacheSimulation
@@ -74,6 +78,7 @@ struct TraceTrial {
         simulation = CacheSimulation(policy: algorithm.policy(capacityBytes: capacityBytes))
     }
 
+    /// Applies one read: a whole object as one segment, a range as the segments that it covers.
     mutating func play(_ read: TraceReader.Read) {
         guard let offset = read.offset else {
             _ = simulation.read(SegmentID(asset: read.asset, index: 0), bytes: read.bytes)
@@ -82,6 +87,7 @@ struct TraceTrial {
         simulation.read(ByteRange(offset: offset, length: read.bytes), of: read.asset, at: read.at)
     }
 
+    /// The cells of the text table.
     var row: [String] {
         let tally = simulation.tally
         return [

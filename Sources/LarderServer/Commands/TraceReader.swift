@@ -1,8 +1,9 @@
 import CacheCore
 import Foundation
 
-/// Reads a CSV file of reads, a piece of the file at a time.
+/// Streaming parser of a CSV trace of reads.
 struct TraceReader {
+    /// One line of the trace.
     struct Read: Hashable {
         var at: Timestamp
         var asset: AssetID
@@ -11,6 +12,7 @@ struct TraceReader {
         var bytes: Int64
     }
 
+    /// An unreadable file or an invalid line; its description is a sentence for the user.
     enum Fault: Error, CustomStringConvertible {
         case unreadable(String)
         case line(Int, String)
@@ -24,11 +26,16 @@ struct TraceReader {
     }
 
     private let file: FileHandle
+    /// Bytes that were read from the file and not parsed yet.
     private var buffer = Data()
+    /// Number of the current line, from 1.
     private var number = 0
+    /// Number of columns, 3 or 4; nil before the first data line.
     private var columns: Int?
+    /// Time of the previous line in seconds.
     private var latest = -Double.infinity
     private var isAtEnd = false
+    /// Maximum length of a line in bytes.
     private static let longestLine = 1 << 16
 
     init(path: String) throws {
@@ -38,7 +45,7 @@ struct TraceReader {
         self.file = file
     }
 
-    /// Nil at the end; throws ``Fault``.
+    /// The next read; nil at the end of the file. Empty lines and a header line are skipped. Throws ``Fault``.
     mutating func next() throws -> Read? {
         while let line = try nextLine() {
             number += 1
@@ -51,9 +58,11 @@ struct TraceReader {
         return nil
     }
 
+    /// Validates the fields of one line.
     private mutating func read(_ fields: [String]) throws -> Read {
         guard fields.count == columns ?? fields.count, fields.count == 3 || fields.count == 4 else {
-            throw Fault.line(number, "time,key,bytes or time,asset,offset,bytes is expected, as in the lines before.")
+            throw Fault.line(
+                number, "The columns must be time,key,bytes or time,asset,offset,bytes, as in the lines before.")
         }
         columns = fields.count
         guard let seconds = Double(fields[0]), abs(seconds) < 1e12 else {
@@ -65,19 +74,22 @@ struct TraceReader {
             }
             return value
         }
-        guard seconds >= latest else { throw Fault.line(number, "The time is before that of an earlier line.") }
+        guard seconds >= latest else {
+            throw Fault.line(number, "The time is earlier than on a previous line; sort the lines by time.")
+        }
         latest = seconds
         return Read(
             at: Timestamp(milliseconds: Int64(seconds * 1000)), asset: Self.name(fields[1]),
             offset: numbers.count > 1 ? numbers[0] : nil, bytes: numbers[numbers.count - 1])
     }
 
-    /// The same for the same text in every run (FNV-1a).
+    /// An identifier derived from the key by its length and FNV-1a hash, so that it is the same in every run.
     private static func name(_ text: String) -> AssetID {
         let hash = text.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
         return AssetID(high: UInt64(text.utf8.count), low: hash)
     }
 
+    /// The next line without its line feed; nil at the end of the file. Reads the file in steps of 1 MiB.
     private mutating func nextLine() throws -> String? {
         while true {
             if let feed = buffer.firstIndex(of: UInt8(ascii: "\n")) {

@@ -4,24 +4,26 @@ import CacheCore
 import CacheStore
 import Logging
 
-/// `larder verify`: compares catalog, files and checksums of a store that no service uses.
+/// `larder verify`: verifies catalog, files and checksums of a store that no service uses.
+///
+/// Exit status 0: no findings, or all repaired. 1: findings. 2: the store could not be checked.
 struct VerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "verify", abstract: "Compare a store's catalog, files and checksums, offline.",
+        commandName: "verify", abstract: "Verify a store offline: catalog, files and checksums.",
         discussion: """
-            Reads everything. Exit 0: all is as it should be, or was put right by --repair. 1: something is not. 2: it could \
-            not be looked at.
+            Reads all bytes. Exit status 0: no problems, or all repaired by --repair. 1: problems found. 2: the store could \
+            not be checked.
             """)
 
     @OptionGroup var options: StoreOptions
     @OptionGroup var output: OutputOptions
 
-    @Flag(name: .long, help: "Take out what is wrong, so that the rest is right.")
+    @Flag(name: .long, help: "Remove damaged and inconsistent data.")
     var repair = false
 
     func run() async throws {
         let directory = try options.dataDirectoryOrExit()
-        let audit: Audit
+        let audit: VerificationReport
         do throws(CacheError) {
             audit = try await Self.audit(directory, repairing: repair)
         } catch {
@@ -32,7 +34,8 @@ struct VerifyCommand: AsyncParsableCommand {
         if !audit.findings.isEmpty, !audit.isRepaired { throw ExitCode(1) }
     }
 
-    private static func audit(_ directory: String, repairing: Bool) async throws(CacheError) -> Audit {
+    /// Opens the store, verifies it and closes it. Throws `.notFound` if the directory contains no store.
+    private static func audit(_ directory: String, repairing: Bool) async throws(CacheError) -> VerificationReport {
         guard try SystemDisk().status(of: StoreLayout(directory: directory).catalog) != nil else {
             throw CacheError(.notFound, "There is no store in \(directory).")
         }
@@ -40,7 +43,7 @@ struct VerifyCommand: AsyncParsableCommand {
         logger.logLevel = .critical
         let store = try Store.open(
             directory: directory, mayLose: false, wallClock: SystemWallClock(), logger: logger)
-        let audit: Audit
+        let audit: VerificationReport
         do throws(CacheError) {
             audit = try await store.audit(repairing: repairing)
         } catch {
@@ -52,19 +55,20 @@ struct VerifyCommand: AsyncParsableCommand {
     }
 }
 
-/// `larder export`: copies one complete asset out of a store.
+/// `larder export`: copies a complete asset from a store to a new file. Exit status 1 if that fails.
 struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "export", abstract: "Copy a complete asset out of a store, in use or not.",
-        discussion: "Every byte is compared with its checksum on the way. Nothing in the store is changed.")
+        commandName: "export",
+        abstract: "Copy a complete asset from a store to a file, also while a service uses the store.",
+        discussion: "Verifies the checksum of every byte. The store is not changed.")
 
     @OptionGroup var options: StoreOptions
     @OptionGroup var output: OutputOptions
 
-    @Argument(help: "The asset's identifier, or its key.")
+    @Argument(help: "Identifier or key of the asset.")
     var asset: String
 
-    @Argument(help: "The file to write; it must not be there.")
+    @Argument(help: "File to write; it must not exist.")
     var file: String
 
     func run() throws {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import CacheAPI
 
-/// `larder version`: prints the version, as `--version` does.
+/// `larder version`: prints the version like `--version`, also as JSON.
 struct VersionCommand: ParsableCommand {
     static let configuration = CommandConfiguration(commandName: "version", abstract: "Print the version.")
 

@@ -2,24 +2,25 @@ import Configuration
 import Foundation
 import Yams
 
-/// A YAML or JSON file of settings, every key of it known; its values are still text.
+/// Parser of a YAML or JSON configuration file. It checks that each key is known; values are still text.
 struct ConfigurationFile {
+    /// Values by key; secrets are marked, so that no log shows them.
     private(set) var values: [AbsoluteConfigKey: ConfigValue] = [:]
-    /// Every name in the file, groups too.
+    /// Every key path in the file, including groups.
     private(set) var paths: [SettingsPath] = []
 
-    /// Reads the file; throws what is wrong with it, with the key where there is one.
+    /// Reads and parses the file. Throws an error with the key, or with the path if the file itself is unusable.
     init(path: String) throws(SettingsError) {
         let text: String
         do {
             text = try String(contentsOfFile: path, encoding: .utf8)
         } catch {
-            throw SettingsError(path, "cannot be read (is it there, is it UTF-8?)")
+            throw SettingsError(path, "cannot be read; the file must exist, be readable and be UTF-8")
         }
         try self.init(text: text, name: path)
     }
 
-    /// Takes `text` apart: JSON is read as the YAML that it is (YAML 1.2 §1.3).
+    /// Parses `text`. JSON is parsed as YAML, of which it is a subset (YAML 1.2 §1.3).
     init(text: String, name: String) throws(SettingsError) {
         let root: Node?
         do {
@@ -27,17 +28,20 @@ struct ConfigurationFile {
         } catch {
             throw SettingsError(name, "is neither YAML nor JSON: \(Self.firstLine(of: error))")
         }
-        guard let root, root.tag != Tag(.null) else { return }  // an empty file says nothing
-        guard let mapping = root.mapping else { throw SettingsError(name, "holds no settings, but \(root.kindName)") }
+        guard let root, root.tag != Tag(.null) else { return }  // an empty file sets nothing
+        guard let mapping = root.mapping else {
+            throw SettingsError(name, "contains \(root.kindName) instead of settings")
+        }
         try walk(mapping, below: [])
     }
 
+    /// Visits a mapping and adds its values.
     private mutating func walk(_ mapping: Node.Mapping, below parents: [String]) throws(SettingsError) {
         for (key, node) in mapping {
             let components = parents + [key.scalar?.string ?? "(\(key.kindName))"]
             switch try SettingsSchema.place(of: components) {
             case .group:
-                paths.append(SettingsPath(components))  // an origin without settings is one that lacks its URL
+                paths.append(SettingsPath(components))  // so that an origin without settings is reported
                 try walk(try Self.mapping(of: node, at: components), below: components)
             case .value(let isList):
                 if let inner = node.mapping, SettingsSchema.isGroup(components) {
@@ -49,6 +53,7 @@ struct ConfigurationFile {
         }
     }
 
+    /// Adds one value or list, with its secrecy.
     private mutating func add(_ node: Node, at path: SettingsPath, isList: Bool) throws(SettingsError) {
         let content: ConfigContent
         if isList {
@@ -58,7 +63,7 @@ struct ConfigurationFile {
             content = .stringArray(sequence.compactMap { $0.scalar?.string })
         } else {
             guard let scalar = node.scalar, node.tag != Tag(.null) else {
-                throw SettingsError(path.dotted, "is \(node.kindName), not one value")
+                throw SettingsError(path.dotted, "is \(node.kindName), not a single value")
             }
             content = .string(scalar.string)
         }
@@ -74,17 +79,18 @@ struct ConfigurationFile {
         return mapping
     }
 
+    /// The first line of a parser error; the others show the source text.
     private static func firstLine(of error: any Error) -> String {
         String(describing: error).split(separator: "\n").first.map(String.init) ?? "unreadable"
     }
 }
 
 extension Node {
-    /// What stands there, with its article.
+    /// The kind of the node with its article, for error messages.
     fileprivate var kindName: String {
         switch self {
         case .scalar where tag == Tag(.null): "empty"
-        case .scalar: "one value"
+        case .scalar: "a single value"
         case .mapping: "a mapping"
         case .sequence: "a list"
         case .alias: "an alias"

@@ -2,9 +2,12 @@ import CacheCore
 import Configuration
 import Foundation
 
+/// Reading and validation of the settings.
 extension LarderSettings {
-    /// Reads every setting: `flags` (dotted name → text) over `LARDER_…` variables over the file over defaults.
-    /// `LARDER_TOKEN`, `LARDER_READ_TOKEN` and their `_FILE` forms are short for `LARDER_ACCESS_…`.
+    /// Reads every setting. Precedence: `flags` (dotted name and text), `LARDER_…` variables, the file, defaults.
+    ///
+    /// `LARDER_TOKEN`, `LARDER_READ_TOKEN` and their `_FILE` forms are short for `LARDER_ACCESS_…`. Throws the first
+    /// invalid setting.
     init(
         flags: [(name: String, text: String)] = [], environment: [String: String] = [:], file: ConfigurationFile? = nil
     ) throws(SettingsError) {
@@ -30,21 +33,23 @@ extension LarderSettings {
         try checkTogether()
     }
 
-    /// Refuses to serve other machines without a token, unless that is what the administrator asked for.
+    /// Throws if the service is reachable from other machines without a token, unless `access.allowUnauthenticated` is
+    /// set.
     func checkExposure() throws(SettingsError) {
         guard access.token == nil, access.readToken == nil, !access.allowUnauthenticated else { return }
         guard listen.address.isLoopback else {
             throw SettingsError(
                 "listen.address",
-                "\"\(listen.address)\" is open to other machines and there is no token "
-                    + "(set LARDER_TOKEN or LARDER_TOKEN_FILE, or say --allow-unauthenticated)")
+                "\"\(listen.address)\" is reachable from other machines, but no token is set "
+                    + "(set LARDER_TOKEN or LARDER_TOKEN_FILE, or pass --allow-unauthenticated)")
         }
     }
 
+    /// A flag's text as a configuration value; list items are separated by commas.
     private static func override(_ text: String, at path: SettingsPath) throws(SettingsError) -> ConfigValue {
         let isSecret = SettingsSchema.isSecret(path)
         switch try SettingsSchema.place(of: path.components) {
-        case .group: throw SettingsError(path.dotted, "is a group of settings, not one")
+        case .group: throw SettingsError(path.dotted, "is a group of settings, not a single setting")
         case .value(isList: false): return ConfigValue(.string(text), isSecret: isSecret)
         case .value(isList: true):
             let members = text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
@@ -52,7 +57,8 @@ extension LarderSettings {
         }
     }
 
-    /// Empty variables count as absent: that is how compose files pass on what is not set.
+    /// The `LARDER_…` variables with long names. Empty variables count as absent, because Compose files pass unset
+    /// variables as empty ones.
     private static func variables(of environment: [String: String]) -> [String: String] {
         var variables = environment.filter { $0.key.hasPrefix("LARDER_") && !$0.value.isEmpty }
         for suffix in ["TOKEN", "TOKEN_FILE", "READ_TOKEN", "READ_TOKEN_FILE"] {
@@ -64,6 +70,8 @@ extension LarderSettings {
         return variables
     }
 
+    /// The origins that flags and the file name, sorted by name. Variables alone create no origin. Each origin starts
+    /// from `shared`, except for access and private addresses.
     private static func origins(
         namedBy paths: [SettingsPath], in lookup: SettingsLookup, like shared: OriginSettings
     ) throws(SettingsError) -> [Origin] {
@@ -87,11 +95,11 @@ extension LarderSettings {
         return origins
     }
 
-    /// What no setting of an origin can say of itself alone.
+    /// Validates settings of an origin that depend on each other or on a maximum number of items.
     private static func check(_ settings: OriginSettings, of name: String) throws(SettingsError) {
         let key = { (setting: String) in "origins.\(name).\(setting)" }
         guard !settings.baseURL.isEmpty else {
-            throw SettingsError(key("baseURL"), "is missing (where are the originals?)")
+            throw SettingsError(key("baseURL"), "is missing (set it to the base URL of the origin's files)")
         }
         guard settings.ignoreVary.count <= OriginSettings.maxIgnoredFields else {
             throw SettingsError(key("ignoreVary"), "names more than \(OriginSettings.maxIgnoredFields) header fields")
@@ -106,10 +114,11 @@ extension LarderSettings {
         }
         try check(settings.quota, below: key("quota."))
         if let index = settings.repeatedMirror {
-            throw SettingsError(key("mirrors"), "\"\(settings.mirrors[index])\" is the baseURL or there twice")
+            throw SettingsError(key("mirrors"), "\"\(settings.mirrors[index])\" repeats the baseURL or another mirror")
         }
     }
 
+    /// The origin's header fields. Throws if a value is invalid (RFC 9110 §5.5).
     private static func headers(
         at paths: [SettingsPath], in lookup: SettingsLookup
     ) throws(SettingsError) -> HeaderList {
@@ -117,13 +126,16 @@ extension LarderSettings {
         for path in paths {
             guard let name = path.components.last, let value = lookup.text(path, isSecret: true) else { continue }
             guard FieldText.isValue(value) else {
-                throw SettingsError(path.dotted, "is no header value: it holds control characters or outer blanks")
+                throw SettingsError(
+                    path.dotted,
+                    "is not a valid header field value: it contains control characters, or outer spaces or tabs")
             }
             headers.set(name, value)
         }
         return headers
     }
 
+    /// Replaces configured token files by their content.
     private mutating func readTokenFiles() throws(SettingsError) {
         if let path = access.tokenFile {
             access.token = try Self.token(in: path, besides: access.token, key: "access.tokenFile")
@@ -133,10 +145,13 @@ extension LarderSettings {
         }
     }
 
+    /// The token in the file, without surrounding white space.
     private static func token(
         in path: String, besides given: MaskedSecret?, key: String
     ) throws(SettingsError) -> MaskedSecret {
-        guard given == nil else { throw SettingsError(key, "is set together with \(key.dropLast(4)); keep one") }
+        guard given == nil else {
+            throw SettingsError(key, "cannot be combined with \(key.dropLast(4)); remove one of them")
+        }
         let text: String
         do {
             text = try String(contentsOfFile: path, encoding: .utf8)
@@ -148,7 +163,7 @@ extension LarderSettings {
         return MaskedSecret(token)
     }
 
-    /// What no setting can say of itself alone.
+    /// Validates settings that depend on each other.
     private func checkTogether() throws(SettingsError) {
         guard policy.lowWatermark < policy.highWatermark else {
             throw SettingsError(
@@ -156,29 +171,29 @@ extension LarderSettings {
                 "\(policy.lowWatermark) is not below policy.highWatermark (\(policy.highWatermark))")
         }
         if listen.certificateFile != nil, listen.keyFile == nil {
-            throw SettingsError("listen.tls.keyFile", "is missing beside listen.tls.certificateFile")
+            throw SettingsError("listen.tls.keyFile", "is required by listen.tls.certificateFile")
         }
         if listen.keyFile != nil, listen.certificateFile == nil {
-            throw SettingsError("listen.tls.certificateFile", "is missing beside listen.tls.keyFile")
+            throw SettingsError("listen.tls.certificateFile", "is required by listen.tls.keyFile")
         }
         if let capacity = policy.capacityBytes, capacity < PolicySettings.minCapacityBytes {
             let least = ByteSize.format(PolicySettings.minCapacityBytes)
-            throw SettingsError("policy.capacity", "\(capacity) bytes hold too little (\(least) is the least)")
+            throw SettingsError("policy.capacity", "\(capacity) bytes is less than the minimum of \(least)")
         }
         if let token = access.token, token == access.readToken {
-            throw SettingsError("access.readToken", "is the same as access.token")
+            throw SettingsError("access.readToken", "must differ from access.token")
         }
         try checkDirectories()
     }
 
-    /// Files are named by origins only where their directory is.
+    /// A file name of an origin requires the directory that contains it.
     private func checkDirectories() throws(SettingsError) {
         for origin in origins {
             if origin.settings.credentialsFile != nil, credentialsDirectory == nil {
-                throw SettingsError("origins.\(origin.name).credentialsFile", "is set without credentialsDirectory")
+                throw SettingsError("origins.\(origin.name).credentialsFile", "requires credentialsDirectory")
             }
             if case .file = origin.settings.fallback, fallbackDirectory == nil {
-                throw SettingsError("origins.\(origin.name).fallback.file", "is set without fallbackDirectory")
+                throw SettingsError("origins.\(origin.name).fallback.file", "requires fallbackDirectory")
             }
         }
     }

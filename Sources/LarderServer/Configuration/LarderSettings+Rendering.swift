@@ -1,7 +1,8 @@
 import CacheCore
 
+/// Output of the settings as YAML.
 extension LarderSettings {
-    /// The settings in force as a YAML file that says the same; credentials are masked.
+    /// The effective settings as a YAML file with the same meaning; credentials are masked.
     var rendered: String {
         var tree = SettingsTree()
         for setting in Setting<LarderSettings>.all where !isRead(from: setting.key) {
@@ -29,13 +30,13 @@ extension LarderSettings {
         return tree.lines(indentation: "").joined(separator: "\n") + "\n"
     }
 
-    /// A token that came from a file is shown as that file.
+    /// Whether the token was read from a file; then the file is printed instead.
     private func isRead(from key: String) -> Bool {
         key == "access.token" && access.tokenFile != nil || key == "access.readToken" && access.readTokenFile != nil
     }
 }
 
-/// Settings in groups, in the order in which they were inserted.
+/// Nested settings in insertion order.
 private struct SettingsTree {
     private enum Branch {
         case group(SettingsTree)
@@ -44,6 +45,7 @@ private struct SettingsTree {
 
     private var branches: [(name: String, branch: Branch)] = []
 
+    /// Inserts a value and creates the groups of its path.
     mutating func insert(_ text: SettingsText, at path: [String]) {
         guard let name = path.first else { return }
         let rest = Array(path.dropFirst())
@@ -63,6 +65,7 @@ private struct SettingsTree {
         branches[index].branch = .group(group)
     }
 
+    /// The YAML lines of the tree.
     func lines(indentation: String) -> [String] {
         branches.flatMap { name, branch in
             switch branch {
@@ -75,7 +78,7 @@ private struct SettingsTree {
         }
     }
 
-    /// Plain where YAML takes it for text or a number as it stands, else in double quotes.
+    /// The text as a plain YAML scalar if YAML reads it unchanged, else in double quotes.
     private static func quoted(_ text: String) -> String {
         let isPlain = text.first.map { $0.isLetter || $0.isNumber || "./•".contains($0) } ?? false
         let isSafe = text.allSatisfy { $0.isLetter || $0.isNumber || "./_-•:+".contains($0) }

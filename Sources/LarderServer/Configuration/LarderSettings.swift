@@ -2,30 +2,32 @@ import CacheCore
 import CacheEngine
 import Logging
 
-/// Everything an administrator can tune, checked; the defaults are the values of a bare `larder serve`.
+/// All settings of the service, validated. The defaults are those of `larder serve` without options.
 struct LarderSettings: Hashable, Sendable {
     var listen = ListenSettings()
-    /// Where files and catalog lie; relative paths count from the working directory.
+    /// Directory of the cached files and the catalog; a relative path is relative to the working directory.
     var dataDirectory = "./larder-data"
-    /// Where the origins' files of credentials lie, if any may be named.
+    /// Directory of the origins' credentials files; nil: origins cannot name any.
     var credentialsDirectory: String?
-    /// Where the files lie that origins answer in place of failures, if any may be named.
+    /// Directory of the origins' fallback files; nil: origins cannot name any.
     var fallbackDirectory: String?
+    /// Capacity, eviction and quotas.
     var policy = PolicySettings()
     var upstream = UpstreamSettings()
-    /// How reads of absolute URLs are made; each mounted origin starts from the same waits, retries and limits.
+    /// Settings for reads of absolute URLs. Each configured origin inherits its timeouts, retries and limits.
     var urlOrigin = Self.absoluteURLs
-    /// In the order of their names.
+    /// The configured origins, sorted by name.
     var origins: [Origin] = []
     var access = AccessSettings()
     var cors = CORSSettings()
     var limits = LimitSettings()
     var log = LogSettings()
-    /// Prefetch items under way at once.
+    /// Concurrent prefetch items.
     var jobConcurrency = 16
-    /// When everything on disk is compared with its checksums.
+    /// Schedule of the checksum verification.
     var scrub = ScrubSchedule()
 
+    /// Reads of absolute URLs require a token by default.
     private static var absoluteURLs: OriginSettings {
         var settings = OriginSettings(baseURL: "")
         settings.access = .token
@@ -33,69 +35,74 @@ struct LarderSettings: Hashable, Sendable {
     }
 }
 
-/// The address and certificate of the listener.
+/// Address, certificate and fast path of the listener.
 struct ListenSettings: Hashable, Sendable {
     var address = ListenAddress(host: "127.0.0.1", port: 8080)
-    /// PEM; both or neither.
+    /// PEM files; both or neither are set.
     var certificateFile: String?
     var keyFile: String?
-    /// Whether content that is at hand is answered on the event loop.
-    var isExpress = true
+    /// Whether cached content is served on the event loop.
+    var isFastPathEnabled = true
 }
 
-/// The transfers of all origins together.
+/// Limits and properties of all upstream transfers.
 struct UpstreamSettings: Hashable, Sendable {
-    /// Threads that transfer; nil: one for each core, at least two.
+    /// Number of transfer threads; nil: one per core, at least two.
     var workers: Int?
+    /// Maximum concurrent transfers of all origins.
     var maxTransfers = 64
-    /// Of all transfers together; nil: no limit.
+    /// Maximum rate of all transfers together in bytes per second; nil: no limit.
     var maxBytesPerSecond: Int64?
-    /// What 10^9 bytes cost, for simulations of policies; nil: nobody says.
+    /// Price of 10^9 bytes, for policy simulations; nil: unknown.
     var pricePerGigabyte: Double?
-    /// Whose absolute URLs may be read: `host`, `*.suffix` or `host:port`, lower case.
+    /// Hosts of readable absolute URLs: `host`, `*.suffix` or `host:port`, in lower case.
     var allowedHosts: [String] = []
 }
 
-/// Who may ask.
+/// Authentication of clients.
 struct AccessSettings: Hashable, Sendable {
-    /// Everything.
+    /// Token of the scope admin; nil: none.
     var token: MaskedSecret?
-    /// Content, and reading.
+    /// Token of the scope read; nil: none.
     var readToken: MaskedSecret?
-    /// The files the tokens came from, where they did.
+    /// The files that the tokens were read from; nil: not from a file.
     var tokenFile: String?
     var readTokenFile: String?
+    /// Whether other machines are served without a token.
     var allowUnauthenticated = false
 }
 
+/// Cross-origin access of browsers.
 struct CORSSettings: Hashable, Sendable {
-    /// `*`, or origins such as `https://dashboard.example`; none: no CORS headers.
+    /// `*`, or web origins such as `https://dashboard.example`; empty: no CORS header fields are sent.
     var allowedOrigins: [String] = []
 }
 
-/// What one client may take up.
+/// Limits of requests and connections. Lengths are in bytes.
 struct LimitSettings: Hashable, Sendable {
     var bodyBytes = 1 << 20
     var headerBytes = 32 << 10
     var urlBytes = 8 << 10
-    /// None: what the limit on open files allows.
-    var connections: Int?
-    /// Reads of content in progress, those answered at once from disk left out.
-    var reads = 8192
-    /// Windows that wait for a place among the transfers while a reader waits for them.
-    var queuedFills = 4096
-    /// Between two requests on a connection.
+    /// Nil: derived from the limit on open files.
+    var maxConnections: Int?
+    /// Maximum reads of content in progress; reads on the fast path do not count.
+    var maxConcurrentReads = 8192
+    /// Maximum queued fills with a waiting reader.
+    var maxQueuedFills = 4096
+    /// Maximum time between two requests on a connection.
     var idleTimeout: Duration = .seconds(75)
-    /// For a client that takes nothing of its answer; it is cut off after once to twice this time.
-    var sendTimeout: Duration = .seconds(300)
-    /// From the connection, or a request's first byte, to the end of its head.
+    /// Maximum time without the client accepting response bytes; the connection is closed after one to two times this
+    /// time.
+    var writeTimeout: Duration = .seconds(300)
+    /// Maximum time from the connection, or from a request's first byte, to the end of the request head.
     var headerTimeout: Duration = .seconds(15)
-    /// For the requests in progress when the service is told to stop.
+    /// Maximum time for requests in progress at shutdown.
     var drainTimeout: Duration = .seconds(30)
-    /// How long readiness is false before new connections are refused, so that load balancers notice in time.
+    /// Time between unreadiness and refused connections at shutdown, so that load balancers notice the unreadiness.
     var shutdownDelay: Duration = .seconds(1)
 }
 
+/// Level and format of the log.
 struct LogSettings: Hashable, Sendable {
     enum Format: String, Hashable, Sendable, CaseIterable { case text, json }
 

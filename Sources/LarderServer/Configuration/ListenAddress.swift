@@ -1,8 +1,8 @@
-/// A host and a port to listen on, as in `127.0.0.1:8080`, `[::1]:8080` or `localhost:8080`.
+/// Host and port, as in `127.0.0.1:8080`, `[::1]:8080` or `localhost:8080`.
 struct ListenAddress: Hashable, Sendable {
-    /// Without brackets.
+    /// Host name or address, without brackets.
     var host: String
-    /// 0: any free port.
+    /// Port; 0: any free port.
     var port: Int
 
     init(host: String, port: Int) {
@@ -10,7 +10,7 @@ struct ListenAddress: Hashable, Sendable {
         self.port = port
     }
 
-    /// Nil where the text does not name both parts.
+    /// Nil unless the text has both a host and a port.
     init?(_ text: String) {
         guard let colon = text.lastIndex(of: ":") else { return nil }
         let digits = text[text.index(after: colon)...]
@@ -19,18 +19,18 @@ struct ListenAddress: Hashable, Sendable {
         if host.hasPrefix("[") && host.hasSuffix("]") {
             host = host.dropFirst().dropLast()
         } else if host.contains(":") {
-            return nil  // an IPv6 address without brackets: its last group would be taken for the port
+            return nil  // IPv6 without brackets: its last group would be read as the port
         }
         guard !host.isEmpty, host.utf8.allSatisfy(Self.isHostByte) else { return nil }
         self.init(host: String(host), port: Int(port))
     }
 
-    /// Whether only this machine can reach it.
+    /// Whether only this machine can connect to the address.
     var isLoopback: Bool {
         host == "localhost" || host == "::1" || isLoopbackIPv4
     }
 
-    /// The address for a client on this machine: loopback where the listener takes every interface.
+    /// The address for a client on this machine: loopback if the listener uses all interfaces.
     var dialable: ListenAddress {
         switch host {
         case "0.0.0.0": ListenAddress(host: "127.0.0.1", port: port)
@@ -44,6 +44,7 @@ struct ListenAddress: Hashable, Sendable {
         return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
     }
 
+    /// Letters, digits, and the punctuation of names, IPv6 addresses and zones.
     private static func isHostByte(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

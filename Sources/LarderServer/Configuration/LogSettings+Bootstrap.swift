@@ -1,7 +1,8 @@
 import Logging
 
 extension LogSettings {
-    /// Makes every logger of the process write to standard error in this format, from this level on. Once a process.
+    /// Configures all loggers of the process: standard error, this format, this minimum level. Must be called once per
+    /// process.
     func bootstrap() {
         let level = level
         switch format {

@@ -1,8 +1,8 @@
-/// A credential that does not print itself: descriptions, dumps and logs show `•••`.
+/// A credential that is printed as `•••` in descriptions, dumps and logs.
 struct MaskedSecret: Hashable, Sendable {
     static let mask = "•••"
 
-    /// The credential itself, for comparing and sending.
+    /// The credential itself, for comparison and authentication.
     let exposed: String
 
     init(_ exposed: String) { self.exposed = exposed }

@@ -1,32 +1,33 @@
 import CacheCore
 
 extension Setting<OriginSettings> {
-    /// How windows are cut, ended and begun again; `upstream` gives them to all origins at once, too.
+    /// Settings of fills: window size, end, retry and circuit breaker. `upstream` sets them for all origins.
     static var fills: [Setting] {
         [
-            Setting("readAhead", \.readAheadBytes, .size(atLeast: 64 << 10, example: "16MiB"), "the largest window"),
+            Setting(
+                "readAhead", \.readAheadBytes, .size(atLeast: 64 << 10, example: "16MiB"), "maximum window of a fill"),
             Setting(
                 "finishIfRemaining", \.finishIfRemainingBytes, .size(atLeast: 0, example: "8MiB"),
-                "of a window its last reader left is finished"),
+                "a fill without readers is finished if at most this much is missing"),
             Setting(
                 "finishIfRemainingPercent", orNone: \.finishIfRemainingPercent, .count(0...100, example: 10),
-                "the same as a part of the window"),
+                "the same, as a percentage of the window"),
             Setting(
                 "gapMerge", \.gapMergeBytes, .size(0...OriginSettings.maxGapMergeBytes, example: "64KiB"),
-                "cached runs shorter than this are fetched with the gaps beside them"),
+                "cached ranges shorter than this are refetched with adjacent gaps"),
             Setting(
                 "speculative", \.speculativeBytes, .size(0...OriginSettings.maxSpeculativeBytes, example: "2MiB"),
-                "fetched beyond what readers asked for"),
-            Setting("hedging", \.hedging, .flag, "a late first byte is asked for a second time"),
+                "bytes fetched beyond the requested range"),
+            Setting("hedging", \.hedging, .flag, "sends a second request if the first byte is late"),
         ] + circuitBreaker
     }
 
-    /// One word, or a group; the word wins where both are there.
+    /// The setting `circuitBreaker` is a word, or a group of settings. The word has precedence if both are set.
     private static var circuitBreaker: [Setting] {
-        let form = SettingsForm<Bool>.circuit
+        let form = SettingCodec<Bool>.circuit
         return [
             Setting(
-                "circuitBreaker", "off: the origin is asked however often it fails",
+                "circuitBreaker", "off: requests are sent regardless of failures",
                 read: { lookup, path, settings throws(SettingsError) in
                     let isOn = try lookup.value(path, as: form, or: settings.circuitBreaker != nil)
                     settings.circuitBreaker = isOn ? settings.circuitBreaker ?? .init() : nil
@@ -34,14 +35,15 @@ extension Setting<OriginSettings> {
                 written: { settings in settings.circuitBreaker == nil ? .scalar(form.write(false)) : nil }),
             circuitPart(
                 "failures", \.failures, .count(OriginSettings.circuitFailures, example: 10),
-                "failures in a row that open the circuit"),
+                "consecutive failures that open the circuit"),
             circuitPart(
-                "pause", \.pause, .circuitPause, "nothing is asked for so long then, longer with each failed probe"),
+                "pause", \.pause, .circuitPause, "time without requests while open, longer after each failed probe"),
         ]
     }
 
+    /// One member of the group `circuitBreaker`. `off` in another source overrides it.
     private static func circuitPart<Value>(
-        _ name: String, _ part: WritableKeyPath<OriginSettings.CircuitBreaker, Value>, _ form: SettingsForm<Value>,
+        _ name: String, _ part: WritableKeyPath<OriginSettings.CircuitBreaker, Value>, _ form: SettingCodec<Value>,
         _ meaning: String
     ) -> Setting {
         Setting(
@@ -57,16 +59,18 @@ extension Setting<OriginSettings> {
     }
 }
 
-extension SettingsForm<Bool> {
-    fileprivate static var circuit: SettingsForm {
-        SettingsForm(
+extension SettingCodec<Bool> {
+    /// `on` or `off`; the group has settings of its own.
+    fileprivate static var circuit: SettingCodec {
+        SettingCodec(
             name: "on, off, or a mapping with failures and pause", example: "off", parse: flag.parse,
             write: { $0 ? "on" : "off" })
     }
 }
 
-extension SettingsForm<Duration> {
-    fileprivate static var circuitPause: SettingsForm {
+extension SettingCodec<Duration> {
+    /// Time that the circuit stays open.
+    fileprivate static var circuitPause: SettingCodec {
         duration(example: "2s").limited(name: "a duration up to 1h", example: "2s") {
             $0 <= OriginSettings.maxCircuitPause
         }

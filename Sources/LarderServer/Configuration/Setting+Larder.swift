@@ -3,116 +3,146 @@ import CacheEngine
 import Logging
 
 extension Setting<LarderSettings> {
-    /// Every setting outside `origins`, in the order in which they are printed.
+    /// All settings except those of origins and tags, in output order.
     static var all: [Setting] {
         service + policy + upstream + access + limits
     }
 
+    /// Listener, directories, log, jobs and scrub.
     private static var service: [Setting] {
         [
             Setting("listen.address", \.listen.address, .address, "host and port to listen on"),
             Setting("listen.tls.certificateFile", optional: \.listen.certificateFile, .path, "PEM certificate chain"),
             Setting("listen.tls.keyFile", optional: \.listen.keyFile, .path, "PEM private key"),
-            Setting("listen.express", \.listen.isExpress, .flag, "answer what is at hand by the short way"),
-            Setting("dataDirectory", \.dataDirectory, .path, "where files and catalog lie"),
+            Setting("listen.fastPath", \.listen.isFastPathEnabled, .flag, "serve cached content on the event loop"),
+            Setting("dataDirectory", \.dataDirectory, .path, "directory of the cached files and the catalog"),
             Setting(
-                "credentialsDirectory", optional: \.credentialsDirectory, .path, "where origins' credentials files lie"),
-            Setting("fallbackDirectory", optional: \.fallbackDirectory, .path, "where origins' fallback files lie"),
-            Setting("log.level", \.log.level, .choice, "the least severe events that are logged"),
-            Setting("log.format", \.log.format, .choice, "lines for people (text) or machines (json)"),
-            Setting("jobs.concurrency", \.jobConcurrency, .count(1...256, example: 16), "prefetch items at once"),
+                "credentialsDirectory", optional: \.credentialsDirectory, .path,
+                "directory of the origins' credentials files"),
             Setting(
-                "scrub.interval", orNone: \.scrub.interval, .duration(example: "7d"), "all bytes are checked so often"),
+                "fallbackDirectory", optional: \.fallbackDirectory, .path, "directory of the origins' fallback files"),
+            Setting("log.level", \.log.level, .choice, "minimum level of logged events"),
+            Setting("log.format", \.log.format, .choice, "text or JSON lines"),
+            Setting("jobs.concurrency", \.jobConcurrency, .count(1...256, example: 16), "concurrent prefetch items"),
+            Setting(
+                "scrub.interval", orNone: \.scrub.interval, .duration(example: "7d"),
+                "interval of checksum verification"),
             Setting(
                 "scrub.bytesPerSecond", orNone: \.scrub.bytesPerSecond, .size(atLeast: 1024, example: "32MiB"),
-                "so fast at most"),
+                "maximum read rate of the scrub"),
         ]
     }
 
+    /// Capacity and eviction. The API can replace this policy; then the stored one is in force.
     private static var policy: [Setting] {
         [
-            Setting("policy.capacity", orNone: \.policy.capacityBytes, .size, "disk the store may use"),
-            Setting("policy.algorithm", \.policy.algorithm, .choice, "which bytes go first"),
-            Setting("policy.highWatermark", \.policy.highWatermark, .fraction, "eviction starts above this part"),
-            Setting("policy.lowWatermark", \.policy.lowWatermark, .fraction, "and stops below this one"),
-            Setting("policy.minFreeDisk", \.policy.minFreeDiskBytes, .size, "disk left free for others"),
+            Setting("policy.capacity", orNone: \.policy.capacityBytes, .size, "maximum disk usage of the store"),
+            Setting("policy.algorithm", \.policy.algorithm, .choice, "eviction algorithm"),
+            Setting(
+                "policy.highWatermark", \.policy.highWatermark, .fraction,
+                "eviction starts above this fraction of capacity"),
+            Setting(
+                "policy.lowWatermark", \.policy.lowWatermark, .fraction,
+                "eviction stops below this fraction of capacity"),
+            Setting(
+                "policy.minFreeDisk", \.policy.minFreeDiskBytes, .size, "free disk space that the store keeps available"
+            ),
             Setting(
                 "policy.admission.minUses", \.policy.minUses, .count(PolicySettings.uses, example: 2),
-                "an asset is kept from so many uses on"),
+                "an asset is stored from this number of uses on"),
             Setting(
                 "policy.maxPinned", orNone: \.policy.maxPinnedBytes, .size(atLeast: 0, example: "5GiB"),
-                "lengths of all pinned assets"),
-            Setting("policy.maxIdle", orNone: \.policy.maxIdle, .duration(example: "30d"), "unread this long: goes"),
-            Setting("policy.maxAge", orNone: \.policy.maxAge, .duration(example: "90d"), "older than this: goes"),
+                "maximum total length of pinned assets"),
+            Setting(
+                "policy.maxIdle", orNone: \.policy.maxIdle, .duration(example: "30d"),
+                "assets unread for this long are evicted"),
+            Setting(
+                "policy.maxAge", orNone: \.policy.maxAge, .duration(example: "90d"),
+                "assets older than this are evicted"),
         ]
     }
 
+    /// Transfers of all origins, and the defaults of each origin.
     private static var upstream: [Setting] {
         [
             Setting(
                 "upstream.workers", orNone: \.upstream.workers, .count(1...256, example: 4),
-                "transfer threads; none: one for each core, at least two"),
+                "transfer threads; none: one per core, at least two"),
             Setting(
                 "upstream.maxTransfers", \.upstream.maxTransfers, .count(1...10_000, example: 64),
-                "transfers at once, all origins together"),
+                "concurrent transfers of all origins"),
             Setting(
                 "upstream.maxBytesPerSecond", orNone: \.upstream.maxBytesPerSecond,
-                .size(atLeast: 1024, example: "100MiB"), "all transfers of all origins together"),
+                .size(atLeast: 1024, example: "100MiB"), "maximum rate of all transfers together"),
             Setting(
                 "upstream.maxTransfersPerOrigin", \.urlOrigin.maxTransfers, .count(1...10_000, example: 16),
-                "transfers at once of one origin"),
+                "concurrent transfers per origin"),
             Setting(
                 "upstream.pricePerGigabyte", orNone: \.upstream.pricePerGigabyte, .price,
-                "what a gigabyte from upstream costs"),
-            Setting("upstream.allowedHosts", list: \.upstream.allowedHosts, .host, "whose absolute URLs may be read"),
+                "price of a gigabyte of upstream traffic"),
+            Setting(
+                "upstream.allowedHosts", list: \.upstream.allowedHosts, .host, "hosts of readable absolute URLs"),
         ]
             + Setting<OriginSettings>.shared.map { $0.moved(to: "upstream", \.urlOrigin) }
     }
 
+    /// Tokens and cross-origin access.
     private static var access: [Setting] {
         [
-            Setting("access.token", secret: \.access.token, "the token for everything"),
+            Setting("access.token", secret: \.access.token, "token of the scope admin"),
             Setting("access.tokenFile", optional: \.access.tokenFile, .path, "a file that holds it"),
-            Setting("access.readToken", secret: \.access.readToken, "the token for content and reading"),
+            Setting("access.readToken", secret: \.access.readToken, "token of the scope read"),
             Setting("access.readTokenFile", optional: \.access.readTokenFile, .path, "a file that holds it"),
             Setting(
                 "access.allowUnauthenticated", \.access.allowUnauthenticated, .flag,
-                "serve other machines without any token"),
-            Setting("cors.allowedOrigins", list: \.cors.allowedOrigins, .webOrigin, "web pages that may call"),
+                "serve other machines without a token"),
+            Setting(
+                "cors.allowedOrigins", list: \.cors.allowedOrigins, .webOrigin, "web origins that may call the API"),
         ]
     }
 
+    /// Limits of requests, connections and reads.
     private static var limits: [Setting] {
         [
             Setting(
-                "limits.bodyBytes", \.limits.bodyBytes, .memory(1024...(64 << 20), example: "1MiB"), "request body"),
-            Setting("limits.headerBytes", \.limits.headerBytes, .memory(1024...(1 << 20), example: "32KiB"), "head"),
-            Setting("limits.urlBytes", \.limits.urlBytes, .memory(256...(1 << 20), example: "8KiB"), "request target"),
+                "limits.bodyBytes", \.limits.bodyBytes, .memory(1024...(64 << 20), example: "1MiB"),
+                "maximum length of a request body"),
             Setting(
-                "limits.connections", orNone: \.limits.connections, .count(1...1_000_000, example: 10_000),
-                "clients' connections, more get 503; none: two fifths of the open files allowed"),
+                "limits.headerBytes", \.limits.headerBytes, .memory(1024...(1 << 20), example: "32KiB"),
+                "maximum length of a request head"),
             Setting(
-                "limits.reads", \.limits.reads, .count(1...1_000_000, example: 8192),
-                "reads in progress that are not answered at once from disk, more get 503"),
+                "limits.urlBytes", \.limits.urlBytes, .memory(256...(1 << 20), example: "8KiB"),
+                "maximum length of a request target"),
             Setting(
-                "limits.queuedFills", \.limits.queuedFills, .count(1...1_000_000, example: 4096),
-                "windows that queue for readers; then what is not on disk gets 503"),
-            Setting("limits.idleTimeout", \.limits.idleTimeout, .duration(example: "75s"), "a connection may rest"),
+                "limits.maxConnections", orNone: \.limits.maxConnections, .count(1...1_000_000, example: 10_000),
+                "maximum client connections, further ones get 503; none: two fifths of the open files"),
             Setting(
-                "limits.sendTimeout", \.limits.sendTimeout, .duration(example: "5m"),
-                "a client may take nothing of its answer"),
-            Setting("limits.headerTimeout", \.limits.headerTimeout, .duration(example: "15s"), "a head may take"),
+                "limits.maxConcurrentReads", \.limits.maxConcurrentReads, .count(1...1_000_000, example: 8192),
+                "maximum reads in progress outside the fast path, further ones get 503"),
             Setting(
-                "limits.drainTimeout", \.limits.drainTimeout, .duration(example: "30s"), "the end of service may take"),
+                "limits.maxQueuedFills", \.limits.maxQueuedFills, .count(1...1_000_000, example: 4096),
+                "maximum queued fills with readers, further misses get 503"),
+            Setting(
+                "limits.idleTimeout", \.limits.idleTimeout, .duration(example: "75s"),
+                "maximum idle time of a connection"),
+            Setting(
+                "limits.writeTimeout", \.limits.writeTimeout, .duration(example: "5m"),
+                "maximum time without the client accepting response bytes"),
+            Setting(
+                "limits.headerTimeout", \.limits.headerTimeout, .duration(example: "15s"),
+                "maximum time for a request head"),
+            Setting(
+                "limits.drainTimeout", \.limits.drainTimeout, .duration(example: "30s"),
+                "maximum time for requests in progress at shutdown"),
             Setting(
                 "limits.shutdownDelay", \.limits.shutdownDelay, .duration(example: "5s"),
-                "readiness is false before connections are refused"),
+                "time between unreadiness and refused connections"),
         ]
     }
 }
 
 extension Setting {
-    /// The same setting of a `Root` that is part of `Whole`.
+    /// The same setting for `Whole`, which contains `Root` as its `property`.
     func moved<Whole>(to prefix: String, _ property: WritableKeyPath<Whole, Root>) -> Setting<Whole> {
         Setting<Whole>(
             "\(prefix).\(key)", isList: isList, meaning,

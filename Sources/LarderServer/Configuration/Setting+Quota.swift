@@ -1,20 +1,21 @@
 import CacheCore
 
 extension Setting<Quota> {
-    /// Those of one quota.
+    /// The settings of one quota.
     static var all: [Setting] {
         [
             Setting(
                 "min", \.minBytes, .size(atLeast: 0, example: "10GiB"),
-                "of the store, left to it whatever others need"),
+                "guaranteed part of the store"),
             Setting(
-                "max", orNone: \.maxBytes, .size(atLeast: 1, example: "100GiB"), "of the store, what is above goes"),
+                "max", orNone: \.maxBytes, .size(atLeast: 1, example: "100GiB"),
+                "maximum part of the store, excess is evicted"),
         ]
     }
 }
 
 extension LarderSettings {
-    /// The quotas of tags that `paths` name.
+    /// The quotas of the tags that occur in `paths`.
     static func tagQuotas(
         namedBy paths: [SettingsPath], in lookup: SettingsLookup
     ) throws(SettingsError) -> [String: Quota] {
@@ -37,7 +38,7 @@ extension LarderSettings {
         return quotas
     }
 
-    /// `prefix`: what stands before `min` and `max`.
+    /// Throws if the maximum is below the minimum. `prefix`: the path before `min` and `max`, with its dot.
     static func check(_ quota: Quota, below prefix: String) throws(SettingsError) {
         if let most = quota.maxBytes, most < quota.minBytes {
             throw SettingsError("\(prefix)max", "is below \(prefix.split(separator: ".").last ?? "").min")

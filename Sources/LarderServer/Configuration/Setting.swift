@@ -1,20 +1,24 @@
 import CacheCore
 
-/// One tunable of `Root`: its name, its meaning, and how it is read, checked and written. The tables in
-/// `Setting+Larder.swift` and `Setting+Origin.swift` are the only list of them.
+/// Definition of one setting of `Root`: name, meaning, parser, validation and output.
+///
+/// The tables in `Setting+Larder.swift`, `Setting+Origin.swift`, `Setting+Fills.swift` and `Setting+Quota.swift` list
+/// all settings.
 struct Setting<Root> {
-    /// Dotted, from `Root`'s own place in the configuration.
+    /// Dotted name, relative to the position of `Root` in the configuration.
     let key: String
-    /// What it does, in a phrase.
+    /// The effect, as a phrase.
     let meaning: String
+    /// Whether the value is a list.
     let isList: Bool
+    /// Reads the value from the lookup and stores it in the root.
     let read: (SettingsLookup, SettingsPath, inout Root) throws(SettingsError) -> Void
-    /// The value in force; nil where there is none to write.
+    /// The effective value as text; nil: there is none to print.
     let written: (Root) -> SettingsText?
 
-    /// A setting that has a value, be it `none`.
+    /// A setting that always has a value.
     init<Value>(
-        _ key: String, _ property: WritableKeyPath<Root, Value>, _ form: SettingsForm<Value>, _ meaning: String
+        _ key: String, _ property: WritableKeyPath<Root, Value>, _ form: SettingCodec<Value>, _ meaning: String
     ) {
         self.key = key
         self.meaning = meaning
@@ -25,16 +29,16 @@ struct Setting<Root> {
         written = { root in .scalar(form.write(root[keyPath: property])) }
     }
 
-    /// A setting that can be switched off with `none`.
+    /// A setting with the additional value `none`.
     init<Value>(
-        _ key: String, orNone property: WritableKeyPath<Root, Value?>, _ form: SettingsForm<Value>, _ meaning: String
+        _ key: String, orNone property: WritableKeyPath<Root, Value?>, _ form: SettingCodec<Value>, _ meaning: String
     ) {
         self.init(key, property, form.orNone, meaning)
     }
 
-    /// A setting that need not be there.
+    /// A setting that can be absent.
     init<Value>(
-        _ key: String, optional property: WritableKeyPath<Root, Value?>, _ form: SettingsForm<Value>, _ meaning: String
+        _ key: String, optional property: WritableKeyPath<Root, Value?>, _ form: SettingCodec<Value>, _ meaning: String
     ) {
         self.key = key
         self.meaning = meaning
@@ -46,9 +50,9 @@ struct Setting<Root> {
         written = { root in root[keyPath: property].map { .scalar(form.write($0)) } }
     }
 
-    /// A list.
+    /// A list of values.
     init<Value>(
-        _ key: String, list property: WritableKeyPath<Root, [Value]>, _ form: SettingsForm<Value>, _ meaning: String
+        _ key: String, list property: WritableKeyPath<Root, [Value]>, _ form: SettingCodec<Value>, _ meaning: String
     ) {
         self.key = key
         self.meaning = meaning
@@ -59,7 +63,7 @@ struct Setting<Root> {
         written = { root in .list(root[keyPath: property].map(form.write)) }
     }
 
-    /// A credential: read as it stands, written as `•••`.
+    /// A credential: read unchanged, printed as `•••`.
     init(_ key: String, secret property: WritableKeyPath<Root, MaskedSecret?>, _ meaning: String) {
         self.key = key
         self.meaning = meaning
@@ -72,7 +76,7 @@ struct Setting<Root> {
         written = { root in root[keyPath: property].map { .scalar($0.description) } }
     }
 
-    /// A setting of a shape of its own.
+    /// A setting with a reader and an output of its own.
     init(
         _ key: String, isList: Bool = false, _ meaning: String,
         read: @escaping (SettingsLookup, SettingsPath, inout Root) throws(SettingsError) -> Void,
@@ -86,7 +90,7 @@ struct Setting<Root> {
     }
 }
 
-/// A setting's value as `larder config` prints it.
+/// The text of a setting's value in the output of `larder config`.
 enum SettingsText: Hashable, Sendable {
     case scalar(String)
     case list([String])

@@ -1,27 +1,27 @@
 import Configuration
 
-/// Looks settings up by dotted name: flags over environment over file.
+/// Reads raw values by path from several providers: flags, environment, file.
 struct SettingsLookup {
     private let config: ConfigReader
 
-    /// The first provider that knows a key wins.
+    /// For each key, the first provider with a value has precedence.
     init(providers: [any ConfigProvider]) {
         config = ConfigReader(providers: providers)
     }
 
-    /// The value as its owner wrote it; nil where nobody did.
+    /// The value as written; nil if no provider has it.
     func text(_ path: SettingsPath, isSecret: Bool = false) -> String? {
         config.string(forKey: ConfigKey(path.components), isSecret: isSecret)
     }
 
-    /// A list's members; nil where nobody wrote it. Flags and variables divide them by commas.
+    /// The items of a list; nil if no provider has it. In flags and variables, commas separate the items.
     func list(_ path: SettingsPath) -> [String]? {
         config.stringArray(forKey: ConfigKey(path.components))
     }
 
-    /// The value in the form it must have; `fallback` where nobody wrote it.
+    /// The parsed value; `fallback` if no provider has it. Throws if the text is invalid.
     func value<Value>(
-        _ path: SettingsPath, as form: SettingsForm<Value>, or fallback: Value
+        _ path: SettingsPath, as form: SettingCodec<Value>, or fallback: Value
     ) throws(SettingsError) -> Value {
         guard let text = text(path) else { return fallback }
         guard let value = form.parse(text) else {
@@ -30,9 +30,9 @@ struct SettingsLookup {
         return value
     }
 
-    /// Each member in the form it must have.
+    /// The parsed items; `fallback` if no provider has the list. Throws if an item is invalid.
     func values<Value>(
-        _ path: SettingsPath, as form: SettingsForm<Value>, or fallback: [Value]
+        _ path: SettingsPath, as form: SettingCodec<Value>, or fallback: [Value]
     ) throws(SettingsError) -> [Value] {
         guard let texts = list(path) else { return fallback }
         var values: [Value] = []

@@ -1,17 +1,20 @@
 import ArgumentParser
 import Foundation
 
-/// The flags of every command that reads settings.
+/// Options of all commands that read settings.
 struct SettingsSource: ParsableArguments {
-    @Option(name: .long, help: ArgumentHelp("A YAML or JSON file of settings (or LARDER_CONFIG).", valueName: "file"))
+    @Option(
+        name: .long,
+        help: ArgumentHelp("Configuration file, YAML or JSON (environment: LARDER_CONFIG).", valueName: "file"))
     var config: String?
 
     @Option(
         name: .long,
-        help: ArgumentHelp("Any setting, as in policy.maxIdle=30d; lists divide by commas.", valueName: "key=value"))
+        help: ArgumentHelp(
+            "Any setting, for example policy.maxIdle=30d; separate list items by commas.", valueName: "key=value"))
     var set: [String] = []
 
-    /// The settings in force: `flags` over `--set` over `environment` over the file over defaults.
+    /// The effective settings. Precedence: `flags`, `--set`, `environment`, the file, defaults.
     func settings(
         flags: [(name: String, text: String?)] = [],
         environment: [String: String] = ProcessInfo.processInfo.environment
@@ -21,7 +24,7 @@ struct SettingsSource: ParsableArguments {
         var all: [(name: String, text: String)] = []
         for assignment in set {
             guard let equals = assignment.firstIndex(of: "="), equals != assignment.startIndex else {
-                throw SettingsError("--set", "\"\(assignment)\" is not key=value")
+                throw SettingsError("--set", "\"\(assignment)\" does not have the form key=value")
             }
             all.append((String(assignment[..<equals]), String(assignment[assignment.index(after: equals)...])))
         }
@@ -29,7 +32,9 @@ struct SettingsSource: ParsableArguments {
         return try LarderSettings(flags: all, environment: environment, file: file)
     }
 
-    /// The settings, or the end of the program with one line that names the key (`EX_CONFIG` of sysexits.h).
+    /// The effective settings, or program exit 78 (`EX_CONFIG` of sysexits.h) with one line that names the key.
+    ///
+    /// Unknown `LARDER_…` variables are reported on standard error.
     func settingsOrExit(flags: [(name: String, text: String?)] = []) throws -> LarderSettings {
         for sentence in SettingsSchema.strangers(in: ProcessInfo.processInfo.environment.keys) {
             StandardError.write("larder: \(sentence)\n")
@@ -41,18 +46,18 @@ struct SettingsSource: ParsableArguments {
         }
     }
 
-    /// Says what is wrong and answers the exit that goes with it.
+    /// Prints the error and returns the exit status for it.
     static func refusal(_ error: SettingsError) -> ExitCode {
         StandardError.write("larder: \(error)\n")
         return ExitCode(78)
     }
 }
 
-/// The flag for commands that work on a store.
+/// Options of commands that work on a store.
 struct StoreOptions: ParsableArguments {
     @OptionGroup var source: SettingsSource
 
-    @Option(name: .long, help: ArgumentHelp("Where files and catalog lie.", valueName: "path"))
+    @Option(name: .long, help: ArgumentHelp("Directory of the cached files and the catalog.", valueName: "path"))
     var dataDirectory: String?
 
     func dataDirectoryOrExit() throws -> String {
@@ -60,32 +65,35 @@ struct StoreOptions: ParsableArguments {
     }
 }
 
-/// The flags of the service.
+/// Options of the service.
 struct SettingsOptions: ParsableArguments {
     @OptionGroup var source: SettingsSource
 
-    @Option(name: .long, help: ArgumentHelp("Where to listen.", valueName: "host:port"))
+    @Option(name: .long, help: ArgumentHelp("Listen address.", valueName: "host:port"))
     var listen: String?
 
-    @Option(name: .long, help: ArgumentHelp("Where files and catalog lie.", valueName: "path"))
+    @Option(name: .long, help: ArgumentHelp("Directory of the cached files and the catalog.", valueName: "path"))
     var dataDirectory: String?
 
-    @Option(name: .long, help: ArgumentHelp("Disk the store may use, as in 20GiB, or none.", valueName: "size"))
+    @Option(name: .long, help: ArgumentHelp("Maximum disk usage, for example 20GiB, or none.", valueName: "size"))
     var capacity: String?
 
-    @Option(name: .long, help: ArgumentHelp("Transfer threads.", valueName: "count"))
+    @Option(name: .long, help: ArgumentHelp("Number of transfer threads.", valueName: "count"))
     var workers: String?
 
     @Option(
-        name: .long, help: ArgumentHelp("trace, debug, info, notice, warning, error or critical.", valueName: "level"))
+        name: .long,
+        help: ArgumentHelp(
+            "Minimum log level: trace, debug, info, notice, warning, error or critical.", valueName: "level"))
     var logLevel: String?
 
-    @Option(name: .long, help: ArgumentHelp("text or json.", valueName: "format"))
+    @Option(name: .long, help: ArgumentHelp("Log format: text or json.", valueName: "format"))
     var logFormat: String?
 
-    @Flag(name: .long, help: "Serve other machines without any token.")
+    @Flag(name: .long, help: "Serve other machines without a token.")
     var allowUnauthenticated = false
 
+    /// Flags as settings; nil: the flag was not given.
     private var flags: [(name: String, text: String?)] {
         [
             ("listen.address", listen), ("dataDirectory", dataDirectory), ("policy.capacity", capacity),

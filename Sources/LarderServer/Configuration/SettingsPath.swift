@@ -1,13 +1,16 @@
 import CacheCore
 import Configuration
 
-/// A setting's full name. An origin's name, or a tag, is one component, dots and all.
+/// Full name of a setting. An origin's name or a tag is one component, even with dots.
 struct SettingsPath: Hashable, Sendable {
+    /// From the root, for example `origins`, `my.name`, `baseURL`.
     let components: [String]
 
     init(_ components: [String]) { self.components = components }
 
-    /// Takes `policy.capacity` apart; `origins.my.name.baseURL` has the components `origins`, `my.name`, `baseURL`.
+    /// Parses a dotted name. `origins.my.name.baseURL` has the components `origins`, `my.name` and `baseURL`.
+    ///
+    /// The end of an origin's name is the position from which the rest is a known setting or `headers`.
     init(dotted: String) {
         let parts = dotted.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
         if parts.starts(with: SettingsSchema.tagQuotas), let key = parts.last, parts.count > 4 {
@@ -30,9 +33,10 @@ struct SettingsPath: Hashable, Sendable {
         self.init(["origins", parts[1..<start].joined(separator: ".")] + parts[start...])
     }
 
+    /// The name as in flags and messages. It is ambiguous for names with dots; the components are not.
     var dotted: String { components.joined(separator: ".") }
 
-    /// The environment variable of the same meaning: `LARDER_POLICY_HIGH_WATERMARK`.
+    /// The environment variable of the setting, for example `LARDER_POLICY_HIGH_WATERMARK`.
     var variable: String {
         let words = components.map { component in
             component.reduce(into: "") { text, character in
@@ -43,5 +47,6 @@ struct SettingsPath: Hashable, Sendable {
         return "LARDER_" + words.joined(separator: "_").uppercased().map { $0.isLetter || $0.isNumber ? $0 : "_" }
     }
 
+    /// The key for the providers of swift-configuration.
     var absoluteKey: AbsoluteConfigKey { AbsoluteConfigKey(components) }
 }

@@ -1,17 +1,19 @@
 import CacheCore
 
-/// Which names are settings.
+/// Namespace of all settings: decides for each path whether it is a setting, a group or unknown.
 enum SettingsSchema {
+    /// The kind of a path.
     enum Place: Hashable {
-        /// Settings lie below it.
+        /// A prefix of settings.
         case group
+        /// A setting.
         case value(isList: Bool)
     }
 
-    /// Where quotas of tags lie, by tag.
+    /// Prefix of the quotas of tags; the next component is the tag.
     static let tagQuotas = ["policy", "tagQuotas"]
 
-    /// What lies at a path from the top; throws where nothing does.
+    /// The kind of a path from the root. Throws an error with the nearest known name if there is none.
     static func place(of components: [String]) throws(SettingsError) -> Place {
         if components.first == "origins" { return try originPlace(of: components) }
         if components.starts(with: tagQuotas) { return try quotaPlace(of: components) }
@@ -23,7 +25,7 @@ enum SettingsSchema {
         throw unknown(components, among: Setting<LarderSettings>.all.map(\.key), below: [])
     }
 
-    /// Whether settings lie below the path. `keyQuery` is both: one word, or a group.
+    /// Whether the path is a prefix of settings. `keyQuery` and `circuitBreaker` are both a group and a value.
     static func isGroup(_ components: [String]) -> Bool {
         if components.first == "origins" {
             let inner = components.dropFirst(2).joined(separator: ".")
@@ -32,15 +34,17 @@ enum SettingsSchema {
         return isPrefix(components.joined(separator: "."), of: Setting<LarderSettings>.all.map(\.key))
     }
 
-    /// Whether values at the path are never shown.
+    /// Whether values at the path are masked.
     static func isSecret(_ path: SettingsPath) -> Bool {
         let components = path.components
         if components.first == "origins" { return components.count > 2 && components[2] == "headers" }
         return path.dotted == "access.token" || path.dotted == "access.readToken"
     }
 
-    /// A sentence for each `LARDER_…` variable that means nothing, unless it is one of those that Kubernetes sets for a
-    /// service of that name. They do not stop the start: the environment is not this program's alone.
+    /// A sentence for each unknown `LARDER_…` variable, except for those that Kubernetes sets for a service of that
+    /// name.
+    ///
+    /// Unknown variables do not prevent the start, because other programs also set variables.
     static func strangers(in variables: some Sequence<String>) -> [String] {
         let known = Setting<LarderSettings>.all.map { SettingsPath(dotted: $0.key).variable } + shortVariables
         return variables.sorted().compactMap { variable in
@@ -49,15 +53,16 @@ enum SettingsSchema {
                 !isServiceLink(variable)
             else { return nil }
             let near = nearest(to: variable, among: known).map { " (did you mean \($0)?)" } ?? ""
-            return "\(variable) is no setting and is ignored\(near)"
+            return "\(variable) is not a known setting and is ignored\(near)"
         }
     }
 
-    /// `LARDER_TOKEN` for `LARDER_ACCESS_TOKEN`, and so on.
+    /// Variables with short names: `LARDER_TOKEN` for `LARDER_ACCESS_TOKEN` and so on, and the configuration file's.
     static let shortVariables = [
         "LARDER_CONFIG", "LARDER_TOKEN", "LARDER_TOKEN_FILE", "LARDER_READ_TOKEN", "LARDER_READ_TOKEN_FILE",
     ]
 
+    /// Whether Kubernetes sets the variable for a service named `larder…` (`…_SERVICE_HOST`, `…_PORT_8080_TCP`, …).
     private static func isServiceLink(_ variable: String) -> Bool {
         let words = variable.split(separator: "_")
         if variable.hasSuffix("_SERVICE_HOST") || variable.hasSuffix("_PORT") { return true }
@@ -67,12 +72,13 @@ enum SettingsSchema {
         }
     }
 
+    /// Paths below `origins`.
     private static func originPlace(of components: [String]) throws(SettingsError) -> Place {
         guard components.count > 1 else { return .group }
         guard Origin.isValid(name: components[1]) else {
             throw SettingsError(
                 "origins.\(components[1])",
-                "is no name for an origin (1 to 64 of a–z, 0–9, '.', '_', '-', the first a letter or digit)")
+                "is not a valid origin name (1 to 64 of a–z, 0–9, '.', '_', '-', the first a letter or digit)")
         }
         guard components.count > 2 else { return .group }
         if components[2] == "headers" { return try headerPlace(of: components) }
@@ -85,11 +91,12 @@ enum SettingsSchema {
             components, among: Setting<OriginSettings>.all.map(\.key) + ["headers"], below: Array(components.prefix(2)))
     }
 
+    /// Paths below `tagQuotas`.
     private static func quotaPlace(of components: [String]) throws(SettingsError) -> Place {
         guard components.count > tagQuotas.count else { return .group }
         let owner = Array(components.prefix(tagQuotas.count + 1))
         guard AssetRecord.isTag(owner[tagQuotas.count]) else {
-            throw SettingsError(owner.joined(separator: "."), "is no tag (1 to 128 bytes)")
+            throw SettingsError(owner.joined(separator: "."), "is not a valid tag (1 to 128 bytes)")
         }
         let key = components.dropFirst(owner.count).joined(separator: ".")
         let keys = Setting<Quota>.all.map(\.key)
@@ -98,34 +105,40 @@ enum SettingsSchema {
         return .value(isList: false)
     }
 
+    /// Paths below an origin's `headers`.
     private static func headerPlace(of components: [String]) throws(SettingsError) -> Place {
         guard components.count > 3 else { return .group }
         let name = components.dropFirst(3).joined(separator: ".")
         guard components.count == 4, FieldText.isToken(name) else {
-            throw SettingsError(components.joined(separator: "."), "is no header name")
+            throw SettingsError(components.joined(separator: "."), "is not a valid header field name")
         }
         return .value(isList: false)
     }
 
+    /// Whether a key begins with the components of `key`.
     private static func isPrefix(_ key: String, of keys: [String]) -> Bool {
         keys.contains { $0.hasPrefix(key + ".") }
     }
 
+    /// The error for an unknown path.
     private static func unknown(_ components: [String], among keys: [String], below parents: [String]) -> SettingsError
     {
         let written = components.joined(separator: ".")
         let inner = components.dropFirst(parents.count).joined(separator: ".")
-        guard let near = nearest(to: inner, among: keys) else { return SettingsError(written, "is no setting") }
-        return SettingsError(written, "is no setting (did you mean \((parents + [near]).joined(separator: "."))?)")
+        guard let near = nearest(to: inner, among: keys) else {
+            return SettingsError(written, "is not a known setting")
+        }
+        return SettingsError(
+            written, "is not a known setting (did you mean \((parents + [near]).joined(separator: "."))?)")
     }
 
-    /// The name that is three letters away at most, and the nearest of them.
+    /// The known name with the smallest edit distance, if that is at most 3.
     private static func nearest(to name: String, among names: [String]) -> String? {
         let all = names.map { (name: $0, distance: distance(name.lowercased(), $0.lowercased())) }
         return all.min { $0.distance < $1.distance }.flatMap { $0.distance <= 3 ? $0.name : nil }
     }
 
-    /// The number of letters to insert, delete or replace (Levenshtein 1966).
+    /// The edit distance: insertions, deletions and substitutions (Levenshtein 1966).
     private static func distance(_ left: String, _ right: String) -> Int {
         var row = Array(0...right.count)
         for (index, letter) in left.enumerated() {

@@ -1,8 +1,10 @@
 import CacheCore
 import Logging
 
-/// One JSON object a line: `time`, `level`, `logger`, `message`, then the metadata under their own names.
+/// Log handler that writes one JSON object per line: `time`, `level`, `logger`, `message`, then the metadata under
+/// their own keys.
 struct JSONLogHandler: LogHandler {
+    /// Metadata keys that are renamed to `metadata.KEY`, because the line has a member of that name.
     private static let reserved: Set<String> = ["time", "level", "logger", "message", "error"]
 
     var metadata: Logger.Metadata = [:]
@@ -12,7 +14,7 @@ struct JSONLogHandler: LogHandler {
     private let now: @Sendable () -> Timestamp
     private let write: @Sendable (String) -> Void
 
-    /// `write` takes whole lines, newline included, from any thread.
+    /// `write` receives whole lines including the newline, on any thread.
     init(
         label: String, logLevel: Logger.Level, now: @escaping @Sendable () -> Timestamp = { SystemWallClock().now() },
         write: @escaping @Sendable (String) -> Void = StandardError.write
@@ -28,6 +30,7 @@ struct JSONLogHandler: LogHandler {
         set { metadata[key] = newValue }
     }
 
+    /// Precedence for equal keys: event, provider, handler. Keys are sorted.
     func log(event: LogEvent) {
         var fields: [(name: String, value: Logger.MetadataValue)] = [
             ("time", .string(RFC3339.format(now()))), ("level", .string(event.level.rawValue)),
@@ -48,6 +51,7 @@ struct JSONLogHandler: LogHandler {
         "{" + fields.map { "\(quoted($0.name)):\(json($0.value))" }.joined(separator: ",") + "}"
     }
 
+    /// Numbers and Booleans keep their JSON types; non-finite numbers are strings.
     private static func json(_ value: Logger.MetadataValue) -> String {
         switch value {
         case .string(let text): quoted(text)
@@ -61,7 +65,8 @@ struct JSONLogHandler: LogHandler {
         }
     }
 
-    /// RFC 8259 §7; line separators too, which some readers take for the line's end.
+    /// A JSON string (RFC 8259 §7). Control characters and U+2028, U+2029 are escaped too, because some readers treat
+    /// them as line ends.
     private static func quoted(_ text: String) -> String {
         var quoted = "\""
         for scalar in text.unicodeScalars {

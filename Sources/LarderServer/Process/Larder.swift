@@ -11,29 +11,32 @@ import ServiceLifecycle
 import Synchronization
 import UnixSignals
 
-/// The service as a whole: opens the store, starts the rooms, serves until told to stop.
+/// Composition root of the service: opens the store, creates the components and runs them until a signal arrives.
 enum Larder {
-    /// Serves until SIGTERM or SIGINT; then requests in progress are finished, for as long as the drain time allows, and
-    /// everything is committed. Throws what keeps it from starting.
+    /// Runs the service until SIGTERM or SIGINT. Then requests in progress may finish within the drain timeout, and the
+    /// store is committed and closed.
+    ///
+    /// Throws a `SettingsError` or `CacheError` if the service cannot start.
     static func serve(settings: LarderSettings) async throws {
         let files = ProcessLimits.prepare()
         try files.check()
-        // As many event loops as there are cores that this process may run on.
+        // One event loop per core that this process may use.
         NIOSingletons.groupLoopCountSuggestion = min(System.coreCount, ProcessLimits.cores ?? .max)
         let logger = Logger(label: "larder")
-        let connections = files.connections(wished: settings.limits.connections)
+        let connections = files.connections(wished: settings.limits.maxConnections)
         logger.info("open files", metadata: files.metadata(connections: connections))
         try settings.checkCAFiles()
         let store = try openStore(settings.dataDirectory, files, logger: logger)
         let pool = CurlWorkerPool(settings: settings.pool(files), logger: logger)
         let cache = AssetCache(
-            doors: AssetCache.Doors(
-                store: store, upstream: pool, clock: ContinuousClock(), wallClock: SteadyWallClock(),
-                chance: SystemChance(), logger: logger),
+            dependencies: AssetCache.Dependencies(
+                store: store, upstream: pool, clock: ContinuousClock(), wallClock: SlewedClock(),
+                random: SystemRandomSource(), logger: logger),
             settings: settings.cache)
         try await cache.prepare()
         var counter = settings.counter(openAPI: EmbeddedDocument.openAPI)
-        counter.limits.connections = connections
+        counter.limits.maxConnections = connections
+        // An error before the listener is open is a configuration error.
         let isServing = Atomic(false)
         let server = try makeServer(cache, counter, logger: logger) { port in
             isServing.store(true, ordering: .relaxed)
@@ -54,6 +57,7 @@ enum Larder {
         try outcome.get()
     }
 
+    /// Opens the store; its errors refer to the setting `dataDirectory`.
     private static func openStore(
         _ directory: String, _ files: OpenFileBudget, logger: Logger
     ) throws(SettingsError) -> Store {
@@ -65,13 +69,14 @@ enum Larder {
         }
     }
 
+    /// Creates the HTTP server; its errors refer to the setting that caused them.
     private static func makeServer(
         _ cache: AssetCache, _ settings: APISettings, logger: Logger,
         onRunning: @escaping @Sendable (_ port: Int?) async -> Void
     ) throws(SettingsError) -> some Service {
         do throws(CacheError) {
             return try makeApplication(
-                cache: cache, settings: settings, chance: SystemChance(), clock: ContinuousClock(),
+                cache: cache, settings: settings, random: SystemRandomSource(), clock: ContinuousClock(),
                 wallClock: SystemWallClock(), logger: logger, onRunning: onRunning)
         } catch {
             let key = if case .invalidField(let key) = error.code { key } else { "listen" }
@@ -79,7 +84,7 @@ enum Larder {
         }
     }
 
-    /// Joins the upstream's threads, away from the shared pool, and closes the catalog.
+    /// Joins the transfer threads, outside the cooperative thread pool because joining blocks, and closes the catalog.
     private static func close(
         _ pool: CurlWorkerPool, _ store: Store, isOrderly: Bool, logger: Logger
     ) async {
@@ -93,12 +98,12 @@ enum Larder {
             try store.close(isOrderly: isOrderly)
             logger.notice("stopped")
         } catch {
-            logger.error("the catalog was not closed in order", metadata: ["error": "\(error)"])
+            logger.error("the catalog was not closed cleanly", metadata: ["error": "\(error)"])
         }
     }
 }
 
-/// The cache's own work, as long as the service runs.
+/// Background tasks of the cache.
 private struct CacheService: Service {
     let cache: AssetCache
 
@@ -107,7 +112,7 @@ private struct CacheService: Service {
     }
 }
 
-/// Logs and ignores SIGHUP, which other services take as a request to read their settings again.
+/// Logs and ignores SIGHUP. Other services reload their configuration on it; this one does not.
 private struct HangUpService: Service {
     let logger: Logger
 
@@ -118,8 +123,10 @@ private struct HangUpService: Service {
     }
 }
 
-/// Listed last and so told first: readiness turns false, and stays so for a while, before the server stops taking
-/// connections.
+/// Delays the shutdown of the server.
+///
+/// The service group shuts services down in reverse order, so this last service is notified first: 1. readiness becomes
+/// false; 2. the delay passes; 3. the server stops accepting connections.
 private struct ReadinessService: Service {
     let cache: AssetCache
     let delay: Duration

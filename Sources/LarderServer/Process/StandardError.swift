@@ -6,10 +6,10 @@ import CacheCore
     import Darwin
 #endif
 
-/// The place for what people and log collectors read.
+/// Standard error output for messages and log lines.
 enum StandardError {
-    /// Writes all of `line` in as few calls as the kernel allows. What cannot be written is lost: there is nowhere left to
-    /// say so, and a full disk under the log must not end the service.
+    /// Writes all of `line`. Errors are ignored: there is no other output for them, and a full disk below the log must
+    /// not end the service.
     static func write(_ line: String) {
         var rest = Array(line.utf8)[...]
         while !rest.isEmpty {

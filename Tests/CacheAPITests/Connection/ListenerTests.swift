@@ -3,13 +3,14 @@ import CacheCore
 import CacheTestKit
 import Testing
 
-/// Requests that real clients send and HTTP allows, and those a server must reject.
+/// Valid requests of real clients, and requests that a server must reject.
 @Suite(.bothRoads, .timeLimit(.minutes(5))) struct ListenerTests {
     private static let live = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
     private static let upgrade =
         "Host: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n"
 
-    @Test func anUpgradeIsIgnoredAndTheConnectionGoesOn() async throws {
+    @Test("An upgrade is ignored and the connection continues")
+    func anUpgradeIsIgnoredAndTheConnectionGoesOn() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a", LoopbackAsset(size: 1000))
             let connection = try await RawConnection(port: service.port)
@@ -24,7 +25,8 @@ import Testing
         }
     }
 
-    @Test func requestsPipelinedBehindAnUpgradeAreAnswered() async throws {
+    @Test("Requests pipelined behind an upgrade are answered")
+    func requestsPipelinedBehindAnUpgradeAreAnswered() async throws {
         try await TestService.run { (service) async throws in
             let connection = try await RawConnection(port: service.port)
             let order = #"{"freeBytes": 1, "dryRun": true}"#
@@ -37,8 +39,9 @@ import Testing
         }
     }
 
-    /// Every cut of requests into two segments, also within a method.
-    @Test func requestsMayBeCutAnywhere() async throws {
+    /// Splits the requests into two segments at every byte, also within a method.
+    @Test("Requests are parsed when split at any byte")
+    func requestsMayBeCutAnywhere() async throws {
         try await TestService.run { (service) async throws in
             let post = "POST /v1/evictions HTTP/1.9\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             let body = #"{"freeBytes": 1, "dryRun": true}"#
@@ -63,7 +66,8 @@ import Testing
         }
     }
 
-    @Test func aPipelinedBodyIsAskedForWhenItsTurnComes() async throws {
+    @Test("100 Continue for a pipelined body is sent after the earlier responses")
+    func aPipelinedBodyIsAskedForWhenItsTurnComes() async throws {
         try await TestService.run { (service) async throws in
             let latch = LoopbackLatch()
             service.upstream.serve("/slow", LoopbackAsset(size: 10, faults: [.stallBeforeHead(until: latch)]))
@@ -80,13 +84,16 @@ import Testing
         }
     }
 
-    /// Fields by which the parser may stop or not: the connection goes on in any case, however the requests are cut.
-    @Test(arguments: [
-        "Connection: Upgrade\t\r\nUpgrade: h2c", "Connection: Upgrade\r\nUpgrade:",
-        "Connection: upgrade;x\r\nUpgrade: h2c",
-        "Connection: keep-alive , Upgrade\r\nUpgrade: websocket", "Connection: \"Upgrade\"\r\nUpgrade: h2c",
-        "Upgrade: h2c\r\nConnection: upgrade, close-not", "Upgrade: h2c", "Proxy-Connection: Upgrade\r\nUpgrade: h2c",
-    ])
+    /// The parser may or may not stop at these fields. The connection continues in both cases, at any split.
+    @Test(
+        "Every spelling of an upgrade is ignored",
+        arguments: [
+            "Connection: Upgrade\t\r\nUpgrade: h2c", "Connection: Upgrade\r\nUpgrade:",
+            "Connection: upgrade;x\r\nUpgrade: h2c",
+            "Connection: keep-alive , Upgrade\r\nUpgrade: websocket", "Connection: \"Upgrade\"\r\nUpgrade: h2c",
+            "Upgrade: h2c\r\nConnection: upgrade, close-not", "Upgrade: h2c",
+            "Proxy-Connection: Upgrade\r\nUpgrade: h2c",
+        ])
     func everySpellingOfAnUpgradeIsIgnored(_ fields: String) async throws {
         try await TestService.run { (service) async throws in
             let first = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n\r\n"
@@ -102,7 +109,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["HTTP/1.2", "HTTP/1.9"])
+    @Test("Later HTTP/1 minor versions are handled as HTTP/1.1", arguments: ["HTTP/1.2", "HTTP/1.9"])
     func laterMinorVersionsAreHandledAsHTTP11(_ version: String) async throws {
         try await TestService.run { (service) async throws in
             let connection = try await RawConnection(port: service.port)
@@ -113,27 +120,29 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        ("FOO / HTTP/1.1\r\nHost: localhost\r\n\r\n", 501, "notImplemented"),
-        ("TRACE / HTTP/1.1\r\nHost: localhost\r\n\r\n", 501, "notImplemented"),
-        ("CONNECT a.example:443 HTTP/1.1\r\nHost: a.example\r\n\r\n", 501, "notImplemented"),
-        ("PROPFIND /v1/policy HTTP/1.1\r\nHost: localhost\r\n\r\n", 501, "notImplemented"),
-        (
-            "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501,
-            "notImplemented"
-        ),
-        ("FOO BAR BAZ HTTP/1.1\r\n\r\n", 400, "malformedRequest"),
-        ("GET ftp://localhost/a HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "malformedRequest"),
-        ("GET http:///a HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "malformedRequest"),
-        ("GET * HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "malformedRequest"),
-        ("GET /health/live HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "malformedRequest"),
-        ("GET /health/live HTTP/1.1\r\nHost: a/b\r\n\r\n", 400, "malformedRequest"),
-        ("GET /health/live HTTP/1.1\r\nHost:\r\n\r\n", 400, "malformedRequest"),
-        ("GET /health/live HTTP/1.1\r\nHost: user@a\r\n\r\n", 400, "malformedRequest"),
-        ("GET /health/live HTTP/1.1\r\nHost: a:80x\r\n\r\n", 400, "malformedRequest"),
-        ("GET /health/live HTTP/1.1\r\nHost: a:99999\r\n\r\n", 400, "malformedRequest"),
-        ("GET /health/live HTTP/1.1\r\nHost: [::1\r\n\r\n", 400, "malformedRequest"),
-    ])
+    @Test(
+        "Unsupported versions, methods and codings are rejected",
+        arguments: [
+            ("FOO / HTTP/1.1\r\nHost: localhost\r\n\r\n", 501, "notImplemented"),
+            ("TRACE / HTTP/1.1\r\nHost: localhost\r\n\r\n", 501, "notImplemented"),
+            ("CONNECT a.example:443 HTTP/1.1\r\nHost: a.example\r\n\r\n", 501, "notImplemented"),
+            ("PROPFIND /v1/policy HTTP/1.1\r\nHost: localhost\r\n\r\n", 501, "notImplemented"),
+            (
+                "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501,
+                "notImplemented"
+            ),
+            ("FOO BAR BAZ HTTP/1.1\r\n\r\n", 400, "malformedRequest"),
+            ("GET ftp://localhost/a HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "malformedRequest"),
+            ("GET http:///a HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "malformedRequest"),
+            ("GET * HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "malformedRequest"),
+            ("GET /health/live HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "malformedRequest"),
+            ("GET /health/live HTTP/1.1\r\nHost: a/b\r\n\r\n", 400, "malformedRequest"),
+            ("GET /health/live HTTP/1.1\r\nHost:\r\n\r\n", 400, "malformedRequest"),
+            ("GET /health/live HTTP/1.1\r\nHost: user@a\r\n\r\n", 400, "malformedRequest"),
+            ("GET /health/live HTTP/1.1\r\nHost: a:80x\r\n\r\n", 400, "malformedRequest"),
+            ("GET /health/live HTTP/1.1\r\nHost: a:99999\r\n\r\n", 400, "malformedRequest"),
+            ("GET /health/live HTTP/1.1\r\nHost: [::1\r\n\r\n", 400, "malformedRequest"),
+        ])
     func whatTheServerDoesNotSupportIsRejected(text: String, status: Int, code: String) async throws {
         try await TestService.run { (service) async throws in
             let connection = try await RawConnection(port: service.port)
@@ -145,16 +154,18 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        "localhost", "LOCALHOST:80", "a_b.example", "[::1]:8080", "127.0.0.1:", "xn--bcher-kva.example",
-    ])
+    @Test(
+        "Valid hosts are accepted",
+        arguments: [
+            "localhost", "LOCALHOST:80", "a_b.example", "[::1]:8080", "127.0.0.1:", "xn--bcher-kva.example",
+        ])
     func validHostsAreAccepted(_ host: String) async throws {
         try await TestService.run { (service) async throws in
             #expect(try await service.call("GET", "/health/live", ["Host": host]).status == 200)
         }
     }
 
-    @Test(arguments: ["Expect: 100-continue\r\n", ""])
+    @Test("An oversized body is rejected before the client sends it", arguments: ["Expect: 100-continue\r\n", ""])
     func aBodyThatIsTooLongIsRejectedBeforeItIsSent(_ expect: String) async throws {
         try await TestService.run(limits: .init(bodyBytes: 1000, jobBodyBytes: 2000)) { (service) async throws in
             let fields = "Host: localhost\r\nContent-Type: application/json\r\n\(expect)"
@@ -168,7 +179,8 @@ import Testing
         }
     }
 
-    @Test func aBodyWithinTheLimitIsAskedFor() async throws {
+    @Test("A body within the limit gets 100 Continue")
+    func aBodyWithinTheLimitIsAskedFor() async throws {
         try await TestService.run(limits: .init(bodyBytes: 10, jobBodyBytes: 2000)) { (service) async throws in
             let connection = try await RawConnection(port: service.port)
             try await connection.send(
@@ -180,7 +192,8 @@ import Testing
         }
     }
 
-    @Test func contentIsOfTheDeclaredTypeAndActiveTypesAreSandboxed() async throws {
+    @Test("Content is sent with nosniff, and active types are sandboxed")
+    func contentIsOfTheDeclaredTypeAndActiveTypesAreSandboxed() async throws {
         try await TestService.run { (service) async throws in
             let types = [
                 ("video/mp4", false), ("text/html; charset=utf-8", true), ("image/svg+xml", true), ("Text/XML", true),

@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 
 @Suite(.bothRoads, .timeLimit(.minutes(20))) struct MannersTests {
+    /// An invalid request with the expected status and problem code.
     private struct Bad: Sendable {
         var method: String
         var target: String
@@ -82,7 +83,8 @@ import Testing
         Bad("GET", "/v1/stats?x=" + String(repeating: "y", count: 9000), 414, "uriTooLong"),
     ]
 
-    @Test func badRequestsGetAProblemWithTheRightStatus() async throws {
+    @Test("A bad request gets a problem document with the right status")
+    func badRequestsGetAProblemWithTheRightStatus() async throws {
         try await TestService.run { (service) async throws in
             for bad in Self.bad {
                 let response = try await service.call(bad.method, bad.target, bad.headers, body: bad.body)
@@ -98,7 +100,8 @@ import Testing
         }
     }
 
-    @Test func tooLargeABodyIsRefused() async throws {
+    @Test("An oversized body gets 413")
+    func tooLargeABodyIsRefused() async throws {
         try await TestService.run(limits: .init(bodyBytes: 1000)) { (service) async throws in
             let response = try await service.call(
                 "POST", "/v1/purges", Self.json, body: String(repeating: " ", count: 1001))
@@ -110,16 +113,21 @@ import Testing
     private static let post =
         "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
-    @Test(arguments: [
-        ("nonsense\r\n\r\n", 400, "malformedRequest"), ("GET / HTTP/9.9\r\n\r\n", 400, "malformedRequest"),
-        ("GET /health/live HTTP/1.1\r\n\r\n", 400, "malformedRequest"),
-        ("GET /health/live HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", 400, "malformedRequest"),
-        (post + "Transfer-Encoding: xchunked\r\n\r\n2\r\n{}\r\n", 400, "malformedRequest"),
-        (post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n", 400, "malformedRequest"),
-        (post + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n", 400, "malformedRequest"),
-        ("GET /health/live HTTP/1.1\r\nBad Header: x\r\n\r\n", 400, "malformedRequest"),
-        ("GET /health/live HTTP/1.1\r\nA: \(String(repeating: "a", count: 70_000))\r\n\r\n", 431, "headersTooLarge"),
-    ])
+    @Test(
+        "Bytes that are not HTTP get a problem document",
+        arguments: [
+            ("nonsense\r\n\r\n", 400, "malformedRequest"), ("GET / HTTP/9.9\r\n\r\n", 400, "malformedRequest"),
+            ("GET /health/live HTTP/1.1\r\n\r\n", 400, "malformedRequest"),
+            ("GET /health/live HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", 400, "malformedRequest"),
+            (post + "Transfer-Encoding: xchunked\r\n\r\n2\r\n{}\r\n", 400, "malformedRequest"),
+            (post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n", 400, "malformedRequest"),
+            (post + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n", 400, "malformedRequest"),
+            ("GET /health/live HTTP/1.1\r\nBad Header: x\r\n\r\n", 400, "malformedRequest"),
+            (
+                "GET /health/live HTTP/1.1\r\nA: \(String(repeating: "a", count: 70_000))\r\n\r\n", 431,
+                "headersTooLarge"
+            ),
+        ])
     func whatIsNotHTTPGetsAProblemToo(text: String, status: Int, code: String) async throws {
         try await TestService.run { (service) async throws in
             let connection = try await RawConnection(port: service.port)
@@ -131,7 +139,8 @@ import Testing
         }
     }
 
-    @Test func whatIsAskedInFrontOfNonsenseIsAnswered() async throws {
+    @Test("Requests before malformed bytes are answered")
+    func whatIsAskedInFrontOfNonsenseIsAnswered() async throws {
         try await TestService.run { (service) async throws in
             let connection = try await RawConnection(port: service.port)
             let good = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -141,10 +150,11 @@ import Testing
         }
     }
 
-    @Test func aBodyThatStaysAwayIsNotAwaitedForEver() async throws {
+    @Test("A body that never arrives times out with 408")
+    func aBodyThatStaysAwayIsNotAwaitedForEver() async throws {
         try await TestService.run(limits: .init(headerTimeout: .milliseconds(50))) { (service) async throws in
             let connection = try await RawConnection(port: service.port)
-            // On a slow machine the connection may be given up before anything is asked: 408 as well.
+            // On a slow machine the timeout may expire before the request is sent; the status is 408 as well.
             try? await connection.send(Self.post + "Content-Length: 1000\r\n\r\n{")
             let response = try #require(try await connection.response())
             #expect(response.status == 408)
@@ -152,11 +162,12 @@ import Testing
         }
     }
 
-    @Test func aSecondHeadThatNeverEndsIsNotAwaitedForEver() async throws {
+    @Test("A second request head that never ends times out")
+    func aSecondHeadThatNeverEndsIsNotAwaitedForEver() async throws {
         let isAnswered = Mutex(false)
-        // On a slow machine the time may run out before the first head is there.
-        for patience in [2, 20, 200] where !isAnswered.withLock({ $0 }) {
-            try await TestService.run(limits: .init(headerTimeout: .seconds(patience))) { (service) async throws in
+        // On a slow machine the timeout may expire before the first head arrives.
+        for deadline in [2, 20, 200] where !isAnswered.withLock({ $0 }) {
+            try await TestService.run(limits: .init(headerTimeout: .seconds(deadline))) { (service) async throws in
                 let connection = try await RawConnection(port: service.port)
                 try? await connection.request("GET", "/health/live")
                 guard try await connection.response()?.status == 200 else { return }
@@ -169,17 +180,19 @@ import Testing
         #expect(isAnswered.withLock { $0 })
     }
 
-    @Test func anAbsoluteTargetNamesTheHost() async throws {
+    @Test("The host of an absolute-form target takes precedence")
+    func anAbsoluteTargetNamesTheHost() async throws {
         try await TestService.run { (service) async throws in
             #expect(try await service.call("GET", "http://evil.example/v1/stats").status == 403)
             #expect(try await service.call("GET", "http://localhost/v1/stats", ["Host": "evil.example"]).status == 200)
         }
     }
 
-    @Test func aConnectionThatAsksNothingIsClosed() async throws {
+    @Test("A connection without a complete request times out with 408")
+    func aConnectionThatAsksNothingIsClosed() async throws {
         try await TestService.run(limits: .init(headerTimeout: .milliseconds(50))) { (service) async throws in
             let connection = try await RawConnection(port: service.port)
-            // The head that never ends may come too late to be written at all.
+            // The write may fail, because the connection may time out before it.
             try? await connection.send("GET /health/live HTTP/1.1\r\nHost: loc")
             let response = try #require(try await connection.response())
             #expect(response.status == 408)
@@ -187,7 +200,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["", "\u{16}\u{3}\u{1}"])
+    @Test("A TLS handshake that never ends times out", arguments: ["", "\u{16}\u{3}\u{1}"])
     func aHandshakeThatNeverEndsIsNotAwaitedForEver(_ begun: String) async throws {
         let directory = try TemporaryDirectory()
         let files = [directory.path("certificate.pem"), directory.path("key.pem")]
@@ -202,7 +215,8 @@ import Testing
         }
     }
 
-    @Test func tokensAndTheirScopesAreAskedFor() async throws {
+    @Test("Routes require a token of their scope")
+    func tokensAndTheirScopesAreAskedFor() async throws {
         let rules = AccessRules(tokens: [("reader", .read), ("boss", .admin)])
         var locked = OriginSettings(baseURL: "http://127.0.0.1:1")
         locked.access = .token
@@ -229,7 +243,8 @@ import Testing
         }
     }
 
-    @Test func withoutTokensAForeignHostIsRefused() async throws {
+    @Test("Without tokens a foreign host is rejected")
+    func withoutTokensAForeignHostIsRefused() async throws {
         try await TestService.run { (service) async throws in
             #expect(try await service.call("GET", "/v1/stats", ["Host": "evil.example"]).status == 403)
             #expect(try await service.call("GET", "/v1/stats", ["Host": "127.0.0.1:\(service.port)"]).status == 200)
@@ -237,7 +252,8 @@ import Testing
         }
     }
 
-    @Test func preflightsAreAnsweredAndRequestIdentifiersKept() async throws {
+    @Test("Preflights are answered, and request identifiers are kept")
+    func preflightsAreAnsweredAndRequestIdentifiersKept() async throws {
         try await TestService.run { (service) async throws in
             let preflight = try await service.call(
                 "OPTIONS", "/o/media/a",

@@ -6,10 +6,11 @@ import Testing
 
 @testable import CacheAPI
 
-/// What the service does not take on any more.
+/// Rejection of connections and reads above their limits.
 @Suite struct OverloadTests {
-    @Test func placesAreGivenBackByWhoeverHeldThemLast() {
-        let places = Places(limit: 2)
+    @Test("The last holder of a permit releases it")
+    func placesAreGivenBackByWhoeverHeldThemLast() {
+        let places = AdmissionLimiter(limit: 2)
         var held = [places.take(), places.take(), places.take()]
         #expect(held.map { $0 != nil } == [true, true, false])
         #expect(places.figures == .init(active: 2, limit: 2, refused: 1))
@@ -19,8 +20,9 @@ import Testing
         #expect(places.figures == .init(active: 0, limit: 2, refused: 1))
     }
 
-    @Test func moreConnectionsThanThereMayBeAreAnsweredAndClosed() async throws {
-        try await TestService.run(limits: .init(connections: 2)) { (service) async throws in
+    @Test("Connections above the limit are answered and closed")
+    func moreConnectionsThanThereMayBeAreAnsweredAndClosed() async throws {
+        try await TestService.run(limits: .init(maxConnections: 2)) { (service) async throws in
             service.upstream.serve("/a", LoopbackAsset(size: 1000))
             let first = try await RawConnection(port: service.port)
             let second = try await RawConnection(port: service.port)
@@ -45,8 +47,9 @@ import Testing
         }
     }
 
-    @Test func silentConnectionsDoNotDelayHealthChecks() async throws {
-        try await TestService.run(limits: .init(headerTimeout: .seconds(300), connections: 4)) {
+    @Test("Silent connections do not delay health checks")
+    func silentConnectionsDoNotDelayHealthChecks() async throws {
+        try await TestService.run(limits: .init(headerTimeout: .seconds(300), maxConnections: 4)) {
             (service) async throws in
             var silent: [RawConnection] = []
             for _ in 0..<40 { silent.append(try await RawConnection(port: service.port)) }
@@ -55,9 +58,9 @@ import Testing
                 let response = try await service.call("GET", path)
                 #expect(response.status == 200 && response.headers["Connection"] == "close")
             }
-            #expect(start.duration(to: .now) < .seconds(60), "far less than the time a request may take to arrive")
+            #expect(start.duration(to: .now) < .seconds(60), "health checks must not wait for the header timeout")
             #expect(try await service.call("GET", "/v1/stats").status == 503)
-            // Four have permits and time for a request; all others get 503 soon, without a request.
+            // Four connections have permits and may still send a request. The others get 503 soon, without a request.
             let connections = silent
             try await withThrowingTaskGroup(of: RawResponse?.self) { group in
                 for connection in connections { group.addTask { try await connection.response() } }
@@ -73,8 +76,9 @@ import Testing
         }
     }
 
-    @Test func clientsThatAreGoneHoldNoPermit() async throws {
-        try await TestService.run(limits: .init(headerTimeout: .seconds(300), connections: 2)) {
+    @Test("Disconnected clients hold no permit")
+    func clientsThatAreGoneHoldNoPermit() async throws {
+        try await TestService.run(limits: .init(headerTimeout: .seconds(300), maxConnections: 2)) {
             (service) async throws in
             for text in ["", "GET /v1/st", "GET /v1/stats HTTP/1.1\r\nHost: loc"] {
                 for _ in 0..<3 {
@@ -88,7 +92,8 @@ import Testing
         }
     }
 
-    @Test func aReservedPermitGoesToTheNewestConnection() {
+    @Test("A reserved permit is granted to the newest connection")
+    func aReservedPermitGoesToTheNewestConnection() {
         let permits = ConnectionPermits(limit: 4)
         let others = (0..<3).map { _ in permits.take {} }
         let displaced = Mutex<[Int]>([])
@@ -97,14 +102,15 @@ import Testing
         #expect(regular?.isReserved == false && reserved.allSatisfy { $0?.isReserved ?? false })
         #expect(displaced.withLock { $0 } == [0])
         #expect(reserved.map { $0?.claim() } == [false, true, true])
-        #expect(permits.take {} == nil, "both reserved permits are serving a request")
+        #expect(permits.take {} == nil, "no reserved permit may be granted while both serve a request")
         reserved = []
         #expect(permits.take {}?.isReserved == true)
         #expect(others.allSatisfy { $0?.isReserved == false })
     }
 
-    @Test func moreReadsThanThereMayBeAreRefusedAndWhatIsAtHandIsServed() async throws {
-        try await TestService.run(limits: .init(reads: 1)) { (service) async throws in
+    @Test("Reads above the limit are rejected, and cached bytes are served")
+    func moreReadsThanThereMayBeAreRefusedAndWhatIsAtHandIsServed() async throws {
+        try await TestService.run(limits: .init(maxConcurrentReads: 1)) { (service) async throws in
             let latch = LoopbackLatch()
             service.upstream.serve("/a", LoopbackAsset(size: 1000))
             service.upstream.serve("/slow", LoopbackAsset(size: 1000))
@@ -119,7 +125,7 @@ import Testing
 
             let refusal = try await service.call("GET", "/o/media/slow")
             #expect(refusal.status == 503 && refusal.headers["Retry-After"] == "5")
-            #expect(try await service.call("GET", "/o/media/a").status == 200, "it is answered at once")
+            #expect(try await service.call("GET", "/o/media/a").status == 200, "cached bytes need no read permit")
             let load = try await reads(of: service)
             #expect(load?["active"] == 1 && load?["limit"] == 1 && load?["refused"] == 1)
             latch.release()

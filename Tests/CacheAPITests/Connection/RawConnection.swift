@@ -4,7 +4,7 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A response as it came over the wire.
+/// A response parsed from the bytes of a connection.
 struct RawResponse: Sendable {
     var status: Int
     var headers: HeaderList
@@ -14,8 +14,9 @@ struct RawResponse: Sendable {
     func json() throws -> JSON { try JSONParser.parse(body) }
 }
 
-/// A client that sees every byte: one TCP connection and nothing in between.
+/// HTTP client on one TCP connection without a client library: tests see every byte.
 final class RawConnection: Sendable {
+    /// Channel handler that passes received bytes and the end of the connection on to the client.
     private final class Collector: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         private let bytes: AsyncStream<ByteBuffer>.Continuation
@@ -35,6 +36,7 @@ final class RawConnection: Sendable {
         }
     }
 
+    /// Records whether the connection ended in a reset.
     private final class Ending: Sendable {
         let isBroken = Atomic(false)
     }
@@ -43,14 +45,14 @@ final class RawConnection: Sendable {
     private let inbox: Inbox
     private let ending = Ending()
 
-    /// What has come and was not taken yet; used by one test task.
+    /// Buffer of received bytes that are not consumed yet; used by one test task.
     private actor Inbox {
         private var iterator: AsyncStream<ByteBuffer>.Iterator
         private var bytes: [UInt8] = []
 
         init(_ stream: AsyncStream<ByteBuffer>) { iterator = stream.makeAsyncIterator() }
 
-        /// False once the connection has ended.
+        /// Waits for more bytes; false at the end of the connection.
         func more() async -> Bool {
             var local = iterator
             let next = await local.next(isolation: #isolation)
@@ -98,8 +100,7 @@ final class RawConnection: Sendable {
         try await unlessClosed { try await self.channel.writeAndFlush(ByteBuffer(string: text)) }
     }
 
-    /// The server may have answered and closed before all was written, or before we hang up; what it answered is what
-    /// counts.
+    /// Ignores errors of a closed channel, because the server may respond and close before the client has finished.
     private func unlessClosed(_ work: () async throws -> Void) async throws {
         do {
             try await work()
@@ -114,7 +115,7 @@ final class RawConnection: Sendable {
         try await send(head + "\r\n" + (body ?? ""))
     }
 
-    /// The next response in full; nil where the connection ended within it.
+    /// The next complete response; nil if the connection ends before its end.
     func response(toHead isHead: Bool = false) async throws -> RawResponse? {
         guard var response = await head() else { return nil }
         if isHead || [204, 304].contains(response.status) { return response }
@@ -134,7 +135,7 @@ final class RawConnection: Sendable {
         return response
     }
 
-    /// The next response's head alone.
+    /// The head of the next response.
     func head() async -> RawResponse? {
         guard let bytes = await inbox.take(through: Array("\r\n\r\n".utf8)) else { return nil }
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\r\n")
@@ -151,17 +152,17 @@ final class RawConnection: Sendable {
     func text(through mark: String) async -> String? {
         await inbox.take(through: Array(mark.utf8)).map { String(decoding: $0, as: UTF8.self) }
     }
-    /// All that comes until the connection ends.
+    /// All bytes until the end of the connection.
     func rest() async -> [UInt8] { await inbox.rest() }
-    /// Whether the connection ended in a reset; after ``rest()``.
+    /// Whether the connection ended in a reset; valid after ``rest()``.
     var isBroken: Bool { ending.isBroken.load(ordering: .relaxed) }
-    /// Sends no more, but goes on reading.
+    /// Closes the sending side and continues to receive.
     func endSending() async throws { try await channel.close(mode: .output) }
-    /// From now on nothing is read, or everything again.
+    /// Enables or disables automatic reads.
     func read(_ isReading: Bool) async throws {
         try await channel.setOption(ChannelOptions.autoRead, value: isReading).get()
     }
-    /// Reads what is there, once, while nothing is read.
+    /// Reads available bytes once while automatic reads are disabled.
     func readOnce() { channel.read() }
     func hangUp() async throws {
         try await unlessClosed { try await self.channel.close() }

@@ -6,12 +6,13 @@ import Testing
 
 @testable import CacheAPI
 
-/// Bytes that are given to the kernel ahead of what they leave with.
+/// Bytes passed to the kernel ahead of the write that completes their segment.
 @Suite(.timeLimit(.minutes(5))) struct SendingAheadTests {
-    /// Bytes the kernel has that were not sent yet (SIOCOUTQNSD of linux/sockios.h).
+    /// The ioctl SIOCOUTQNSD of linux/sockios.h: the number of bytes in the kernel that are not sent yet.
     private static let unsent: UInt = 0x894B
 
-    @Test func theyWaitForWhatFollows() async throws {
+    @Test("Bytes sent ahead wait for the following write")
+    func theyWaitForWhatFollows() async throws {
         let listener = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
             .bind(host: "127.0.0.1", port: 0).get()
         let client = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
@@ -31,13 +32,15 @@ import Testing
         try await listener.close()
     }
 
-    @Test func whereThereIsNoSocketAllIsLeftToBeWritten() throws {
+    @Test("Without a socket all bytes are left to be written")
+    func whereThereIsNoSocketAllIsLeftToBeWritten() throws {
         let channel = EmbeddedChannel(handler: Speaker())
         let context = try channel.pipeline.syncOperations.context(handlerType: Speaker.self)
         #expect(context.sendAhead(ByteBuffer(string: "head")) == 0)
         #expect(try channel.finish(acceptAlreadyClosed: true).isClean)
     }
 
+    /// Handler without any function; its context sends the bytes.
     private final class Speaker: ChannelInboundHandler, Sendable {
         typealias InboundIn = ByteBuffer
     }

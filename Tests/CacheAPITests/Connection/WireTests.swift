@@ -11,13 +11,15 @@ import Testing
         LoopbackAsset(size: size, acceptsRanges: false, framing: .chunked, faults: faults)
     }
 
-    @Test(arguments: [
-        ("GET /health/live HTTP/1.0\r\n", false), ("GET /health/live HTTP/1.0\r\nConnection: close\r\n", false),
-        ("GET /health/live HTTP/1.0\r\nConnection: Keep-Alive\r\n", true),
-        ("GET /health/live HTTP/1.1\r\n", true), ("GET /health/live HTTP/1.1\r\nConnection: TE, Close\r\n", false),
-        ("HEAD /o/media/unbounded HTTP/1.0\r\nConnection: keep-alive\r\n", true),
-        ("GET /o/media/unbounded HTTP/1.0\r\nConnection: keep-alive\r\n", false),
-    ])
+    @Test(
+        "The connection persists if both sides allow it",
+        arguments: [
+            ("GET /health/live HTTP/1.0\r\n", false), ("GET /health/live HTTP/1.0\r\nConnection: close\r\n", false),
+            ("GET /health/live HTTP/1.0\r\nConnection: Keep-Alive\r\n", true),
+            ("GET /health/live HTTP/1.1\r\n", true), ("GET /health/live HTTP/1.1\r\nConnection: TE, Close\r\n", false),
+            ("HEAD /o/media/unbounded HTTP/1.0\r\nConnection: keep-alive\r\n", true),
+            ("GET /o/media/unbounded HTTP/1.0\r\nConnection: keep-alive\r\n", false),
+        ])
     func theConnectionStaysAsLongAsBothSidesSay(head: String, stays: Bool) async throws {
         try await TestService.run { (service) async throws in
             let latch = LoopbackLatch()
@@ -27,8 +29,8 @@ import Testing
             let response = try #require(await connection.head())
             #expect(response.status == 200)
             latch.release()
-            let wish = response.headers["Connection"]
-            #expect(wish == (stays ? (head.contains("1.0") ? "keep-alive" : nil) : "close"))
+            let fillRequest = response.headers["Connection"]
+            #expect(fillRequest == (stays ? (head.contains("1.0") ? "keep-alive" : nil) : "close"))
             if stays {
                 let length = response.headers["Content-Length"].flatMap { Int($0) } ?? 0
                 if head.hasPrefix("GET") { _ = await connection.bytes(length) }
@@ -41,7 +43,8 @@ import Testing
         }
     }
 
-    @Test func aBodyWithoutALengthEndsWithTheConnectionForAnOldClient() async throws {
+    @Test("A body without a length ends with the connection for an HTTP/1.0 client")
+    func aBodyWithoutALengthEndsWithTheConnectionForAnOldClient() async throws {
         try await TestService.run(change: { $0.retries = 0 }) { (service) async throws in
             let latch = LoopbackLatch()
             service.upstream.serve("/whole", unbounded(300_000, [.stall(after: 100_000, until: latch)]))
@@ -56,7 +59,8 @@ import Testing
         }
     }
 
-    @Test func aCutBodyWithoutALengthIsAResetForAnOldClient() async throws {
+    @Test("A cut body without a length resets the connection of an HTTP/1.0 client")
+    func aCutBodyWithoutALengthIsAResetForAnOldClient() async throws {
         try await TestService.run(change: { $0.retries = 0 }) { (service) async throws in
             let broken = unbounded(300_000, [.cut(after: 100_000)])
             service.upstream.serve("/cut") { $0.number == 0 ? .asset(broken) : .hangUp }
@@ -67,7 +71,8 @@ import Testing
         }
     }
 
-    @Test func aBodyThatIsNotWantedIsNoRequest() async throws {
+    @Test("An unread request body is not parsed as a request")
+    func aBodyThatIsNotWantedIsNoRequest() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a", LoopbackAsset(size: 10))
             let connection = try await RawConnection(port: service.port)
@@ -85,7 +90,8 @@ import Testing
         }
     }
 
-    @Test func aClientThatAsksForLeaveToSendGetsItOnce() async throws {
+    @Test("Expect: 100-continue gets exactly one 100 response")
+    func aClientThatAsksForLeaveToSendGetsItOnce() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a", LoopbackAsset(size: 10))
             let connection = try await RawConnection(port: service.port)
@@ -94,13 +100,14 @@ import Testing
             #expect(await connection.head()?.status == 100)
             try await connection.send("abc")
             #expect(try await connection.response()?.body == LoopbackAsset(size: 10).bytes(0..<10))
-            // Without a body there is nothing to give leave for.
+            // A request without a body gets no 100 (Continue).
             try await connection.request("GET", "/o/media/a", ["Expect": "100-continue"])
             #expect(try await connection.response()?.status == 200)
         }
     }
 
-    @Test func whatIsBehindTheLastRequestIsNotListenedTo() async throws {
+    @Test("Bytes behind the last request are ignored")
+    func whatIsBehindTheLastRequestIsNotListenedTo() async throws {
         try await TestService.run { (service) async throws in
             for rest in ["nonsense\r\n\r\n", Self.live] {
                 let connection = try await RawConnection(port: service.port)
@@ -112,7 +119,8 @@ import Testing
         }
     }
 
-    @Test func theServerAsAWholeHasMethodsToo() async throws {
+    @Test("OPTIONS * lists the methods of the server")
+    func theServerAsAWholeHasMethodsToo() async throws {
         try await TestService.run { (service) async throws in
             let connection = try await RawConnection(port: service.port)
             try await connection.request("OPTIONS", "*")
@@ -125,7 +133,8 @@ import Testing
         }
     }
 
-    @Test func aClientThatOnlySendsNoMoreGetsItsAnswer() async throws {
+    @Test("A client that shuts down only its sending side gets its response")
+    func aClientThatOnlySendsNoMoreGetsItsAnswer() async throws {
         try await TestService.run(limits: .init(halfClosedTimeout: .seconds(50))) { (service) async throws in
             service.upstream.serve("/a", LoopbackAsset(size: 600_000))
             for _ in 0..<2 {

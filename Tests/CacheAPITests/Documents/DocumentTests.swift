@@ -14,7 +14,8 @@ import Testing
         }
     }
 
-    @Test func aPolicyPatchLeavesOtherFieldsAndTakesNullForNoLimit() throws {
+    @Test("A policy patch keeps absent fields, and null removes a limit")
+    func aPolicyPatchLeavesOtherFieldsAndTakesNullForNoLimit() throws {
         let present = PolicySettings(capacityBytes: 1 << 30, maxIdle: .seconds(60))
         let merged = try present.merging(["capacityBytes": .null, "lowWatermark": .number(0.5)])
         #expect(merged.capacityBytes == nil)
@@ -29,7 +30,8 @@ import Testing
         }
     }
 
-    @Test func quotasOfTagsAreMergedTagByTagAndFieldByField() throws {
+    @Test("Tag quotas are merged per tag and per field")
+    func quotasOfTagsAreMergedTagByTagAndFieldByField() throws {
         let present = PolicySettings(tagQuotas: ["a": Quota(minBytes: 1, maxBytes: 2), "b": Quota(maxBytes: 5)])
         let merged = try present.merging(["tagQuotas": ["a": ["maxBytes": .null], "b": .null, "c d": ["minBytes": 3]]])
 
@@ -40,6 +42,7 @@ import Testing
     }
 
     @Test(
+        "An invalid policy is rejected with the field name",
         arguments: [
             (["tagQuotas": 1], "tagQuotas"), (["tagQuotas": ["": ["minBytes": 1]]], "tagQuotas"),
             (["tagQuotas": ["a": 1]], "tagQuotas.a"), (["tagQuotas": ["a": ["most": 1]]], "tagQuotas.a.most"),
@@ -57,7 +60,8 @@ import Testing
         #expect(field { _ = try PolicySettings().merging(patch) } == name)
     }
 
-    @Test func anOriginIsReadAndToldWithoutItsSecrets() throws {
+    @Test("An origin is parsed and rendered without its secrets")
+    func anOriginIsReadAndToldWithoutItsSecrets() throws {
         let body: JSON = [
             "baseURL": "https://media.example.com/library", "headers": ["Authorization": "Bearer s3cret"],
             "freshness": ["ttlSeconds": 60], "keyQuery": ["exclude": ["token"]],
@@ -77,7 +81,8 @@ import Testing
         #expect(field { _ = try OriginSettings(told, name: "demo", present: nil) } == "headers.Authorization")
     }
 
-    @Test func aCircuitBreakersPartsHaveDefaultsOfTheirOwn() throws {
+    @Test("The members of a circuit breaker have their own defaults")
+    func aCircuitBreakersPartsHaveDefaultsOfTheirOwn() throws {
         func breaker(_ json: JSON) throws -> OriginSettings.CircuitBreaker? {
             let body: JSON = ["baseURL": "http://x", "circuitBreaker": json]
             return try OriginSettings(body, name: "demo", present: nil).circuitBreaker
@@ -88,7 +93,8 @@ import Testing
         #expect(try breaker(.bool(false)) == nil)
     }
 
-    @Test func aKeptSecretGoesToNoMirrorThatWasNotThere() throws {
+    @Test("A masked secret cannot be carried to a new mirror")
+    func aKeptSecretGoesToNoMirrorThatWasNotThere() throws {
         var present = OriginSettings(baseURL: "https://one.example/a")
         present.mirrors = ["https://two.example/a"]
         present.headers = ["Authorization": "s3cret"]
@@ -107,7 +113,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Samples.origins)
+    @Test("A rendered origin parses to the same settings", arguments: Samples.origins)
     func anOriginThatIsToldReadsBackAsItWas(origin: Origin) throws {
         let again = try OriginSettings(origin.json, name: origin.name, present: origin.settings)
         var expected = origin.settings
@@ -115,7 +121,8 @@ import Testing
         #expect(again == expected)
     }
 
-    @Test func whatAnOriginLeavesOutTakesItsDefault() throws {
+    @Test("Absent origin fields get their defaults")
+    func whatAnOriginLeavesOutTakesItsDefault() throws {
         let bare = OriginSettings(baseURL: "http://x")
         #expect(try OriginSettings(["baseURL": "http://x"], name: "demo", present: nil) == bare)
         let nulls: JSON = [
@@ -130,8 +137,9 @@ import Testing
         }
     }
 
-    /// RFC 7396: what is left out stays, null restores the default, objects are merged.
-    @Test func aPatchOfAnOriginChangesWhatItNames() throws {
+    /// RFC 7396: absent members stay, null restores the default, objects are merged.
+    @Test("A patch of an origin changes only the fields it names")
+    func aPatchOfAnOriginChangesWhatItNames() throws {
         var present = OriginSettings(baseURL: "http://x")
         present.headers = ["Authorization": "secret", "X-A": "1"]
         (present.retries, present.staleIfError, present.keyQuery) = (7, .seconds(9), .include(["v"]))
@@ -155,6 +163,7 @@ import Testing
     }
 
     @Test(
+        "An invalid origin rule is rejected with the field name",
         arguments: [
             (["credentialsFile": "/etc/passwd"], "credentialsFile"),
             (["credentialsFile": "a/../../b"], "credentialsFile"),
@@ -195,6 +204,7 @@ import Testing
     }
 
     @Test(
+        "An invalid origin is rejected with the field name",
         arguments: [
             ([:], "baseURL"), (["baseURL": "ftp://x"], "baseURL"), (["baseURL": "http://x", "quota": 1], "quota"),
             (["baseURL": "http://x", "headers": ["Host": "y"]], "headers.Host"),
@@ -213,6 +223,7 @@ import Testing
     }
 
     @Test(
+        "An invalid job is rejected with the field name",
         arguments: [
             ([:], "items"), (["items": []], "items"), (["items": [[:]]], "items[0].url"),
             (["items": [["url": "http://x", "origin": "a", "path": "b"]]], "items[0].url"),
@@ -227,26 +238,29 @@ import Testing
             (["items": [["url": "http://x"]], "deadlineAt": "soon"], "deadlineAt"),
         ] as [(JSON, String)])
     func aWrongJobIsRefusedByName(body: JSON, name: String) {
-        #expect(field { _ = try JobOrder(body, fingerprint: "") } == name)
+        #expect(field { _ = try CreateJobRequest(body, fingerprint: "") } == name)
     }
 
-    @Test func aProbeOrdersManyWithCommonDefaults() throws {
-        let order = try ProbeOrder([
+    @Test("A probe request can have many items with shared defaults")
+    func aProbeOrdersManyWithCommonDefaults() throws {
+        let order = try ProbeRequest([
             "timeoutSeconds": 2,
             "items": [["url": "http://x"], ["origin": "demo", "path": "/a b", "timeoutSeconds": 9]],
         ])
         #expect(order.isMany && order.items.map(\.timeout) == [.seconds(2), .seconds(9)])
         #expect(order.items[1].reference == .mounted(origin: "demo", path: "a b", key: nil))
-        #expect(field { _ = try ProbeOrder(["url": "http://x", "items": [["url": "http://y"]]]) } == "url")
+        #expect(field { _ = try ProbeRequest(["url": "http://x", "items": [["url": "http://y"]]]) } == "url")
     }
 
-    @Test func aPurgeOfEverythingMustBeSaid() {
-        #expect(field { _ = try PurgeOrder(["dryRun": .bool(true)]) } == "origin")
-        #expect(field { _ = try EvictionOrder(["freeBytes": 1, "targetBytes": 1]) } == "targetBytes")
-        #expect(field { _ = try EvictionOrder(.object([])) } == "freeBytes")
+    @Test("A purge without conditions is rejected")
+    func aPurgeOfEverythingMustBeSaid() {
+        #expect(field { _ = try PurgeRequest(["dryRun": .bool(true)]) } == "origin")
+        #expect(field { _ = try EvictRequest(["freeBytes": 1, "targetBytes": 1]) } == "targetBytes")
+        #expect(field { _ = try EvictRequest(.object([])) } == "freeBytes")
     }
 
-    @Test func anAssetPatchTellsNullFromAbsent() throws {
+    @Test("An asset patch distinguishes null from absent")
+    func anAssetPatchTellsNullFromAbsent() throws {
         #expect(try AssetPatch(["ttlSeconds": .null]).ttl == .some(nil))
         #expect(try AssetPatch(["pinned": .bool(true)]).ttl == nil)
         #expect(try AssetPatch(["verify": "always"]).verify == .some(.always))
@@ -256,7 +270,8 @@ import Testing
         #expect(field { _ = try AssetPatch(["tags": [""]]) } == "tags[0]")
     }
 
-    @Test func anEventHoldsTheJobInOneLine() throws {
+    @Test("A server-sent event has the job on one line")
+    func anEventHoldsTheJobInOneLine() throws {
         let text = JobEventBody.text(of: Samples.job, after: nil)
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines[0] == "event: state" && lines[1] == "id: 4")
@@ -265,8 +280,9 @@ import Testing
         #expect(JobEventBody.text(of: Samples.job, after: .running).hasPrefix("event: progress\n"))
     }
 
-    /// RFC 7240 §2: values may be quoted and have parameters; a preference that cannot be followed is ignored.
-    @Test func aPreferenceToWaitIsCutToAMinute() {
+    /// RFC 7240 §2: values may be quoted and have parameters; an invalid preference is ignored.
+    @Test("A preferred wait is limited to one minute")
+    func aPreferenceToWaitIsCutToAMinute() {
         for (text, seconds) in [
             ("respond-async, wait=5", 5), ("Wait = 600", 60), ("wait=\"7\"", 7), ("wait=5; foo=bar", 5),
             ("foo=\"a, wait=9\", wait=3", 3), ("wait=4, wait=5", 4), ("wait=99999999999999999999", 60), ("wait=0", 0),

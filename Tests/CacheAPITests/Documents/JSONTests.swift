@@ -4,6 +4,7 @@ import Testing
 
 @Suite struct JSONTests {
     @Test(
+        "Parses every kind of value",
         arguments: [
             ("null", JSON.null), (" true ", .bool(true)), ("0", .integer(0)), ("-7", .integer(-7)),
             ("9223372036854775807", .integer(.max)), ("1.5", .number(1.5)), ("1e3", .integer(1000)),
@@ -16,33 +17,40 @@ import Testing
         #expect(try JSONParser.parse(text.utf8) == value)
     }
 
-    @Test(arguments: [
-        "", " ", "nul", "truex", "01", "1.", ".5", "+1", "1e", "-", "NaN", "\"", "\"\u{1}\"", #""\x""#, #""\u12""#,
-        #""\ud800""#, #""\ud800\u0041""#, "[1,]", "[1 2]", "[", "{\"a\":1,}", "{a:1}", "{\"a\" 1}", "{\"a\":1,\"a\":2}",
-        "1 2", "{\"a\":1e999}", "'a'", "// no",
-    ])
+    @Test(
+        "Rejects malformed JSON",
+        arguments: [
+            "", " ", "nul", "truex", "01", "1.", ".5", "+1", "1e", "-", "NaN", "\"", "\"\u{1}\"", #""\x""#, #""\u12""#,
+            #""\ud800""#, #""\ud800\u0041""#, "[1,]", "[1 2]", "[", "{\"a\":1,}", "{a:1}", "{\"a\" 1}",
+            "{\"a\":1,\"a\":2}",
+            "1 2", "{\"a\":1e999}", "'a'", "// no",
+        ])
     func refusesWhatIsNotJSON(text: String) {
         #expect(throws: CacheError.self) { try JSONParser.parse(text.utf8) }
     }
 
-    @Test func refusesBytesThatAreNotUTF8() {
+    @Test("Rejects invalid UTF-8")
+    func refusesBytesThatAreNotUTF8() {
         #expect(throws: CacheError.self) { try JSONParser.parse([0x22, 0xFF, 0x22]) }
     }
 
-    @Test func refusesEndlessNesting() {
+    @Test("Rejects excessive nesting")
+    func refusesEndlessNesting() {
         let text = String(repeating: "[", count: 100_000)
         #expect(throws: CacheError.self) { try JSONParser.parse(text.utf8) }
     }
 
-    @Test func writesWhatItReads() throws {
+    @Test("A written value parses to the same value")
+    func writesWhatItReads() throws {
         let value: JSON = [
-            "text": "quote \" back \\ line \n bell \u{7} é 🎬", "numbers": [0, -1, .integer(.max), .number(0.25)],
+            "text": "quote \" back \\ line \n control \u{7} é 🎬", "numbers": [0, -1, .integer(.max), .number(0.25)],
             "empty": .object([]), "none": .null, "yes": .bool(true),
         ]
         #expect(try JSONParser.parse(value.text.utf8) == value)
     }
 
-    @Test func neverWritesAnInfinity() {
+    @Test("Infinite numbers are written as null")
+    func neverWritesAnInfinity() {
         #expect(JSON.array([.number(.infinity), .number(.nan)]).text == "[null,null]")
     }
 }
@@ -60,12 +68,14 @@ import Testing
         }
     }
 
-    @Test func namesAnUnknownFieldWithItsPath() {
+    @Test("An unknown field is named with its path")
+    func namesAnUnknownFieldWithItsPath() {
         #expect(field { _ = try JSONFields(["a": ["b": 1]], accepting: ["c"]) } == "a")
         #expect(field { _ = try JSONFields(["b": 1], at: "items[2]", accepting: ["c"]) } == "items[2].b")
     }
 
-    @Test func namesAFieldOfTheWrongType() throws {
+    @Test("A field of the wrong type is named")
+    func namesAFieldOfTheWrongType() throws {
         let fields = try JSONFields(
             ["text": 1, "flag": "true", "count": .number(1.5), "many": "a", "at": "yesterday", "list": ["a", 1]],
             accepting: ["text", "flag", "count", "many", "at", "list"])
@@ -77,20 +87,23 @@ import Testing
         #expect(field { _ = try fields.strings("list") } == "list[1]")
     }
 
-    @Test func refusesNumbersOutsideTheirBounds() throws {
+    @Test("Rejects numbers outside their bounds")
+    func refusesNumbersOutsideTheirBounds() throws {
         let fields = try JSONFields(["n": -1, "big": .number(1e18)], accepting: ["n", "big"])
         #expect(field { _ = try fields.integer("n") } == "n")
         #expect(field { _ = try fields.seconds("big") } == "big")
     }
 
-    @Test func tellsNullFromAbsent() throws {
+    @Test("Distinguishes null from absent")
+    func tellsNullFromAbsent() throws {
         #expect(field { _ = try JSONFields(["a": .null], accepting: ["a"]) } == "a")
         let fields = try JSONFields(["a": .null], accepting: ["a", "b"], nullable: ["a"])
         #expect(fields.has("a") && fields.isNull("a") && !fields.has("b"))
         #expect(try fields.string("a") == nil)
     }
 
-    @Test func refusesAnythingButAnObject() {
+    @Test("Rejects a body that is not an object")
+    func refusesAnythingButAnObject() {
         #expect(field { _ = try JSONFields([1], accepting: []) } == "(body)")
     }
 }

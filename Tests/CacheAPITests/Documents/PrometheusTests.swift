@@ -3,7 +3,7 @@ import CacheEngine
 import Testing
 
 @Suite struct PrometheusTests {
-    /// Reads the exposition format; nil where a line is none of it.
+    /// Parses the exposition format; nil if a line is invalid.
     private func read(_ text: String) -> [String: Double]? {
         var (samples, types): ([String: Double], Set<Substring>) = ([:], [])
         guard text.hasSuffix("\n") else { return nil }
@@ -33,22 +33,25 @@ import Testing
         return (String(line[..<space]), value)
     }
 
-    @Test func everyLineIsWellFormedAndAddsUp() throws {
+    @Test("Every line is well-formed, and the counters add up")
+    func everyLineIsWellFormedAndAddsUp() throws {
         let samples = try #require(read(Samples.stats().prometheus(version: "0.1.0")))
-        #expect(samples["larder_requests_total{origin=\"demo\",class=\"hit\"}"] == 6)
-        #expect(samples["larder_served_bytes_total{origin=\"demo\",from=\"cache\"}"] == 75)
+        #expect(samples["larder_requests_total{origin=\"demo\",result=\"hit\"}"] == 6)
+        #expect(samples["larder_response_bytes_total{origin=\"demo\",source=\"cache\"}"] == 75)
         #expect(samples["larder_uptime_seconds"] == 60)
         #expect(samples["larder_build_info{version=\"0.1.0\"}"] == 1)
         let requests = samples.filter { $0.key.hasPrefix("larder_requests_total") }.values.reduce(0, +)
         #expect(requests == 10)
     }
 
-    @Test func aMissingCapacityIsInfinite() throws {
+    @Test("An unlimited capacity is reported as infinity")
+    func aMissingCapacityIsInfinite() throws {
         let samples = try #require(read(Samples.stats(capacityBytes: nil).prometheus(version: "1")))
         #expect(samples["larder_store_capacity_bytes"] == .infinity)
     }
 
-    @Test func labelsStayBoundedAndNothingIsLost() throws {
+    @Test("Origin labels are bounded without losing counts")
+    func labelsStayBoundedAndNothingIsLost() throws {
         let names = (0..<250).map { "origin-\($0)" }
         let samples = try #require(read(Samples.stats(origins: names).prometheus(version: "1")))
         let hits = samples.filter { $0.key.hasPrefix("larder_requests_total") && $0.key.contains("\"hit\"") }
@@ -56,7 +59,8 @@ import Testing
         #expect(hits.values.reduce(0, +) == 250 * 6)
     }
 
-    @Test func labelValuesAreEscaped() throws {
+    @Test("Label values are escaped")
+    func labelValuesAreEscaped() throws {
         let text = Samples.stats().prometheus(version: "a\"b\\c\nd")
         #expect(try #require(read(text))["larder_build_info{version=\"a\\\"b\\\\c\\nd\"}"] == 1)
     }

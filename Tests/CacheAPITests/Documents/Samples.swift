@@ -1,7 +1,7 @@
 import CacheCore
 @testable import CacheEngine
 
-/// One of each document, with every member set that can be.
+/// Sample values: one of each document, with all optional members set.
 enum Samples {
     static let time = Timestamp(milliseconds: 1_795_248_000_123)
     static let id = AssetID(high: 0x9f86_d081_884c_7d65, low: 0x9a2f_eaa0_c55a_d015)
@@ -122,19 +122,19 @@ enum Samples {
             wanted: [0..<20], cached: ByteRangeSet([0..<10]), forecast: forecast, joined: [17])
     }
 
-    /// Of an asset that nobody knows.
+    /// An explanation of an unknown asset.
     static let bareExplanation = Explanation(
         assetID: id, key: "k", origin: "demo", source: .init(url: "https://media.example.com/a.mp4"),
-        standing: .init(use: .unknown, reason: "Nobody has fetched any of it yet."),
+        standing: .init(use: .unknown, reason: "Nothing of it has been fetched yet."),
         answer: .init(requestClass: .negative, code: .upstreamRefused(status: 404)))
 
     static let evictionRecord = EvictionRecord(
         at: time, reason: .freeDisk, assetID: id, key: "k", origin: "media", bytes: 10, ranges: [0..<10])
 
     static let purgePlan = PurgePlan(id: "p", chosen: [], isSoft: true, expiresAt: time).standing
-    static let trials = PolicyTrials(
+    static let simulations = SimulationResults(
         window: .seconds(60), reads: 3, sampleShare: 0.5,
-        trials: [PolicyTrial(of: ReadTrace(epoch: time), since: time, under: .lru, capacityBytes: 1 << 20)],
+        simulations: [SimulationResult(of: ReadTrace(epoch: time), since: time, under: .lru, capacityBytes: 1 << 20)],
         pricePerGigabyte: 0.05)
     static let curve = PolicyCurve(
         algorithm: .s3fifo, capacityBytes: 10, window: .seconds(60), reads: 3,
@@ -143,7 +143,7 @@ enum Samples {
         PolicySettings(),
         PolicySettings(capacityBytes: nil, maxIdle: .seconds(1), tagQuotas: ["promo": Quota(minBytes: 1)]),
     ]
-    static let quotaStanding = QuotaStanding(owner: .tag("promo"), quota: Quota(maxBytes: 9), cachedBytes: 7)
+    static let quotaStanding = QuotaStatus(owner: .tag("promo"), quota: Quota(maxBytes: 9), cachedBytes: 7)
     static let quotaOwners = [QuotaOwner.origin("media"), .tag("promo")]
 
     static let candidates = [SegmentAccount.Queue.main, nil].map { queue in
@@ -189,7 +189,7 @@ enum Samples {
         return Origin(name: "demo", settings: settings)
     }
 
-    /// Origins in every shape their settings have.
+    /// Origins that cover all forms of the settings.
     static var origins: [Origin] {
         var explicit = OriginSettings(baseURL: "https://media.example.com")
         explicit.freshness = .explicit

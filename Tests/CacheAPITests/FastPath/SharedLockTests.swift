@@ -9,18 +9,18 @@ import Testing
 @testable import CacheEngine
 @testable import CacheStore
 
-/// Answers that are at hand wait for no lock that all assets share: of what waits for a commit, of the log of reads, of the
-/// descriptors that are open.
+/// Responses from cache take no lock that all assets share: the locks of the commit queue, the access trace and the fd
+/// cache.
 @Suite(.timeLimit(.minutes(20))) struct SharedLockTests {
-    /// What `body` answers while another thread holds every such lock; nil where that had to let go of them first.
+    /// The result of `body` while another thread holds all these locks; nil if that thread had to release them first.
     private func holdingAll<Value>(of cache: AssetCache, _ body: () throws -> Value) rethrows -> Value? {
         let (taken, done) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let wasEnough = Mutex(true)
         let context = cache.context
         Thread.detachNewThread {
             context.commits.pending.withLock { _ in
-                context.readLog.trace.withLock { _ in
-                    context.store.shelf.circle.withLock { _ in
+                context.traceRecorder.trace.withLock { _ in
+                    context.store.descriptors.circle.withLock { _ in
                         taken.signal()
                         if done.wait(timeout: .now() + 20) == .timedOut { wasEnough.withLock { $0 = false } }
                     }
@@ -37,7 +37,7 @@ import Testing
 
     private static let count = 100
 
-    @Test(arguments: [1000, 300_000])
+    @Test("Cached responses take no shared lock", arguments: [1000, 300_000])
     func answersAtHandWaitForNoLockThatAllShare(size: Int) async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a.mp4", LoopbackAsset(size: 1 << 20))
@@ -47,8 +47,8 @@ import Testing
             try await service.cache.context.commits.flush()
             let ranges = ["bytes=1-\(size)", "bytes=2-\(size)"]
             let answers = try holdingAll(of: service.cache) {
-                let line = try RepriseTests.Line(service)
-                // The first one by the express lane, the others in front of it.
+                let line = try PreparedResponseTests.Line(service)
+                // The first response comes from the fast path; the others are prepared responses.
                 return try (0..<Self.count).map { number in
                     service.wallClock.advance(by: .milliseconds(100))
                     return try line.ask(ranges[number % 2])

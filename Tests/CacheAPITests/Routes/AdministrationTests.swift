@@ -8,7 +8,8 @@ import Testing
 @Suite(.timeLimit(.minutes(20))) struct AdministrationTests {
     private func document() throws -> SchemaDocument { try SchemaDocument.openAPI() }
 
-    @Test func aJobIsSubmittedWatchedAndFoundAgain() async throws {
+    @Test("A job is submitted, followed and listed")
+    func aJobIsSubmittedWatchedAndFoundAgain() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a.mp4", LoopbackAsset(size: 300_000))
             let order: JSON = [
@@ -20,7 +21,7 @@ import Testing
             let job = try first.json()
             #expect(job["state"] == "succeeded" && job["bytesDone"] == 100_000)
             #expect(try document().faults(of: job, in: "Job") == [])
-            guard case .string(let id)? = job["jobId"] else { throw CacheError(.internal, "no id") }
+            guard case .string(let id)? = job["jobId"] else { throw CacheError(.internal, "The job has no jobId.") }
             #expect(first.headers["Location"] == "/v1/jobs/\(id)" && first.headers["Preference-Applied"] == "wait=30")
 
             let again = try await service.send("POST", "/v1/jobs", ["Idempotency-Key": "k1"], order)
@@ -36,7 +37,8 @@ import Testing
         }
     }
 
-    @Test func aJobTakesThePlaceOfTheOneBeforeInItsQueue() async throws {
+    @Test("A superseding job replaces the earlier job of its queue")
+    func aJobTakesThePlaceOfTheOneBeforeInItsQueue() async throws {
         try await TestService.run { (service) async throws in
             let latch = LoopbackLatch()
             service.upstream.serve("/a.mp4", LoopbackAsset(size: 300_000, faults: [.stall(after: 1000, until: latch)]))
@@ -55,7 +57,7 @@ import Testing
 
             #expect(second.status == 202, "\(second.text)")
             let job = try second.json()
-            guard case .string(let id)? = job["jobId"] else { throw CacheError(.internal, "no id") }
+            guard case .string(let id)? = job["jobId"] else { throw CacheError(.internal, "The job has no jobId.") }
             #expect(job["queue"] == "player-1")
             let last = try #require(await connection.text(through: "superseded by job \(id)."))
             #expect(last.contains("event: state") && last.contains("\"state\":\"cancelled\""))
@@ -74,7 +76,8 @@ import Testing
         }
     }
 
-    @Test func eventsTellAJobToItsEnd() async throws {
+    @Test("The event stream follows a job to its end")
+    func eventsTellAJobToItsEnd() async throws {
         try await TestService.run { (service) async throws in
             let latch = LoopbackLatch()
             service.upstream.serve("/a.mp4", LoopbackAsset(size: 300_000, faults: [.stall(after: 1000, until: latch)]))
@@ -98,7 +101,8 @@ import Testing
         }
     }
 
-    @Test func originsAreMountedChangedAndUnmounted() async throws {
+    @Test("Origins are created, changed and deleted")
+    func originsAreMountedChangedAndUnmounted() async throws {
         try await TestService.run { (service) async throws in
             let body: JSON = ["baseURL": "http://127.0.0.1:1", "headers": ["Authorization": "Bearer s3cret"]]
             let new = try await service.send("PUT", "/v1/origins/other", body)
@@ -116,7 +120,8 @@ import Testing
         }
     }
 
-    @Test func filesAreNamedByOriginsOnlyWhereTheirDirectoryIsConfigured() async throws {
+    @Test("Origins can name files only if the directory is configured")
+    func filesAreNamedByOriginsOnlyWhereTheirDirectoryIsConfigured() async throws {
         let credentials: JSON = ["baseURL": "http://127.0.0.1:1", "credentialsFile": "media.txt"]
         let fallback: JSON = ["baseURL": "http://127.0.0.1:1", "fallback": ["file": "offline.mp4"]]
         try await TestService.run { (service) async throws in
@@ -144,7 +149,7 @@ import Testing
 
     private func secretStaysWithItsServer(_ service: TestService, _ told: JSON) async throws {
         func put(_ baseURL: JSON) async throws -> RawResponse {
-            guard case .object(let members) = told else { throw CacheError(.internal, "no object") }
+            guard case .object(let members) = told else { throw CacheError(.internal, "The origin is no object.") }
             let changed = members.map { $0.key == "baseURL" ? JSON.Member("baseURL", baseURL) : $0 }
             return try await service.send("PUT", "/v1/origins/other", .object(changed))
         }
@@ -156,7 +161,8 @@ import Testing
         #expect(try await put("HTTP://127.0.0.1:1/films").status == 200)
     }
 
-    @Test func assetsAreProbedListedPinnedMappedAndTakenOut() async throws {
+    @Test("Assets are probed, listed, pinned, mapped and deleted")
+    func assetsAreProbedListedPinnedMappedAndTakenOut() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a.mp4", LoopbackAsset(size: 10_000, contentType: "video/mp4"))
             let probe = try await service.send("POST", "/v1/probe", ["origin": "media", "path": "a.mp4"])
@@ -185,7 +191,8 @@ import Testing
         }
     }
 
-    @Test func figuresAreToldInEveryForm() async throws {
+    @Test("Statistics are available as JSON, metrics, history and top list")
+    func figuresAreToldInEveryForm() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a.mp4", LoopbackAsset(size: 10_000))
             _ = try await service.call("GET", "/o/media/a.mp4")
@@ -194,14 +201,15 @@ import Testing
             #expect(try document().faults(of: stats, in: "Stats") == [])
             #expect(stats["requests"]?["total"] == 2 && stats["bytes"]?["served"] == 20_000)
             let metrics = try await service.call("GET", "/metrics")
-            #expect(metrics.text.contains("larder_requests_total{origin=\"media\",class=\"hit\"} 1\n"))
+            #expect(metrics.text.contains("larder_requests_total{origin=\"media\",result=\"hit\"} 1\n"))
             #expect(try await service.call("GET", "/v1/stats/history").status == 200)
             let top = try await service.call("GET", "/v1/stats/top?by=requests").json()
             #expect(top["items"]?.array.first?["requests"] == 2)
         }
     }
 
-    @Test func theServiceTellsHowItIs() async throws {
+    @Test("Health, version and OpenAPI document are served")
+    func theServiceTellsHowItIs() async throws {
         try await TestService.run { (service) async throws in
             #expect(try await service.call("GET", "/health/ready").json() == ["status": "ready"])
             #expect(try await service.call("GET", "/version").json()["version"] == "0.1.0-test")
@@ -215,7 +223,7 @@ import Testing
 }
 
 extension String {
-    /// The lines' rests behind `mark`.
+    /// The remainders of the lines that begin with `mark`.
     fileprivate func components(after mark: String) -> [String] {
         split(separator: "\n").filter { $0.hasPrefix(mark) }.map { String($0.dropFirst(mark.count)) }
     }

@@ -3,7 +3,7 @@ import CacheCore
 import CacheTestKit
 import Testing
 
-/// The circuits of origins, over HTTP.
+/// Circuits of origins over HTTP.
 @Suite(.timeLimit(.minutes(20))) struct CircuitRouteTests {
     private func run(
         pause: Duration, _ body: @Sendable @escaping (TestService) async throws -> Void
@@ -15,7 +15,7 @@ import Testing
             }, body)
     }
 
-    /// Keeps the first bytes, then fails until the circuit opens.
+    /// Caches the first bytes, then fails until the circuit opens.
     private func exhaust(_ service: TestService) async throws {
         service.upstream.serve("/a.mp4", LoopbackAsset(size: 300_000))
         _ = try await service.call("GET", "/o/media/a.mp4", ["Range": "bytes=0-999"])
@@ -27,7 +27,7 @@ import Testing
 
     private func seconds(_ circuit: JSON) throws -> Double {
         guard case .number(let seconds)? = circuit["probeInSeconds"] else {
-            throw CacheError(.internal, "It does not say when it is tried again.")
+            throw CacheError(.internal, "The circuit has no probeInSeconds.")
         }
         return seconds
     }
@@ -38,7 +38,8 @@ import Testing
         return try #require(stats["origins"]?.array.first { $0["origin"] == "media" }?["circuit"])
     }
 
-    @Test func anOpenCircuitShowsEverywhereAndCachedBytesAreServed() async throws {
+    @Test("An open circuit is reported everywhere, and cached bytes are served")
+    func anOpenCircuitShowsEverywhereAndCachedBytesAreServed() async throws {
         try await run(pause: .seconds(60)) { (service) async throws in
             #expect(try await circuit(service)["state"] == "closed")
             try await exhaust(service)
@@ -57,7 +58,7 @@ import Testing
             #expect(metrics.contains("larder_circuits{origin=\"media\",state=\"closed\"} 0\n"))
             #expect(metrics.contains("larder_circuit_opens_total{origin=\"media\"} 1\n"))
             #expect(said["source"]?["url"] == .null && said["answer"]?["status"] == 502)
-            #expect(said["source"]?["whyNot"]?.plain.contains("left alone") == true)
+            #expect(said["source"]?["whyNot"]?.plain.contains("no request is sent to it") == true)
             #expect(hit.status == 206 && refused.status == 502)
             let wait = try #require(refused.headers["Retry-After"].flatMap(Double.init))
             #expect((least...most + 1).contains(wait))
@@ -65,7 +66,8 @@ import Testing
         }
     }
 
-    @Test func afterItsPauseOneRequestClosesIt() async throws {
+    @Test("After the pause one successful request closes the circuit")
+    func afterItsPauseOneRequestClosesIt() async throws {
         try await run(pause: .milliseconds(50)) { (service) async throws in
             try await exhaust(service)
             service.upstream.serve("/a.mp4", LoopbackAsset(size: 300_000))
@@ -80,7 +82,8 @@ import Testing
         }
     }
 
-    @Test func aServerThatRefusesConnectionsIsListedWithoutItsPaths() async throws {
+    @Test("A failing server is listed without its paths")
+    func aServerThatRefusesConnectionsIsListedWithoutItsPaths() async throws {
         try await run(pause: .seconds(30)) { (service) async throws in
             let dead = try LoopbackUpstream()
             let (server, url) = (dead.url(""), dead.url("/secret-path/a.mp4?signature=s3cret"))

@@ -7,11 +7,12 @@ import HummingbirdCore
 import NIOCore
 import Testing
 
-/// What stands in the heads of content answers, and what of readers' heads goes on.
+/// Header fields of content responses, and request fields that are forwarded.
 @Suite(.bothRoads, .timeLimit(.minutes(20))) struct ContentFieldTests {
     private static let date = "Thu, 01 Jan 2026 00:00:00 GMT"
 
-    @Test func everyAnswerHasOneDateAndThoseOfContentTheUpstreams() async throws {
+    @Test("Every response has one Date, and content has the upstream Date")
+    func everyAnswerHasOneDateAndThoseOfContentTheUpstreams() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a", LoopbackAsset(size: 1000))
             let whole = try await service.call("GET", "/o/media/a")
@@ -32,7 +33,8 @@ import Testing
         }
     }
 
-    @Test func viaAndCacheStatusStandBehindTheUpstreamsOwn() async throws {
+    @Test("Via and Cache-Status are appended to the upstream values")
+    func viaAndCacheStatusStandBehindTheUpstreamsOwn() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve(
                 "/a",
@@ -47,7 +49,8 @@ import Testing
         }
     }
 
-    @Test func aRefusalIsPassedOnWithoutTheUpstreamsWords() async throws {
+    @Test("An upstream refusal is forwarded without its body and private fields")
+    func aRefusalIsPassedOnWithoutTheUpstreamsWords() async throws {
         try await TestService.run(change: { $0.retries = 0 }) { (service) async throws in
             service.upstream.serve("/private") { _ in
                 .response(
@@ -66,7 +69,8 @@ import Testing
         }
     }
 
-    @Test func readersFieldsGoOnButNotWhoTheyAreOrHowTheyCame() {
+    @Test("Credentials, hop-by-hop and forwarding fields are not forwarded to the upstream")
+    func readersFieldsGoOnButNotWhoTheyAreOrHowTheyCame() {
         var kept: HTTPFields = [
             .range: "bytes=0-1", .ifRange: "\"a\"", .ifMatch: "*", .ifNoneMatch: "\"b\"", .ifModifiedSince: "x",
             .ifUnmodifiedSince: "y", .cacheControl: "no-cache", .acceptLanguage: "mi",
@@ -90,7 +94,8 @@ import Testing
         #expect(request.headers.fields.map(\.name) == kept.map(\.name.rawName))
     }
 
-    @Test func severalRangeFieldsAreOneListOrNone() async throws {
+    @Test("Several Range fields are combined into one list or ignored")
+    func severalRangeFieldsAreOneListOrNone() async throws {
         try await TestService.run { (service) async throws in
             let asset = LoopbackAsset(size: 100)
             service.upstream.serve("/a", asset)
@@ -103,7 +108,8 @@ import Testing
         }
     }
 
-    @Test func aRefusalWithALifetimeSaysHowMuchOfItIsLeft() async throws {
+    @Test("A negative cache hit states its remaining lifetime")
+    func aRefusalWithALifetimeSaysHowMuchOfItIsLeft() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/gone") { _ in
                 .response(status: 410, headers: ["Cache-Control": "max-age=100", "Age": "10"])
@@ -113,13 +119,14 @@ import Testing
             let again = try await service.call("GET", "/o/media/gone")
             #expect(again.status == 410 && service.upstream.requests.count == 1)
             let status = try #require(again.headers["Cache-Status"])
-            // The answer took a moment, which is part of its age (RFC 9111 §4.2.3).
+            // The response time is part of the age (RFC 9111 §4.2.3).
             #expect((68...70).contains { status == "Larder;hit;ttl=\($0);detail=negative" }, "\(status)")
             #expect(["30", "31"].contains(again.headers["Age"]) && again.headers["Cache-Control"] == "max-age=100")
         }
     }
 
-    @Test func theWaitThatTheUpstreamAsksForIsPassedOn() async throws {
+    @Test("Retry-After of the upstream is forwarded")
+    func theWaitThatTheUpstreamAsksForIsPassedOn() async throws {
         try await TestService.run(change: { $0.retries = 0 }) { (service) async throws in
             service.upstream.serve("/busy") { _ in .response(status: 429, headers: ["Retry-After": "120"]) }
             let busy = try await service.call("GET", "/o/media/busy")

@@ -11,7 +11,8 @@ import Testing
         LoopbackAsset(size: size, contentType: "video/mp4", framing: framing, faults: faults)
     }
 
-    @Test func aColdRangeIsAMissAndTheSameRangeWarmAHit() async throws {
+    @Test("A cold range is a miss, and the same range again is a hit")
+    func aColdRangeIsAMissAndTheSameRangeWarmAHit() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a.mp4", asset())
             let connection = try await RawConnection(port: service.port)
@@ -36,7 +37,8 @@ import Testing
         }
     }
 
-    @Test func headHasTheFieldsButNoBodyAndTheConnectionStaysUsable() async throws {
+    @Test("A HEAD response has the fields but no body, and the connection stays usable")
+    func headHasTheFieldsButNoBodyAndTheConnectionStaysUsable() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a.mp4", asset())
             var unbounded = asset(framing: .chunked)
@@ -55,7 +57,8 @@ import Testing
         }
     }
 
-    @Test func conditionsAndImpossibleRangesAreAnswered() async throws {
+    @Test("Conditional requests and unsatisfiable ranges get 304 and 416")
+    func conditionsAndImpossibleRangesAreAnswered() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a.mp4", asset())
             let first = try await service.call("GET", "/o/media/a.mp4", ["Range": "bytes=0-9"])
@@ -75,7 +78,8 @@ import Testing
         }
     }
 
-    @Test func aMissingAssetIsMissingHereTooInOurOwnWords() async throws {
+    @Test("A missing asset gives a problem document with the upstream status")
+    func aMissingAssetIsMissingHereTooInOurOwnWords() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/gone") { _ in .response(status: 410, body: Array("secret page".utf8)) }
             let missing = try await service.call("GET", "/o/media/nothing.mp4")
@@ -88,12 +92,13 @@ import Testing
         }
     }
 
-    /// Answers once, then never again.
+    /// Serves the asset to the first request, and disconnects on all later ones.
     private func breaks(_ path: String, after asset: LoopbackAsset, _ upstream: LoopbackUpstream) {
         upstream.serve(path) { $0.number == 0 ? .asset(asset) : .hangUp }
     }
 
-    @Test func aBodyThatCannotBeCompletedIsCutOff() async throws {
+    @Test("A body that cannot be completed is cut off")
+    func aBodyThatCannotBeCompletedIsCutOff() async throws {
         try await TestService.run(change: { $0.retries = 0 }) { (service) async throws in
             breaks("/short", after: asset([.cut(after: 100_000)]), service.upstream)
             let connection = try await RawConnection(port: service.port)
@@ -107,7 +112,8 @@ import Testing
         }
     }
 
-    @Test func aChunkedBodyThatCannotBeCompletedHasNoLastChunk() async throws {
+    @Test("A chunked body that cannot be completed has no last chunk")
+    func aChunkedBodyThatCannotBeCompletedHasNoLastChunk() async throws {
         try await TestService.run(change: { $0.retries = 0 }) { (service) async throws in
             var unbounded = asset([.cut(after: 100_000)], framing: .chunked)
             unbounded.acceptsRanges = false
@@ -121,7 +127,8 @@ import Testing
         }
     }
 
-    @Test func aClientThatHangsUpBeforeTheHeadEndsTheRead() async throws {
+    @Test("A client that disconnects before the head cancels the read")
+    func aClientThatHangsUpBeforeTheHeadEndsTheRead() async throws {
         try await TestService.run(limits: .init(halfClosedTimeout: .milliseconds(20))) { (service) async throws in
             let latch = LoopbackLatch()
             service.upstream.serve("/slow", asset([.stallBeforeHead(until: latch)]))
@@ -135,7 +142,8 @@ import Testing
         }
     }
 
-    @Test func aClientThatHangsUpInTheMiddleEndsTheRead() async throws {
+    @Test("A client that disconnects mid-body ends the read")
+    func aClientThatHangsUpInTheMiddleEndsTheRead() async throws {
         try await TestService.run(limits: .init(halfClosedTimeout: .milliseconds(20))) { (service) async throws in
             let latch = LoopbackLatch()
             service.upstream.serve("/slow", asset([.stall(after: 300_000, until: latch)]))
@@ -152,7 +160,8 @@ import Testing
         }
     }
 
-    @Test func aReadThatTakesTooLongIsTimedOut() async throws {
+    @Test("A read beyond its timeout gets 504")
+    func aReadThatTakesTooLongIsTimedOut() async throws {
         try await TestService.run { (service) async throws in
             let latch = LoopbackLatch()
             service.upstream.serve("/slow", asset([.stallBeforeHead(until: latch)]))
@@ -163,7 +172,8 @@ import Testing
         }
     }
 
-    @Test func aLoopIsBroken() async throws {
+    @Test("A forwarding loop gets 508")
+    func aLoopIsBroken() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a.mp4", asset())
             let loop = try await service.call(
@@ -173,7 +183,8 @@ import Testing
         }
     }
 
-    @Test func anAssetIsReadByItsIdentifierToo() async throws {
+    @Test("An asset can be read by its identifier")
+    func anAssetIsReadByItsIdentifierToo() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a.mp4", asset())
             let mounted = try await service.call("GET", "/o/media/a.mp4", ["Range": "bytes=5-9"])

@@ -3,9 +3,9 @@ import CacheCore
 import CacheTestKit
 import Testing
 
-/// What is being fetched and what would be, over HTTP.
+/// Running fills and predicted fills over HTTP.
 @Suite(.timeLimit(.minutes(20))) struct FillRouteTests {
-    /// No stall ends by itself, however slow the machine is.
+    /// Timeouts so long that no stall ends by itself on a slow machine.
     private static let patient: @Sendable (inout OriginSettings) -> Void = {
         $0.timeouts.idle = .seconds(300)
         $0.readTimeout = .seconds(300)
@@ -13,7 +13,8 @@ import Testing
 
     private func document() throws -> SchemaDocument { try SchemaDocument.openAPI() }
 
-    @Test func aFillIsListedLookedAtAndStopped() async throws {
+    @Test("A fill can be listed, read and stopped")
+    func aFillIsListedLookedAtAndStopped() async throws {
         try await TestService.run(change: Self.patient) { (service) async throws in
             let latch = LoopbackLatch()
             defer { latch.release() }
@@ -23,7 +24,7 @@ import Testing
             try await connection.request("GET", "/o/media/a.mp4")
             await latch.reached()
             let running = "/v1/fills?origin=media&state=running&limit=5"
-            // It may pause before its reader has taken the first bytes.
+            // The fill may pause until its reader has consumed the first bytes.
             let isRunning = try await eventually {
                 try await service.call("GET", running).json()["items"]?.array.isEmpty == false
             }
@@ -48,7 +49,8 @@ import Testing
         }
     }
 
-    @Test func allOfAnAssetsFillsAreStoppedAlsoTheFirstOne() async throws {
+    @Test("Cancelling an asset stops all its fills, including the opening")
+    func allOfAnAssetsFillsAreStoppedAlsoTheFirstOne() async throws {
         try await TestService.run(change: Self.patient) { (service) async throws in
             let latch = LoopbackLatch()
             defer { latch.release() }
@@ -65,7 +67,7 @@ import Testing
                 try await service.call("GET", "/v1/fills").json()["items"]?.array.first?["readers"] == 2
             }
 
-            #expect(try await service.call("GET", "/v1/assets/\(id)").status == 404, "it is not known yet")
+            #expect(try await service.call("GET", "/v1/assets/\(id)").status == 404, "the asset must not be listed yet")
             #expect(try await service.call("POST", "/v1/assets/\(id)/cancel").json() == ["cancelled": 1])
 
             let refused = try await read
@@ -83,7 +85,8 @@ import Testing
         }
     }
 
-    @Test func stoppingNeedsTheAdministratorsToken() async throws {
+    @Test("Stopping a fill needs the admin scope")
+    func stoppingNeedsTheAdministratorsToken() async throws {
         let access = AccessRules(tokens: [("reader", .read), ("admin", .admin)])
         try await TestService.run(access: access) { (service) async throws in
             #expect(try await service.call("GET", "/v1/fills").status == 401)
@@ -94,7 +97,8 @@ import Testing
         }
     }
 
-    @Test func aReadIsExplainedByEachOfItsNames() async throws {
+    @Test("A read can be explained by origin and path, identifier or URL")
+    func aReadIsExplainedByEachOfItsNames() async throws {
         try await TestService.run(change: Self.patient) { (service) async throws in
             service.upstream.serve("/a.mp4", LoopbackAsset(size: 300_000))
             let mounted = "/v1/explain?origin=media&path=a.mp4&range=bytes=0-999"
@@ -119,7 +123,9 @@ import Testing
         }
     }
 
-    @Test(arguments: ["lines=1-2", "bytes=2-1", "bytes=a-b", "bytes=", "nonsense", ""])
+    @Test(
+        "Explain ignores a range that a read ignores",
+        arguments: ["lines=1-2", "bytes=2-1", "bytes=a-b", "bytes=", "nonsense", ""])
     func aRangeThatAReadIgnoresIsIgnored(_ range: String) async throws {
         try await TestService.run(change: Self.patient) { (service) async throws in
             service.upstream.serve("/a.mp4", LoopbackAsset(size: 300_000))
@@ -132,7 +138,8 @@ import Testing
         }
     }
 
-    @Test func whatCannotBeExplainedIsSaid() async throws {
+    @Test("An explain request for an invalid target gets an error status")
+    func whatCannotBeExplainedIsSaid() async throws {
         try await TestService.run(change: Self.patient) { (service) async throws in
             #expect(try await service.call("GET", "/v1/explain").status == 422)
             #expect(try await service.call("GET", "/v1/explain?origin=media&path=a&method=PUT").status == 422)
@@ -141,7 +148,8 @@ import Testing
         }
     }
 
-    @Test func theWorkersTellTheirConnections() async throws {
+    @Test("The worker report lists connection counts")
+    func theWorkersTellTheirConnections() async throws {
         try await TestService.run(change: Self.patient) { (service) async throws in
             service.upstream.serve("/a.mp4", LoopbackAsset(size: 300_000))
             for range in ["bytes=0-99", "bytes=100-199", "bytes=200-299"] {
@@ -152,7 +160,7 @@ import Testing
             #expect(try document().faults(of: workers, in: "Workers") == [])
             let connections = try #require(workers["connections"])
             guard case .integer(let opened)? = connections["opened"], case .integer(let reused)? = connections["reused"]
-            else { throw CacheError(.internal, "There are no figures.") }
+            else { throw CacheError(.internal, "The worker report has no connection counts.") }
             #expect(opened + reused == 3)
         }
     }

@@ -4,22 +4,22 @@ import CacheEngine
 import CacheTestKit
 import Testing
 
-/// The upstream's asset becomes another one while several ranges of it are on their way in one answer.
+/// The asset changes at the upstream during a response with several ranges.
 @Suite(.timeLimit(.minutes(20))) struct GenerationChangeTests {
-    /// How the upstream answers who has a part of the old asset and asks for more.
+    /// Response of the upstream to a request for more bytes of the old asset.
     enum Answer: CaseIterable, Sendable {
-        /// With the whole new one, as `If-Range` wants it.
+        /// The whole new asset, as `If-Range` requires.
         case whole
-        /// With the same bytes of the new one, as if there were no `If-Range`.
+        /// The same range of the new asset, as if there were no `If-Range`.
         case part
-        /// That the asset has no such bytes any more.
+        /// 416, because the new asset does not have the range.
         case shorter
     }
 
     private static let old = LoopbackAsset(size: 3 << 20)
     private static let new = LoopbackAsset(size: 3 << 20, seed: 2, etag: "\"v2\"")
 
-    /// Has the old asset before the offset, and the new one from there on.
+    /// Serves the old asset for ranges before the offset, and the new asset from there on.
     private func change(_ upstream: LoopbackUpstream, from offset: Int64, _ answer: Answer = .whole) {
         upstream.serve("/a.mp4") { request in
             guard let range = Self.range(of: request), range.lowerBound >= offset else { return .asset(Self.old) }
@@ -43,8 +43,7 @@ import Testing
         ["Range": "bytes=" + parts.map { "\($0.lowerBound)-\($0.upperBound - 1)" }.joined(separator: ",")]
     }
 
-    /// How many bytes of the parts, one after the other, a multipart body has that may end anywhere; nil where one of them
-    /// is not the asset's.
+    /// The number of part bytes in a multipart body that may be truncated; nil if a byte differs from the asset.
     private func count(_ parts: [ByteRange], of asset: LoopbackAsset, in body: [UInt8]) -> Int64? {
         var (rest, count) = (body[...], Int64(0))
         for part in parts {
@@ -58,7 +57,7 @@ import Testing
         return count
     }
 
-    /// What comes of a multipart answer until the connection ends, which must be too soon.
+    /// Reads the body of a multipart response, which must end before its declared length.
     private func cutBody(on connection: RawConnection) async throws -> [UInt8] {
         let head = try #require(await connection.head())
         let length = try #require(head.headers["Content-Length"].flatMap { Int($0) })
@@ -68,7 +67,7 @@ import Testing
         return body
     }
 
-    @Test(arguments: Answer.allCases, [false, true])
+    @Test("A generation change between two parts cuts the response", arguments: Answer.allCases, [false, true])
     func aChangeBetweenTwoPartsCutsTheAnswer(_ answer: Answer, isFirstOnDisk: Bool) async throws {
         let parts: [ByteRange] = [0..<100_000, 2_000_000..<2_100_000]
         try await TestService.run { (service) async throws in
@@ -85,10 +84,11 @@ import Testing
         }
     }
 
-    @Test func aChangeWithinAPartCutsTheAnswerThere() async throws {
+    @Test("A generation change within a part cuts the response there")
+    func aChangeWithinAPartCutsTheAnswerThere() async throws {
         let parts: [ByteRange] = [0..<100_000, 1_000_000..<3_000_000]
         try await TestService.run { (service) async throws in
-            // Bytes on disk between them: the part is fetched in two windows.
+            // Cached bytes in the middle of the second part: the part is fetched in two windows.
             service.upstream.serve("/a.mp4", Self.old)
             _ = try await service.call("GET", "/o/media/a.mp4", header([1_400_000..<1_600_000]))
             change(service.upstream, from: 1_600_000)
@@ -101,7 +101,8 @@ import Testing
         }
     }
 
-    @Test func aChangeThatAnotherReaderFindsIsNotMixedIn() async throws {
+    @Test("A generation change found by another reader is not mixed in")
+    func aChangeThatAnotherReaderFindsIsNotMixedIn() async throws {
         let parts: [ByteRange] = [0..<100_000, 2_000_000..<2_100_000]
         let latch = LoopbackLatch()
         defer { latch.release() }

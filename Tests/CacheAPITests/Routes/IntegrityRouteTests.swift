@@ -4,7 +4,7 @@ import CacheEngine
 import CacheTestKit
 import Testing
 
-/// Damaged bytes leave by no road, and scrubs are begun and followed over HTTP.
+/// Damaged bytes are sent on neither path. Scrubs are started and followed over HTTP.
 @Suite(.bothRoads, .timeLimit(.minutes(20))) struct IntegrityRouteTests {
     private let asset = LoopbackAsset(size: 3 << 20, contentType: "video/mp4")
 
@@ -13,7 +13,8 @@ import Testing
         return try #require(try await service.cache.asset(id).filePath)
     }
 
-    @Test func onAKeptConnectionDamagedBytesAreNeverSent() async throws {
+    @Test("Damaged bytes are never sent on a persistent connection")
+    func onAKeptConnectionDamagedBytesAreNeverSent() async throws {
         try await TestService.run(change: { $0.verification = .always }) { (service) async throws in
             service.upstream.serve("/a.mp4", asset)
             let cold = try await service.call("GET", "/o/media/a.mp4")
@@ -32,7 +33,8 @@ import Testing
         }
     }
 
-    @Test func aScrubIsBegunAndFollowed() async throws {
+    @Test("A scrub can be started and followed")
+    func aScrubIsBegunAndFollowed() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a.mp4", asset)
             let cold = try await service.call("GET", "/o/media/a.mp4")
@@ -51,7 +53,7 @@ import Testing
             let again = try await service.call("GET", "/o/media/a.mp4")
             #expect(again.body.isSame(as: asset.bytes(0..<asset.size)))
             let metrics = try await service.call("GET", "/metrics")
-            #expect(String(decoding: metrics.body, as: UTF8.self).contains("larder_bad_blocks_total 1"))
+            #expect(String(decoding: metrics.body, as: UTF8.self).contains("larder_checksum_failures_total 1"))
         }
     }
 }

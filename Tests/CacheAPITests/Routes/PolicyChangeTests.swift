@@ -4,11 +4,12 @@ import CacheCore
 import CacheTestKit
 import Testing
 
-/// The policy, and what goes under it, over the API.
+/// The policy and its evictions over the API.
 @Suite(.timeLimit(.minutes(20))) struct PolicyChangeTests {
     private func document() throws -> SchemaDocument { try SchemaDocument.openAPI() }
 
-    @Test func thePolicyIsChangedUnderItsRevision() async throws {
+    @Test("The policy can be changed only at its current revision")
+    func thePolicyIsChangedUnderItsRevision() async throws {
         try await TestService.run { (service) async throws in
             let before = try await service.call("GET", "/v1/policy")
             let tag = try #require(before.headers["ETag"])
@@ -26,7 +27,8 @@ import Testing
         }
     }
 
-    @Test func tagsGetQuotasAndTheirAssetsGoForThem() async throws {
+    @Test("A tag quota evicts assets of the tag")
+    func tagsGetQuotasAndTheirAssetsGoForThem() async throws {
         try await TestService.run { (service) async throws in
             for name in ["a", "b", "c"] {
                 service.upstream.serve("/\(name).mp4", LoopbackAsset(size: 10_000))
@@ -53,16 +55,17 @@ import Testing
         }
     }
 
-    @Test func whatGoesNextAndWhatWentIsToldWithItsReason() async throws {
+    @Test("Eviction candidates and the eviction log state the reason")
+    func whatGoesNextAndWhatWentIsToldWithItsReason() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a.mp4", LoopbackAsset(size: 10_000))
             service.upstream.serve("/b.mp4", LoopbackAsset(size: 20_000))
             for name in ["a", "b", "b"] { _ = try await service.call("GET", "/o/media/\(name).mp4") }
-            // What a fill has just brought is its own until it has ended.
-            let isAtRest = try await eventually {
+            // A running fill pins its bytes.
+            let isIdle = try await eventually {
                 service.cache.context.openAssets.all.allSatisfy { $0.look { $0.ledger.fillCount } == 0 }
             }
-            #expect(isAtRest)
+            #expect(isIdle)
             var lists: [[JSON]] = []
             for algorithm in EvictionAlgorithm.allCases {
                 let change: JSON = ["algorithm": .string(algorithm.rawValue), "graceSeconds": 0]

@@ -5,11 +5,12 @@ import CacheTestKit
 import Foundation
 import Testing
 
-/// Plans of purges, and trials of policies.
+/// Purge plans and policy simulations.
 @Suite(.timeLimit(.minutes(20))) struct PolicyRouteTests {
     private func document() throws -> SchemaDocument { try SchemaDocument.openAPI() }
 
-    @Test func aPurgeIsPlannedAndExactlyThatIsCarriedOut() async throws {
+    @Test("A purge plan is committed exactly as planned")
+    func aPurgeIsPlannedAndExactlyThatIsCarriedOut() async throws {
         try await TestService.run { (service) async throws in
             for (name, type) in [("a", "video/mp4"), ("b", "video/webm; codecs=vp9"), ("c", "audio/mpeg")] {
                 service.upstream.serve("/\(name)", LoopbackAsset(size: 1000, contentType: type))
@@ -42,18 +43,20 @@ import Testing
         }
     }
 
-    @Test func otherPoliciesAreTriedOnTheReadsOfTheService() async throws {
+    @Test("Simulations and the curve replay the recorded reads")
+    func otherPoliciesAreTriedOnTheReadsOfTheService() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a.mp4", LoopbackAsset(size: 300_000))
             for _ in 0..<4 { #expect(try await service.call("GET", "/o/media/a.mp4").status == 200) }
             let order: JSON = ["algorithms": ["lru", "s3fifo"], "capacities": [1_048_576, 33_554_432]]
-            let trials = try await service.send("POST", "/v1/policy/simulations", order).json()
+            let simulations = try await service.send("POST", "/v1/policy/simulations", order).json()
             let curve = try await service.call("GET", "/v1/policy/curve?windowSeconds=60").json()
 
-            #expect(try document().faults(of: trials, in: "PolicyTrials") == [])
-            #expect(trials["reads"] == 4 && trials["sampleShare"] == 1 && trials["items"]?.array.count == 4)
-            let ratios = trials["items"]?.array.map { $0["byteHitRatio"] }
-            #expect(ratios == Array(repeating: .number(0.75), count: 4), "\(trials.text)")
+            #expect(try document().faults(of: simulations, in: "SimulationResults") == [])
+            #expect(
+                simulations["reads"] == 4 && simulations["sampleShare"] == 1 && simulations["items"]?.array.count == 4)
+            let ratios = simulations["items"]?.array.map { $0["byteHitRatio"] }
+            #expect(ratios == Array(repeating: .number(0.75), count: 4), "\(simulations.text)")
             #expect(try document().faults(of: curve, in: "PolicyCurve") == [])
             #expect(curve["points"]?.array.last?["byteMissRatio"] == .number(0.25), "\(curve.text)")
             let wrong: [JSON] = [

@@ -4,7 +4,7 @@ import CacheEngine
 import CacheTestKit
 import Testing
 
-/// Conditions of requests for documents with a revision.
+/// Preconditions of requests for documents with a revision.
 @Suite(.timeLimit(.minutes(5))) struct RevisionTests {
     private static let json: HeaderList = ["Content-Type": "application/json"]
     private static let origin = #"{"baseURL": "http://a.example", "retries": 7}"#
@@ -13,7 +13,8 @@ import Testing
         more.fields.reduce(into: json) { $0.append($1.name, $1.value) }
     }
 
-    @Test func aPutThatMayOnlyCreateNeverReplaces() async throws {
+    @Test("PUT with If-None-Match: * never replaces")
+    func aPutThatMayOnlyCreateNeverReplaces() async throws {
         try await TestService.run { (service) async throws in
             let only = Self.fields(["If-None-Match": "*"])
             let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -34,7 +35,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["/v1/policy", "/v1/origins/media"])
+    @Test("GET with the current ETag gets 304", arguments: ["/v1/policy", "/v1/origins/media"])
     func aGetWithTheCurrentTagIsNotModified(_ path: String) async throws {
         try await TestService.run { (service) async throws in
             let tag = try #require(try await service.call("GET", path).headers["ETag"])
@@ -49,7 +50,9 @@ import Testing
         }
     }
 
-    @Test(arguments: [[:], ["If-Match": "\"1\""], ["If-Match": "*"], ["If-None-Match": "*"]] as [HeaderList])
+    @Test(
+        "A missing origin gets 404 under any precondition",
+        arguments: [[:], ["If-Match": "\"1\""], ["If-Match": "*"], ["If-None-Match": "*"]] as [HeaderList])
     func aMissingOriginIsNotFoundWhateverTheConditions(_ conditions: HeaderList) async throws {
         try await TestService.run { (service) async throws in
             #expect(try await service.call("GET", "/v1/origins/none", conditions).status == 404)
@@ -59,7 +62,8 @@ import Testing
         }
     }
 
-    @Test func patchesOfDifferentFieldsBothStay() async throws {
+    @Test("Concurrent patches of different fields all apply")
+    func patchesOfDifferentFieldsBothStay() async throws {
         try await TestService.run { (service) async throws in
             #expect(try await service.call("PUT", "/v1/origins/o", Self.json, body: Self.origin).status == 201)
             let patches =
@@ -93,7 +97,8 @@ import Testing
         }
     }
 
-    @Test func scrubsAreListedTheNewestFirst() async throws {
+    @Test("Scrubs are listed newest first")
+    func scrubsAreListedTheNewestFirst() async throws {
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a", LoopbackAsset(size: 300_000))
             let id = try #require(try await service.call("GET", "/o/media/a").headers["Larder-Asset-Id"])

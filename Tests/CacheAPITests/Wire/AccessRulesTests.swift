@@ -23,12 +23,14 @@ import Testing
         }
     }
 
-    @Test func healthNeedsNothing() {
+    @Test("Health routes need no token")
+    func healthNeedsNothing() {
         #expect(admit(rules, .nothing, nil) == nil)
         #expect(admit(AccessRules(), .nothing, nil, host: "evil.example") == nil)
     }
 
-    @Test func aMissingOrUnknownTokenIsUnauthorized() {
+    @Test("A missing or unknown token is unauthorized")
+    func aMissingOrUnknownTokenIsUnauthorized() {
         for authorization in [
             nil, "", "Bearer", "Bearer ", "Bearer nobody", "Basic cmVhZGVy", "reader", "Bearer readerr",
         ] {
@@ -36,35 +38,41 @@ import Testing
         }
     }
 
-    @Test func aTokenOfTooSmallAScopeIsForbidden() {
+    @Test("A token of insufficient scope is forbidden")
+    func aTokenOfTooSmallAScopeIsForbidden() {
         #expect(admit(rules, .scope(.admin), "Bearer reader") == .forbidden)
     }
 
-    @Test func tokensOpenWhatTheirScopeCovers() {
+    @Test("A token admits to its scope and below")
+    func tokensOpenWhatTheirScopeCovers() {
         #expect(admit(rules, .scope(.read), "Bearer reader") == nil)
         #expect(admit(rules, .scope(.read), "bearer  boss") == nil)
         #expect(admit(rules, .scope(.admin), "Bearer boss") == nil)
         #expect(admit(rules, .content, "Bearer reader") == nil)
     }
 
-    @Test func contentOfPublicOriginsNeedsNoToken() {
+    @Test("Content of public origins needs no token")
+    func contentOfPublicOriginsNeedsNoToken() {
         #expect(admit(rules, .content, nil, isPublic: true) == nil)
         #expect(admit(rules, .content, nil, isPublic: false) == .unauthorized)
     }
 
-    @Test(arguments: [
-        ("localhost", true), ("LOCALHOST:8080", true), ("127.0.0.1", true), ("127.0.0.1:1", true), ("[::1]", true),
-        ("[::1]:8080", true), ("evil.example", false), ("localhost.evil.example", false),
-        ("127.0.0.1.evil.example", false),
-        ("", false), ("localhost:80:80", false), ("[::2]", false), ("127.0.0.2", false),
-    ])
+    @Test(
+        "Without tokens only local host names are served",
+        arguments: [
+            ("localhost", true), ("LOCALHOST:8080", true), ("127.0.0.1", true), ("127.0.0.1:1", true), ("[::1]", true),
+            ("[::1]:8080", true), ("evil.example", false), ("localhost.evil.example", false),
+            ("127.0.0.1.evil.example", false),
+            ("", false), ("localhost:80:80", false), ("[::2]", false), ("127.0.0.2", false),
+        ])
     func withoutTokensOnlyLocalHostNamesAreServed(host: String, isServed: Bool) {
         #expect((admit(AccessRules(), .scope(.admin), nil, host: host) == nil) == isServed)
         #expect((admit(AccessRules(), .content, nil, host: host, isPublic: true) == nil) == isServed)
         #expect(admit(AccessRules(allowUnauthenticated: true), .scope(.admin), nil, host: host) == nil)
     }
 
-    @Test func withoutTokensOtherSitesChangeNothing() {
+    @Test("Without tokens a foreign Origin may not change anything")
+    func withoutTokensOtherSitesChangeNothing() {
         let open = AccessRules()
         func origin(_ origin: String?, isChanging: Bool) -> CacheError.Code? {
             code { () throws(CacheError) in

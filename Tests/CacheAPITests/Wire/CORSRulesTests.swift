@@ -3,7 +3,8 @@ import HTTPTypes
 import Testing
 
 @Suite struct CORSRulesTests {
-    @Test func exposesTheRangeFields() throws {
+    @Test("Exposes the range fields")
+    func exposesTheRangeFields() throws {
         let fields = CORSRules(origins: .any).headers(forOrigin: "https://player.example")
         let exposed = try #require(fields[.accessControlExposeHeaders])
         for name in ["Content-Range", "Content-Length", "Accept-Ranges", "ETag", "Cache-Status", "Age", "X-Request-Id"]
@@ -13,7 +14,8 @@ import Testing
         #expect(fields[.accessControlAllowOrigin] == "*")
     }
 
-    @Test func answersOnlyNamedOrigins() {
+    @Test("Answers only allowed origins")
+    func answersOnlyNamedOrigins() {
         let rules = CORSRules(origins: .these(["https://a.example"]))
         #expect(rules.headers(forOrigin: "https://a.example")[.accessControlAllowOrigin] == "https://a.example")
         #expect(rules.headers(forOrigin: "https://b.example")[.accessControlAllowOrigin] == nil)
@@ -21,12 +23,14 @@ import Testing
         #expect(rules.preflightHeaders(forOrigin: "https://b.example", methods: "GET", asked: nil).isEmpty)
     }
 
-    @Test func saysNothingWithoutAnOriginOrWhenOff() {
+    @Test("Adds no field without an Origin or when disabled")
+    func saysNothingWithoutAnOriginOrWhenOff() {
         #expect(CORSRules(origins: .any).headers(forOrigin: nil).isEmpty)
         #expect(CORSRules(origins: .none).headers(forOrigin: "https://a.example").isEmpty)
     }
 
-    @Test func allowsTheFieldsThatAPreflightAsksFor() {
+    @Test("Allows the fields that a preflight asks for")
+    func allowsTheFieldsThatAPreflightAsksFor() {
         let fields = CORSRules().preflightHeaders(
             forOrigin: "https://a.example", methods: "GET, HEAD", asked: "range, authorization")
         #expect(fields[.accessControlAllowHeaders] == "range, authorization")

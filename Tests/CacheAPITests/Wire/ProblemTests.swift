@@ -5,7 +5,8 @@ import HummingbirdCore
 import Testing
 
 @Suite struct ProblemTests {
-    @Test func holdsTheMembersOfTheRFCAndOurs() throws {
+    @Test("Contains the members of RFC 9457 and the own members")
+    func holdsTheMembersOfTheRFCAndOurs() throws {
         let error = CacheError(.invalidField("items[0].url"), "No.")
         let json = Problem(error, instance: "/v1/jobs", requestID: "r-1").json
 
@@ -19,21 +20,24 @@ import Testing
         #expect(json["field"] == "items[0].url")
     }
 
-    @Test func isSentAsAProblemDocumentThatNobodyStores() {
+    @Test("Is sent as a problem document with no-store")
+    func isSentAsAProblemDocumentThatNobodyStores() {
         let response = Problem(CacheError(.notFound, "No."), instance: "/", requestID: "r").response
         #expect(response.status.code == 404)
         #expect(response.headers[.contentType] == "application/problem+json")
         #expect(response.headers[.cacheControl] == "no-store")
     }
 
-    @Test func tellsWhichTimeoutAndWhichUpstreamStatus() {
+    @Test("States the timeout and the upstream status")
+    func tellsWhichTimeoutAndWhichUpstreamStatus() {
         let late = Problem(CacheError(.upstreamTimedOut(.idle), "Late."), instance: "/", requestID: "r").json
         #expect(late["timeout"] == "idle" && late["status"] == 504)
         let refused = Problem(CacheError(.upstreamRefused(status: 500), "No."), instance: "/", requestID: "r").json
         #expect(refused["upstreamStatus"] == 500 && refused["status"] == 502)
     }
 
-    @Test func theFieldsThatBelongToAStatusComeWithIt() {
+    @Test("A status comes with its required fields")
+    func theFieldsThatBelongToAStatusComeWithIt() {
         #expect(CacheError.Code.unauthorized.headers[.wwwAuthenticate] == "Bearer")
         #expect(CacheError.Code.methodNotAllowed(allow: "GET, HEAD").headers[.allow] == "GET, HEAD")
         #expect(CacheError.Code.rangeNotSatisfiable(length: 10).headers[.contentRange] == "bytes */10")
@@ -44,18 +48,21 @@ import Testing
         #expect(CacheError.Code.upstreamUnreachable().contentHeaders.isEmpty)
     }
 
-    @Test(arguments: [
-        (400, 400), (401, 401), (403, 403), (404, 404), (405, 405), (410, 410), (429, 429), (451, 451), (499, 499),
-        (500, 500), (503, 503), (504, 504), (599, 599), (407, 502), (412, 502), (416, 502), (417, 502), (421, 502),
-        (426, 502), (431, 502), (511, 502), (301, 502), (304, 502), (204, 502), (600, 502),
-    ])
+    @Test(
+        "A content read maps the upstream status of the asset",
+        arguments: [
+            (400, 400), (401, 401), (403, 403), (404, 404), (405, 405), (410, 410), (429, 429), (451, 451), (499, 499),
+            (500, 500), (503, 503), (504, 504), (599, 599), (407, 502), (412, 502), (416, 502), (417, 502), (421, 502),
+            (426, 502), (431, 502), (511, 502), (301, 502), (304, 502), (204, 502), (600, 502),
+        ])
     func contentReadsPassOnWhatTheUpstreamSaysOfTheAsset(upstream: Int, answered: Int) {
         let code = CacheError.Code.upstreamRefused(status: upstream)
         #expect(code.contentStatus == answered)
         #expect(code.status == 502)
     }
 
-    @Test func whatIsPassedOnHasTheFieldsOfItsStatus() {
+    @Test("A forwarded upstream status has its required fields")
+    func whatIsPassedOnHasTheFieldsOfItsStatus() {
         #expect(CacheError.Code.upstreamRefused(status: 401).contentHeaders[.wwwAuthenticate] == "Upstream")
         #expect(CacheError.Code.upstreamRefused(status: 405).contentHeaders[.allow] == "OPTIONS")
         #expect(CacheError.Code.upstreamRefused(status: 407, retryAfter: .seconds(9)).contentHeaders.isEmpty)
@@ -64,18 +71,21 @@ import Testing
         #expect(CacheError.Code.unauthorized.contentHeaders[.wwwAuthenticate] == "Bearer")
     }
 
-    @Test func foreignErrorsTellNothingOfTheInside() {
+    @Test("An unknown error exposes no internals")
+    func foreignErrorsTellNothingOfTheInside() {
         struct Secret: Error { let password = "hunter2" }
         let error = CacheError(foreign: Secret())
         #expect(error.code == .internal)
         #expect(!Problem(error, instance: "/", requestID: "r").json.text.contains("hunter2"))
     }
 
-    @Test(arguments: [
-        ("abc-1._Z", true), (String(repeating: "a", count: 64), true), (String(repeating: "a", count: 65), false),
-        ("", false), ("a b", false), ("a\"b", false), ("é", false),
-    ])
+    @Test(
+        "Accepts only plain request identifiers",
+        arguments: [
+            ("abc-1._Z", true), (String(repeating: "a", count: 64), true), (String(repeating: "a", count: 65), false),
+            ("", false), ("a b", false), ("a\"b", false), ("é", false),
+        ])
     func takesOverOnlyPlainRequestIdentifiers(id: String, isTaken: Bool) {
-        #expect((Envelope.accepted(id) == id) == isTaken)
+        #expect((RequestMiddleware.accepted(id) == id) == isTaken)
     }
 }

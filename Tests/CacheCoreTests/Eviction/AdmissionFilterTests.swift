@@ -6,7 +6,8 @@ import Testing
 
     private func asset(_ number: UInt64) -> AssetID { AssetID(high: 0, low: number) }
 
-    @Test func usesWithinFiveMinutesAreOne() {
+    @Test("Uses within five minutes count once")
+    func usesWithinFiveMinutesAreOne() {
         var filter = AdmissionFilter()
 
         let counts = [0, 1, 299, 300, 599, 600].map { filter.use(asset(1), at: start + .seconds($0)) }
@@ -14,7 +15,8 @@ import Testing
         #expect(counts == [1, 1, 1, 2, 2, 3])
     }
 
-    @Test func forgetsWhatWasNotAskedForForLong() {
+    @Test("Discards the least recently used assets")
+    func forgetsWhatWasNotAskedForForLong() {
         var filter = AdmissionFilter(limit: 10)
         for number in UInt64(0)..<15 { _ = filter.use(asset(number), at: start) }
         let later = start + .seconds(300)

@@ -3,9 +3,9 @@ import Testing
 @testable import CacheCore
 import TestChance
 
-/// What every policy promises.
+/// The contract of every eviction policy.
 @Suite struct EvictionPolicyTests {
-    @Test(arguments: EvictionAlgorithm.allCases)
+    @Test("Knows its segments and chooses victims only from them", arguments: EvictionAlgorithm.allCases)
     func knowsWhatIsInItAndChoosesOnlyFromThat(algorithm: EvictionAlgorithm) {
         var (random, seed) = SeededRandom.announced()
         var policy = algorithm.policy(capacityBytes: 1000)
@@ -42,7 +42,7 @@ import TestChance
         }
     }
 
-    /// As many as it takes, none twice, none spared; fewer only where there are no others.
+    /// Checks victims: enough bytes unless no candidate is left, no duplicates, no spared segments, no excess.
     private func check(
         _ victims: [Victim], toFree missing: Int64, from model: [SegmentID: Int64], sparing spared: Set<SegmentID>,
         _ comment: Comment
@@ -55,7 +55,7 @@ import TestChance
         #expect(freed - (victims.last?.bytes ?? 0) < max(1, missing), comment)
     }
 
-    @Test(arguments: EvictionAlgorithm.allCases)
+    @Test("Ignores unknown segments", arguments: EvictionAlgorithm.allCases)
     func passesOverWhatItDoesNotKnow(algorithm: EvictionAlgorithm) {
         var policy = algorithm.policy(capacityBytes: 100)
         let segment = SegmentID(named: "A")
@@ -73,7 +73,7 @@ import TestChance
         #expect(victims.isEmpty)
     }
 
-    @Test(arguments: EvictionAlgorithm.allCases)
+    @Test("Accepts any size and any capacity", arguments: EvictionAlgorithm.allCases)
     func takesAnySizeAndAnyCapacity(algorithm: EvictionAlgorithm) {
         for capacity in [Int64.min, -1, 0, 1, 9, .max] {
             var policy = algorithm.policy(capacityBytes: capacity)
@@ -95,7 +95,7 @@ import TestChance
         }
     }
 
-    @Test(arguments: EvictionAlgorithm.allCases)
+    @Test("Skips spared segments and keeps their position", arguments: EvictionAlgorithm.allCases)
     func skipsTheSparedAndLeavesThemInPlace(algorithm: EvictionAlgorithm) {
         var policy = algorithm.policy(capacityBytes: 100)
         for name in ["A", "B", "C"] { policy.admit(SegmentID(named: name), bytes: 10) }
@@ -112,7 +112,7 @@ import TestChance
         #expect(first == [Victim(segment: spared, bytes: 10)])
     }
 
-    @Test(arguments: EvictionAlgorithm.allCases)
+    @Test("Chooses segments again that were not removed", arguments: EvictionAlgorithm.allCases)
     func choosesAgainWhatWasNotRemoved(algorithm: EvictionAlgorithm) {
         var policy = algorithm.policy(capacityBytes: 100)
         for name in ["A", "B", "C"] { policy.admit(SegmentID(named: name), bytes: 10) }
@@ -123,7 +123,7 @@ import TestChance
         #expect(policy.usedBytes == 30)
     }
 
-    @Test(arguments: EvictionAlgorithm.allCases)
+    @Test("Is restored exactly from its stored entries", arguments: EvictionAlgorithm.allCases)
     func isTakenUpAsItWasByAnotherOfItsKind(algorithm: EvictionAlgorithm) {
         var (random, seed) = SeededRandom.announced()
         var policy = algorithm.policy(capacityBytes: 1000)
@@ -143,7 +143,7 @@ import TestChance
         #expect(other.victims(toFree: .max) { _ in false } == expected, "seed \(seed)")
     }
 
-    @Test(arguments: EvictionAlgorithm.allCases)
+    @Test("Reports each segment with an entry changed by a choice of victims", arguments: EvictionAlgorithm.allCases)
     func tellsOfEachSegmentWhoseStandingAChoiceChanges(algorithm: EvictionAlgorithm) {
         var (random, seed) = SeededRandom.announced()
         var policy = algorithm.policy(capacityBytes: 1000)
@@ -165,7 +165,7 @@ import TestChance
         }
     }
 
-    @Test(arguments: EvictionAlgorithm.allCases)
+    @Test("Needs at most sixty-four bytes per segment", arguments: EvictionAlgorithm.allCases)
     func needsAtMostSixtyFourBytesForASegment(algorithm: EvictionAlgorithm) {
         let count = 6000
         var policy = algorithm.policy(capacityBytes: Int64(count))

@@ -7,7 +7,7 @@ import Testing
         sequence.outcomes.map { (sequence.capacity, sequence.requests, $0.policy, $0.text) }
     }
 
-    @Test(arguments: cases)
+    @Test("Evicts the same segments as the reference", arguments: cases)
     func evictsWhatTheReferenceEvicts(
         capacity: Int64, requests: String, policy: Sequence.Policy, outcomes: String
     ) {
@@ -40,7 +40,7 @@ import Testing
 }
 
 extension SegmentID {
-    /// A segment named by up to eight letters.
+    /// A segment with a name of up to eight letters.
     init(named name: some StringProtocol) {
         self.init(asset: AssetID(high: name.utf8.reduce(0) { $0 << 8 | UInt64($1) }, low: 0), index: 0)
     }

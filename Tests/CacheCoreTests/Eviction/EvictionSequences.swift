@@ -1,12 +1,12 @@
 @testable import CacheCore
 
-/// Short sequences of requests, with what each of them does under some policies.
+/// Short request sequences with the expected outcomes under several policies.
 struct Sequence: Sendable {
     enum Policy: Sendable {
         case fifo, lru, sieve, lfu, gdsf
-        /// S3-FIFO with promotion after two reads, with and without the rule for a new cache.
+        /// S3-FIFO with promotion after two reads, with and without the warm start.
         case s3fifo, s3fifoCold
-        /// And one that refuses what is not smaller than the small queue.
+        /// Cold S3-FIFO with rejection of segments that are not smaller than the small queue.
         case s3fifoRefusing
 
         func make(capacityBytes: Int64) -> any EvictionPolicy {
@@ -23,12 +23,12 @@ struct Sequence: Sendable {
     }
 
     let capacity: Int64
-    /// `name:bytes`; the bytes of a later request are those of the first, and one where nothing is said.
+    /// Words of the form `name:bytes`. Later requests of a name have the size of the first; the default size is 1.
     let requests: String
-    /// For each request a word: `+` a hit, `-` a miss, `x` a refusal, or a miss and whom it evicts.
+    /// One word for each request: `+` is a hit, `-` a miss, `x` a rejection, and names are the victims of a miss.
     let outcomes: [(policy: Policy, text: String)]
 
-    /// Checked against libCacheSim 0.3.5, but for those of GDSF and of the cold S3-FIFO, which are played by hand.
+    /// Checked against libCacheSim 0.3.5, except GDSF and the cold S3-FIFO, which are computed by hand.
     static let all: [Sequence] = [
         Sequence(
             capacity: 3, requests: "A B C A D B E A C F A",

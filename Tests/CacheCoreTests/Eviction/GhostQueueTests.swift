@@ -4,7 +4,8 @@ import Testing
 import TestChance
 
 @Suite struct GhostQueueTests {
-    @Test func agreesWithAPlainList() {
+    @Test("Matches a plain list")
+    func agreesWithAPlainList() {
         var (random, seed) = SeededRandom.announced()
         var ghosts = GhostQueue(capacityBytes: 500)
         var model: [Victim] = []  // oldest first

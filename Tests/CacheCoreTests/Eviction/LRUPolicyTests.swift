@@ -3,7 +3,8 @@ import Testing
 import TestChance
 
 @Suite struct LRUPolicyTests {
-    @Test func admittingAgainChangesTheSizeAndNotTheOrder() {
+    @Test("Admitting again changes the size but not the order")
+    func admittingAgainChangesTheSizeAndNotTheOrder() {
         var policy = LRUPolicy(capacityBytes: 100)
         policy.admit(SegmentID(named: "A"), bytes: 10)
         policy.admit(SegmentID(named: "B"), bytes: 10)
@@ -14,7 +15,8 @@ import TestChance
         #expect(policy.victims(toFree: 1) { _ in false } == [Victim(segment: SegmentID(named: "A"), bytes: 30)])
     }
 
-    @Test func agreesWithAPlainList() {
+    @Test("Matches a plain list")
+    func agreesWithAPlainList() {
         var (random, seed) = SeededRandom.announced()
         var policy = LRUPolicy(capacityBytes: 100)
         var model: [Victim] = []  // oldest first

@@ -9,7 +9,8 @@ import Testing
 
     private func names(_ victims: [Victim]) -> [String] { victims.map(\.segment.name) }
 
-    @Test func whatIsReadOftenEnoughIsKeptAndTheRestGoes() {
+    @Test("Segments with enough reads are kept, and the remaining segments are evicted")
+    func whatIsReadOftenEnoughIsKeptAndTheRestGoes() {
         for (reads, expected) in [(1, ["C"]), (2, ["B", "C"]), (3, ["A", "B", "C"])] {
             var policy = policy(reads: reads)
             for name in ["A", "B", "C"] { policy.admit(SegmentID(named: name), bytes: 10) }
@@ -21,7 +22,8 @@ import Testing
         }
     }
 
-    @Test func whatComesBackSoonOutlastsWhatIsNew() {
+    @Test("A segment readmitted soon outlasts new segments")
+    func whatComesBackSoonOutlastsWhatIsNew() {
         var policy = policy()
         policy.admit(SegmentID(named: "A"), bytes: 10)
         for victim in policy.victims(toFree: 10, sparing: { _ in false }) { policy.remove(victim.segment) }
@@ -33,7 +35,8 @@ import Testing
         #expect(names(victims) == ["B"])
     }
 
-    @Test func whatIsRemovedWithoutBeingChosenIsForgotten() {
+    @Test("A segment removed without being chosen is forgotten")
+    func whatIsRemovedWithoutBeingChosenIsForgotten() {
         var policy = policy()
         policy.admit(SegmentID(named: "A"), bytes: 10)
         policy.remove(SegmentID(named: "A"))
@@ -45,7 +48,7 @@ import Testing
         #expect(names(victims) == ["A"])
     }
 
-    @Test(arguments: [false, true])
+    @Test("An expected segment stays in the ghost queue through the next evictions", arguments: [false, true])
     func whatIsExpectedIsRememberedThroughTheEvictionsThatMakeRoom(isExpected: Bool) {
         var policy = policy()
         for name in ["A", "B", "C"] {
@@ -61,7 +64,9 @@ import Testing
         #expect(names(victims) == [isExpected ? "E" : "A"])
     }
 
-    @Test(arguments: [(true, ["A", "C"]), (false, ["A", "B"])])
+    @Test(
+        "A cold cache fills the main queue once the small queue is full",
+        arguments: [(true, ["A", "C"]), (false, ["A", "B"])])
     func whatAnEmptyCacheTakesInStartsInTheMainQueueOnceTheSmallOneIsFull(startsWarm: Bool, expected: [String]) {
         var policy = policy(reads: 2, startsWarm: startsWarm)
         for name in ["A", "B", "C"] { policy.admit(SegmentID(named: name), bytes: 30) }
@@ -71,7 +76,8 @@ import Testing
         #expect(names(victims) == expected)
     }
 
-    @Test func whereNothingOfTheMainQueueMayGoTheSmallOneGivesWay() {
+    @Test("If the main queue is fully spared, the small queue is evicted")
+    func whereNothingOfTheMainQueueMayGoTheSmallOneGivesWay() {
         var policy = policy()
         for name in ["A", "B", "C", "D"] { policy.admit(SegmentID(named: name), bytes: 50) }
         for name in ["A", "B"] { policy.touch(SegmentID(named: name)) }

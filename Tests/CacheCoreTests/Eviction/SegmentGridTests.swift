@@ -3,6 +3,7 @@ import Testing
 
 @Suite struct SegmentGridTests {
     @Test(
+        "Is the nearest power of two within bounds",
         arguments: [
             (nil, 16 << 20), (0, 1 << 20), (16 << 20, 1 << 20), (4 << 30, 1 << 20), (6 << 30, 2 << 20),
             (8 << 30, 2 << 20),
@@ -14,7 +15,8 @@ import Testing
         #expect(SegmentGrid(capacity: capacity).segmentBytes == size)
     }
 
-    @Test func cutsAnAssetIntoRuns() {
+    @Test("Cuts an asset into runs")
+    func cutsAnAssetIntoRuns() {
         let grid = SegmentGrid(capacity: 0)
         let size = grid.segmentBytes
 
@@ -28,7 +30,9 @@ import Testing
         #expect(!grid.indices(of: 0..<Int64.max).isEmpty)
         #expect(!grid.indices(of: Int64.max - 1..<Int64.max).isEmpty)
     }
-    @Test(arguments: [(Int64.min, 64), (64, 64), (1000, 1000), (.max, 1 << 30)] as [(Int64, Int64)])
+    @Test(
+        "Accepts any reasonable size",
+        arguments: [(Int64.min, 64), (64, 64), (1000, 1000), (.max, 1 << 30)] as [(Int64, Int64)])
     func canHaveAnySizeThatMakesSense(wanted: Int64, size: Int64) {
         let grid = SegmentGrid(segmentBytes: wanted)
 

@@ -3,7 +3,7 @@ import Testing
 @testable import CacheCore
 import TestChance
 
-/// What is written down of a ledger, and taken up after a restart.
+/// Persistence of the ledger and its restoration after a restart.
 @Suite struct SpaceKeepingTests {
     let start = Timestamp(seconds: 1_780_000_000)
 
@@ -13,7 +13,7 @@ import TestChance
             grace: .zero)
     }
 
-    /// What a catalog does with the records.
+    /// Stands in for the catalog: stores the persisted segment records.
     private struct Shelf {
         var records: [SegmentID: SegmentRecord] = [:]
         var hand: Int64?
@@ -40,7 +40,7 @@ import TestChance
         }
     }
 
-    @Test(arguments: EvictionAlgorithm.allCases)
+    @Test("Persisted segments are restored in the same order", arguments: EvictionAlgorithm.allCases)
     func whatWasWrittenDownStandsAsItStood(algorithm: EvictionAlgorithm) {
         var (random, seed) = SeededRandom.announced()
         var ledger = SpaceLedger(settings: settings(algorithm))
@@ -81,7 +81,8 @@ import TestChance
         }
     }
 
-    @Test func anotherFormAndAFailureHaveAllWrittenAnew() throws {
+    @Test("A new layout or a failed write causes a full rewrite")
+    func anotherFormAndAFailureHaveAllWrittenAnew() throws {
         var ledger = SpaceLedger(settings: settings(.lru))
         ledger.arrived(0..<100, of: AssetID(high: 0, low: 1), at: start)
         let first = ledger.takeChanges()
@@ -97,6 +98,6 @@ import TestChance
 
         #expect(first == nil && third == nil && fourth == nil)
         #expect(second?.isEmpty == true)
-        #expect(ledger.form == LedgerForm(algorithm: .gdsf, segmentBytes: 1 << 20))
+        #expect(ledger.form == EvictionLayout(algorithm: .gdsf, segmentBytes: 1 << 20))
     }
 }

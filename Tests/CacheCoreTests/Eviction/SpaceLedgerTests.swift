@@ -16,7 +16,8 @@ import TestChance
                 algorithm: algorithm, grace: .seconds(60)))
     }
 
-    @Test func whatIsUsedAndPromisedStaysUnderTheCapacity() {
+    @Test("Used and reserved bytes stay within the capacity")
+    func whatIsUsedAndPromisedStaysUnderTheCapacity() {
         var space = ledger()
         space.usedBytes = 60 << 20
 
@@ -29,7 +30,8 @@ import TestChance
         #expect(space.reservedBytes == 1)
     }
 
-    @Test func anOverdraftIsGrantedAndGivenBackAndNeverFallsBelowZero() {
+    @Test("A grant over the limit is released without falling below zero")
+    func anOverdraftIsGrantedAndGivenBackAndNeverFallsBelowZero() {
         var space = ledger()
         space.overdraw(200 << 20)
         let fits = space.reserve(1)
@@ -39,7 +41,8 @@ import TestChance
         #expect(space.reservedBytes == 0)
     }
 
-    @Test func whatOthersNeedOfTheDiskIsLeftToThem() {
+    @Test("The minimum of free disk space stays free")
+    func whatOthersNeedOfTheDiskIsLeftToThem() {
         var space = ledger(capacity: nil, minFree: 10 << 20)
         space.freeDiskBytes = 30 << 20
 
@@ -48,7 +51,8 @@ import TestChance
         #expect(answers == [true, false])
     }
 
-    @Test func whatIsWrittenIsNotFreeUntilTheDiskIsMeasuredAgain() {
+    @Test("Written bytes are not free until the disk is measured again")
+    func whatIsWrittenIsNotFreeUntilTheDiskIsMeasuredAgain() {
         var space = ledger(capacity: nil, minFree: 10 << 20)
         space.freeDiskBytes = 30 << 20
         let isPromised = space.reserve(20 << 20)
@@ -62,12 +66,12 @@ import TestChance
         #expect(space.usedBytes == 15 << 20)
     }
 
-    /// In MiB: what is used, what waits, what is to go.
+    /// Used, waiting and excess bytes, in MiB.
     static let excesses: [(used: Int64, waiting: Int64, excess: Int64)] = [
         (90, 0, 0), (91, 0, 41), (80, 20, 50), (10, 200, 10), (0, 200, 0),
     ]
 
-    @Test(arguments: excesses)
+    @Test("Usage above the high watermark is evicted down to the low one", arguments: excesses)
     func evictionGoesFromAboveTheHighWatermarkToTheLowOne(used: Int64, waiting: Int64, excess: Int64) {
         var space = ledger()
         space.usedBytes = used << 20
@@ -75,7 +79,8 @@ import TestChance
         #expect(space.excess(waitingBytes: waiting << 20) == excess << 20)
     }
 
-    @Test func theLargestCapacityThereIsIsNoTrouble() {
+    @Test("The largest possible capacity does not overflow")
+    func theLargestCapacityThereIsIsNoTrouble() {
         var space = SpaceLedger(settings: PolicySettings(capacityBytes: .max, highWatermark: 1, minFreeDiskBytes: 0))
         space.usedBytes = 100
         space.arrived(0..<100, of: asset, at: start)
@@ -84,7 +89,8 @@ import TestChance
         #expect(space.victims(toFree: 1, at: start, isDesperate: true).count == 1)
     }
 
-    @Test func aFullDiskMakesRoomWhateverTheCapacitySays() {
+    @Test("A full disk causes eviction below the capacity")
+    func aFullDiskMakesRoomWhateverTheCapacitySays() {
         var space = ledger(minFree: 10 << 20)
         space.usedBytes = 20 << 20
         space.freeDiskBytes = 7 << 20
@@ -93,7 +99,8 @@ import TestChance
         #expect(space.excess(waitingBytes: 2 << 20) == 5 << 20)
     }
 
-    @Test func theLeastRecentlyReadSegmentsGoFirst() {
+    @Test("The least recently read segments are evicted first")
+    func theLeastRecentlyReadSegmentsGoFirst() {
         var space = ledger()
         space.arrived(0..<(3 << 20), of: asset, at: start)
         space.read(0..<10, of: asset, at: start)
@@ -105,7 +112,8 @@ import TestChance
         #expect(space.reads(of: asset, in: 0..<(1 << 20)) == 1)
     }
 
-    @Test func readsOfASegmentWithinFiveMinutesCountOnce() {
+    @Test("Reads of a segment within five minutes count once")
+    func readsOfASegmentWithinFiveMinutesCountOnce() {
         var space = ledger()
         space.arrived(0..<(3 << 20), of: asset, at: start)
         for (offset, seconds) in [(0, 0), (1, 299), (2, 300), (1 << 20, 300), (3 << 20, 300)] as [(Int64, Int64)] {
@@ -115,7 +123,8 @@ import TestChance
         #expect((0..<4).map { space.reads(of: asset, in: $0 << 20..<($0 + 1) << 20) } == [2, 1, 0, 0])
     }
 
-    @Test func whatWasEvictedAndIsAskedForAgainOutlastsWhatIsNew() {
+    @Test("An evicted segment that is requested again outlasts new segments")
+    func whatWasEvictedAndIsAskedForAgainOutlastsWhatIsNew() {
         for isExpected in [false, true] {
             var space = ledger(capacity: 20 << 20, .s3fifo)
             let later = start + .seconds(100)
@@ -123,7 +132,7 @@ import TestChance
             for victim in space.victims(toFree: 1, at: later, isDesperate: false) {
                 space.gone(space.range(of: victim.segment), of: victim.segment.asset)
             }
-            // Nine more go, which is all that is remembered.
+            // Evict nine more segments, so that the ghost queue drops the first one unless it was renewed.
             space.arrived(0..<(9 << 20), of: other, at: start)
             if isExpected { space.expect(0..<(1 << 20), of: asset) }
             for victim in space.victims(toFree: 9 << 20, at: later, isDesperate: false) {
@@ -137,7 +146,8 @@ import TestChance
         }
     }
 
-    @Test func countedBytesTakeThePlaceOfWhatWasThoughtToBeThere() {
+    @Test("Counted bytes replace the assumed bytes")
+    func countedBytesTakeThePlaceOfWhatWasThoughtToBeThere() {
         var space = ledger()
         space.arrived(0..<(4 << 20), of: asset, at: start)
         space.count([(2 << 20)..<(2 << 20) + 5, (5 << 20)..<(6 << 20)], of: asset, lastUse: start)
@@ -147,7 +157,8 @@ import TestChance
         #expect(victims.map(\.bytes) == [5, 1 << 20])
     }
 
-    @Test func pinnedAssetsNeverGoAndYoungBytesOnlyInNeed() {
+    @Test("Pinned assets are never evicted, and young bytes only when desperate")
+    func pinnedAssetsNeverGoAndYoungBytesOnlyInNeed() {
         var space = ledger()
         space.arrived(0..<100, of: asset, at: start)
         space.arrived(0..<100, of: other, at: start)
@@ -163,7 +174,8 @@ import TestChance
         #expect(grown.map(\.segment.asset) == [other])
     }
 
-    @Test func whatIsTakenUpAfterARestartIsSparedOnlyWhileItIsFew() {
+    @Test("Restored young segments are protected only up to the grace budget")
+    func whatIsTakenUpAfterARestartIsSparedOnlyWhileItIsFew() {
         var before = ledger()
         for second in 0..<60 as Range<Int64> {
             before.arrived(
@@ -181,7 +193,8 @@ import TestChance
         #expect((56...59).contains(victims.count))
     }
 
-    @Test func youngBytesAreSparedOnlyWhileTheyAreFew() {
+    @Test("Young segments are protected only up to the grace budget")
+    func youngBytesAreSparedOnlyWhileTheyAreFew() {
         var space = ledger()
         for second in 0..<60 as Range<Int64> {
             let segment = ByteRange(offset: second << 20, length: 1 << 20)
@@ -190,12 +203,13 @@ import TestChance
 
         let victims = space.victims(toFree: .max, at: start + .seconds(59), isDesperate: false)
 
-        // A twentieth of the room, 50 MiB, is two segments and a half.
+        // The grace budget is 5 % of the low watermark (50 MiB), or two and a half segments.
         #expect((57...59).contains(victims.count))
         #expect(victims.map(\.segment.index) == Array(0..<Int32(victims.count)))
     }
 
-    @Test func choosesNoMoreThanAskedForAndNoneTwice() {
+    @Test("Chooses no more victims than requested and none twice")
+    func choosesNoMoreThanAskedForAndNoneTwice() {
         var space = ledger()
         space.arrived(0..<(8 << 20), of: asset, at: start)
         let later = start + .seconds(100)
@@ -208,8 +222,9 @@ import TestChance
         #expect(next.map(\.segment.index) == [3, 4, 5])
     }
 
-    /// Segments of many assets come and go in any order, beside a plain dictionary of what is left of each.
-    @Test func knowsTheBytesOfEachSegment() {
+    /// Adds and removes ranges of many assets at random and compares with a dictionary of the remaining ranges.
+    @Test("Knows the bytes of each segment")
+    func knowsTheBytesOfEachSegment() {
         var (random, seed) = SeededRandom.announced()
         var space = ledger()
         var model: [SegmentID: Set<Int64>] = [:]
@@ -231,7 +246,8 @@ import TestChance
         }
     }
 
-    @Test func aSegmentIsForgottenWithItsLastByte() {
+    @Test("A segment is forgotten with its last byte")
+    func aSegmentIsForgottenWithItsLastByte() {
         var space = ledger()
         space.arrived(0..<1000, of: asset, at: start)
         space.gone(0..<400, of: asset)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import CacheCore
 
-/// Another algorithm or capacity on a ledger that knows segments.
+/// Changes of the algorithm or the capacity on a ledger with known segments.
 @Suite struct SpaceRebuildingTests {
     let start = Timestamp(seconds: 1_780_000_000)
     let mebibyte: Int64 = 1 << 20
@@ -15,7 +15,7 @@ import Testing
             grace: .zero)
     }
 
-    /// Six assets of one segment each, the first of them read last, and the third before that.
+    /// Six assets of one segment each. The first was read last, the third before it.
     private func ledger(_ algorithm: EvictionAlgorithm) -> SpaceLedger {
         var ledger = SpaceLedger(settings: settings(algorithm))
         for number in UInt64(1)...6 {
@@ -38,7 +38,10 @@ import Testing
         return ledger.finishRebuilding(copy.rebuilt()).isGuess
     }
 
-    @Test(arguments: EvictionAlgorithm.allCases, EvictionAlgorithm.allCases)
+    @Test(
+        "Segments read again outlast segments read once after any change of algorithm",
+        arguments: EvictionAlgorithm.allCases,
+        EvictionAlgorithm.allCases)
     func whatWasReadOutlastsWhatWasNotWhateverTakesOver(from: EvictionAlgorithm, to: EvictionAlgorithm) throws {
         guard from != to else { return }
         var ledger = ledger(from)
@@ -51,7 +54,8 @@ import Testing
         #expect(!mustBeCounted)
     }
 
-    @Test func nothingIsRebuiltForTheSameAlgorithmAndGrid() {
+    @Test("The same algorithm and grid need no rebuild")
+    func nothingIsRebuiltForTheSameAlgorithmAndGrid() {
         var ledger = ledger(.s3fifo)
         ledger.adopt(settings(.s3fifo, capacity: 90 << 20))
 
@@ -60,7 +64,7 @@ import Testing
         #expect(ledger.settings.capacityBytes == 90 << 20)
     }
 
-    @Test(arguments: EvictionAlgorithm.allCases)
+    @Test("Changes during a rebuild are not lost", arguments: EvictionAlgorithm.allCases)
     func whatHappensMeanwhileIsNotLost(algorithm: EvictionAlgorithm) throws {
         var ledger = ledger(algorithm == .lru ? .sieve : .lru)
         ledger.adopt(settings(algorithm))
@@ -81,7 +85,7 @@ import Testing
         #expect(!isBegunAgain)
     }
 
-    @Test(arguments: EvictionAlgorithm.allCases)
+    @Test("A larger grid joins segments, and a smaller grid divides them", arguments: EvictionAlgorithm.allCases)
     func aLargerGridJoinsSegmentsAndASmallerOneDividesThem(algorithm: EvictionAlgorithm) throws {
         var ledger = SpaceLedger(settings: settings(algorithm, capacity: 100 << 20))
         ledger.arrived(0..<(5 << 20), of: asset(1), at: start)

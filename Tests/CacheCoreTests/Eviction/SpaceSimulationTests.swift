@@ -3,24 +3,24 @@ import Testing
 
 @testable import CacheCore
 
-/// A ledger, driven as a store drives it, finds what the simulation of the same reads finds.
+/// A ledger driven like in a store has the hit ratio of the simulation of the same reads.
 @Suite struct SpaceSimulationTests {
     private static let capacity: Int64 = 51 << 20
     private static let window: Int64 = 512 << 10
 
-    /// Whole assets, some far more often than others; an eighth of them all fits into the store.
+    /// Reads of whole assets with skewed popularity. One eighth of the assets fits into the store.
     private static func reads(of bytes: Int64, every interval: Duration) -> [ReadTrace.Read] {
         var random = SeededRandom(seed: 7)
         return (0..<12_000).map { number in
-            let chance = Double(random.next() >> 11) / Double(1 << 53)
-            let asset = UInt64(chance * chance * chance * Double(8 * capacity / bytes))
+            let random = Double(random.next() >> 11) / Double(1 << 53)
+            let asset = UInt64(random * random * random * Double(8 * capacity / bytes))
             return ReadTrace.Read(
                 asset: AssetID(high: 0, low: asset), run: 0..<bytes,
                 at: Timestamp(seconds: 1_780_000_000) + interval * number)
         }
     }
 
-    /// Its byte hit ratio.
+    /// The byte hit ratio of a simulation of the reads.
     private func simulated(_ reads: [ReadTrace.Read], usedShare: Double) -> Double {
         let policy = S3FIFOPolicy(capacityBytes: Int64(Double(Self.capacity) * usedShare))
         var simulation = CacheSimulation(policy: policy, grid: SegmentGrid(capacity: Self.capacity))
@@ -28,7 +28,7 @@ import Testing
         return simulation.tally.byteHitRatio
     }
 
-    /// A store without a disk.
+    /// Model of a store without a disk: applies fills and evictions to sets of extents.
     private struct Shop {
         var ledger: SpaceLedger
         var extents: [AssetID: ByteRangeSet] = [:]
@@ -79,8 +79,10 @@ import Testing
         return Double(hits) / Double(all)
     }
 
-    /// With graces in which much of the store is filled anew.
-    @Test(arguments: [(1, 20, 0), (1, 2000, 60), (1, 2000, 300), (4, 200, 10)])
+    /// Some grace periods are long enough for much of the store to be replaced.
+    @Test(
+        "The hit ratio of a store lies between the simulations of its watermarks",
+        arguments: [(1, 20, 0), (1, 2000, 60), (1, 2000, 300), (4, 200, 10)])
     func aStoreFindsWhatIsSimulatedBetweenItsWatermarks(mebibytes: Int64, milliseconds: Int64, grace: Int64) {
         let reads = Self.reads(of: mebibytes << 20, every: .milliseconds(milliseconds))
         let found = found(reads, grace: .seconds(grace))

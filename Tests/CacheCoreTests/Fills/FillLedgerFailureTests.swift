@@ -1,18 +1,19 @@
 import CacheCore
 import Testing
 
-/// Openings, upstreams that know no ranges, broken transfers and evictions.
+/// Openings, upstreams without range support, failed transfers and evictions.
 @Suite struct FillLedgerFailureTests {
     // MARK: Openings
 
-    @Test func anUnknownAssetIsOpenedOnceForEverybody() {
+    @Test("An unknown asset is opened once for all readers")
+    func anUnknownAssetIsOpenedOnceForEverybody() {
         let ledger = SharedLedger(FillLedger(settings: FillLedgerTests.settings))
         let (first, opening) = ledger.join(opening: .closed(0..<100), priority: .live, needsConfirmation: false)
         let (second, joining) = ledger.join(opening: .closed(500..<600), priority: .live, needsConfirmation: false)
         _ = (ledger.presence(for: first), ledger.presence(for: second))
         let woken = ledger.began(opening.starts[0].fill, window: 0..<100, length: 1000, acceptsRanges: true)
 
-        #expect(opening.starts.map(\.wish) == [.opening(.closed(0..<100))])
+        #expect(opening.starts.map(\.fillRequest) == [.opening(.closed(0..<100))])
         #expect(joining.isEmpty)
         #expect(Set(woken) == [.tell(first, .arrived), .tell(second, .arrived)])
         #expect(ledger.presence(for: first).0 == .described)
@@ -20,7 +21,8 @@ import Testing
         #expect(ledger.want(500..<600, by: second).starts.map(\.window) == [500..<600])
     }
 
-    @Test func theWindowAfterTheOpeningIsAskedForBeforeTheOpeningEnds() {
+    @Test("The window after the opening is requested before the opening ends")
+    func theWindowAfterTheOpeningIsAskedForBeforeTheOpeningEnds() {
         let ledger = SharedLedger(FillLedger(settings: FillLedgerTests.settings))
         let (reader, opening) = ledger.join(opening: .closed(0..<100), priority: .live, needsConfirmation: false)
         let fill = opening.starts[0].fill
@@ -31,7 +33,8 @@ import Testing
         #expect(ledger.advance(reader, to: 60).starts.map(\.window.lowerBound) == [100])
     }
 
-    @Test func aRangeBeyondTheEndFailsItsOwnReadersOnly() {
+    @Test("A range beyond the end fails only its own readers")
+    func aRangeBeyondTheEndFailsItsOwnReadersOnly() {
         let ledger = SharedLedger(FillLedger(settings: FillLedgerTests.settings))
         let beyond = ledger.join(opening: .closed(9000..<9100), priority: .live, needsConfirmation: false)
         let within = ledger.join(opening: .closed(0..<100), priority: .live, needsConfirmation: false)
@@ -39,12 +42,13 @@ import Testing
         let code = CacheError.Code.rangeNotSatisfiable(length: 1000)
         let actions = ledger.broke(beyond.1.starts[0].fill, with: code, isWorthRetrying: false)
 
-        #expect(actions.first == .tell(beyond.0, .gaveUp(code)))
+        #expect(actions.first == .tell(beyond.0, .failed(code)))
         #expect(actions.failures.count == 1)
-        #expect(actions.starts.map(\.wish) == [.opening(.closed(0..<100))])
+        #expect(actions.starts.map(\.fillRequest) == [.opening(.closed(0..<100))])
     }
 
-    @Test func whoLearnsWhatTheAssetIsLearnsOfTheFailureThatFollowed() {
+    @Test("A reader notified of the opening also gets the failure that followed")
+    func whoLearnsWhatTheAssetIsLearnsOfTheFailureThatFollowed() {
         let ledger = SharedLedger(FillLedger(settings: FillLedgerTests.settings))
         let (reader, opening) = ledger.join(opening: .closed(0..<100), priority: .live, needsConfirmation: false)
         let fill = opening.starts[0].fill
@@ -58,7 +62,8 @@ import Testing
 
     // MARK: Upstreams without ranges
 
-    @Test func oneTransferServesEverybodyWhereRangesAreIgnored() {
+    @Test("One transfer serves all readers if ranges are ignored")
+    func oneTransferServesEverybodyWhereRangesAreIgnored() {
         let ledger = SharedLedger(FillLedger(settings: FillLedgerTests.settings))
         let (ahead, opening) = ledger.join(opening: .closed(500..<600), priority: .live, needsConfirmation: false)
         let fill = opening.starts[0].fill
@@ -72,7 +77,8 @@ import Testing
         #expect(ledger.arrived(fill, upTo: 700) == [.tell(ahead, .arrived)])
     }
 
-    @Test func aBrokenSequentialTransferBeginsAgainFromTheFirstByte() {
+    @Test("A broken sequential transfer restarts from the first byte")
+    func aBrokenSequentialTransferBeginsAgainFromTheFirstByte() {
         let ledger = SharedLedger(FillLedgerTests.known(acceptsRanges: false))
         let reader = ledger.reader()
         let first = ledger.want(300..<400, by: reader).starts[0]
@@ -80,12 +86,13 @@ import Testing
         _ = ledger.arrived(first.fill, upTo: 200)
         let again = ledger.broke(first.fill, with: .upstreamUnreachable(), isWorthRetrying: true).starts
 
-        #expect(first.wish == .whole)
-        #expect(again.map(\.wish) == [.whole])
+        #expect(first.fillRequest == .whole)
+        #expect(again.map(\.fillRequest) == [.whole])
         #expect(ledger.arrived(again[0].fill, upTo: 301) == [.tell(reader, .arrived)])
     }
 
-    @Test func theEndOfABodyOfUnknownLengthIsItsLength() {
+    @Test("The end of a body of unknown length becomes its length")
+    func theEndOfABodyOfUnknownLengthIsItsLength() {
         let ledger = SharedLedger(FillLedger(settings: FillLedgerTests.settings))
         let (reader, opening) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
         let fill = opening.starts[0].fill
@@ -103,7 +110,8 @@ import Testing
 
     // MARK: Broken transfers
 
-    @Test func aBrokenTransferGoesOnFromItsNextMissingByte() {
+    @Test("A broken transfer resumes from its next missing byte")
+    func aBrokenTransferGoesOnFromItsNextMissingByte() {
         let ledger = SharedLedger(FillLedgerTests.known())
         let reader = ledger.reader()
         let fill = ledger.want(0..<100, by: reader).starts[0].fill
@@ -114,7 +122,8 @@ import Testing
         #expect(again.map(\.window) == [40..<100])
     }
 
-    @Test func theAttemptsGrowUntilAByteArrivesAndThenBeginAgain() {
+    @Test("The attempts grow until a byte arrives and then restart")
+    func theAttemptsGrowUntilAByteArrivesAndThenBeginAgain() {
         let ledger = SharedLedger(FillLedgerTests.known())
         let reader = ledger.reader()
         var fill = ledger.want(0..<100, by: reader).starts[0].fill
@@ -131,7 +140,8 @@ import Testing
         #expect(attempts == [1, 2, 0, 1, 2])
     }
 
-    @Test func aFewBytesAtATimeAreNoProgressForEver() {
+    @Test("A few bytes per attempt do not count as progress indefinitely")
+    func aFewBytesAtATimeAreNoProgressForEver() {
         let ledger = SharedLedger(FillLedgerTests.known())
         let reader = ledger.reader()
         var fill = ledger.want(0..<100, by: reader).starts[0].fill
@@ -148,7 +158,8 @@ import Testing
         #expect(attempts == [1, 2])
     }
 
-    @Test func whenTheRetriesAreSpentEverybodyWhoDependedIsTold() {
+    @Test("When the retries are exhausted all dependent readers fail")
+    func whenTheRetriesAreSpentEverybodyWhoDependedIsTold() {
         let ledger = SharedLedger(FillLedgerTests.known())
         let (first, second, other) = (ledger.reader(), ledger.reader(), ledger.reader())
         var fill = ledger.want(0..<100, by: first).starts[0].fill
@@ -159,11 +170,13 @@ import Testing
 
         #expect(
             Set(actions) == [
-                .tell(first, .gaveUp(.upstreamUnreachable())), .tell(second, .gaveUp(.upstreamUnreachable())),
+                .tell(first, .failed(.upstreamUnreachable())),
+                .tell(second, .failed(.upstreamUnreachable())),
             ])
     }
 
-    @Test func whoIsBusyWithEarlierBytesIsToldWhenItComesToThoseThatWereGivenUp() {
+    @Test("A reader of earlier bytes fails when it reaches the missing bytes")
+    func whoIsBusyWithEarlierBytesIsToldWhenItComesToThoseThatWereGivenUp() {
         let ledger = SharedLedger(FillLedgerTests.known(onDisk: [0..<100]))
         let reader = ledger.reader()
         let fill = ledger.want(0..<200, by: reader).starts + ledger.advance(reader, to: 60).starts
@@ -176,29 +189,32 @@ import Testing
         #expect(ledger.presence(for: reader).0 == .over(.upstreamRefused(status: 404)))
     }
 
-    @Test func aFailureNotWorthRetryingIsToldAtOnce() {
+    @Test("A failure not worth retrying fails the reader at once")
+    func aFailureNotWorthRetryingIsToldAtOnce() {
         let ledger = SharedLedger(FillLedgerTests.known())
         let reader = ledger.reader()
         let fill = ledger.want(0..<100, by: reader).starts[0].fill
         _ = ledger.presence(for: reader)
         let actions = ledger.broke(fill, with: .upstreamRefused(status: 404), isWorthRetrying: false)
 
-        #expect(actions == [.tell(reader, .gaveUp(.upstreamRefused(status: 404)))])
+        #expect(actions == [.tell(reader, .failed(.upstreamRefused(status: 404)))])
     }
 
-    @Test func whatIsRenewedIsAskedForAgainAndCountsNoFailure() {
+    @Test("A renewed fill is requested again and counts no failure")
+    func whatIsRenewedIsAskedForAgainAndCountsNoFailure() {
         let ledger = SharedLedger(FillLedgerTests.known())
         let reader = ledger.reader()
         let fill = ledger.want(0..<100, by: reader).starts[0].fill
         _ = ledger.presence(for: reader)
         let again = ledger.renewed(fill).starts
 
-        #expect(again.map(\.wish) == [.window(0..<100)])
+        #expect(again.map(\.fillRequest) == [.window(0..<100)])
         #expect(again.map(\.attempt) == [0])
         #expect(ledger.renewed(fill).isEmpty)
     }
 
-    @Test func whatIsRenewedForNobodyIsNotAskedForAgain() {
+    @Test("A renewed fill without readers is not requested again")
+    func whatIsRenewedForNobodyIsNotAskedForAgain() {
         let ledger = SharedLedger(FillLedgerTests.known())
         let reader = ledger.reader()
         let fill = ledger.want(0..<100, by: reader).starts[0].fill
@@ -207,7 +223,8 @@ import Testing
         #expect(ledger.renewed(fill).isEmpty)
     }
 
-    @Test func whatFoundNoRoomIsNotAskedForAgainAheadOfWhoHasStopped() {
+    @Test("A fill that found no space is not retried ahead of a stopped reader")
+    func whatFoundNoRoomIsNotAskedForAgainAheadOfWhoHasStopped() {
         let ledger = SharedLedger(FillLedgerTests.known(onDisk: [0..<100]))
         let (stopped, waiting) = (ledger.reader(), ledger.reader())
         let fill = ledger.want(100..<200, by: waiting).starts[0].fill
@@ -222,7 +239,8 @@ import Testing
         #expect(ledger.advance(stopped, to: 100).starts.map(\.window) == [100..<200])
     }
 
-    @Test func aPrefetchThatFindsNoRoomIsToldAndWhoPassesItOnIsNot() {
+    @Test("A fill without space fails its prefetch job but not its live reader")
+    func aPrefetchThatFindsNoRoomIsToldAndWhoPassesItOnIsNot() {
         let ledger = SharedLedger(FillLedgerTests.known())
         let (job, live) = (ledger.reader(.prefetch), ledger.reader())
         let fill = ledger.want(0..<100, by: job).starts[0].fill
@@ -230,13 +248,14 @@ import Testing
         _ = (ledger.presence(for: job), ledger.presence(for: live))
         let actions = ledger.renewed(fill, after: .storageFull)
 
-        #expect(actions.failures == [.storageFull] && actions.contains(.tell(job, .gaveUp(.storageFull))))
+        #expect(actions.failures == [.storageFull] && actions.contains(.tell(job, .failed(.storageFull))))
         #expect(actions.starts.map(\.window) == [0..<100])
         _ = ledger.leave(live)
         #expect(ledger.renewed(actions.starts[0].fill, after: .storageFull).isEmpty)
     }
 
-    @Test func manyTransfersThatBreakAtOnceAreEachTriedAgain() {
+    @Test("Transfers that break together are each retried")
+    func manyTransfersThatBreakAtOnceAreEachTriedAgain() {
         let ledger = SharedLedger(FillLedgerTests.known())
         var fills: [FillLedger.FillID] = []
         for index in 0..<20 {

@@ -1,7 +1,7 @@
 import CacheCore
 import Testing
 
-/// Reads without a stated end over HTTP/1.1: one request, held back by allowances.
+/// Open-ended reads over HTTP/1.1: a single request, limited by allowances.
 @Suite struct FillLedgerFlowControlTests {
     private static let mebibyte: Int64 = 1 << 20
     private static let kibibyte: Int64 = 1 << 10
@@ -15,31 +15,33 @@ import Testing
         return SharedLedger(ledger)
     }
 
-    /// The bytes that the request of a start names.
+    /// The ranges requested by started fills.
     private static func requested(_ actions: [FillLedger.Action]) -> [ByteRange] {
-        actions.starts.compactMap { start in if case .window(let range) = start.wish { range } else { nil } }
+        actions.starts.compactMap { start in if case .window(let range) = start.fillRequest { range } else { nil } }
     }
 
-    /// What flow-controlled starts claim at first.
+    /// The initial claims of flow-controlled fills.
     private static func claims(_ actions: [FillLedger.Action]) -> [ByteRange] {
         actions.compactMap { action in if case .start(_, let start) = action { start.claim } else { nil } }
     }
 
-    /// Where allowances of `actions` end.
+    /// The ends of the allowances in `actions`.
     private static func allowed(_ actions: [FillLedger.Action]) -> [Int64] {
         actions.compactMap { action in if case .allow(_, let end) = action { end } else { nil } }
     }
 
-    @Test("A read to the end of a large asset is one request, and a part of it is claimed")
+    @Test("A read to the end of a large asset is one request with a claim of its first part")
     func openEndedReadIsOneRequest() {
         let ledger = Self.film()
         let actions = ledger.want(0..<Self.length, by: ledger.reader())
 
         #expect(Self.requested(actions) == [0..<Self.length])
-        #expect(Self.claims(actions) == [0..<(80 * Self.kibibyte)], "the first exposure and the overshoot")
+        #expect(
+            Self.claims(actions) == [0..<(80 * Self.kibibyte)],
+            "The claim must be the first exposure plus the overshoot.")
     }
 
-    @Test("A stated range of up to 16 MiB is one request that is not held back")
+    @Test("A stated range of up to 16 MiB is one request without flow control")
     func statedRangeIsRequestedAsStated() {
         let ledger = Self.film()
         let actions = ledger.want(Self.mebibyte..<(17 * Self.mebibyte), by: ledger.reader())
@@ -48,7 +50,7 @@ import Testing
         #expect(Self.claims(actions).isEmpty && Self.allowed(actions).isEmpty)
     }
 
-    @Test("The allowance grows with the bytes that the reader has passed, up to a quarter of them ahead")
+    @Test("The allowance grows with the consumed bytes, up to a quarter ahead")
     func allowanceGrowsWithTheReader() {
         let ledger = Self.film()
         let reader = ledger.reader()
@@ -57,14 +59,14 @@ import Testing
         while allowed < 8 * Self.mebibyte {
             _ = ledger.arrived(fill, upTo: allowed)
             let next = Self.allowed(ledger.advance(reader, to: allowed))
-            guard let end = next.first else { Issue.record("nothing more is allowed at \(allowed)"); return }
+            guard let end = next.first else { Issue.record("No allowance at \(allowed)."); return }
             #expect(next.count == 1)
             #expect(end - allowed == max(64 * Self.kibibyte, allowed / 4))
             allowed = end
         }
     }
 
-    @Test("A reader behind the claim begins its own window, and the first transfer ends there")
+    @Test("A reader behind the claim starts its own window, and the first transfer ends there")
     func anotherReaderMayHaveTheBytesBehindTheClaim() {
         let ledger = Self.film()
         let first = ledger.want(0..<Self.length, by: ledger.reader()).starts[0].fill
@@ -74,7 +76,7 @@ import Testing
         #expect(Self.requested(actions) == [(4 * Self.mebibyte)..<(5 * Self.mebibyte)])
     }
 
-    @Test("A reader inside the claim joins the transfer and drives it on")
+    @Test("A reader inside the claim joins the transfer and extends its allowance")
     func aReaderInsideTheClaimDrivesTheTransfer() {
         let ledger = Self.film()
         let (slow, fast) = (ledger.reader(), ledger.reader())
@@ -86,7 +88,7 @@ import Testing
         #expect(Self.allowed(actions) == [124 * Self.kibibyte])
     }
 
-    @Test("A request ends where bytes are on disk")
+    @Test("A request ends at cached bytes")
     func aRequestEndsAtTheNextExtent() {
         let ledger = Self.film(onDisk: [(3 * Self.mebibyte)..<(5 * Self.mebibyte)])
 
@@ -94,7 +96,7 @@ import Testing
             Self.requested(ledger.want(0..<Self.length, by: ledger.reader())) == [0..<(3 * Self.mebibyte)])
     }
 
-    @Test("After a hang-up the transfer is finished only where 256 KiB are missing", arguments: [256, 257])
+    @Test("After a disconnect the transfer is finished only if at most 256 KiB are missing", arguments: [256, 257])
     func aHangUpCutsWhatIsSpeculative(missing: Int64) {
         let ledger = Self.film()
         let reader = ledger.reader()
@@ -106,7 +108,7 @@ import Testing
         #expect(actions == (missing <= 256 ? [.allow(fill, upTo: Self.length)] : [.cut(fill)]))
     }
 
-    @Test("A reader that seeks leaves a transfer that nobody wants, and it is cut")
+    @Test("A seek cuts the transfer that no reader needs any more")
     func aSeekCutsTheTransfer() {
         let ledger = Self.film()
         let reader = ledger.reader()

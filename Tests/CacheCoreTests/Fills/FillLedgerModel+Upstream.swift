@@ -1,9 +1,9 @@
 import CacheCore
 import TestChance
 
-/// What the upstream does.
+/// Actions of the upstream.
 extension FillLedgerModel {
-    /// A fill goes one step on: its head, some bytes, or its end.
+    /// Advances a fill by one step: its head, some bytes, or its end.
     func proceed(_ id: FillLedger.FillID, mayBreak: Bool) {
         guard let fill = fills[id] else { return }
         if fill.isCut || (mayBreak && Int.random(in: 0..<6, using: &random) == 0) { return end(id, breaks: true) }
@@ -12,16 +12,18 @@ extension FillLedgerModel {
         guard fill.position < min(fill.end, length) else { return self.end(id, breaks: false) }
         let end = min(fill.storableEnd, length)
         let position = fill.position + Int64.random(in: 1...(end - fill.position), using: &random)
-        // What is written where bytes are just leaving goes with them.
-        let gone = ByteRangeSet(leaving.joined())
+        // The punch of an evicting range also erases bytes written there.
+        let gone = ByteRangeSet(evicting.joined())
         for byte in fill.position..<position {
             isOnDisk[Int(byte)] = gone.run(containing: byte) == nil || isOnDisk[Int(byte)]
             isNobodys[Int(byte)] = !isOnDisk[Int(byte)]
         }
         fills[id]?.position = position
-        check(!hasRanges || position <= fill.reach.upperBound, "\(position) is stored beyond the claim \(fill.window)")
+        check(
+            !hasRanges || position <= fill.reach.upperBound,
+            "bytes up to \(position) stored beyond the claim \(fill.window)")
         perform(ledger.arrived(id, upTo: position))
-        ledger.disown(gone.runs(in: fill.position..<position))
+        ledger.orphan(gone.runs(in: fill.position..<position))
         sweep()
     }
 
@@ -60,9 +62,9 @@ extension FillLedgerModel {
 }
 
 extension FillLedgerModel.Fill {
-    /// The range of an opening; nil for any other fill.
+    /// The requested range of an opening; nil for any other fill.
     fileprivate var asked: ByteRange? {
-        switch wish {
+        switch fillRequest {
         case .opening(.closed(let range)): range
         case .opening(.from(let first)): first..<Int64.max
         default: nil

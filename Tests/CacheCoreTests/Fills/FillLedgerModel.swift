@@ -2,26 +2,26 @@ import CacheCore
 import Testing
 import TestChance
 
-/// A driver of one `FillLedger` and a picture of it in plain arrays: an upstream, a disk of bytes, readers and fills.
+/// Driver of one `FillLedger` with a model in plain arrays: an upstream, a disk, readers and fills.
 ///
-/// After every step the ledger must agree with the picture, and nobody may wait for what nobody will bring.
+/// After every step the ledger must agree with the model, and every waiting reader must have a pending event.
 final class FillLedgerModel {
     struct Reader {
         var opening: UpstreamRequest.Window
         var wanted: ByteRange?
-        /// It saw nothing and was not woken since.
+        /// The reader found nothing and has not been notified since.
         var isWaiting = false
         var hasLooked = false
     }
 
     struct Fill {
-        var wish: FillLedger.Wish
-        /// Empty until an opening's head has come.
+        var fillRequest: FillLedger.FillRequest
+        /// Empty until the head of an opening has arrived.
         var window: ByteRange
         var position: Int64
-        /// Where its response ends.
+        /// The end of the requested range.
         var end: Int64 = 0
-        /// Up to where it may store bytes; `.max`: it is not flow-controlled.
+        /// The offset up to which it may store bytes; `.max` without flow control.
         var allowance = Int64.max
         var longestEnd: Int64 = 0
         var isCut = false
@@ -30,7 +30,7 @@ final class FillLedgerModel {
         var isPaused: Bool { position >= allowance && position < end }
         var remaining: ByteRange { position..<max(position, window.upperBound) }
         var prospect: ByteRange { position..<max(position, end) }
-        /// Up to where it may write: more than it is allowed, as a transfer stores whole pieces.
+        /// The offset up to which it can write. It exceeds the allowance, because a transfer stores whole pieces.
         var storableEnd: Int64 { min(end, allowance < .max ? allowance + Self.overshoot : .max) }
         var reach: ByteRange { position..<max(position, window.upperBound, longestEnd) }
 
@@ -47,19 +47,19 @@ final class FillLedgerModel {
     let hasRanges: Bool
     let tellsLength: Bool
     let settings: FillLedger.Settings
-    /// Whether its transfers can end early and keep their connection.
+    /// Whether a transfer can end early and keep its connection.
     let isMultiplexed: Bool
-    /// Whether its transfers can be paused.
+    /// Whether a transfer can be paused.
     let hasFlowControl: Bool
     var ledger: FillLedger
     var isOnDisk: [Bool]
-    /// Bytes on the disk that nobody claims.
+    /// Orphaned bytes: on disk, but not claimed.
     var isNobodys: [Bool]
     var readers: [FillLedger.ReaderID: Reader] = [:]
     var fills: [FillLedger.FillID: Fill] = [:]
     var leases: [FillLedger.LeaseID: ByteRange] = [:]
-    var leaving: [[ByteRange]] = []
-    /// Woken, or new: they look at their presence when they come to it.
+    var evicting: [[ByteRange]] = []
+    /// New or notified readers that have not checked for bytes since.
     var awake: [FillLedger.ReaderID] = []
     var told = 0, served = 0
     var random: SeededRandom
@@ -89,7 +89,7 @@ final class FillLedgerModel {
         if !holds { complaints.append(complaint()) }
     }
 
-    // MARK: What the ledger asks for
+    // MARK: Actions of the ledger
 
     func perform(_ actions: [FillLedger.Action]) {
         var failed: [FillLedger.ReaderID] = []
@@ -97,12 +97,14 @@ final class FillLedgerModel {
             switch action {
             case .start(let id, let start): begin(id, start)
             case .cut(let id):
-                check(fills[id] != nil, "a cut of a fill that is not there")
+                check(fills[id] != nil, "cut of an unknown fill")
                 fills[id]?.isCut = true
-            case .promote(let id, _): check(fills[id] != nil, "a promotion of a fill that is not there")
+            case .promote(let id, _): check(fills[id] != nil, "promotion of an unknown fill")
             case .allow(let id, let end): allow(id, upTo: end)
             case .shorten(let id, let end):
-                check(fills[id].map { $0.position <= end && end < $0.end } ?? false, "a fill is shortened to \(end)")
+                check(
+                    fills[id].map { $0.position <= end && end < $0.end } ?? false,
+                    "invalid shortening of a fill to \(end)")
                 fills[id]?.shorten(to: end)
             case .tell(let id, let outcome): if tell(id, outcome) { failed.append(id) }
             }
@@ -110,12 +112,12 @@ final class FillLedgerModel {
         for id in failed { leave(id) }
     }
 
-    /// Whether the reader gives up on it.
+    /// Notifies a reader. Returns whether the reader fails.
     private func tell(_ id: FillLedger.ReaderID, _ outcome: WaitOutcome) -> Bool {
-        check(readers[id] != nil, "a reader is told something that is gone")
-        guard outcome != .writerVanished else { return false }
+        check(readers[id] != nil, "notification of a reader that has left")
+        guard outcome != .retrying else { return false }
         let reader = readers[id]
-        check(reader?.isWaiting == true || reader?.hasLooked == false, "a reader is told that does not wait")
+        check(reader?.isWaiting == true || reader?.hasLooked == false, "notification of a reader that is not waiting")
         readers[id]?.isWaiting = false
         guard outcome.failure != nil else {
             awake.append(id)
@@ -126,10 +128,10 @@ final class FillLedgerModel {
     }
 
     private func allow(_ id: FillLedger.FillID, upTo offset: Int64) {
-        guard let fill = fills[id] else { return check(false, "an allowance of a fill that is not there") }
-        check(hasFlowControl || !hasRanges, "an allowance where nothing can be paused")
-        check(fill.allowance == .max || offset > fill.allowance, "an allowance shrinks to \(offset)")
-        check(offset <= fill.end, "an allowance of \(offset) beyond the end \(fill.end)")
+        guard let fill = fills[id] else { return check(false, "allowance for an unknown fill") }
+        check(hasFlowControl || !hasRanges, "allowance without flow control")
+        check(fill.allowance == .max || offset > fill.allowance, "allowance reduced to \(offset)")
+        check(offset <= fill.end, "allowance of \(offset) beyond the end \(fill.end)")
         fills[id]?.allowance = offset
         if hasRanges {
             let claimed = min(fill.end, offset + Fill.overshoot)
@@ -139,24 +141,24 @@ final class FillLedgerModel {
     }
 
     private func begin(_ id: FillLedger.FillID, _ start: FillLedger.Start) {
-        switch start.wish {
+        switch start.fillRequest {
         case .opening, .confirmation:
-            check(!fills.values.contains { $0.isDescribing }, "two openings at once")
-            fills[id] = Fill(wish: start.wish, window: 0..<0, position: 0)
+            check(!fills.values.contains { $0.isDescribing }, "two concurrent openings")
+            fills[id] = Fill(fillRequest: start.fillRequest, window: 0..<0, position: 0)
         case .whole:
             let isNeeded = readers.values.contains { reader in
                 guard let place = reader.wanted?.lowerBound else { return false }
                 return !fills.values.contains { $0.remaining.contains(place) }
             }
-            check(isNeeded && leaving.isEmpty, "a sequential transfer of what is on the way, or leaving")
+            check(isNeeded && evicting.isEmpty, "unneeded whole transfer, or one during an eviction")
             let end = ledger.length ?? .max
-            fills[id] = Fill(wish: start.wish, window: 0..<end, position: 0, end: end)
+            fills[id] = Fill(fillRequest: start.fillRequest, window: 0..<end, position: 0, end: end)
         case .window(let window):
             checkWindow(window)
             let claim = start.claim ?? window
-            check(!claim.isEmpty && claim.clamped(to: window) == claim, "\(claim) is claimed of \(window)")
+            check(!claim.isEmpty && claim.clamped(to: window) == claim, "claim \(claim) outside the window \(window)")
             fills[id] = Fill(
-                wish: start.wish, window: claim, position: window.lowerBound, end: window.upperBound,
+                fillRequest: start.fillRequest, window: claim, position: window.lowerBound, end: window.upperBound,
                 allowance: start.claim.map { claim in
                     claim.upperBound < window.upperBound
                         ? max(claim.lowerBound, claim.upperBound - Fill.overshoot) : claim.upperBound
@@ -166,26 +168,26 @@ final class FillLedgerModel {
 
     private func checkWindow(_ window: ByteRange) {
         guard !window.isEmpty, window.upperBound <= length else {
-            return check(false, "a window of \(window) in \(length)")
+            return check(false, "window \(window) outside the length \(length)")
         }
         let present = window.count { isOnDisk[Int($0)] }
-        check(present <= settings.gapMergeBytes, "\(present) bytes of \(window) are on disk already")
-        check(!isOnDisk[Int(window.lowerBound)], "\(window) begins on disk")
-        check(!isOnDisk[Int(window.upperBound - 1)], "\(window) ends on disk")
+        check(present <= settings.gapMergeBytes, "window \(window) contains \(present) cached bytes")
+        check(!isOnDisk[Int(window.lowerBound)], "window \(window) starts with a cached byte")
+        check(!isOnDisk[Int(window.upperBound - 1)], "window \(window) ends with a cached byte")
         for fill in fills.values where !fill.isCut {
-            check(!fill.prospect.overlaps(window), "\(window) is on the way")
+            check(!fill.prospect.overlaps(window), "window \(window) overlaps a running fill")
         }
-        for run in leaving.joined() { check(!run.overlaps(window), "\(window) has not left yet") }
+        for run in evicting.joined() { check(!run.overlaps(window), "window \(window) overlaps an evicting range") }
         let isWanted = readers.values.contains { reader in
             guard let wanted = reader.wanted, !wanted.isEmpty else { return false }
             let end = ByteRange(offset: wanted.upperBound, length: settings.speculativeBytes).upperBound
             return window.lowerBound >= wanted.lowerBound && window.lowerBound < wanted.upperBound
                 && window.upperBound <= end
         }
-        check(isWanted, "nobody wanted all of \(window)")
+        check(isWanted, "window \(window) exceeds the wanted ranges")
     }
 
-    // MARK: What readers do
+    // MARK: Actions of readers
 
     func join() {
         let from = Int64.random(in: 0..<(length + 20), using: &random)
@@ -205,7 +207,7 @@ final class FillLedgerModel {
         perform(ledger.leave(id))
     }
 
-    /// A reader that is awake looks at what there is for it, and takes some.
+    /// An active reader checks for available bytes and consumes some of them.
     func look(_ id: FillLedger.ReaderID) {
         guard let reader = readers[id], !reader.isWaiting else { return }
         readers[id]?.hasLooked = true
@@ -223,7 +225,9 @@ final class FillLedgerModel {
             take(run, id, reader)
         case .end:
             served += 1
-            check((reader.wanted?.lowerBound ?? 0) >= min(reader.wanted?.upperBound ?? 0, length), "an early end")
+            check(
+                (reader.wanted?.lowerBound ?? 0) >= min(reader.wanted?.upperBound ?? 0, length),
+                "end of the body before the end of the wanted range")
             leave(id)
         case .pending: break
         case .over:
@@ -233,16 +237,18 @@ final class FillLedgerModel {
     }
 
     private func take(_ run: ByteRange, _ id: FillLedger.ReaderID, _ reader: Reader) {
-        guard let wanted = reader.wanted else { return check(false, "bytes for nobody") }
-        check(run.lowerBound == wanted.lowerBound && !run.isEmpty, "\(run) for a reader of \(wanted)")
-        for byte in run where !isOnDisk[Int(byte)] { check(false, "byte \(byte) is not on disk") }
+        guard let wanted = reader.wanted else { return check(false, "bytes for a reader without a wanted range") }
+        check(
+            run.lowerBound == wanted.lowerBound && !run.isEmpty, "available range \(run) for the wanted range \(wanted)"
+        )
+        for byte in run where !isOnDisk[Int(byte)] { check(false, "available byte \(byte) is not cached") }
         let position = run.lowerBound + Int64.random(in: 1...run.length, using: &random)
         readers[id]?.wanted = position..<wanted.upperBound
         perform(ledger.advance(id, to: position))
         awake.append(id)
     }
 
-    /// An administrator stops a fill, or all of them.
+    /// Stops one fill or all fills, as an administrator does.
     func stop() {
         guard Bool.random(using: &random) else { return perform(ledger.stopFills(because: .conflict)) }
         guard let id = fills.keys.min(by: { $0.number < $1.number }) else { return }

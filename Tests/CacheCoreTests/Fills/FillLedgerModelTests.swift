@@ -3,7 +3,8 @@ import Testing
 import TestChance
 
 @Suite struct FillLedgerModelTests {
-    @Test func whateverReadersFillsAndEvictionsDoTheRulesHoldAndNobodyWaitsForever() {
+    @Test("Through random reads, fills and evictions the invariants hold and no reader hangs")
+    func whateverReadersFillsAndEvictionsDoTheRulesHoldAndNobodyWaitsForever() {
         var seeds = SeededRandom.announced().random
         var (served, told) = (0, 0)
         for _ in 0..<300 {
@@ -25,7 +26,7 @@ import TestChance
 }
 
 extension FillLedgerModel {
-    /// Somebody does something.
+    /// Performs a random action.
     func step() {
         ledger.now += .milliseconds(Int.random(in: 0..<400, using: &random))
         if Int.random(in: 0..<10, using: &random) == 0 { perform(ledger.tick()) }
@@ -37,8 +38,8 @@ extension FillLedgerModel {
             switch Int.random(in: 0..<12, using: &random) {
             case 0: stop()
             case 1...4: lease()
-            case 5: spoil()
-            default: surrender()
+            case 5: invalidate()
+            default: beginEviction()
             }
         case 4...5: left()
         case 6...12:
@@ -47,36 +48,40 @@ extension FillLedgerModel {
         }
     }
 
-    /// What must be true after every step.
+    /// Checks the invariants after a step.
     func verify(after step: Int) {
         check(
             ledger.extents.byteCount == Int64(isOnDisk.count { $0 }) && ledger.extents.runs.allSatisfy(areOnDisk),
-            "step \(step): the extents are not what arrived and was not surrendered")
-        check(ledger.readerCount == readers.count + leases.count, "step \(step): \(ledger.readerCount) readers")
-        check(ledger.fillCount == fills.count, "step \(step): \(ledger.fillCount) fills of \(fills.count)")
+            "step \(step): the extents differ from the model")
+        check(
+            ledger.readerCount == readers.count + leases.count,
+            "step \(step): \(ledger.readerCount) readers, expected \(readers.count + leases.count)")
+        check(ledger.fillCount == fills.count, "step \(step): \(ledger.fillCount) fills, expected \(fills.count)")
         for (id, reader) in readers where reader.isWaiting {
-            check(willHear(reader), "step \(step): reader \(id.number) of \(String(describing: reader.wanted)) is lost")
+            check(
+                willHear(reader),
+                "step \(step): no event is pending for reader \(id.number) of \(String(describing: reader.wanted))")
         }
     }
 
     private func areOnDisk(_ run: ByteRange) -> Bool { run.allSatisfy { isOnDisk[Int($0)] } }
 
-    /// Whether something that is under way will wake a waiting reader, or tell it.
+    /// Whether a running fill or eviction will notify the waiting reader.
     private func willHear(_ reader: Reader) -> Bool {
         guard let position = reader.wanted?.lowerBound else { return !fills.isEmpty }
         return fills.values.contains { $0.isDescribing || ($0.remaining.contains(position) && !$0.isPaused) }
-            || leaving.joined().contains { !hasRanges || $0.contains(position) }
+            || evicting.joined().contains { !hasRanges || $0.contains(position) }
     }
 
-    /// Everything that is under way comes to a good end: so must every reader.
+    /// Completes all running fills and evictions. Every reader must end.
     func drain() {
         for _ in 0..<20_000 where complaints.isEmpty {
-            guard !readers.isEmpty || !fills.isEmpty || !leaving.isEmpty else { return }
+            guard !readers.isEmpty || !fills.isEmpty || !evicting.isEmpty else { return }
             left()
             if let id = ids(of: fills).randomElement(using: &random) { proceed(id, mayBreak: false) }
             lookOnce()
         }
-        check(false, "\(readers.count) readers and \(fills.count) fills never end")
+        check(false, "\(readers.count) readers and \(fills.count) fills do not end")
     }
 
     private func lookOnce() {
@@ -84,7 +89,7 @@ extension FillLedgerModel {
         look(awake.remove(at: index))
     }
 
-    /// In an order that does not depend on hashing, so that a seed tells the whole story.
+    /// The order is independent of hashing, so that a seed determines the whole run.
     private func ids<Value>(of table: [FillLedger.ReaderID: Value]) -> [FillLedger.ReaderID] {
         table.keys.sorted { $0.number < $1.number }
     }

@@ -1,11 +1,11 @@
 import CacheCore
 import Testing
 
-/// Windows and transfers in time: paces, leashes, slow windows, waits that are too long, and administrators who end them.
+/// Windows and transfers over time: paces, leashes, slow windows, wait limits and stops by administrators.
 @Suite struct FillLedgerPacingTests {
     private static let mebibyte: Int64 = 1 << 20
 
-    /// A ledger of 1 GiB with the sizes a service has, and a reader who wants all of it.
+    /// A ledger of 1 GiB with the default settings, and a reader of all bytes.
     private static func film() -> (ledger: SharedLedger, reader: SharedLedger.ReaderID, first: SharedLedger.FillID) {
         let ledger = SharedLedger(
             FillLedger(
@@ -15,8 +15,8 @@ import Testing
         return (ledger, reader, first.fill)
     }
 
-    /// The windows requested over HTTP/2 while a reader goes through the film at `bytesPerSecond` for `seconds`; the bytes of
-    /// each window come at once.
+    /// The windows requested over HTTP/2 by a reader that consumes `bytesPerSecond` for `seconds`. The bytes of each
+    /// window arrive immediately.
     private static func windows(bytesPerSecond: Int64, seconds: Int) -> [ByteRange] {
         let (ledger, reader, first) = film()
         var asked: [ByteRange] = [0..<(2 * mebibyte)]
@@ -33,7 +33,7 @@ import Testing
         return asked
     }
 
-    @Test("A slow reader's windows hold a second of its pace")
+    @Test("The windows of a slow reader hold one second of its pace")
     func slowReadersHaveSmallWindows() {
         let asked = Self.windows(bytesPerSecond: 500_000, seconds: 20)
 
@@ -41,7 +41,7 @@ import Testing
         #expect((asked.last?.upperBound ?? 0) - 10_000_000 <= 768 << 10)
     }
 
-    @Test("A fast reader's windows grow with the bytes it has passed, up to the largest")
+    @Test("The windows of a fast reader grow up to the largest window")
     func fastReadersHaveLargeWindows() {
         let asked = Self.windows(bytesPerSecond: 40_000_000, seconds: 4)
 
@@ -50,7 +50,7 @@ import Testing
         #expect(asked.suffix(2).allSatisfy { $0.length == 16 * Self.mebibyte })
     }
 
-    @Test("Before a reader comes to a window, it is requested 1.5 round trips ahead")
+    @Test("The next window is requested 1.5 round trips ahead of the reader")
     func asMuchIsOnTheWayAsTheReaderTakesDuringARoundTrip() {
         let (ledger, reader, first) = Self.film()
         _ = ledger.began(
@@ -59,7 +59,7 @@ import Testing
         var position = 2 * Self.mebibyte
         var ahead = position
         _ = ledger.arrived(first, upTo: ahead)
-        for _ in 0..<40 {  // 10 MiB/s, and each window comes at once
+        for _ in 0..<40 {  // 10 MiB/s; each window arrives immediately
             ledger.now += .milliseconds(100)
             position = min(position + Self.mebibyte, ahead)
             for start in ledger.advance(reader, to: position).starts {
@@ -75,7 +75,8 @@ import Testing
 
     // MARK: Transfers without ranges
 
-    @Test func aSequentialTransferRestsALeashAheadOfItsReadersAndGoesOnWhenHalfIsRead() {
+    @Test("A sequential transfer pauses a leash ahead and resumes when half is consumed")
+    func aSequentialTransferRestsALeashAheadOfItsReadersAndGoesOnWhenHalfIsRead() {
         let ledger = SharedLedger(FillLedgerTests.known(acceptsRanges: false))
         let reader = ledger.reader()
         let actions = ledger.want(0..<10_000, by: reader)
@@ -87,7 +88,8 @@ import Testing
         #expect(ledger.advance(reader, to: 400) == [.allow(fill, upTo: 1200)])
     }
 
-    @Test func aReaderFarAheadKeepsASequentialTransferGoing() {
+    @Test("A reader far ahead keeps a sequential transfer running")
+    func aReaderFarAheadKeepsASequentialTransferGoing() {
         let ledger = SharedLedger(FillLedgerTests.known(acceptsRanges: false))
         let (slow, far) = (ledger.reader(), ledger.reader())
         let fill = ledger.want(0..<10_000, by: slow).starts[0].fill
@@ -98,7 +100,8 @@ import Testing
         #expect(ledger.arrived(fill, upTo: 5200) == [.tell(far, .arrived)])
     }
 
-    @Test func aReaderOnAShortLeashHasLittleFetchedAheadOfIt() {
+    @Test("A reader with a short leash has little fetched ahead of it")
+    func aReaderOnAShortLeashHasLittleFetchedAheadOfIt() {
         let ledger = SharedLedger(FillLedgerTests.known(acceptsRanges: false))
         let (job, _) = ledger.join(opening: .whole, priority: .prefetch, needsConfirmation: false, leash: 50)
         let actions = ledger.want(0..<10_000, by: job)
@@ -109,14 +112,15 @@ import Testing
         #expect(ledger.advance(job, to: 25) == [.allow(fill, upTo: 75)])
     }
 
-    @Test func whatIsBehindAllReadersOfASequentialTransferMayGo() {
+    @Test("Bytes behind all readers of a sequential transfer can be evicted")
+    func whatIsBehindAllReadersOfASequentialTransferMayGo() {
         let ledger = SharedLedger(FillLedgerTests.known(acceptsRanges: false))
         let reader = ledger.reader()
         let fill = ledger.want(0..<10_000, by: reader).starts[0].fill
         _ = ledger.arrived(fill, upTo: 800)
         _ = ledger.advance(reader, to: 700)
 
-        #expect(ledger.surrender(0..<10_000) == [0..<700])
+        #expect(ledger.beginEviction(0..<10_000) == [0..<700])
     }
 
     // MARK: Slow windows
@@ -141,7 +145,8 @@ import Testing
         #expect(actions.starts.map(\.window) == [(256 << 10)..<(400 << 10)])
     }
 
-    @Test func aWaiterNearTheWindowsPositionDoesNotSplitIt() {
+    @Test("A reader near the position of a running window does not split it")
+    func aWaiterNearTheWindowsPositionDoesNotSplitIt() {
         let (ledger, _) = Self.slowWindow(isMultiplexed: true)
         let second = ledger.reader()
         _ = ledger.want((30 << 10)..<(400 << 10), by: second)
@@ -149,9 +154,10 @@ import Testing
         #expect(ledger.presence(for: second).1.isEmpty)
     }
 
-    // MARK: Waits that end
+    // MARK: Limited waits
 
-    @Test func whoWaitsTooLongIsToldSoAndWhoHasNoLimitIsNot() {
+    @Test("A reader times out at its wait limit, and a reader without a limit does not")
+    func whoWaitsTooLongIsToldSoAndWhoHasNoLimitIsNot() {
         let ledger = SharedLedger(FillLedgerTests.known())
         let (hurried, _) = ledger.join(
             opening: .whole, priority: .live, needsConfirmation: false, waitLimit: .seconds(5))
@@ -163,10 +169,11 @@ import Testing
         ledger.now = .milliseconds(4999)
         #expect(ledger.tick().isEmpty)
         ledger.now = .seconds(5)
-        #expect(ledger.tick() == [.tell(hurried, .deadlinePassed)])
+        #expect(ledger.tick() == [.tell(hurried, .timedOut)])
     }
 
-    @Test func bytesThatArriveBeginAWaitAnew() {
+    @Test("Arriving bytes restart the wait limit")
+    func bytesThatArriveBeginAWaitAnew() {
         let ledger = SharedLedger(FillLedgerTests.known())
         let (reader, _) = ledger.join(
             opening: .whole, priority: .live, needsConfirmation: false, waitLimit: .seconds(5))
@@ -180,7 +187,8 @@ import Testing
         #expect(ledger.tick().isEmpty)
     }
 
-    @Test func whenAWriterVanishesOneOfThoseWhoWaitBeginsTheNextAndNobodyFails() {
+    @Test("When a fill breaks one waiting reader retries and no reader fails")
+    func whenAWriterVanishesOneOfThoseWhoWaitBeginsTheNextAndNobodyFails() {
         let ledger = SharedLedger(FillLedgerTests.known())
         let readers = (0..<20).map { _ in ledger.reader() }
         var fill: SharedLedger.FillID?
@@ -191,26 +199,28 @@ import Testing
         let actions = fill.map { ledger.broke($0, with: .upstreamUnreachable(), isWorthRetrying: true) } ?? []
 
         #expect(actions.starts.map(\.window) == [0..<100])
-        #expect(actions.dropFirst() == [.tell(readers[0], .writerVanished)])
+        #expect(actions.dropFirst() == [.tell(readers[0], .retrying)])
     }
 
-    @Test func aChangedGenerationAndAShutdownAreToldAsWhatTheyAre() {
+    @Test("A changed generation and a shutdown have their own wait outcomes")
+    func aChangedGenerationAndAShutdownAreToldAsWhatTheyAre() {
         #expect(WaitOutcome(.assetChanged) == .generationChanged)
         #expect(WaitOutcome(.shuttingDown) == .shuttingDown)
-        #expect(WaitOutcome(.upstreamUnreachable()) == .gaveUp(.upstreamUnreachable()))
-        #expect(WaitOutcome.deadlinePassed.failure == .upstreamTimedOut(.read))
+        #expect(WaitOutcome(.upstreamUnreachable()) == .failed(.upstreamUnreachable()))
+        #expect(WaitOutcome.timedOut.failure == .upstreamTimedOut(.read))
     }
 
     // MARK: Administrators
 
-    @Test func aStoppedFillIsNotBegunAgainForThoseWhoWantedIt() {
+    @Test("A stopped fill is not restarted for its readers")
+    func aStoppedFillIsNotBegunAgainForThoseWhoWantedIt() {
         let ledger = SharedLedger(FillLedgerTests.known(onDisk: [0..<50]))
         let (waiting, reading, other) = (ledger.reader(), ledger.reader(), ledger.reader())
         let fill = ledger.want(50..<100, by: waiting).starts[0].fill
         _ = (ledger.want(0..<100, by: reading), ledger.want(5000..<5010, by: other))
         for reader in [waiting, reading, other] { _ = ledger.presence(for: reader) }
 
-        #expect(ledger.stopFill(fill, because: .conflict) == [.tell(waiting, .gaveUp(.conflict)), .cut(fill)])
+        #expect(ledger.stopFill(fill, because: .conflict) == [.tell(waiting, .failed(.conflict)), .cut(fill)])
         #expect(ledger.broke(fill, with: .cancelled, isWorthRetrying: false).isEmpty)
         #expect(ledger.presence(for: reading).0 == .bytes(0..<50))
         #expect(ledger.advance(reading, to: 50).isEmpty)
@@ -234,7 +244,8 @@ import Testing
         return ledger.want(0..<100, by: ledger.reader()).starts.prefix(1).map(\.window)
     }
 
-    @Test func smallRunsBetweenTwoGapsAreFetchedAgainWithThem() {
+    @Test("Small cached runs between two gaps are fetched again with them")
+    func smallRunsBetweenTwoGapsAreFetchedAgainWithThem() {
         #expect(Self.merging(10, onDisk: [40..<50]) == [0..<100])
         #expect(Self.merging(9, onDisk: [40..<50]) == [0..<40])
         #expect(Self.merging(10, onDisk: [40..<46, 60..<66]) == [0..<60])
@@ -243,7 +254,8 @@ import Testing
         #expect(Self.merging(10, onDisk: [40..<50], roundTrip: .milliseconds(1)) == [0..<40])
     }
 
-    @Test func whatIsSpeculativeGoesBeyondTheReaderAndNotBeyondTheEnd() {
+    @Test("Speculative bytes extend past the reader but not past the end")
+    func whatIsSpeculativeGoesBeyondTheReaderAndNotBeyondTheEnd() {
         let settings = FillLedger.Settings(firstWindowBytes: 100, largestWindowBytes: 800, speculativeBytes: 30)
         let ledger = SharedLedger(
             FillLedger(settings: settings, length: 100, acceptsRanges: true, extents: ByteRangeSet()))

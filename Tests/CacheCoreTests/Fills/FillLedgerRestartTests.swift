@@ -1,47 +1,53 @@
 import CacheCore
 import Testing
 
-/// Generations to which no transfer may add bytes beside those on disk.
+/// Generations that no transfer can continue: new bytes cannot be combined with cached bytes.
 @Suite struct FillLedgerRestartTests {
     private static func ledger(onDisk runs: [ByteRange], length: Int64 = 1000) -> FillLedger {
         FillLedger(
             settings: .init(), length: length, acceptsRanges: true, canBeContinued: false, extents: ByteRangeSet(runs))
     }
 
-    private static func starts(_ actions: [FillLedger.Action]) -> [(id: FillLedger.FillID, wish: FillLedger.Wish)] {
-        actions.compactMap { if case .start(let id, let start) = $0 { (id, start.wish) } else { nil } }
+    private static func starts(_ actions: [FillLedger.Action]) -> [(
+        id: FillLedger.FillID, fillRequest: FillLedger.FillRequest
+    )] {
+        actions.compactMap { if case .start(let id, let start) = $0 { (id, start.fillRequest) } else { nil } }
     }
 
-    @Test func aMissingByteIsWaitedForBeforeThoseOnDiskAreSent() {
+    @Test("A missing byte is awaited before cached bytes are sent")
+    func aMissingByteIsWaitedForBeforeThoseOnDiskAreSent() {
         var ledger = Self.ledger(onDisk: [0..<100])
         let (reader, _) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
         let started = Self.starts(ledger.want(0..<1000, by: reader))
-        #expect(started.map(\.wish) == [.confirmation(.whole)])
+        #expect(started.map(\.fillRequest) == [.confirmation(.whole)])
         #expect(ledger.presence(for: reader).0 == .pending)
     }
 
-    @Test func aRangeThatIsOnDiskIsServed() {
+    @Test("A cached range is served")
+    func aRangeThatIsOnDiskIsServed() {
         var ledger = Self.ledger(onDisk: [0..<100])
         let (reader, _) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
         #expect(ledger.want(10..<100, by: reader).isEmpty)
         #expect(ledger.presence(for: reader).0 == .bytes(10..<100))
     }
 
-    @Test func aConfirmationWithoutBytesDoesNotBringThem() {
+    @Test("A confirmation without a body delivers no bytes")
+    func aConfirmationWithoutBytesDoesNotBringThem() {
         var ledger = Self.ledger(onDisk: [0..<100])
         let (reader, _) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
         guard let question = Self.starts(ledger.want(0..<1000, by: reader)).first else {
-            Issue.record("the whole is requested")
+            Issue.record("No fill was started.")
             return
         }
         #expect(ledger.presence(for: reader).0 == .pending)
         #expect(ledger.confirmed(length: 1000, canBeContinued: false).isEmpty)
         let again = Self.starts(ledger.completed(question.id))
-        #expect(again.map(\.wish) == [.confirmation(.whole)])
+        #expect(again.map(\.fillRequest) == [.confirmation(.whole)])
         #expect(ledger.presence(for: reader).0 == .pending)
     }
 
-    @Test func aTransferUnderWayServesReadersBehindIt() {
+    @Test("A running transfer serves readers behind its position")
+    func aTransferUnderWayServesReadersBehindIt() {
         var ledger = Self.ledger(onDisk: [])
         let (fill, _) = ledger.carry(
             .whole, window: 0..<1000, priority: .live, isSpeculative: true, isMultiplexed: false)
@@ -51,7 +57,8 @@ import Testing
         #expect(ledger.presence(for: reader).0 == .bytes(0..<300))
     }
 
-    @Test func aTransferThatWasCutServesNobody() {
+    @Test("A transfer that was cut serves no reader")
+    func aTransferThatWasCutServesNobody() {
         var ledger = Self.ledger(onDisk: [])
         let (fill, _) = ledger.carry(
             .whole, window: 0..<1000, priority: .live, isSpeculative: true, isMultiplexed: false)
@@ -59,10 +66,11 @@ import Testing
         ledger.now = .seconds(5)
         _ = ledger.tick()
         let (reader, _) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
-        #expect(Self.starts(ledger.want(0..<1000, by: reader)).map(\.wish) == [.confirmation(.whole)])
+        #expect(Self.starts(ledger.want(0..<1000, by: reader)).map(\.fillRequest) == [.confirmation(.whole)])
     }
 
-    @Test func aCarriedTransferWithoutReadersIsCutAfterAWhile() {
+    @Test("A carried transfer without readers is cut after five seconds")
+    func aCarriedTransferWithoutReadersIsCutAfterAWhile() {
         var ledger = Self.ledger(onDisk: [])
         let (fill, _) = ledger.carry(
             .whole, window: 0..<1000, priority: .live, isSpeculative: true, isMultiplexed: false)
@@ -73,11 +81,12 @@ import Testing
         #expect(ledger.tick() == [.cut(fill)])
     }
 
-    @Test func withoutBytesThereIsNothingToConfirm() {
+    @Test("Without cached bytes nothing is confirmed")
+    func withoutBytesThereIsNothingToConfirm() {
         var ledger = FillLedger(settings: .init(), length: 38, acceptsRanges: nil, extents: ByteRangeSet())
         let (_, actions) = ledger.join(opening: .closed(0..<512), priority: .live, needsConfirmation: true)
         let started = Self.starts(actions)
-        #expect(started.map(\.wish) == [.opening(.closed(0..<512))])
+        #expect(started.map(\.fillRequest) == [.opening(.closed(0..<512))])
         _ = ledger.began(started[0].id, window: 0..<5000, length: nil, acceptsRanges: nil, isNew: true)
         #expect(ledger.length == nil)
     }

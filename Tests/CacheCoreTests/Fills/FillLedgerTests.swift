@@ -3,7 +3,7 @@ import Testing
 
 private typealias Action = FillLedger.Action
 
-/// The fill rules, verb by verb, on small numbers: windows of 100 bytes that grow to 800.
+/// The fill rules by operation, with small numbers: windows of 100 bytes that grow to 800.
 @Suite struct FillLedgerTests {
     static let settings = FillLedger.Settings(
         firstWindowBytes: 100, largestWindowBytes: 800, retries: 2, pieceBytes: 100)
@@ -16,7 +16,7 @@ private typealias Action = FillLedger.Action
 
     // MARK: Windows
 
-    @Test("Over HTTP/2 the first window of an open-ended read is 2 MiB, and windows double up to 16 MiB")
+    @Test("Over HTTP/2 open-ended reads start with 2 MiB windows that double up to 16 MiB")
     func windowsGrowWithTheBytesRead() {
         let ledger = SharedLedger(
             FillLedger(
@@ -38,31 +38,34 @@ private typealias Action = FillLedger.Action
         }
     }
 
-    @Test(arguments: [(TransferPriority.live, true), (.prefetch, false)])
+    @Test(
+        "A live window with few missing bytes is finished after its reader left",
+        arguments: [(TransferPriority.live, true), (.prefetch, false)])
     func aPlayersWindowWithLittleMissingIsFinishedThoughItsReaderLeft(_ priority: TransferPriority, isFinished: Bool) {
         var ledger = FillLedger(
             settings: FillLedger.Settings(firstWindowBytes: 100, largestWindowBytes: 100, finishIfRemainingBytes: 80),
             length: 10_000, acceptsRanges: true, extents: ByteRangeSet())
         let (reader, _) = ledger.join(opening: .whole, priority: priority, needsConfirmation: false)
         let started = ledger.want(0..<100, by: reader)
-        guard case .start(let fill, _)? = started.first else { Issue.record("nothing was asked for"); return }
+        guard case .start(let fill, _)? = started.first else { Issue.record("No fill was started."); return }
         _ = ledger.arrived(fill, upTo: 20)
 
         #expect(ledger.leave(reader) == (isFinished ? [] : [.cut(fill)]))
     }
 
-    @Test func aBodyWhoseEndNobodyKnowsIsNotFinishedWhenItsReaderLeft() {
+    @Test("A body of unknown length is not finished after its reader left")
+    func aBodyWhoseEndNobodyKnowsIsNotFinishedWhenItsReaderLeft() {
         var ledger = FillLedger(
             settings: FillLedger.Settings(firstWindowBytes: 100, largestWindowBytes: 100, finishIfRemainingPercent: 50))
         let (reader, opening) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
-        guard case .start(let fill, _)? = opening.first else { Issue.record("nothing was asked for"); return }
+        guard case .start(let fill, _)? = opening.first else { Issue.record("No fill was started."); return }
         _ = ledger.began(fill, window: 0..<Int64.max, length: nil, acceptsRanges: true)
         _ = ledger.arrived(fill, upTo: 20)
 
         #expect(ledger.leave(reader) == [.cut(fill)])
     }
 
-    @Test("Over HTTP/2 the next window is requested once the reader has begun to read the present one")
+    @Test("Over HTTP/2 the next window is requested once the present one is being read")
     func theNextWindowIsRequestedAhead() {
         let ledger = SharedLedger(Self.known())
         let reader = ledger.reader()
@@ -74,7 +77,8 @@ private typealias Action = FillLedger.Action
         #expect(ledger.advance(reader, to: 60).starts.isEmpty)
     }
 
-    @Test func aSeekStartsSmallAgainAndGoingOnDoesNot() {
+    @Test("A seek restarts with a small window, and sequential reading does not")
+    func aSeekStartsSmallAgainAndGoingOnDoesNot() {
         let ledger = SharedLedger(Self.known())
         let reader = ledger.reader()
         _ = ledger.want(0..<5000, by: reader)
@@ -87,13 +91,13 @@ private typealias Action = FillLedger.Action
     }
 
     static let ends: [(String, onDisk: [ByteRange], wanted: ByteRange, window: ByteRange)] = [
-        ("what is wanted", [], 20..<50, 20..<50),
+        ("the wanted end", [], 20..<50, 20..<50),
         ("the asset's end", [], 9980..<20_000, 9980..<10_000),
         ("the next extent", [60..<5000], 0..<900, 0..<60),
         ("its size, behind an extent", [0..<40], 0..<900, 40..<140),
     ]
 
-    @Test(arguments: ends)
+    @Test("A window ends at the wanted end, the asset end, a cached run or its own size", arguments: ends)
     func aWindowEndsAt(_ what: String, onDisk: [ByteRange], wanted: ByteRange, window: ByteRange) {
         let ledger = SharedLedger(Self.known(onDisk: onDisk))
         let reader = ledger.reader()
@@ -101,7 +105,8 @@ private typealias Action = FillLedger.Action
         #expect(ledger.want(wanted, by: reader).starts.map(\.window) == [window], "\(what)")
     }
 
-    @Test func aWindowEndsWhereARunningOneBeginsAndWaitsForWhatItBrings() {
+    @Test("A window ends at a running window and joins it")
+    func aWindowEndsWhereARunningOneBeginsAndWaitsForWhatItBrings() {
         let ledger = SharedLedger(Self.known())
         let (early, late) = (ledger.reader(), ledger.reader())
         let running = ledger.want(50..<90, by: late).starts[0]
@@ -112,7 +117,8 @@ private typealias Action = FillLedger.Action
         #expect(ledger.want(60..<80, by: ledger.reader()).starts.isEmpty)
     }
 
-    @Test func whatIsOnDiskCostsNothing() {
+    @Test("Cached bytes start no fill")
+    func whatIsOnDiskCostsNothing() {
         let ledger = SharedLedger(Self.known(onDisk: [0..<10_000]))
         let reader = ledger.reader()
 
@@ -123,7 +129,8 @@ private typealias Action = FillLedger.Action
 
     // MARK: Readers
 
-    @Test func theLastReaderOutCutsTheFillAndAnEarlierOneDoesNot() {
+    @Test("Only the last reader to leave cuts the fill")
+    func theLastReaderOutCutsTheFillAndAnEarlierOneDoesNot() {
         let ledger = SharedLedger(Self.known())
         let (first, second) = (ledger.reader(), ledger.reader())
         let fill = ledger.want(0..<80, by: first).starts[0].fill
@@ -135,7 +142,8 @@ private typealias Action = FillLedger.Action
         #expect(ledger.fillCount == 0)
     }
 
-    @Test func aReaderWhoComesWhileItsFillIsBeingCutIsServedByTheNext() {
+    @Test("A reader that joins a fill being cut is served by the next fill")
+    func aReaderWhoComesWhileItsFillIsBeingCutIsServedByTheNext() {
         let ledger = SharedLedger(Self.known())
         let first = ledger.reader()
         let fill = ledger.want(0..<80, by: first).starts[0].fill
@@ -150,7 +158,8 @@ private typealias Action = FillLedger.Action
         #expect(ledger.broke(fill, with: .cancelled, isWorthRetrying: false).starts.map(\.window) == [30..<80])
     }
 
-    @Test func aLiveReaderPromotesThePrefetchWindowItJoins() {
+    @Test("A live reader promotes the prefetch window it joins")
+    func aLiveReaderPromotesThePrefetchWindowItJoins() {
         let ledger = SharedLedger(Self.known())
         let prefetch = ledger.reader(.prefetch)
         let window = ledger.want(0..<1000, by: prefetch).starts[0]
@@ -161,7 +170,8 @@ private typealias Action = FillLedger.Action
         #expect(ledger.advance(live, to: 12).isEmpty)
     }
 
-    @Test func aReaderIsWokenByTheBytesItWaitsForAndNoOthers() {
+    @Test("A reader is woken only by the bytes it waits for")
+    func aReaderIsWokenByTheBytesItWaitsForAndNoOthers() {
         let ledger = SharedLedger(Self.known())
         let (near, far) = (ledger.reader(), ledger.reader())
         let fill = ledger.want(0..<100, by: near).starts[0].fill
@@ -174,7 +184,8 @@ private typealias Action = FillLedger.Action
         #expect(ledger.presence(for: far).0 == .bytes(50..<60))
     }
 
-    @Test func aReaderHasReachedTheEndWhenItHasReadWhatItWanted() {
+    @Test("A reader ends after its wanted bytes")
+    func aReaderHasReachedTheEndWhenItHasReadWhatItWanted() {
         let ledger = SharedLedger(Self.known(onDisk: [0..<100]))
         let reader = ledger.reader()
         _ = ledger.want(20..<40, by: reader)
@@ -183,13 +194,14 @@ private typealias Action = FillLedger.Action
         #expect(ledger.presence(for: reader).0 == .end)
     }
 
-    @Test func aReaderWhoCannotBeTrustedToBeFreshWaitsForOneConfirmation() {
+    @Test("Readers of stale bytes share one confirmation")
+    func aReaderWhoCannotBeTrustedToBeFreshWaitsForOneConfirmation() {
         let ledger = SharedLedger(Self.known(onDisk: [0..<10_000]))
         let (first, asking) = ledger.join(opening: .closed(0..<1), priority: .live, needsConfirmation: true)
         let (second, joining) = ledger.join(opening: .closed(0..<1), priority: .live, needsConfirmation: true)
         _ = (ledger.presence(for: first), ledger.presence(for: second))
 
-        #expect(asking.starts.map(\.wish) == [.confirmation(.closed(0..<1))])
+        #expect(asking.starts.map(\.fillRequest) == [.confirmation(.closed(0..<1))])
         #expect(joining.starts.isEmpty)
         #expect(Set(ledger.confirmed(length: nil)) == [.tell(first, .arrived), .tell(second, .arrived)])
         #expect(ledger.presence(for: second).0 == .described)
@@ -197,16 +209,18 @@ private typealias Action = FillLedger.Action
 }
 
 extension [FillLedger.Action] {
-    /// The fills to begin; the window of what asks for none exactly is empty.
-    var starts: [(fill: FillLedger.FillID, wish: FillLedger.Wish, window: ByteRange, attempt: Int)] {
+    /// The started fills. The window is empty for a request other than a window.
+    var starts: [(fill: FillLedger.FillID, fillRequest: FillLedger.FillRequest, window: ByteRange, attempt: Int)] {
         compactMap { action in
             guard case .start(let fill, let start) = action else { return nil }
-            guard case .window(let window) = start.wish else { return (fill, start.wish, 0..<0, start.attempt) }
-            return (fill, start.wish, window, start.attempt)
+            guard case .window(let window) = start.fillRequest else {
+                return (fill, start.fillRequest, 0..<0, start.attempt)
+            }
+            return (fill, start.fillRequest, window, start.attempt)
         }
     }
 
     var failures: [CacheError.Code] {
-        compactMap { if case .tell(_, .gaveUp(let code)) = $0 { code } else { nil } }
+        compactMap { if case .tell(_, .failed(let code)) = $0 { code } else { nil } }
     }
 }

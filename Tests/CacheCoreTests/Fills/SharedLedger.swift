@@ -1,6 +1,6 @@
 import CacheCore
 
-/// A ledger behind a reference, so that expectations may call what changes it.
+/// Reference to a ledger, so that expectations can call mutating methods.
 final class SharedLedger {
     typealias ReaderID = FillLedger.ReaderID
     typealias FillID = FillLedger.FillID
@@ -15,7 +15,7 @@ final class SharedLedger {
     var fillCount: Int { ledger.fillCount }
     var isComplete: Bool { ledger.isComplete }
 
-    /// A live reader, or one of another class, that needs no confirmation.
+    /// Adds a reader of the given priority without a need for confirmation.
     func reader(_ priority: TransferPriority = .live) -> ReaderID {
         join(opening: .closed(0..<100), priority: priority, needsConfirmation: false).0
     }
@@ -35,7 +35,7 @@ final class SharedLedger {
     func advance(_ reader: ReaderID, to position: Int64) -> [Action] { ledger.advance(reader, to: position) }
     func presence(for reader: ReaderID) -> (FillLedger.Presence, [Action]) { ledger.presence(for: reader) }
 
-    /// The reader sends all that is there for it, and waits.
+    /// The reader consumes all available bytes.
     func readOn(_ reader: ReaderID) {
         while case .bytes(let run) = presence(for: reader).0 { _ = advance(reader, to: run.upperBound) }
     }
@@ -72,13 +72,13 @@ final class SharedLedger {
         ledger.renewed(fill, after: code)
     }
 
-    func surrender(_ range: ByteRange) -> [ByteRange] { ledger.surrender(range) }
-    func surrenderPassed(of ranges: ByteRangeSet, atLeast least: Int64) -> [ByteRange] {
-        ledger.surrenderPassed(of: ranges, atLeast: least)
+    func beginEviction(_ range: ByteRange) -> [ByteRange] { ledger.beginEviction(range) }
+    func evictConsumed(of ranges: ByteRangeSet, atLeast least: Int64) -> [ByteRange] {
+        ledger.evictConsumed(of: ranges, atLeast: least)
     }
-    func spoil(_ range: ByteRange) -> [ByteRange] { ledger.spoil(range) }
-    func disown(_ runs: [ByteRange]) { ledger.disown(runs) }
-    func surrenderUnclaimed() -> [ByteRange] { ledger.surrenderUnclaimed() }
+    func invalidate(_ range: ByteRange) -> [ByteRange] { ledger.invalidate(range) }
+    func orphan(_ runs: [ByteRange]) { ledger.orphan(runs) }
+    func evictOrphaned() -> [ByteRange] { ledger.evictOrphaned() }
     var kept: [ByteRange] { ledger.kept.runs }
     func isLeaving(_ range: ByteRange) -> Bool { ledger.isLeaving(range) }
     func left(_ runs: [ByteRange]) -> [Action] { ledger.left(runs) }

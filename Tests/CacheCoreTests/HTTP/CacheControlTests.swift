@@ -2,13 +2,15 @@ import CacheCore
 import Testing
 
 @Suite struct CacheControlTests {
-    @Test func whatIsTooLongForAnybodyToMeanIsNotStored() {
+    @Test("An oversized Cache-Control counts as no-store")
+    func whatIsTooLongForAnybodyToMeanIsNotStored() {
         let long = "max-age=60" + String(repeating: ", a", count: CacheControl.maxBytes / 3)
         #expect(CacheControl.parse([long]).noStore && CacheControl.parse([long]).maxAge == nil)
         #expect(!CacheControl.parse(["max-age=60, a"]).noStore)
     }
 
-    @Test func readsEveryDirectiveASharedCacheObeys() {
+    @Test("Parses every directive for a shared cache")
+    func readsEveryDirectiveASharedCacheObeys() {
         let control = CacheControl.parse([
             "no-store, no-cache, private, public",
             "must-revalidate, proxy-revalidate, no-transform, must-understand, immutable",
@@ -40,24 +42,27 @@ import Testing
         ("max-age = 9", 9),
     ]
 
-    @Test(arguments: ages)
+    @Test("Parses max-age", arguments: ages)
     func readsMaxAge(text: String, seconds: Int64) {
         #expect(CacheControl.parse([text]).maxAge == .seconds(seconds))
     }
 
-    @Test(arguments: ["", ",,,", "foo", "maxage=1", "x=\"max-age=1"])
+    @Test("Ignores unknown directives", arguments: ["", ",,,", "foo", "maxage=1", "x=\"max-age=1"])
     func passesOverWhatItDoesNotKnow(text: String) {
         #expect(CacheControl.parse([text]) == CacheControl())
     }
 
-    @Test func aQualifiedFormWithholdsTheFieldsItNames() {
+    @Test("A qualified directive withholds its named fields")
+    func aQualifiedFormWithholdsTheFieldsItNames() {
         let control = CacheControl.parse(["private=\"X-A, x-b\", no-cache=set-cookie"])
 
         #expect(!control.isPrivate && !control.noCache)
         #expect(control.withheldFields == ["x-a", "x-b", "set-cookie"])
     }
 
-    @Test(arguments: ["private=\"\", no-cache=", "private=\" \", no-cache=\"a b\"", "private=\"@\", no-cache=\";\""])
+    @Test(
+        "A qualified directive without names is unqualified",
+        arguments: ["private=\"\", no-cache=", "private=\" \", no-cache=\"a b\"", "private=\"@\", no-cache=\";\""])
     func aQualifiedFormThatNamesNothingIsAPlainOne(text: String) {
         let control = CacheControl.parse([text])
 

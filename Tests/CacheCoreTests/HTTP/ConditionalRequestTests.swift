@@ -57,7 +57,7 @@ import Testing
         (["Range": "bytes=0-1", "If-Range": "\"a,b\"", "if-range": "\"a,b\""], strong, .proceedWithoutRanges),
     ]
 
-    @Test(arguments: cases)
+    @Test("Evaluates preconditions in the order of RFC 9110", arguments: cases)
     func followsTheOrderOfTheSpecification(headers: HeaderList, validators: Validators, outcome: ConditionalRequest) {
         #expect(ConditionalRequest.evaluate(headers, validators: validators, now: Self.now) == outcome)
     }

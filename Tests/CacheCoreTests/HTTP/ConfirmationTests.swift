@@ -1,32 +1,39 @@
 import CacheCore
 import Testing
 
-/// RFC 9111 §4.3.4: which stored response a 304 is about.
+/// RFC 9111 §4.3.4: selection of the stored response confirmed by a 304.
 @Suite struct ConfirmationTests {
     @Test(
+        "A 304 for another validator opens an empty generation",
         arguments: [
-            ["ETag": "\"v2\""], ["ETag": "W/\"v2\"", "Last-Modified": HeadJudgementTests.old],
-            ["Last-Modified": "Mon, 07 Nov 1994 08:49:37 GMT", "Date": HeadJudgementTests.received],
+            ["ETag": "\"v2\""], ["ETag": "W/\"v2\"", "Last-Modified": ResponseVerdictTests.old],
+            ["Last-Modified": "Mon, 07 Nov 1994 08:49:37 GMT", "Date": ResponseVerdictTests.received],
         ] as [HeaderList])
     func nothingIsKnownBehindAConfirmationOfAnother(headers: HeaderList) {
-        guard case .changed(let generation, _) = HeadJudgementTests.judge(304, headers, known: HeadJudgementTests.known)
+        guard
+            case .changed(let generation, _) = ResponseVerdictTests.judge(
+                304, headers, known: ResponseVerdictTests.known)
         else {
-            Issue.record("the generation is over")
+            Issue.record("The verdict is not `.changed`.")
             return
         }
-        #expect(generation == Generation(number: 5, receivedAt: HeadJudgementTests.now))
+        #expect(generation == Generation(number: 5, receivedAt: ResponseVerdictTests.now))
     }
 
     @Test(
+        "A confirmation can omit validators",
         arguments: [
             ["ETag": "W/\"v1\""],
-            ["ETag": "\"v1\"", "Last-Modified": "Mon, 07 Nov 1994 08:49:37 GMT", "Date": HeadJudgementTests.received],
-            ["Last-Modified": HeadJudgementTests.old, "Date": HeadJudgementTests.received],
-            ["Last-Modified": HeadJudgementTests.received, "Date": HeadJudgementTests.received],
+            [
+                "ETag": "\"v1\"", "Last-Modified": "Mon, 07 Nov 1994 08:49:37 GMT",
+                "Date": ResponseVerdictTests.received,
+            ],
+            ["Last-Modified": ResponseVerdictTests.old, "Date": ResponseVerdictTests.received],
+            ["Last-Modified": ResponseVerdictTests.received, "Date": ResponseVerdictTests.received],
         ] as [HeaderList])
     func aConfirmationMayLeaveValidatorsOut(headers: HeaderList) {
-        guard case .unchanged = HeadJudgementTests.judge(304, headers, known: HeadJudgementTests.known) else {
-            Issue.record("the generation is confirmed")
+        guard case .unchanged = ResponseVerdictTests.judge(304, headers, known: ResponseVerdictTests.known) else {
+            Issue.record("The verdict is not `.unchanged`.")
             return
         }
     }

@@ -16,7 +16,8 @@ import Testing
             ContentRequest(isHead: isHead, headers: headers), generation: generation, now: Self.now, boundary: "B")
     }
 
-    @Test func answersTheWholeWithEverythingThatIsKnown() {
+    @Test("A whole response has every known field")
+    func answersTheWholeWithEverythingThatIsKnown() {
         let plan = plan()
 
         #expect(plan.status == 200)
@@ -31,7 +32,8 @@ import Testing
         #expect(plan.neededRanges == [0..<1000])
     }
 
-    @Test func answersOneRangePlainly() {
+    @Test("One range gets a plain 206")
+    func answersOneRangePlainly() {
         let plan = plan(["Range": "bytes=0-499"])
 
         #expect(plan.status == 206)
@@ -44,12 +46,14 @@ import Testing
         #expect(plan.contentLength == 500)
     }
 
-    @Test func answersTheOneSurvivorOfSeveralPlainly() {
+    @Test("A set reduced to one range gets a plain 206")
+    func answersTheOneSurvivorOfSeveralPlainly() {
         #expect(plan(["Range": "bytes=0-9,5000-"]).body == [.bytes(0..<10)])
         #expect(plan(["Range": "bytes=0-9,10-19"]).headers["Content-Range"] == "bytes 0-19/1000")
     }
 
-    @Test func answersSeveralRangesInPartsInTheOrderAskedFor() {
+    @Test("Several ranges get a multipart body in the requested order")
+    func answersSeveralRangesInPartsInTheOrderAskedFor() {
         let plan = plan(["Range": "bytes=500-599,0-0"])
 
         let body = plan.body.map { segment in
@@ -69,18 +73,20 @@ import Testing
         #expect(plan.neededRanges == [500..<600, 0..<1])
     }
 
-    @Test func partsOfAnAssetWithoutATypeHaveNone() {
+    @Test("Parts of an asset without a type have no Content-Type")
+    func partsOfAnAssetWithoutATypeHaveNone() {
         var generation = Self.asset
         generation.contentType = nil
 
         guard case .text(let opening)? = plan(["Range": "bytes=0-0,5-5"], of: generation).body.first else {
-            Issue.record("the body begins with a part's head")
+            Issue.record("The body does not start with the head of a part.")
             return
         }
         #expect(String(decoding: opening, as: UTF8.self) == "--B\r\nContent-Range: bytes 0-0/1000\r\n\r\n")
     }
 
-    @Test func saysTheLengthWhereNoRangeLiesInTheAsset() {
+    @Test("An unsatisfiable range gets the length")
+    func saysTheLengthWhereNoRangeLiesInTheAsset() {
         let plan = plan(["Range": "bytes=1000-"])
 
         #expect(plan.status == 416)
@@ -88,16 +94,19 @@ import Testing
         #expect(plan.body.isEmpty)
     }
 
-    @Test(arguments: ["bytes=5-4", "items=0-1", "bytes=0-,0-", "bytes=x"])
+    @Test(
+        "An ignored range gets the whole asset", arguments: ["bytes=5-4", "items=0-1", "bytes=0-,0-", "bytes=x"])
     func answersTheWholeWhereTheRangeIsIgnored(range: String) {
         #expect(plan(["Range": range]) == plan())
     }
 
-    @Test func takesTwoRangeFieldsForAGarbledOne() {
+    @Test("Two Range fields are ignored")
+    func takesTwoRangeFieldsForAGarbledOne() {
         #expect(plan(["Range": "bytes=0-1", "range": "bytes=5-6"]).status == 200)
     }
 
-    @Test func headSaysWhatGetWouldWithoutRangesOrBody() {
+    @Test("HEAD has the fields of GET without ranges and without a body")
+    func headSaysWhatGetWouldWithoutRangesOrBody() {
         let head = plan(["Range": "bytes=0-1"], isHead: true)
 
         #expect(head.status == 200)
@@ -107,7 +116,8 @@ import Testing
         #expect(plan(["Range": "bytes=5000-"], isHead: true).status == 200)
     }
 
-    @Test func notModifiedKeepsOnlyWhatCachesNeed() {
+    @Test("304 contains only fields that caches need")
+    func notModifiedKeepsOnlyWhatCachesNeed() {
         let plan = plan(["If-None-Match": "\"v1\"", "Range": "bytes=5000-"])
 
         #expect(plan.status == 304)
@@ -120,7 +130,8 @@ import Testing
         #expect(plan.contentLength == 0)
     }
 
-    @Test func notModifiedSaysWhenAndWhichWayTheAssetCame() {
+    @Test("304 contains Date, Via and Cache-Status")
+    func notModifiedSaysWhenAndWhichWayTheAssetCame() {
         let headers: HeaderList = [
             "Date": "Sun, 06 Nov 1994 08:49:37 GMT", "Via": "1.1 far", "Cache-Status": "far;hit", "X-Other": "1",
         ]
@@ -132,7 +143,8 @@ import Testing
         #expect(plan.headers.fields.dropFirst(2) == headers.fields.dropLast())
     }
 
-    @Test func aFailedPreconditionSaysNothingOfTheContent() {
+    @Test("412 contains no content fields")
+    func aFailedPreconditionSaysNothingOfTheContent() {
         let plan = plan(["If-Match": "\"v2\""])
 
         #expect(plan.status == 412)
@@ -140,13 +152,16 @@ import Testing
         #expect(plan.body.isEmpty)
     }
 
-    @Test func ifRangeDecidesBetweenTheRangeAndTheWhole() {
+    @Test("If-Range decides between the range and the whole")
+    func ifRangeDecidesBetweenTheRangeAndTheWhole() {
         #expect(plan(["Range": "bytes=0-1", "If-Range": "\"v1\""]).status == 206)
         #expect(plan(["Range": "bytes=0-1", "If-Range": "\"v2\""]) == plan())
         #expect(plan(["Range": "bytes=5000-", "If-Range": "\"v2\""]) == plan())
     }
 
-    @Test(arguments: ["bytes=0-1", "bytes=-5", "bytes=500-", "bytes=0-1,5-6"])
+    @Test(
+        "An unknown length gives an open-ended body",
+        arguments: ["bytes=0-1", "bytes=-5", "bytes=500-", "bytes=0-1,5-6"])
     func isOpenEndedWhileTheLengthIsUnknown(range: String) {
         var generation = Self.asset
         generation.length = nil
@@ -160,7 +175,8 @@ import Testing
         #expect(plan.headers["Accept-Ranges"] == nil)
     }
 
-    @Test func anEmptyAssetHasAnEmptyBody() {
+    @Test("An empty asset has an empty body")
+    func anEmptyAssetHasAnEmptyBody() {
         var generation = Self.asset
         generation.length = 0
 
@@ -171,7 +187,8 @@ import Testing
         #expect(plan(["Range": "bytes=-1"], of: generation).status == 200)
     }
 
-    @Test func answersTheWholeWhereTheMultipartBodyCannotBeCounted() {
+    @Test("The whole is sent if the multipart length overflows")
+    func answersTheWholeWhereTheMultipartBodyCannotBeCounted() {
         var generation = Self.asset
         generation.length = .max
 
@@ -181,7 +198,8 @@ import Testing
         #expect(plan.body == [.bytes(0..<Int64.max)])
     }
 
-    @Test func asksForABoundaryOnlyWhereThereAreParts() {
+    @Test("Requests a boundary only for a multipart body")
+    func asksForABoundaryOnlyWhereThereAreParts() {
         var asked = 0
         func boundary() -> String {
             asked += 1
@@ -198,7 +216,8 @@ import Testing
         #expect(asked == 1)
     }
 
-    @Test func boundariesDifferByAssetGenerationAndToken() throws {
+    @Test("Boundaries differ by asset, generation and token")
+    func boundariesDifferByAssetGenerationAndToken() throws {
         let asset = try #require(AssetID("00112233445566778899aabbccddeeff"))
         let token = "ffeeddccbbaa99887766554433221100"
         let boundary = Multipart.boundary(asset: asset, generation: 7, token: token)

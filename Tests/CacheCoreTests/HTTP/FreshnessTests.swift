@@ -34,7 +34,7 @@ import Testing
         (["Cache-Control": "max-age=60", "Vary": "Accept-Encoding"], 60),
     ]
 
-    @Test(arguments: lifetimes)
+    @Test("The lifetime follows the headers", arguments: lifetimes)
     func lastsAsLongAsTheHeadersSay(headers: HeaderList, seconds: Int64) {
         let freshness = judge(headers)
 
@@ -49,8 +49,8 @@ import Testing
         (307, ["Expires": "0"], 0), (301, [:], 60), (308, [:], 60), (301, ["Cache-Control": "max-age=20"], 20),
     ]
 
-    /// What a redirect led to is used no longer unasked than the redirect itself (RFC 9110 §15.4).
-    @Test(arguments: redirects)
+    /// A response behind a redirect is not fresh for longer than the redirect (RFC 9110 §15.4).
+    @Test("The lifetime is limited by that of the redirect", arguments: redirects)
     func lastsNoLongerThanTheRedirectThatLedToIt(status: Int, headers: HeaderList, seconds: Int64) {
         var head = UpstreamHead(status: 200, headers: ["Cache-Control": "max-age=60"])
         head.earlier = [RedirectHead(status: status, headers: headers)]
@@ -67,7 +67,7 @@ import Testing
         ["Last-Modified": "Sun, 06 Nov 1994 09:49:37 GMT"], ["Last-Modified": "garbled"],
     ]
 
-    @Test(arguments: ungranted)
+    @Test("A response without a lifetime is never fresh", arguments: ungranted)
     func isNeverFreshWhereNothingGrantsIt(headers: HeaderList) {
         let freshness = judge(headers)
 
@@ -80,7 +80,7 @@ import Testing
         ["Cache-Control": "max-age=60", "Vary": "*"], ["Cache-Control": "max-age=60", "Vary": "Accept, *"],
     ]
 
-    @Test(arguments: forbidden)
+    @Test("A forbidden response is not storable", arguments: forbidden)
     func isNotStorableWhereForbidden(headers: HeaderList) {
         let freshness = judge(headers)
 
@@ -88,14 +88,16 @@ import Testing
         #expect(freshness.freshUntil == nil)
     }
 
-    @Test func addsTheTimeTheResponseTookToItsAge() {
+    @Test("The initial age includes the response time")
+    func addsTheTimeTheResponseTookToItsAge() {
         let freshness = judge(["Age": "10", "Cache-Control": "max-age=60"], firstByte: .seconds(2))
 
         #expect(freshness.initialAge == .seconds(12))
         #expect(freshness.freshUntil == Self.now + .seconds(48))
     }
 
-    @Test func theAdministratorsLifetimeStandsOverAll() {
+    @Test("A configured TTL overrides all response headers")
+    func theAdministratorsLifetimeStandsOverAll() {
         let freshness = judge(
             ["Cache-Control": "no-store, private, no-cache, max-age=0", "Vary": "*", "Age": "500"],
             settings: .ttl(.seconds(30)))

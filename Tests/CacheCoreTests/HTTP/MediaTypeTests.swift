@@ -20,7 +20,8 @@ import Testing
         (nil, "a.ts", "video/mp2t", .extension), (nil, "a.tar.webm", "video/webm", .extension),
     ]
 
-    @Test func takesTheExtensionWhereTheHeaderSaysNothing() {
+    @Test("A missing or generic type is derived from the extension")
+    func takesTheExtensionWhereTheHeaderSaysNothing() {
         for row in Self.types {
             let found = MediaType.effectiveType(header: row.header, path: row.path)
             #expect(found.type == row.type, "\(row)")
@@ -40,7 +41,7 @@ import Testing
         ("multipart/form-data; boundary=x", "a.mp3", "public.mp3"), ("text/plain", "a.m4a", "com.apple.m4a-audio"),
     ]
 
-    @Test(arguments: identifiers)
+    @Test("Gives the uniform type identifier", arguments: identifiers)
     func namesTheIdentifierPlayersKnow(type: String?, path: String, identifier: String?) {
         #expect(MediaType.uniformTypeIdentifier(type: type, path: path) == identifier)
     }

@@ -1,14 +1,15 @@
 import CacheCore
 import Testing
 
-/// Responses that are passed on as they came.
+/// Responses forwarded unchanged.
 @Suite struct PassedResponseTests {
-    @Test(arguments: ["gzip", "identity, br", "GZIP", "x"])
+    @Test("Encoded bodies are forwarded but not stored", arguments: ["gzip", "identity, br", "GZIP", "x"])
     func passesEncodedBodiesOn(coding: String) {
         guard
-            case .whole(let found) = HeadJudgementTests.judge(200, ["Content-Encoding": coding, "Content-Length": "9"])
+            case .whole(let found) = ResponseVerdictTests.judge(
+                200, ["Content-Encoding": coding, "Content-Length": "9"])
         else {
-            Issue.record("the response is passed on")
+            Issue.record("The response is not forwarded.")
             return
         }
         #expect(found.passedStatus == 200 && !found.isStorable && found.length == 9)
@@ -16,13 +17,13 @@ import Testing
         #expect(!found.isJoinable(trusting: .immutable))
     }
 
-    @Test(arguments: [201, 204, 205, 226, 300, 301, 302, 307, 399])
+    @Test("Other statuses are forwarded but not stored", arguments: [201, 204, 205, 226, 300, 301, 302, 307, 399])
     func passesOtherStatusesOn(status: Int) {
         guard
-            case .changed(let found, let body) = HeadJudgementTests.judge(
-                status, ["X-A": "b"], known: HeadJudgementTests.known)
+            case .changed(let found, let body) = ResponseVerdictTests.judge(
+                status, ["X-A": "b"], known: ResponseVerdictTests.known)
         else {
-            Issue.record("the response is passed on")
+            Issue.record("The response is not forwarded.")
             return
         }
         #expect(found.passedStatus == status && !found.isStorable && found.freshUntil == nil)
@@ -30,9 +31,10 @@ import Testing
         #expect(found.headers["X-A"] == "b")
     }
 
-    @Test func takes203ForASuccess() {
-        guard case .whole(let found) = HeadJudgementTests.judge(203, ["Content-Length": "100"]) else {
-            Issue.record("the whole is taken")
+    @Test("203 counts as success")
+    func takes203ForASuccess() {
+        guard case .whole(let found) = ResponseVerdictTests.judge(203, ["Content-Length": "100"]) else {
+            Issue.record("The verdict is not `.whole`.")
             return
         }
         #expect(found.passedStatus == nil && found.isStorable)

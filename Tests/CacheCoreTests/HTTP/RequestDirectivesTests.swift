@@ -28,7 +28,7 @@ import Testing
         (["Cache-Control": "foo=\"no-cache, no-store\", must-revalidate, private"], directives { _ in }),
     ]
 
-    @Test(arguments: readings)
+    @Test("Parses the directives of a request", arguments: readings)
     func readsWhatAReaderAsks(headers: HeaderList, expected: RequestDirectives) {
         #expect(RequestDirectives(headers) == expected)
     }
@@ -39,7 +39,7 @@ import Testing
         (["Pragma": "no-cache", "Cache-Control": ""], false),
     ]
 
-    @Test(arguments: pragmas)
+    @Test("Pragma applies only without Cache-Control", arguments: pragmas)
     func obeysPragmaWithoutCacheControlAlone(headers: HeaderList, noCache: Bool) {
         #expect(RequestDirectives(headers).noCache == noCache)
     }

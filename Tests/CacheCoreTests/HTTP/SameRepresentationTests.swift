@@ -15,7 +15,7 @@ import Testing
             receivedAt: now)
     }
 
-    /// What is new, what is known, and whether they are joined as each kind of trust says.
+    /// New generation, known generation, and whether they can be joined under each trust setting.
     private static let pairs: [(Generation, Generation, strong: Bool, length: Bool, immutable: Bool)] = [
         (generation("\"a\""), generation("\"a\""), true, true, true),
         (generation("\"a\""), generation("\"b\""), false, false, true),
@@ -42,7 +42,7 @@ import Testing
         (generation("\"a\""), generation(), false, false, true),
     ]
 
-    @Test(arguments: pairs.indices)
+    @Test("Joins only proven or trusted representations", arguments: pairs.indices)
     func joinsOnlyWhatIsProvedOrTrusted(index: Int) {
         let (new, known, strong, length, immutable) = Self.pairs[index]
 
@@ -52,6 +52,7 @@ import Testing
     }
 
     @Test(
+        "A date is strong one minute after the change",
         arguments: [
             ("Sun, 06 Nov 1994 08:50:37 GMT", true), ("Sun, 06 Nov 1994 08:50:36 GMT", false), ("garbled", false),
             (nil, false),
@@ -67,7 +68,8 @@ import Testing
         #expect(validators.entityTag == nil)
     }
 
-    @Test func aGarbledDateIsNoValidator() {
+    @Test("A malformed date is no validator")
+    func aGarbledDateIsNoValidator() {
         #expect(Validators.of(["Last-Modified": "yesterday"], now: Self.now) == Validators())
     }
 }

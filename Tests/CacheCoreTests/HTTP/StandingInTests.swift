@@ -12,7 +12,7 @@ import Testing
         ContentPlan.make(request, generation: generation, now: now, boundary: "B").standingIn
     }
 
-    @Test(arguments: [false, true])
+    @Test("Of the fields only type and length are kept", arguments: [false, true])
     func ofTheFieldsOnlyTypeAndLengthAreLeft(_ isHead: Bool) throws {
         let plan = try #require(Self.plan(ContentRequest(isHead: isHead)))
 
@@ -22,15 +22,18 @@ import Testing
         #expect(plan.neededRanges == (isHead ? [] : [0..<1000]))
     }
 
-    @Test(arguments: [
-        ["Range": "bytes=0-9"] as HeaderList, ["Range": "bytes=5000-"], ["If-None-Match": "\"a\""],
-        ["If-Match": "\"b\""],
-    ])
+    @Test(
+        "A fallback answers only requests for the whole",
+        arguments: [
+            ["Range": "bytes=0-9"] as HeaderList, ["Range": "bytes=5000-"], ["If-None-Match": "\"a\""],
+            ["If-Match": "\"b\""],
+        ])
     func onlyTheWholeStandsIn(_ headers: HeaderList) {
         #expect(Self.plan(ContentRequest(headers: headers)) == nil)
     }
 
-    @Test func whatTheUpstreamDidDeservesAFallback() {
+    @Test("An upstream failure permits a fallback")
+    func whatTheUpstreamDidDeservesAFallback() {
         let codes: [CacheError.Code] = [
             .upstreamUnreachable(), .upstreamProtocol, .upstreamRefused(status: 401), .upstreamRefused(status: 404),
             .upstreamRefused(status: 429, retryAfter: .seconds(9)), .upstreamRefused(status: 503),
@@ -40,7 +43,8 @@ import Testing
         for code in codes { #expect(code.deservesFallback, "\(code)") }
     }
 
-    @Test func whatAnybodyElseDidDoesNot() {
+    @Test("Other errors permit no fallback")
+    func whatAnybodyElseDidDoesNot() {
         let codes: [CacheError.Code] = [
             .malformedRequest, .unauthorized, .forbidden, .upstreamForbidden, .notFound,
             .methodNotAllowed(allow: "GET"), .requestTimedOut, .conflict, .preconditionFailed, .payloadTooLarge,

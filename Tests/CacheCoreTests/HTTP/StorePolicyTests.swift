@@ -23,17 +23,17 @@ import Testing
         (["Set-Cookie": "a=b"], true),
     ]
 
-    @Test(arguments: answers)
+    @Test("Stores only responses that a shared cache may store", arguments: answers)
     func keepsWhatASharedCacheMay(headers: HeaderList, isAllowed: Bool) {
         #expect(StorePolicy.allows(headers, CacheControl.parse(headers.values("Cache-Control"))) == isAllowed)
     }
 
-    @Test(arguments: [403, 404, 405, 410, 414, 451])
+    @Test("Caches refusals with a lifetime", arguments: [403, 404, 405, 410, 414, 451])
     func keepsRefusalsWithALifetime(status: Int) {
         #expect(refusal(status, ["Cache-Control": "max-age=60"])?.freshUntil == Self.now + .seconds(60))
     }
 
-    @Test(arguments: [200, 301, 400, 401, 407, 408, 416, 421, 429, 500, 502, 503, 504])
+    @Test("Caches no other status", arguments: [200, 301, 400, 401, 407, 408, 416, 421, 429, 500, 502, 503, 504])
     func keepsNoOtherStatus(status: Int) {
         #expect(refusal(status, ["Cache-Control": "max-age=60"]) == nil)
     }
@@ -54,12 +54,13 @@ import Testing
         (["Cache-Control": "max-age=60", "Vary": "X-One"], nil),
     ]
 
-    @Test(arguments: lifetimes)
+    @Test("A refusal is cached for its stated lifetime", arguments: lifetimes)
     func countsTheLifetimeARefusalStates(headers: HeaderList, seconds: Int64?) {
         #expect(refusal(404, headers)?.freshUntil == seconds.map { Self.now + .seconds($0) })
     }
 
-    @Test func keepsNoRefusalWhereThatIsOff() {
+    @Test("Caches no refusal if negative caching is off")
+    func keepsNoRefusalWhereThatIsOff() {
         let head = UpstreamHead(status: 404, headers: ["Cache-Control": "max-age=60"])
 
         #expect(StorePolicy.refusal(head, now: Self.now, atMost: nil) == nil)

@@ -12,12 +12,13 @@ import Testing
         (nil, nil, true, true), (nil, nil, false, false),
     ]
 
-    @Test(arguments: cases)
+    @Test("Length precedes never, and never precedes always", arguments: cases)
     func lengthComesBeforeNeverAndNeverBeforeAlways(type: String?, length: Int64?, isStorable: Bool, isKept: Bool) {
         #expect(Self.rules.allow(type: type, length: length, isStorable: isStorable) == isKept)
     }
 
-    @Test func aPatternIsATypeOrAllOfOneKind() {
+    @Test("A pattern is a media type or all subtypes of one")
+    func aPatternIsATypeOrAllOfOneKind() {
         let right = ["video/mp4", "audio/*", "application/vnd.apple.mpegurl"]
         let wrong = ["", "video", "video/", "/mp4", "*/*", "*", "a/b/c", "video/mp4; q=1", "video /mp4"]
 

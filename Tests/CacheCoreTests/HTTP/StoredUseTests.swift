@@ -4,7 +4,7 @@ import Testing
 @Suite struct StoredUseTests {
     private static let now = Timestamp(seconds: 1_000_000)
 
-    /// Received 100 s ago, `left` seconds of its lifetime to go; nil: to be confirmed before each use.
+    /// Received 100 s ago, with `left` seconds of remaining lifetime. nil: requires confirmation before each use.
     private func generation(_ control: String, left: Int64?) -> Generation {
         Generation(
             headers: ["Cache-Control": control], receivedAt: Self.now + .seconds(-100),
@@ -51,12 +51,14 @@ import Testing
         ("max-age=200, stale-while-revalidate=50", 100, "", .fresh),
     ]
 
-    @Test(arguments: uses)
+    @Test("A stored response is used as request and response allow", arguments: uses)
     func isUsedAsBothSidesAllow(control: String, left: Int64?, request: String, use: StoredUse) {
         #expect(generation(control, left: left).use(at: Self.now, under: rules(request)) == use)
     }
 
-    @Test(arguments: ["must-revalidate", "proxy-revalidate", "no-cache", "s-maxage=1"])
+    @Test(
+        "A configured TTL overrides the response directives",
+        arguments: ["must-revalidate", "proxy-revalidate", "no-cache", "s-maxage=1"])
     func anAdministratorsLifetimeStandsOverTheResponse(directive: String) {
         let generation = generation("\(directive), stale-while-revalidate=50", left: -50)
 
@@ -81,7 +83,7 @@ import Testing
         ("no-cache, stale-if-error=50", "", 50, false),
     ]
 
-    @Test(arguments: errors)
+    @Test("Serves stale on errors as long as allowed", arguments: errors)
     func standsInForErrorsAsLongAsAllowed(control: String, request: String, setting: Int64?, isUsed: Bool) {
         let rules = rules(request, staleIfError: setting)
 
@@ -95,7 +97,7 @@ import Testing
         (.upstreamRefused(status: 429), false), (.storageFull, false), (.cancelled, false),
     ]
 
-    @Test(arguments: failures)
+    @Test("A deliberate upstream status is no failure", arguments: failures)
     func aDecisionOfTheUpstreamIsNoFailure(code: CacheError.Code, isFailure: Bool) {
         #expect(code.isUpstreamFailure == isFailure)
     }

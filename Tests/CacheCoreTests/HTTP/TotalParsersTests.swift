@@ -2,7 +2,7 @@ import CacheCore
 import Testing
 import TestChance
 
-/// Text from outside has some answer, whatever it is: no parser traps, and what each accepts it can write again.
+/// Parsers of untrusted text: none traps, and every accepted value survives a round trip.
 @Suite struct TotalParsersTests {
     private static let now = Timestamp(seconds: 1_795_248_000)
     private static let seeds = [
@@ -11,7 +11,7 @@ import TestChance
         "a/%2e%2E/..%2f",
     ]
 
-    /// A text that was right once, with some bytes changed, doubled or taken out.
+    /// A valid text with random insertions, repetitions and deletions.
     private static func mangled(_ random: inout SeededRandom) -> String {
         var bytes = Array(seeds[Int.random(in: 0..<seeds.count, using: &random)].utf8)
         let alphabet = Array("0123456789-=,/*\"\\ %:;.\t+TZWGé\u{0}\r\n".utf8)
@@ -26,7 +26,8 @@ import TestChance
         return String(decoding: bytes.prefix(2000), as: UTF8.self)
     }
 
-    @Test func whatIsAcceptedReadsTheSameAfterBeingWritten() {
+    @Test("An accepted text parses the same after being written")
+    func whatIsAcceptedReadsTheSameAfterBeingWritten() {
         var (random, seed) = SeededRandom.announced()
         for _ in 0..<20_000 {
             let text = Self.mangled(&random)
@@ -45,7 +46,8 @@ import TestChance
         }
     }
 
-    @Test func everyRequestHasAPlanWhoseLengthIsItsBodys() {
+    @Test("Every request has a plan with the length of its body")
+    func everyRequestHasAPlanWhoseLengthIsItsBodys() {
         var (random, seed) = SeededRandom.announced()
         let names = ["Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"]
         for _ in 0..<20_000 {
@@ -70,7 +72,8 @@ import TestChance
         }
     }
 
-    @Test func everyHeadHasAJudgementAndAWindowIsNeverMoreThanWasAsked() {
+    @Test("Every head gets a verdict, and a window never exceeds the request")
+    func everyHeadHasAJudgementAndAWindowIsNeverMoreThanWasAsked() {
         var (random, seed) = SeededRandom.announced()
         let names = [
             "Content-Range", "Content-Length", "ETag", "Last-Modified", "Date", "Age", "Cache-Control", "Expires",
@@ -83,14 +86,15 @@ import TestChance
             let expectation = WindowExpectation(
                 window: .closed(0..<100), known: nil, now: Self.now, freshness: .respect, path: "a.mp4")
 
-            if case .window(let run, let generation) = HeadJudgement.judge(head, expecting: expectation) {
+            if case .window(let run, let generation) = ResponseVerdict.judge(head, expecting: expectation) {
                 #expect(run.lowerBound == 0 && run.upperBound <= 100, "\(headers), seed \(seed)")
                 #expect(run.upperBound == 100 || run.upperBound == generation.length, "\(headers), seed \(seed)")
             }
         }
     }
 
-    @Test func sizesAndDurationsNeverTrap() {
+    @Test("Sizes and durations never trap")
+    func sizesAndDurationsNeverTrap() {
         var (random, seed) = SeededRandom.announced()
         var refused = 0
         for _ in 0..<20_000 {

@@ -20,19 +20,22 @@ import Testing
         (["X-Ignored, X-A"], ["X-Ignored": "1", "X-A": "1"], ["x-a": "1"]),
     ]
 
-    @Test(arguments: choices)
+    @Test("Selects the request fields named by Vary", arguments: choices)
     func choosesByTheFieldsThatVaryNames(vary: [String], request: HeaderList, fields: HeaderList) {
         let headers = HeaderList(vary.map { .init("Vary", $0) })
 
         #expect(Variation.fields(of: request, chosenBy: headers, ignoring: ["X-IGNORED"]) == fields)
     }
 
-    @Test(arguments: [("*", true), ("Accept, *", true), ("Accept", false), ("x*", false), ("", false)])
+    @Test(
+        "Recognizes Vary: *",
+        arguments: [("*", true), ("Accept, *", true), ("Accept", false), ("x*", false), ("", false)])
     func knowsWhatVariesOnEverything(vary: String, isOnEverything: Bool) {
         #expect(Variation.isOnEverything(["Vary": vary]) == isOnEverything)
     }
 
-    @Test func looksAtEveryVaryField() {
+    @Test("Checks every Vary field")
+    func looksAtEveryVaryField() {
         #expect(Variation.isOnEverything(["Vary": "Accept", "vary": "*"]))
     }
 }

@@ -2,7 +2,7 @@ import CacheCore
 import Testing
 import TestChance
 
-/// Random commands; whatever happens, counts add up, no item runs twice at once, and in the end all jobs are over.
+/// Random commands: the counts add up, no item runs twice at once, and all jobs end.
 @Suite struct PrefetchScheduleHistoryTests {
     typealias Told = PrefetchScheduleTests
 
@@ -54,7 +54,7 @@ import TestChance
         }
     }
 
-    @Test(arguments: [1, 2, 3] as [UInt64])
+    @Test("Random histories keep the schedule consistent", arguments: [1, 2, 3] as [UInt64])
     func randomHistoriesKeepTheBooksRight(seed: UInt64) {
         var history = History(seed: seed)
         history.take(history.schedule.open(at: Told.moment()))

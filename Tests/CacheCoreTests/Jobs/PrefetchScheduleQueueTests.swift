@@ -1,11 +1,12 @@
 import CacheCore
 import Testing
 
-/// Jobs of one queue.
+/// Jobs with a queue.
 @Suite struct PrefetchScheduleQueueTests {
     private typealias Told = PrefetchScheduleTests
 
-    @Test func aJobThatSupersedesEndsTheUnfinishedOnesOfItsQueueAsItComes() {
+    @Test("A superseding job ends the unfinished jobs of its queue when it is added")
+    func aJobThatSupersedesEndsTheUnfinishedOnesOfItsQueueAsItComes() {
         var (schedule, first) = Told.opened(
             3, Told.job("a", items: 2, queue: "q"), Told.job("b", queue: "r"), Told.job("c"))
 
@@ -20,13 +21,15 @@ import Testing
         #expect(schedule.ended(first[0], .interrupted, at: Told.moment(1)).starts.map(\.job) == ["d"])
     }
 
-    @Test func jobsOfOneQueueRunSideBySideWhereNoneSupersedes() {
+    @Test("Jobs of one queue run concurrently if none supersedes")
+    func jobsOfOneQueueRunSideBySideWhereNoneSupersedes() {
         let (schedule, first) = Told.opened(2, Told.job("a", queue: "q"), Told.job("b", queue: "q"))
 
         #expect(first.map(\.job) == ["a", "b"] && schedule.activeCount == 2)
     }
 
-    @Test func whatIsSupersededWithoutBeingScheduledIsToldOf() {
+    @Test("A superseded job outside the schedule is reported as changed")
+    func whatIsSupersededWithoutBeingScheduledIsToldOf() {
         var (schedule, first) = Told.opened(1, Told.job("a", queue: "q"))
         _ = schedule.ended(first[0], .succeeded, at: Told.moment())
 

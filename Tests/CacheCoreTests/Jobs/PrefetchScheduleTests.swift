@@ -28,7 +28,7 @@ import Testing
         return (schedule, runs)
     }
 
-    /// Runs everything to its end, one at a time; answers the order in which items began.
+    /// Runs all items to their ends, one at a time. Returns the order of their starts.
     private static func order(_ schedule: inout PrefetchSchedule, _ first: [Run]) -> [String] {
         var waiting = first
         var order: [String] = []
@@ -40,7 +40,8 @@ import Testing
         return order
     }
 
-    @Test func nothingStartsBeforeTheScheduleIsOpen() {
+    @Test("Nothing starts before the schedule is open")
+    func nothingStartsBeforeTheScheduleIsOpen() {
         var schedule = PrefetchSchedule(concurrency: 2)
 
         let actions = schedule.add(Self.job("a"), at: Self.moment())
@@ -49,20 +50,23 @@ import Testing
         #expect(schedule.open(at: Self.moment()).starts.map(\.job) == ["a"])
     }
 
-    @Test func urgentJobsGoFirst() {
+    @Test("Jobs of higher priority start first")
+    func urgentJobsGoFirst() {
         var (schedule, first) = Self.opened(
             1, Self.job("l", priority: .low), Self.job("n"), Self.job("h", priority: .high))
 
         #expect(Self.order(&schedule, first) == ["h0", "n0", "l0"])
     }
 
-    @Test func jobsOfEqualPriorityTakeTurnsTheOldestFirst() {
+    @Test("Jobs of equal priority alternate, oldest first")
+    func jobsOfEqualPriorityTakeTurnsTheOldestFirst() {
         var (schedule, first) = Self.opened(1, Self.job("a", items: 3), Self.job("b", items: 2), Self.job("c"))
 
         #expect(Self.order(&schedule, first) == ["a0", "b0", "c0", "a1", "b1", "a2"])
     }
 
-    @Test func aJobThatComesLateWaitsForItsTurn() {
+    @Test("A job added later waits for its turn")
+    func aJobThatComesLateWaitsForItsTurn() {
         var (schedule, first) = Self.opened(1, Self.job("a", items: 2), Self.job("b", items: 2))
         let second = schedule.ended(first[0], .succeeded, at: Self.moment()).starts
 
@@ -71,7 +75,8 @@ import Testing
         #expect(Self.order(&schedule, second) == ["b0", "a1", "b1", "c0"])
     }
 
-    @Test func noMoreItemsRunThanTheLimitAllows() {
+    @Test("No more items run than the limit allows")
+    func noMoreItemsRunThanTheLimitAllows() {
         var (schedule, first) = Self.opened(3, Self.job("a", items: 5))
         #expect(first.map(\.item) == [0, 1, 2])
 
@@ -81,7 +86,8 @@ import Testing
         #expect(schedule.activeCount == 3)
     }
 
-    @Test func aJobThatKeepsToARateHasOneItemAtWork() {
+    @Test("A job with a rate limit runs one item at a time")
+    func aJobThatKeepsToARateHasOneItemAtWork() {
         var slow = Self.job("a", items: 3)
         slow.maxBytesPerSecond = 1000
         var (schedule, first) = Self.opened(3, slow, Self.job("b", items: 1))
@@ -90,14 +96,16 @@ import Testing
         #expect(schedule.ended(first[0], .succeeded, at: Self.moment()).starts.map(\.item) == [1])
     }
 
-    @Test(arguments: [
-        ([PrefetchSchedule.Outcome.succeeded, .succeeded], JobState.succeeded),
-        ([.succeeded, .failed(error)], .failed),
-        ([.timedOut(error), .failed(error)], .failed),
-        ([.succeeded, .timedOut(error)], .timedOut),
-        ([.cancelled(error), .succeeded], .cancelled),
-        ([.cancelled(error), .timedOut(error)], .timedOut),
-    ])
+    @Test(
+        "The outcome of a job follows from its items",
+        arguments: [
+            ([PrefetchSchedule.Outcome.succeeded, .succeeded], JobState.succeeded),
+            ([.succeeded, .failed(error)], .failed),
+            ([.timedOut(error), .failed(error)], .failed),
+            ([.succeeded, .timedOut(error)], .timedOut),
+            ([.cancelled(error), .succeeded], .cancelled),
+            ([.cancelled(error), .timedOut(error)], .timedOut),
+        ])
     func theJobsOutcomeFollowsFromItsItems(_ outcomes: [PrefetchSchedule.Outcome], _ state: JobState) {
         var (schedule, runs) = Self.opened(2, Self.job("a", items: 2))
 
@@ -109,7 +117,8 @@ import Testing
         #expect((job?.error == nil) == (state == .succeeded))
     }
 
-    @Test func anItemThatFailsHoldsUpNoOther() {
+    @Test("A failed item does not stop other items")
+    func anItemThatFailsHoldsUpNoOther() {
         var (schedule, first) = Self.opened(1, Self.job("a", items: 2))
 
         let next = schedule.ended(first[0], .failed(Self.error), at: Self.moment()).starts
@@ -118,7 +127,8 @@ import Testing
         #expect(schedule.state(of: "a") == .running)
     }
 
-    @Test func aChangedAssetIsBegunAgainTwiceThenTheItemFails() {
+    @Test("A changed asset is restarted twice, then the item fails")
+    func aChangedAssetIsBegunAgainTwiceThenTheItemFails() {
         var (schedule, runs) = Self.opened(1, Self.job("a"))
         var attempts: [Int?] = []
         for _ in 0..<3 {
@@ -131,7 +141,8 @@ import Testing
         #expect(schedule.activeCount == 0)
     }
 
-    @Test func cancellingStopsWhatRunsAndNeverStartsTheRest() {
+    @Test("Cancelling stops running items and never starts the rest")
+    func cancellingStopsWhatRunsAndNeverStartsTheRest() {
         var (schedule, first) = Self.opened(1, Self.job("a", items: 3), Self.job("b"))
 
         let actions = schedule.cancel("a", at: Self.moment(2))
@@ -144,7 +155,8 @@ import Testing
         #expect(schedule.state(of: "a") == .cancelled)
     }
 
-    @Test func aTimeoutRunsFromTheFirstItemsStart() {
+    @Test("A timeout runs from the start of the first item")
+    func aTimeoutRunsFromTheFirstItemsStart() {
         var schedule = PrefetchSchedule(concurrency: 1)
         _ = schedule.add(Self.job("a", items: 2, timeout: .seconds(10)), at: Self.moment())
         #expect(schedule.nextLimit(at: Self.moment(50)) == nil)
@@ -160,7 +172,8 @@ import Testing
         #expect(standing?.tally[.timedOut] == 2)
     }
 
-    @Test func aDeadlineEndsEvenAJobThatNeverBegan() {
+    @Test("A deadline ends even a job that never started")
+    func aDeadlineEndsEvenAJobThatNeverBegan() {
         var schedule = PrefetchSchedule(concurrency: 1)
         _ = schedule.add(Self.job("a", deadlineAt: Self.moment(5).wall), at: Self.moment())
 
@@ -169,7 +182,8 @@ import Testing
         #expect(schedule.state(of: "a") == .timedOut)
     }
 
-    @Test func aJobTakenUpAgainHasOnlyTheTimeThatIsLeft() {
+    @Test("A restored job has only its remaining time")
+    func aJobTakenUpAgainHasOnlyTheTimeThatIsLeft() {
         var record = Self.job("a", timeout: .seconds(10))
         record.state = .running
         record.items[0].state = .running
@@ -183,7 +197,8 @@ import Testing
         #expect(schedule.nextLimit(at: Self.moment(4)) == .seconds(6))
     }
 
-    @Test func closingPutsWhatRunsBackIntoTheQueue() {
+    @Test("Closing requeues running items")
+    func closingPutsWhatRunsBackIntoTheQueue() {
         var (schedule, runs) = Self.opened(2, Self.job("a", items: 3))
         _ = schedule.takeChanges()
 
@@ -196,7 +211,8 @@ import Testing
         #expect(schedule.ended(runs[0], .interrupted, at: Self.moment(2)).isEmpty)
     }
 
-    @Test func whatARunTellsAfterItsItemEndedCountsForNothing() {
+    @Test("Progress reported after the end of an item is ignored")
+    func whatARunTellsAfterItsItemEndedCountsForNothing() {
         var (schedule, runs) = Self.opened(1, Self.job("a"))
         _ = schedule.cancel("a", at: Self.moment())
 
@@ -206,7 +222,8 @@ import Testing
         #expect(schedule.standing(of: "a", at: Self.moment())?.tally.bytesFromUpstream == 0)
     }
 
-    @Test func progressAddsUpAndTellsTheRate() {
+    @Test("Progress adds up and gives the rate")
+    func progressAddsUpAndTellsTheRate() {
         var (schedule, runs) = Self.opened(2, Self.job("a", items: 2))
         _ = schedule.progressed(
             runs[0], .init(bytesTotal: 100, bytesFromCache: 10, bytesFromUpstream: 20), at: Self.moment(2))
@@ -222,7 +239,8 @@ import Testing
         #expect(standing?.bytesPerSecond == 10)
     }
 
-    @Test func everyChangeHasALaterVersion() {
+    @Test("Every change has a higher version")
+    func everyChangeHasALaterVersion() {
         var (schedule, runs) = Self.opened(1, Self.job("a"))
         var versions: [Int64] = []
         for bytes in 1...5 as ClosedRange<Int64> {
@@ -234,7 +252,8 @@ import Testing
         #expect(zip(versions, versions.dropFirst()).allSatisfy { $0 < $1 })
     }
 
-    @Test func onlyWhatChangedIsWrittenDownAndWhatFailedToBeIsTakenAgain() {
+    @Test("Only changes are persisted, and a failed write is repeated")
+    func onlyWhatChangedIsWrittenDownAndWhatFailedToBeIsTakenAgain() {
         var (schedule, runs) = Self.opened(1, Self.job("a", items: 3))
 
         let changes = schedule.takeChanges()
@@ -245,7 +264,8 @@ import Testing
         #expect(schedule.takeChanges() == changes)
     }
 
-    @Test func aFinishedJobIsForgottenOnceItIsWrittenDown() {
+    @Test("A finished job is dropped once it is persisted")
+    func aFinishedJobIsForgottenOnceItIsWrittenDown() {
         var (schedule, runs) = Self.opened(1, Self.job("a"))
         _ = schedule.ended(runs[0], .succeeded, at: Self.moment())
 
@@ -257,7 +277,8 @@ import Testing
         #expect(!schedule.contains("a"))
     }
 
-    @Test func aJobWhoseItemsAreAllFinishedIsConcludedWhenItIsTakenUp() {
+    @Test("A restored job with all items finished is concluded")
+    func aJobWhoseItemsAreAllFinishedIsConcludedWhenItIsTakenUp() {
         var record = Self.job("a", items: 2)
         record.state = .running
         record.items[0].state = .succeeded
@@ -269,7 +290,8 @@ import Testing
         #expect(schedule.state(of: "a") == .succeeded)
     }
 
-    @Test func aJobCanBeTakenInOnlyOnce() {
+    @Test("A job can be added only once")
+    func aJobCanBeTakenInOnlyOnce() {
         var schedule = PrefetchSchedule(concurrency: 1)
         _ = schedule.add(Self.job("a"), at: Self.moment())
 

@@ -15,23 +15,30 @@ import TestChance
         try AssetKey.mounted(origin: origin(keyQuery), path: path, query: query) { "<\($0)>" }.text
     }
 
-    @Test(arguments: [
-        ("a/b.mp4", "/o/films/a/b.mp4"), ("%61/%7e%2D%5f", "/o/films/a/~-_"), ("a%2fb%3f", "/o/films/a%2Fb%3F"),
-        ("a b\u{E9}", "/o/films/a%20b%C3%A9"), ("a//b/", "/o/films/a//b/"), ("/a", "/o/films//a"), ("", "/o/films/"),
-        ("a/./b", "/o/films/a/b"), ("a/../b", "/o/films/b"), ("a/b/..", "/o/films/a/"), ("a/b/.", "/o/films/a/b/"),
-        ("a/%2e%2E/b", "/o/films/b"), ("a/%2e/b", "/o/films/a/b"), ("a//../b", "/o/films/a/b"), ("...", "/o/films/..."),
-        ("a..b/..c", "/o/films/a..b/..c"), ("a?b#c", "/o/films/a%3Fb%23c"), ("a[1]|^", "/o/films/a%5B1%5D%7C%5E"),
-        ("a:b@c;d=1,2!$&'()*+", "/o/films/a:b@c;d=1,2!$&'()*+"), ("%252e%252e/a", "/o/films/%252e%252e/a"),
-        ("%2500", "/o/films/%2500"),
-    ])
+    @Test(
+        "Normalizes the path",
+        arguments: [
+            ("a/b.mp4", "/o/films/a/b.mp4"), ("%61/%7e%2D%5f", "/o/films/a/~-_"), ("a%2fb%3f", "/o/films/a%2Fb%3F"),
+            ("a b\u{E9}", "/o/films/a%20b%C3%A9"), ("a//b/", "/o/films/a//b/"), ("/a", "/o/films//a"),
+            ("", "/o/films/"),
+            ("a/./b", "/o/films/a/b"), ("a/../b", "/o/films/b"), ("a/b/..", "/o/films/a/"), ("a/b/.", "/o/films/a/b/"),
+            ("a/%2e%2E/b", "/o/films/b"), ("a/%2e/b", "/o/films/a/b"), ("a//../b", "/o/films/a/b"),
+            ("...", "/o/films/..."),
+            ("a..b/..c", "/o/films/a..b/..c"), ("a?b#c", "/o/films/a%3Fb%23c"), ("a[1]|^", "/o/films/a%5B1%5D%7C%5E"),
+            ("a:b@c;d=1,2!$&'()*+", "/o/films/a:b@c;d=1,2!$&'()*+"), ("%252e%252e/a", "/o/films/%252e%252e/a"),
+            ("%2500", "/o/films/%2500"),
+        ])
     func normalisesThePath(path: String, key: String) throws {
         #expect(try Self.key(path) == key)
     }
 
-    @Test(arguments: [
-        "..", "../a", "a/../../b", "%2e%2e/a", "./../a", ".%2E", "..%2fa", "a/..%2f..%2f..%2fb", "a%2f..%2fb", "..%5Ca",
-        "a\\..\\..\\b", "%", "a%2", "a%zz", "%%41", "a/b/../../..", "a%00b", "\u{0}",
-    ])
+    @Test(
+        "Rejects malformed paths and paths that climb",
+        arguments: [
+            "..", "../a", "a/../../b", "%2e%2e/a", "./../a", ".%2E", "..%2fa", "a/..%2f..%2f..%2fb", "a%2f..%2fb",
+            "..%5Ca",
+            "a\\..\\..\\b", "%", "a%2", "a%zz", "%%41", "a/b/../../..", "a%00b", "\u{0}",
+        ])
     func refusesPathsThatClimbOrAreBroken(path: String) {
         Self.expect(.malformedRequest) { () throws(CacheError) in _ = try Self.key(path) }
     }
@@ -44,17 +51,19 @@ import TestChance
         ("a=%7e%2f%zz", .all, "?<a=~%2F%25zz>"), ("&&a=1&", .include(["a"]), "?<a=1>"),
     ]
 
-    @Test(arguments: queries)
+    @Test("Keeps the significant query as a digest", arguments: queries)
     func keepsTheSignificantQueryAsADigest(query: String?, keyQuery: OriginSettings.KeyQuery, suffix: String) throws {
         #expect(try Self.key("a", query: query, keyQuery) == "/o/films/a" + suffix)
     }
 
-    @Test func aMountedKeyHasItsOriginsName() throws {
+    @Test("A mounted key contains the name of its origin")
+    func aMountedKeyHasItsOriginsName() throws {
         let key = try AssetKey.mounted(origin: Self.origin(), path: "a", query: nil) { $0 }
         #expect(key.originName == "films")
     }
 
-    @Test func anAbsoluteKeyHasNoQueryInTheClear() {
+    @Test("An absolute key has no query in plain text")
+    func anAbsoluteKeyHasNoQueryInTheClear() {
         let url = UpstreamURL(
             scheme: .https, host: "h", port: 443, path: "/%7ea/b", query: "sig=1", text: "https://h/%7ea/b?sig=1")
 
@@ -64,26 +73,33 @@ import TestChance
         #expect(key.originName == Origin.absoluteName)
     }
 
-    @Test func anAbsoluteKeyWithoutAQueryHasNoDigest() {
+    @Test("An absolute key without a query has no digest")
+    func anAbsoluteKeyWithoutAQueryHasNoDigest() {
         let url = UpstreamURL(scheme: .http, host: "::1", port: 81, path: "/a", query: nil, text: "http://[::1]:81/a")
         #expect(AssetKey.absolute(url) { "<\($0)>" }.text == "http://[::1]:81/a")
     }
 
-    @Test(arguments: ["a", "film 7/é", String(repeating: "k", count: 512), "a:/b", "a/b"])
+    @Test(
+        "Accepts a caller-supplied key unchanged",
+        arguments: ["a", "film 7/é", String(repeating: "k", count: 512), "a:/b", "a/b"])
     func takesACallersKeyAsItIs(text: String) throws {
         #expect(try AssetKey.named(text).text == text)
         #expect(try AssetKey.named(text, originName: "films").originName == "films")
     }
 
-    @Test(arguments: [
-        "", String(repeating: "k", count: 2049), "a\nb", "a\u{0}", "a\u{85}b", "/o/films/a", "/\u{301}", "http://h/a",
-        "a://\u{301}b",
-    ])
+    @Test(
+        "Rejects ambiguous keys",
+        arguments: [
+            "", String(repeating: "k", count: 2049), "a\nb", "a\u{0}", "a\u{85}b", "/o/films/a", "/\u{301}",
+            "http://h/a",
+            "a://\u{301}b",
+        ])
     func refusesKeysThatCouldBeTakenForOthers(text: String) {
         Self.expect(.invalidField("key")) { () throws(CacheError) in _ = try AssetKey.named(text) }
     }
 
     @Test(
+        "Joins the upstream URL",
         arguments: [
             ("http://h", "a", nil, "http://h/a"), ("http://h/", "a", nil, "http://h/a"),
             ("http://h/p", "a", "", "http://h/p/a?"),
@@ -96,7 +112,8 @@ import TestChance
         #expect(try AssetKey.upstreamURL(origin: origin, path: path, query: query) == url)
     }
 
-    @Test func normalisingTwiceChangesNothing() throws {
+    @Test("Normalization is idempotent")
+    func normalisingTwiceChangesNothing() throws {
         var (random, seed) = SeededRandom.announced()
         let alphabet = Array("ab/.%2eEfF~ ?é\\".unicodeScalars)
         for _ in 0..<3000 {
@@ -104,7 +121,7 @@ import TestChance
             for _ in 0..<Int.random(in: 0..<14, using: &random) {
                 text.unicodeScalars.append(alphabet[Int.random(in: 0..<alphabet.count, using: &random)])
             }
-            guard let once = try? Self.key(text) else { continue }  // broken paths are another test's
+            guard let once = try? Self.key(text) else { continue }  // another test covers invalid paths
             #expect(try Self.key(String(once.dropFirst("/o/films/".count))) == once, "seed \(seed)")
         }
     }
@@ -115,7 +132,7 @@ import TestChance
     ) {
         do {
             try body()
-            Issue.record("throws \(code.name)", sourceLocation: sourceLocation)
+            Issue.record("No error was thrown; expected \(code.name).", sourceLocation: sourceLocation)
         } catch {
             #expect(error.code == code, sourceLocation: sourceLocation)
         }

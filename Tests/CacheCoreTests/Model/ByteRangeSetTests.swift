@@ -3,7 +3,8 @@ import Testing
 import TestChance
 
 @Suite struct ByteRangeSetTests {
-    @Test func joinsRunsThatOverlapOrTouch() {
+    @Test("Joins runs that overlap or touch")
+    func joinsRunsThatOverlapOrTouch() {
         var set = ByteRangeSet([10..<20, 30..<40, 50..<60])
 
         #expect(set.insert(20..<30) == 10)
@@ -13,7 +14,8 @@ import TestChance
         #expect(set.byteCount == 50)
     }
 
-    @Test func insertingWhatIsThereAddsNothing() {
+    @Test("Inserting present bytes adds nothing")
+    func insertingWhatIsThereAddsNothing() {
         var set = ByteRangeSet([10..<20])
 
         #expect(set.insert(12..<18) == 0)
@@ -21,7 +23,8 @@ import TestChance
         #expect(set.runs == [10..<20])
     }
 
-    @Test func removingCutsARunInTwo() {
+    @Test("Removing cuts a run in two")
+    func removingCutsARunInTwo() {
         var set = ByteRangeSet([0..<100])
 
         #expect(set.remove(40..<60) == 20)
@@ -32,7 +35,8 @@ import TestChance
         #expect(set.byteCount == 60)
     }
 
-    @Test func findsRunsAndGaps() {
+    @Test("Finds runs and gaps")
+    func findsRunsAndGaps() {
         let set = ByteRangeSet([10..<20, 30..<40])
 
         #expect(set.run(containing: 19) == 10..<20)
@@ -47,7 +51,8 @@ import TestChance
         #expect(set.byteCount(in: 15..<35) == 10)
     }
 
-    @Test func agreesWithASetOfSingleBytes() {
+    @Test("Matches a set of single bytes")
+    func agreesWithASetOfSingleBytes() {
         var (random, seed) = SeededRandom.announced()
         for _ in 0..<200 {
             var set = ByteRangeSet()

@@ -2,7 +2,8 @@ import CacheCore
 import Testing
 
 @Suite struct SettingsValidationTests {
-    @Test func takesTheDefaults() throws {
+    @Test("Accepts the defaults")
+    func takesTheDefaults() throws {
         try PolicySettings().validate()
         try OriginSettings(baseURL: "https://media.example/films").validate()
     }
@@ -17,7 +18,7 @@ import Testing
         ("graceSeconds", { $0.grace = .seconds(-1) }),
     ]
 
-    @Test(arguments: policies.indices)
+    @Test("Names the unusable policy field", arguments: policies.indices)
     func namesThePolicyFieldThatCannotBeUsed(index: Int) {
         let (field, change) = Self.policies[index]
         var settings = PolicySettings()
@@ -25,7 +26,8 @@ import Testing
         AssetKeyTests.expect(.invalidField(field)) { () throws(CacheError) in try settings.validate() }
     }
 
-    @Test func takesPoliciesAtTheirBounds() throws {
+    @Test("Accepts policies at their bounds")
+    func takesPoliciesAtTheirBounds() throws {
         try PolicySettings(capacityBytes: nil, highWatermark: 1, minFreeDiskBytes: 0, grace: .zero).validate()
         try PolicySettings(capacityBytes: 16 << 20, maxIdle: .milliseconds(1), maxAge: .seconds(1)).validate()
     }
@@ -84,7 +86,7 @@ import Testing
         ("fallback.file", { $0.fallback = .file("/srv/a") }),
     ]
 
-    @Test(arguments: origins.indices)
+    @Test("Names the unusable origin field", arguments: origins.indices)
     func namesTheOriginFieldThatCannotBeUsed(index: Int) {
         let (field, change) = Self.origins[index]
         var settings = OriginSettings(baseURL: "http://h")
@@ -92,7 +94,8 @@ import Testing
         AssetKeyTests.expect(.invalidField(field)) { () throws(CacheError) in try settings.validate() }
     }
 
-    @Test func takesUnusualButUsableOrigins() throws {
+    @Test("Accepts unusual but usable origins")
+    func takesUnusualButUsableOrigins() throws {
         var settings = OriginSettings(baseURL: "HTTP://[::1]:8080/a%20b//")
         settings.headers = ["Authorization": "Bearer a b", "X-Empty": ""]
         settings.timeouts = TransferTimeouts(connect: nil, firstByte: nil, idle: nil, total: nil)

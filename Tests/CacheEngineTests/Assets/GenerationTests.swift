@@ -10,7 +10,8 @@ import Testing
 
     init() throws { bench = try Bench() }
 
-    @Test func aResponseThatMayNotBeStoredIsServedAndNotKept() async throws {
+    @Test("A response that may not be stored is served but not stored")
+    func aResponseThatMayNotBeStoredIsServedAndNotKept() async throws {
         bench.upstream.serve("/a.mp4", LoopbackAsset(size: 300_000, cacheControl: "no-store"))
         let test = try bench.cache { $0.freshness = .respect }
         try await test.run { cache in
@@ -28,7 +29,8 @@ import Testing
         }
     }
 
-    @Test func aBodyOfUnknownLengthThatIsCutIsNotTakenAsWhole() async throws {
+    @Test("A cut body of unknown length is not taken as complete")
+    func aBodyOfUnknownLengthThatIsCutIsNotTakenAsWhole() async throws {
         let asset = LoopbackAsset(
             size: 700_000, acceptsRanges: false, framing: .chunked, faults: [.cut(after: 300_000)])
         bench.upstream.serve("/a.mp4", asset)
@@ -42,7 +44,8 @@ import Testing
         }
     }
 
-    @Test func aPromisedLengthThatIsNeverReachedFailsTheReader() async throws {
+    @Test("A transfer that never reaches its promised length fails the reader")
+    func aPromisedLengthThatIsNeverReachedFailsTheReader() async throws {
         bench.upstream.serve("/a.mp4", LoopbackAsset(size: 3 << 20, faults: [.cut(after: 0)]))
         try await bench.cache { $0.retries = 1 }.run { cache in
             let error = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 0..<1000) }
@@ -54,7 +57,8 @@ import Testing
         }
     }
 
-    @Test func aStalledUpstreamTimesTheReadOutWithinItsLimit() async throws {
+    @Test("A stalled upstream times out the read within its limit")
+    func aStalledUpstreamTimesTheReadOutWithinItsLimit() async throws {
         let latch = LoopbackLatch()
         defer { latch.release() }
         bench.upstream.serve("/a.mp4", LoopbackAsset(size: 3 << 20, faults: [.stallBeforeHead(until: latch)]))
@@ -70,7 +74,8 @@ import Testing
         }
     }
 
-    @Test func aTransferThatStallsIsBegunAgainFromItsNextByte() async throws {
+    @Test("A stalled transfer resumes from its next byte")
+    func aTransferThatStallsIsBegunAgainFromItsNextByte() async throws {
         let latch = LoopbackLatch()
         defer { latch.release() }
         bench.upstream.failNext("/a.mp4", .stall(after: 100_000, until: latch))
@@ -84,7 +89,8 @@ import Testing
         }
     }
 
-    @Test func anAssetDeletedUpstreamServesWhatIsOnDiskAndFailsTheRest() async throws {
+    @Test("An asset deleted upstream serves cached bytes and fails the rest")
+    func anAssetDeletedUpstreamServesWhatIsOnDiskAndFailsTheRest() async throws {
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1000)
             bench.upstream.serve("/a.mp4") { _ in .response(status: 404) }

@@ -6,7 +6,7 @@ import Testing
 @testable import CacheEngine
 
 @Suite struct OpenAssetsTests {
-    /// Puts an asset into the table, held.
+    /// Inserts an asset into the table and retains it.
     private static func add(_ number: UInt64, to table: OpenAssets, _ cache: AssetCache) throws -> OpenAsset {
         let target = AssetTarget(
             id: AssetID(high: 0, low: number), key: "\(number)", originName: "media",
@@ -17,7 +17,8 @@ import Testing
                 asOf: table.moment(for: target.id, cache.context.commits)))
     }
 
-    @Test func idleAssetsBeyondTheLimitAreClosedLongestIdleFirst() async throws {
+    @Test("Idle assets above the limit are closed, longest idle first")
+    func idleAssetsBeyondTheLimitAreClosedLongestIdleFirst() async throws {
         let bench = try Bench()
         let table = OpenAssets(idleLimit: 2, shards: 1)
         try await bench.cache().run { cache in
@@ -33,7 +34,8 @@ import Testing
         }
     }
 
-    @Test func whatIsUsedAgainIsIdleFromItsLastUse() async throws {
+    @Test("A used asset is idle from its last use")
+    func whatIsUsedAgainIsIdleFromItsLastUse() async throws {
         let bench = try Bench()
         let table = OpenAssets(idleLimit: 1, shards: 1)
         try await bench.cache().run { cache in
@@ -49,8 +51,9 @@ import Testing
         }
     }
 
-    /// What the catalog told of it is over, whether that is still on its way or done.
-    @Test func whatIsOpenOrWasRemovedMeanwhileIsNotAsTheCatalogHadIt() async throws {
+    /// A catalog row read before a removal is outdated, whether the removal is running or done.
+    @Test("An open or removed asset is not treated as closed")
+    func whatIsOpenOrWasRemovedMeanwhileIsNotAsTheCatalogHadIt() async throws {
         let bench = try Bench()
         let table = OpenAssets(idleLimit: 0, shards: 1)
         try await bench.cache().run { cache in
@@ -67,25 +70,27 @@ import Testing
         }
     }
 
-    @Test func whatWasTakenOutOfTheTableIsNotCounted() async throws {
+    @Test("A discarded asset is not accounted")
+    func whatWasTakenOutOfTheTableIsNotCounted() async throws {
         let bench = try Bench()
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4")
-            // Until its last bytes are committed the fill still counts segments.
+            // The fill accounts segments until its last bytes are committed.
             try await cache.context.commits.flush()
             let asset = try #require(try await cache.openAsset())
             let now = cache.context.wallClock.now()
             cache.context.openAssets.retain(asset)
             #expect(
                 asset.count(lastUse: now) && cache.context.space.with { $0.has(SegmentID(asset: asset.id, index: 0)) })
-            cache.context.openAssets.giveUp(asset)
+            cache.context.openAssets.discard(asset)
             #expect(!asset.count(lastUse: now))
             #expect(!cache.context.space.with { $0.has(SegmentID(asset: asset.id, index: 0)) })
             cache.context.openAssets.release(asset)
         }
     }
 
-    @Test func aLookAtThousandsOfIdleAssetsTakesAMoment() async throws {
+    @Test("Selecting idle assets among thousands is fast")
+    func aLookAtThousandsOfIdleAssetsTakesAMoment() async throws {
         let bench = try Bench()
         let table = OpenAssets()
         try await bench.cache().run { cache in
@@ -100,7 +105,8 @@ import Testing
         }
     }
 
-    @Test func anAssetThatWasClosedIsOpenedAgainWithEverythingItHad() async throws {
+    @Test("A closed asset is reopened with all its extents")
+    func anAssetThatWasClosedIsOpenedAgainWithEverythingItHad() async throws {
         let bench = try Bench()
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<700_000)

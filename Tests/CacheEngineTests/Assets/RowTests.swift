@@ -6,9 +6,9 @@ import Testing
 
 @testable import CacheEngine
 
-/// What the catalog hears of an asset that is taken away while the first answer to it is being judged.
+/// Removal of an asset while its first response is being judged.
 @Suite struct RowTests {
-    @Test(arguments: ["ETag", "X-Other"])
+    @Test("A response judged during the removal of its asset creates no row", arguments: ["ETag", "X-Other"])
     func whatIsJudgedWhileItsAssetIsRemovedMakesNoRow(_ validator: String) async throws {
         let directory = try TemporaryDirectory()
         let origin = Origin(name: "media", settings: OriginSettings(baseURL: "http://127.0.0.1:1"))
@@ -24,15 +24,15 @@ import Testing
             let reader = try open.join(opening: .closed(0..<1000), priority: .live, mustConfirm: false)
             let transfer = await upstream.transfer(0)
             transfer.leaveQueue()
-            // Its reader is told on the thread that judges, when all is decided: there the removal comes in between.
+            // The judging thread notifies the reader after its decision. The removal runs during this notification.
             let removed = DispatchSemaphore(value: 0)
-            let (told, telling) = AsyncStream<Void>.makeStream()
+            let (sent, command) = AsyncStream<Void>.makeStream()
             _ = try open.presence(of: reader) { _ in
-                telling.finish()
+                command.finish()
                 removed.wait()
             }
             async let judged: Void = answer(transfer, validator)
-            for await _ in told {}
+            for await _ in sent {}
             try await cache.evictor.remove(
                 [open.id], because: .purge, telling: CacheError(.assetChanged, "As the test says."))
             removed.signal()
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    /// Returns when the answer is judged, on a thread that may wait.
+    /// Sends the response from a thread that may block. Returns when the response is judged.
     private func answer(_ transfer: ManualTransfer, _ validator: String) async {
         await withCheckedContinuation { done in
             DispatchQueue.global().async {

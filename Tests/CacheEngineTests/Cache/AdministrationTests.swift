@@ -9,7 +9,8 @@ import Testing
 
     init() throws { bench = try Bench() }
 
-    @Test func listsComeInPagesThatMissNothing() async throws {
+    @Test("Paged lists return every asset")
+    func listsComeInPagesThatMissNothing() async throws {
         for index in 0..<25 { bench.upstream.serve("/\(index)", LoopbackAsset(size: 100)) }
         try await bench.cache().run { cache in
             for index in 0..<25 { _ = try await cache.body(of: "\(index)") }
@@ -29,7 +30,8 @@ import Testing
         }
     }
 
-    @Test func aMapShowsWhichPartsAreOnDisk() async throws {
+    @Test("A map shows the cached parts")
+    func aMapShowsWhichPartsAreOnDisk() async throws {
         bench.upstream.serve("/m", LoopbackAsset(size: 1000))
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "m", 0..<250)
@@ -42,7 +44,8 @@ import Testing
         }
     }
 
-    @Test func aPatchLastsOverARestart() async throws {
+    @Test("An asset patch outlasts a restart")
+    func aPatchLastsOverARestart() async throws {
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<10)
             let patch = AssetPatch(isPinned: true, tags: ["x"], ttl: .some(.seconds(7)))
@@ -62,7 +65,8 @@ import Testing
         }
     }
 
-    @Test func anAssetsOwnLifetimeHoldsFromNowOn() async throws {
+    @Test("The TTL of an asset applies at once")
+    func anAssetsOwnLifetimeHoldsFromNowOn() async throws {
         let test = try bench.cache()
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<10)
@@ -77,7 +81,8 @@ import Testing
         }
     }
 
-    @Test func whatNobodyKnowsIsNotFound() async throws {
+    @Test("An unknown asset is not found")
+    func whatNobodyKnowsIsNotFound() async throws {
         try await bench.cache().run { cache in
             let id = AssetID(high: 1, low: 2)
             let asked = await #expect(throws: CacheError.self) { try await cache.asset(id) }
@@ -88,7 +93,8 @@ import Testing
         }
     }
 
-    @Test func aPolicyIsChangedOnlyAtTheRevisionTheCallerSaw() async throws {
+    @Test("A policy can be changed only at its current revision")
+    func aPolicyIsChangedOnlyAtTheRevisionTheCallerSaw() async throws {
         try await bench.cache().run { cache in
             var settings = cache.policy().settings
             settings.capacityBytes = 64 << 20

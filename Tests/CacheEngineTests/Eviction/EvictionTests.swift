@@ -10,7 +10,7 @@ import Testing
     static let small = PolicySettings(
         capacityBytes: capacity, highWatermark: 0.95, lowWatermark: 0.7, minFreeDiskBytes: 0, grace: .zero)
 
-    /// Reads assets, and waits for their fills: what one has just brought is its own until it has ended.
+    /// Reads the assets and waits for the end of their fills, because a running fill pins its bytes.
     private func fetch(_ names: [String], through cache: AssetCache) async throws {
         for name in names { _ = try await cache.body(of: name) }
         let isQuiet = try await eventually {
@@ -19,13 +19,14 @@ import Testing
         #expect(isQuiet)
     }
 
-    /// Nothing is open any more, and what was is in the catalog.
+    /// Flushes the commit queue and closes all open assets.
     private func close(_ cache: AssetCache) async throws {
         try await cache.context.commits.flush()
         cache.context.openAssets.closeAll()
     }
 
-    @Test func anAssetFourTimesTheCapacityPassesThroughIt() async throws {
+    @Test("An asset of four times the capacity is read within the capacity")
+    func anAssetFourTimesTheCapacityPassesThroughIt() async throws {
         let bench = try Bench(LoopbackAsset(size: 64 << 20))
         let test = try bench.cache(policy: Self.small) { $0.readAheadBytes = 2 << 20 }
         try await test.run { cache in
@@ -48,14 +49,15 @@ import Testing
             #expect(isSmall)
             #expect(bench.upstream.requestedBytes("/a.mp4") == bench.asset.size)
             #expect(try await cache.stats().evictedBytes > 40 << 20)
-            let agrees = try await eventually {  // eviction may still be at work
+            let agrees = try await eventually {  // the eviction may still be running
                 try await test.store.usedDiskBytes() == cache.context.space.with { $0.usedBytes }
             }
             #expect(agrees)
         }
     }
 
-    @Test func pinnedAssetsStayAndOthersGo() async throws {
+    @Test("Pinned assets stay, and other assets are evicted")
+    func pinnedAssetsStayAndOthersGo() async throws {
         let bench = try Bench(LoopbackAsset(size: 5 << 20))
         for name in ["b", "c", "d"] { bench.upstream.serve("/\(name).mp4", LoopbackAsset(size: 5 << 20, seed: 7)) }
         try await bench.cache(policy: Self.small).run { cache in
@@ -72,7 +74,8 @@ import Testing
         }
     }
 
-    @Test func whatWasNotReadForTooLongGoesBeforeAnythingElseHoweverOftenItWasRead() async throws {
+    @Test("An asset idle beyond maxIdle is evicted first, however often it was read")
+    func whatWasNotReadForTooLongGoesBeforeAnythingElseHoweverOftenItWasRead() async throws {
         let bench = try Bench(LoopbackAsset(size: 2 << 20))
         for name in ["b", "c", "d", "e"] { bench.upstream.serve("/\(name).mp4", LoopbackAsset(size: 4 << 20)) }
         var policy = Self.small
@@ -95,7 +98,8 @@ import Testing
         }
     }
 
-    @Test func whatAnUnmountedOriginLeftBehindIsEvictedLikeAnythingElse() async throws {
+    @Test("Assets of an unmounted origin can be evicted")
+    func whatAnUnmountedOriginLeftBehindIsEvictedLikeAnythingElse() async throws {
         let bench = try Bench(LoopbackAsset(size: 12 << 20))
         bench.upstream.serve("/b.mp4", LoopbackAsset(size: 12 << 20, seed: 2))
         let test = try TestCache(
@@ -116,7 +120,8 @@ import Testing
         }
     }
 
-    @Test func aDiskThatOthersFillCostsOnlyWhatIsMissing() async throws {
+    @Test("Low free disk space evicts only the missing bytes")
+    func aDiskThatOthersFillCostsOnlyWhatIsMissing() async throws {
         let bench = try Bench(LoopbackAsset(size: 12 << 20))
         let disk = FaultyDisk()
         disk.pretendFree(100 << 20)
@@ -132,7 +137,8 @@ import Testing
         }
     }
 
-    @Test func aDiskWithoutAnyRoomStillServesReaders() async throws {
+    @Test("A full disk still serves readers")
+    func aDiskWithoutAnyRoomStillServesReaders() async throws {
         let bench = try Bench()
         let disk = FaultyDisk()
         disk.pretendFree(1 << 20)
@@ -143,7 +149,7 @@ import Testing
             #expect(read.bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size)))
             _ = try await eventually { try await cache.isAtRest() }
             try await cache.context.commits.flush()
-            #expect(try await test.store.usedDiskBytes() == 0, "what must stay free stays free")
+            #expect(try await test.store.usedDiskBytes() == 0, "a disk below minFreeDisk must not store bytes")
 
             disk.pretendFree(100 << 20)
             try await cache.evictor.makeRoom()
@@ -154,7 +160,8 @@ import Testing
         }
     }
 
-    @Test func evictionOnDemandFreesWhatADryRunPromised() async throws {
+    @Test("Eviction on demand frees as many bytes as its dry run")
+    func evictionOnDemandFreesWhatADryRunPromised() async throws {
         let bench = try Bench(LoopbackAsset(size: 40 << 20))
         let test = try bench.cache()
         try await test.run { cache in
@@ -167,13 +174,14 @@ import Testing
 
             #expect(plan.freedBytes == 16 << 20)
             #expect(done.freedBytes == plan.freedBytes)
-            // Blocks of the file system's own come and go by a few.
+            // The file system may allocate or free a few blocks of its own.
             #expect(abs(before - planned) < 64 << 10)
             #expect(abs(before - after - done.freedBytes) < 64 << 10)
         }
     }
 
-    @Test func aBatchTakesWholeAssetsWithTheirFilesAndPartsOfOthers() async throws {
+    @Test("One eviction removes whole assets with their files and parts of a larger asset")
+    func aBatchTakesWholeAssetsWithTheirFilesAndPartsOfOthers() async throws {
         let bench = try Bench(LoopbackAsset(size: 40 << 20))
         let names = (0..<9).map { "small\($0).mp4" }
         for name in names { bench.upstream.serve("/\(name)", LoopbackAsset(size: 1 << 20)) }
@@ -198,7 +206,8 @@ import Testing
         }
     }
 
-    @Test func whatWasReadAgainOutlastsWhatWasNotUnderAnotherAlgorithm() async throws {
+    @Test("Assets read again outlast assets read once after a change of algorithm")
+    func whatWasReadAgainOutlastsWhatWasNotUnderAnotherAlgorithm() async throws {
         let bench = try Bench()
         let names = (0..<8).map { "small\($0).mp4" }
         for name in names { bench.upstream.serve("/\(name)", LoopbackAsset(size: 1 << 20)) }
@@ -218,7 +227,8 @@ import Testing
         }
     }
 
-    @Test func aSmallerCapacityOnALiveStoreEvictsInTheSegmentsOfItsOwn() async throws {
+    @Test("A reduced capacity evicts in its own segment size")
+    func aSmallerCapacityOnALiveStoreEvictsInTheSegmentsOfItsOwn() async throws {
         let bench = try Bench(LoopbackAsset(size: 40 << 20))
         let test = try bench.cache()
         try await test.run { cache in
@@ -238,7 +248,7 @@ import Testing
         }
     }
 
-    @Test(arguments: EvictionAlgorithm.allCases)
+    @Test("Assets read again outlast assets read once after a restart", arguments: EvictionAlgorithm.allCases)
     func whatWasReadAgainOutlastsWhatWasNotAfterARestart(algorithm: EvictionAlgorithm) async throws {
         let bench = try Bench()
         let names = (0..<6).map { "small\($0).mp4" }
@@ -252,12 +262,12 @@ import Testing
                 for name in names.prefix(2) { _ = try await cache.body(of: name) }
                 kept.wallClock.advance(by: .seconds(300))
             }
-            // What is read last of all, but for the first time.
+            // The most recent read, but of an asset that was read only once before.
             _ = try await cache.body(of: "small5.mp4", 0..<1)
-            #expect(try await eventually { cache.keeper.isReady })
+            #expect(try await eventually { cache.stateWriter.isReady })
         }
         try await bench.cache(policy: policy).run { cache in
-            #expect(try await eventually { cache.keeper.isReady })
+            #expect(try await eventually { cache.stateWriter.isReady })
             let plan = try await cache.evict(.free(bytes: 3 << 20), isDryRun: true)
             let heats = try await cache.map(of: plan.entries[0].assetID, buckets: 1)
 
@@ -267,7 +277,8 @@ import Testing
         }
     }
 
-    @Test func whoHadTheBytesFetchedDoesNotMakeThemHot() async throws {
+    @Test("The read that caused the fill does not count as a reuse")
+    func whoHadTheBytesFetchedDoesNotMakeThemHot() async throws {
         let bench = try Bench()
         let test = try bench.cache()
         try await test.run { cache in
@@ -282,7 +293,8 @@ import Testing
         }
     }
 
-    @Test func droppedExtentsAreFetchedAgainAndNothingElse() async throws {
+    @Test("Only dropped extents are fetched again")
+    func droppedExtentsAreFetchedAgainAndNothingElse() async throws {
         let bench = try Bench()
         try await bench.cache().run { cache in
             try await fetch(["a.mp4"], through: cache)

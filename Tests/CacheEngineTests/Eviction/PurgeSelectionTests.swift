@@ -4,7 +4,7 @@ import Testing
 
 @testable import CacheEngine
 
-/// Which assets a purge selects.
+/// Selection of the assets of a purge.
 @Suite(.timeLimit(.minutes(5))) struct PurgeSelectionTests {
     private let upstream: LoopbackUpstream
     private let directory: TemporaryDirectory
@@ -14,7 +14,8 @@ import Testing
         directory = try TemporaryDirectory()
     }
 
-    /// The origins `media`, where only `v` of the query counts, `plain`, where none of it does, and `deep`, below `/d`.
+    /// A cache with three origins: `media` keys by `v` of the query, `plain` ignores the query, and `deep` has the base
+    /// path `/d/`.
     private func cache() throws -> TestCache {
         var (media, plain, deep) = (TestCache.origin(upstream), TestCache.origin(upstream), TestCache.origin(upstream))
         media.settings.keyQuery = .include(["v"])
@@ -35,7 +36,8 @@ import Testing
         try await cache.probe(reference, timeout: .seconds(5), refresh: false).key
     }
 
-    @Test func aURLSelectsTheAssetsThatARequestForItReads() async throws {
+    @Test("A URL selects the assets that a request for it reads")
+    func aURLSelectsTheAssetsThatARequestForItReads() async throws {
         for path in ["/a", "/a?v=1", "/a?v=2", "/a?v=1&s=x", "/d/a", "/d/a?q=1"] {
             upstream.serve(path, LoopbackAsset(size: 10))
         }
@@ -67,7 +69,8 @@ import Testing
         }
     }
 
-    @Test func keysSelectTheirAssetsAndAllVariants() async throws {
+    @Test("A key selects its asset with all variants")
+    func keysSelectTheirAssetsAndAllVariants() async throws {
         for path in ["/a", "/b"] {
             upstream.serve(path) { request in
                 let isGerman = request.headers["Accept-Language"] == "de"
@@ -97,7 +100,8 @@ import Testing
         }
     }
 
-    @Test func patternsSelectByTheWholeKey() async throws {
+    @Test("A pattern matches the whole key")
+    func patternsSelectByTheWholeKey() async throws {
         let paths = ["s1/seg-1.ts", "s1/seg-2.ts", "s1/x/seg-1.ts", "s2/seg-1.ts", "s2/seg-1.mp4"]
         for path in paths { upstream.serve("/" + path, LoopbackAsset(size: 10)) }
         try await cache().run { cache in
@@ -119,7 +123,8 @@ import Testing
         }
     }
 
-    @Test func thePlanOfAnEvictionIsCarriedOutAsItIs() async throws {
+    @Test("An eviction plan is committed exactly as planned")
+    func thePlanOfAnEvictionIsCarriedOutAsItIs() async throws {
         for name in ["a", "b"] { upstream.serve("/" + name, LoopbackAsset(size: 1 << 20)) }
         try await cache().run { cache in
             _ = try await cache.body(of: "a")
@@ -136,7 +141,7 @@ import Testing
             #expect(try await cache.evictions(EvictionQuery(reason: .request)).items.map(\.bytes) == [1 << 20])
             await #expect(throws: CacheError.self) { try await cache.commitPurge(id) }
 
-            // An asset that was replaced since is left alone.
+            // An asset that was replaced after the dry run is skipped.
             let next = try await cache.evict(.free(bytes: 1), isDryRun: true)
             try await cache.deleteAsset(left[0].record.id, isSoft: false)
             let changed = try await cache.commitPurge(try #require(next.planID))

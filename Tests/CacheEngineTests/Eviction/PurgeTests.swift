@@ -10,7 +10,8 @@ import Testing
 
     init() throws { bench = try Bench() }
 
-    @Test func aReaderOfADeletedAssetFinishesOnWhatIsOnDisk() async throws {
+    @Test("A reader of a deleted asset finishes from the cached bytes")
+    func aReaderOfADeletedAssetFinishesOnWhatIsOnDisk() async throws {
         let test = try bench.cache()
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4")
@@ -28,7 +29,8 @@ import Testing
         }
     }
 
-    @Test func aReaderOfADeletedAssetIsAbortedWhereBytesAreMissing() async throws {
+    @Test("A reader of a deleted asset is aborted at its first missing byte")
+    func aReaderOfADeletedAssetIsAbortedWhereBytesAreMissing() async throws {
         let latch = LoopbackLatch()
         defer { latch.release() }
         bench.upstream.failNext("/a.mp4", .stall(after: 200_000, until: latch))
@@ -46,7 +48,8 @@ import Testing
         }
     }
 
-    @Test func purgedBytesAreNotServedAgainWhoeverReadsMeanwhile() async throws {
+    @Test("Purged bytes are not served again despite concurrent readers")
+    func purgedBytesAreNotServedAgainWhoeverReadsMeanwhile() async throws {
         try await bench.cache().run { cache in
             for round in 1...30 as ClosedRange<UInt64> {
                 _ = try await cache.body(of: "a.mp4", 0..<200_000)
@@ -64,7 +67,8 @@ import Testing
         }
     }
 
-    @Test func aSoftPurgeKeepsTheBytesAndAsksFirst() async throws {
+    @Test("A soft purge keeps the bytes and revalidates before the next use")
+    func aSoftPurgeKeepsTheBytesAndAsksFirst() async throws {
         let test = try bench.cache()
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1000)
@@ -87,7 +91,8 @@ import Testing
         }
     }
 
-    @Test func aPurgeTakesWhatMeetsEveryConditionAndADryRunNothing() async throws {
+    @Test("A purge removes assets that meet all conditions, and a dry run removes none")
+    func aPurgeTakesWhatMeetsEveryConditionAndADryRunNothing() async throws {
         for name in ["x/1", "x/2", "y/1"] { bench.upstream.serve("/\(name)", LoopbackAsset(size: 1000)) }
         try await bench.cache().run { cache in
             for name in ["x/1", "x/2", "y/1"] { _ = try await cache.body(of: name) }

@@ -7,13 +7,13 @@ import Testing
 
 @testable import CacheEngine
 
-/// Eviction while what went comes back at once.
+/// Refetches of segments during their eviction.
 @Suite struct SustainedEvictionTests {
-    /// More than a batch evicts.
+    /// More bytes than one eviction batch.
     private static let size: Int64 = 132 << 20
 
-    /// Evicts all of an asset and `more` bytes; a segment of it has come back just before the asset's file goes, with the last
-    /// batch. Answers whether the ledger knows it then.
+    /// Evicts the whole asset and `more` bytes. A segment of the asset is added again just before the last batch
+    /// unlinks the file. Returns whether the ledger has this segment afterwards.
     private func isKnown(index: Int32, afterFreeing more: Int64) async throws -> Bool {
         let bench = try Bench(LoopbackAsset(size: Self.size))
         let returning = Mutex<(@Sendable () -> Void)?>(nil)
@@ -34,16 +34,18 @@ import Testing
                 $0 = { space.arrived([run], of: id, from: AssetOwners(), at: Timestamp(seconds: 1_700_000_000)) }
             }
             _ = try await cache.evictor.free(Self.size + more)
-            #expect(returning.withLock { $0 == nil }, "it came back")
+            #expect(returning.withLock { $0 == nil }, "the segment must be added again before the file is unlinked")
             return space.with { $0.has(SegmentID(asset: id, index: index)) }
         }
     }
 
-    @Test func whatCameBackGoesAgain() async throws {
+    @Test("An evicted segment that is read again can be evicted again")
+    func whatCameBackGoesAgain() async throws {
         #expect(try await !isKnown(index: 0, afterFreeing: 1 << 20))
     }
 
-    @Test func whatIsFetchedAgainWhileItsFileGoesStaysKnown() async throws {
+    @Test("A segment refetched while its file is unlinked stays in the ledger")
+    func whatIsFetchedAgainWhileItsFileGoesStaysKnown() async throws {
         let bench = try Bench()
         let goes = DispatchSemaphore(value: 0)
         let (begun, beginning) = AsyncStream<Void>.makeStream()
@@ -51,7 +53,7 @@ import Testing
             guard event.call == .unlink, event.path.hasSuffix(".bytes") else { return }
             beginning.finish()
             goes.wait()
-            goes.signal()  // whatever goes later
+            goes.signal()  // for later unlinks
         }
         try await bench.cache(policy: PolicySettings(minFreeDiskBytes: 0, grace: .zero), disk: disk).run { cache in
             _ = try await cache.body(of: "a.mp4")
@@ -61,7 +63,7 @@ import Testing
                 cache.context.openAssets.closeAll()
                 return cache.context.openAssets.all.isEmpty
             }
-            #expect(isClosed, "the evictor is the only one to hold it")
+            #expect(isClosed, "only the evictor may retain the asset")
             async let freed = cache.evictor.free(bench.asset.size)
             for await _ in begun {}
             let again = try await cache.body(of: "a.mp4", 0..<100_000)
@@ -71,8 +73,8 @@ import Testing
             #expect(report.freedBytes == bench.asset.size)
             #expect(again.bytes == bench.asset.bytes(0..<100_000))
             #expect(cache.context.space.with { $0.has(segment) })
-            #expect(try await eventually(cache.isAtRest), "what a transfer brings cannot go yet")
-            #expect(try await cache.evictor.free(1).freedBytes > 0, "it can go again")
+            #expect(try await eventually(cache.isAtRest), "a running transfer still pins its bytes")
+            #expect(try await cache.evictor.free(1).freedBytes > 0, "the refetched segment must be evictable")
         }
     }
 }

@@ -4,13 +4,14 @@ import Testing
 
 @testable import CacheEngine
 
-/// What is being fetched, and how it is stopped.
+/// Status of running fills, and their cancellation.
 @Suite struct FillStatusTests {
     let bench: Bench
 
     init() throws { bench = try Bench() }
 
-    @Test func aFillIsSeenWhileItRunsAndGoneWhenItHasEnded() async throws {
+    @Test("A fill is listed while it runs and removed at its end")
+    func aFillIsSeenWhileItRunsAndGoneWhenItHasEnded() async throws {
         try await bench.withStalledRead { cache, read in
             let (id, fill) = (try await bench.id(in: cache), read.fill)
 
@@ -29,7 +30,8 @@ import Testing
         }
     }
 
-    @Test func theListIsCutIntoPagesAndChosenFrom() async throws {
+    @Test("Fills are listed in pages and filtered")
+    func theListIsCutIntoPagesAndChosenFrom() async throws {
         let latch = LoopbackLatch()
         defer { latch.release() }
         for name in ["b", "c", "d"] {
@@ -53,7 +55,8 @@ import Testing
         }
     }
 
-    @Test func aStoppedFillStaysStoppedForWhoWaitedAndNotForWhoComes() async throws {
+    @Test("A stopped fill fails its waiting readers, and later readers start a new fill")
+    func aStoppedFillStaysStoppedForWhoWaitedAndNotForWhoComes() async throws {
         try await bench.withStalledRead { cache, read in
             try cache.cancelFill(String(read.fill.number))
             let error = await #expect(throws: CacheError.self) { try await read.task.value }
@@ -69,12 +72,13 @@ import Testing
         }
     }
 
-    @Test func requestsBytesAndConnectionsAreCounted() async throws {
+    @Test("Requests, bytes and connections are counted")
+    func requestsBytesAndConnectionsAreCounted() async throws {
         try await bench.cache().run { cache in
             for start in 0..<4 as Range<Int64> {
                 _ = try await cache.body(of: "a.mp4", (start * 1000)..<(start * 1000 + 1000))
             }
-            // A transfer is counted when its reader has been told already.
+            // A transfer is counted after its reader was notified.
             let isCounted = try await eventually {
                 try await cache.stats().load.workers.reduce(0) { $0 + $1.ended } == 4
             }

@@ -10,7 +10,7 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
-    /// Runs a cache before an upstream that the test carries out itself, and that has answered 20 times at once.
+    /// Runs a cache with a manual upstream that has responded to 20 requests without delay.
     private func hedged(
         mirrors: [String] = [], _ body: @Sendable (AssetCache, ManualUpstream) async throws -> Void
     ) async throws {
@@ -35,14 +35,15 @@ import Testing
         }
     }
 
-    /// The next request, which has left the queue, and its hedge, which has not.
+    /// The next request, which is sent, and its hedge, which is still queued.
     private func pair(_ upstream: ManualUpstream) async -> (first: ManualTransfer, second: ManualTransfer) {
         let first = await upstream.transfer(20)
         first.leaveQueue()
         return (first, await upstream.transfer(21))
     }
 
-    @Test func aSecondRequestWaitsInTheQueueAndIsNeverSentWhereTheFirstIsInTime() async throws {
+    @Test("A hedge stays queued and is not sent if the first response is in time")
+    func aSecondRequestWaitsInTheQueueAndIsNeverSentWhereTheFirstIsInTime() async throws {
         try await hedged { cache, upstream in
             async let read = cache.body(of: "a.mp4", 5000..<6000)
             let (first, second) = await pair(upstream)
@@ -62,7 +63,8 @@ import Testing
         }
     }
 
-    @Test func theQuickerAnswerWinsAndTheLosersBytesAreCounted() async throws {
+    @Test("The faster response wins, and the bytes of the other are counted")
+    func theQuickerAnswerWinsAndTheLosersBytesAreCounted() async throws {
         try await hedged { cache, upstream in
             async let read = cache.body(of: "a.mp4", 5000..<6000)
             let (first, second) = await pair(upstream)
@@ -70,7 +72,7 @@ import Testing
             #expect(second.answer(of: asset))
             let isFirstCancelled = try await eventually { first.isCancelled }
             #expect(isFirstCancelled)
-            #expect(!first.answer(of: asset), "it comes too late")
+            #expect(!first.answer(of: asset), "a response after the winning one must be rejected")
             try second.bring(asset.bytes(5000..<5500))
             first.end(.cancelled, dropped: 700)
             try second.bring(asset.bytes(5500..<6000))
@@ -86,7 +88,8 @@ import Testing
         }
     }
 
-    @Test func aLosersLateFailureBreaksNothing() async throws {
+    @Test("A late failure of the losing transfer has no effect")
+    func aLosersLateFailureBreaksNothing() async throws {
         try await hedged { cache, upstream in
             async let read = cache.body(of: "a.mp4", 5000..<6000)
             let (first, second) = await pair(upstream)
@@ -102,7 +105,8 @@ import Testing
         }
     }
 
-    @Test func theHedgeCarriesOnAloneWhereTheFirstFails() async throws {
+    @Test("The hedge continues alone if the first transfer fails")
+    func theHedgeCarriesOnAloneWhereTheFirstFails() async throws {
         try await hedged { cache, upstream in
             async let read = cache.body(of: "a.mp4", 5000..<6000)
             let (first, second) = await pair(upstream)
@@ -118,7 +122,8 @@ import Testing
         }
     }
 
-    @Test func aHedgeThatIsNotSentYetGoesWithTheFirst() async throws {
+    @Test("A queued hedge is cancelled if the first transfer fails")
+    func aHedgeThatIsNotSentYetGoesWithTheFirst() async throws {
         try await hedged { cache, upstream in
             async let read = cache.body(of: "a.mp4", 5000..<6000)
             let (first, second) = await pair(upstream)
@@ -131,7 +136,8 @@ import Testing
         }
     }
 
-    @Test func theHedgeGoesToAMirror() async throws {
+    @Test("The hedge is sent to a mirror")
+    func theHedgeGoesToAMirror() async throws {
         try await hedged(mirrors: ["http://127.0.0.2:1/copy/"]) { cache, upstream in
             async let read = cache.body(of: "a.mp4", 5000..<6000)
             let (first, second) = await pair(upstream)
@@ -139,7 +145,7 @@ import Testing
             second.leaveQueue()
             var other = asset
             other.etag = "\"v2\""
-            #expect(!second.answer(of: other), "it has another copy")
+            #expect(!second.answer(of: other), "a hedge response of another version must be rejected")
             second.end(.upstreamProtocol)
             #expect(first.answer(of: asset))
             try first.bring(asset.bytes(5000..<6000))
@@ -150,7 +156,8 @@ import Testing
         }
     }
 
-    @Test func bothAreToldWhatIsWanted() async throws {
+    @Test("Both attempts get the allowance and the shortened window")
+    func bothAreToldWhatIsWanted() async throws {
         try await hedged { cache, upstream in
             async let read = cache.body(of: "a.mp4", 5000..<6000)
             let first = await upstream.transfer(20)
@@ -177,7 +184,7 @@ import Testing
         }
     }
 
-    /// Takes the upstream out of the closure that makes it.
+    /// Captures the upstream created by the factory closure.
     private final class Kept {
         var upstream: ManualUpstream?
 

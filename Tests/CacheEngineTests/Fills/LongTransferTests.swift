@@ -4,7 +4,7 @@ import Testing
 
 @testable import CacheEngine
 
-/// Bodies that come in one transfer only, from an upstream that speaks HTTP/2.
+/// Bodies that only a single transfer can deliver, from an HTTP/2 upstream.
 @Suite struct LongTransferTests {
     private func answered(
         size: Int64, _ body: @Sendable (AssetCache, ManualUpstream, HeaderList) async throws -> Void
@@ -24,7 +24,8 @@ import Testing
         }
     }
 
-    @Test func aLongOneIsAskedForAgainWhereItCanRest() async throws {
+    @Test("A long response that cannot be paused is requested again")
+    func aLongOneIsAskedForAgainWhereItCanRest() async throws {
         try await answered(size: 100 << 20) { cache, upstream, fields in
             let asset = LoopbackAsset(size: 100 << 20)
             async let read = cache.body(of: "a.mp4", 0..<1000)
@@ -43,7 +44,8 @@ import Testing
         }
     }
 
-    @Test func aShortOneIsTakenAsItComes() async throws {
+    @Test("A short response that cannot be paused is accepted")
+    func aShortOneIsTakenAsItComes() async throws {
         try await answered(size: 1 << 20) { cache, upstream, fields in
             let asset = LoopbackAsset(size: 1 << 20)
             async let read = cache.body(of: "a.mp4", 0..<1000)

@@ -6,14 +6,16 @@ import Testing
 import TestChance
 
 @Suite struct SharingTests {
-    @Test func fiftyReadersOfRandomRangesCostTheUnionOfWhatTheyRead() async throws {
+    @Test("Fifty readers of random ranges cost the union of their ranges")
+    func fiftyReadersOfRandomRangesCostTheUnionOfWhatTheyRead() async throws {
         let bench = try Bench(LoopbackAsset(size: 24 << 20))
         try await bench.cache { $0.gapMergeBytes = 0 }.run { cache in
             try await readAtRandom(bench, cache, seed: SeededRandom.announced().seed)
         }
     }
 
-    @Test func aProbedAssetWithoutAFileYetGetsOneFileForAllItsFirstWindows() async throws {
+    @Test("A probed asset gets one file for all its first windows")
+    func aProbedAssetWithoutAFileYetGetsOneFileForAllItsFirstWindows() async throws {
         for seed in 0..<3 as Range<UInt64> {
             let bench = try Bench(LoopbackAsset(size: 24 << 20))
             let cache = try bench.cache {
@@ -32,7 +34,8 @@ import TestChance
         }
     }
 
-    @Test func everyConnectionResetAtOnceFailsNobody() async throws {
+    @Test("Resetting every connection at once fails no reader")
+    func everyConnectionResetAtOnceFailsNobody() async throws {
         let bench = try Bench(LoopbackAsset(size: 24 << 20))
         try await bench.cache { $0.maxTransfers = 64 }.run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1)
@@ -52,11 +55,11 @@ import TestChance
 
     private func readAtRandom(_ bench: Bench, _ cache: AssetCache, seed: UInt64) async throws {
         print("seed \(seed)")
-        let chance = SeededChance(seed: seed)
+        let random = SeededChance(seed: seed)
         let size = bench.asset.size
         let ranges = (0..<50).map { _ -> ByteRange in
-            let start = chance.below(size - 1)
-            return start..<min(size, start + 1 + chance.below(1 << 20))
+            let start = random.below(size - 1)
+            return start..<min(size, start + 1 + random.below(1 << 20))
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for range in ranges {
@@ -68,7 +71,7 @@ import TestChance
             try await group.waitForAll()
         }
         let asked = bench.upstream.requests(for: "/a.mp4").filter { $0.method == "GET" }.compactMap(\.range)
-        // A request may name more than is taken of its answer: it ends where another window begins.
+        // A request may cover more bytes than its transfer reads: a transfer ends at the start of another window.
         let taken = try await cache.stats().all.requestedBytes
         #expect(taken == ByteRangeSet(ranges).byteCount, "seed \(seed)")
         #expect(ByteRangeSet(asked) == ByteRangeSet(ranges), "seed \(seed)")

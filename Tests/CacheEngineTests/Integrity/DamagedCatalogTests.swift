@@ -5,7 +5,7 @@ import Testing
 
 @testable import CacheEngine
 
-/// A catalog that turns out to be damaged while it is in use stops no reader.
+/// Catalog damage found during use does not stop any reader.
 @Suite struct DamagedCatalogTests {
     private let bench: Bench
 
@@ -15,7 +15,7 @@ import Testing
         try await cache.body(of: path).bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size))
     }
 
-    @Test(arguments: [Verification.suspect, .always])
+    @Test("Assets with unreadable catalog rows are bypassed", arguments: [Verification.suspect, .always])
     func whatItCannotTellIsReadThrough(verification: Verification) async throws {
         try await bench.cache { $0.verification = verification }.run { cache in
             let isRight = try await readsRight("a.mp4", from: cache)
@@ -41,13 +41,14 @@ import Testing
         }
     }
 
-    @Test func whatItCannotTakeIsReadThrough() async throws {
+    @Test("Assets that the damaged catalog cannot store are bypassed")
+    func whatItCannotTakeIsReadThrough() async throws {
         bench.upstream.serve("/b.mp4", bench.asset)
         bench.upstream.serve("/c.mp4", bench.asset)
         try await bench.cache().run { cache in _ = try await cache.body(of: "a.mp4") }
         try bench.directory.damageCatalog(table: "extents")
         try await bench.cache().run { cache in
-            // Nothing of it is in what is damaged, but something would go there.
+            // The damaged table has no row of this asset, but its commit would add one.
             let isRight = try await readsRight("b.mp4", from: cache)
             #expect(isRight)
             await #expect(throws: CacheError.self) { try await cache.context.commits.flush() }
@@ -56,11 +57,12 @@ import Testing
             let isRightStill = try await readsRight("c.mp4", from: cache)
             #expect(isRightStill)
             let open = try await cache.openAsset("c.mp4")
-            #expect(open?.look { $0.ledger.extents.isEmpty } ?? true, "nothing of it is kept")
+            #expect(open?.look { $0.ledger.extents.isEmpty } ?? true, "a damaged catalog must prevent storage")
         }
     }
 
-    @Test func aStartThatMeetsItBeginsEmpty() async throws {
+    @Test("A damaged catalog found at the start is replaced by an empty one")
+    func aStartThatMeetsItBeginsEmpty() async throws {
         try await bench.cache().run { cache in _ = try await cache.body(of: "a.mp4") }
         try bench.directory.damageCatalog(table: "assets")
         try await bench.cache().run { cache in

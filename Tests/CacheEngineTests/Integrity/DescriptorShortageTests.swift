@@ -6,18 +6,20 @@ import Testing
 
 @testable import CacheEngine
 
-/// The process has no descriptor left: a read says so, and the next one is served as if nothing had been.
+/// Descriptor exhaustion: a read is rejected, and the next read is served normally.
 @Suite struct DescriptorShortageTests {
+    /// State of the asset before the read.
     enum Way: CaseIterable {
-        /// Nothing is on disk.
+        /// The asset is not cached.
         case cold
-        /// On disk, and not open.
+        /// The asset is cached and closed.
         case closed
-        /// Open, but its descriptor was given to others.
+        /// The asset is open, but the fd cache has closed its descriptor.
         case crowdedOut
     }
 
-    @Test(arguments: Way.allCases) func aReadIsTurnedAwayAndTheNextOneIsServed(_ way: Way) async throws {
+    @Test("A read without a descriptor is rejected, and the next read is served", arguments: Way.allCases)
+    func aReadIsTurnedAwayAndTheNextOneIsServed(_ way: Way) async throws {
         let bench = try Bench()
         let disk = FaultyDisk()
         try await bench.cache(disk: disk, openFileLimit: 2).run { cache in

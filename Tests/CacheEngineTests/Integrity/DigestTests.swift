@@ -6,13 +6,14 @@ import Testing
 
 @testable import CacheEngine
 
-/// What a whole asset sums up to is offered, and compared with what its upstream says.
+/// Digests of whole assets: sent to clients and compared with the digest stated by the upstream.
 @Suite struct DigestTests {
-    /// FIPS 180-2 and RFC 1321: the digests of "abc".
+    /// The digests of "abc" from FIPS 180-2 and RFC 1321.
     private static let sha256 = "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0="
     private static let md5 = "kAFQmDzST7DWlj99KOF/cg=="
 
     @Test(
+        "Bytes are compared with the stated digest",
         arguments: [
             (["Repr-Digest": "sha-256=:\(sha256):"], true),
             (["Repr-Digest": "id-sha=:YWJj:, sha-256=:\(sha256):;a=1"], true),
@@ -21,8 +22,8 @@ import Testing
             (["Repr-Digest": "md5=:AAAAAAAAAAAAAAAAAAAAAA==:"], false),
         ] as [(HeaderList, Bool)])
     func bytesAreComparedWithWhatIsStated(headers: HeaderList, fits: Bool) {
-        let stated = StatedDigest.of(headers)
-        let tally = DigestTally(for: stated)
+        let stated = UpstreamDigest.of(headers)
+        let tally = DigestAccumulator(for: stated)
         tally.update(ByteBuffer(string: "a"))
         tally.update(ByteBuffer(string: "bc"))
 
@@ -31,15 +32,19 @@ import Testing
         #expect(tally.field == "sha-256=:\(Self.sha256):")
     }
 
-    @Test(arguments: [
-        "sha-256", "sha-256=", "sha-256=:", "sha-256=::", "sha-256=:YWJj:", "sha-256=:\(sha256)", "sha-256=\(sha256)",
-        "sha-256=:\(sha256):x", "crc32c=:\(sha256):", "=:\(sha256):", ":\(sha256):", "::::", "\(sha256)-12",
-    ])
+    @Test(
+        "A malformed digest field is ignored",
+        arguments: [
+            "sha-256", "sha-256=", "sha-256=:", "sha-256=::", "sha-256=:YWJj:", "sha-256=:\(sha256)",
+            "sha-256=\(sha256)",
+            "sha-256=:\(sha256):x", "crc32c=:\(sha256):", "=:\(sha256):", ":\(sha256):", "::::", "\(sha256)-12",
+        ])
     func whatIsGarbledStatesNothing(value: String) {
-        #expect(StatedDigest.of(["Repr-Digest": value, "x-amz-checksum-sha256": "\(Self.sha256)-3"]).isEmpty)
+        #expect(UpstreamDigest.of(["Repr-Digest": value, "x-amz-checksum-sha256": "\(Self.sha256)-3"]).isEmpty)
     }
 
-    @Test func aScrubbedAssetIsSentWithItsDigestAlsoAfterARestart() async throws {
+    @Test("A scrubbed asset is sent with its digest, also after a restart")
+    func aScrubbedAssetIsSentWithItsDigestAlsoAfterARestart() async throws {
         let bench = try Bench()
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4")
@@ -54,7 +59,8 @@ import Testing
         }
     }
 
-    @Test func aPartIsNotSummedUp() async throws {
+    @Test("A partial asset gets no digest")
+    func aPartIsNotSummedUp() async throws {
         let bench = try Bench()
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<10)
@@ -63,7 +69,8 @@ import Testing
         }
     }
 
-    @Test func anAssetThatIsNotWhatItsUpstreamStatesIsFetchedAgain() async throws {
+    @Test("An asset that differs from its upstream digest is refetched")
+    func anAssetThatIsNotWhatItsUpstreamStatesIsFetchedAgain() async throws {
         let bench = try stating("sha-256=:\(Self.sha256):")
         let asset = bench.asset
         try await bench.cache().run { cache in
@@ -78,7 +85,8 @@ import Testing
         }
     }
 
-    @Test func anAssetThatIsWhatItsUpstreamStatesStays() async throws {
+    @Test("An asset that matches its upstream digest is kept")
+    func anAssetThatIsWhatItsUpstreamStatesStays() async throws {
         let field = field(of: LoopbackAsset(size: 3 << 20))
         let bench = try stating(field)
         try await bench.cache().run { cache in
@@ -89,7 +97,7 @@ import Testing
         }
     }
 
-    /// An upstream that says so of its asset.
+    /// A fixture with an upstream that states `digest` for its asset.
     private func stating(_ digest: String) throws -> Bench {
         var asset = LoopbackAsset(size: 3 << 20)
         asset.headers.set("Repr-Digest", digest)
@@ -97,13 +105,13 @@ import Testing
     }
 
     private func field(of asset: LoopbackAsset) -> String {
-        let tally = DigestTally(for: [])
+        let tally = DigestAccumulator(for: [])
         tally.update(ByteBuffer(bytes: asset.bytes(0..<asset.size)))
         return tally.field
     }
 
     private func scrubbed(_ cache: AssetCache) async throws -> ScrubReport {
-        let order = try cache.scrub(ScrubOrder(bytesPerSecond: 1 << 40))
+        let order = try cache.scrub(ScrubRequest(bytesPerSecond: 1 << 40))
         let isOver = try await eventually { try cache.scrub(order.id).state != .running }
         #expect(isOver)
         let report = try cache.scrub(order.id)

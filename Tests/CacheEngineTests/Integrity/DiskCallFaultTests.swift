@@ -6,15 +6,15 @@ import Testing
 
 @testable import CacheEngine
 
-/// Fails the n-th call on the disk while a cache fills, serves, evicts, purges and starts again. Bytes that are served are right,
-/// or the read fails; the service answers afterwards, and so does the next one; nothing on disk is wrong.
+/// Fails the n-th disk call while a cache fills, serves, evicts, purges and restarts. Every read returns the right
+/// bytes or fails. The service recovers, the next start succeeds, and the store is consistent.
 ///
-/// A few n are tried among the other tests, each one by `make faults ONLY=calls`.
+/// The normal test run samples a few n; `make faults ONLY=calls` tries all.
 @Suite(.timeLimit(.minutes(120))) struct DiskCallFaultTests {
-    /// What becomes of the call.
+    /// The fault injected into a disk call.
     private enum Fault: Sendable {
         case failure(Int32)
-        /// Of those that read or write: one byte is read or written of all that were asked for.
+        /// A read or a write transfers only one byte.
         case short
     }
 
@@ -23,7 +23,8 @@ import Testing
     private static let size = 900_000
     private let sweep = Sweep("calls")
 
-    @Test func whicheverCallFailsNothingWrongIsServed() async throws {
+    @Test("After any failing disk call no wrong byte is served")
+    func whicheverCallFailsNothingWrongIsServed() async throws {
         let calls = try await Self.life(nil).calls
         #expect(calls > 60)
         let step = sweep.step(of: calls, brief: 6)
@@ -38,11 +39,11 @@ import Testing
         #expect(failures.isEmpty, "\(failures.prefix(10).joined(separator: "\n"))")
     }
 
-    /// One life for each fault, side by side: most of their time they wait.
+    /// Runs one cache life per fault concurrently, because each mostly waits.
     private static func lives(from first: Int, _ step: Int) async throws -> [String] {
         try await withThrowingTaskGroup(of: [String].self) { group in
             for (number, fault) in faults.enumerated() {
-                // Where not all are tried, others for each fault.
+                // A sampled run fails different calls for each fault.
                 let count = first + number * step / faults.count
                 group.addTask {
                     try await life((fault, count: count)).failures.map { "call \(count), \(fault): \($0)" }
@@ -54,8 +55,8 @@ import Testing
 
     private static let wrongBytes = "wrong bytes"
 
-    /// One life of a cache, on a disk of which one call fails, and the next one's look at what it left; how many calls there
-    /// were.
+    /// Runs a cache on a disk with one failing call, then verifies the store with a second cache. Returns the number of
+    /// disk calls.
     private static func life(_ fault: (Fault, count: Int)?) async throws -> (calls: Int, failures: [String]) {
         let bench = try Bench(LoopbackAsset(size: Int64(size)))
         defer { bench.upstream.stop() }
@@ -71,42 +72,42 @@ import Testing
     }
 
     private static func use(_ bench: Bench, _ disk: FaultyDisk) async -> [String] {
-        // A start may fail, and says why.
+        // The start may fail with an error.
         guard let test = try? bench.cache(disk: disk) else { return [] }
         let failures = try? await test.run { cache -> [String] in
             var isRight = true
             for range in [0..<300_000, 200_000..<900_000, 0..<900_000] as [ByteRange] {
                 isRight = await reads(bench, cache, range) && isRight
             }
-            // Each of these may be what fails.
+            // Each of these operations may fail.
             _ = try? await cache.evict(.free(bytes: 300_000), isDryRun: false)
             isRight = await reads(bench, cache, 100_000..<800_000) && isRight
             if let id = try? await bench.id(in: cache) { try? await cache.deleteAsset(id, isSoft: false) }
             isRight = await reads(bench, cache, 0..<600_000) && isRight
-            // The fault has gone by: the service is well again.
+            // After the fault the service must recover.
             disk.heal()
             let isWell = try await eventually(within: .seconds(30)) {
                 (try? await cache.body(of: "a.mp4", 0..<900_000).bytes.isSame(as: bench.asset.bytes(0..<900_000)))
                     ?? false
             }
-            return (isRight ? [] : [wrongBytes]) + (isWell ? [] : ["it did not become well"])
+            return (isRight ? [] : [wrongBytes]) + (isWell ? [] : ["the service did not recover"])
         }
         return failures ?? []
     }
 
-    /// Whether what was read, if it was, is right.
+    /// Whether the read failed or returned the right bytes.
     private static func reads(_ bench: Bench, _ cache: AssetCache, _ range: ByteRange) async -> Bool {
         guard let read = try? await cache.body(of: "a.mp4", range) else { return true }
         return read.bytes.isSame(as: bench.asset.bytes(range))
     }
 
-    /// The next life, on a disk that is well; then a look at all of it.
+    /// Restarts the cache on a healthy disk and verifies the whole store.
     private static func look(_ bench: Bench) async -> [String] {
         do {
             return try await bench.cache { $0.verification = .always }.run { cache -> [String] in
                 let read = try await cache.body(of: "a.mp4")
                 let isRight = read.bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size))
-                var failures = isRight ? [] : ["afterwards, \(wrongBytes)"]
+                var failures = isRight ? [] : ["after the restart: \(wrongBytes)"]
                 let bad = try await cache.stats().integrity.badBlocks
                 if bad > 0 { failures.append("\(bad) bad blocks") }
                 try await cache.context.commits.flush()
@@ -114,11 +115,12 @@ import Testing
                 return failures + (try await cache.context.store.audit(repairing: false).findings.map { "\($0)" })
             }
         } catch {
-            return ["the next life fails: \(error)"]
+            return ["the restarted cache failed: \(error)"]
         }
     }
 
-    @Test func writesAndReadsThatComeInPiecesAreMadeWhole() async throws {
+    @Test("Short writes and short reads are completed")
+    func writesAndReadsThatComeInPiecesAreMadeWhole() async throws {
         let bench = try Bench(LoopbackAsset(size: 300_000))
         let disk = FaultyDisk()
         disk.limitWrites(to: 1000)

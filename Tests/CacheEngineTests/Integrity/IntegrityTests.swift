@@ -6,7 +6,7 @@ import Testing
 
 @testable import CacheEngine
 
-/// Bytes on disk that are not what was written are never sent.
+/// Damaged bytes on disk are never sent.
 @Suite struct IntegrityTests {
     private let bench: Bench
 
@@ -16,13 +16,14 @@ import Testing
 
     private func file() throws -> String { try #require(try bench.directory.assetFiles().first) }
 
-    /// All of it is on disk then, and in the catalog: what is damaged before is found when it is committed.
+    /// Reads the whole asset and flushes the commits. Damage before the commit would be found by the commit.
     private func readAll(_ cache: AssetCache) async throws {
         _ = try await cache.body(of: "a.mp4")
         try await cache.context.commits.flush()
     }
 
-    @Test func withVerifyAlwaysDamagedBytesAreFetchedAgain() async throws {
+    @Test("With verify: always damaged bytes are fetched again")
+    func withVerifyAlwaysDamagedBytesAreFetchedAgain() async throws {
         try await bench.cache { $0.verification = .always }.run { cache in
             try await readAll(cache)
             for offset in [Int64(0), 300_000, 1 << 20, bench.asset.size - 1] { try damage(file(), at: offset) }
@@ -34,13 +35,14 @@ import Testing
             #expect(third.bytes.isSame(as: bench.asset.bytes(1 << 20..<2 << 20)))
             let integrity = try await cache.stats().integrity
             #expect(integrity.badBlocks == 4)
-            #expect(integrity.badBytes == 4 * BlockSums.blockBytes)
+            #expect(integrity.badBytes == 4 * BlockChecksums.blockBytes)
             let refetched = bench.upstream.requestedBytes("/a.mp4") - bench.asset.size
-            #expect(refetched == 4 * BlockSums.blockBytes)
+            #expect(refetched == 4 * BlockChecksums.blockBytes)
         }
     }
 
-    @Test func anAssetCanBeCheckedAlwaysWhereItsOriginIsNot() async throws {
+    @Test("An asset can be verified always while its origin is not")
+    func anAssetCanBeCheckedAlwaysWhereItsOriginIsNot() async throws {
         try await bench.cache().run { cache in
             try await readAll(cache)
             let id = try await bench.id(in: cache)
@@ -55,11 +57,12 @@ import Testing
         }
     }
 
-    @Test func afterAnEndOutOfOrderWhatIsReadFirstIsChecked() async throws {
+    @Test("After an unclean shutdown bytes are verified before their first use")
+    func afterAnEndOutOfOrderWhatIsReadFirstIsChecked() async throws {
         try await bench.cache().run { cache in _ = try await cache.body(of: "a.mp4") }
         try damage(file(), at: 700_000)
         try await bench.cache().run(isOrderly: false) { cache in
-            // Nothing says that these bytes need a look.
+            // Nothing marks these bytes as unverified.
             let read = try await cache.body(of: "a.mp4", 690_000..<710_000)
             #expect(!read.bytes.isSame(as: bench.asset.bytes(690_000..<710_000)))
         }
@@ -75,12 +78,13 @@ import Testing
         }
     }
 
-    @Test func aScrubFindsEveryDamagedBlockAndWhatIsReadThenIsRight() async throws {
+    @Test("A scrub finds every damaged block, and later reads are correct")
+    func aScrubFindsEveryDamagedBlockAndWhatIsReadThenIsRight() async throws {
         try await bench.cache().run { cache in
             try await readAll(cache)
             for offset in [Int64(1), 900_000, 2_500_000] { try damage(file(), at: offset) }
 
-            let order = try cache.scrub(ScrubOrder(bytesPerSecond: 1 << 40))
+            let order = try cache.scrub(ScrubRequest(bytesPerSecond: 1 << 40))
             let isOver = try await eventually { try cache.scrub(order.id).state != .running }
 
             #expect(isOver)
@@ -94,18 +98,20 @@ import Testing
         }
     }
 
-    @Test func onlyOneScrubRunsAtATime() async throws {
+    @Test("Only one scrub runs at a time")
+    func onlyOneScrubRunsAtATime() async throws {
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4")
-            let order = try cache.scrub(ScrubOrder(bytesPerSecond: 1024))
-            let error = #expect(throws: CacheError.self) { try cache.scrub(ScrubOrder()) }
+            let order = try cache.scrub(ScrubRequest(bytesPerSecond: 1024))
+            let error = #expect(throws: CacheError.self) { try cache.scrub(ScrubRequest()) }
             #expect(error?.code == .conflict)
             #expect(try cache.scrub(order.id).state == .running)
             #expect(throws: CacheError.self) { try cache.scrub("none") }
         }
     }
 
-    @Test func aFileThatWasCutShortIsFetchedAgainFromThere() async throws {
+    @Test("The missing tail of a truncated file is fetched again")
+    func aFileThatWasCutShortIsFetchedAgainFromThere() async throws {
         try await bench.cache { $0.verification = .always }.run { cache in
             try await readAll(cache)
             let descriptor = try SystemDisk().open(file(), .readWrite)
@@ -116,11 +122,12 @@ import Testing
         }
     }
 
-    @Test func whatTheDiskCannotReadIsFetchedAgain() async throws {
+    @Test("Bytes that the disk cannot read are fetched again")
+    func whatTheDiskCannotReadIsFetchedAgain() async throws {
         let disk = FaultyDisk()
         try await bench.cache(disk: disk) { $0.verification = .always }.run { cache in
             try await readAll(cache)
-            // A read that fails is tried once more.
+            // A failed disk read is retried once.
             disk.fail(.read, after: 3, with: 5)
             disk.fail(.read, after: 4, with: 5)
 
@@ -129,12 +136,13 @@ import Testing
         }
     }
 
-    /// To make a hole of them could take along what has just been written there.
-    @Test func badBytesThatATransferIsAboutToWriteAnywayAreLeftToIt() async throws {
+    /// A punch could erase bytes that the fill has just written.
+    @Test("Bad bytes that a running fill will overwrite are not punched")
+    func badBytesThatATransferIsAboutToWriteAnywayAreLeftToIt() async throws {
         let latch = LoopbackLatch()
         defer { latch.release() }
         let bench = try Bench(LoopbackAsset(size: 40 << 20, acceptsRanges: false))
-        let damaged: ByteRange = 5 << 20..<(5 << 20) + BlockSums.blockBytes
+        let damaged: ByteRange = 5 << 20..<(5 << 20) + BlockChecksums.blockBytes
         try await bench.cache { $0.verification = .always }.run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<6 << 20)
             #expect(try await eventually { try await cache.isAtRest() })
@@ -161,11 +169,12 @@ import Testing
         }
     }
 
-    @Test func badBytesThatATransferWasToWriteAndDidNotLeaveTheDiskWithIt() async throws {
+    @Test("Bad bytes that a fill did not overwrite are punched at its end")
+    func badBytesThatATransferWasToWriteAndDidNotLeaveTheDiskWithIt() async throws {
         let latch = LoopbackLatch()
         defer { latch.release() }
         let bench = try Bench(LoopbackAsset(size: 40 << 20, acceptsRanges: false))
-        let damaged: ByteRange = 5 << 20..<(5 << 20) + BlockSums.blockBytes
+        let damaged: ByteRange = 5 << 20..<(5 << 20) + BlockChecksums.blockBytes
         try await bench.cache { $0.verification = .always }.run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<6 << 20)
             #expect(try await eventually { try await cache.isAtRest() })
@@ -183,8 +192,8 @@ import Testing
             }
             #expect(isFound == true)
             #expect(try await eventually { try await cache.isAtRest() })
-            // They leave behind the reads, with a commit of their own.
-            let after = before - BlockSums.blockBytes
+            // The bad bytes are punched after the reads, in a separate commit.
+            let after = before - BlockChecksums.blockBytes
             #expect(try await eventually { cache.context.space.with { $0.usedBytes } == after })
 
             let content = try Data(contentsOf: URL(fileURLWithPath: path))

@@ -6,11 +6,13 @@ import Testing
 
 @testable import CacheEngine
 
-/// The disk does not give one asset's file any more.
+/// The file of one asset can no longer be opened.
 @Suite struct UnopenableFileTests {
+    /// The operation that needs the file.
     enum Way: CaseIterable { case eviction, purge }
 
-    @Test(arguments: Way.allCases) func itIsInTheWayOfNoOther(_ way: Way) async throws {
+    @Test("A file that cannot be opened does not block other assets", arguments: Way.allCases)
+    func itIsInTheWayOfNoOther(_ way: Way) async throws {
         let bench = try Bench(LoopbackAsset(size: 300_000))
         let disk = FaultyDisk()
         bench.upstream.serve("/b.mp4", bench.asset)
@@ -34,7 +36,8 @@ import Testing
         }
     }
 
-    @Test func whatIsOnItsWayOutIsNotOpenedAgain() async throws {
+    @Test("An asset with a pending removal is not opened from the catalog")
+    func whatIsOnItsWayOutIsNotOpenedAgain() async throws {
         let bench = try Bench(LoopbackAsset(size: 300_000))
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4")
@@ -42,7 +45,7 @@ import Testing
             try await cache.context.commits.flush()
             cache.context.openAssets.closeAll()
 
-            // As a purge leaves it whose commit failed.
+            // The state after a purge with a failed commit.
             let id = try await bench.id(in: cache)
             cache.context.commits.discard(id)
             #expect(try await cache.body(of: "a.mp4").outcome.requestClass == .miss)
@@ -52,7 +55,8 @@ import Testing
         }
     }
 
-    @Test func whatMustNotBeKeptAnyMoreIsNotCountedAnyMore() async throws {
+    @Test("An asset that may no longer be stored is no longer accounted")
+    func whatMustNotBeKeptAnyMoreIsNotCountedAnyMore() async throws {
         let bench = try Bench(LoopbackAsset(size: 300_000, cacheControl: "max-age=0"))
         let test = try bench.cache { $0.freshness = .respect }
         try await test.run { cache in

@@ -6,9 +6,9 @@ import Testing
 
 @testable import CacheEngine
 
-/// Somebody removes files of the store while it is in use.
+/// Files of the store are removed while it is in use.
 @Suite struct VanishedFileTests {
-    @Test(arguments: [Verification.suspect, .always])
+    @Test("An asset with a removed file is fetched again", arguments: [Verification.suspect, .always])
     func anAssetWhoseFileIsRemovedIsFetchedAgain(_ verification: Verification) async throws {
         let bench = try Bench()
         let test = try bench.cache(openFileLimit: 2) { $0.verification = verification }
@@ -16,7 +16,7 @@ import Testing
             _ = try await cache.body(of: "a.mp4", 0..<1_000_000)
             try await loseFiles(of: cache, bench)
 
-            // What has begun is cut off where it must be; what comes after it is right.
+            // The first read may be cut off; later reads must be right.
             _ = try? await cache.body(of: "a.mp4", 0..<1_000_000)
             for _ in 0..<2 {
                 let read = try await cache.body(of: "a.mp4", 500_000..<1_500_000)
@@ -28,7 +28,8 @@ import Testing
         }
     }
 
-    @Test func aWriteThatFindsNoFileBeginsTheAssetAnew() async throws {
+    @Test("A write that finds its file removed restarts the asset")
+    func aWriteThatFindsNoFileBeginsTheAssetAnew() async throws {
         let bench = try Bench()
         try await bench.cache(openFileLimit: 2).run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1000)
@@ -47,7 +48,8 @@ import Testing
         for file in try bench.directory.assetFiles() { try SystemDisk().unlink(file) }
     }
 
-    @Test func aDataDirectoryThatIsGoneIsNoticed() async throws {
+    @Test("A missing data directory is detected")
+    func aDataDirectoryThatIsGoneIsNoticed() async throws {
         let bench = try Bench()
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4")

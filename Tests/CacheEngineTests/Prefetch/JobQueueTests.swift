@@ -4,7 +4,7 @@ import CacheStore
 import CacheTestKit
 import Testing
 
-/// Jobs that take the place of the older ones of their queue.
+/// Jobs that supersede the older jobs of their queue.
 @Suite(.timeLimit(.minutes(20))) struct JobQueueTests {
     private let upstream: LoopbackUpstream
     private let directory: TemporaryDirectory
@@ -18,11 +18,12 @@ import Testing
         try TestCache(directory: directory.path("data"), origins: [TestCache.origin(upstream)])
     }
 
-    private func order(_ path: String, queue: String = "player", supersedes: Bool = true) -> JobOrder {
-        JobOrder(items: [(.media(path), [])], queue: queue, supersedes: supersedes)
+    private func order(_ path: String, queue: String = "player", supersedes: Bool = true) -> CreateJobRequest {
+        CreateJobRequest(items: [(.media(path), [])], queue: queue, supersedes: supersedes)
     }
 
-    @Test func theNewJobRunsAndTheOlderOnesAreCancelledBecauseOfIt() async throws {
+    @Test("A superseding job runs, and the earlier jobs are cancelled")
+    func theNewJobRunsAndTheOlderOnesAreCancelledBecauseOfIt() async throws {
         let latch = LoopbackLatch()
         upstream.serve("/a.mp4", LoopbackAsset(size: 3_000_000, faults: [.stallBeforeHead(until: latch)]))
         upstream.serve("/b.mp4", LoopbackAsset(size: 1_000_000))
@@ -53,7 +54,8 @@ import Testing
         }
     }
 
-    @Test func aRepeatedKeyAnswersTheFirstJobAndSupersedesNothing() async throws {
+    @Test("A repeated idempotency key returns the first job and supersedes nothing")
+    func aRepeatedKeyAnswersTheFirstJobAndSupersedesNothing() async throws {
         let latch = LoopbackLatch()
         upstream.serve("/a.mp4", LoopbackAsset(size: 1_000_000, faults: [.stallBeforeHead(until: latch)]))
         try await cache().run { cache in
@@ -71,7 +73,8 @@ import Testing
         }
     }
 
-    @Test func ofManyThatComeAtOnceOneIsLeft() async throws {
+    @Test("Of concurrent superseding jobs exactly one stays unfinished")
+    func ofManyThatComeAtOnceOneIsLeft() async throws {
         let latch = LoopbackLatch()
         upstream.serve("/a.mp4", LoopbackAsset(size: 1_000_000, faults: [.stallBeforeHead(until: latch)]))
         let test = try cache()
@@ -94,7 +97,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [true, false])
+    @Test("A retried job supersedes the job that superseded it", arguments: [true, false])
     func whatWasSupersededTakesItsPlaceBackWhenItIsTriedAgain(_ saidSo: Bool) async throws {
         let latch = LoopbackLatch()
         defer { latch.release() }
@@ -117,7 +120,8 @@ import Testing
         }
     }
 
-    @Test func whatDoesNotSupersedeIsTriedAgainBesideTheOthers() async throws {
+    @Test("A retried job that does not supersede runs beside the other jobs")
+    func whatDoesNotSupersedeIsTriedAgainBesideTheOthers() async throws {
         let latch = LoopbackLatch()
         defer { latch.release() }
         upstream.serve("/b.mp4", LoopbackAsset(size: 1_000_000, faults: [.stallBeforeHead(until: latch)]))
@@ -137,7 +141,8 @@ import Testing
         }
     }
 
-    @Test func aJobThatIsTriedAgainIsSupersededToo() async throws {
+    @Test("A retried job can be superseded again")
+    func aJobThatIsTriedAgainIsSupersededToo() async throws {
         let latch = LoopbackLatch()
         upstream.serve("/b.mp4", LoopbackAsset(size: 1_000_000))
         try await cache().run { cache in

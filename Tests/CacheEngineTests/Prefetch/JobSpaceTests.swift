@@ -5,7 +5,7 @@ import Testing
 
 @testable import CacheEngine
 
-/// The sizes of jobs, and the disk space of their items.
+/// Sizes of jobs and disk space of their items.
 @Suite(.timeLimit(.minutes(10))) struct JobSpaceTests {
     private let upstream: LoopbackUpstream
     private let directory: TemporaryDirectory
@@ -23,14 +23,15 @@ import Testing
             jobConcurrency: jobConcurrency)
     }
 
-    @Test func knownSizesAreToldAtOnce() async throws {
+    @Test("Known sizes are included in the job at once")
+    func knownSizesAreToldAtOnce() async throws {
         for index in 0..<3 { upstream.serve("/\(index)", LoopbackAsset(size: 1000 * Int64(index + 1))) }
         let latch = LoopbackLatch()
         defer { latch.release() }
         upstream.serve("/slow", LoopbackAsset(size: 10, faults: [.stallBeforeHead(until: latch)]))
         try await cache().run { cache in
             for index in 0..<3 { _ = try await cache.body(of: "\(index)", 0..<1) }
-            let order = JobOrder(items: [
+            let order = CreateJobRequest(items: [
                 (.media("slow"), []), (.media("0"), []), (.media("1"), ["bytes=0-99", "bytes=50-149", "bytes=-50"]),
                 (.media("2"), ["bytes=2900-"]),
             ])
@@ -45,14 +46,15 @@ import Testing
         }
     }
 
-    @Test func unknownSizesAreProbedWhileItemsWait() async throws {
+    @Test("Unknown sizes are probed while items wait")
+    func unknownSizesAreProbedWhileItemsWait() async throws {
         let latch = LoopbackLatch()
         defer { latch.release() }
         upstream.serve("/slow", LoopbackAsset(size: 10, faults: [.stallBeforeHead(until: latch)]))
         for index in 0..<20 { upstream.serve("/\(index)", LoopbackAsset(size: 100)) }
         try await cache().run { cache in
             let items = ["slow"] + (0..<20).map { "\($0)" } + ["missing"]
-            let job = try await cache.submit(JobOrder(items: items.map { (.media($0), []) }))
+            let job = try await cache.submit(CreateJobRequest(items: items.map { (.media($0), []) }))
             let isMeasured = try await eventually { try await cache.job(job.record.id).bytesTotal == 2000 }
             #expect(isMeasured)
             let present = try await cache.job(job.record.id)
@@ -68,10 +70,11 @@ import Testing
         }
     }
 
-    @Test func anEmptyAssetHasAllOfAnyRange() async throws {
+    @Test("Any range of an empty asset is satisfied with zero bytes")
+    func anEmptyAssetHasAllOfAnyRange() async throws {
         upstream.serve("/empty", LoopbackAsset(size: 0))
         try await cache().run { cache in
-            let order = JobOrder(items: [(.media("empty"), ["bytes=0-99"]), (.media("empty"), ["bytes=-5"])])
+            let order = CreateJobRequest(items: [(.media("empty"), ["bytes=0-99"]), (.media("empty"), ["bytes=-5"])])
             let job = try await cache.finished(try await cache.submit(order))
 
             #expect(job.record.state == .succeeded)
@@ -79,7 +82,8 @@ import Testing
         }
     }
 
-    @Test func anItemLargerThanTheCacheIsRefusedOnceItsSizeIsKnown() async throws {
+    @Test("An item larger than the cache is rejected once its size is known")
+    func anItemLargerThanTheCacheIsRefusedOnceItsSizeIsKnown() async throws {
         upstream.serve("/big", LoopbackAsset(size: 20 << 20))
         try await cache(capacity: 16 << 20).run { cache in
             let unknown = try await cache.finished(try await cache.submit(.of("big")))
@@ -87,18 +91,18 @@ import Testing
 
             let error = await #expect(throws: CacheError.self) { try await cache.submit(.of("big")) }
             #expect(error?.code == .invalidField("items[0]"))
-            let part = JobOrder(items: [(.media("big"), ["bytes=0-999"])])
+            let part = CreateJobRequest(items: [(.media("big"), ["bytes=0-999"])])
             #expect(try await cache.finished(try await cache.submit(part)).record.state == .succeeded)
         }
     }
 
-    @Test(arguments: [1, 4])
+    @Test("A job evicts other assets but never its own items", arguments: [1, 4])
     func aJobEvictsOthersButNeverItsOwnItems(_ concurrency: Int) async throws {
         upstream.serve("/old", LoopbackAsset(size: 9 << 20))
         for index in 0..<6 { upstream.serve("/\(index)", LoopbackAsset(size: 5 << 20, seed: UInt64(index))) }
         try await cache(capacity: 16 << 20, jobConcurrency: concurrency).run { cache in
             _ = try await cache.body(of: "old")
-            let order = JobOrder(items: (0..<6).map { (.media("\($0)"), []) })
+            let order = CreateJobRequest(items: (0..<6).map { (.media("\($0)"), []) })
             let job = try await cache.finished(try await cache.submit(order))
 
             #expect(job.record.state == .failed)
@@ -109,7 +113,7 @@ import Testing
                 #expect(try await cache.extents(of: id) == [0..<5 << 20])
             }
             #expect(items.allSatisfy { $0.state == .succeeded || $0.error?.code == "storageFull" })
-            // Nothing is protected any more.
+            // No item is protected any more.
             let isFree = try await eventually { cache.context.space.with { $0.held.isEmpty && $0.heldBytes == 0 } }
             #expect(isFree)
             let next = try await cache.finished(try await cache.submit(.of("5")))
@@ -117,13 +121,14 @@ import Testing
         }
     }
 
-    @Test func whatAJobFetchedStaysWhenTheJobIsOver() async throws {
+    @Test("Items of a job are not evicted when the job ends")
+    func whatAJobFetchedStaysWhenTheJobIsOver() async throws {
         for (name, size) in [("a", 5 << 20), ("b", 5 << 20), ("c", 11 << 19)] as [(String, Int64)] {
             upstream.serve("/" + name, LoopbackAsset(size: size))
         }
         try await cache(capacity: 16 << 20).run { cache in
             let job = try await cache.finished(try await cache.submit(.of("a", "b", "c")))
-            // Above the high watermark all would be evicted down to the low one.
+            // Above the high watermark items would be evicted down to the low watermark.
             #expect(job.itemsDone == 2 && job.record.error?.code == "storageFull")
             try await cache.evictor.makeRoom()
             let kept = try await cache.assets(AssetQuery(state: .complete)).items
@@ -131,12 +136,13 @@ import Testing
         }
     }
 
-    @Test func competingJobsDoNotEvictEachOthersItems() async throws {
+    @Test("Competing jobs do not evict each other's items")
+    func competingJobsDoNotEvictEachOthersItems() async throws {
         for index in 0..<10 { upstream.serve("/\(index)", LoopbackAsset(size: 5 << 20, seed: UInt64(index))) }
         try await cache(capacity: 32 << 20, jobConcurrency: 4).run { cache in
             let jobs = try await [
-                cache.submit(JobOrder(items: (0..<5).map { (.media("\($0)"), []) })),
-                cache.submit(JobOrder(items: (5..<10).map { (.media("\($0)"), []) })),
+                cache.submit(CreateJobRequest(items: (0..<5).map { (.media("\($0)"), []) })),
+                cache.submit(CreateJobRequest(items: (5..<10).map { (.media("\($0)"), []) })),
             ]
             let order = try await withThrowingTaskGroup(of: String.self) { group in
                 for job in jobs { group.addTask { try await cache.finished(job).record.id } }
@@ -144,7 +150,7 @@ import Testing
             }
             try await cache.evictor.makeRoom()
             let complete = Set(try await cache.assets(AssetQuery(state: .complete)).items.map(\.record.id))
-            // The other one's items may go as soon as it is over.
+            // Items of the other job may be evicted after its end.
             for item in try await cache.jobItems(order[1]).items {
                 if item.state == .succeeded {
                     #expect(complete.contains(try #require(item.assetID)))
@@ -155,7 +161,8 @@ import Testing
         }
     }
 
-    @Test func afterARestartTheItemsOfAJobStillCount() async throws {
+    @Test("After a restart the items of an unfinished job stay protected")
+    func afterARestartTheItemsOfAJobStillCount() async throws {
         for index in 0..<3 { upstream.serve("/\(index)", LoopbackAsset(size: 4 << 20, seed: UInt64(index))) }
         let latch = LoopbackLatch()
         upstream.failNext("/2", .stallBeforeHead(until: latch))
@@ -169,7 +176,7 @@ import Testing
                 directory: directory.path("data"), origins: [origin], policy: policy, jobConcurrency: 1)
         }
         let id = try await open().run(isOrderly: false) { cache in
-            var order = JobOrder.of("0", "1", "2")
+            var order = CreateJobRequest.of("0", "1", "2")
             order.isPinned = true
             let job = try await cache.submit(order)
             let isStalled = try await eventually { try await cache.job(job.record.id).itemsDone == 2 }
@@ -180,12 +187,13 @@ import Testing
         try await open().run { cache in
             let job = try await cache.finished(try await cache.job(id))
             #expect(job.itemsDone == 2 && job.itemsFailed == 1)
-            #expect(job.record.error?.message.contains("origin's quota has room for 2097152") ?? false)
+            #expect(job.record.error?.message.contains("origin's quota has 2097152 left") ?? false)
             #expect(try await cache.assets(AssetQuery(state: .complete)).items.count == 2)
         }
     }
 
-    @Test func sizesAreProbedForAJobThatWaitsForAnother() async throws {
+    @Test("Sizes are probed for a job that waits behind another job")
+    func sizesAreProbedForAJobThatWaitsForAnother() async throws {
         let latch = LoopbackLatch()
         defer { latch.release() }
         upstream.serve("/slow", LoopbackAsset(size: 10, faults: [.stallBeforeHead(until: latch)]))
@@ -200,14 +208,15 @@ import Testing
         }
     }
 
-    @Test func tagsAndPinsAreGivenToItemsThatSucceed() async throws {
+    @Test("Tags and pin are applied to items that succeed")
+    func tagsAndPinsAreGivenToItemsThatSucceed() async throws {
         upstream.serve("/a", LoopbackAsset(size: 1000))
         upstream.serve("/b", LoopbackAsset(size: 1000))
         try await cache().run { cache in
             _ = try await cache.body(of: "a", 0..<10)
             let id = try await cache.probe(.media("a"), timeout: .seconds(5), refresh: false).assetID
             _ = try await cache.patchAsset(id, AssetPatch(tags: ["old", "evening"]))
-            var order = JobOrder.of("a", "b", "missing")
+            var order = CreateJobRequest.of("a", "b", "missing")
             (order.tags, order.isPinned) = (["evening", "new"], true)
             let job = try await cache.finished(try await cache.submit(order))
             #expect(job.itemsDone == 2 && job.itemsFailed == 1)

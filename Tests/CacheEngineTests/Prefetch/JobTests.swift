@@ -5,7 +5,7 @@ import CacheTestKit
 import CurlUpstream
 import Testing
 
-/// How jobs are taken on, kept, listed and followed.
+/// Submission, persistence, listing and events of jobs.
 @Suite struct JobTests {
     private let upstream: LoopbackUpstream
     private let directory: TemporaryDirectory
@@ -20,7 +20,8 @@ import Testing
             directory: directory.path("data"), origins: [TestCache.origin(upstream)], wallClock: wallClock)
     }
 
-    @Test func aJobGoesOnAfterARestartWithoutFetchingAnythingTwice() async throws {
+    @Test("A job resumes after a restart without fetching a byte twice")
+    func aJobGoesOnAfterARestartWithoutFetchingAnythingTwice() async throws {
         let latch = LoopbackLatch()
         upstream.serve("/a.mp4", LoopbackAsset(size: 20_000_000))
         upstream.failNext("/a.mp4", [.stall(after: 5_000_000, until: latch)])
@@ -45,7 +46,8 @@ import Testing
         #expect(upstream.requests(for: "/a.mp4").map(\.range) == [0..<20_000_000, 5_000_000..<20_000_000])
     }
 
-    @Test func whatRunsWhenTheServiceStopsIsQueuedInTheCatalog() async throws {
+    @Test("A running job is queued in the catalog when the service stops")
+    func whatRunsWhenTheServiceStopsIsQueuedInTheCatalog() async throws {
         let latch = LoopbackLatch()
         upstream.serve("/a.mp4", LoopbackAsset(size: 4_000_000, faults: [.stallBeforeHead(until: latch)]))
         let test = try cache()
@@ -64,10 +66,11 @@ import Testing
         test.pool.shutdown()
     }
 
-    @Test func aRepeatedOrderWithTheSameKeyIsTheSameJob() async throws {
+    @Test("A repeated submission with the same key returns the same job")
+    func aRepeatedOrderWithTheSameKeyIsTheSameJob() async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 1000))
         try await cache().run { cache in
-            var order = JobOrder.of("a.mp4")
+            var order = CreateJobRequest.of("a.mp4")
             order.fingerprint = "one"
             let first = try await cache.submit(order, idempotencyKey: "k")
             _ = try await cache.finished(first)
@@ -81,22 +84,26 @@ import Testing
         }
     }
 
-    @Test func anOrderThatCannotBeCarriedOutIsRefusedByTheNameOfItsField() async throws {
-        let orders: [(order: JobOrder, field: String)] = [
-            (JobOrder(items: []), "items"),
-            (JobOrder(items: Array(repeating: (.media("a"), []), count: 10_001)), "items"),
-            (JobOrder(items: [(.media("a"), []), (.media("b"), ["bytes=0-1", "bytes=9-1"])]), "items[1].ranges[1]"),
-            (JobOrder(items: [(.url("nonsense", key: nil), [])]), "items[0].url"),
-            (JobOrder(items: [(.mounted(origin: "media", path: "a", key: ""), [])]), "items[0].key"),
-            (JobOrder(items: [(.mounted(origin: "nobody", path: "a", key: nil), [])]), "items[0].origin"),
-            (JobOrder(items: [(.media("../a"), [])]), "items[0].path"),
-            (JobOrder(items: [(.media("a"), [])], maxBytesPerSecond: 0), "maxBytesPerSecond"),
-            (JobOrder(items: [(.media("a"), [])], timeout: .zero), "timeoutSeconds"),
-            (JobOrder(items: [(.media("a"), [])], supersedes: true), "supersede"),
-            (JobOrder(items: [(.media("a"), [])], queue: ""), "queue"),
-            (JobOrder(items: [(.media("a"), [])], queue: "a b"), "queue"),
-            (JobOrder(items: [(.media("a"), [])], queue: "ä"), "queue"),
-            (JobOrder(items: [(.media("a"), [])], queue: String(repeating: "a", count: 65)), "queue"),
+    @Test("An invalid job is rejected with the field name")
+    func anOrderThatCannotBeCarriedOutIsRefusedByTheNameOfItsField() async throws {
+        let orders: [(order: CreateJobRequest, field: String)] = [
+            (CreateJobRequest(items: []), "items"),
+            (CreateJobRequest(items: Array(repeating: (.media("a"), []), count: 10_001)), "items"),
+            (
+                CreateJobRequest(items: [(.media("a"), []), (.media("b"), ["bytes=0-1", "bytes=9-1"])]),
+                "items[1].ranges[1]"
+            ),
+            (CreateJobRequest(items: [(.url("nonsense", key: nil), [])]), "items[0].url"),
+            (CreateJobRequest(items: [(.mounted(origin: "media", path: "a", key: ""), [])]), "items[0].key"),
+            (CreateJobRequest(items: [(.mounted(origin: "nobody", path: "a", key: nil), [])]), "items[0].origin"),
+            (CreateJobRequest(items: [(.media("../a"), [])]), "items[0].path"),
+            (CreateJobRequest(items: [(.media("a"), [])], maxBytesPerSecond: 0), "maxBytesPerSecond"),
+            (CreateJobRequest(items: [(.media("a"), [])], timeout: .zero), "timeoutSeconds"),
+            (CreateJobRequest(items: [(.media("a"), [])], supersedes: true), "supersede"),
+            (CreateJobRequest(items: [(.media("a"), [])], queue: ""), "queue"),
+            (CreateJobRequest(items: [(.media("a"), [])], queue: "a b"), "queue"),
+            (CreateJobRequest(items: [(.media("a"), [])], queue: "ä"), "queue"),
+            (CreateJobRequest(items: [(.media("a"), [])], queue: String(repeating: "a", count: 65)), "queue"),
         ]
         try await cache().run { cache in
             for (order, field) in orders {
@@ -108,21 +115,23 @@ import Testing
         }
     }
 
-    @Test func aHostThatMustNotBeReadIsRefusedAtOnce() async throws {
+    @Test("A job with a forbidden host is rejected at once")
+    func aHostThatMustNotBeReadIsRefusedAtOnce() async throws {
         try await cache().run { cache in
-            let order = JobOrder(items: [(.url("http://elsewhere.test/a", key: nil), [])])
+            let order = CreateJobRequest(items: [(.url("http://elsewhere.test/a", key: nil), [])])
             let error = await #expect(throws: CacheError.self) { try await cache.submit(order) }
 
             #expect(error?.code == .upstreamForbidden)
         }
     }
 
-    @Test func jobsAreListedByStateAndLabelTheNewestFirst() async throws {
+    @Test("Jobs are listed by state and label, newest first")
+    func jobsAreListedByStateAndLabelTheNewestFirst() async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 1000))
         try await cache().run { cache in
             var ids: [String] = []
             for (label, path) in [("x", "a.mp4"), ("y", "missing.mp4"), ("x", "a.mp4")] {
-                var order = JobOrder.of(path)
+                var order = CreateJobRequest.of(path)
                 order.label = label
                 ids.append(try await cache.finished(try await cache.submit(order)).record.id)
             }
@@ -137,7 +146,8 @@ import Testing
         }
     }
 
-    @Test func eventsBeginAtOnceGrowInVersionAndEndWithTheFinishedJob() async throws {
+    @Test("Job events start at once, rise in version and end with the job")
+    func eventsBeginAtOnceGrowInVersionAndEndWithTheFinishedJob() async throws {
         let latch = LoopbackLatch()
         upstream.serve("/a.mp4", LoopbackAsset(size: 3_000_000, faults: [.stallBeforeHead(until: latch)]))
         try await cache().run { cache in
@@ -160,7 +170,8 @@ import Testing
         }
     }
 
-    @Test func aFollowerThatIsCancelledIsLetGo() async throws {
+    @Test("Cancelling a job observer ends its event stream")
+    func aFollowerThatIsCancelledIsLetGo() async throws {
         let latch = LoopbackLatch()
         upstream.serve("/a.mp4", LoopbackAsset(size: 3_000, faults: [.stallBeforeHead(until: latch)]))
         try await cache().run { cache in
@@ -183,7 +194,8 @@ import Testing
         }
     }
 
-    @Test func finishedJobsAreForgottenAfterAWeek() async throws {
+    @Test("Finished jobs are deleted after a week")
+    func finishedJobsAreForgottenAfterAWeek() async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 1000))
         let clock = ManualWallClock()
         let id = try await cache(wallClock: clock).run { cache in
@@ -192,7 +204,7 @@ import Testing
 
         clock.advance(by: .seconds(7 * 24 * 3600 + 1))
         try await cache(wallClock: clock).run { cache in
-            // The first job of the new run ends after what an hourly round does at its beginning.
+            // The hourly cleanup also runs at the start. It may not have finished yet.
             let limit = ContinuousClock.now + .seconds(5)
             while (try? await cache.job(id)) != nil, ContinuousClock.now < limit { await Task.yield() }
 
@@ -201,7 +213,8 @@ import Testing
         }
     }
 
-    @Test func anUnknownJobIsNotFound() async throws {
+    @Test("An unknown job is not found")
+    func anUnknownJobIsNotFound() async throws {
         try await cache().run { cache in
             let errors = [
                 await #expect(throws: CacheError.self) { _ = try await cache.job("none") },
@@ -216,7 +229,7 @@ import Testing
 }
 
 extension AssetCache {
-    /// Runs the cache for as long as `body` takes; the store stays open.
+    /// Runs the cache while `body` runs; the store stays open.
     fileprivate func prepared<Value: Sendable>(
         _ body: @Sendable (AssetCache) async throws -> Value
     ) async throws -> Value {

@@ -3,7 +3,7 @@ import CacheEngine
 import CacheTestKit
 import Testing
 
-/// What ends a job before it has everything: time, rate, space, and what the upstream forbids.
+/// Limits of a job: time, rate, space and store rules of the upstream.
 @Suite struct PrefetchLimitTests {
     private let upstream: LoopbackUpstream
     private let directory: TemporaryDirectory
@@ -21,13 +21,14 @@ import Testing
         return try TestCache(directory: directory.path("data"), origins: [origin], policy: policy)
     }
 
-    @Test func aJobWhoseTimeRunsOutTimesOutAndNeverFails() async throws {
+    @Test("A job that exceeds its timeout has timed out, not failed")
+    func aJobWhoseTimeRunsOutTimesOutAndNeverFails() async throws {
         let latch = LoopbackLatch()
         upstream.serve("/a.mp4", LoopbackAsset(size: 4_000_000, faults: [.stallBeforeHead(until: latch)]))
         let test = try cache()
 
         try await test.run { cache in
-            var order = JobOrder.of("a.mp4")
+            var order = CreateJobRequest.of("a.mp4")
             order.timeout = .milliseconds(300)
             let job = try await cache.finished(try await cache.submit(order))
 
@@ -38,7 +39,8 @@ import Testing
         }
     }
 
-    @Test func anUpstreamThatIsTooSlowTimesTheItemOut() async throws {
+    @Test("An upstream timeout makes the item time out")
+    func anUpstreamThatIsTooSlowTimesTheItemOut() async throws {
         let latch = LoopbackLatch()
         upstream.serve("/a.mp4", LoopbackAsset(size: 4_000_000, faults: [.stallBeforeHead(until: latch)]))
         let test = try cache { settings in
@@ -57,7 +59,8 @@ import Testing
         }
     }
 
-    @Test func anAssetThatMustNotBeKeptFailsItsItem() async throws {
+    @Test("An asset that may not be stored fails its item")
+    func anAssetThatMustNotBeKeptFailsItsItem() async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 100_000, cacheControl: "no-store"))
         let test = try cache { $0.freshness = .respect }
 
@@ -69,12 +72,15 @@ import Testing
         }
     }
 
-    @Test func rangesBeyondTheAssetFailTheirItem() async throws {
+    @Test("Ranges beyond the asset fail their item")
+    func rangesBeyondTheAssetFailTheirItem() async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 100))
         let test = try cache()
 
         try await test.run { cache in
-            let order = JobOrder(items: [(.media("a.mp4"), ["bytes=100-200"]), (.media("a.mp4"), ["bytes=50-200"])])
+            let order = CreateJobRequest(items: [
+                (.media("a.mp4"), ["bytes=100-200"]), (.media("a.mp4"), ["bytes=50-200"]),
+            ])
             let job = try await cache.finished(try await cache.submit(order))
 
             #expect(job.record.error?.code == "rangeNotSatisfiable")
@@ -82,7 +88,8 @@ import Testing
         }
     }
 
-    @Test func whatTheCacheMayNotHoldIsNotFetched() async throws {
+    @Test("An item larger than the capacity is not fetched")
+    func whatTheCacheMayNotHoldIsNotFetched() async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 30_000_000))
         let test = try cache(policy: PolicySettings(capacityBytes: 20_000_000, minFreeDiskBytes: 0))
 
@@ -95,17 +102,18 @@ import Testing
         }
     }
 
-    @Test func aJobKeepsToItsRate() async throws {
+    @Test("A job respects its rate limit")
+    func aJobKeepsToItsRate() async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 900_000))
         let test = try cache()
 
         try await test.run { cache in
-            var order = JobOrder.of("a.mp4")
+            var order = CreateJobRequest.of("a.mp4")
             order.maxBytesPerSecond = 1_000_000
             let start = ContinuousClock.now
             let job = try await cache.finished(try await cache.submit(order))
 
-            // Of 900 kB at 1 MB/s the first half second's worth comes at once, and the last 400 kB after 500 ms.
+            // Of 900 kB at 1 MB/s the first 500 kB are requested at once, and the last 400 kB after 500 ms.
             #expect(job.record.state == .succeeded)
             #expect(ContinuousClock.now - start >= .milliseconds(450))
         }
@@ -113,19 +121,21 @@ import Testing
         #expect(upstream.requestedBytes("/a.mp4") == 900_000)
     }
 
-    @Test(arguments: [LoopbackAsset.Framing.length, .chunked])
+    @Test(
+        "A job respects its rate limit if the upstream ignores ranges",
+        arguments: [LoopbackAsset.Framing.length, .chunked])
     func aJobKeepsToItsRateWhereTheUpstreamKnowsNoRanges(_ framing: LoopbackAsset.Framing) async throws {
         let rate = 1_000_000.0
         let asset = LoopbackAsset(size: 2_000_000, acceptsRanges: false, framing: framing)
         upstream.serve("/a.mp4", asset)
         try await cache().run { cache in
-            var order = JobOrder.of("a.mp4")
+            var order = CreateJobRequest.of("a.mp4")
             order.maxBytesPerSecond = Int64(rate)
             let start = ContinuousClock.now
             let job = try await cache.submit(order)
             var last = job
             for await step in try await cache.jobEvents(job.record.id) {
-                // Half a second's worth at once, as much on the way ahead of it, and what one turn brings.
+                // Half a second's bytes at once, the same number in flight, and the bytes of one turn.
                 let due = rate * ((ContinuousClock.now - start) / .seconds(1)) + 1_500_000
                 #expect(Double(step.bytesFromUpstream) <= due)
                 last = step
@@ -137,10 +147,11 @@ import Testing
         #expect(upstream.requests.count == 1)
     }
 
-    @Test func whatComesBeforeTheBytesThatAreWantedCountsForTheRateToo() async throws {
+    @Test("Skipped bytes before the wanted range count against the rate limit")
+    func whatComesBeforeTheBytesThatAreWantedCountsForTheRateToo() async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 2_000_000, acceptsRanges: false))
         try await cache().run { cache in
-            var order = JobOrder(items: [(.media("a.mp4"), ["bytes=100-199", "bytes=1800000-1999999"])])
+            var order = CreateJobRequest(items: [(.media("a.mp4"), ["bytes=100-199", "bytes=1800000-1999999"])])
             order.maxBytesPerSecond = 1_000_000
             let start = ContinuousClock.now
             let job = try await cache.finished(try await cache.submit(order))
@@ -150,13 +161,14 @@ import Testing
         }
     }
 
-    @Test func whatMustBeFetchedOnceMoreCountsForTheRateToo() async throws {
+    @Test("Refetched bytes count against the rate limit")
+    func whatMustBeFetchedOnceMoreCountsForTheRateToo() async throws {
         let asset = LoopbackAsset(size: 2_000_000, acceptsRanges: false, faults: [.cut(after: 1_500_000)])
         upstream.serve("/a.mp4", asset)
         try await cache { $0.retries = 0 }.run { cache in
             _ = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4") }
             upstream.serve("/a.mp4", LoopbackAsset(size: 2_000_000, acceptsRanges: false))
-            var order = JobOrder.of("a.mp4")
+            var order = CreateJobRequest.of("a.mp4")
             order.maxBytesPerSecond = 1_000_000
             let start = ContinuousClock.now
             let job = try await cache.finished(try await cache.submit(order))
@@ -166,14 +178,15 @@ import Testing
         }
     }
 
-    @Test func aDeadlineThatHasPassedEndsTheJobAndARetryGoesWithoutIt() async throws {
+    @Test("A passed deadline ends the job, and a retry has no deadline")
+    func aDeadlineThatHasPassedEndsTheJobAndARetryGoesWithoutIt() async throws {
         let latch = LoopbackLatch()
         defer { latch.release() }
         upstream.serve("/a.mp4", LoopbackAsset(size: 1000, faults: [.stallBeforeHead(until: latch)]))
         let test = try cache()
 
         try await test.run { cache in
-            var order = JobOrder.of("a.mp4")
+            var order = CreateJobRequest.of("a.mp4")
             order.deadlineAt = test.wallClock.now() - .seconds(1)
             await #expect(throws: CacheError.self) { try await cache.submit(order) }
             order.deadlineAt = test.wallClock.now() + .milliseconds(100)

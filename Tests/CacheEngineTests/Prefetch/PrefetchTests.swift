@@ -3,7 +3,7 @@ import CacheEngine
 import CacheTestKit
 import Testing
 
-/// Jobs over a real store, libcurl and an upstream on the loopback.
+/// Jobs with a real store, libcurl and a loopback upstream.
 @Suite struct PrefetchTests {
     private let upstream: LoopbackUpstream
     private let directory: TemporaryDirectory
@@ -21,7 +21,8 @@ import Testing
         return try TestCache(directory: directory.path("data"), origins: [origin], policy: policy)
     }
 
-    @Test func aJobFetchesWholeAssets() async throws {
+    @Test("A job fetches whole assets")
+    func aJobFetchesWholeAssets() async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 20_000_000))
         upstream.serve("/b.mp3", LoopbackAsset(size: 3_000, seed: 2))
         let test = try cache()
@@ -43,12 +44,13 @@ import Testing
         #expect(upstream.requestedBytes("/a.mp4") == 20_000_000)
     }
 
-    @Test func aJobFetchesTheRangesItNamesAndNothingElse() async throws {
+    @Test("A job fetches only the ranges it names")
+    func aJobFetchesTheRangesItNamesAndNothingElse() async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 30_000_000))
         let test = try cache()
 
         try await test.run { cache in
-            let order = JobOrder(items: [
+            let order = CreateJobRequest(items: [
                 (.media("a.mp4"), ["bytes=0-1048575", "bytes=500000-1500000", "bytes=-65536"])
             ])
             let job = try await cache.finished(try await cache.submit(order))
@@ -64,7 +66,8 @@ import Testing
         #expect(upstream.requestedBytes("/a.mp4") == 1_565_537)
     }
 
-    @Test func whatIsOnDiskAlreadyIsNotFetchedAgainAndCountsAsCached() async throws {
+    @Test("Cached bytes are not fetched again and count as cached")
+    func whatIsOnDiskAlreadyIsNotFetchedAgainAndCountsAsCached() async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 4_000_000))
         let test = try cache()
 
@@ -80,7 +83,8 @@ import Testing
         #expect(upstream.requestedBytes("/a.mp4") == 4_000_000)
     }
 
-    @Test func twoJobsForOneAssetFetchEachByteOnce() async throws {
+    @Test("Two jobs for one asset fetch each byte once")
+    func twoJobsForOneAssetFetchEachByteOnce() async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 25_000_000))
         let test = try cache()
 
@@ -96,7 +100,8 @@ import Testing
         #expect(upstream.requestedBytes("/a.mp4") == 25_000_000)
     }
 
-    @Test func cancellingKeepsWhatWasFetched() async throws {
+    @Test("Cancelling a job keeps the bytes fetched so far")
+    func cancellingKeepsWhatWasFetched() async throws {
         let latch = LoopbackLatch()
         upstream.serve("/a.mp4", LoopbackAsset(size: 4_000_000, faults: [.stall(after: 300_000, until: latch)]))
         let test = try cache()
@@ -104,7 +109,7 @@ import Testing
         try await test.run { cache in
             let submitted = try await cache.submit(.of("a.mp4", "later.mp4", "last.mp4", "c.mp4", "d.mp4", "e.mp4"))
             await latch.reached()
-            // What the upstream has sent is not here yet.
+            // Bytes sent by the upstream may not have arrived yet.
             #expect(try await eventually { try cache.fills(FillQuery()).items.contains { $0.position == 300_000 } })
             let job = try await cache.cancelJob(submitted.record.id)
 
@@ -119,7 +124,8 @@ import Testing
         }
     }
 
-    @Test func aRefusedItemFailsTheJobAndARetryAfterwardsSucceeds() async throws {
+    @Test("A refused item fails the job, and a later retry succeeds")
+    func aRefusedItemFailsTheJobAndARetryAfterwardsSucceeds() async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 50_000))
         let test = try cache()
 
@@ -144,7 +150,8 @@ import Testing
         #expect(upstream.requestedBytes("/a.mp4") == 50_000)
     }
 
-    @Test func aJobThatStillRunsCannotBeRetried() async throws {
+    @Test("A running job cannot be retried")
+    func aJobThatStillRunsCannotBeRetried() async throws {
         let latch = LoopbackLatch()
         upstream.serve("/a.mp4", LoopbackAsset(size: 40_000, faults: [.stallBeforeHead(until: latch)]))
         let test = try cache()
@@ -159,7 +166,8 @@ import Testing
         }
     }
 
-    @Test func aChangedAssetIsFetchedAnew() async throws {
+    @Test("A changed asset is refetched completely")
+    func aChangedAssetIsFetchedAnew() async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 20_000_000))
         let test = try cache { $0.freshness = .ttl(.seconds(3600)) }
 
@@ -177,7 +185,8 @@ import Testing
         }
     }
 
-    @Test func anUpstreamWithoutRangesOrLengthIsFetchedToItsEnd() async throws {
+    @Test("An upstream without ranges or length is fetched to its end")
+    func anUpstreamWithoutRangesOrLengthIsFetchedToItsEnd() async throws {
         let asset = LoopbackAsset(size: 2_500_000, acceptsRanges: false, framing: .chunked)
         upstream.serve("/live.mp3", asset)
         let test = try cache()
@@ -191,7 +200,8 @@ import Testing
         }
     }
 
-    @Test func anAssetDeletedOnTheWayIsFetchedAnew() async throws {
+    @Test("An asset deleted during the job is refetched")
+    func anAssetDeletedOnTheWayIsFetchedAnew() async throws {
         let latch = LoopbackLatch()
         upstream.serve("/a.mp4", LoopbackAsset(size: 3_000_000))
         upstream.failNext("/a.mp4", [.stall(after: 500_000, until: latch)])

@@ -4,14 +4,14 @@ import Testing
 
 @testable import CacheEngine
 
-/// A read of the asset's first 400,000 bytes that stands still where a quarter of them is on disk.
+/// A read of the asset's first 400,000 bytes that stalls once 100,000 bytes are on disk.
 struct StalledRead: Sendable {
     static let range: ByteRange = 0..<400_000
     static let present: ByteRange = 0..<100_000
 
-    /// The bytes that it reads.
+    /// The read; its value is the bytes.
     let task: Task<[UInt8], any Error>
-    /// The only one under way.
+    /// The only running fill.
     let fill: FillStatus
     private let latch: LoopbackLatch
 
@@ -21,12 +21,12 @@ struct StalledRead: Sendable {
         self.latch = latch
     }
 
-    /// Lets the upstream go on.
+    /// Lets the upstream continue.
     func resume() { latch.release() }
 }
 
 extension Bench {
-    /// Runs a cache with one read that is stalled, and waits for the rest.
+    /// Runs a cache with one read, and calls `body` once the read is stalled.
     func withStalledRead(
         _ change: (inout OriginSettings) -> Void = { _ in },
         _ body: @Sendable (AssetCache, StalledRead) async throws -> Void
@@ -47,10 +47,10 @@ extension Bench {
         }
     }
 
-    /// So many failures in a row open a circuit of `breakingCache`.
+    /// The number of consecutive failures that opens a circuit of `breakingCache`.
     static let failures = 3
 
-    /// A cache that tries nothing twice, and leaves an upstream alone for `pause` once it has failed often enough.
+    /// A cache without retries. After `failures` consecutive failures the circuit of an upstream is open for `pause`.
     func breakingCache(
         pause: Duration = .seconds(30), _ change: (inout OriginSettings) -> Void = { _ in }
     ) throws -> TestCache {
@@ -61,7 +61,7 @@ extension Bench {
         }
     }
 
-    /// Lets reads of bytes that nobody has fail until the circuit opens.
+    /// Reads uncached bytes until the failures have opened the circuit.
     func exhaust(_ cache: AssetCache) async {
         upstream.serve("/a.mp4") { _ in .response(status: 503) }
         for _ in 0..<Self.failures {
@@ -71,6 +71,6 @@ extension Bench {
 }
 
 extension CacheError.Code {
-    /// Whether nobody was asked, as a circuit is open: it says for how long.
+    /// Whether an open circuit rejected the read without a request; the code then states the wait.
     var isLeftAlone: Bool { if case .upstreamUnreachable(_?) = self { true } else { false } }
 }

@@ -4,7 +4,7 @@ import CacheTestKit
 
 @testable import CacheEngine
 
-/// An upstream with one asset at `/a.mp4`, and caches before it in a directory of their own.
+/// Test fixture: an upstream with one asset at `/a.mp4`, and caches of it in a temporary directory.
 struct Bench {
     let directory: TemporaryDirectory
     let upstream: LoopbackUpstream
@@ -28,7 +28,7 @@ struct Bench {
             directory: directory.path, origins: [origin], policy: policy, disk: disk, openFileLimit: openFileLimit)
     }
 
-    /// Reads other assets, until the first one's descriptor is given to them: of a cache with `openFileLimit: 2`.
+    /// Reads other assets until the fd cache has closed the descriptor of `a.mp4`. Requires `openFileLimit: 2`.
     func crowdOut(of cache: AssetCache) async throws {
         for name in ["b", "c", "d", "e"] {
             upstream.serve("/\(name).mp4", LoopbackAsset(size: 1000))
@@ -36,12 +36,12 @@ struct Bench {
         }
     }
 
-    /// The asset's identifier once it is known.
+    /// The identifier of `a.mp4`.
     func id(in cache: AssetCache) async throws -> AssetID { try await cache.resolve(Self.media).id }
 }
 
 extension AssetCache {
-    /// The only open asset of that path; nil where it is not open.
+    /// The open asset of this path; nil if it is not open.
     func openAsset(_ path: String = "a.mp4") async throws -> OpenAsset? {
         let id = try await resolve(.mounted(origin: "media", path: path, key: nil)).id
         defer { if let asset = context.openAssets.acquire(id) { release(asset, times: 2) } }
@@ -52,13 +52,13 @@ extension AssetCache {
         for _ in 0..<times { context.openAssets.release(asset) }
     }
 
-    /// Whether the disk is asked again to take what comes; it is not for a while where it has refused anything.
+    /// Whether the cache writes to the disk. After a rejected write it bypasses the disk for a while.
     func trustsDisk() throws -> Bool {
         try evictor.measureDisk()
         return !context.space.isShortOfDisk
     }
 
-    /// Whether nothing is under way, and nothing is promised to anybody.
+    /// Whether there is no fill, no reader and no space reservation.
     func isAtRest() async throws -> Bool {
         let isQuiet = context.openAssets.all.allSatisfy { asset in
             asset.look {

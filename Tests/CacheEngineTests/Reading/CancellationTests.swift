@@ -8,7 +8,8 @@ import Testing
 
     init() throws { bench = try Bench() }
 
-    @Test func aCancelledReaderEndsItsFillAndWhatArrivedIsAHit() async throws {
+    @Test("Cancelling the reader ends its fill, and the received bytes are a hit")
+    func aCancelledReaderEndsItsFillAndWhatArrivedIsAHit() async throws {
         try await bench.withStalledRead({ $0.finishIfRemainingBytes = 0 }) { cache, read in
             read.task.cancel()
             let error = await #expect(throws: CacheError.self) { try await read.task.value }
@@ -23,7 +24,8 @@ import Testing
         }
     }
 
-    @Test func aReaderCancelledBeforeItsFirstByteHasNotTimedOut() async throws {
+    @Test("Cancelling a reader before its first byte does not count as a timeout")
+    func aReaderCancelledBeforeItsFirstByteHasNotTimedOut() async throws {
         let latch = LoopbackLatch()
         defer { latch.release() }
         bench.upstream.failNext("/a.mp4", .stallBeforeHead(until: latch))
@@ -41,13 +43,14 @@ import Testing
         }
     }
 
-    @Test func oneReaderOfTwoMayGoAndTheOtherIsServedByTheSameFill() async throws {
-        try await bench.withStalledRead { cache, leaving in
+    @Test("If one of two readers leaves, the fill continues for the other")
+    func oneReaderOfTwoMayGoAndTheOtherIsServedByTheSameFill() async throws {
+        try await bench.withStalledRead { cache, evicting in
             let staying = Task { try await cache.body(of: "a.mp4", 100_000..<400_000) }
             _ = try await eventually { try await cache.openAsset()?.look { $0.ledger.readerCount } == 2 }
-            leaving.task.cancel()
-            _ = await leaving.task.result
-            leaving.resume()
+            evicting.task.cancel()
+            _ = await evicting.task.result
+            evicting.resume()
             let bytes = try await staying.value.bytes
 
             #expect(bytes.isSame(as: bench.asset.bytes(100_000..<400_000)))
@@ -55,7 +58,8 @@ import Testing
         }
     }
 
-    @Test func anAdministratorStopsAFillAndItsReaderIsTold() async throws {
+    @Test("A fill stopped by an administrator fails its reader with a conflict")
+    func anAdministratorStopsAFillAndItsReaderIsTold() async throws {
         try await bench.withStalledRead { cache, read in
             let id = try await bench.id(in: cache)
             let stopped = try await cache.cancelFills(of: id)

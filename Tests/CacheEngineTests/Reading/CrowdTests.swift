@@ -4,9 +4,10 @@ import Testing
 
 @testable import CacheEngine
 
-/// More readers than upstreams can keep up with.
+/// More reads than upstreams can serve.
 @Suite struct CrowdTests {
-    @Test func whatMustBeFetchedIsRefusedWhileTooMuchQueuesAndTheRestIsServed() async throws {
+    @Test("A full fill queue rejects misses and still serves hits")
+    func whatMustBeFetchedIsRefusedWhileTooMuchQueuesAndTheRestIsServed() async throws {
         let latch = LoopbackLatch()
         let upstream = try LoopbackUpstream()
         let directory = try TemporaryDirectory()

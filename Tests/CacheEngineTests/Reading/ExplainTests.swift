@@ -5,7 +5,7 @@ import Testing
 @testable import CacheEngine
 import TestChance
 
-/// What is said of a read before it is made, against what it then does.
+/// Predictions of explain, compared with the actual reads.
 @Suite struct ExplainTests {
     let bench: Bench
 
@@ -19,7 +19,8 @@ import TestChance
         return try await cache.explain(Bench.media, request: ContentRequest(isHead: isHead, headers: headers))
     }
 
-    @Test func anAssetNobodyKnowsIsOneOpeningAndStaysUnknown() async throws {
+    @Test("Explain of an unknown asset plans one opening and opens nothing")
+    func anAssetNobodyKnowsIsOneOpeningAndStaysUnknown() async throws {
         try await bench.cache().run { cache in
             let bounded = try await explain(cache, "1000-1999")
             let whole = try await explain(cache)
@@ -37,7 +38,8 @@ import TestChance
         }
     }
 
-    @Test func aKnownRangeTellsItsAnswerItsRunsAndItsCost() async throws {
+    @Test("Explain of a known range gives response, cached ranges and cost")
+    func aKnownRangeTellsItsAnswerItsRunsAndItsCost() async throws {
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 2000..<3000)
             let partial = try await explain(cache, "1000-3999")
@@ -56,7 +58,8 @@ import TestChance
         }
     }
 
-    @Test func whatIsStaleIsConfirmedAndTheReasonGiven() async throws {
+    @Test("Explain of a stale asset plans a confirmation and gives the reason")
+    func whatIsStaleIsConfirmedAndTheReasonGiven() async throws {
         let test = try bench.cache()
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1000)
@@ -71,7 +74,8 @@ import TestChance
         }
     }
 
-    @Test func aKeptRefusalIsToldAsTheReadWouldTellIt() async throws {
+    @Test("Explain reports a negative cache entry as a read would")
+    func aKeptRefusalIsToldAsTheReadWouldTellIt() async throws {
         bench.upstream.serve("/a.mp4") { _ in
             .response(status: 404, headers: ["Cache-Control": "max-age=60"])
         }
@@ -85,7 +89,8 @@ import TestChance
         }
     }
 
-    @Test func aRunningFillIsNamedAndNotAskedForAgain() async throws {
+    @Test("Explain joins a running fill instead of planning a request")
+    func aRunningFillIsNamedAndNotAskedForAgain() async throws {
         try await bench.withStalledRead { cache, read in
             let joining = try await explain(cache, "200000-449999")
 
@@ -97,16 +102,17 @@ import TestChance
         }
     }
 
-    @Test func readsCostWhatWasSaidOfThem() async throws {
+    @Test("A read makes the requests that explain predicted")
+    func readsCostWhatWasSaidOfThem() async throws {
         let seed = SeededRandom.announced().seed
-        let chance = SeededChance(seed: seed)
+        let random = SeededChance(seed: seed)
         let bench = try Bench(LoopbackAsset(size: 6 << 20))
-        // Whether gaps are merged depends on how long the upstream took to its first byte.
+        // Gaps are not merged, because merging depends on the upstream's time to first byte.
         try await bench.cache { $0.gapMergeBytes = 0 }.run { cache in
             for turn in 0..<60 {
-                let isShort = chance.below(3) > 0
-                let start = chance.below(bench.asset.size - 1)
-                let length = 1 + chance.below(isShort ? 512 << 10 : 3 << 20)
+                let isShort = random.below(3) > 0
+                let start = random.below(bench.asset.size - 1)
+                let length = 1 + random.below(isShort ? 512 << 10 : 3 << 20)
                 let range = start..<min(bench.asset.size, start + length)
                 let before = bench.upstream.requests.count
                 let said = try await explain(cache, "\(range.lowerBound)-\(range.upperBound - 1)")
@@ -130,7 +136,8 @@ import TestChance
         }
     }
 
-    @Test func afterARestartTheCatalogIsAskedAndNothingIsOpened() async throws {
+    @Test("After a restart explain reads the catalog without opening the asset")
+    func afterARestartTheCatalogIsAskedAndNothingIsOpened() async throws {
         try await bench.cache().run { cache in _ = try await cache.body(of: "a.mp4", 1000..<2000) }
         try await bench.cache().run { cache in
             let said = try await explain(cache, "1000-2999")
@@ -141,7 +148,8 @@ import TestChance
         }
     }
 
-    @Test func aReadersFieldsCount() async throws {
+    @Test("Explain respects the request fields of the reader")
+    func aReadersFieldsCount() async throws {
         let test = try bench.cache { $0.requestDirectives = true }
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1000)

@@ -28,7 +28,7 @@ import Testing
             directory: bench.directory.path, origins: [origin], disk: disk, fallbackDirectory: shelf.path)
     }
 
-    /// An upstream's asset at `/b.mp4`, and the fallback that names it.
+    /// Serves an asset at `/b.mp4`, and returns the fallback that names it.
     private func standIn(_ asset: LoopbackAsset) -> OriginSettings.Fallback {
         bench.upstream.serve("/b.mp4", asset)
         return .asset(AssetID(naming: "/o/media/b.mp4"))
@@ -44,19 +44,21 @@ import Testing
         return (read, bytes)
     }
 
-    /// The descriptors by which this process has the file open.
+    /// The number of descriptors of this process for the file.
     private func descriptors(of path: String) throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count { number in
             (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + number)) == path
         }
     }
 
-    // MARK: A file
+    // MARK: Fallback file
 
-    @Test(arguments: [
-        [:] as HeaderList, ["Range": "bytes=5-9"], ["Range": "bytes=-1"], ["Range": "bytes=0-1,5-6"],
-        ["If-None-Match": "*"], ["If-Match": "\"x\""], ["If-Modified-Since": "Fri, 31 Dec 2027 00:00:00 GMT"],
-    ])
+    @Test(
+        "A failed read is answered with the whole fallback file",
+        arguments: [
+            [:] as HeaderList, ["Range": "bytes=5-9"], ["Range": "bytes=-1"], ["Range": "bytes=0-1,5-6"],
+            ["If-None-Match": "*"], ["If-Match": "\"x\""], ["If-Modified-Since": "Fri, 31 Dec 2027 00:00:00 GMT"],
+        ])
     func aFailedReadIsAnsweredWithAllOfTheFile(_ headers: HeaderList) async throws {
         try await cache().run { cache in
             let (read, bytes) = try await read(cache, headers)
@@ -73,7 +75,8 @@ import Testing
         }
     }
 
-    @Test func aHeadIsAnsweredWithItsLengthAndNoBytes() async throws {
+    @Test("HEAD gets the length of the fallback file and no bytes")
+    func aHeadIsAnsweredWithItsLengthAndNoBytes() async throws {
         try await cache().run { cache in
             let (read, bytes) = try await read(cache, isHead: true)
 
@@ -82,7 +85,8 @@ import Testing
         }
     }
 
-    @Test func theFileIsOpenOnlyWhileItIsRead() async throws {
+    @Test("The fallback file is open only while it is read")
+    func theFileIsOpenOnlyWhileItIsRead() async throws {
         try await cache().run { cache in
             let read = try await cache.read(Bench.media, request: ContentRequest())
             _ = try await read.nextBytes()
@@ -95,7 +99,8 @@ import Testing
         }
     }
 
-    @Test func nothingOfItIsKept() async throws {
+    @Test("The fallback is not stored")
+    func nothingOfItIsKept() async throws {
         let test = try cache()
         try await test.run { cache in
             _ = try await read(cache)
@@ -111,7 +116,8 @@ import Testing
         }
     }
 
-    @Test func theAssetsOwnBytesAreNotTouchedByIt() async throws {
+    @Test("The fallback leaves the cached bytes of the asset unchanged")
+    func theAssetsOwnBytesAreNotTouchedByIt() async throws {
         bench.upstream.serve("/a.mp4", bench.asset)
         try await cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1000)
@@ -128,7 +134,9 @@ import Testing
         }
     }
 
-    @Test(arguments: ["none.mp4", "../notice.mp4", "."])
+    @Test(
+        "If the fallback file cannot be read, the read fails with the upstream error",
+        arguments: ["none.mp4", "../notice.mp4", "."])
     func whereTheFileCannotBeReadTheErrorIsTold(_ path: String) async throws {
         try await cache(.file(path)).run { cache in
             let error = await #expect(throws: ReadFailure.self) { try await read(cache) }
@@ -139,7 +147,8 @@ import Testing
         }
     }
 
-    @Test func aFileThatShrinksWhileItIsSentIsCutOff() async throws {
+    @Test("A fallback file that shrinks during the response cuts it off")
+    func aFileThatShrinksWhileItIsSentIsCutOff() async throws {
         try await cache().run { cache in
             let read = try await cache.read(Bench.media, request: ContentRequest())
             _ = try await read.nextBytes()
@@ -153,10 +162,11 @@ import Testing
         }
     }
 
-    @Test func nothingOfAFileThatMayShrinkIsLeftToTheKernel() async throws {
+    @Test("A fallback file is never sent with sendfile")
+    func nothingOfAFileThatMayShrinkIsLeftToTheKernel() async throws {
         try await cache().run { cache in
             let read = try await cache.read(Bench.media, request: ContentRequest())
-            let turn = try read.nextAtOnce(fromFile: true) {}
+            let turn = try read.nextWithoutBlocking(fromFile: true) {}
             read.finish(.clientGone)
             let isLeft = if case .file = turn { true } else { false }
 
@@ -164,9 +174,10 @@ import Testing
         }
     }
 
-    // MARK: An asset
+    // MARK: Fallback asset
 
-    @Test func anAssetStandsInAndIsReadThroughTheCache() async throws {
+    @Test("A fallback asset is read through the cache")
+    func anAssetStandsInAndIsReadThroughTheCache() async throws {
         let other = LoopbackAsset(size: 1_000_000, seed: 3, contentType: "video/mp4")
         try await cache(standIn(other)).run { cache in
             _ = try await cache.body(of: "b.mp4", 0..<10)
@@ -183,7 +194,8 @@ import Testing
         }
     }
 
-    @Test func anAssetThatNobodyKnowsIsNoFallback() async throws {
+    @Test("An unknown asset is no fallback")
+    func anAssetThatNobodyKnowsIsNoFallback() async throws {
         try await cache(.asset(AssetID(high: 1, low: 2))).run { cache in
             let error = await #expect(throws: ReadFailure.self) { try await read(cache) }
 
@@ -191,7 +203,8 @@ import Testing
         }
     }
 
-    @Test func aFallbackThatFailsHasNone() async throws {
+    @Test("A failing fallback gives the original error")
+    func aFallbackThatFailsHasNone() async throws {
         let other = LoopbackAsset(size: 1_000_000)
         try await cache(standIn(other)).run { cache in
             _ = try await cache.body(of: "b.mp4", 100..<110)
@@ -205,7 +218,8 @@ import Testing
 
     // MARK: Failures
 
-    @Test func aReadThatTakesTooLongIsAnsweredWithIt() async throws {
+    @Test("A read timeout is answered with the fallback")
+    func aReadThatTakesTooLongIsAnsweredWithIt() async throws {
         let latch = LoopbackLatch()
         defer { latch.release() }
         bench.upstream.serve("/a.mp4", LoopbackAsset(size: 1000, faults: [.stallBeforeHead(until: latch)]))
@@ -218,7 +232,8 @@ import Testing
         }
     }
 
-    @Test func aRefusalThatIsRepeatedUnaskedIsAnsweredWithItToo() async throws {
+    @Test("A negative cache hit is answered with the fallback")
+    func aRefusalThatIsRepeatedUnaskedIsAnsweredWithItToo() async throws {
         bench.upstream.serve("/a.mp4") { _ in .response(status: 404, headers: ["Cache-Control": "max-age=60"]) }
         try await cache().run { cache in
             for _ in 0..<2 { #expect(try await read(cache).bytes.isSame(as: notice)) }
@@ -229,7 +244,8 @@ import Testing
         }
     }
 
-    @Test func aRangeThatIsNowhereIsTheReadersOwnMistake() async throws {
+    @Test("An unsatisfiable range is not answered with the fallback")
+    func aRangeThatIsNowhereIsTheReadersOwnMistake() async throws {
         bench.upstream.serve("/a.mp4", bench.asset)
         try await cache().run { cache in
             let error = await #expect(throws: CacheError.self) {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CacheEngine
 
-/// Readers over five times what the store may hold.
+/// Reads over five times the capacity of the store.
 @Suite struct LoadTests {
     private static let assets = 320
     private static let bytes: Int64 = 16 << 10
@@ -25,11 +25,11 @@ import Testing
         return bench
     }
 
-    /// Of the first ones rather often, of the last ones seldom.
+    /// A skewed sequence of assets: low numbers are frequent, high numbers are rare.
     private func choices(_ count: Int, seed: UInt64) -> [Int] {
-        let chance = SeededChance(seed: seed)
+        let random = SeededChance(seed: seed)
         return (0..<count).map { _ in
-            let share = chance.uniform()
+            let share = random.uniform()
             return Int(share * share * share * Double(Self.assets))
         }
     }
@@ -38,7 +38,7 @@ import Testing
         bytes.isSame(as: LoopbackBody.bytes(at: 0..<Self.bytes, seed: UInt64(number) + 1))
     }
 
-    @Test(arguments: EvictionAlgorithm.allCases)
+    @Test("The hit ratio of the store matches the simulation", arguments: EvictionAlgorithm.allCases)
     func asMuchIsFoundOnDiskAsTheSimulationSays(algorithm: EvictionAlgorithm) async throws {
         let bench = try bench()
         let choices = choices(1000, seed: 7)
@@ -54,7 +54,7 @@ import Testing
                 #expect(try await eventually { cache.context.space.excess().bytes == 0 })
             }
             let ratio = Double(hits) / Double(choices.count)
-            // What stays lies between the watermarks, less what is promised to the fill under way.
+            // The cached bytes lie between the watermarks, minus the reservation of the running fill.
             let least = simulated(choices, algorithm, of: 54)
             let most = simulated(choices, algorithm, of: 60)
 
@@ -74,7 +74,8 @@ import Testing
         return simulation.tally.byteHitRatio
     }
 
-    @Test func manyReadersAtOnceGetTheRightBytesAndTheStoreStaysSmall() async throws {
+    @Test("Concurrent readers get correct bytes, and the store stays within its capacity")
+    func manyReadersAtOnceGetTheRightBytesAndTheStoreStaysSmall() async throws {
         let bench = try bench()
         let test = try bench.cache(policy: policy(.s3fifo))
         try await test.run { cache in

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheEngine
 
-/// What cannot be kept, or must not be, reaches its readers all the same, and takes no more room than they need.
+/// Bytes that cannot or may not be stored still reach their readers, and occupy only the space the readers need.
 @Suite struct PassingOnTests {
     private func open(_ cache: AssetCache, _ ranges: String? = nil) async throws -> ContentRead {
         var headers: HeaderList = [:]
@@ -17,7 +17,9 @@ import Testing
         }
     }
 
-    @Test(arguments: [ENOSPC, EDQUOT, EIO, EROFS], [nil, "no-store"])
+    @Test(
+        "If the disk cannot create a file, the asset is bypassed",
+        arguments: [ENOSPC, EDQUOT, EIO, EROFS], [nil, "no-store"])
     func whatTheDiskGivesNoFileForIsPassedOn(_ number: Int32, _ rules: String?) async throws {
         let bench = try Bench(LoopbackAsset(size: 3 << 20, cacheControl: rules))
         let disk = FaultyDisk()
@@ -36,7 +38,8 @@ import Testing
         }
     }
 
-    @Test func aJobForWhatTheDiskGivesNoFileForSaysSo() async throws {
+    @Test("A job fails with storageFull if the disk cannot create the file")
+    func aJobForWhatTheDiskGivesNoFileForSaysSo() async throws {
         let bench = try Bench()
         let disk = FaultyDisk()
         try await bench.cache(disk: disk).run { cache in
@@ -48,14 +51,16 @@ import Testing
         }
     }
 
-    /// What memory took in its place is no help to it, and is not fetched twice to find that out.
-    @Test(arguments: [true, false], [nil, Int64(50_000_000)])
+    /// Bytes in spill memory do not complete a job, and are not fetched a second time before the job fails.
+    @Test(
+        "A job fails with storageFull if the disk cannot hold the bytes",
+        arguments: [true, false], [nil, Int64(50_000_000)])
     func aJobForWhatTheDiskHasNoRoomForSaysSo(_ acceptsRanges: Bool, _ rate: Int64?) async throws {
         let bench = try Bench(LoopbackAsset(size: 3 << 20, acceptsRanges: acceptsRanges))
         let disk = FaultyDisk()
         try await bench.cache(disk: disk).run { cache in
             disk.fail(.write, with: ENOSPC, isLasting: true)
-            var order = JobOrder.of("a.mp4")
+            var order = CreateJobRequest.of("a.mp4")
             order.maxBytesPerSecond = rate
             let job = try await cache.finished(try await cache.submit(order))
             #expect(job.record.state == .failed)
@@ -66,8 +71,9 @@ import Testing
         }
     }
 
-    /// Of a file that is all in memory a reader's beginning goes as soon as it is sent, however little that is.
-    @Test func whatAReaderIsPastLeavesMemoryThoughTheReaderStops() async throws {
+    /// If all bytes are in memory, consumed bytes are released as soon as they are sent, however few they are.
+    @Test("Consumed bytes leave memory even if the reader then stops")
+    func whatAReaderIsPastLeavesMemoryThoughTheReaderStops() async throws {
         let bench = try Bench()
         let disk = FaultyDisk()
         try await bench.cache(disk: disk).run { cache in
@@ -84,7 +90,8 @@ import Testing
         }
     }
 
-    @Test func whatWasFetchedAheadOfAReaderThatHasStoppedLeavesMemory() async throws {
+    @Test("Bytes fetched ahead of a stopped reader leave memory")
+    func whatWasFetchedAheadOfAReaderThatHasStoppedLeavesMemory() async throws {
         let bench = try Bench(LoopbackAsset(size: 24 << 20))
         let disk = FaultyDisk()
         try await bench.cache(disk: disk).run { cache in
@@ -105,8 +112,9 @@ import Testing
         }
     }
 
-    /// More readers of more bytes than there is memory for: who finds none waits until others are past theirs.
-    @Test(arguments: [true, false])
+    /// The readers need more bytes than the spill memory holds. A reader without memory waits until others have
+    /// consumed their bytes.
+    @Test("Many readers of large assets share the spill memory of a full disk", arguments: [true, false])
     func manyReadersOfLargeAssetsShareTheMemoryThatStandsInForAFullDisk(_ isTold: Bool) async throws {
         let asset = LoopbackAsset(size: 12 << 20)
         let bench = try Bench(asset)
@@ -128,8 +136,10 @@ import Testing
         }
     }
 
-    /// And nothing is evicted for it.
-    @Test(arguments: [(EFBIG, false), (ENOSPC, true), (EDQUOT, true)])
+    /// Nothing is evicted for the rejected writes.
+    @Test(
+        "A disk that rejects writes is not trusted for a while",
+        arguments: [(EFBIG, false), (ENOSPC, true), (EDQUOT, true)])
     func aDiskThatRefusesWritesIsNotBelievedForAWhile(_ number: Int32, _ isFull: Bool) async throws {
         let bench = try Bench()
         let disk = FaultyDisk()
@@ -139,7 +149,7 @@ import Testing
             #expect(try await eventually { try await cache.isAtRest() })
             disk.fail(.write, with: number, isLasting: true)
             async let body = cache.body(of: "a.mp4")
-            // The while is over before the body is, where the machine is slow.
+            // On a slow machine this period may end before the body is complete.
             if isFull { #expect(try await eventually { try !cache.trustsDisk() }) }
             #expect(try await body.bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size)))
             #expect(try isFull || cache.trustsDisk())
@@ -148,14 +158,15 @@ import Testing
         }
     }
 
-    /// An answer with more than was asked for is not written into what is just going.
-    @Test func whatIsLeavingIsNotWrittenByWhoBringsMoreThanItWasAskedFor() async throws {
+    /// A response with more bytes than requested is not written to an evicting range.
+    @Test("A fill with more bytes than requested does not write an evicting range")
+    func whatIsLeavingIsNotWrittenByWhoBringsMoreThanItWasAskedFor() async throws {
         let bench = try Bench()
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1000)
             #expect(try await eventually { try await cache.isAtRest() })
             let asset = try #require(try await cache.openAsset())
-            let runs: [ByteRange] = asset.change { ($0.ledger.surrender(0..<1000), []) }
+            let runs: [ByteRange] = asset.change { ($0.ledger.beginEviction(0..<1000), []) }
             var deaf = bench.asset
             deaf.acceptsRanges = false
             bench.upstream.serve("/a.mp4", deaf)
@@ -172,8 +183,8 @@ import Testing
         }
     }
 
-    /// Whatever kind of upstream it is, and however much of it there is.
-    @Test(arguments: [true, false])
+    /// Covers upstreams with and without ranges.
+    @Test("Bytes that may not be stored are on disk only until they are consumed", arguments: [true, false])
     func whatMustNotBeKeptIsOnDiskOnlyBetweenItsTransferAndItsReaders(_ acceptsRanges: Bool) async throws {
         let size: Int64 = 64 << 20
         let bench = try Bench(
@@ -194,8 +205,9 @@ import Testing
         }
     }
 
-    /// A transfer that comes once only, and a reader who wants its end first.
-    @Test func whatItsReaderComesBackToStays() async throws {
+    /// The upstream sends a single transfer, and the reader requests the end of the asset first.
+    @Test("Bytes needed by a later range of the same reader stay")
+    func whatItsReaderComesBackToStays() async throws {
         let asset = LoopbackAsset(
             size: 16 << 20, etag: nil, lastModified: nil, cacheControl: "no-store", acceptsRanges: false)
         let bench = try Bench(asset)

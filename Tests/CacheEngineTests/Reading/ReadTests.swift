@@ -20,7 +20,8 @@ import Testing
         return try TestCache(directory: directory.path, origins: [origin])
     }
 
-    @Test func aColdRangeCostsOneRequestAndTheSecondReadNone() async throws {
+    @Test("A cold range costs one request, and the second read costs none")
+    func aColdRangeCostsOneRequestAndTheSecondReadNone() async throws {
         try await makeCache().run { cache in
             let cold = try await cache.body(of: "a.mp4", 1000..<5000)
             let warm = try await cache.body(of: "a.mp4", 1000..<5000)
@@ -45,7 +46,8 @@ import Testing
         }
     }
 
-    @Test func onlyTheGapsOfAPartlyCachedRangeAreFetched() async throws {
+    @Test("Only the gaps of a partly cached range are fetched")
+    func onlyTheGapsOfAPartlyCachedRangeAreFetched() async throws {
         try await makeCache { $0.gapMergeBytes = 0 }.run { cache in
             _ = try await cache.body(of: "a.mp4", 2000..<3000)
             let partial = try await cache.body(of: "a.mp4", 1000..<4000)
@@ -57,7 +59,8 @@ import Testing
         }
     }
 
-    @Test func aSuffixAndARangeSetAreAnswered() async throws {
+    @Test("Suffix ranges and range sets are answered")
+    func aSuffixAndARangeSetAreAnswered() async throws {
         try await makeCache().run { cache in
             let suffix = try await cache.body(of: "a.mp4", headers: ["Range": "bytes=-100"])
             let set = try await cache.body(of: "a.mp4", headers: ["Range": "bytes=0-9,100-109"])
@@ -68,7 +71,8 @@ import Testing
         }
     }
 
-    @Test func concurrentReadersOfOneGapShareOneTransfer() async throws {
+    @Test("Concurrent readers of one gap share one transfer")
+    func concurrentReadersOfOneGapShareOneTransfer() async throws {
         try await makeCache().run { cache in
             let bodies = try await withThrowingTaskGroup(of: [UInt8].self) { group in
                 for _ in 0..<20 { group.addTask { try await cache.body(of: "a.mp4", 0..<400_000).bytes } }
@@ -80,7 +84,8 @@ import Testing
         }
     }
 
-    @Test func aBrokenTransferResumesFromTheNextMissingByte() async throws {
+    @Test("A broken transfer resumes from the next missing byte")
+    func aBrokenTransferResumesFromTheNextMissingByte() async throws {
         upstream.failNext("/a.mp4", .cut(after: 100_000))
         try await makeCache().run { cache in
             let read = try await cache.body(of: "a.mp4", 0..<300_000)
@@ -90,7 +95,8 @@ import Testing
         }
     }
 
-    @Test func whatWasReadBeforeARestartIsAHitAfterIt() async throws {
+    @Test("Bytes read before a restart are a hit after it")
+    func whatWasReadBeforeARestartIsAHitAfterIt() async throws {
         try await makeCache().run { cache in _ = try await cache.body(of: "a.mp4", 10..<2_000_000) }
         try await makeCache().run { cache in
             let again = try await cache.body(of: "a.mp4", 10..<2_000_000)
@@ -101,7 +107,8 @@ import Testing
         }
     }
 
-    @Test func anUpstreamWithoutRangesServesEverybodyByOneTransfer() async throws {
+    @Test("An upstream without ranges serves a range with one transfer")
+    func anUpstreamWithoutRangesServesEverybodyByOneTransfer() async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 3 << 20, acceptsRanges: false))
         try await makeCache().run { cache in
             let bytes = try await cache.body(of: "a.mp4", 2_000_000..<2_000_100).bytes
@@ -111,7 +118,9 @@ import Testing
         }
     }
 
-    @Test(arguments: [LoopbackAsset.Framing.chunked, .untilClose])
+    @Test(
+        "A body of unknown length is served, and its length is recorded",
+        arguments: [LoopbackAsset.Framing.chunked, .untilClose])
     func aBodyOfUnknownLengthIsServedAndItsLengthLearnt(_ framing: LoopbackAsset.Framing) async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 700_000, acceptsRanges: false, framing: framing))
         try await makeCache().run { cache in
@@ -124,7 +133,8 @@ import Testing
         }
     }
 
-    @Test func anAssetWithoutValidatorsIsNeverPutTogetherFromTwoTransfers() async throws {
+    @Test("An asset without validators is never assembled from two transfers")
+    func anAssetWithoutValidatorsIsNeverPutTogetherFromTwoTransfers() async throws {
         upstream.serve("/a.mp4", LoopbackAsset(size: 3 << 20, etag: nil, lastModified: nil))
         try await makeCache().run { cache in
             let whole = try await cache.body(of: "a.mp4")
@@ -134,7 +144,8 @@ import Testing
         }
     }
 
-    @Test func aChangedUpstreamOpensANewGenerationAndNeverMixesTwo() async throws {
+    @Test("A changed upstream opens a new generation, and generations never mix")
+    func aChangedUpstreamOpensANewGenerationAndNeverMixesTwo() async throws {
         try await makeCache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1000)
             let next = LoopbackAsset(size: 3 << 20, seed: 99, etag: "\"v2\"")
@@ -149,7 +160,8 @@ import Testing
         }
     }
 
-    @Test func aReadWhoseFirstByteIsOfTheNewGenerationIsBegunAnew() async throws {
+    @Test("A read is restarted if its first byte belongs to a new generation")
+    func aReadWhoseFirstByteIsOfTheNewGenerationIsBegunAnew() async throws {
         try await makeCache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1000)
             let next = LoopbackAsset(size: 3 << 20, seed: 99, etag: "\"v2\"")
@@ -160,7 +172,8 @@ import Testing
         }
     }
 
-    @Test func staleBytesAreConfirmedBeforeTheyAreServed() async throws {
+    @Test("Stale bytes are confirmed before they are served")
+    func staleBytesAreConfirmedBeforeTheyAreServed() async throws {
         let test = try makeCache()
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1000)
@@ -173,7 +186,8 @@ import Testing
         }
     }
 
-    @Test func aRangeBeyondTheEndIsRefusedWithTheLength() async throws {
+    @Test("A range beyond the end is rejected with the length")
+    func aRangeBeyondTheEndIsRefusedWithTheLength() async throws {
         try await makeCache().run { cache in
             let unknown = await #expect(throws: CacheError.self) {
                 try await cache.body(of: "a.mp4", 9_000_000..<9_000_001)
@@ -186,7 +200,8 @@ import Testing
         }
     }
 
-    @Test func aRangeThatTheUpstreamRefusesIsAMissWithItsStatus() async throws {
+    @Test("A range refused by the upstream is a miss with its status")
+    func aRangeThatTheUpstreamRefusesIsAMissWithItsStatus() async throws {
         try await makeCache().run { cache in
             let failure = await #expect(throws: ReadFailure.self) {
                 try await cache.read(
@@ -199,7 +214,8 @@ import Testing
         }
     }
 
-    @Test func aMissingAssetIsToldWithItsStatusAndNotKept() async throws {
+    @Test("A missing asset gives the upstream status and is not stored")
+    func aMissingAssetIsToldWithItsStatusAndNotKept() async throws {
         try await makeCache().run { cache in
             let error = await #expect(throws: CacheError.self) { try await cache.body(of: "none.mp4", 0..<10) }
             let page = try await cache.assets(AssetQuery())

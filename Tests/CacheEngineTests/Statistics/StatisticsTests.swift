@@ -10,7 +10,8 @@ import Testing
 
     init() throws { bench = try Bench() }
 
-    @Test func theFiguresAddUpToTheByte() async throws {
+    @Test("The counters add up to the byte")
+    func theFiguresAddUpToTheByte() async throws {
         bench.upstream.serve("/b.mp4", LoopbackAsset(size: 90_000, acceptsRanges: false))
         let test = try bench.cache()
         try await test.run { cache in
@@ -39,7 +40,8 @@ import Testing
         }
     }
 
-    @Test func theHistoryKeepsEachMinutesIncreaseOnceAndOverARestart() async throws {
+    @Test("The history records each minute once, also after a restart")
+    func theHistoryKeepsEachMinutesIncreaseOnceAndOverARestart() async throws {
         let wallClock = ManualWallClock()
         func cache() throws -> TestCache {
             try TestCache(
@@ -63,7 +65,8 @@ import Testing
         }
     }
 
-    @Test func theMostReadAssetsComeFirst() async throws {
+    @Test("The most read assets are listed first")
+    func theMostReadAssetsComeFirst() async throws {
         bench.upstream.serve("/b.mp4", LoopbackAsset(size: 5000))
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<9000)
@@ -75,7 +78,8 @@ import Testing
         }
     }
 
-    @Test func aReaderWhoHungUpIsCountedWithWhatItTook() async throws {
+    @Test("A disconnected reader is counted with the bytes it received")
+    func aReaderWhoHungUpIsCountedWithWhatItTook() async throws {
         try await bench.cache().run { cache in
             let read = try await cache.read(Bench.media, request: ContentRequest())
             let taken = Int64(try await read.nextBytes()?.count ?? 0)
@@ -89,7 +93,8 @@ import Testing
         }
     }
 
-    @Test func aMinuteWrittenBeforeAFigureWasCountedIsStillRead() throws {
+    @Test("A minute recorded before a counter existed is still read")
+    func aMinuteWrittenBeforeAFigureWasCountedIsStillRead() throws {
         let line = #"{"requests":{"hit":2},"clientAborted":1,"upstreamBytes":5}"#
         let figures = try #require(TrafficFigures(json: line))
         #expect(figures.count(.hit) == 2 && figures.clientAborted == 1 && figures.upstreamBytes == 5)
@@ -97,20 +102,21 @@ import Testing
         #expect(TrafficFigures(json: "[]") == nil)
     }
 
-    @Test func waitsAndHedgesAddUpOverTheMinutes() {
+    @Test("Waits and hedges add up over the minutes")
+    func waitsAndHedgesAddUpOverTheMinutes() {
         let counters = CacheCounters()
         let recorder = StatsRecorder()
         counters.waited(.arrived, origin: "media")
         recorder.wrote(counters.origins())
         counters.waited(.arrived, origin: "media")
-        counters.waited(.gaveUp(.notFound), origin: "media")
+        counters.waited(.failed(.notFound), origin: "media")
         counters.fillHedged(origin: "media")
         counters.hedgeWon(origin: "media")
         counters.requested(10, origin: "media")
         let increase = recorder.pending(of: counters.origins()).first?.increase
 
-        #expect(increase?.waits == ["arrived": 1, "gaveUp": 1])
+        #expect(increase?.waits == ["arrived": 1, "failed": 1])
         #expect(increase?.fillsHedged == 1 && increase?.hedgesWon == 1 && increase?.requestedBytes == 10)
-        #expect(counters.origins()["media"]?.waits == ["arrived": 2, "gaveUp": 1])
+        #expect(counters.origins()["media"]?.waits == ["arrived": 2, "failed": 1])
     }
 }

@@ -9,7 +9,8 @@ import Testing
 
     init() throws { bench = try Bench() }
 
-    @Test func aHundredFillsThatFailTogetherAskAFifthMore() async throws {
+    @Test("A hundred fills that fail together retry within the retry budget")
+    func aHundredFillsThatFailTogetherAskAFifthMore() async throws {
         let test = try bench.cache {
             $0.circuitBreaker = nil
             $0.maxTransfers = 64
@@ -19,14 +20,15 @@ import Testing
             let took = await ContinuousClock().measure { await failTogether(100, cache) }
             let isAtRest = try await eventually { try await cache.isAtRest() }
 
-            // A fifth more; and where that takes longer than the budget looks back, ten more each time.
+            // The budget allows a fifth more requests, and ten more for each 10 s period that the reads last.
             let most = 120 + 10 * Int(took / .seconds(10))
             #expect((100...most).contains(bench.upstream.requests.count))
             #expect(isAtRest)
         }
     }
 
-    @Test func tenTriesAreAlwaysAllowed() async throws {
+    @Test("Ten retries are always allowed")
+    func tenTriesAreAlwaysAllowed() async throws {
         try await bench.cache { $0.circuitBreaker = nil }.run { cache in
             await failTogether(5, cache)
 
@@ -34,9 +36,10 @@ import Testing
         }
     }
 
-    @Test func whatBrokeOnTheWayGoesOnWithoutBudgetOrDelay() async throws {
+    @Test("A transfer broken midway resumes without budget or delay")
+    func whatBrokeOnTheWayGoesOnWithoutBudgetOrDelay() async throws {
         bench.upstream.serve("/a.mp4", LoopbackAsset(size: 3 << 20, faults: [.cut(after: 60_000)]))
-        // The smallest window, of a slow reader, is cut too; of the largest that much counts as progress.
+        // 60,000 bytes are less than the smallest window of a slow reader, and enough progress in the largest window.
         try await bench.cache { $0.readAheadBytes = 512 << 10 }.run { cache in
             let read = try await cache.body(of: "a.mp4")
             let figures = try await cache.stats().all
@@ -47,7 +50,7 @@ import Testing
         }
     }
 
-    /// Reads as many assets, all at once, that the upstream answers with a 503.
+    /// Reads `count` assets concurrently. The upstream responds to each request with 503.
     private func failTogether(_ count: Int, _ cache: AssetCache) async {
         for number in 0..<count { bench.upstream.serve("/\(number).mp4") { _ in .response(status: 503) } }
         await withTaskGroup { group in

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CacheEngine
 
-/// What is said of circuits, against what reads then do.
+/// Reported circuit states, compared with the actual reads.
 @Suite struct CircuitShowingTests {
     private let bench: Bench
 
@@ -18,7 +18,8 @@ import Testing
         try #require(try await cache.stats().circuits["media"]?.first)
     }
 
-    @Test func whatCannotBeFetchedIsSaidToFail() async throws {
+    @Test("Explain predicts an error if the circuit is open")
+    func whatCannotBeFetchedIsSaidToFail() async throws {
         try await bench.breakingCache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1000)
             await bench.exhaust(cache)
@@ -30,7 +31,7 @@ import Testing
             #expect(hit.answer.requestClass == .hit && hit.source.url == nil)
             #expect(cut.answer.status == 206 && cut.cached.runs == [500..<1000] && cut.forecast == FillForecast())
             #expect(missed.answer.code?.isLeftAlone == true && missed.answer.requestClass == .error)
-            #expect(missed.source.whyNot?.message.contains("failed 3 times in a row; it is left alone") == true)
+            #expect(missed.source.whyNot?.message.contains("failed 3 times in a row; no request is sent to it") == true)
             #expect(try await cache.body(of: "a.mp4", 0..<1000).outcome.requestClass == .hit)
             await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 500..<1500) }
             let error = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 1000..<2000) }
@@ -39,7 +40,8 @@ import Testing
         }
     }
 
-    @Test func anAssetNobodyKnowsIsSaidToFail() async throws {
+    @Test("Explain predicts an error for an unknown asset if the circuit is open")
+    func anAssetNobodyKnowsIsSaidToFail() async throws {
         try await bench.breakingCache().run { cache in
             await bench.exhaust(cache)
             let said = try await explain(cache, "0-999")
@@ -49,7 +51,9 @@ import Testing
         }
     }
 
-    @Test(arguments: [Duration.zero, .seconds(3600)])
+    @Test(
+        "With an open circuit stale bytes are served only if stale-if-error allows it",
+        arguments: [Duration.zero, .seconds(3600)])
     func whatIsStaleStandsInOnlyWhereItMay(_ staleIfError: Duration) async throws {
         let test = try bench.breakingCache {
             $0.freshness = .ttl(.seconds(60))
@@ -69,12 +73,13 @@ import Testing
         }
     }
 
-    @Test func theMirrorThatWouldBeAskedIsNamed() async throws {
+    @Test("Explain lists the mirrors if every circuit is open")
+    func theMirrorThatWouldBeAskedIsNamed() async throws {
         let mirror = try LoopbackUpstream()
         mirror.serve("/a.mp4") { _ in .response(status: 503) }
         try await bench.breakingCache(pause: .seconds(3600)) { $0.mirrors = [mirror.url("")] }.run { cache in
             let well = try await explain(cache, "0-999")
-            // The first three ask the upstream, the next three, as it is left alone, the mirror.
+            // The first three reads open the circuit of the upstream. The next three reads request the mirror.
             await bench.exhaust(cache)
             await bench.exhaust(cache)
             let none = try await explain(cache, "0-999")
@@ -87,7 +92,8 @@ import Testing
         }
     }
 
-    @Test func aMirrorTakesOver() async throws {
+    @Test("Explain names the mirror while the circuit of the origin is open")
+    func aMirrorTakesOver() async throws {
         let mirror = try LoopbackUpstream()
         mirror.serve("/a.mp4", bench.asset)
         let test = try bench.breakingCache {
@@ -102,13 +108,14 @@ import Testing
             _ = try await cache.body(of: "a.mp4", 3000..<4000)
 
             #expect(said.source.url == mirror.url("/a.mp4"))
-            #expect(said.source.whyNot?.message.contains("is left alone") == true)
+            #expect(said.source.whyNot?.message.contains("no request is sent to it") == true)
             #expect(said.forecast.requests == [.window(3000..<4000)] && said.answer.requestClass == .miss)
             #expect(bench.upstream.requests.count == before)
         }
     }
 
-    @Test func askingWhatWouldBeTakesNoLeave() async throws {
+    @Test("Explain takes no half-open probe permit")
+    func askingWhatWouldBeTakesNoLeave() async throws {
         try await bench.breakingCache(pause: .milliseconds(20)).run { cache in
             await bench.exhaust(cache)
             let isOver = try await eventually { try await explain(cache, "0-999").source.url != nil }
@@ -120,7 +127,8 @@ import Testing
         }
     }
 
-    @Test func whileAProbeIsUnderWayNobodyElseIsAsked() async throws {
+    @Test("During a half-open probe no other request is sent")
+    func whileAProbeIsUnderWayNobodyElseIsAsked() async throws {
         let latch = LoopbackLatch()
         defer { latch.release() }
         try await bench.breakingCache(pause: .milliseconds(20)).run { cache in
@@ -139,12 +147,13 @@ import Testing
 
             #expect(isOver)
             #expect(halfOpen.state == .halfOpen && halfOpen.pause == nil)
-            #expect(other.source.url == nil && other.source.whyNot?.message.contains("just being tried") == true)
+            #expect(other.source.url == nil && other.source.whyNot?.message.contains("probe request") == true)
             #expect(closed.state == .closed && closed.failuresInARow == 0 && closed.opensTotal == 1)
         }
     }
 
-    @Test func originsWithoutABreakerHaveNone() async throws {
+    @Test("Origins without a circuit breaker report no circuit")
+    func originsWithoutABreakerHaveNone() async throws {
         try await bench.breakingCache { $0.circuitBreaker = nil }.run { cache in
             await bench.exhaust(cache)
             let stats = try await cache.stats()

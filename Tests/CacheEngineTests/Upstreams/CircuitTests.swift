@@ -14,7 +14,8 @@ import Testing
         try #require(cache.context.health.circuits(of: cache.origins.mounted("media")).first)
     }
 
-    @Test func nothingIsAskedAfterSoManyFailures() async throws {
+    @Test("After the configured failures no request is sent")
+    func nothingIsAskedAfterSoManyFailures() async throws {
         try await bench.breakingCache().run { cache in
             await bench.exhaust(cache)
             let error = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 0..<2000) }
@@ -24,14 +25,15 @@ import Testing
             let circuit = try circuit(cache)
 
             #expect(error?.code.isLeftAlone == true)
-            #expect(error?.message.contains("failed 3 times in a row; it is left alone for another") == true)
+            #expect(error?.message.contains("failed 3 times in a row; no request is sent to it for another") == true)
             #expect(bench.upstream.requests.count == 3)
             #expect(circuit.state == .open && circuit.failuresInARow == 3 && circuit.opensTotal == 1)
             #expect(try await eventually { try await cache.isAtRest() })
         }
     }
 
-    @Test func whatIsOnDiskIsServedAllTheSame() async throws {
+    @Test("With an open circuit cached bytes are still served")
+    func whatIsOnDiskIsServedAllTheSame() async throws {
         let test = try bench.breakingCache {
             $0.freshness = .ttl(.seconds(60))
             $0.staleIfError = .seconds(3600)
@@ -49,7 +51,8 @@ import Testing
         }
     }
 
-    @Test func aProbeThatSucceedsClosesIt() async throws {
+    @Test("A successful probe closes the circuit")
+    func aProbeThatSucceedsClosesIt() async throws {
         try await bench.breakingCache(pause: .milliseconds(50)).run { cache in
             await bench.exhaust(cache)
             bench.upstream.serve("/a.mp4", bench.asset)
@@ -62,7 +65,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [403, 404, 429])
+    @Test("Final upstream statuses do not open the circuit", arguments: [403, 404, 429])
     func refusalsThatAreAnswersDoNotOpenIt(_ status: Int) async throws {
         bench.upstream.serve("/a.mp4") { _ in .response(status: status) }
         try await bench.breakingCache().run { cache in
@@ -72,12 +75,13 @@ import Testing
             let circuit = try circuit(cache)
 
             #expect(circuit.state == .closed)
-            // A 403 may be about the range: it is asked once more without one.
+            // A 403 may refer to the range, so the request is repeated once without a range.
             #expect(bench.upstream.requests.count == (status == 403 ? 10 : 5))
         }
     }
 
-    @Test func aMirrorIsAskedWhileTheOriginIsLeftAlone() async throws {
+    @Test("A mirror is requested while the circuit of the origin is open")
+    func aMirrorIsAskedWhileTheOriginIsLeftAlone() async throws {
         let mirror = try LoopbackUpstream()
         try await bench.breakingCache { $0.mirrors = [mirror.url("")] }.run { cache in
             await bench.exhaust(cache)
@@ -89,7 +93,8 @@ import Testing
         }
     }
 
-    @Test func itMayBeSwitchedOff() async throws {
+    @Test("The circuit breaker can be disabled")
+    func itMayBeSwitchedOff() async throws {
         try await bench.breakingCache { $0.circuitBreaker = nil }.run { cache in
             await bench.exhaust(cache)
             await bench.exhaust(cache)
@@ -98,7 +103,8 @@ import Testing
         }
     }
 
-    @Test func oneDeadHostOfAbsoluteURLsStandsForItselfAlone() throws {
+    @Test("Each host of absolute URLs has its own circuit")
+    func oneDeadHostOfAbsoluteURLsStandsForItselfAlone() throws {
         let health = health()
         let (dead, well) = (target("http://a.example:8080/x"), target("http://b.example/y"))
         for _ in 0..<10 { health.settle(try health.admit(dead), .broken, by: dead.settings.circuitBreaker) }
@@ -108,18 +114,19 @@ import Testing
         #expect(health.failingServers().map(\.address) == ["http://a.example:8080"])
     }
 
-    @Test func noMoreHostsThanALimitAreRemembered() throws {
+    @Test("The number of remembered hosts is limited")
+    func noMoreHostsThanALimitAreRemembered() throws {
         let health = health(limit: 8)
         let dead = target("http://dead.example/")
         for _ in 0..<10 { health.settle(try health.admit(dead), .broken, by: dead.settings.circuitBreaker) }
         for number in 0..<100 { _ = try health.admit(target("http://host\(number).example/")) }
 
         #expect(health.look { $0.count } <= 8)
-        #expect(throws: CacheError.self, "those that fail are kept longest") { try health.admit(dead) }
+        #expect(throws: CacheError.self, "failing hosts must be remembered longest") { try health.admit(dead) }
     }
 
     private func health(limit: Int = 1024) -> OriginHealth {
-        OriginHealth(uptime: { .seconds(1) }, chance: SeededChance(), logger: Logger(label: "test"), limit: limit)
+        OriginHealth(uptime: { .seconds(1) }, random: SeededChance(), logger: Logger(label: "test"), limit: limit)
     }
 
     private func target(_ url: String) -> AssetTarget {

@@ -27,8 +27,8 @@ import Testing
             directory: bench.directory.path, origins: [origin], credentialsDirectory: secrets.path)
     }
 
-    /// Serves the asset to those who bring `key`, and 401 to all others; with the first of these the key goes into the
-    /// file, if it `rotates`.
+    /// Serves the asset to requests with `key`, and 401 to all others. If it `rotates`, a 401 also writes the key to
+    /// the credentials file.
     private func demand(_ key: String, rotates: Bool = false) {
         bench.upstream.serve("/a.mp4") { [asset = bench.asset] request in
             if request.headers["X-Key"] == key { return .asset(asset) }
@@ -41,7 +41,8 @@ import Testing
         (upstream ?? bench.upstream).requests.map { $0.headers["X-Key"] }
     }
 
-    @Test func theFilesFieldsGoOverTheOriginsOwn() async throws {
+    @Test("Fields of the credentials file override the fields of the origin")
+    func theFilesFieldsGoOverTheOriginsOwn() async throws {
         write("# two\nX-Key: file\nAuthorization: Bearer t\n")
         try await cache { $0.headers = ["X-Key": "setting", "X-Other": "o"] }.run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<10)
@@ -53,7 +54,8 @@ import Testing
         }
     }
 
-    @Test func aChangedFileIsTakenUpWithoutARefusal() async throws {
+    @Test("A changed credentials file is used without waiting for a 401")
+    func aChangedFileIsTakenUpWithoutARefusal() async throws {
         try await cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<10)
             write("X-Key: two")
@@ -65,7 +67,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 3])
+    @Test("A 401 reloads the credentials file and retries once", arguments: [0, 3])
     func aRefusalReadsTheFileAgainAndIsTriedOnceMore(_ retries: Int) async throws {
         demand("two", rotates: true)
         try await cache { $0.retries = retries }.run { cache in
@@ -77,7 +79,8 @@ import Testing
         }
     }
 
-    @Test func aSecondRefusalInARowIsTold() async throws {
+    @Test("A second 401 in a row fails the read")
+    func aSecondRefusalInARowIsTold() async throws {
         demand("never")
         try await cache().run { cache in
             let error = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 0..<1000) }
@@ -88,7 +91,8 @@ import Testing
         }
     }
 
-    @Test func eachReadMayHaveTheFileReadAgain() async throws {
+    @Test("Each read can reload the credentials file")
+    func eachReadMayHaveTheFileReadAgain() async throws {
         demand("two")
         try await cache().run { cache in
             await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 0..<1000) }
@@ -99,7 +103,8 @@ import Testing
         }
     }
 
-    @Test func aRefusalWithoutAFileIsToldAtOnce() async throws {
+    @Test("Without a credentials file a 401 fails at once")
+    func aRefusalWithoutAFileIsToldAtOnce() async throws {
         demand("never")
         try await cache { $0.credentialsFile = nil }.run { cache in
             let error = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 0..<1000) }
@@ -109,7 +114,8 @@ import Testing
         }
     }
 
-    @Test func manyReadersShareTheRetry() async throws {
+    @Test("Concurrent readers share the retry after a 401")
+    func manyReadersShareTheRetry() async throws {
         demand("two", rotates: true)
         try await cache { $0.retries = 0 }.run { cache in
             try await withThrowingTaskGroup(of: [UInt8].self) { group in
@@ -121,7 +127,8 @@ import Testing
         }
     }
 
-    @Test func theFileStaysWithTheOriginsHost() async throws {
+    @Test("Credentials are sent only to the host of the origin")
+    func theFileStaysWithTheOriginsHost() async throws {
         let other = try LoopbackUpstream()
         other.serve("/b", bench.asset)
         bench.upstream.serve("/a.mp4") { [url = other.url("/b")] _ in .redirect(to: url) }
@@ -133,10 +140,11 @@ import Testing
         }
     }
 
-    @Test func probesAndJobsBringTheFileToo() async throws {
+    @Test("Probes and jobs send the credentials")
+    func probesAndJobsBringTheFileToo() async throws {
         bench.upstream.serve("/b.mp4", LoopbackAsset(size: 100))
         try await cache().run { cache in
-            let job = try await cache.finished(try await cache.submit(JobOrder.of("b.mp4")))
+            let job = try await cache.finished(try await cache.submit(CreateJobRequest.of("b.mp4")))
             _ = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: true)
 
             #expect(job.record.state == .succeeded)
@@ -144,7 +152,8 @@ import Testing
         }
     }
 
-    @Test func aProbeIsTriedOnceMoreToo() async throws {
+    @Test("A probe is retried once after a 401")
+    func aProbeIsTriedOnceMoreToo() async throws {
         demand("two", rotates: true)
         try await cache().run { cache in
             let report = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: true)
@@ -154,7 +163,8 @@ import Testing
         }
     }
 
-    @Test func aProbeThatIsRefusedAgainSaysSo() async throws {
+    @Test("A probe with a second 401 fails with that status")
+    func aProbeThatIsRefusedAgainSaysSo() async throws {
         demand("never")
         try await cache().run { cache in
             let failure = await #expect(throws: ProbeFailure.self) {
@@ -166,7 +176,8 @@ import Testing
         }
     }
 
-    @Test(arguments: ["no line of a file", "Range: bytes=0-1", ""])
+    @Test(
+        "A credentials file that becomes invalid is ignored", arguments: ["no line of a file", "Range: bytes=0-1", ""])
     func aFileThatGoesBadIsPassedOver(_ text: String) async throws {
         try await cache().run { cache in
             write(text)
@@ -177,7 +188,9 @@ import Testing
         }
     }
 
-    @Test(arguments: ["missing.txt", "bad.txt", "../media.txt", "outside.txt", "."])
+    @Test(
+        "An origin with an unusable credentials file is rejected",
+        arguments: ["missing.txt", "bad.txt", "../media.txt", "outside.txt", "."])
     func anOriginWithAFileThatCannotBeUsedIsNotSetUp(_ name: String) async throws {
         write("Bearer secret", to: "bad.txt")
         let outside = try TemporaryDirectory()
@@ -197,7 +210,8 @@ import Testing
         }
     }
 
-    @Test func anOriginThatIsSetUpBringsItsFileFromTheFirstRequestOn() async throws {
+    @Test("A new origin sends its credentials from the first request")
+    func anOriginThatIsSetUpBringsItsFileFromTheFirstRequestOn() async throws {
         write("X-Key: later", to: "later.txt")
         try await cache().run { cache in
             var origin = TestCache.origin(bench.upstream)
@@ -209,7 +223,8 @@ import Testing
         }
     }
 
-    @Test func aStartWithoutTheFileServesAndFindsItLater() async throws {
+    @Test("A credentials file missing at the start is found later")
+    func aStartWithoutTheFileServesAndFindsItLater() async throws {
         try FileManager.default.removeItem(atPath: secrets.path("media.txt"))
         demand("one")
         try await cache().run { cache in

@@ -21,14 +21,14 @@ import Testing
         }
     }
 
-    /// From now on the origin answers nothing but this.
+    /// Sets the response of the origin to all further requests.
     private func turn(_ answer: LoopbackAnswer) { bench.upstream.serve("/a.mp4") { _ in answer } }
 
     static let failures: [LoopbackAnswer] = [
         .hangUp, .response(status: 503), .response(status: 503, headers: ["Retry-After": "9"]),
     ]
 
-    @Test(arguments: failures)
+    @Test("Takes over if the origin fails midway", arguments: failures)
     func takesOverWhereTheOriginFailsMidway(_ failure: LoopbackAnswer) async throws {
         try await cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<100_000)
@@ -43,7 +43,8 @@ import Testing
         }
     }
 
-    @Test func takesOverWhereTheOriginIsCutAndThenGone() async throws {
+    @Test("Takes over if the origin cuts the body and then fails")
+    func takesOverWhereTheOriginIsCutAndThenGone() async throws {
         bench.upstream.serve("/a.mp4") { [asset = bench.asset] request in
             var cut = asset
             cut.faults = [.cut(after: 200_000)]
@@ -59,7 +60,8 @@ import Testing
         }
     }
 
-    @Test func answersForAnOriginThatNobodyHasSeenYet() async throws {
+    @Test("Answers for an origin that was never reached")
+    func answersForAnOriginThatNobodyHasSeenYet() async throws {
         bench.upstream.stop()
         try await cache().run { cache in
             let read = try await cache.body(of: "a.mp4", 0..<1000)
@@ -73,7 +75,7 @@ import Testing
         LoopbackAsset(size: 3 << 20, seed: 2, etag: nil, lastModified: nil),
     ]
 
-    @Test(arguments: unprovable)
+    @Test("An unverifiable copy is served in one transfer", arguments: unprovable)
     func servesInOneTransferWhatNothingCanBeJoinedTo(_ copy: LoopbackAsset) async throws {
         turn(.hangUp)
         mirror.serve("/copy/a.mp4", copy)
@@ -88,7 +90,7 @@ import Testing
         }
     }
 
-    @Test(arguments: unprovable)
+    @Test("Two unverifiable copies are not combined", arguments: unprovable)
     func twoCopiesThatNothingJoinsAreNotPutTogether(_ copy: LoopbackAsset) async throws {
         turn(.hangUp)
         let second = try LoopbackUpstream()
@@ -100,7 +102,7 @@ import Testing
             return request.number < 2 ? .asset(cut) : .hangUp
         }
         try await cache { $0.mirrors.append(second.url("")) }.run { cache in
-            // The first read is cut, or was not begun before its transfer broke off.
+            // The first read is cut off, or fails because its transfer broke before the read began.
             let first = try? await cache.body(of: "a.mp4")
             let read = try await cache.body(of: "a.mp4")
 
@@ -109,7 +111,7 @@ import Testing
         }
     }
 
-    @Test(arguments: unprovable)
+    @Test("A copy that differs from the description by the origin is rejected", arguments: unprovable)
     func whatTheOriginHasDescribedIsNotTakenFromACopyThatIsDescribedOtherwise(_ copy: LoopbackAsset) async throws {
         let mine = LoopbackAsset(size: 3 << 20, etag: "W/\"mine\"", lastModified: nil)
         bench.upstream.serve("/a.mp4") { $0.number == 0 ? .asset(mine) : .hangUp }
@@ -119,12 +121,13 @@ import Testing
             bench.upstream.serve("/a.mp4", mine)
             let read = try await cache.body(of: "a.mp4", 0..<1000)
 
-            #expect(error?.code == .upstreamProtocol, "the origin's own failure")
+            #expect(error?.code == .upstreamProtocol, "the failure of the origin must be reported")
             #expect(read.bytes == mine.bytes(0..<1000))
         }
     }
 
-    @Test func onlyTheOriginOpensAGenerationAfterAMirrorAnswered() async throws {
+    @Test("Only the origin opens a generation after a mirror answered")
+    func onlyTheOriginOpensAGenerationAfterAMirrorAnswered() async throws {
         turn(.hangUp)
         try await cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1000)
@@ -143,7 +146,7 @@ import Testing
         LoopbackAsset(size: 3 << 20, seed: 2, etag: "\"v2\"", acceptsRanges: false),
     ]
 
-    @Test(arguments: others)
+    @Test("A different copy is never mixed in", arguments: others)
     func anotherCopyIsNeverMixedIn(_ other: LoopbackAsset) async throws {
         mirror.serve("/copy/a.mp4", other)
         try await cache { $0.retries = 2 }.run { cache in
@@ -156,11 +159,12 @@ import Testing
             #expect(error?.code == .upstreamRefused(status: 503))
             #expect(present.bytes.isSame(as: bench.asset.bytes(0..<100_000)))
             #expect(record.generation.number == 1 && record.generation.validators.entityTag?.description == "\"v1\"")
-            #expect(mirror.requests.count == 1, "it is asked once in a row of failures")
+            #expect(mirror.requests.count == 1, "the mirror must be requested once per series of failures")
         }
     }
 
-    @Test func theNextMirrorIsAskedWhereTheFirstHasAnotherCopy() async throws {
+    @Test("The next mirror is requested if the first has a different copy")
+    func theNextMirrorIsAskedWhereTheFirstHasAnotherCopy() async throws {
         mirror.serve("/copy/a.mp4", Self.others[0])
         let second = try LoopbackUpstream()
         second.serve("/a.mp4", bench.asset)
@@ -178,7 +182,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [404, 410, 403])
+    @Test("A refusal by a mirror is not attributed to the asset", arguments: [404, 410, 403])
     func whatAMirrorDoesNotHaveIsNotGone(_ status: Int) async throws {
         turn(.hangUp)
         mirror.serve("/copy/a.mp4") { _ in
@@ -189,12 +193,13 @@ import Testing
             bench.upstream.serve("/a.mp4", bench.asset)
             let read = try await cache.body(of: "a.mp4", 0..<1000)
 
-            #expect(error?.code == .upstreamProtocol, "the origin's own failure")
-            #expect(read.bytes == bench.asset.bytes(0..<1000), "and the refusal is not kept")
+            #expect(error?.code == .upstreamProtocol, "the failure of the origin must be reported")
+            #expect(read.bytes == bench.asset.bytes(0..<1000), "the rejection by the mirror must not be cached")
         }
     }
 
-    @Test func aMirrorConfirmsWhatItAgreesWith() async throws {
+    @Test("A mirror can confirm a matching generation")
+    func aMirrorConfirmsWhatItAgreesWith() async throws {
         let test = try cache { $0.freshness = .ttl(.seconds(60)) }
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1000)
@@ -208,7 +213,8 @@ import Testing
         }
     }
 
-    @Test func newFillsBeginAtTheOriginAgain() async throws {
+    @Test("New fills start at the origin again")
+    func newFillsBeginAtTheOriginAgain() async throws {
         try await cache().run { cache in
             bench.upstream.serve("/a.mp4") { [asset = bench.asset] request in
                 request.number == 0 ? .hangUp : .asset(asset)
@@ -231,14 +237,16 @@ import Testing
         FillFailure(code: code, previous: previous, address: address, addresses: addresses)
     }
 
-    @Test func anOriginWithoutMirrorsIsAskedAgainAfterTheBackoff() {
+    @Test("An origin without mirrors is retried after the backoff")
+    func anOriginWithoutMirrorsIsAskedAgainAfterTheBackoff() {
         let next = failure(.upstreamUnreachable()).retry(within: limit)
 
         #expect(next == FillRetry(isAgain: true, failed: [0]))
         #expect(failure(.upstreamForbidden).retry(within: limit) == nil)
     }
 
-    @Test func addressesAreTriedInTurnAndThenAgainWithBackoff() throws {
+    @Test("Addresses are tried in turn and then again with backoff")
+    func addressesAreTriedInTurnAndThenAgainWithBackoff() throws {
         let first = try #require(failure(.upstreamUnreachable(), of: 3).retry(within: limit))
         #expect(first == FillRetry(delay: .zero, isAgain: true, address: 1, failed: [0]))
         let second = try #require(failure(.upstreamUnreachable(), at: 1, of: 3, after: first).retry(within: limit))
@@ -248,20 +256,23 @@ import Testing
         #expect(third == FillRetry(isAgain: true, address: 0, failed: [0, 1, 2]))
     }
 
-    @Test func aWaitIsNotKeptWhereSomebodyElseMayBeAsked() {
+    @Test("Retry-After is not awaited if another address can be tried")
+    func aWaitIsNotKeptWhereSomebodyElseMayBeAsked() {
         let refusal = CacheError.Code.upstreamRefused(status: 503, retryAfter: .seconds(3600))
 
         #expect(failure(refusal).retry(within: limit) == nil)
         #expect(failure(refusal, of: 2).retry(within: limit)?.address == 1)
     }
 
-    @Test func whoFindsNoMemoryForWhatTheDiskCannotTakeTriesOnAtTheSameAddress() {
+    @Test("A fill without spill memory retries at the same address without cost")
+    func whoFindsNoMemoryForWhatTheDiskCannotTakeTriesOnAtTheSameAddress() {
         let next = failure(.storageFull, at: 1, of: 3).retry(within: limit)
 
         #expect(next == FillRetry(delay: .milliseconds(500), isAgain: true, isFree: true, address: 1))
     }
 
-    @Test func whoFindsNoMemoryAgainAndAgainTriesMoreSeldom() throws {
+    @Test("Repeated retries without spill memory back off exponentially")
+    func whoFindsNoMemoryAgainAndAgainTriesMoreSeldom() throws {
         var retry = FillRetry()
         var delays: [Duration?] = []
         for _ in 0..<6 {
@@ -275,14 +286,16 @@ import Testing
         #expect(some.retry(within: limit)?.delay == .milliseconds(500))
     }
 
-    @Test func whatBrokeOnTheWayGoesOnAtOnceWhereItWas() {
+    @Test("A transfer broken midway resumes at once at the same address")
+    func whatBrokeOnTheWayGoesOnAtOnceWhereItWas() {
         var broken = failure(.upstreamTimedOut(.idle), at: 1, of: 3)
         broken.hasProgressed = true
 
         #expect(broken.retry(within: limit) == FillRetry(delay: .zero, isAgain: true, address: 1))
     }
 
-    @Test func aMirrorThatIsSkippedCostsNoTry() throws {
+    @Test("A skipped mirror does not count as a retry")
+    func aMirrorThatIsSkippedCostsNoTry() throws {
         var skipped = failure(.upstreamProtocol, at: 1, of: 2, after: FillRetry(isAgain: true, address: 1, failed: [0]))
         skipped.isSkip = true
         let next = try #require(skipped.retry(within: limit))
@@ -291,7 +304,8 @@ import Testing
         #expect(next.delay == nil && !skipped.movesOn(next))
     }
 
-    @Test func whatWasLeftAloneIsNotWaitedFor() {
+    @Test("An open circuit is not waited for")
+    func whatWasLeftAloneIsNotWaitedFor() {
         var refused = failure(.upstreamUnreachable())
         refused.wasLeftAlone = true
 

@@ -9,7 +9,8 @@ import Testing
 
     init() throws { bench = try Bench() }
 
-    @Test func aProbeCostsAHeadAndTheNextOneNothing() async throws {
+    @Test("A probe costs one HEAD, and the next probe costs none")
+    func aProbeCostsAHeadAndTheNextOneNothing() async throws {
         try await bench.cache().run { cache in
             let asked = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: false)
             let known = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: false)
@@ -23,7 +24,8 @@ import Testing
         }
     }
 
-    @Test func anUpstreamThatRefusesHeadIsAskedForItsFirstByte() async throws {
+    @Test("An upstream that rejects HEAD is asked for its first byte")
+    func anUpstreamThatRefusesHeadIsAskedForItsFirstByte() async throws {
         bench.upstream.serve("/a.mp4") { [asset = bench.asset] request in
             request.method == "HEAD" ? .response(status: 405) : .asset(asset)
         }
@@ -36,8 +38,9 @@ import Testing
         }
     }
 
-    /// The signature of the first URL has expired by then; the asset itself is still fresh.
-    @Test func aNewSignedURLUnderAKnownKeyIsUsedFromThenOn() async throws {
+    /// The signature of the first URL has expired meanwhile, but the asset is still fresh.
+    @Test("A new signed URL under a known key is used from then on")
+    func aNewSignedURLUnderAKnownKeyIsUsedFromThenOn() async throws {
         let (first, second) = (bench.upstream.url("/a.mp4?s=1"), bench.upstream.url("/a.mp4?s=2"))
         var asset = bench.asset
         asset.cacheControl = "max-age=31536000"
@@ -56,7 +59,8 @@ import Testing
         }
     }
 
-    @Test func aRefreshKeepsWhatARangeHasProven() async throws {
+    @Test("A refresh keeps range support proven by an earlier response")
+    func aRefreshKeepsWhatARangeHasProven() async throws {
         bench.upstream.serve("/a.mp4") { [asset = bench.asset] request in
             var silent = asset
             silent.acceptsRanges = request.method != "HEAD"
@@ -70,7 +74,8 @@ import Testing
         }
     }
 
-    @Test func aRefreshThatFindsTheSameKeepsEveryExtent() async throws {
+    @Test("A refresh with the same validator keeps every extent")
+    func aRefreshThatFindsTheSameKeepsEveryExtent() async throws {
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<5000)
             let report = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: true)
@@ -81,7 +86,8 @@ import Testing
         }
     }
 
-    @Test func aRefreshThatFindsAnotherValidatorOpensTheNextGeneration() async throws {
+    @Test("A refresh with another validator opens the next generation")
+    func aRefreshThatFindsAnotherValidatorOpensTheNextGeneration() async throws {
         let next = LoopbackAsset(size: 2 << 20, seed: 9, etag: "\"v2\"")
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<5000)
@@ -100,7 +106,8 @@ import Testing
         }
     }
 
-    @Test func aProbeThatTakesTooLongSaysThatItTimedOut() async throws {
+    @Test("A probe beyond its timeout fails with a timeout")
+    func aProbeThatTakesTooLongSaysThatItTimedOut() async throws {
         let latch = LoopbackLatch()
         defer { latch.release() }
         bench.upstream.failNext("/a.mp4", .stallBeforeHead(until: latch))
@@ -114,7 +121,8 @@ import Testing
         }
     }
 
-    @Test func aProbeTellsWhichTimeOutOfTheOriginRanOut() async throws {
+    @Test("A probe states which origin timeout expired")
+    func aProbeTellsWhichTimeOutOfTheOriginRanOut() async throws {
         let latch = LoopbackLatch()
         defer { latch.release() }
         for _ in 0..<2 { bench.upstream.failNext("/a.mp4", .stallBeforeHead(until: latch)) }
@@ -127,7 +135,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [404, 403, 500])
+    @Test("A failed probe states the upstream status", arguments: [404, 403, 500])
     func aProbeTellsTheUpstreamsStatus(_ status: Int) async throws {
         bench.upstream.serve("/a.mp4") { _ in .response(status: status) }
         try await bench.cache().run { cache in
@@ -139,8 +147,9 @@ import Testing
         }
     }
 
-    @Test func aProbeOfAnUpstreamThatIsGoneSaysThatItCannotBeReached() async throws {
-        // Nobody listens on port 1, and nobody else is given it meanwhile.
+    @Test("A probe of an unreachable upstream fails as unreachable")
+    func aProbeOfAnUpstreamThatIsGoneSaysThatItCannotBeReached() async throws {
+        // No process listens on port 1, and the kernel assigns this port to no other test.
         try await bench.cache { $0.baseURL = "http://127.0.0.1:1" }.run { cache in
             let failure = await #expect(throws: ProbeFailure.self) {
                 try await cache.probe(Bench.media, timeout: .seconds(5), refresh: false)

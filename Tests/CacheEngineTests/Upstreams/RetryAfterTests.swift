@@ -9,14 +9,14 @@ import Testing
 
     init() throws { bench = try Bench() }
 
-    /// Answers the first `count` requests with a refusal, and later ones well.
+    /// Sends `status` and Retry-After to the first `count` requests, and the asset to later requests.
     private func refuse(first count: Int = 1, _ status: Int, _ wait: String) {
         bench.upstream.serve("/a.mp4") { [asset = bench.asset] request in
             request.number < count ? .response(status: status, headers: ["Retry-After": wait]) : .asset(asset)
         }
     }
 
-    @Test(arguments: [429, 503])
+    @Test("A retry waits for Retry-After in seconds", arguments: [429, 503])
     func aRetryWaitsAsLongAsTheUpstreamAsks(_ status: Int) async throws {
         refuse(status, "1")
         try await bench.cache().run { cache in
@@ -29,7 +29,8 @@ import Testing
         }
     }
 
-    @Test func aDateIsWaitedForAsWell() async throws {
+    @Test("A retry waits for Retry-After as a date")
+    func aDateIsWaitedForAsWell() async throws {
         let test = try bench.cache()
         refuse(503, HTTPDate.format(test.wallClock.now() + .seconds(1)))
         try await test.run { cache in
@@ -41,7 +42,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [429, 503])
+    @Test("A Retry-After beyond the read timeout fails at once", arguments: [429, 503])
     func aWaitThatDoesNotFitIsToldAtOnce(_ status: Int) async throws {
         refuse(first: 9, status, "31")
         try await bench.cache { $0.readTimeout = .seconds(30) }.run { cache in
@@ -52,7 +53,8 @@ import Testing
         }
     }
 
-    @Test func aReadAfterARefusalAsksAgain() async throws {
+    @Test("The next read after a refusal sends a request again")
+    func aReadAfterARefusalAsksAgain() async throws {
         refuse(503, "3600")
         try await bench.cache().run { cache in
             await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 0..<1000) }
@@ -62,7 +64,8 @@ import Testing
         }
     }
 
-    @Test func waitsThatDoNotFitTogetherAreNotAllWaitedFor() throws {
+    @Test("Waits that together exceed the read timeout are not awaited")
+    func waitsThatDoNotFitTogetherAreNotAllWaitedFor() throws {
         let refusal = CacheError.Code.upstreamRefused(status: 503, retryAfter: .seconds(20))
         let first = try #require(refusal.retry(after: FillRetry(), within: .seconds(30)))
 
@@ -70,7 +73,8 @@ import Testing
         #expect(refusal.retry(after: first, within: .seconds(30)) == nil)
     }
 
-    @Test func onlyRefusalsThatPassByThemselvesAreWaitedFor() {
+    @Test("Only transient refusals are retried")
+    func onlyRefusalsThatPassByThemselvesAreWaitedFor() {
         let limit = Duration.seconds(30)
         let wait = Duration.seconds(2)
         let codes: [(CacheError.Code, FillRetry?)] = [

@@ -6,12 +6,13 @@ import Testing
 
 @testable import CacheStore
 
-/// The process has no descriptor left when the catalog wants to open one more connection.
+/// The catalog opens another connection while the process has no free file descriptor.
 @Suite struct CatalogShortageTests {
-    @Test func aCatalogThatCannotBeOpenedForWantOfDescriptorsIsOverloadedAndWellAgainLater() async {
+    @Test("Descriptor exhaustion on opening the catalog is reported as overloaded and recovers")
+    func aCatalogThatCannotBeOpenedForWantOfDescriptorsIsOverloadedAndWellAgainLater() async {
         await #expect(processExitsWith: .success) {
-            let shelf = try Shelf()
-            let catalog = shelf.store.catalog
+            let testStore = try TestStore()
+            let catalog = testStore.store.catalog
             let (isHeld, hold) = AsyncStream<Void>.makeStream()
             let gate = DispatchSemaphore(value: 0)
             let holder = Task {
@@ -33,15 +34,16 @@ import Testing
         }
     }
 
-    @Test func aCatalogThatCannotBeOpenedForAnotherReasonIsNot() throws {
+    @Test("Other failures to open the catalog are reported as internal")
+    func aCatalogThatCannotBeOpenedForAnotherReasonIsNot() throws {
         let directory = try TemporaryDirectory()
         let error = #expect(throws: CacheError.self) {
-            try Catalog(path: directory.path("none/catalog.sqlite"), secrets: try Shelf().store.catalog.secrets)
+            try Catalog(path: directory.path("none/catalog.sqlite"), secrets: try TestStore().store.catalog.secrets)
         }
         #expect(error?.code == .internal)
     }
 
-    /// Takes all descriptors the process may have, but some.
+    /// Opens file descriptors up to the process limit and leaves `count` free.
     private static func spendDescriptors(sparing count: Int) throws -> [Int32] {
         var limit = rlimit()
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)

@@ -9,7 +9,8 @@ import Testing
 @testable import CacheStore
 
 @Suite struct CatalogTests {
-    @Test func migrationsAreFrozen() {
+    @Test("Released migrations are unchanged")
+    func migrationsAreFrozen() {
         let digests = Migrations.all.map { migration in
             (
                 migration.name,
@@ -24,63 +25,69 @@ import Testing
             ])
     }
 
-    @Test func aCatalogOfANewerVersionIsRefused() async throws {
+    @Test("A catalog of a newer version is rejected")
+    func aCatalogOfANewerVersionIsRefused() async throws {
         let directory = try TemporaryDirectory()
         try await {
-            let shelf = try Shelf(in: directory)
-            try await shelf.store.catalog.write { db in
+            let testStore = try TestStore(in: directory)
+            try await testStore.store.catalog.write { db in
                 try db.execute(sql: "INSERT INTO grdb_migrations (identifier) VALUES ('v999')")
             }
-            try shelf.store.close()
+            try testStore.store.close()
         }()
 
-        let error = #expect(throws: CacheError.self) { try Shelf(in: directory) }
+        let error = #expect(throws: CacheError.self) { try TestStore(in: directory) }
 
         #expect(error?.code == .conflict)
         #expect(error?.message.contains("newer version") == true)
     }
 
-    /// A newer version would have all of this one's, too, and an older one the first of them.
-    @Test(arguments: [
-        "UPDATE grdb_migrations SET identifier = 'v50' WHERE identifier = 'v10'",
-        "DELETE FROM grdb_migrations WHERE identifier = 'v5'",
-        "UPDATE grdb_migrations SET identifier = x'ff' WHERE identifier = 'v5'",
-    ])
+    /// The list of a newer version starts with the identifiers of this version. The list of an older version is a
+    /// prefix of them. Any other list is damaged.
+    @Test(
+        "A catalog with a damaged migration list is quarantined",
+        arguments: [
+            "UPDATE grdb_migrations SET identifier = 'v50' WHERE identifier = 'v10'",
+            "DELETE FROM grdb_migrations WHERE identifier = 'v5'",
+            "UPDATE grdb_migrations SET identifier = x'ff' WHERE identifier = 'v5'",
+        ])
     func aCatalogWhoseListOfMigrationsIsDamagedIsPutAside(damage: String) async throws {
         let directory = try TemporaryDirectory()
         try await {
-            let shelf = try Shelf(in: directory)
-            try await shelf.store.catalog.write { db in
+            let testStore = try TestStore(in: directory)
+            try await testStore.store.catalog.write { db in
                 try db.execute(sql: damage)
             }
-            try shelf.store.close()
+            try testStore.store.close()
         }()
 
-        let shelf = try Shelf(in: directory)
+        let testStore = try TestStore(in: directory)
 
-        #expect(shelf.store.loss != nil)
+        #expect(testStore.store.loss != nil)
         let names = try FileManager.default.contentsOfDirectory(atPath: directory.path("data"))
         #expect(names.contains { $0.hasPrefix("catalog.sqlite.damaged-") })
     }
 
-    @Test(arguments: AssetQuery.Sort.allCases, [true, false])
+    @Test(
+        "Paging returns every asset once, also with equal sort keys",
+        arguments: AssetQuery.Sort.allCases, [true, false])
     func pagesShowEveryAssetOnceAlsoUnderEqualKeys(sort: AssetQuery.Sort, isDescending: Bool) async throws {
-        let shelf = try Shelf()
+        let testStore = try TestStore()
         for number in UInt64(1)...25 {
-            var record = Shelf.record(number)
+            var record = TestStore.record(number)
             record.hits = Int64(number % 3)
             record.createdAt = Timestamp(seconds: Int64(number % 2))
             record.lastAccessAt = Timestamp(seconds: Int64(number % 4))
-            let file = try shelf.store.createFile(asset: record.id, generation: 1)
-            shelf.commits.began(record, file: file)
-            try shelf.grow(file, 0..<10 * Int64(1 + number % 5))
+            let file = try testStore.store.createFile(asset: record.id, generation: 1)
+            testStore.commits.began(record, file: file)
+            try testStore.grow(file, 0..<10 * Int64(1 + number % 5))
         }
-        try await shelf.commits.flush()
+        try await testStore.commits.flush()
 
         var query = AssetQuery(sort: sort, isDescending: isDescending, limit: 4)
         var items: [AssetPage.Item] = []
         repeat {
-            let page = try await shelf.store.catalog.assetPage(query)
+            let page = try await testStore.store.catalog.assetPage(query)
             #expect(page.items.count <= 4)
             items += page.items
             query.cursor = page.nextCursor
@@ -98,12 +105,13 @@ import Testing
         #expect(values == values.sorted(by: isDescending ? (>) : (<)))
     }
 
-    @Test func aCursorOfAnotherListIsRefused() async throws {
-        let shelf = try Shelf()
-        try shelf.fill(1)
-        try shelf.fill(2)
-        try await shelf.commits.flush()
-        let catalog = shelf.store.catalog
+    @Test("A cursor of another list is rejected")
+    func aCursorOfAnotherListIsRefused() async throws {
+        let testStore = try TestStore()
+        try testStore.fill(1)
+        try testStore.fill(2)
+        try await testStore.commits.flush()
+        let catalog = testStore.store.catalog
         let cursor = try #require(try await catalog.assetPage(AssetQuery(sort: .hits, limit: 1)).nextCursor)
 
         for (text, sort) in [(cursor, AssetQuery.Sort.createdAt), ("", .hits), ("%%%", .hits), (cursor + "A", .hits)] {
@@ -114,18 +122,19 @@ import Testing
         }
     }
 
-    @Test func listsAreFilteredByWhatIsAskedFor() async throws {
-        let shelf = try Shelf()
-        try shelf.fill(1, length: 100, 0..<100)
-        try shelf.fill(2, length: 100, 0..<50)
-        try shelf.fill(3, length: nil, 0..<50)
-        try shelf.fill(4, length: 100)
-        try shelf.fill(5, length: 0)
-        var other = Shelf.fullRecord(6)
+    @Test("Asset lists apply each filter")
+    func listsAreFilteredByWhatIsAskedFor() async throws {
+        let testStore = try TestStore()
+        try testStore.fill(1, length: 100, 0..<100)
+        try testStore.fill(2, length: 100, 0..<50)
+        try testStore.fill(3, length: nil, 0..<50)
+        try testStore.fill(4, length: 100)
+        try testStore.fill(5, length: 0)
+        var other = TestStore.fullRecord(6)
         other.origin = "other"
         other.key = "/o/100%_x/6"
-        shelf.commits.began(other, file: nil)
-        try await shelf.commits.flush()
+        testStore.commits.began(other, file: nil)
+        try await testStore.commits.flush()
 
         let expected: [(AssetQuery, Set<UInt64>)] = [
             (AssetQuery(state: .complete), [1, 5]), (AssetQuery(state: .partial), [2, 3]),
@@ -136,80 +145,85 @@ import Testing
             (AssetQuery(origin: "media", state: .partial, isPinned: false), [2, 3]),
         ]
         for (query, numbers) in expected {
-            let page = try await shelf.store.catalog.assetPage(query)
-            #expect(Set(page.items.map(\.record.id)) == Set(numbers.map(Shelf.id)), "\(query)")
+            let page = try await testStore.store.catalog.assetPage(query)
+            #expect(Set(page.items.map(\.record.id)) == Set(numbers.map(TestStore.id)), "\(query)")
         }
     }
 
-    @Test func aPurgeSelectsWhatFitsEverythingGiven() async throws {
-        let shelf = try Shelf()
-        for number in UInt64(1)...3 { try shelf.fill(number, 0..<Int64(number) * 10) }
-        try await shelf.commits.flush()
-        let catalog = shelf.store.catalog
-        _ = try await catalog.updateAsset(Shelf.id(2), AssetChange(tags: ["x"]))
+    @Test("A selection matches only assets that meet all its conditions")
+    func aPurgeSelectsWhatFitsEverythingGiven() async throws {
+        let testStore = try TestStore()
+        for number in UInt64(1)...3 { try testStore.fill(number, 0..<Int64(number) * 10) }
+        try await testStore.commits.flush()
+        let catalog = testStore.store.catalog
+        _ = try await catalog.updateAsset(TestStore.id(2), AssetChange(tags: ["x"]))
 
         #expect(try await catalog.assetIDs(matching: AssetSelection()).count == 3)
-        let record = Shelf.record(2)
+        let record = TestStore.record(2)
         let tagged = SelectedAsset(
             id: record.id, key: record.key, cachedBytes: 20, generation: record.generation.number,
             createdAt: record.createdAt, isPinned: false)
         #expect(try await catalog.assetIDs(matching: AssetSelection(origin: "media", tag: "x")) == [tagged])
-        let some = AssetSelection(ids: [Shelf.id(1), Shelf.id(2)], createdBefore: record.createdAt - .seconds(1))
+        let some = AssetSelection(
+            ids: [TestStore.id(1), TestStore.id(2)], createdBefore: record.createdAt - .seconds(1))
         #expect(try await catalog.assetIDs(matching: some).isEmpty)
-        #expect(try await catalog.assetIDs(matching: AssetSelection(ids: [Shelf.id(2), Shelf.id(9)])) == [tagged])
+        #expect(
+            try await catalog.assetIDs(matching: AssetSelection(ids: [TestStore.id(2), TestStore.id(9)])) == [tagged])
         let urls = ["https://up.test/1.mp4", "https://up.test/3.mp4?sig=z", "https://up.test/9.mp4"]
-        #expect(Set(try await catalog.assets(fetchedFrom: urls).map(\.id)) == [Shelf.id(1), Shelf.id(3)])
+        #expect(Set(try await catalog.assets(fetchedFrom: urls).map(\.id)) == [TestStore.id(1), TestStore.id(3)])
         #expect(try await catalog.assetIDs(matching: AssetSelection()) { $0.hasSuffix("/2.mp4") } == [tagged])
     }
 
-    @Test func theEvictionPictureHasEveryAssetsExtentsThoseOfTheLongestUnusedFirst() async throws {
-        let shelf = try Shelf()
+    @Test("The eviction scan returns the extents of every asset, least recently used first")
+    func theEvictionPictureHasEveryAssetsExtentsThoseOfTheLongestUnusedFirst() async throws {
+        let testStore = try TestStore()
         for number in UInt64(1)...3 {
-            try shelf.fill(number, 0..<10, 50..<60)
-            let used = Shelf.record(number).lastAccessAt + .seconds(Int64(10 - number))
-            shelf.commits.touched(Shelf.id(number), at: used)
+            try testStore.fill(number, 0..<10, 50..<60)
+            let used = TestStore.record(number).lastAccessAt + .seconds(Int64(10 - number))
+            testStore.commits.touched(TestStore.id(number), at: used)
         }
-        shelf.commits.began(Shelf.record(4), file: nil)
-        try await shelf.commits.flush()
-        _ = try await shelf.store.catalog.updateAsset(Shelf.id(2), AssetChange(tags: ["a", "b"]))
+        testStore.commits.began(TestStore.record(4), file: nil)
+        try await testStore.commits.flush()
+        _ = try await testStore.store.catalog.updateAsset(TestStore.id(2), AssetChange(tags: ["a", "b"]))
 
         let entries = Mutex<[EvictionEntry]>([])
-        try await shelf.store.catalog.eachAsset { entry in entries.withLock { $0.append(entry) } }
+        try await testStore.store.catalog.eachAsset { entry in entries.withLock { $0.append(entry) } }
 
         let extents = entries.withLock { $0.map { ($0.asset, $0.extents) } }
-        #expect(extents.map(\.0) == [4, 3, 2, 1].map(Shelf.id))
+        #expect(extents.map(\.0) == [4, 3, 2, 1].map(TestStore.id))
         #expect(entries.withLock { $0.map(\.owners.origin) } == Array(repeating: "media", count: 4))
         #expect(entries.withLock { $0.map(\.owners.tags) } == [[], [], ["a", "b"], []])
         #expect(extents.map(\.1) == [[]] + (1...3).map { _ in [0..<10, 50..<60] })
     }
 
-    @Test func nothingSecretLiesInTheDirectoryInTheClear() async throws {
-        let shelf = try Shelf()
+    @Test("The data directory contains no secret in plain text")
+    func nothingSecretLiesInTheDirectoryInTheClear() async throws {
+        let testStore = try TestStore()
         let secret = "s3cr3t-credential-4711"
         var settings = OriginSettings(baseURL: "https://up.test/")
         settings.headers = HeaderList([.init("Authorization", "Bearer \(secret)")])
-        var record = Shelf.record(1)
+        var record = TestStore.record(1)
         record.url += "&token=\(secret)"
         let item = JobItemRecord(index: 0, reference: .url("https://up.test/a?token=\(secret)", key: nil))
-        let catalog = shelf.store.catalog
+        let catalog = testStore.store.catalog
 
         _ = try await catalog.saveOrigin(Origin(name: "media", settings: settings))
         _ = try await catalog.insertJob(JobRecord(id: "j", createdAt: Timestamp(seconds: 1), items: [item]))
-        shelf.commits.began(record, file: nil)
-        try await shelf.commits.flush()
+        testStore.commits.began(record, file: nil)
+        try await testStore.commits.flush()
 
         var searched = 0
-        let files = FileManager.default.enumerator(atPath: shelf.directory.path("data"))
+        let files = FileManager.default.enumerator(atPath: testStore.directory.path("data"))
         while let name = files?.nextObject() as? String {
-            guard let bytes = FileManager.default.contents(atPath: shelf.directory.path("data/" + name)) else {
+            guard let bytes = FileManager.default.contents(atPath: testStore.directory.path("data/" + name)) else {
                 continue
             }
             searched += bytes.isEmpty ? 0 : 1
             #expect(bytes.range(of: Data(secret.utf8)) == nil, "\(name)")
         }
-        #expect(searched >= 3, "catalog, write-ahead log and key")
+        #expect(searched >= 3, "The catalog, its write-ahead log and the key must be searched.")
         #expect(try await catalog.origin("media")?.value.settings == settings)
-        #expect(try await shelf.store.load(record.id)?.record == record)
+        #expect(try await testStore.store.load(record.id)?.record == record)
         #expect(try await catalog.job("j")?.items == [item])
     }
 }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// Rows of jobs, origins and the policy that are not what was written any more.
+/// Damaged rows of jobs, origins and the policy.
 @Suite struct DamagedRowTests {
     private let directory: TemporaryDirectory
 
@@ -15,12 +15,12 @@ import Testing
         directory = try TemporaryDirectory()
     }
 
-    /// Two jobs, two origins and a policy, in a catalog that is closed; its log is empty.
+    /// Writes two jobs, two origins and a policy, then closes the catalog with an empty write-ahead log.
     private func filled() async throws {
-        let shelf = try Shelf(in: directory)
-        let catalog = shelf.store.catalog
+        let testStore = try TestStore(in: directory)
+        let catalog = testStore.store.catalog
         for id in ["first-job", "other-job"] {
-            let items = (0..<2).map { JobItemRecord(index: $0, reference: .known(Shelf.id(UInt64($0)))) }
+            let items = (0..<2).map { JobItemRecord(index: $0, reference: .known(TestStore.id(UInt64($0)))) }
             _ = try await catalog.insertJob(
                 JobRecord(id: id, label: "of \(id)", createdAt: Timestamp(seconds: 1), items: items))
         }
@@ -29,28 +29,29 @@ import Testing
                 Origin(name: name, settings: OriginSettings(baseURL: "https://up.test/\(name)")))
         }
         _ = try await catalog.savePolicy(PolicySettings())
-        try await damage(shelf, "PRAGMA wal_checkpoint(TRUNCATE)")
-        try shelf.store.close()
+        try await damage(testStore, "PRAGMA wal_checkpoint(TRUNCATE)")
+        try testStore.store.close()
     }
 
-    private func damage(_ shelf: Shelf, _ sql: String) async throws {
-        try await shelf.store.catalog.pool.writeWithoutTransaction { try $0.execute(sql: sql) }
+    private func damage(_ testStore: TestStore, _ sql: String) async throws {
+        try await testStore.store.catalog.pool.writeWithoutTransaction { try $0.execute(sql: sql) }
     }
 
-    @Test func aCatalogWhoseSchemaIsNotWhatWasWrittenIsPutAside() async throws {
+    @Test("A catalog with an altered schema is quarantined")
+    func aCatalogWhoseSchemaIsNotWhatWasWrittenIsPutAside() async throws {
         try await filled()
-        let shelf = try Shelf(in: directory)
-        #expect(shelf.store.loss == nil)
+        let testStore = try TestStore(in: directory)
+        #expect(testStore.store.loss == nil)
         try await damage(
-            shelf,
+            testStore,
             """
             PRAGMA writable_schema = ON;
             UPDATE sqlite_master SET sql = replace(sql, 'NEW.id', 'NEW.ie') WHERE name = 'assets_updated';
             PRAGMA wal_checkpoint(TRUNCATE)
             """)
-        try shelf.store.close()
+        try testStore.store.close()
 
-        #expect(try Shelf(in: directory).store.loss != nil)
+        #expect(try TestStore(in: directory).store.loss != nil)
     }
 
     private struct Found: Equatable {
@@ -59,25 +60,26 @@ import Testing
         var hasPolicy: Bool
     }
 
-    /// What the next start finds, and how many rows it has taken out.
+    /// The rows found by the next start, and the number of rows it removed.
     private func found() async throws -> (Found, damaged: Int64) {
-        let shelf = try Shelf(in: directory)
-        let catalog = shelf.store.catalog
-        #expect(shelf.store.loss == nil)
+        let testStore = try TestStore(in: directory)
+        let catalog = testStore.store.catalog
+        #expect(testStore.store.loss == nil)
         let jobs = try await catalog.unfinishedJobs()
         #expect(jobs.allSatisfy { $0.items.count == 2 })
         let found = Found(
             jobs: jobs.map(\.id), origins: try await catalog.origins().map(\.value.name),
             hasPolicy: try await catalog.policy() != nil)
-        let damaged = shelf.store.damagedRowCount
-        try shelf.store.close()
+        let damaged = testStore.store.damagedRowCount
+        try testStore.store.close()
         return (found, damaged)
     }
 
     private static let all = Found(
         jobs: ["first-job", "other-job"], origins: ["first-origin", "other-origin"], hasPolicy: true)
 
-    @Test func rowsThatAreRightStay() async throws {
+    @Test("Undamaged rows are kept")
+    func rowsThatAreRightStay() async throws {
         try await filled()
         let (found, damaged) = try await found()
         #expect(found == Self.all)
@@ -90,16 +92,16 @@ import Testing
         ("policy", "only = 1", "revision"),
     ]
 
-    /// Also where the row is changed before anybody has seen that it is damaged.
-    @Test(arguments: rows, [false, true])
+    /// `isChanged`: an update precedes the detection of the damage.
+    @Test("A row with a wrong checksum is skipped and counted", arguments: rows, [false, true])
     func aRowWithAnotherSumIsLeftOutAndCounted(of: (table: String, row: String, column: String), isChanged: Bool)
         async throws
     {
         try await filled()
-        let shelf = try Shelf(in: directory)
-        try await damage(shelf, "UPDATE \(of.table) SET row_sum = row_sum + 1 WHERE \(of.row)")
-        if isChanged { try await damage(shelf, "UPDATE \(of.table) SET \(of.column) = 7 WHERE \(of.row)") }
-        try shelf.store.close()
+        let testStore = try TestStore(in: directory)
+        try await damage(testStore, "UPDATE \(of.table) SET row_sum = row_sum + 1 WHERE \(of.row)")
+        if isChanged { try await damage(testStore, "UPDATE \(of.table) SET \(of.column) = 7 WHERE \(of.row)") }
+        try testStore.store.close()
 
         let (found, damaged) = try await found()
 
@@ -114,31 +116,37 @@ import Testing
         #expect(more == 0)
     }
 
-    @Test func aChangeOfAnAssetDoesNotCoverThatItsRowIsDamaged() async throws {
-        let shelf = try Shelf(in: directory)
-        for number in 1...2 as ClosedRange<UInt64> { try shelf.fill(number, 0..<1000) }
-        try await shelf.commits.flush()
+    @Test("An update of an asset keeps its row detectably damaged")
+    func aChangeOfAnAssetDoesNotCoverThatItsRowIsDamaged() async throws {
+        let testStore = try TestStore(in: directory)
+        for number in 1...2 as ClosedRange<UInt64> { try testStore.fill(number, 0..<1000) }
+        try await testStore.commits.flush()
         try await damage(
-            shelf,
+            testStore,
             """
             UPDATE assets SET row_sum = row_sum + 1 WHERE file_serial = (SELECT min(file_serial) FROM assets);
             UPDATE assets SET ttl = 7
             """)
         let change = AssetChange(tags: ["film"])
-        await #expect(throws: CacheError.self) { try await shelf.store.catalog.updateAsset(Shelf.id(1), change) }
-        #expect(try await shelf.store.updateAsset(Shelf.id(1), change) == nil, "it is taken out")
-        _ = try await shelf.store.updateAsset(Shelf.id(2), change)
-        try shelf.store.close()
+        await #expect(throws: CacheError.self) {
+            try await testStore.store.catalog.updateAsset(TestStore.id(1), change)
+        }
+        #expect(
+            try await testStore.store.updateAsset(TestStore.id(1), change) == nil, "The damaged row must be removed.")
+        _ = try await testStore.store.updateAsset(TestStore.id(2), change)
+        try testStore.store.close()
 
-        let store = try Shelf(in: directory).store
+        let store = try TestStore(in: directory).store
 
-        #expect(try await store.catalog.asset(Shelf.id(1)) == nil)
-        #expect(try await store.catalog.asset(Shelf.id(2))?.record.tags == ["film"])
+        #expect(try await store.catalog.asset(TestStore.id(1)) == nil)
+        #expect(try await store.catalog.asset(TestStore.id(2))?.record.tags == ["film"])
         try store.close()
     }
 
-    /// Wherever a text lies in the file, in a table or in an index, a flipped bit of it costs that row, or nothing.
-    @Test(arguments: ["first-job", "of first-job", "first-origin"])
+    /// A flipped bit in any copy of a text, in a table or an index, loses that row or nothing.
+    @Test(
+        "A flipped bit in the catalog file loses at most one row",
+        arguments: ["first-job", "of first-job", "first-origin"])
     func aFlippedBitInTheFileCostsOneRowAtMost(text: String) async throws {
         try await filled()
         let path = directory.path("data/catalog.sqlite")
@@ -157,7 +165,7 @@ import Testing
             let isWhole = found == Self.all
             #expect(isWhole == (damaged == 0), "\(found)")
             losses.append(damaged)
-            // What lies in the log would cover what is damaged next.
+            // The write-ahead log would hide the next damage.
             try SystemDisk().unlink(path + "-wal")
             try bytes.write(to: URL(fileURLWithPath: path))
         }
@@ -165,13 +173,15 @@ import Testing
         #expect(losses.allSatisfy { $0 <= 1 })
     }
 
-    @Test func anAssetsRowThatCannotBeReadKeepsNoOtherFromBeingCounted() async throws {
-        let shelf = try Shelf(in: directory)
-        for number in 1...3 as ClosedRange<UInt64> { _ = try shelf.fill(number, length: 1000, 0..<1000) }
-        try await shelf.commits.flush()
-        try await damage(shelf, "UPDATE assets SET tags = '[' WHERE id = (SELECT id FROM assets ORDER BY id LIMIT 1)")
+    @Test("An unreadable asset row does not stop the scan of other rows")
+    func anAssetsRowThatCannotBeReadKeepsNoOtherFromBeingCounted() async throws {
+        let testStore = try TestStore(in: directory)
+        for number in 1...3 as ClosedRange<UInt64> { _ = try testStore.fill(number, length: 1000, 0..<1000) }
+        try await testStore.commits.flush()
+        try await damage(
+            testStore, "UPDATE assets SET tags = '[' WHERE id = (SELECT id FROM assets ORDER BY id LIMIT 1)")
         let found = Mutex<[EvictionEntry]>([])
-        try await shelf.store.catalog.eachAsset { entry in found.withLock { $0.append(entry) } }
+        try await testStore.store.catalog.eachAsset { entry in found.withLock { $0.append(entry) } }
         #expect(found.withLock { $0.count } == 2)
         #expect(found.withLock { $0.allSatisfy { $0.extents == [0..<1000] } })
     }

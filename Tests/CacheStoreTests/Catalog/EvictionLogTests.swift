@@ -7,12 +7,14 @@ import Testing
 
     private func record(_ number: UInt64, _ reason: EvictionReason = .capacity) -> EvictionRecord {
         EvictionRecord(
-            at: start + .seconds(Int64(number)), reason: reason, assetID: Shelf.id(number), key: "/o/media/\(number)",
+            at: start + .seconds(Int64(number)), reason: reason, assetID: TestStore.id(number),
+            key: "/o/media/\(number)",
             origin: number % 2 == 0 ? "even" : "odd", bytes: 10, ranges: [0..<4, 10..<16])
     }
 
-    @Test func isReadNewestFirstInPagesAndByWhatIsAskedFor() async throws {
-        let catalog = try Shelf().store.catalog
+    @Test("Evictions are listed newest first, in pages and filtered")
+    func isReadNewestFirstInPagesAndByWhatIsAskedFor() async throws {
+        let catalog = try TestStore().store.catalog
         let records = (1...5).map { record($0, $0 == 2 ? .purge : .capacity) }
         try await catalog.logEvictions(records, forgettingBefore: start)
 
@@ -21,7 +23,7 @@ import Testing
         #expect(first.items + rest.items == records.reversed())
         #expect(rest.nextCursor == nil)
         let queries = [
-            EvictionQuery(reason: .purge), EvictionQuery(origin: "odd"), EvictionQuery(assetID: Shelf.id(4)),
+            EvictionQuery(reason: .purge), EvictionQuery(origin: "odd"), EvictionQuery(assetID: TestStore.id(4)),
         ]
         var found: [[Int64]] = []
         for query in queries {
@@ -31,8 +33,9 @@ import Testing
         #expect(found == [[2], [5, 3, 1], [4]])
     }
 
-    @Test func isKeptForAWhileOnly() async throws {
-        let catalog = try Shelf().store.catalog
+    @Test("Evictions older than the retention are deleted")
+    func isKeptForAWhileOnly() async throws {
+        let catalog = try TestStore().store.catalog
         try await catalog.logEvictions((1...4).map { record($0) }, forgettingBefore: start)
         try await catalog.logEvictions([record(9)], forgettingBefore: start + .seconds(3))
 

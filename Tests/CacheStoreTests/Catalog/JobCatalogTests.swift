@@ -5,7 +5,7 @@ import Testing
 @testable import CacheStore
 
 @Suite struct JobCatalogTests {
-    /// A job in which no field has its default, with an item of each kind.
+    /// A job without any default value, with an item of each kind.
     private static func fullJob(_ id: String) -> JobRecord {
         JobRecord(
             id: id, state: .failed, label: "trailers", queue: "Player.1_a-b", supersedes: true, priority: .high,
@@ -16,17 +16,18 @@ import Testing
             items: [
                 JobItemRecord(
                     index: 0, reference: .url("https://up.test/a?sig=1", key: "a"), ranges: ["bytes=0-9", "bytes=-5"],
-                    state: .succeeded, assetID: Shelf.id(1), attempts: 2, bytesTotal: 15, bytesFromCache: 5,
+                    state: .succeeded, assetID: TestStore.id(1), attempts: 2, bytesTotal: 15, bytesFromCache: 5,
                     bytesFromUpstream: 10),
                 JobItemRecord(
                     index: 1, reference: .mounted(origin: "media", path: "b.mp4", key: nil), state: .timedOut,
                     error: RecordedError(code: "upstreamTimedOut", message: "Too late.")),
-                JobItemRecord(index: 2, reference: .known(Shelf.id(3)), bytesTotal: 7),
+                JobItemRecord(index: 2, reference: .known(TestStore.id(3)), bytesTotal: 7),
             ])
     }
 
-    @Test func everyFieldOfAJobComesBack() async throws {
-        let catalog = try Shelf().store.catalog
+    @Test("Every field of a job round-trips")
+    func everyFieldOfAJobComesBack() async throws {
+        let catalog = try TestStore().store.catalog
         let job = Self.fullJob("a")
 
         #expect(try await catalog.insertJob(job) == .inserted())
@@ -39,8 +40,9 @@ import Testing
         #expect(summary.bytesFromCache == 5 && summary.bytesFromUpstream == 10)
     }
 
-    @Test func updatesChangeTheJobOrItsItemsAlone() async throws {
-        let catalog = try Shelf().store.catalog
+    @Test("An update changes only the job or only its items")
+    func updatesChangeTheJobOrItsItemsAlone() async throws {
+        let catalog = try TestStore().store.catalog
         var job = Self.fullJob("a")
         _ = try await catalog.insertJob(job)
         job.state = .running
@@ -60,8 +62,9 @@ import Testing
         #expect(try await !catalog.updateJob(job))
     }
 
-    @Test func aCancelledTaskCanStillWriteDownHowItEnded() async throws {
-        let catalog = try Shelf().store.catalog
+    @Test("A cancelled task can still record its outcome")
+    func aCancelledTaskCanStillWriteDownHowItEnded() async throws {
+        let catalog = try TestStore().store.catalog
         var job = Self.fullJob("a")
         _ = try await catalog.insertJob(job)
         job.state = .cancelled
@@ -75,8 +78,9 @@ import Testing
         #expect(try await catalog.job("a")?.state == .cancelled)
     }
 
-    @Test func anIdempotencyKeyMakesOneJob() async throws {
-        let catalog = try Shelf().store.catalog
+    @Test("An idempotency key creates only one job")
+    func anIdempotencyKeyMakesOneJob() async throws {
+        let catalog = try TestStore().store.catalog
         let key = IdempotencyKey(key: "k", bodyHash: "1")
 
         #expect(try await catalog.insertJob(Self.fullJob("a"), idempotency: key) == .inserted())
@@ -88,8 +92,9 @@ import Testing
         #expect(try await catalog.job("b") == nil)
     }
 
-    @Test func aJobsNameIsTakenOnce() async throws {
-        let catalog = try Shelf().store.catalog
+    @Test("A duplicate job id is rejected")
+    func aJobsNameIsTakenOnce() async throws {
+        let catalog = try TestStore().store.catalog
         _ = try await catalog.insertJob(Self.fullJob("a"))
 
         let error = await #expect(throws: CacheError.self) { try await catalog.insertJob(Self.fullJob("a")) }
@@ -98,28 +103,30 @@ import Testing
         #expect(try await catalog.jobCounts() == [.failed: 1])
     }
 
-    @Test func runningJobsAreQueuedAgainAfterARestart() async throws {
+    @Test("Running jobs are requeued after a restart")
+    func runningJobsAreQueuedAgainAfterARestart() async throws {
         let directory = try TemporaryDirectory()
         try await {
-            let shelf = try Shelf(in: directory)
-            let catalog = shelf.store.catalog
+            let testStore = try TestStore(in: directory)
+            let catalog = testStore.store.catalog
             for state in JobState.allCases {
-                let item = JobItemRecord(index: 0, reference: .known(Shelf.id(1)), state: state)
+                let item = JobItemRecord(index: 0, reference: .known(TestStore.id(1)), state: state)
                 let job = JobRecord(id: state.rawValue, state: state, createdAt: Timestamp(seconds: 1), items: [item])
                 _ = try await catalog.insertJob(job)
             }
-            try shelf.store.close()
+            try testStore.store.close()
         }()
 
-        let jobs = try await Shelf(in: directory).store.catalog.unfinishedJobs()
+        let jobs = try await TestStore(in: directory).store.catalog.unfinishedJobs()
 
         #expect(jobs.map(\.id) == ["queued", "running"])
         #expect(jobs.map(\.state) == [.queued, .queued])
         #expect(jobs.flatMap(\.items).map(\.state) == [.queued, .queued])
     }
 
-    @Test func jobsAreListedNewestFirstInPages() async throws {
-        let catalog = try Shelf().store.catalog
+    @Test("Jobs are listed newest first in pages")
+    func jobsAreListedNewestFirstInPages() async throws {
+        let catalog = try TestStore().store.catalog
         for number in 0..<10 {
             _ = try await catalog.insertJob(
                 JobRecord(
@@ -145,7 +152,7 @@ import Testing
         #expect(error?.code == .invalidField("cursor"))
     }
 
-    /// A job of a queue, with an item in each of the given states.
+    /// A job in a queue, with one item for each given state.
     private static func queued(
         _ id: String, in queue: String?, state: JobState = .queued, items: [JobState] = [.queued],
         supersedes: Bool = false
@@ -153,15 +160,16 @@ import Testing
         JobRecord(
             id: id, state: state, queue: queue, supersedes: supersedes, createdAt: Timestamp(seconds: 7),
             items: items.enumerated().map {
-                JobItemRecord(index: $0.offset, reference: .known(Shelf.id(1)), state: $0.element)
+                JobItemRecord(index: $0.offset, reference: .known(TestStore.id(1)), state: $0.element)
             })
     }
 
-    @Test func aJobThatSupersedesEndsTheUnfinishedOnesOfItsQueueInTheSameCommit() async throws {
+    @Test("A superseding job ends the unfinished jobs of its queue in the same commit")
+    func aJobThatSupersedesEndsTheUnfinishedOnesOfItsQueueInTheSameCommit() async throws {
         let directory = try TemporaryDirectory()
         try await {
-            let shelf = try Shelf(in: directory)
-            let catalog = shelf.store.catalog
+            let testStore = try TestStore(in: directory)
+            let catalog = testStore.store.catalog
             _ = try await catalog.insertJob(Self.queued("done", in: "a", state: .succeeded, items: [.succeeded]))
             _ = try await catalog.insertJob(
                 Self.queued("running", in: "a", state: .running, items: [.succeeded, .running, .queued]))
@@ -172,10 +180,10 @@ import Testing
             let insertion = try await catalog.insertJob(Self.queued("new", in: "a", supersedes: true))
 
             #expect(insertion == .inserted(superseded: ["running", "waiting"]))
-            try shelf.store.close()
+            try testStore.store.close()
         }()
 
-        let catalog = try Shelf(in: directory).store.catalog
+        let catalog = try TestStore(in: directory).store.catalog
         #expect(try await catalog.unfinishedJobs().map(\.id) == ["other", "none", "new"])
         let ended = try #require(try await catalog.job("running"))
         #expect(ended.state == .cancelled && ended.finishedAt == Timestamp(seconds: 7))
@@ -187,8 +195,9 @@ import Testing
         #expect(try await catalog.jobPage(JobQuery(state: .queued, queue: "a")).items.map(\.record.id) == ["new"])
     }
 
-    @Test func whatIsBegunAgainSupersedesWhereItSaidSoOrWasSuperseded() async throws {
-        let catalog = try Shelf().store.catalog
+    @Test("A requeued job supersedes its queue if it is superseding or was superseded")
+    func whatIsBegunAgainSupersedesWhereItSaidSoOrWasSuperseded() async throws {
+        let catalog = try TestStore().store.catalog
         _ = try await catalog.insertJob(Self.queued("old", in: "a"))
         _ = try await catalog.insertJob(Self.queued("failed", in: "a", state: .failed))
         _ = try await catalog.insertJob(Self.queued("new", in: "a", supersedes: true))
@@ -212,8 +221,9 @@ import Testing
         #expect(try await catalog.job("old")?.items.map(\.state) == [.queued])
     }
 
-    @Test func whatIsNotInsertedSupersedesNothing() async throws {
-        let catalog = try Shelf().store.catalog
+    @Test("A job that is not inserted supersedes nothing")
+    func whatIsNotInsertedSupersedesNothing() async throws {
+        let catalog = try TestStore().store.catalog
         let key = IdempotencyKey(key: "k", bodyHash: "1")
         _ = try await catalog.insertJob(Self.queued("first", in: "a", supersedes: true), idempotency: key)
         _ = try await catalog.insertJob(Self.queued("second", in: "a"))
@@ -227,9 +237,10 @@ import Testing
         #expect(try await catalog.unfinishedJobs().map(\.id) == ["first", "second"])
     }
 
-    @Test func itemsAreListedInTheirOrderInPages() async throws {
-        let catalog = try Shelf().store.catalog
-        let items = (0..<7).map { JobItemRecord(index: $0, reference: .known(Shelf.id(UInt64($0)))) }
+    @Test("Job items are listed in order and in pages")
+    func itemsAreListedInTheirOrderInPages() async throws {
+        let catalog = try TestStore().store.catalog
+        let items = (0..<7).map { JobItemRecord(index: $0, reference: .known(TestStore.id(UInt64($0)))) }
         _ = try await catalog.insertJob(JobRecord(id: "a", createdAt: Timestamp(seconds: 1), items: items))
 
         var listed: [JobItemRecord] = []
@@ -244,8 +255,9 @@ import Testing
         #expect(try await catalog.jobItems("b") == nil)
     }
 
-    @Test func oldFinishedJobsAndKeysAreForgotten() async throws {
-        let catalog = try Shelf().store.catalog
+    @Test("Old finished jobs and idempotency keys are pruned")
+    func oldFinishedJobsAndKeysAreForgotten() async throws {
+        let catalog = try TestStore().store.catalog
         let key = IdempotencyKey(key: "k", bodyHash: "1")
         _ = try await catalog.insertJob(Self.fullJob("old"), idempotency: key)
         var recent = Self.fullJob("recent")

@@ -5,7 +5,7 @@ import Testing
 @testable import CacheStore
 
 @Suite struct SettingsCatalogTests {
-    /// Settings in which no field has its default.
+    /// Settings without any default value.
     private static var fullSettings: OriginSettings {
         var settings = OriginSettings(baseURL: "https://up.test/base")
         settings.headers = HeaderList([.init("Authorization", "Bearer x"), .init("X-A", "1"), .init("X-A", "2")])
@@ -42,7 +42,7 @@ import Testing
         return settings
     }
 
-    /// What the first release wrote.
+    /// The settings of an origin in the encoding of the first release.
     private static let firstText = """
         {"access":"public","allowPrivateAddresses":true,"baseURL":"https://up.test/base","caFile":"/ca.pem",\
         "finishIfRemainingBytes":78,"freshnessTTL":1500,"headers":[["X-A","1"]],\
@@ -50,8 +50,9 @@ import Testing
         "readTimeout":700,"retries":9,"timeouts":{"connect":1000,"idle":3000},"verify":false}
         """
 
-    @Test func originsThatTheFirstReleaseKeptOpenWithDefaultsForTheRest() throws {
-        let settings = try RowCoding.value(OriginText.self, json: Self.firstText).settings()
+    @Test("Origins stored by the first release load with defaults for new fields")
+    func originsThatTheFirstReleaseKeptOpenWithDefaultsForTheRest() throws {
+        let settings = try RowCoding.value(StoredOrigin.self, json: Self.firstText).settings()
 
         var expected = OriginSettings(baseURL: "https://up.test/base")
         expected.headers = ["X-A": "1"]
@@ -70,21 +71,25 @@ import Testing
         #expect(settings == expected)
     }
 
-    @Test(arguments: [
-        #""freshness":"never""#, #""trustValidators":"weak""#, #""unknownLength":"206""#, #""fallbackAsset":"xyz""#,
-        #""circuitBreaker":{"failures":5}"#,
-    ])
+    @Test(
+        "A stored origin with an invalid member is reported as corrupt",
+        arguments: [
+            #""freshness":"never""#, #""trustValidators":"weak""#, #""unknownLength":"206""#, #""fallbackAsset":"xyz""#,
+            #""circuitBreaker":{"failures":5}"#,
+        ])
     func aTextThatSaysWhatNobodyWroteIsCorrupt(member: String) throws {
         let text = Self.firstText.dropLast() + "," + member + "}"
         let error = #expect(throws: CacheError.self) {
-            try RowCoding.value(OriginText.self, json: String(text)).settings()
+            try RowCoding.value(StoredOrigin.self, json: String(text)).settings()
         }
         #expect(error?.code == .storageCorrupt)
     }
 
-    @Test(arguments: [OriginSettings.Freshness.respect, .explicit, .ttl(.zero), .ttl(.seconds(5))])
+    @Test(
+        "Freshness settings round-trip",
+        arguments: [OriginSettings.Freshness.respect, .explicit, .ttl(.zero), .ttl(.seconds(5))])
     func freshnessComesBack(freshness: OriginSettings.Freshness) async throws {
-        let catalog = try Shelf().store.catalog
+        let catalog = try TestStore().store.catalog
         var settings = OriginSettings(baseURL: "https://up.test")
         settings.freshness = freshness
         settings.fallback = .file("a/b.mp4")
@@ -95,8 +100,9 @@ import Testing
         #expect(try await catalog.origin("a")?.value.settings == settings)
     }
 
-    @Test func everyFieldOfAnOriginComesBack() async throws {
-        let catalog = try Shelf().store.catalog
+    @Test("Every field of an origin round-trips")
+    func everyFieldOfAnOriginComesBack() async throws {
+        let catalog = try TestStore().store.catalog
         for (name, value) in Mirror(reflecting: Self.fullSettings).children {
             let usual = Mirror(reflecting: OriginSettings(baseURL: "")).children.first { $0.label == name }
             #expect("\(value)" != usual.map { "\($0.value)" }, "\(name ?? "") must not have its default in this test")
@@ -112,11 +118,13 @@ import Testing
         #expect(try await catalog.origin("c")?.revision == nil)
     }
 
-    @Test(arguments: [
-        OriginSettings.KeyQuery.all, OriginSettings.KeyQuery.none, .include([]), .include(["v"]), .exclude(["s"]),
-    ])
+    @Test(
+        "Key query rules round-trip",
+        arguments: [
+            OriginSettings.KeyQuery.all, OriginSettings.KeyQuery.none, .include([]), .include(["v"]), .exclude(["s"]),
+        ])
     func keyRulesComeBack(rule: OriginSettings.KeyQuery) async throws {
-        let catalog = try Shelf().store.catalog
+        let catalog = try TestStore().store.catalog
         var settings = OriginSettings(baseURL: "https://up.test")
         settings.keyQuery = rule
 
@@ -125,8 +133,9 @@ import Testing
         #expect(try await catalog.origin("a")?.value.settings.keyQuery == rule)
     }
 
-    @Test func aChangeNeedsThePreconditionItNames() async throws {
-        let catalog = try Shelf().store.catalog
+    @Test("A change fails if its precondition is not met")
+    func aChangeNeedsThePreconditionItNames() async throws {
+        let catalog = try TestStore().store.catalog
         let origin = Origin(name: "a", settings: OriginSettings(baseURL: "https://up.test"))
 
         func refused(_ change: () async throws -> Void) async {
@@ -143,33 +152,35 @@ import Testing
         await refused { _ = try await catalog.deleteOrigin("a", if: .revision(first)) }
         #expect(try await catalog.deleteOrigin("a", if: .revision(second)))
         #expect(try await !catalog.deleteOrigin("a"))
-        #expect(try await catalog.saveOrigin(origin) > second, "a revision is never given twice")
+        #expect(try await catalog.saveOrigin(origin) > second, "A revision number must not be reused.")
     }
 
-    @Test func thePolicyComesBackAfterAReopening() async throws {
+    @Test("The policy is restored after reopening")
+    func thePolicyComesBackAfterAReopening() async throws {
         let directory = try TemporaryDirectory()
         let policy = PolicySettings(
             capacityBytes: nil, highWatermark: 0.7, lowWatermark: 0.6, minFreeDiskBytes: 5, algorithm: .gdsf,
             maxIdle: .seconds(3), maxAge: .milliseconds(4500), grace: .seconds(1),
             tagQuotas: ["a": Quota(minBytes: 6), "b.c": Quota(maxBytes: 7)])
         let revision = try await {
-            let shelf = try Shelf(in: directory)
-            let catalog = shelf.store.catalog
+            let testStore = try TestStore(in: directory)
+            let catalog = testStore.store.catalog
             #expect(try await catalog.policy()?.revision == nil)
             _ = try await catalog.savePolicy(PolicySettings(), if: .absent)
             let revision = try await catalog.savePolicy(policy)
-            try shelf.store.close()
+            try testStore.store.close()
             return revision
         }()
 
-        let kept = try #require(try await Shelf(in: directory).store.catalog.policy())
+        let kept = try #require(try await TestStore(in: directory).store.catalog.policy())
 
         #expect(kept.value == policy)
         #expect(kept.revision == revision)
     }
 
-    @Test func minutesAreKeptAndOldMinutesForgotten() async throws {
-        let catalog = try Shelf().store.catalog
+    @Test("Minutes are stored, and old minutes are pruned")
+    func minutesAreKeptAndOldMinutesForgotten() async throws {
+        let catalog = try TestStore().store.catalog
         let minutes = [(60, ""), (60, "media"), (120, ""), (180, "media")].map {
             StatisticsMinute(at: Timestamp(seconds: $0.0), origin: $0.1, counters: "{\"n\":\($0.0)}")
         }

@@ -5,15 +5,16 @@ import Testing
 
 @testable import CacheStore
 
-/// What a store makes of times to come, which it finds where the clock was set back between two starts.
+/// Timestamps in the future, found after the clock was set back between two starts.
 @Suite struct SettledTimesTests {
-    private static let now = Shelf.FixedClock().now()
+    private static let now = TestStore.FixedClock().now()
 
-    /// Opens the store of an asset whose every time is `time`, after it was closed; answers it and what is known of a segment.
+    /// Stores an asset with `time` in all its timestamps and reopens the store. Returns the asset record and the
+    /// arrival time of its segment.
     private func reopened(_ time: Timestamp) async throws -> (record: AssetRecord, arrivedAt: Int64) {
         let directory = try TemporaryDirectory()
-        let first = try Shelf(in: directory)
-        var record = Shelf.record(1)
+        let first = try TestStore(in: directory)
+        var record = TestStore.record(1)
         (record.createdAt, record.lastAccessAt, record.generation.receivedAt) = (time, time, time)
         record.generation.freshUntil = time + .seconds(3600)
         let file = try first.store.createFile(asset: record.id, generation: 1)
@@ -27,7 +28,7 @@ import Testing
                 arguments: [RowCoding.blob(id), time.seconds, time.seconds])
         }
         try first.store.close()
-        let second = try Shelf(in: directory)
+        let second = try TestStore(in: directory)
         let stored = try #require(try await second.store.load(record.id))
         #expect(stored.extents.runs == [0..<1000])
         let arrivedAt = try await second.store.catalog.pool.read { db in
@@ -36,7 +37,8 @@ import Testing
         return (stored.record, try #require(arrivedAt))
     }
 
-    @Test func whatIsOfATimeToComeIsOfNowAndToBeConfirmed() async throws {
+    @Test("Timestamps in the future are clamped to now and the asset becomes stale")
+    func whatIsOfATimeToComeIsOfNowAndToBeConfirmed() async throws {
         let (record, arrivedAt) = try await reopened(Self.now + .seconds(86_400))
 
         #expect(record.createdAt == Self.now && record.lastAccessAt == Self.now)
@@ -45,7 +47,8 @@ import Testing
         #expect(arrivedAt == Self.now.seconds)
     }
 
-    @Test func whatIsOfThePastStaysAsItIs() async throws {
+    @Test("Timestamps in the past are unchanged")
+    func whatIsOfThePastStaysAsItIs() async throws {
         let time = Self.now - .seconds(60)
         let (record, arrivedAt) = try await reopened(time)
 

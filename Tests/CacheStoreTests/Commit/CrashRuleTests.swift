@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// What the catalog claimed at the moment of each call on the disk.
+/// Records the claims in the catalog at each sync, unlink and punch.
 private final class Witness: Sendable {
     struct Sight: Hashable {
         var call: FaultyDisk.Call
@@ -34,13 +34,14 @@ private final class Witness: Sendable {
 }
 
 @Suite struct CrashRuleTests {
-    @Test func bytesAndNamesAreSyncedBeforeTheRowClaimsThem() async throws {
+    @Test("Bytes and directory entries are synced before the row claims them")
+    func bytesAndNamesAreSyncedBeforeTheRowClaimsThem() async throws {
         let witness = Witness()
-        let shelf = try Shelf(disk: FaultyDisk(observer: witness.look))
-        witness.watch(shelf.store.catalog.pool)
+        let testStore = try TestStore(disk: FaultyDisk(observer: witness.look))
+        witness.watch(testStore.store.catalog.pool)
 
-        try shelf.fill(1, 0..<4096)
-        try await shelf.commits.flush()
+        try testStore.fill(1, 0..<4096)
+        try await testStore.commits.flush()
 
         #expect(
             witness.sights == [
@@ -48,15 +49,16 @@ private final class Witness: Sendable {
             ])
     }
 
-    @Test func removalsAreCommittedBeforeTheDiskGivesBytesUp() async throws {
+    @Test("Removals are committed before bytes are punched or unlinked")
+    func removalsAreCommittedBeforeTheDiskGivesBytesUp() async throws {
         let witness = Witness()
-        let shelf = try Shelf(disk: FaultyDisk(observer: witness.look))
-        let file = try shelf.fill(1, 0..<8192)
-        try await shelf.commits.flush()
-        witness.watch(shelf.store.catalog.pool)
+        let testStore = try TestStore(disk: FaultyDisk(observer: witness.look))
+        let file = try testStore.fill(1, 0..<8192)
+        try await testStore.commits.flush()
+        witness.watch(testStore.store.catalog.pool)
 
-        try await shelf.commits.punch(file, [0..<4096])
-        try await shelf.commits.remove([Shelf.id(1)])
+        try await testStore.commits.punch(file, [0..<4096])
+        try await testStore.commits.remove([TestStore.id(1)])
 
         #expect(
             witness.sights == [
@@ -64,34 +66,37 @@ private final class Witness: Sendable {
             ])
     }
 
-    @Test func everyCommitIsSyncedBySQLite() async throws {
-        let shelf = try Shelf()
-        let mode = try await shelf.store.catalog.pool.writeWithoutTransaction { db in
+    @Test("SQLite syncs every commit")
+    func everyCommitIsSyncedBySQLite() async throws {
+        let testStore = try TestStore()
+        let mode = try await testStore.store.catalog.pool.writeWithoutTransaction { db in
             try Int.fetchOne(db, sql: "PRAGMA synchronous")
         }
         #expect(mode == 2)
     }
 
-    @Test func aLateReportAfterAPurgeDoesNotResurrectTheAsset() async throws {
-        let shelf = try Shelf()
-        let file = try shelf.fill(1, 0..<100)
-        try await shelf.commits.flush()
-        try shelf.grow(file, 100..<200)
+    @Test("A late report after a purge does not recreate the asset")
+    func aLateReportAfterAPurgeDoesNotResurrectTheAsset() async throws {
+        let testStore = try TestStore()
+        let file = try testStore.fill(1, 0..<100)
+        try await testStore.commits.flush()
+        try testStore.grow(file, 100..<200)
 
-        try await shelf.commits.remove([Shelf.id(1)])
-        try shelf.grow(file, 200..<300)
-        shelf.commits.touched(Shelf.id(1), at: Timestamp(seconds: 9), hits: 1)
-        shelf.commits.refreshed(Shelf.record(1))
-        try await shelf.commits.flush()
+        try await testStore.commits.remove([TestStore.id(1)])
+        try testStore.grow(file, 200..<300)
+        testStore.commits.touched(TestStore.id(1), at: Timestamp(seconds: 9), hits: 1)
+        testStore.commits.refreshed(TestStore.record(1))
+        try await testStore.commits.flush()
 
-        #expect(try await shelf.store.load(Shelf.id(1)) == nil)
-        #expect(try await shelf.store.catalog.totals() == CatalogTotals(assets: 0, extents: 0, cachedBytes: 0))
+        #expect(try await testStore.store.load(TestStore.id(1)) == nil)
+        #expect(try await testStore.store.catalog.totals() == CatalogTotals(assets: 0, extents: 0, cachedBytes: 0))
         #expect(try SystemDisk().status(of: try #require(file.path)) == nil)
     }
 
-    @Test func anAssetThatBeginsAgainDuringItsRemovalLives() async throws {
+    @Test("An asset recreated during its removal survives")
+    func anAssetThatBeginsAgainDuringItsRemovalLives() async throws {
         let duringSync = Mutex<(@Sendable () -> Void)?>(nil)
-        let shelf = try Shelf(
+        let testStore = try TestStore(
             disk: FaultyDisk { event in
                 guard event.call == .sync else { return }
                 duringSync.withLock { action in
@@ -99,30 +104,31 @@ private final class Witness: Sendable {
                     return action
                 }?()
             })
-        let old = try shelf.fill(1, 0..<100)
-        try await shelf.commits.flush()
-        try shelf.fill(2, 0..<100)
-        duringSync.withLock { $0 = { _ = try? shelf.fill(1, 0..<50) } }
+        let old = try testStore.fill(1, 0..<100)
+        try await testStore.commits.flush()
+        try testStore.fill(2, 0..<100)
+        duringSync.withLock { $0 = { _ = try? testStore.fill(1, 0..<50) } }
 
-        try await shelf.commits.remove([Shelf.id(1)])
-        #expect(try await shelf.store.load(Shelf.id(1)) == nil)
-        try await shelf.commits.flush()
+        try await testStore.commits.remove([TestStore.id(1)])
+        #expect(try await testStore.store.load(TestStore.id(1)) == nil)
+        try await testStore.commits.flush()
 
-        let loaded = try #require(try await shelf.store.load(Shelf.id(1)))
+        let loaded = try #require(try await testStore.store.load(TestStore.id(1)))
         #expect(loaded.extents.runs == [0..<50])
         #expect(loaded.file?.path != old.path)
-        #expect(try loaded.file?.bytes(0..<50) == Shelf.content(0..<50))
+        #expect(try loaded.file?.bytes(0..<50) == TestStore.content(0..<50))
     }
 
-    @Test func workOfAFailedCommitGoesUnderWhatCameSince() throws {
-        let shelf = try Shelf()
-        let file = try shelf.store.createFile(asset: Shelf.id(1), generation: 1)
+    @Test("Restored work of a failed commit does not override newer work")
+    func workOfAFailedCommitGoesUnderWhatCameSince() throws {
+        let testStore = try TestStore()
+        let file = try testStore.store.createFile(asset: TestStore.id(1), generation: 1)
         let serial = try #require(file.name).serial
         var earlier = PendingWork()
-        earlier.begin(Shelf.record(1), file: file)
+        earlier.begin(TestStore.record(1), file: file)
         earlier.grow(file, serial, 0..<100)
-        earlier.use([Shelf.id(1): PendingWork.Use(at: Timestamp(seconds: 5), hits: 2)])
-        earlier.remove(Shelf.id(2))
+        earlier.use([TestStore.id(1): PendingWork.Use(at: Timestamp(seconds: 5), hits: 2)])
+        earlier.remove(TestStore.id(2))
 
         var later = PendingWork()
         later.cut(file, serial, [60..<70], makingHoles: false)
@@ -130,96 +136,104 @@ private final class Witness: Sendable {
         later.cut(file, serial, [20..<50], makingHoles: true)
         #expect(later.frees)
         later.grow(file, serial, 40..<45)
-        later.use([Shelf.id(1): PendingWork.Use(at: Timestamp(seconds: 3), hits: 1)])
+        later.use([TestStore.id(1): PendingWork.Use(at: Timestamp(seconds: 3), hits: 1)])
         later.restore(earlier)
 
         #expect(later.growth[serial]?.ranges.runs == [0..<20, 40..<45, 50..<60, 70..<100])
         #expect(later.byteCount == 65)
         #expect(later.cuts[serial]?.ranges.runs == [20..<50, 60..<70])
         #expect(later.cuts[serial]?.holes.runs == [20..<40, 45..<50])
-        #expect(later.uses[Shelf.id(1)]?.hits == 3)
-        #expect(later.uses[Shelf.id(1)]?.at == Timestamp(seconds: 5))
-        #expect(later.removals == [Shelf.id(2)])
+        #expect(later.uses[TestStore.id(1)]?.hits == 3)
+        #expect(later.uses[TestStore.id(1)]?.at == Timestamp(seconds: 5))
+        #expect(later.removals == [TestStore.id(2)])
 
         var latest = PendingWork()
-        latest.remove(Shelf.id(1))
+        latest.remove(TestStore.id(1))
         latest.restore(later.take())
         #expect(latest.begun.isEmpty && latest.growth.isEmpty && latest.cuts.isEmpty && latest.uses.isEmpty)
         #expect(latest.byteCount == 0)
         #expect(latest.abandoned == [try #require(file.name)])
-        #expect(latest.removals == [Shelf.id(1), Shelf.id(2)])
+        #expect(latest.removals == [TestStore.id(1), TestStore.id(2)])
     }
 
-    @Test func punchingFreesBlocksAndSparesWhatIsWrittenMeanwhile() async throws {
-        let shelf = try Shelf()
+    @Test("Punching frees blocks and spares bytes written since the mark")
+    func punchingFreesBlocksAndSparesWhatIsWrittenMeanwhile() async throws {
+        let testStore = try TestStore()
         let size: Int64 = 1 << 20
-        let file = try shelf.fill(1, 0..<size)
-        try await shelf.commits.flush()
+        let file = try testStore.fill(1, 0..<size)
+        try await testStore.commits.flush()
         let before = try file.diskBytes()
 
-        file.doom([0..<size / 2])
-        try shelf.grow(file, 4096..<8192)
-        #expect(try file.punchDoomed(in: ByteRangeSet([0..<size])).isEmpty)
+        file.markForPunch([0..<size / 2])
+        try testStore.grow(file, 4096..<8192)
+        #expect(try file.punchMarked(in: ByteRangeSet([0..<size])).isEmpty)
 
         #expect(try file.diskBytes() <= before - size / 2 + 8192)
-        #expect(try file.bytes(4096..<8192) == Shelf.content(4096..<8192))
+        #expect(try file.bytes(4096..<8192) == TestStore.content(4096..<8192))
         #expect(try file.bytes(0..<4096) == [UInt8](repeating: 0, count: 4096))
         #expect(try file.size() == size)
     }
 
-    @Test func aCommitPunchesOnlyWhatItHasGivenUp() async throws {
-        let shelf = try Shelf()
-        let file = try shelf.fill(1, 0..<16384)
-        try await shelf.commits.flush()
+    @Test("A commit punches only its own ranges")
+    func aCommitPunchesOnlyWhatItHasGivenUp() async throws {
+        let testStore = try TestStore()
+        let file = try testStore.fill(1, 0..<16384)
+        try await testStore.commits.flush()
 
-        file.doom([8192..<16384])
-        try await shelf.commits.punch(file, [0..<8192])
+        file.markForPunch([8192..<16384])
+        try await testStore.commits.punch(file, [0..<8192])
 
         #expect(try file.bytes(0..<8192).allSatisfy { $0 == 0 })
-        #expect(try file.bytes(8192..<16384) == Shelf.content(8192..<16384))
+        #expect(try file.bytes(8192..<16384) == TestStore.content(8192..<16384))
     }
 
-    @Test func aCommitThatDoesNotFitStaysPendingUntilItDoes() async throws {
-        let shelf = try Shelf()
-        let pool = shelf.store.catalog.pool
-        try shelf.fill(1, 0..<100)
+    @Test("A commit that exceeds the space stays pending until it fits")
+    func aCommitThatDoesNotFitStaysPendingUntilItDoes() async throws {
+        let testStore = try TestStore()
+        let pool = testStore.store.catalog.pool
+        try testStore.fill(1, 0..<100)
         try await pool.writeWithoutTransaction { db in
             let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
             try db.execute(sql: "PRAGMA max_page_count = \(pages)")
         }
-        for number in UInt64(2)...60 { try shelf.fill(number, 0..<100) }
+        for number in UInt64(2)...60 { try testStore.fill(number, 0..<100) }
 
-        let error = await #expect(throws: CacheError.self) { try await shelf.commits.flush() }
+        let error = await #expect(throws: CacheError.self) { try await testStore.commits.flush() }
         #expect(error?.code == .storageFull)
-        #expect(try SystemDisk().status(of: shelf.store.layout.reserve) != nil, "kept for what frees space")
-        shelf.commits.discard(Shelf.id(1))
-        await #expect(throws: CacheError.self) { try await shelf.commits.flush() }
-        #expect(try SystemDisk().status(of: shelf.store.layout.reserve) == nil, "given back to make room")
+        #expect(
+            try SystemDisk().status(of: testStore.store.layout.reserve) != nil,
+            "The reserve must stay for commits that free space.")
+        testStore.commits.discard(TestStore.id(1))
+        await #expect(throws: CacheError.self) { try await testStore.commits.flush() }
+        #expect(
+            try SystemDisk().status(of: testStore.store.layout.reserve) == nil,
+            "The reserve must be released for a commit that frees space.")
 
         try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = 1000000") }
-        try await shelf.commits.flush()
-        #expect(try await shelf.store.catalog.totals() == CatalogTotals(assets: 59, extents: 59, cachedBytes: 5900))
-        #expect(try SystemDisk().status(of: shelf.store.layout.reserve)?.size == Int64(Reserve.size))
+        try await testStore.commits.flush()
+        #expect(try await testStore.store.catalog.totals() == CatalogTotals(assets: 59, extents: 59, cachedBytes: 5900))
+        #expect(try SystemDisk().status(of: testStore.store.layout.reserve)?.size == Int64(EmergencyReserve.size))
     }
 
-    @Test func bytesTheDiskCouldNotSyncAreNeverClaimed() async throws {
+    @Test("Bytes that could not be synced are never claimed")
+    func bytesTheDiskCouldNotSyncAreNeverClaimed() async throws {
         let lost = Mutex<[FileName: ByteRangeSet]>([:])
         let disk = FaultyDisk()
-        let shelf = try Shelf(disk: disk) { name, ranges in lost.withLock { $0[name] = ranges } }
-        let bad = try shelf.fill(1, 0..<100)
-        try await shelf.commits.flush()
-        try shelf.grow(bad, 100..<200)
+        let testStore = try TestStore(disk: disk) { name, ranges in lost.withLock { $0[name] = ranges } }
+        let bad = try testStore.fill(1, 0..<100)
+        try await testStore.commits.flush()
+        try testStore.grow(bad, 100..<200)
         disk.fail(.sync, with: EIO)
 
-        let error = await #expect(throws: CacheError.self) { try await shelf.commits.flush() }
+        let error = await #expect(throws: CacheError.self) { try await testStore.commits.flush() }
         #expect(error?.code == .storageCorrupt)
         let name = try #require(bad.name)
         #expect(lost.withLock { $0 } == [name: ByteRangeSet([100..<200])])
 
         #expect(throws: CacheError.self) { try bad.write(at: 200, [1]) }
-        shelf.commits.grew(bad, bad.kept(200..<300))
-        await #expect(throws: CacheError.self) { try await shelf.commits.flush() }
-        try await shelf.commits.flush()
-        #expect(try await shelf.store.catalog.asset(Shelf.id(1))?.extents.runs == [0..<100])
+        testStore.commits.grew(bad, bad.kept(200..<300))
+        await #expect(throws: CacheError.self) { try await testStore.commits.flush() }
+        try await testStore.commits.flush()
+        #expect(try await testStore.store.catalog.asset(TestStore.id(1))?.extents.runs == [0..<100])
     }
 }

@@ -5,13 +5,12 @@ import Testing
 
 @testable import CacheStore
 
-/// Fails the n-th call on the disk, for every n, and looks at what the next start finds; on a store that has been through
-/// all the failures before.
+/// Fails the n-th disk call, for every n, and checks the store at the next start. All rounds share one store.
 @Suite struct DiskFaultTests {
-    @Test(arguments: [(ENOSPC, true), (EIO, false)])
+    @Test("After any failing disk call the next start claims no wrong byte", arguments: [(ENOSPC, true), (EIO, false)])
     func whicheverCallFailsTheNextStartClaimsNoWrongByte(number: Int32, isLasting: Bool) async throws {
         let directory = try TemporaryDirectory()
-        try Shelf(in: directory).store.close()
+        try TestStore(in: directory).store.close()
         var count = 1
         while true {
             let disk = FaultyDisk()
@@ -24,53 +23,53 @@ import Testing
         #expect(count > 20)
     }
 
-    /// Does a bit of everything, each step whether or not the one before it worked, and ends without a last flush.
-    /// Answers what must be there afterwards: the extents of asset 1 that were flushed without an error.
+    /// Performs each kind of change, continues after failures, and ends without a final flush. Returns the extents of
+    /// asset 1 that must survive: those flushed without an error.
     private static func useAndKill(_ directory: TemporaryDirectory, _ disk: FaultyDisk) async -> ByteRangeSet {
-        // Failing is what these steps are for.
-        guard let shelf = try? Shelf(in: directory, disk: disk) else { return ByteRangeSet() }
-        defer { try? shelf.store.close() }
-        let keeper = try? shelf.fill(1, 0..<5000)
-        let doomed = try? shelf.fill(2, 0..<9000)
+        // The injected fault can fail any of these steps.
+        guard let testStore = try? TestStore(in: directory, disk: disk) else { return ByteRangeSet() }
+        defer { try? testStore.store.close() }
+        let keeper = try? testStore.fill(1, 0..<5000)
+        let markedForPunch = try? testStore.fill(2, 0..<9000)
         var claimed = ByteRangeSet()
-        if (try? await shelf.commits.flush()) != nil, keeper != nil { claimed = ByteRangeSet([0..<5000]) }
+        if (try? await testStore.commits.flush()) != nil, keeper != nil { claimed = ByteRangeSet([0..<5000]) }
         if let keeper {
-            _ = try? shelf.grow(keeper, 8192..<20000)
+            _ = try? testStore.grow(keeper, 8192..<20000)
             claimed.remove(1000..<4500)
-            _ = try? await shelf.commits.punch(keeper, [1000..<4500])
-            _ = try? shelf.grow(keeper, 1000..<1100)
+            _ = try? await testStore.commits.punch(keeper, [1000..<4500])
+            _ = try? testStore.grow(keeper, 1000..<1100)
         }
-        _ = try? shelf.fill(2, generation: 2, 0..<300)
-        _ = try? await shelf.commits.flush()
-        if let doomed { _ = try? shelf.grow(doomed, 9000..<9100) }
-        _ = try? shelf.fill(3, 0..<300)
-        _ = try? await shelf.commits.remove([Shelf.id(2), Shelf.id(3)])
-        if let keeper { _ = try? shelf.grow(keeper, 20000..<30000) }
+        _ = try? testStore.fill(2, generation: 2, 0..<300)
+        _ = try? await testStore.commits.flush()
+        if let markedForPunch { _ = try? testStore.grow(markedForPunch, 9000..<9100) }
+        _ = try? testStore.fill(3, 0..<300)
+        _ = try? await testStore.commits.remove([TestStore.id(2), TestStore.id(3)])
+        if let keeper { _ = try? testStore.grow(keeper, 20000..<30000) }
         return claimed
     }
 
     private static func check(
         _ directory: TemporaryDirectory, atLeast claimed: ByteRangeSet, _ label: Comment
     ) async throws {
-        let shelf = try Shelf(in: directory)
-        _ = try await shelf.store.reconcile()
-        defer { try? shelf.store.close() }
+        let testStore = try TestStore(in: directory)
+        _ = try await testStore.store.reconcile()
+        defer { try? testStore.store.close() }
         var files: Set<String> = []
         for asset in UInt64(1)...3 {
-            guard let loaded = try await shelf.store.load(Shelf.id(asset)) else { continue }
+            guard let loaded = try await testStore.store.load(TestStore.id(asset)) else { continue }
             if let path = loaded.file?.path { files.insert(path) }
             for run in loaded.extents.runs {
-                #expect(try loaded.file?.bytes(run) == Shelf.content(run), label)
+                #expect(try loaded.file?.bytes(run) == TestStore.content(run), label)
             }
             if asset == 1 { #expect(claimed.runs.allSatisfy(loaded.extents.contains), label) }
         }
-        #expect(try self.files(shelf) == files, label)
+        #expect(try self.files(testStore) == files, label)
     }
 
-    private static func files(_ shelf: Shelf) throws -> Set<String> {
+    private static func files(_ testStore: TestStore) throws -> Set<String> {
         var paths: Set<String> = []
         for shard in StoreLayout.shards {
-            let directory = shelf.store.layout.shard(shard)
+            let directory = testStore.store.layout.shard(shard)
             for name in try SystemDisk().list(directory) { paths.insert(directory + "/" + name) }
         }
         return paths

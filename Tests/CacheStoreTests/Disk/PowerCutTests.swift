@@ -1,14 +1,15 @@
 import CacheTestKit
 import Testing
 
-/// Cuts the power after each operation on the disk of a store's life, SQLite's among them: what was not synced is there, or not,
-/// or in parts. The store opens, every byte that is claimed is right, and nothing that was promised is lost.
+/// Simulates a power loss after each disk operation of a store, including those of SQLite. Unsynced changes survive
+/// completely, partly or not at all. The store must open, claim no wrong byte and keep every promise.
 ///
-/// A few of the operations are tried among the other tests, each one by `make faults ONLY=power`.
+/// A normal test run covers a sample of the operations; `make faults ONLY=power` covers all.
 @Suite(.timeLimit(.minutes(60))) struct PowerCutTests {
     private let sweep = Sweep("power")
 
-    @Test func whateverAPowerCutLeavesIsRight() async throws {
+    @Test("Every state after a power cut opens without wrong bytes")
+    func whateverAPowerCutLeavesIsRight() async throws {
         let (cut, operations) = try await PowerCutScenario.recorded(seed: sweep.seed, starts: 4, steps: 80)
         #expect(operations >= 2000)
 

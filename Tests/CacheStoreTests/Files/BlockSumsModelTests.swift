@@ -5,18 +5,18 @@ import Testing
 @testable import CacheStore
 import TestChance
 
-/// Drives the bookkeeping of sums at random against a file in a plain array: what is claimed has a sum, the sum is that of its
-/// bytes, and bytes that rot on the way are never given a new one.
+/// Random test of the checksum bookkeeping against a file in an array. Every claimed range has the checksum of its
+/// bytes. A corrupted byte never gets a new checksum.
 @Suite struct BlockSumsModelTests {
     private struct Model {
-        static let size = 5 * BlockSums.blockBytes + 1234
+        static let size = 5 * BlockChecksums.blockBytes + 1234
         var random: SeededRandom
         let content: [UInt8]
         var file = [UInt8](repeating: 0, count: Int(Model.size))
-        var sums = BlockSums()
+        var sums = BlockChecksums()
         var claimed = ByteRangeSet()
-        /// Written, and perhaps reported, since the last commit.
-        var written = BlockSums()
+        /// Checksums of the writes since the last commit, reported or not.
+        var written = BlockChecksums()
         var growth = ByteRangeSet()
         var cuts = ByteRangeSet()
         var rotten: Set<Int64> = []
@@ -29,9 +29,9 @@ import TestChance
 
         mutating func number(_ limit: Int64) -> Int64 { Int64(random.next() % UInt64(limit)) }
 
-        /// Often at the bounds of blocks, and often small.
+        /// A random range, often at a block boundary and often short.
         mutating func range() -> ByteRange {
-            let block = BlockSums.blockBytes
+            let block = BlockChecksums.blockBytes
             let start = number(3) == 0 ? number(5) * block : number(Self.size - 1)
             let length = [1, 100, 70_000, block, 3 * block][Int(number(5))]
             return start..<min(Self.size, start + 1 + number(length))
@@ -53,7 +53,7 @@ import TestChance
                 file.replaceSubrange(first..<end, with: content[first..<end])
                 for offset in rotten where part.contains(offset) { rotten.remove(offset) }
                 written.remove(touching: part)
-                // The sums of some writes are lost: those were reported in other pieces than they were made in.
+                // Omit the checksums of some writes, as if they had been reported with other bounds.
                 if number(8) > 0 {
                     file.withUnsafeBytes { bytes in
                         let pieces = Checksum.pieces(
@@ -73,7 +73,7 @@ import TestChance
             written.remove(touching: range)
         }
 
-        /// As a commit does: cuts, then growth; the holes come after it.
+        /// Models a commit: first the cuts, then the growth, then the punches.
         mutating func commit() throws {
             let file = file
             for run in cuts.runs { claimed.remove(run) }
@@ -88,16 +88,16 @@ import TestChance
                     }
                 }
             }
-            (written, growth, cuts) = (BlockSums(), ByteRangeSet(), ByteRangeSet())
+            (written, growth, cuts) = (BlockChecksums(), ByteRangeSet(), ByteRangeSet())
         }
 
         private mutating func giveUp(_ bad: [ByteRange]) {
             for range in bad { claimed.remove(range) }
-            for range in bad { #expect(!rotten.isEmpty, "given up \(range)") }
+            for range in bad { #expect(!rotten.isEmpty, "The intact range \(range) was discarded.") }
         }
 
-        /// What was not committed is forgotten; its bytes stay.
-        mutating func kill() { (written, growth, cuts) = (BlockSums(), ByteRangeSet(), ByteRangeSet()) }
+        /// Models a kill: discards uncommitted state; the bytes stay in the file.
+        mutating func kill() { (written, growth, cuts) = (BlockChecksums(), ByteRangeSet(), ByteRangeSet()) }
 
         mutating func rot() {
             guard !claimed.isEmpty else { return }
@@ -112,12 +112,12 @@ import TestChance
             for piece in sums.pieces {
                 let isRotten = rotten.contains { piece.range.contains($0) }
                 #expect((sum(piece.range) == piece.sum) == !isRotten, label)
-                #expect(BlockSums.cut(piece.range).count == 1, label)
+                #expect(BlockChecksums.cut(piece.range).count == 1, label)
             }
         }
     }
 
-    @Test(arguments: [false, true])
+    @Test("Every claimed byte has the checksum of the byte on disk", arguments: [false, true])
     func everyClaimedByteHasTheSumOfWhatIsOnDisk(rots: Bool) throws {
         for seed in UInt64(1)...30 {
             var model = Model(seed: seed)
@@ -135,38 +135,40 @@ import TestChance
         }
     }
 
-    @Test func rowsAreReadAsTheyWereWritten() {
+    @Test("Checksum rows round-trip")
+    func rowsAreReadAsTheyWereWritten() {
         for seed in UInt64(1)...50 {
             var random = SeededRandom(seed: seed)
-            var sums = BlockSums()
+            var sums = BlockChecksums()
             let row = Int64(seed % 3) * 1000
-            let bounds = SumRow.bounds(of: row)
+            let bounds = ChecksumRow.bounds(of: row)
             var position = bounds.lowerBound
             while position < bounds.upperBound {
                 let kind = random.next() % 4
-                let end = (position / BlockSums.blockBytes + 1) * BlockSums.blockBytes
+                let end = (position / BlockChecksums.blockBytes + 1) * BlockChecksums.blockBytes
                 let length = kind < 2 ? end - position : 1 + Int64(random.next() % UInt64(end - position))
                 if kind > 0 {
                     sums.insert(
-                        BlockSums.Piece(
+                        BlockChecksums.Piece(
                             range: position..<position + length, sum: UInt32(truncatingIfNeeded: random.next())))
                 }
                 position += length
             }
-            let data = SumRow.encode(sums, file: 7, row: row)
-            #expect(SumRow.decode(data, file: 7, row: row) == sums, "seed \(seed)")
-            #expect(SumRow.decode(data, file: 8, row: row) == nil)
-            #expect(SumRow.decode(data, file: 7, row: row + 1) == nil)
+            let data = ChecksumRow.encode(sums, file: 7, row: row)
+            #expect(ChecksumRow.decode(data, file: 7, row: row) == sums, "seed \(seed)")
+            #expect(ChecksumRow.decode(data, file: 8, row: row) == nil)
+            #expect(ChecksumRow.decode(data, file: 7, row: row + 1) == nil)
             for _ in 0..<20 {
                 var flipped = data
                 flipped[Int(random.next() % UInt64(data.count))] ^= 1 << UInt8(random.next() % 8)
-                #expect(SumRow.decode(flipped, file: 7, row: row) == nil, "seed \(seed)")
+                #expect(ChecksumRow.decode(flipped, file: 7, row: row) == nil, "seed \(seed)")
             }
         }
     }
 
-    @Test func aWholeRowOfCompleteBlocksTakesFourBytesForEach() {
-        let pieces = (0..<64).map { BlockSums.Piece(range: ByteRange(offset: $0 << 18, length: 1 << 18), sum: 1) }
-        #expect(SumRow.encode(BlockSums(pieces), file: 1, row: 0).count == 64 * 4 + 2 + 4)
+    @Test("A checksum row of complete blocks takes four bytes per block plus six")
+    func aWholeRowOfCompleteBlocksTakesFourBytesForEach() {
+        let pieces = (0..<64).map { BlockChecksums.Piece(range: ByteRange(offset: $0 << 18, length: 1 << 18), sum: 1) }
+        #expect(ChecksumRow.encode(BlockChecksums(pieces), file: 1, row: 0).count == 64 * 4 + 2 + 4)
     }
 }

@@ -21,14 +21,16 @@ import TestChance
         (Array("123456789".utf8), 0xE306_9283), ([], 0),
     ]
 
-    @Test func publishedVectorsByInstructionAndByTable() {
+    @Test("The instruction and the table give the published checksums")
+    func publishedVectorsByInstructionAndByTable() {
         for (bytes, sum) in Self.published {
             #expect(Checksum.of(bytes) == sum)
             #expect(larder_crc32c_by_table(0, bytes, bytes.count) == sum)
         }
     }
 
-    @Test func instructionAndTableAgreeAtEveryLengthAndAlignment() {
+    @Test("Instruction and table agree for every length and alignment")
+    func instructionAndTableAgreeAtEveryLengthAndAlignment() {
         var random = SeededRandom(seed: 32)
         let bytes = (0..<40_000).map { _ in UInt8(truncatingIfNeeded: random.next()) }
         for round in 0..<400 {
@@ -43,7 +45,8 @@ import TestChance
         }
     }
 
-    @Test func theSumOfTwoRunsFollowsFromTheirSums() {
+    @Test("The checksum of a concatenation follows from the checksums of its parts")
+    func theSumOfTwoRunsFollowsFromTheirSums() {
         var random = SeededRandom(seed: 33)
         let bytes = (0..<100_000).map { _ in UInt8(truncatingIfNeeded: random.next()) }
         for round in 0..<300 {

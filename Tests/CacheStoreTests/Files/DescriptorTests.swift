@@ -9,31 +9,32 @@ import Testing
 @testable import CacheStore
 import TestChance
 
-/// Files with few descriptors between them.
+/// Files that share a small number of descriptors.
 @Suite struct DescriptorTests {
     private static let size: Int64 = 20_000
 
-    /// Bytes that are another's in every file.
+    /// Content that differs between files.
     private static func content(_ number: Int, _ range: ByteRange) -> [UInt8] {
-        Shelf.content(range.lowerBound + Int64(number)..<range.upperBound + Int64(number))
+        TestStore.content(range.lowerBound + Int64(number)..<range.upperBound + Int64(number))
     }
 
-    /// Has other files opened until nothing that may be closed is open still.
-    private static func crowd(_ shelf: Shelf) async throws {
-        try await shelf.commits.flush()
-        // The hand spares what was used lately, once.
-        let count = 3 * UInt64(shelf.store.shelf.limit)
-        for number in 1...count { _ = try shelf.fill(1_000_000 + number) }
+    /// Opens other files until every idle descriptor from before is closed.
+    private static func crowd(_ testStore: TestStore) async throws {
+        try await testStore.commits.flush()
+        // CLOCK spares a recently used descriptor once, so one round is not enough.
+        let count = 3 * UInt64(testStore.store.descriptors.limit)
+        for number in 1...count { _ = try testStore.fill(1_000_000 + number) }
     }
 
     private static func opens(_ disk: FaultyDisk, _ file: SparseFile) -> Int {
         disk.events.count { $0.call == .open && $0.path == file.path }
     }
 
-    @Test func aHundredFilesShareEightDescriptorsAmongEightThreads() throws {
-        let shelf = try Shelf(openFileLimit: 8)
+    @Test("Eight threads read a hundred files through eight descriptors")
+    func aHundredFilesShareEightDescriptorsAmongEightThreads() throws {
+        let testStore = try TestStore(openFileLimit: 8)
         let files = try (0..<100).map { number in
-            let file = try shelf.store.createFile(asset: Shelf.id(UInt64(number)), generation: 1)
+            let file = try testStore.store.createFile(asset: TestStore.id(UInt64(number)), generation: 1)
             try file.write(at: 0, Self.content(number, 0..<Self.size))
             try file.sync()
             return file
@@ -57,171 +58,177 @@ import TestChance
                 } catch {
                     wrong.add(1, ordering: .relaxed)
                 }
-                most.max(shelf.store.shelf.openCount, ordering: .relaxed)
+                most.max(testStore.store.descriptors.openCount, ordering: .relaxed)
             }
         }
 
         #expect(wrong.load(ordering: .relaxed) == 0, "seed \(seed)")
-        // Each thread may have one in use, and one that it is just opening.
+        // Each thread can hold one descriptor in use and one being opened.
         #expect(most.load(ordering: .relaxed) <= 8 + 16)
-        #expect(shelf.store.shelf.openCount <= 8)
+        #expect(testStore.store.descriptors.openCount <= 8)
     }
 
-    @Test func aFileThatIsDroppedGivesItsDescriptorBack() throws {
-        let shelf = try Shelf()
-        var file: SparseFile? = try shelf.store.createFile(asset: Shelf.id(1), generation: 1)
-        #expect(file != nil && shelf.store.shelf.openCount == 1)
+    @Test("Releasing a file closes its descriptor")
+    func aFileThatIsDroppedGivesItsDescriptorBack() throws {
+        let testStore = try TestStore()
+        var file: SparseFile? = try testStore.store.createFile(asset: TestStore.id(1), generation: 1)
+        #expect(file != nil && testStore.store.descriptors.openCount == 1)
 
         file = nil
 
-        #expect(shelf.store.shelf.openCount == 0)
+        #expect(testStore.store.descriptors.openCount == 0)
     }
 
-    @Test func whatIsLentForLongLeavesDescriptorsToTheOthers() async throws {
-        let shelf = try Shelf(openFileLimit: 4)
-        // Where the file system does not tell who refers to its pages nothing is lent.
-        guard shelf.store.shelf.tellsReferences else { return }
-        let files = try (1...9).map { try shelf.fill($0, 0..<100) }
-        try await shelf.commits.flush()
-        var loans: [FileLoan] = []
+    @Test("Sendfile pins leave descriptors for other files")
+    func whatIsLentForLongLeavesDescriptorsToTheOthers() async throws {
+        let testStore = try TestStore(openFileLimit: 4)
+        // Pins require a file system that reports page references.
+        guard testStore.store.descriptors.tellsReferences else { return }
+        let files = try (1...9).map { try testStore.fill($0, 0..<100) }
+        try await testStore.commits.flush()
+        var loans: [SendfilePin] = []
         for file in files {
             _ = try file.bytes(0..<100)
-            if let loan = file.lendNow(0..<100) { loans.append(loan) }
+            if let pin = file.pinForSendfile(0..<100) { loans.append(pin) }
         }
-        #expect(loans.count == 2 && shelf.store.shelf.openCount == 4)
+        #expect(loans.count == 2 && testStore.store.descriptors.openCount == 4)
 
-        // One more of the same file takes no descriptor.
-        if let again = files[0].lendNow(0..<100) { loans.append(again) }
+        // Another pin of the same file needs no further descriptor.
+        if let again = files[0].pinForSendfile(0..<100) { loans.append(again) }
         #expect(loans.count == 3)
 
         loans = []
-        #expect(files[8].lendNow(0..<100) != nil)
+        #expect(files[8].pinForSendfile(0..<100) != nil)
     }
 
-    @Test func whatIsReadAgainAndAgainStaysOpenWhileOthersPass() async throws {
+    @Test("A frequently read file stays open while other files are read once")
+    func whatIsReadAgainAndAgainStaysOpenWhileOthersPass() async throws {
         let disk = FaultyDisk()
-        let shelf = try Shelf(disk: disk, openFileLimit: 8)
-        let files = try (1...40).map { try shelf.fill($0, 0..<100) }
-        try await shelf.commits.flush()
+        let testStore = try TestStore(disk: disk, openFileLimit: 8)
+        let files = try (1...40).map { try testStore.fill($0, 0..<100) }
+        try await testStore.commits.flush()
         let before = Self.opens(disk, files[0])
         for file in files.dropFirst() {
             _ = try files[0].bytes(0..<100)
             _ = try file.bytes(0..<100)
         }
-        #expect(Self.opens(disk, files[0]) - before <= 1 && shelf.store.shelf.openCount <= 8)
+        #expect(Self.opens(disk, files[0]) - before <= 1 && testStore.store.descriptors.openCount <= 8)
     }
 
-    @Test func whatIsNotSyncedStaysOpen() async throws {
+    @Test("A file with unsynced bytes stays open")
+    func whatIsNotSyncedStaysOpen() async throws {
         let disk = FaultyDisk()
-        let shelf = try Shelf(disk: disk, openFileLimit: 4)
-        let file = try shelf.fill(1, 0..<100)
-        let others = try (2...9).map { try shelf.fill($0) }
+        let testStore = try TestStore(disk: disk, openFileLimit: 4)
+        let file = try testStore.fill(1, 0..<100)
+        let others = try (2...9).map { try testStore.fill($0) }
         _ = try file.bytes(0..<10)
         #expect(Self.opens(disk, file) == 1)
 
-        try await Self.crowd(shelf)
+        try await Self.crowd(testStore)
         _ = try file.bytes(0..<10)
 
         #expect(Self.opens(disk, file) == 2)
-        #expect(others.count == 8 && shelf.store.shelf.openCount == 4)
+        #expect(others.count == 8 && testStore.store.descriptors.openCount == 4)
     }
 
-    @Test func manyUnsyncedFilesAreCommittedBeforeTheirTime() async throws {
-        let shelf = try Shelf(
+    @Test("Many unsynced files trigger an early commit")
+    func manyUnsyncedFilesAreCommittedBeforeTheirTime() async throws {
+        let testStore = try TestStore(
             limits: CommitQueue.Limits(interval: .seconds(3600), bytes: .max), openFileLimit: 8)
         let committed = try await withThrowingTaskGroup { group in
-            group.addTask { await shelf.commits.run(clock: ContinuousClock()) }
-            for number in 1...4 as ClosedRange<UInt64> { try shelf.fill(number, 0..<10) }
+            group.addTask { await testStore.commits.run(clock: ContinuousClock()) }
+            for number in 1...4 as ClosedRange<UInt64> { try testStore.fill(number, 0..<10) }
             defer { group.cancelAll() }
-            return try await eventually { try await shelf.store.catalog.totals().cachedBytes == 40 }
+            return try await eventually { try await testStore.store.catalog.totals().cachedBytes == 40 }
         }
         #expect(committed)
     }
 
     enum Removal: CaseIterable { case purge, generation, start }
 
-    @Test(arguments: Removal.allCases)
+    @Test("An unlinked file stays readable for its holder", arguments: Removal.allCases)
     func aFileWithoutANameIsReadableForWhoHasIt(_ removal: Removal) async throws {
         let disk = FaultyDisk()
         let directory = try TemporaryDirectory()
-        let earlier = try Shelf(in: directory)
+        let earlier = try TestStore(in: directory)
         try earlier.fill(1, 0..<Self.size)
         try await earlier.commits.flush()
         try earlier.store.close()
-        let shelf = try Shelf(in: directory, disk: disk, openFileLimit: 4)
-        let file = try #require(try await shelf.store.load(Shelf.id(1))?.file)
-        try await Self.crowd(shelf)
-        #expect(shelf.store.shelf.openCount <= 4)
+        let testStore = try TestStore(in: directory, disk: disk, openFileLimit: 4)
+        let file = try #require(try await testStore.store.load(TestStore.id(1))?.file)
+        try await Self.crowd(testStore)
+        #expect(testStore.store.descriptors.openCount <= 4)
 
         switch removal {
-        case .purge: try await shelf.commits.remove([Shelf.id(1)])
+        case .purge: try await testStore.commits.remove([TestStore.id(1)])
         case .generation:
-            try shelf.fill(1, generation: 2)
-            try await shelf.commits.flush()
+            try testStore.fill(1, generation: 2)
+            try await testStore.commits.flush()
         case .start:
-            try await shelf.store.catalog.pool.write { try $0.execute(sql: "DELETE FROM assets WHERE hits = 0") }
-            _ = try await shelf.store.reconcile()
+            try await testStore.store.catalog.pool.write { try $0.execute(sql: "DELETE FROM assets WHERE hits = 0") }
+            _ = try await testStore.store.reconcile()
         }
-        try await Self.crowd(shelf)
+        try await Self.crowd(testStore)
 
         #expect(try SystemDisk().status(of: try #require(file.path)) == nil)
-        #expect(try file.bytes(0..<Self.size) == Shelf.content(0..<Self.size))
+        #expect(try file.bytes(0..<Self.size) == TestStore.content(0..<Self.size))
         #expect(Self.opens(disk, file) == 2)
     }
 
-    /// The file is opened by somebody just when its name goes.
-    @Test(arguments: [FaultyDisk.Call.unlink, .status])
+    /// Another caller opens the file during its unlink.
+    @Test("A file opened while it is unlinked is readable", arguments: [FaultyDisk.Call.unlink, .status])
     func aFileOpenedWhileItsNameGoesIsReadable(during call: FaultyDisk.Call) async throws {
         let meanwhile = Mutex<(@Sendable (FaultyDisk.Event) -> Void)?>(nil)
         let disk = FaultyDisk { event in meanwhile.withLock { $0 }?(event) }
-        let shelf = try Shelf(disk: disk, openFileLimit: 4)
-        let name = try #require(try shelf.fill(1, 0..<Self.size).name)
-        try await shelf.commits.flush()
-        let path = shelf.store.layout.path(of: name)
+        let testStore = try TestStore(disk: disk, openFileLimit: 4)
+        let name = try #require(try testStore.fill(1, 0..<Self.size).name)
+        try await testStore.commits.flush()
+        let path = testStore.store.layout.path(of: name)
         let found = Mutex<SparseFile?>(nil)
         meanwhile.withLock {
             $0 = { event in
                 guard event.path == path, event.call == call else { return }
                 meanwhile.withLock { $0 = nil }
                 switch call {
-                case .unlink: found.withLock { $0 = try? shelf.store.openFile(name) }
-                default: try? shelf.store.unlink(name)
+                case .unlink: found.withLock { $0 = try? testStore.store.openFile(name) }
+                default: try? testStore.store.unlink(name)
                 }
             }
         }
         switch call {
-        case .unlink: try shelf.store.unlink(name)
+        case .unlink: try testStore.store.unlink(name)
         default:
-            let opened = try shelf.store.openFile(name)
+            let opened = try testStore.store.openFile(name)
             found.withLock { $0 = opened }
         }
-        try await Self.crowd(shelf)
+        try await Self.crowd(testStore)
 
         let file = try #require(found.withLock { $0 })
         #expect(try SystemDisk().status(of: path) == nil)
-        #expect(try file.bytes(0..<Self.size) == Shelf.content(0..<Self.size))
+        #expect(try file.bytes(0..<Self.size) == TestStore.content(0..<Self.size))
     }
 
-    @Test func whereNoDescriptorIsLeftIdleOnesAreClosed() async throws {
+    @Test("Descriptor exhaustion closes idle descriptors")
+    func whereNoDescriptorIsLeftIdleOnesAreClosed() async throws {
         let disk = FaultyDisk()
-        let shelf = try Shelf(disk: disk)
-        let files = try (1...5).map { try shelf.fill($0, 0..<100) }
-        try await shelf.commits.flush()
+        let testStore = try TestStore(disk: disk)
+        let files = try (1...5).map { try testStore.fill($0, 0..<100) }
+        try await testStore.commits.flush()
 
         disk.fail(.open, with: EMFILE)
-        let another = try shelf.store.createTransient()
+        let another = try testStore.store.createTransient()
 
-        #expect(shelf.store.shelf.openCount == 1)
-        #expect(try files.allSatisfy { try $0.bytes(0..<100) == Shelf.content(0..<100) })
+        #expect(testStore.store.descriptors.openCount == 1)
+        #expect(try files.allSatisfy { try $0.bytes(0..<100) == TestStore.content(0..<100) })
         #expect(try another.size() == 0)
     }
 
-    @Test(arguments: [EMFILE, ENFILE])
+    @Test("A read without a descriptor fails as overloaded and the next read succeeds", arguments: [EMFILE, ENFILE])
     func aReadWithoutADescriptorFailsAndTheNextOneWorks(number: Int32) async throws {
         let disk = FaultyDisk()
-        let shelf = try Shelf(disk: disk, openFileLimit: 4)
-        let file = try shelf.fill(1, 0..<100)
-        try await Self.crowd(shelf)
+        let testStore = try TestStore(disk: disk, openFileLimit: 4)
+        let file = try testStore.fill(1, 0..<100)
+        try await Self.crowd(testStore)
 
         disk.fail(.open, with: number, isLasting: true)
         let read = #expect(throws: CacheError.self) { try file.bytes(0..<100) }
@@ -229,28 +236,29 @@ import TestChance
         disk.heal()
 
         #expect(read?.code == .overloaded && write?.code == .overloaded)
-        #expect(try file.bytes(0..<100) == Shelf.content(0..<100))
-        try shelf.grow(file, 100..<200)
-        try await shelf.commits.flush()
-        #expect(try await shelf.store.load(Shelf.id(1))?.extents.runs == [0..<200])
+        #expect(try file.bytes(0..<100) == TestStore.content(0..<100))
+        try testStore.grow(file, 100..<200)
+        try await testStore.commits.flush()
+        #expect(try await testStore.store.load(TestStore.id(1))?.extents.runs == [0..<200])
     }
 
-    @Test func aNameStaysWhileItsReaderCannotHaveADescriptor() async throws {
+    @Test("A file is not unlinked while its reader cannot get a descriptor")
+    func aNameStaysWhileItsReaderCannotHaveADescriptor() async throws {
         let disk = FaultyDisk()
-        let shelf = try Shelf(disk: disk, openFileLimit: 4)
-        let file = try shelf.fill(1, 0..<100)
+        let testStore = try TestStore(disk: disk, openFileLimit: 4)
+        let file = try testStore.fill(1, 0..<100)
         let path = try #require(file.path)
-        try await Self.crowd(shelf)
+        try await Self.crowd(testStore)
 
         disk.fail(.open, with: EMFILE, isLasting: true)
-        let error = await #expect(throws: CacheError.self) { try await shelf.commits.remove([Shelf.id(1)]) }
+        let error = await #expect(throws: CacheError.self) { try await testStore.commits.remove([TestStore.id(1)]) }
         disk.heal()
         #expect(error?.code == .overloaded)
         #expect(try SystemDisk().status(of: path) != nil)
-        #expect(try await shelf.store.load(Shelf.id(1)) == nil)
+        #expect(try await testStore.store.load(TestStore.id(1)) == nil)
 
-        try await shelf.commits.flush()
+        try await testStore.commits.flush()
         #expect(try SystemDisk().status(of: path) == nil)
-        #expect(try file.bytes(0..<100) == Shelf.content(0..<100))
+        #expect(try file.bytes(0..<100) == TestStore.content(0..<100))
     }
 }

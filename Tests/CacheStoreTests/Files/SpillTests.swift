@@ -6,82 +6,87 @@ import Testing
 @testable import CacheStore
 import TestChance
 
-/// What the disk has no room for is kept in memory for its readers, and nobody ever claims it.
+/// Bytes that do not fit on disk stay in memory for their readers and are never claimed.
 @Suite struct SpillTests {
-    @Test func whatFindsNoRoomIsReadFromMemoryAndNotClaimed() async throws {
+    @Test("Bytes that do not fit on disk are read from memory and not claimed")
+    func whatFindsNoRoomIsReadFromMemoryAndNotClaimed() async throws {
         let disk = FaultyDisk()
-        let shelf = try Shelf(disk: disk)
-        let file = try shelf.fill(1, 0..<100_000)
+        let testStore = try TestStore(disk: disk)
+        let file = try testStore.fill(1, 0..<100_000)
         disk.fail(.write, with: ENOSPC, isLasting: true)
-        try shelf.grow(file, 100_000..<400_000)
-        try shelf.grow(file, 500_000..<600_000)
+        try testStore.grow(file, 100_000..<400_000)
+        try testStore.grow(file, 500_000..<600_000)
         disk.heal()
-        try shelf.grow(file, 400_000..<500_000)
-        try await shelf.commits.flush()
+        try testStore.grow(file, 400_000..<500_000)
+        try await testStore.commits.flush()
 
         #expect(file.spilled.runs == [100_000..<400_000, 500_000..<600_000])
-        #expect(try file.bytes(0..<600_000).isSame(as: Shelf.content(0..<600_000)))
-        let stored = try await shelf.store.catalog.asset(Shelf.id(1))
+        #expect(try file.bytes(0..<600_000).isSame(as: TestStore.content(0..<600_000)))
+        let stored = try await testStore.store.catalog.asset(TestStore.id(1))
         #expect(stored?.extents.runs == [0..<100_000, 400_000..<500_000])
 
-        try shelf.grow(file, 150_000..<200_000)
-        shelf.commits.cut(file, [100_000..<150_000, 200_000..<600_000])
-        try await shelf.commits.flush()
+        try testStore.grow(file, 150_000..<200_000)
+        testStore.commits.cut(file, [100_000..<150_000, 200_000..<600_000])
+        try await testStore.commits.flush()
 
         #expect(file.spilled.isEmpty)
-        let left = try await shelf.store.catalog.asset(Shelf.id(1))
+        let left = try await testStore.store.catalog.asset(TestStore.id(1))
         #expect(left?.extents.runs == [0..<100_000, 150_000..<200_000])
-        #expect(try file.bytes(150_000..<200_000).isSame(as: Shelf.content(150_000..<200_000)))
+        #expect(try file.bytes(150_000..<200_000).isSame(as: TestStore.content(150_000..<200_000)))
     }
 
-    @Test func aDiskThatIsToBeSparedTakesOnlyWhatMemoryDoesNot() async throws {
-        let shelf = try Shelf()
-        let file = try shelf.fill(1, length: 80 << 20, 0..<100_000)
-        shelf.store.spareDisk(true)
+    @Test("A spared disk receives only bytes that do not fit in memory")
+    func aDiskThatIsToBeSparedTakesOnlyWhatMemoryDoesNot() async throws {
+        let testStore = try TestStore()
+        let file = try testStore.fill(1, length: 80 << 20, 0..<100_000)
+        testStore.store.spareDisk(true)
         let part: Int64 = 16 << 20
-        for index in Int64(0)..<4 { try shelf.grow(file, 1 << 20 + index * part..<1 << 20 + (index + 1) * part) }
-        try shelf.grow(file, 70 << 20..<71 << 20)
-        shelf.store.spareDisk(false)
-        try shelf.grow(file, 72 << 20..<73 << 20)
-        try await shelf.commits.flush()
+        for index in Int64(0)..<4 { try testStore.grow(file, 1 << 20 + index * part..<1 << 20 + (index + 1) * part) }
+        try testStore.grow(file, 70 << 20..<71 << 20)
+        testStore.store.spareDisk(false)
+        try testStore.grow(file, 72 << 20..<73 << 20)
+        try await testStore.commits.flush()
 
         #expect(file.spilled.runs == [1 << 20..<65 << 20])
-        let stored = try await shelf.store.catalog.asset(Shelf.id(1))
+        let stored = try await testStore.store.catalog.asset(TestStore.id(1))
         #expect(stored?.extents.runs == [0..<100_000, 70 << 20..<71 << 20, 72 << 20..<73 << 20])
-        #expect(try file.bytes(2 << 20..<3 << 20).isSame(as: Shelf.content(2 << 20..<3 << 20)))
+        #expect(try file.bytes(2 << 20..<3 << 20).isSame(as: TestStore.content(2 << 20..<3 << 20)))
     }
 
-    @Test func whatComesToMemoryASecondTimeTakesNoMore() throws {
-        let shelf = try Shelf()
-        let file = try shelf.fill(1, length: 80 << 20, 0..<1000)
-        shelf.store.spareDisk(true)
-        let before = shelf.store.spareMemory
+    @Test("Spilling the same bytes twice takes memory once")
+    func whatComesToMemoryASecondTimeTakesNoMore() throws {
+        let testStore = try TestStore()
+        let file = try testStore.fill(1, length: 80 << 20, 0..<1000)
+        testStore.store.spareDisk(true)
+        let before = testStore.store.spareMemory
         for start in stride(from: Int64(1 << 20), to: 1 << 20 + before, by: 1 << 20) {
-            try shelf.grow(file, start..<start + 1 << 20)
+            try testStore.grow(file, start..<start + 1 << 20)
         }
-        #expect(shelf.store.spareMemory == 0)
-        try shelf.grow(file, 5 << 20..<7 << 20)
+        #expect(testStore.store.spareMemory == 0)
+        try testStore.grow(file, 5 << 20..<7 << 20)
 
         #expect(file.spilled.runs == [1 << 20..<1 << 20 + before])
-        #expect(try file.bytes(4 << 20..<8 << 20).isSame(as: Shelf.content(4 << 20..<8 << 20)))
+        #expect(try file.bytes(4 << 20..<8 << 20).isSame(as: TestStore.content(4 << 20..<8 << 20)))
         file.unspill([0..<Int64.max])
-        #expect(shelf.store.spareMemory == before)
+        #expect(testStore.store.spareMemory == before)
     }
 
-    @Test func nothingTakesWhatTheReserveIsToHave() async throws {
+    @Test("Without its emergency reserve the store keeps new bytes in memory")
+    func nothingTakesWhatTheReserveIsToHave() async throws {
         let disk = FaultyDisk()
-        let shelf = try Shelf(disk: disk)
-        let file = try shelf.fill(1, 0..<1000)
-        #expect(try shelf.store.reserve.release())
-        try shelf.grow(file, 1000..<2000)
-        try await shelf.commits.flush()
-        try shelf.grow(file, 2000..<3000)
-        try await shelf.commits.flush()
+        let testStore = try TestStore(disk: disk)
+        let file = try testStore.fill(1, 0..<1000)
+        #expect(try testStore.store.reserve.release())
+        try testStore.grow(file, 1000..<2000)
+        try await testStore.commits.flush()
+        try testStore.grow(file, 2000..<3000)
+        try await testStore.commits.flush()
 
-        #expect(try await shelf.store.catalog.asset(Shelf.id(1))?.extents.runs == [0..<1000, 2000..<3000])
+        #expect(try await testStore.store.catalog.asset(TestStore.id(1))?.extents.runs == [0..<1000, 2000..<3000])
     }
 
-    @Test func memoryHasItsEndToo() throws {
+    @Test("The spill allowance is limited")
+    func memoryHasItsEndToo() throws {
         let allowance = SpillAllowance(bytes: 1000)
         #expect(allowance.take(600))
         #expect(!allowance.take(600))
@@ -89,7 +94,8 @@ import TestChance
         #expect(allowance.take(1000))
     }
 
-    @Test func partsOfWhatIsInMemoryGoAndStayAsTheyAreTold() {
+    @Test("Spilled bytes match a byte array through random puts and removals")
+    func partsOfWhatIsInMemoryGoAndStayAsTheyAreTold() {
         for seed in UInt64(1)...20 {
             var random = SeededRandom(seed: seed)
             var spilled = SpilledBytes()

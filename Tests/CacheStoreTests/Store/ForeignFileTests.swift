@@ -6,12 +6,12 @@ import Glibc
 import Testing
 
 @Suite struct ForeignFileTests {
-    let shelf: Shelf
+    let testStore: TestStore
     let directory: TemporaryDirectory
     private let files = FileManager.default
 
     init() throws {
-        shelf = try Shelf()
+        testStore = try TestStore()
         directory = try TemporaryDirectory()
         try files.createDirectory(atPath: directory.path("in/deep"), withIntermediateDirectories: true)
         try files.createDirectory(atPath: directory.path("in-beside"), withIntermediateDirectories: true)
@@ -25,26 +25,31 @@ import Testing
     }
 
     private func read(_ path: String, limit: Int = 100) throws -> String {
-        String(decoding: try shelf.store.readForeign(path, below: directory.path("in"), limit: limit), as: UTF8.self)
+        String(
+            decoding: try testStore.store.readForeign(path, below: directory.path("in"), limit: limit), as: UTF8.self)
     }
 
-    @Test func filesBelowTheDirectoryAreRead() throws {
+    @Test("Files below the directory are readable")
+    func filesBelowTheDirectoryAreRead() throws {
         #expect(try read("a") == "in/a")
         #expect(try read("deep/b") == "in/deep/b")
         #expect(try read("link") == "in/deep/b")
     }
 
-    @Test(arguments: [
-        "../outside", "deep/../../outside", "/etc/passwd", "out", "far", "none", "a/b", "deep", ".", "", "pipe",
-        "../in-beside/c",
-    ])
+    @Test(
+        "Paths outside the directory and non-regular files are not found",
+        arguments: [
+            "../outside", "deep/../../outside", "/etc/passwd", "out", "far", "none", "a/b", "deep", ".", "", "pipe",
+            "../in-beside/c",
+        ])
     func nothingLeadsOutAndOnlyFilesCount(_ path: String) {
         let error = #expect(throws: CacheError.self) { try read(path) }
 
         #expect(error?.code == .notFound)
     }
 
-    @Test func aFileThatIsTooLongIsRefused() {
+    @Test("A file above the size limit is rejected")
+    func aFileThatIsTooLongIsRefused() {
         let error = #expect(throws: CacheError.self) { try read("a", limit: 3) }
 
         #expect(error?.code == .payloadTooLarge)

@@ -3,7 +3,7 @@ import CacheStore
 import Foundation
 import GRDB
 
-/// Flips a bit of one byte of a file, behind the back of those who keep its sums.
+/// Flips one bit of a file without an update of its checksums.
 package func damage(_ path: String, at offset: Int64) throws(CacheError) {
     let disk = SystemDisk()
     let descriptor = try disk.open(path, .readWrite)
@@ -23,7 +23,7 @@ package func damage(_ path: String, at offset: Int64) throws(CacheError) {
 }
 
 extension TemporaryDirectory {
-    /// Writes nonsense over a table of the catalog of a closed store.
+    /// Overwrites the root page of a catalog table. The store must be closed.
     package func damageCatalog(table: String) throws {
         let path = StoreLayout(directory: path).catalog
         let (page, size) = try DatabaseQueue(path: path).writeWithoutTransaction { db in
@@ -39,7 +39,7 @@ extension TemporaryDirectory {
         try file.close()
     }
 
-    /// The files of assets in a store that lies here.
+    /// The paths of all asset files in the store at `store`, relative to this directory.
     package func assetFiles(_ store: String = "") throws(CacheError) -> [String] {
         let layout = StoreLayout(directory: store.isEmpty ? path : path(store))
         var files: [String] = []

@@ -2,7 +2,7 @@ import CacheStore
 import Foundation
 
 extension DiskImage.Tree {
-    /// Makes real files and directories of it below `root`, which is there.
+    /// Writes the tree as real files and directories below `root`, an existing directory.
     package func write(to root: String) throws {
         let disk = SystemDisk()
         for name in directories.sorted() { _ = try disk.createDirectory(root + "/" + name) }

@@ -1,27 +1,28 @@
 import CacheCore
 import TestChance
 
-/// A directory as a power cut may leave it: what was synced is there, and of the rest what the device happened to keep.
+/// Model of a directory across a power loss: synced changes are durable, unsynced changes may survive or not.
 ///
-/// A file's bytes are durable when the file was synced; a name, its coming and its going, when its directory was.
+/// A file's bytes are durable after a sync of the file. A created, renamed or removed name is durable after a sync of
+/// its directory.
 package struct DiskImage: Sendable {
-    /// What is kept of that which was not synced.
+    /// The unsynced changes that survive a power loss.
     package enum Keeping: Sendable, CustomStringConvertible {
         case nothing
         case everything
-        /// Each piece of a write, each other change for itself, as this seed decides.
+        /// A random subset of the sectors of each write and of the other changes, determined by the seed.
         case some(seed: UInt64)
 
         package var description: String {
             switch self {
             case .nothing: "nothing"
             case .everything: "everything"
-            case .some(let seed): "some by \(seed)"
+            case .some(let seed): "some (seed \(seed))"
             }
         }
     }
 
-    /// What is found.
+    /// The files and directories found after a power loss.
     package struct Tree: Sendable {
         package var directories: Set<String> = []
         package var files: [String: [UInt8]] = [:]
@@ -34,20 +35,20 @@ package struct DiskImage: Sendable {
     private struct File {
         var bytes: [UInt8] = []
         var pending: [DiskLog.Operation] = []
-        /// What a device writes wholly or not at all.
+        /// The size of an atomic device write.
         var sectorBytes = 4096
     }
 
     private var files: [File] = []
     private var entries: [String: Entry] = [:]
-    /// By directory.
+    /// Unsynced changes of names, keyed by directory.
     private var pendingEntries: [String: [DiskLog.Operation]] = [:]
-    /// Goes up where what is durable changes.
+    /// Incremented by each change of the durable state.
     package private(set) var version = 0
 
     package init() {}
 
-    /// As it is found after a cut: all of it is durable.
+    /// The image of a tree found after a power loss: everything in it is durable.
     package init(_ tree: Tree) {
         for name in tree.directories { entries[name] = .directory }
         for (name, bytes) in tree.files.sorted(by: { $0.key < $1.key }) {
@@ -58,15 +59,15 @@ package struct DiskImage: Sendable {
 
     var fileCount: Int { files.count }
 
-    /// The files by their durable names.
+    /// The file numbers, keyed by durable name.
     var names: [String: Int] {
         entries.compactMapValues { entry in if case .file(let file) = entry { file } else { nil } }
     }
 
-    /// A log of SQLite's consists of frames that are no pages.
+    /// WAL frames are not aligned to pages, so the WAL uses the sector size.
     private static func sectorBytes(_ name: String) -> Int { name.hasSuffix("-wal") ? 512 : 4096 }
 
-    /// The next operation was made.
+    /// Applies the next operation of a log.
     package mutating func apply(_ operation: DiskLog.Operation) {
         switch operation {
         case .create(let name, let file):
@@ -93,29 +94,29 @@ package struct DiskImage: Sendable {
         name.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(name[..<$0]) } ?? ""
     }
 
-    /// What is found after a power cut now.
+    /// The tree found after a power loss at this point.
     package func found(_ keeping: Keeping) -> Tree {
-        var (entries, chance) = (entries, Chances(keeping))
+        var (entries, random) = (entries, Chances(keeping))
         for (_, operations) in pendingEntries.sorted(by: { $0.key < $1.key }) {
-            for operation in operations where chance.keeps() { Self.change(&entries, operation) }
+            for operation in operations where random.keeps() { Self.change(&entries, operation) }
         }
         var tree = Tree()
-        // A directory comes before what is in it.
+        // Visit each directory before its entries.
         for (name, entry) in entries.sorted(by: { $0.key < $1.key }) {
             let parent = Self.parent(of: name)
             guard parent.isEmpty || tree.directories.contains(parent) else { continue }
             switch entry {
             case .directory: tree.directories.insert(name)
-            case .file(let file): tree.files[name] = bytes(of: files[file], &chance)
+            case .file(let file): tree.files[name] = bytes(of: files[file], &random)
             }
         }
         return tree
     }
 
-    private func bytes(of file: File, _ chance: inout Chances) -> [UInt8] {
+    private func bytes(of file: File, _ random: inout Chances) -> [UInt8] {
         var bytes = file.bytes
         for operation in file.pending {
-            for piece in chance.isTorn ? Self.pieces(of: operation, file.sectorBytes) : [operation] where chance.keeps()
+            for piece in random.isTorn ? Self.pieces(of: operation, file.sectorBytes) : [operation] where random.keeps()
             {
                 Self.change(&bytes, piece)
             }
@@ -168,11 +169,11 @@ package struct DiskImage: Sendable {
     }
 }
 
-/// Decides what of unsynced changes is kept.
+/// Random choice of the unsynced changes that survive.
 private struct Chances {
     let isTorn: Bool
     private var random: SeededRandom
-    /// Of 256.
+    /// The survival probability in units of 1/256.
     private var share: UInt64
 
     init(_ keeping: DiskImage.Keeping) {

@@ -1,12 +1,14 @@
 package import CacheCore
 import Synchronization
 
-/// What was done to the files below a directory, in one order, whoever did it: a store through `RecordingDisk`, SQLite
-/// through `RecordingVFS`. Paths are relative to the directory; what is synced is so in the log alone.
+/// Ordered log of all operations on the files below one directory: a store records through `RecordingDisk`, SQLite
+/// through `RecordingVFS`.
+///
+/// Paths are relative to the directory. A sync is only recorded; the device syncs nothing.
 package final class DiskLog: Sendable {
     package enum Operation: Sendable {
         case createDirectory(String)
-        /// A name for a new file, which goes by its number from then on.
+        /// Creates a file. Later operations refer to it by number.
         case create(String, file: Int)
         case write(file: Int, offset: Int, bytes: [UInt8])
         case truncate(file: Int, size: Int)
@@ -19,16 +21,16 @@ package final class DiskLog: Sendable {
 
     private struct State {
         var operations: [Operation] = []
-        /// The files by their names as they are now.
+        /// The file numbers, keyed by current name.
         var names: [String: Int]
         var fileCount: Int
     }
 
-    /// Absolute.
+    /// The absolute path of the directory.
     let root: String
     private let state: Mutex<State>
 
-    /// - Parameter image: what the directory holds already.
+    /// - Parameter image: the existing contents of the directory.
     package init(root: String, image: DiskImage = DiskImage()) {
         self.root = root
         state = Mutex(State(names: image.names, fileCount: image.fileCount))
@@ -38,13 +40,13 @@ package final class DiskLog: Sendable {
 
     package var operations: [Operation] { state.withLock { $0.operations } }
 
-    /// The path as the log has it; nil where it does not lie below the directory.
+    /// The path relative to the directory; nil if it lies outside.
     func name(_ path: String) -> String? {
         if path == root { return "" }
         return path.hasPrefix(root + "/") ? String(path.dropFirst(root.utf8.count + 1)) : nil
     }
 
-    /// The file of that name; one that has none yet has been created.
+    /// The number of the file at `path`. Records a creation if the name is new.
     func opened(_ path: String) -> Int? {
         guard let name = self.name(path) else { return nil }
         return state.withLock { state in
@@ -57,7 +59,7 @@ package final class DiskLog: Sendable {
         }
     }
 
-    /// The file of that name, where it is there.
+    /// The number of the file at `path`; nil if there is none.
     func file(_ path: String) -> Int? {
         guard let name = self.name(path) else { return nil }
         return state.withLock { $0.names[name] }

@@ -2,7 +2,7 @@ package import CacheCore
 package import CacheStore
 import Synchronization
 
-/// A disk that does what the system's does, notes every call, and fails those it is told to.
+/// Disk that forwards calls to a base disk, records each call and injects scripted faults.
 package final class FaultyDisk: Disk {
     package enum Call: String, Sendable, CaseIterable {
         case open, read, write, punch, truncate, sync, status, list, createDirectory, syncDirectory, rename, unlink
@@ -16,14 +16,14 @@ package final class FaultyDisk: Disk {
 
     fileprivate enum Effect {
         case failure(Int32)
-        /// One byte is read or written.
+        /// Reads or writes a single byte.
         case short
     }
 
     fileprivate struct Fault {
         var call: Call?
         var effect: Effect
-        /// How many matching calls still succeed.
+        /// The number of matching calls that still succeed.
         var remaining: Int
         var isLasting: Bool
 
@@ -47,40 +47,40 @@ package final class FaultyDisk: Disk {
     private let state = Mutex(State())
     private let observer: @Sendable (Event) -> Void
 
-    /// - Parameter observer: told of each call, on its thread, before it is made.
+    /// - Parameter observer: receives each call on the calling thread, before the call is made.
     package init(_ base: any Disk = SystemDisk(), observer: @escaping @Sendable (Event) -> Void = { _ in }) {
         self.base = base
         self.observer = observer
     }
 
-    /// Makes the `count`-th call from now on (of that name, or of any) fail with an errno; a lasting fault fails the
-    /// ones after it too.
+    /// Fails the `count`-th call from now on with an errno. Without `call` every call counts. A lasting fault also
+    /// fails all later calls.
     package func fail(_ call: Call? = nil, after count: Int = 1, with number: Int32, isLasting: Bool = false) {
         state.withLock {
             $0.faults.append(Fault(call: call, effect: .failure(number), remaining: count - 1, isLasting: isLasting))
         }
     }
 
-    /// Makes the `count`-th call from now on that reads or writes do so with one byte.
+    /// Limits the `count`-th read or write from now on to one byte.
     package func shorten(after count: Int) {
         state.withLock { $0.faults.append(Fault(effect: .short, remaining: count - 1, isLasting: false)) }
     }
 
-    /// Makes every write take at most this many bytes.
+    /// Limits every write to this many bytes.
     package func limitWrites(to count: Int) { state.withLock { $0.writeLimit = count } }
 
-    /// Makes every read give at most this many bytes.
+    /// Limits every read to this many bytes.
     package func limitReads(to count: Int) { state.withLock { $0.readLimit = count } }
 
-    /// Makes the disk say that so many bytes are free, and those that are punched from now on; nil: the truth.
+    /// Overrides the number of free bytes; later punches add to it. nil restores the real value.
     package func pretendFree(_ bytes: Int64?) { state.withLock { $0.freeBytes = bytes } }
 
-    /// Makes the disk say what it can do with holes.
+    /// Overrides the reported support for holes.
     package func pretendHoles(_ holes: HoleSupport) { state.withLock { $0.holes = holes } }
 
     package func heal() { state.withLock { $0.faults = [] } }
 
-    /// The calls made so far, failed ones included.
+    /// All calls so far, including failed ones.
     package var events: [Event] { state.withLock { $0.events } }
 
     package func open(_ path: String, _ access: FileAccess) throws(CacheError) -> Descriptor {
@@ -111,10 +111,10 @@ package final class FaultyDisk: Disk {
         return try base.read(descriptor, into: part, at: offset)
     }
 
-    package func readNow(
+    package func readFromPageCache(
         _ descriptor: Descriptor, into bytes: UnsafeMutableRawBufferPointer, at offset: Int64
     ) -> Int? {
-        base.readNow(descriptor, into: bytes, at: offset)
+        base.readFromPageCache(descriptor, into: bytes, at: offset)
     }
 
     package func tellsReferences(in directory: String) -> Bool { base.tellsReferences(in: directory) }
@@ -200,7 +200,7 @@ package final class FaultyDisk: Disk {
         return try base.freeBytes(at: path)
     }
 
-    /// Answers whether the call is to be short.
+    /// Records a call. Returns whether the call must be short.
     @discardableResult
     private func note(_ call: Call, _ descriptor: Descriptor) throws(CacheError) -> Bool {
         try note(call, state.withLock { $0.paths[descriptor.number] } ?? "transient")

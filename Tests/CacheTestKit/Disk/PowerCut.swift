@@ -3,28 +3,28 @@ import CacheStore
 import Foundation
 import Logging
 
-/// Cuts the power between any two operations of a log, and looks at the store that is found then.
+/// Simulates a power loss after the operations of a log and checks the store found at the next start.
 package struct PowerCut: Sendable {
-    /// What must be found from a moment of the log on, until another promise of the same is made.
+    /// A guarantee about the store. It holds from one point of the log until the next promise about the same object.
     package enum Promise: Sendable {
-        /// At least these bytes of that generation.
+        /// At least these bytes of this generation are claimed.
         case atLeast(AssetID, generation: Int64, ByteRangeSet)
-        /// The asset was taken out for good.
+        /// The asset is durably removed.
         case absent(AssetID)
-        /// The asset is just being changed.
+        /// No guarantee: a change of the asset is in progress.
         case nothing(AssetID)
-        /// A policy of that revision or a later one.
+        /// The stored policy has this revision or a later one.
         case policy(Int64)
     }
 
     package struct Outcome: Sendable, CustomStringConvertible {
         package var prefixes = 0
-        /// Directories that were looked at.
+        /// The number of checked directory states.
         package var states = 0
         package var opened = 0
-        /// Bytes that were claimed in all of them.
+        /// The claimed bytes in all checked states.
         package var claimedBytes: Int64 = 0
-        /// Extents that were claimed and are not what was written.
+        /// The number of claimed extents with wrong bytes.
         package var wrong = 0
         package var failures: [String] = []
 
@@ -50,9 +50,9 @@ package struct PowerCut: Sendable {
     private let store: String
 
     /// - Parameters:
-    ///   - store: where the store lies below the log's directory.
-    ///   - promises: each with how many operations there had been when it was made.
-    ///   - truth: all bytes of an asset's generation.
+    ///   - store: the path of the store relative to the directory of the log.
+    ///   - promises: each promise with the number of operations recorded before it.
+    ///   - truth: all bytes of a generation of an asset.
     package init(
         _ operations: [DiskLog.Operation], store: String, promises: [(count: Int, promise: Promise)],
         truth: @escaping @Sendable (AssetID, Int64) -> [UInt8]
@@ -63,13 +63,13 @@ package struct PowerCut: Sendable {
         self.truth = truth
     }
 
-    /// Looks at what is found after each prefix whose length is a multiple of `step`, and at least `start`: with all that
-    /// was not synced gone, with all of it there, and with parts of it as `seeds` decide.
+    /// Checks the states after each prefix of at least `start` operations with a length divisible by `step`. Each
+    /// prefix is checked without its unsynced changes, with all of them, and with a random subset for each of `seeds`.
     ///
     /// - Parameters:
-    ///   - recoveries: of so many states one has its power cut a second time, while a store puts it in order, at about
-    ///     `recoverySteps` places; 0: of none.
-    ///   - image: what there was before the first operation.
+    ///   - recoveries: one of this many states also loses power during its recovery, at about `recoverySteps` points.
+    ///     0: none.
+    ///   - image: the contents of the directory before the first operation.
     package func run(
         from start: Int = 0, step: Int = 1, seeds: [UInt64], recoveries: Int = 0, recoverySteps: Int = 0,
         image: DiskImage = DiskImage(),
@@ -83,7 +83,7 @@ package struct PowerCut: Sendable {
             outcome.prefixes += 1
             var keepings = seeds.map { DiskImage.Keeping.some(seed: $0 &+ UInt64(count) &* 0x9E37_79B9) }
             keepings.append(.everything)
-            // As long as nothing is synced the same is found.
+            // The durable state changes only with a sync.
             if image.version != version { keepings.append(.nothing) }
             version = image.version
             for keeping in keepings {
@@ -97,7 +97,7 @@ package struct PowerCut: Sendable {
         return outcome
     }
 
-    /// Has a store put a tree in order, and cuts the power meanwhile.
+    /// Recovers a store from a tree and simulates a power loss after the operations of the recovery.
     private func cutRecovery(of tree: DiskImage.Tree, _ count: Int, _ steps: Int, _ seeds: [UInt64]) async throws
         -> Outcome
     {
@@ -123,7 +123,7 @@ package struct PowerCut: Sendable {
         outcome.states += 1
         do {
             let store = try Self.open(directory.path(self.store))
-            defer { try? store.close(isOrderly: false) }  // it goes with its directory
+            defer { try? store.close(isOrderly: false) }  // the directory is deleted anyway
             outcome.opened += 1
             let found = try await claims(store, tree, label, &outcome)
             var failures = broken(found, try await store.catalog.policy()?.revision, count)
@@ -141,7 +141,8 @@ package struct PowerCut: Sendable {
             directory: directory, disk: disk, mayLose: false, wallClock: ManualWallClock(), logger: logger)
     }
 
-    /// What the catalog claims; each extent is compared with the file as it was found, by no sums.
+    /// Returns the assets in the catalog. Each claimed extent is compared with the found file directly, not by
+    /// checksums.
     private func claims(
         _ store: Store, _ tree: DiskImage.Tree, _ label: String, _ outcome: inout Outcome
     ) async throws -> [AssetID: StoredAsset] {
@@ -155,7 +156,7 @@ package struct PowerCut: Sendable {
                 outcome.claimedBytes += run.length
                 if isRight(run, of: tree.files[name], truth(id, file.generation)) { continue }
                 outcome.wrong += 1
-                outcome.failures.append("\(label): \(file) \(run) is wrong")
+                outcome.failures.append("\(label): wrong bytes in \(file) at \(run)")
             }
         }
         _ = try await store.catalog.origins()
@@ -174,7 +175,7 @@ package struct PowerCut: Sendable {
         }
     }
 
-    /// The promises that were not kept.
+    /// The promises that do not hold.
     private func broken(_ found: [AssetID: StoredAsset], _ policy: Int64?, _ count: Int) -> [String] {
         var (latest, revision): ([AssetID: Promise], Int64) = ([:], 0)
         for (_, promise) in promises.prefix(while: { $0.count <= count }) {
@@ -183,7 +184,7 @@ package struct PowerCut: Sendable {
             case .policy(let number): revision = number
             }
         }
-        var broken = revision > policy ?? 0 ? ["policy \(revision) is lost"] : []
+        var broken = revision > policy ?? 0 ? ["policy revision \(revision) was lost"] : []
         for (id, promise) in latest {
             switch promise {
             case .atLeast(_, let generation, let ranges):
@@ -191,15 +192,15 @@ package struct PowerCut: Sendable {
                 let isKept =
                     stored?.record.generation.number == generation
                     && ranges.runs.allSatisfy { stored?.extents.contains($0) ?? false }
-                if !isKept { broken.append("of \(id) \(ranges.runs) is lost") }
-            case .absent: if found[id] != nil { broken.append("\(id) is there again") }
+                if !isKept { broken.append("asset \(id) lost some of the promised ranges \(ranges.runs)") }
+            case .absent: if found[id] != nil { broken.append("removed asset \(id) exists again") }
             case .nothing, .policy: break
             }
         }
         return broken
     }
 
-    /// What is wrong once the store has put itself in order.
+    /// The problems found by reconciliation and by the audit after it.
     private func audit(_ store: Store) async throws -> [String] {
         let found = try await store.reconcile()
         var wrong = found.cutRows + found.emptiedRows > 0 ? ["\(found)"] : []

@@ -2,7 +2,7 @@ package import CacheCore
 package import CacheStore
 import Synchronization
 
-/// A disk that does what the system's does and tells a log of it. It syncs nothing: what is synced is so in the log.
+/// Disk that forwards calls to a base disk and records changes in a log. Syncs are recorded only, not forwarded.
 package final class RecordingDisk: Disk {
     private let base: any Disk
     private let log: DiskLog
@@ -35,10 +35,10 @@ package final class RecordingDisk: Disk {
         try base.read(descriptor, into: bytes, at: offset)
     }
 
-    package func readNow(
+    package func readFromPageCache(
         _ descriptor: Descriptor, into bytes: UnsafeMutableRawBufferPointer, at offset: Int64
     ) -> Int? {
-        base.readNow(descriptor, into: bytes, at: offset)
+        base.readFromPageCache(descriptor, into: bytes, at: offset)
     }
 
     package func tellsReferences(in directory: String) -> Bool { base.tellsReferences(in: directory) }

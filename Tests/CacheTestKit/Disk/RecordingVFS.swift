@@ -1,11 +1,11 @@
 import CRecordingVFS
 import Synchronization
 
-/// Has SQLite's layer for files tell logs of what happens below their directories.
+/// SQLite VFS that records operations on database files in the log of their directory.
 package enum RecordingVFS {
     private static let logs = Mutex<[DiskLog]>([])
 
-    /// Once in a process; SQLite's code.
+    /// SQLite's result code of the registration, performed once per process.
     private static let installation: Int32 = larder_vfs_install(
         { path in RecordingVFS.log(String(cString: path)) != nil },
         { call, path, offset, bytes, count in
@@ -13,9 +13,9 @@ package enum RecordingVFS {
                 call, String(cString: path), Int(offset), UnsafeRawBufferPointer(start: bytes, count: Int(count)))
         })
 
-    /// Databases that are opened below the log's directory while `body` runs are recorded in it.
+    /// Runs `body`. Databases opened below the log's directory during that time are recorded in it.
     package static func recording<Value>(_ log: DiskLog, _ body: () async throws -> Value) async throws -> Value {
-        precondition(installation == 0, "SQLite takes no layer for files")
+        precondition(installation == 0, "SQLite rejected the recording VFS.")
         logs.withLock { $0.append(log) }
         defer { logs.withLock { logs in logs.removeAll { $0 === log } } }
         return try await body()

@@ -1,7 +1,10 @@
 import Foundation
 
-/// A test that goes through very many cases: a few of them among the others, all where `FAULTS` in the environment is its
-/// name. `SEED` decides what chance does, `START` where it begins, `ROUNDS` how many cases it has at most.
+/// Parameters of a test with a large number of cases. A normal test run covers a sample; `FAULTS` with the name of the
+/// sweep selects all cases.
+///
+/// The environment also sets the random seed (`SEED`), the first case (`START`) and the maximum number of cases
+/// (`ROUNDS`).
 package struct Sweep: Sendable {
     package let isWhole: Bool
     package let seed: UInt64
@@ -16,19 +19,19 @@ package struct Sweep: Sendable {
         rounds = environment["ROUNDS"].flatMap { Int($0) }
     }
 
-    /// From one case to the next, where there are `count` of them; among the other tests about `brief` are tried.
+    /// The distance between tested cases out of `count`. A normal test run covers about `brief` cases.
     package func step(of count: Int, brief: Int) -> Int {
         max(1, count / max(1, isWhole ? rounds ?? count : brief))
     }
 
-    /// Tells `scripts/faults.py` that all before `number` is done, and what has failed up to there.
+    /// Reports to `scripts/faults.py` that all cases before `number` are done, and their failures.
     package func reached(_ number: Int, failures: [String]) {
         guard isWhole, number.isMultiple(of: 10) else { return }
         say(failures)
         say("START=\(number)")
     }
 
-    /// Tells it what came out.
+    /// Reports the result of the sweep to `scripts/faults.py`.
     package func ended(rounds: Int, wrong: Int, failures: [String], _ what: String) {
         guard isWhole else { return }
         say(failures)

@@ -1,9 +1,10 @@
 package import CacheCore
 import Synchronization
 
-/// The loopback upstream's bytes: a function of seed and offset, so that assets of any size need no memory.
+/// Body bytes of the loopback upstream, computed from seed and offset, so that assets of any size need no memory.
 ///
-/// A pattern of prime length, with a stamp of the offset in every 512 bytes: any run of 1 KiB is found at one place only.
+/// The bytes repeat a pattern of prime length, with a stamp of the offset in every 512 bytes. Each run of 1 KiB
+/// therefore occurs at one offset only.
 package enum LoopbackBody {
     private static let period = 65_521
     private static let stampSpacing: Int64 = 512
@@ -17,7 +18,7 @@ package enum LoopbackBody {
         }
     }
 
-    /// Writes the bytes from `offset` on over all of `buffer`.
+    /// Overwrites `buffer` with the bytes from `offset` on.
     package static func fill(_ buffer: UnsafeMutableRawBufferPointer, from offset: Int64, seed: UInt64) {
         let pattern = pattern(for: seed)
         pattern.withUnsafeBytes { source in
@@ -33,7 +34,7 @@ package enum LoopbackBody {
         stamp(buffer, from: offset, seed: seed)
     }
 
-    // Loops over counters, not over ranges and closures: without optimisation those cost a hundred times as much.
+    // `while` loops instead of ranges and closures, because the latter are a hundred times slower without optimisation.
 
     private static func stamp(_ buffer: UnsafeMutableRawBufferPointer, from offset: Int64, seed: UInt64) {
         var mark = offset - offset % stampSpacing

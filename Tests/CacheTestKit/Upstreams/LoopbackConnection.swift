@@ -2,18 +2,18 @@ import CacheCore
 import Foundation
 import Synchronization
 
-/// One connection of the loopback upstream: reads requests and answers them, one after the other, on its own thread.
+/// One connection of the loopback upstream. It reads requests and answers them in order on its own thread.
 final class LoopbackConnection {
     private let socket: Int32
     private let number: Int
-    private let desk: LoopbackDesk
+    private let scheduler: LoopbackDesk
     private var received: [UInt8] = []
     private var index = 0
 
-    init(socket: Int32, number: Int, desk: LoopbackDesk) {
+    init(socket: Int32, number: Int, scheduler: LoopbackDesk) {
         self.socket = socket
         self.number = number
-        self.desk = desk
+        self.scheduler = scheduler
     }
 
     func run() {
@@ -22,10 +22,10 @@ final class LoopbackConnection {
         }
     }
 
-    /// False where the connection is to be closed.
+    /// Answers a request. Returns false if the connection must be closed.
     private func answer(_ received: LoopbackRequest) -> Bool {
         var request = received
-        let (known, faults) = desk.update { state in
+        let (known, faults) = scheduler.update { state in
             request.number = state.requests.count
             let known = state.routes[request.path]
             var faults: [LoopbackFault]?
@@ -40,7 +40,7 @@ final class LoopbackConnection {
         plan.faults += faults ?? []
         request.range = plan.asked
         request.status = plan.status
-        index = desk.update { [request] state in
+        index = scheduler.update { [request] state in
             state.requests.append(request)
             return state.requests.count - 1
         }
@@ -52,9 +52,9 @@ final class LoopbackConnection {
             LoopbackSocket.setReset(socket)
             return false
         }
-        for case .stallBeforeHead(let latch) in plan.faults { desk.pass(latch) }
+        for case .stallBeforeHead(let latch) in plan.faults { scheduler.pass(latch) }
         guard LoopbackSocket.send(plan.head, to: socket) else { return false }
-        for case .stallBeforeBody(let latch) in plan.faults { desk.pass(latch) }
+        for case .stallBeforeBody(let latch) in plan.faults { scheduler.pass(latch) }
         return sendBody(plan) && !plan.closes
     }
 
@@ -67,7 +67,7 @@ final class LoopbackConnection {
         while sent < end || stalls.first?.after == sent {
             if let stall = stalls.first, stall.after <= sent {
                 stalls.removeFirst()
-                desk.pass(stall.latch)
+                scheduler.pass(stall.latch)
                 continue
             }
             let next = min(end, sent + piece, stalls.first?.after ?? end)
@@ -88,11 +88,11 @@ final class LoopbackConnection {
             bytes = Array("\(String(bytes.count, radix: 16))\r\n".utf8) + bytes + Array("\r\n".utf8)
         }
         let isSent = LoopbackSocket.send(bytes, to: socket)
-        if isSent { desk.update { [index] state in state.requests[index].sentBytes += range.length } }
+        if isSent { scheduler.update { [index] state in state.requests[index].sentBytes += range.length } }
         return isSent
     }
 
-    /// The next request's head, without the empty line; nil where the connection has ended.
+    /// The next request head without the empty line; nil after the end of the connection.
     private func nextHead() -> [UInt8]? {
         let mark: [UInt8] = [13, 10, 13, 10]
         while true {

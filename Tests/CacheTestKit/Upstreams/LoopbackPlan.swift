@@ -1,6 +1,6 @@
 import CacheCore
 
-/// One answer of the loopback upstream, decided: head, body, and what goes wrong on the way.
+/// The complete plan of one response of the loopback upstream: head, body and faults.
 struct LoopbackPlan {
     enum Content {
         case asset(LoopbackAsset, ByteRange)
@@ -11,7 +11,7 @@ struct LoopbackPlan {
     private(set) var status = 200
     private(set) var head: [UInt8] = []
     private(set) var content = Content.bytes([])
-    /// The bytes the request asked for, where that can be said.
+    /// The requested bytes; nil if they cannot be determined.
     private(set) var asked: ByteRange?
     private(set) var isChunked = false
     private(set) var closes = false
@@ -29,7 +29,7 @@ struct LoopbackPlan {
         }
     }
 
-    /// The body's length.
+    /// The length of the body.
     var length: Int64 {
         switch content {
         case .asset(_, let range): range.length
@@ -38,7 +38,7 @@ struct LoopbackPlan {
         }
     }
 
-    /// The body's bytes in `range`, counted from its beginning.
+    /// The bytes of the body in `range`, relative to its start.
     func bytes(_ range: ByteRange) -> [UInt8] {
         switch content {
         case .asset(let asset, let whole):
@@ -48,7 +48,7 @@ struct LoopbackPlan {
         }
     }
 
-    /// Where the connection is ended before its time.
+    /// The offset of a scripted end of the connection, and its kind.
     var end: (after: Int64, isReset: Bool)? {
         for fault in faults {
             switch fault {
@@ -122,7 +122,7 @@ struct LoopbackPlan {
         var bytes: ByteRange? { if case .part(let range) = self { range } else { nil } }
     }
 
-    /// RFC 9110 §14.1.2 for one range; sets and other units count as no range.
+    /// Evaluates a single range (RFC 9110 §14.1.2). Range sets and other units count as no range.
     private static func range(_ field: String?, size: Int64) -> Wanted {
         guard let field, field.hasPrefix("bytes="), !field.contains(",") else { return .whole }
         let ends = field.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)

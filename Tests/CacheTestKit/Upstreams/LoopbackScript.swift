@@ -2,24 +2,24 @@ package import CacheCore
 import Dispatch
 import Synchronization
 
-/// An asset the loopback upstream serves with ranges, conditions and HEAD, as a well-behaved origin would.
+/// Asset of the loopback upstream, served with ranges, conditional requests and HEAD like a correct origin.
 package struct LoopbackAsset: Sendable {
-    /// How the body's end is marked.
+    /// The framing of the body.
     package enum Framing: Sendable { case length, chunked, untilClose }
 
     package var size: Int64
-    /// Chooses the bytes; a changed asset has another seed and another tag.
+    /// Determines the bytes. A changed asset has a different seed and a different entity tag.
     package var seed: UInt64
     package var etag: String?
     package var lastModified: String?
     package var contentType: String?
     package var cacheControl: String?
-    /// Added to every answer.
+    /// Added to every response.
     package var headers: HeaderList
-    /// False: `Range` is ignored, and the whole comes with 200.
+    /// False: `Range` is ignored and the response is a complete 200.
     package var acceptsRanges: Bool
     package var framing: Framing
-    /// What goes wrong, or slowly, each time.
+    /// Faults applied to every response.
     package var faults: [LoopbackFault]
 
     package init(
@@ -40,15 +40,15 @@ package struct LoopbackAsset: Sendable {
         self.faults = faults
     }
 
-    /// The asset's own bytes in `range`.
+    /// The bytes of the asset in `range`.
     package func bytes(_ range: ByteRange) -> [UInt8] { LoopbackBody.bytes(at: range, seed: seed) }
 }
 
-/// What goes wrong with one answer; byte counts are of this answer's body.
+/// A fault of one response. Offsets count body bytes of this response.
 package enum LoopbackFault: Sendable {
-    /// The connection ends in good order (FIN) after so many bytes.
+    /// Closes the connection in an orderly manner (FIN) at this offset.
     case cut(after: Int64)
-    /// The connection is reset (RST) after so many bytes.
+    /// Resets the connection (RST) at this offset.
     case reset(after: Int64)
     case stallBeforeHead(until: LoopbackLatch)
     case stallBeforeBody(until: LoopbackLatch)
@@ -56,40 +56,40 @@ package enum LoopbackFault: Sendable {
     case pace(bytesPerSecond: Int64)
 }
 
-/// How one request is answered.
+/// The response to one request.
 package enum LoopbackAnswer: Sendable {
     case asset(LoopbackAsset)
-    /// A response with a body of its own, framed by `Content-Length`.
+    /// A response with an explicit body, framed by `Content-Length`.
     case response(status: Int, headers: HeaderList = [:], body: [UInt8] = [])
     case redirect(to: String, status: Int = 302)
-    /// These bytes as they are, then the connection closes.
+    /// Sends the bytes unchanged, then closes the connection.
     case raw([UInt8])
-    /// The connection is reset without an answer.
+    /// Resets the connection without a response.
     case hangUp
 }
 
-/// One request as it came.
+/// One received request.
 package struct LoopbackRequest: Sendable {
-    /// Its place in the order of all requests, from 0.
+    /// The index among all requests, from 0.
     package var number: Int
-    /// Counts connections from 0: equal numbers mean that one was reused.
+    /// The index of the connection, from 0. Equal numbers indicate a reused connection.
     package var connection: Int
     package var method: String
-    /// Path and query as sent.
+    /// Path and query as received.
     package var target: String
     package var headers: HeaderList
-    /// The bytes it asks for, resolved against the asset's size: all of them without a `Range`; nil where it cannot be
-    /// said, and for HEAD.
+    /// The requested bytes, resolved against the asset size: all bytes without a `Range`. nil for HEAD, and if the
+    /// bytes cannot be determined.
     package var range: ByteRange?
-    /// The answer's status; 0 until it is known.
+    /// The status of the response; 0 until it is known.
     package var status = 0
-    /// Body bytes handed to the socket.
+    /// Body bytes written to the socket.
     package var sentBytes: Int64 = 0
 
     package var path: String { target.split(separator: "?", maxSplits: 1).first.map(String.init) ?? target }
 }
 
-/// Holds an answer back until it is released; waiting for it costs a thread, not time.
+/// Holds responses back until it is released. A waiting response blocks its thread.
 package final class LoopbackLatch: Sendable {
     private struct State {
         var isReleased = false
@@ -102,7 +102,7 @@ package final class LoopbackLatch: Sendable {
 
     package init() {}
 
-    /// Lets everyone through, now and later.
+    /// Releases all waiting responses and all later ones.
     package func release() {
         let isFirst = state.withLock { state in
             defer { state.isReleased = true }
@@ -111,7 +111,7 @@ package final class LoopbackLatch: Sendable {
         if isFirst { gate.signal() }
     }
 
-    /// Returns when `count` answers have come to the latch.
+    /// Returns when `count` responses have reached the latch.
     package func reached(_ count: Int = 1) async {
         await withCheckedContinuation { continuation in
             let isReached = state.withLock { state in

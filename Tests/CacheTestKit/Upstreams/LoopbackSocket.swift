@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// The few socket calls the loopback upstream needs.
+/// The socket calls of the loopback upstream.
 enum LoopbackSocket {
     struct Failure: Error { let call: String, code: Int32 }
 
@@ -11,7 +11,7 @@ enum LoopbackSocket {
         private static let stream = SOCK_STREAM
     #endif
 
-    /// A socket that listens on an ephemeral port of 127.0.0.1, and the port.
+    /// Returns a socket that listens on an ephemeral port of 127.0.0.1, and the port.
     static func listening() throws -> (Int32, Int) {
         let listener = socket(AF_INET, stream, 0)
         guard listener >= 0 else { throw Failure(call: "socket", code: errno) }
@@ -33,7 +33,7 @@ enum LoopbackSocket {
         return (listener, Int(UInt16(bigEndian: address.sin_port)))
     }
 
-    /// The next connection; nil once the listener is shut down.
+    /// Returns the next connection; nil after a shutdown of the listener.
     static func accepted(by listener: Int32) -> Int32? {
         while true {
             let connection = accept(listener, nil, nil)
@@ -45,7 +45,7 @@ enum LoopbackSocket {
         }
     }
 
-    /// False where the other side is gone.
+    /// Sends all bytes. Returns false if the peer has closed the connection.
     static func send(_ bytes: [UInt8], to socket: Int32) -> Bool {
         bytes.withUnsafeBytes { buffer in
             var sent = 0
@@ -59,7 +59,7 @@ enum LoopbackSocket {
         }
     }
 
-    /// Nil at the end of the connection.
+    /// Returns received bytes; nil at the end of the connection.
     static func receive(from socket: Int32) -> [UInt8]? {
         var buffer = [UInt8](repeating: 0, count: 16_384)
         while true {
@@ -69,7 +69,7 @@ enum LoopbackSocket {
         }
     }
 
-    /// Makes the coming close a reset.
+    /// Turns the next close into a reset.
     static func setReset(_ socket: Int32) {
         var option = linger(l_onoff: 1, l_linger: 0)
         setsockopt(socket, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))

@@ -2,7 +2,7 @@ package import CacheCore
 import Foundation
 import Synchronization
 
-/// A real HTTP/1.1 server on 127.0.0.1 that serves made-up assets of any size, misbehaves as told, and remembers every
+/// HTTP/1.1 server on 127.0.0.1. It serves generated assets of any size, injects scripted faults and records every
 /// request.
 ///
 ///     let upstream = try LoopbackUpstream()
@@ -13,22 +13,22 @@ import Synchronization
 package final class LoopbackUpstream: Sendable {
     package typealias Answering = @Sendable (LoopbackRequest) -> LoopbackAnswer
 
-    /// Chosen by the system.
+    /// The ephemeral port assigned by the system.
     package let port: Int
-    private let desk: LoopbackDesk
+    private let scheduler: LoopbackDesk
     private let listener: Int32
     private let isStopped = Atomic(false)
 
-    /// Listens on an ephemeral port of the loopback interface; throws the system's error where it cannot.
+    /// Listens on an ephemeral port of the loopback interface. Throws the system error on failure.
     package init() throws {
         (listener, port) = try LoopbackSocket.listening()
-        desk = LoopbackDesk()
-        Thread.detachNewThread { [desk, listener] in
+        scheduler = LoopbackDesk()
+        Thread.detachNewThread { [scheduler, listener] in
             while let socket = LoopbackSocket.accepted(by: listener) {
-                guard let number = desk.opened(socket) else { break }
+                guard let number = scheduler.opened(socket) else { break }
                 Thread.detachNewThread {
-                    LoopbackConnection(socket: socket, number: number, desk: desk).run()
-                    desk.closed(socket)
+                    LoopbackConnection(socket: socket, number: number, scheduler: scheduler).run()
+                    scheduler.closed(socket)
                 }
             }
             close(listener)
@@ -37,76 +37,76 @@ package final class LoopbackUpstream: Sendable {
 
     deinit { stop() }
 
-    /// Ends every connection and stops listening; may be called again.
+    /// Ends every connection and stops listening. Later calls have no effect.
     package func stop() {
-        // Once only: the listener's number may be another socket's by now.
+        // Once only: a later socket may reuse the descriptor number of the listener.
         guard !isStopped.exchange(true, ordering: .relaxed) else { return }
         shutdown(listener, Int32(SHUT_RDWR))
-        desk.stop()
+        scheduler.stop()
     }
 
-    /// Serves `asset` at `path`, in place of what was there: the way to change a generation.
+    /// Serves `asset` at `path` and replaces the previous asset, for example to change the generation.
     package func serve(_ path: String, _ asset: LoopbackAsset) {
         serve(path) { _ in .asset(asset) }
     }
 
-    /// Answers every request for `path` as `answering` says; it runs on the connection's thread.
+    /// Answers every request for `path` with the result of `answering`, called on the connection's thread.
     package func serve(_ path: String, answering: @escaping Answering) {
-        desk.state.withLock { $0.routes[path] = answering }
+        scheduler.state.withLock { $0.routes[path] = answering }
     }
 
-    /// The next requests for `path`, one for each set of faults, go wrong as told; later ones are well again.
+    /// Applies one set of faults to each of the next requests for `path`. Later requests succeed.
     package func failNext(_ path: String, _ faults: [LoopbackFault]...) {
-        desk.state.withLock { $0.faults[path, default: []] += faults }
+        scheduler.state.withLock { $0.faults[path, default: []] += faults }
     }
 
-    /// The next request for `path` goes wrong as told.
+    /// Applies a fault to the next request for `path`.
     package func failNext(_ path: String, _ fault: LoopbackFault) { failNext(path, [fault]) }
 
     package func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
 
-    /// Every request so far, in the order they came.
-    package var requests: [LoopbackRequest] { desk.state.withLock { $0.requests } }
+    /// All requests so far, in order of arrival.
+    package var requests: [LoopbackRequest] { scheduler.state.withLock { $0.requests } }
 
     package func requests(for path: String) -> [LoopbackRequest] { requests.filter { $0.path == path } }
 
-    /// The sum of the ranges asked of `path`; what was asked for twice counts twice.
+    /// The sum of the ranges requested from `path`. A byte requested twice counts twice.
     package func requestedBytes(_ path: String) -> Int64 {
         requests(for: path).reduce(0) { $0 + ($1.range?.length ?? 0) }
     }
 
-    /// The union of the ranges asked of `path`.
+    /// The union of the ranges requested from `path`.
     package func requestedRanges(_ path: String) -> ByteRangeSet {
         ByteRangeSet(requests(for: path).compactMap(\.range))
     }
 
-    /// The body bytes handed to sockets for `path`.
+    /// The body bytes written to sockets for `path`.
     package func sentBytes(_ path: String) -> Int64 { requests(for: path).reduce(0) { $0 + $1.sentBytes } }
 
-    /// Connections accepted so far.
-    package var connectionCount: Int { desk.state.withLock { $0.connections } }
+    /// The number of accepted connections.
+    package var connectionCount: Int { scheduler.state.withLock { $0.connections } }
 
-    /// Connections open now.
-    package var openConnectionCount: Int { desk.state.withLock { $0.open.count } }
+    /// The number of open connections.
+    package var openConnectionCount: Int { scheduler.state.withLock { $0.open.count } }
 
-    /// Returns when `count` requests have come in all.
-    package func waitForRequests(_ count: Int) async { await desk.wait { $0.requests.count >= count } }
+    /// Returns when `count` requests have arrived in total.
+    package func waitForRequests(_ count: Int) async { await scheduler.wait { $0.requests.count >= count } }
 
-    /// Returns when `count` requests have come for `path`.
+    /// Returns when `count` requests for `path` have arrived.
     package func waitForRequests(_ count: Int, for path: String) async {
-        await desk.wait { state in state.requests.count { $0.path == path } >= count }
+        await scheduler.wait { state in state.requests.count { $0.path == path } >= count }
     }
 
     /// Returns when no more than `count` connections are open.
-    package func waitForOpenConnections(atMost count: Int) async { await desk.wait { $0.open.count <= count } }
+    package func waitForOpenConnections(atMost count: Int) async { await scheduler.wait { $0.open.count <= count } }
 
-    /// The bytes an asset with `seed` has at `range`.
+    /// The bytes in `range` of an asset with `seed`.
     package static func bytes(at range: ByteRange, seed: UInt64 = 1) -> [UInt8] {
         LoopbackBody.bytes(at: range, seed: seed)
     }
 }
 
-/// What the server's threads share: the routes, the record, and who waits for it to grow.
+/// State shared by the threads of the server: routes, recorded requests and waiters.
 final class LoopbackDesk: Sendable {
     struct State {
         var routes: [String: LoopbackUpstream.Answering] = [:]
@@ -121,7 +121,7 @@ final class LoopbackDesk: Sendable {
 
     let state = Mutex(State())
 
-    /// Changes the state, then wakes those whose condition has come true.
+    /// Changes the state, then resumes the waiters with a condition that has become true.
     func update<Result: Sendable>(_ change: (inout sending State) -> Result) -> Result {
         let (result, woken) = state.withLock { state in
             let result = change(&state)
@@ -146,7 +146,7 @@ final class LoopbackDesk: Sendable {
         }
     }
 
-    /// The new connection's number; nil once stopped.
+    /// Registers a connection and returns its number; nil after a stop.
     func opened(_ socket: Int32) -> Int? {
         update { state in
             guard !state.isStopped else {

@@ -1,7 +1,7 @@
 package import CacheCore
 import Synchronization
 
-/// An upstream whose every step the test takes itself: it keeps what it is asked for, and does nothing.
+/// Upstream driven by the test. It records the requested transfers and performs no step on its own.
 package final class ManualUpstream: Upstream {
     private struct State {
         var transfers: [ManualTransfer] = []
@@ -11,7 +11,7 @@ package final class ManualUpstream: Upstream {
     private let parser: any Upstream
     private let state = Mutex(State())
 
-    /// `parser`: who takes URLs apart.
+    /// - Parameter parser: parses URLs.
     package init(parser: any Upstream) { self.parser = parser }
 
     package func start(_ request: UpstreamRequest, delivering delegate: any TransferDelegate) -> any Transfer {
@@ -30,10 +30,10 @@ package final class ManualUpstream: Upstream {
 
     package var load: TransferLoad { TransferLoad() }
 
-    /// All that was asked for, in order.
+    /// All requested transfers, in order.
     package var transfers: [ManualTransfer] { state.withLock { $0.transfers } }
 
-    /// The transfer with that number, from 0, as soon as it is there.
+    /// Waits for the transfer with this index, from 0, and returns it.
     package func transfer(_ number: Int) async -> ManualTransfer {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in
@@ -46,9 +46,9 @@ package final class ManualUpstream: Upstream {
     }
 }
 
-/// A transfer that the test carries out.
+/// A transfer driven by the test.
 package final class ManualTransfer: Transfer {
-    /// What it was told, in order.
+    /// A command received from the fill.
     package enum Order: Hashable, Sendable {
         case cancel
         case promote(TransferPriority)
@@ -82,9 +82,9 @@ package final class ManualTransfer: Transfer {
 
     private func note(_ order: Order) { state.withLock { $0.orders.append(order) } }
 
-    // MARK: What the test does
+    // MARK: Steps performed by the test
 
-    /// It leaves the queue; false where the fill will not have it sent, and it has ended.
+    /// Leaves the queue. Returns false if the fill rejected the start; the transfer has then ended.
     @discardableResult
     package func leaveQueue() -> Bool {
         state.withLock { $0.stage = .running }
@@ -97,7 +97,7 @@ package final class ManualTransfer: Transfer {
         }
     }
 
-    /// Its head arrives; false where the fill has no use for the body.
+    /// Delivers a response head. Returns false if the fill rejects the body.
     @discardableResult
     package func answer(_ status: Int, _ headers: HeaderList, httpVersion: String = "1.1") -> Bool {
         let head = UpstreamHead(status: status, headers: headers, httpVersion: httpVersion)
@@ -106,7 +106,7 @@ package final class ManualTransfer: Transfer {
         return true
     }
 
-    /// A 206 arrives with what was asked for, of an asset of that size.
+    /// Delivers a 206 for the requested range of `asset`.
     @discardableResult
     package func answer(of asset: LoopbackAsset) -> Bool {
         guard case .closed(let range) = request.window else { return false }
@@ -132,10 +132,11 @@ package final class ManualTransfer: Transfer {
         let stored = state.withLock { $0.stored }
         delegate.ended(
             TransferEnd(
-                error: code.map { CacheError($0, "As the test says.") }, storedBytes: stored, droppedBytes: dropped))
+                error: code.map { CacheError($0, "The test ended the transfer.") }, storedBytes: stored,
+                droppedBytes: dropped))
     }
 
-    /// From the queue to the end, all as it should be.
+    /// Performs all steps of a successful transfer.
     package func succeed(with asset: LoopbackAsset) throws {
         leaveQueue()
         guard answer(of: asset), case .closed(let range) = request.window else { return end() }

@@ -6,7 +6,7 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// A real HTTP/2 server on 127.0.0.1, over TLS with a certificate of its own, that answers each stream as it is told to.
+/// HTTP/2 server on 127.0.0.1, over TLS with a self-signed certificate. The test answers each stream.
 ///
 ///     let upstream = try await MultiplexedUpstream()
 ///     upstream.serve("/a") { stream in
@@ -16,46 +16,46 @@ import Synchronization
 package final class MultiplexedUpstream: Sendable {
     package typealias Answering = @Sendable (MultiplexedStream) -> Void
 
-    /// Chosen by the system.
+    /// The ephemeral port assigned by the system.
     package let port: Int
     private let listener: any Channel
-    private let desk: MultiplexedDesk
+    private let scheduler: MultiplexedDesk
 
     package init() async throws {
-        let desk = MultiplexedDesk()
+        let scheduler = MultiplexedDesk()
         let tls = try NIOSSLContext(configuration: Self.tls())
         listener = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
             .childChannelInitializer { channel in
-                let connection = desk.opened()
+                let connection = scheduler.opened()
                 return channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
                 }.flatMap {
                     channel.configureHTTP2Pipeline(mode: .server) { stream in
                         stream.eventLoop.makeCompletedFuture {
-                            try stream.pipeline.syncOperations.addHandler(StreamHandler(desk, connection))
+                            try stream.pipeline.syncOperations.addHandler(StreamHandler(scheduler, connection))
                         }
                     }.map { _ in }
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
         port = listener.localAddress?.port ?? 0
-        self.desk = desk
+        self.scheduler = scheduler
     }
 
     deinit { listener.close(promise: nil) }
 
-    /// Answers every request for `path` as `answering` says; it runs on the connection's event loop.
+    /// Passes every request for `path` to `answering`, called on the connection's event loop.
     package func serve(_ path: String, answering: @escaping Answering) {
-        desk.state.withLock { $0.routes[path] = answering }
+        scheduler.state.withLock { $0.routes[path] = answering }
     }
 
     package func url(_ path: String) -> String { "https://127.0.0.1:\(port)\(path)" }
 
-    /// Every request so far, in the order they came.
-    package var streams: [MultiplexedStream] { desk.state.withLock { $0.streams } }
+    /// All requests so far, in order of arrival.
+    package var streams: [MultiplexedStream] { scheduler.state.withLock { $0.streams } }
 
-    /// How many connections were made.
-    package var connections: Int { desk.state.withLock { $0.connections } }
+    /// The number of accepted connections.
+    package var connections: Int { scheduler.state.withLock { $0.connections } }
 
     private static func tls() throws -> TLSConfiguration {
         var tls = TLSConfiguration.makeServerConfiguration(
@@ -88,7 +88,7 @@ package final class MultiplexedUpstream: Sendable {
         """
 }
 
-/// What an upstream's connections share.
+/// State shared by the connections of an upstream: routes and recorded requests.
 private final class MultiplexedDesk: Sendable {
     struct State {
         var routes: [String: MultiplexedUpstream.Answering] = [:]
@@ -98,7 +98,7 @@ private final class MultiplexedDesk: Sendable {
 
     let state = Mutex(State())
 
-    /// The number of a new connection.
+    /// Registers a connection and returns its number.
     func opened() -> Int {
         state.withLock { state in
             state.connections += 1
@@ -107,12 +107,12 @@ private final class MultiplexedDesk: Sendable {
     }
 }
 
-/// One request to a `MultiplexedUpstream`, and the way to answer it from any thread.
+/// One request to a `MultiplexedUpstream`. It can be answered from any thread.
 package final class MultiplexedStream: Sendable {
     package let path: String
-    /// The `Range`, if there was one.
+    /// The range of the `Range` field, if present.
     package let range: ByteRange?
-    /// The number of its connection, from 1 on.
+    /// The number of the connection, from 1.
     package let connection: Int
     private let channel: any Channel
     private let reset = Mutex(false)
@@ -124,10 +124,10 @@ package final class MultiplexedStream: Sendable {
         self.channel = channel
     }
 
-    /// Whether the other side has cut it.
+    /// Whether the client has reset the stream.
     package var isReset: Bool { reset.withLock { $0 } }
 
-    /// The answer's head: 206 where a range of `asset` was asked for, and else `status`.
+    /// Sends the response head: 206 if the request has a range, `status` otherwise.
     package func answer(_ asset: LoopbackAsset, status: Int = 200) {
         var fields = HPACKHeaders()
         let sent = range ?? 0..<asset.size
@@ -141,20 +141,20 @@ package final class MultiplexedStream: Sendable {
         channel.writeAndFlush(HTTP2Frame.FramePayload.headers(.init(headers: fields)), promise: nil)
     }
 
-    /// These bytes of `asset`; `isLast`: the answer ends with them.
+    /// Sends a range of `asset`. `isLast` ends the stream.
     package func send(_ asset: LoopbackAsset, _ range: ByteRange, isLast: Bool = false) {
         let bytes = ByteBuffer(bytes: asset.bytes(range))
         channel.writeAndFlush(
             HTTP2Frame.FramePayload.data(.init(data: .byteBuffer(bytes), endStream: isLast)), promise: nil)
     }
 
-    /// The head and all that was asked for.
+    /// Sends the head and all requested bytes.
     package func serve(_ asset: LoopbackAsset) {
         answer(asset)
         send(asset, range ?? 0..<asset.size, isLast: true)
     }
 
-    /// Ends it with an error of its own.
+    /// Resets the stream with an internal error.
     package func abort() {
         channel.writeAndFlush(HTTP2Frame.FramePayload.rstStream(.internalError), promise: nil)
     }
@@ -165,12 +165,12 @@ package final class MultiplexedStream: Sendable {
 private final class StreamHandler: ChannelInboundHandler {
     typealias InboundIn = HTTP2Frame.FramePayload
 
-    private let desk: MultiplexedDesk
+    private let scheduler: MultiplexedDesk
     private let connection: Int
     private var stream: MultiplexedStream?
 
-    init(_ desk: MultiplexedDesk, _ connection: Int) {
-        self.desk = desk
+    init(_ scheduler: MultiplexedDesk, _ connection: Int) {
+        self.scheduler = scheduler
         self.connection = connection
     }
 
@@ -179,7 +179,7 @@ private final class StreamHandler: ChannelInboundHandler {
         let path = head.headers.first(name: ":path") ?? ""
         let stream = MultiplexedStream(path, Self.range(head.headers), connection, context.channel)
         self.stream = stream
-        let answering = desk.state.withLock { state in
+        let answering = scheduler.state.withLock { state in
             state.streams.append(stream)
             return state.routes[path]
         }

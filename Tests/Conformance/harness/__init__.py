@@ -1,4 +1,4 @@
-"""What the section files are written with; `case.Trial` is the `t` that every check is given."""
+"""The names that section files import; `case.Trial` is the `t` that every check receives."""
 
 from . import certificates, isolation
 from .case import check, table

@@ -1,4 +1,4 @@
-"""Checks: how section files name them, and the `t` they are run with."""
+"""Checks: their registration by section files, and the `t` that they receive."""
 
 import json
 import re
@@ -17,7 +17,7 @@ LIMIT = 30
 
 @dataclass
 class Check:
-    """A named check; it is run once for each of its states."""
+    """A named check; it runs once for each of its states."""
 
     name: str
     rfc: str
@@ -28,7 +28,7 @@ class Check:
     larder_only: bool
     origin_for_peers_ok: bool
     warm: bool
-    #: Not beside others: for checks that measure time.
+    #: Runs without concurrent checks: for checks that measure time.
     alone: bool
     #: The name that all rows and states share.
     family: str
@@ -46,7 +46,7 @@ def check(
     name, rfc, origin=None, larder_only=False, origin_for_peers_ok=False, states=("cold",), alone=False, arguments=(),
     family=None,
 ):  # fmt: skip
-    """Makes a function a named check.
+    """Registers a function as a named check.
 
     `origin`: settings of the check's own origin, merged into the defaults. `larder_only`: not for a plain proxy.
     `states`: "cold" (nothing cached) and "warm" (the whole asset was read before the check begins).
@@ -95,7 +95,7 @@ class Result:
 
 @dataclass
 class Trial:
-    """One run of one check: its upstream, its client and what it expects."""
+    """One run of one check: its upstream, its client and its expectations."""
 
     check: Check
     peer: object
@@ -113,7 +113,7 @@ class Trial:
         self.warmed = False
         self.skipped = False
 
-    # What the upstream does
+    # Upstream
 
     @property
     def warm(self):
@@ -125,9 +125,9 @@ class Trial:
         return self.peer.is_larder
 
     def upstream(self, handler, tls=None):
-        """Says what the upstream does from now on: a handler, or a list of them, one after the other.
+        """Sets the behaviour of the upstream from now on: a handler, or a list of handlers in order.
 
-        In the warm state the first one is read whole first; the requests of that do not count.
+        In the warm state the whole asset is read first; those requests do not count.
         """
         self.own.tls = tls
         self.own.serve(handler)
@@ -147,17 +147,17 @@ class Trial:
         return other
 
     def stop_upstream(self):
-        """From now on connections to the upstream are refused."""
+        """Refuses connections to the upstream from now on."""
         self.own.close()
 
     @property
     def upstream_url(self):
-        """The URL below which the cache finds the check's own path."""
+        """The URL of the check's own path for the cache."""
         return self.own.url + self.own.prefix
 
     @property
     def requests(self):
-        """What the upstream was asked, in order."""
+        """The requests that the upstream received, in order."""
         return list(self.own.requests)
 
     @staticmethod
@@ -165,11 +165,11 @@ class Trial:
         """The asset's bytes `first ..< end`."""
         return scripted.pattern(first, end, seed)
 
-    # What the client does
+    # Client
 
     @property
     def mount(self):
-        """Where the check's own path begins at the cache."""
+        """The start of the check's own path at the cache."""
         if self.mounted is None:
             self.mounted = self.peer.mount(self.label, self.own, self.settings)
         return self.mounted
@@ -185,7 +185,7 @@ class Trial:
         return self.mount + (path if path.startswith("/") else "/" + path) + (f"?{query}" if query else "")
 
     def get(self, range=None, headers=(), method="GET", path="", query="", http="1.1", timeout=10):
-        """Asks on a connection of its own and reads the whole answer."""
+        """Sends a request on a new connection and reads the whole response."""
         target = self.target(path, query)
         fields = list(headers.items()) if isinstance(headers, dict) else list(headers)
         if range is not None:
@@ -198,7 +198,7 @@ class Trial:
             return response
 
     def attempt_get(self, **options):
-        """As `get` where the upstream misbehaves: a plain proxy may hang up instead; that is a 502 here."""
+        """As `get` for a failing upstream: a plain proxy may close the connection instead; the result is then a 502."""
         try:
             return self.get(**options)
         except Failure as failure:
@@ -211,22 +211,22 @@ class Trial:
         return self.get(method="HEAD", **options)
 
     def connect(self, timeout=10):
-        """A connection, for pipelining, half reads and hanging up."""
+        """A connection, for pipelining, partial reads and early closes."""
         return Connection(self.peer.address, timeout)
 
     def raw(self, data, method="GET", timeout=10):
-        """Sends bytes as they are and reads one answer; `b"{mount}"` is put in."""
+        """Sends bytes unchanged and reads one response; replaces `b"{mount}"`."""
         with self.connect(timeout) as connection:
             connection.send(data.replace(b"{mount}", self.mount.encode()))
             return connection.response(method, asked=repr(data[:60]))
 
     def together(self, *functions):
-        """Runs them at the same time and answers their results in order; the first failure is the check's."""
+        """Runs the functions concurrently and returns their results in order; the first failure is the check's."""
         handles = [self.spawn(function) for function in functions]
         return [handle() for handle in handles]
 
     def spawn(self, function):
-        """Begins it beside the check; calling what this answers waits for its result."""
+        """Starts the function in a thread; the returned function waits for its result."""
         outcome = {}
 
         def run():
@@ -241,7 +241,7 @@ class Trial:
         def result(limit=20):
             thread.join(limit)
             if thread.is_alive():
-                raise Failure(f"something begun beside the check did not end within {limit} s")
+                raise Failure(f"a concurrent function did not end within {limit} s")
             if "error" in outcome:
                 raise outcome["error"]
             return outcome["result"]
@@ -250,17 +250,17 @@ class Trial:
 
     @staticmethod
     def event():
-        """Something a handler may wait for with `connection.wait(event)`."""
+        """An event for a handler: `connection.wait(event)`."""
         return threading.Event()
 
     def await_requests(self, count, limit=5):
-        """Waits until the upstream was asked so often."""
+        """Waits until the upstream has received this many requests."""
         if not self.own.await_requests(count, limit):
-            raise Failure(f"{len(self.requests)} upstream requests within {limit} s, {count} were awaited")
+            raise Failure(f"{len(self.requests)} upstream requests within {limit} s, expected {count}")
 
     @staticmethod
     def eventually(condition, what, limit=5):
-        """Waits for what becomes true behind an answer; its value."""
+        """Waits until the condition is true; its value."""
         deadline = time.monotonic() + limit
         while not (value := condition()):
             if time.monotonic() > deadline:
@@ -268,24 +268,24 @@ class Trial:
             threading.Event().wait(0.02)
         return value
 
-    # What it expects
+    # Expectations
 
     def skip(self, reason):
-        """Ends the check: it cannot be run here."""
+        """Ends the check: it cannot run here."""
         raise Skipped(reason)
 
     def fail(self, text):
         raise Failure(text)
 
     def expect(self, response, status=None, body=None, headers=(), complete=True):
-        """Compares an answer: `status` one or several, `headers` {name: value, re.compile(…) or None: absent}."""
+        """Compares a response: `status` one or several, `headers` {name: value, re.compile(…) or None: absent}."""
         statuses = status if isinstance(status, tuple) else (status,)
         if status is not None and response.status not in statuses:
             raise Failure(f"{response}: expected {' or '.join(map(str, statuses))}")
         for name, wanted in dict(headers).items():
             self.expect_header(response, name, wanted)
         if complete and not response.complete:
-            raise Failure(f"{response}: the body was cut short")
+            raise Failure(f"{response}: the body was truncated")
         if not complete and response.complete:
             raise Failure(f"{response}: ended as if it were complete")
         if body is not None:
@@ -295,12 +295,12 @@ class Trial:
         value = response.get(name)
         if wanted is None:
             if value is not None:
-                raise Failure(f"{response}: there should be no {name}")
+                raise Failure(f"{response}: {name} must be absent")
         elif isinstance(wanted, re.Pattern):
             if value is None or not wanted.fullmatch(value):
-                raise Failure(f"{response}: {name} should match {wanted.pattern}")
+                raise Failure(f"{response}: {name} must match {wanted.pattern}")
         elif value != str(wanted):
-            raise Failure(f"{response}: {name} should be {wanted}")
+            raise Failure(f"{response}: {name} must be {wanted}")
 
     def expect_body(self, response, body):
         if response.body == body:
@@ -314,13 +314,13 @@ class Trial:
         raise Failure(f"{response}: WRONG BYTES from {at} on: {response.body[at:at + 16].hex()}")
 
     def expect_honest(self, response, size, run=None, seed=0):
-        """Either the right bytes to their end, or a failure that shows: never a wrong byte, never a short clean end.
+        """Accepts the correct bytes to their end, or a visible failure: never a wrong byte, never a short clean end.
 
-        `run` is what was asked for, (first, end); a 200 with everything is right as well.
+        `run` is the requested range, (first, end); a 200 with the whole asset is accepted as well.
         """
         if response.status not in (200, 206):
             if response.status < 400:
-                raise Failure(f"{response}: expected the right bytes, or a failure")
+                raise Failure(f"{response}: expected the correct bytes, or a failure")
             if self.is_larder and response.status == 500 and b'"internal"' in response.body:
                 raise Failure(f"{response}: an internal error")
             return
@@ -332,14 +332,14 @@ class Trial:
             raise Failure(f"{response}: a CLEAN END after {len(response.body)} of {len(wanted)} bytes")
         place = f"bytes {first}-{end - 1}/"
         if response.status == 206 and not (response.get("Content-Range") or "").startswith(place):
-            raise Failure(f"{response}: Content-Range should begin with {place}")
+            raise Failure(f"{response}: Content-Range must begin with {place}")
         if response.status == 200 and response.get("Content-Range"):
             raise Failure(f"{response}: a Content-Range in a 200")
 
     def expect_recovery(self, size, seed=0, path="", **options):
-        """The upstream behaves from now on: nothing wrong was kept of what it did before, and every read is right.
+        """The upstream recovers now: no wrong byte was stored before, and every read is correct.
 
-        The first range may be answered with everything, as long as the length is not known.
+        The first range may get the whole asset, as long as the length is unknown.
         """
         self.own.serve(scripted.asset(size, seed=seed, **options))
         whole, middle = scripted.pattern(0, size, seed), (size // 3, max(size // 3 + 1, size // 2))
@@ -351,19 +351,19 @@ class Trial:
         self.expect(last, 206 if self.is_larder else (200, 206), body=whole if last.status == 200 else whole[-1:])
 
     def expect_problem(self, response, code, status=None, **members):
-        """A problem document (RFC 9457) with that code and those members; a peer's is not looked at."""
+        """Expects a problem document (RFC 9457) with this code and these members; a peer's response is not checked."""
         if not self.is_larder:
             return
         self.expect(response, status, headers={"Content-Type": "application/problem+json"})
         document = json.loads(response.body)
         for name, value in {"code": code, **members}.items():
             if document.get(name) != value:
-                raise Failure(f"{response}: {name} should be {value}: {document}")
+                raise Failure(f"{response}: {name} must be {value}: {document}")
         if len(document.get("detail", "")) < 20:
-            raise Failure(f"{response}: a detail that nobody can act on: {document}")
+            raise Failure(f"{response}: a detail without a remedy: {document}")
 
     def expect_requests(self, count):
-        """So many requests reached the upstream."""
+        """Expects this number of upstream requests."""
         if len(self.requests) != count:
             asked = ", ".join(f"{request.method} {request.range or 'whole'}" for request in self.requests)
             raise Failure(f"{len(self.requests)} upstream requests ({asked}), expected {count}")
@@ -371,13 +371,13 @@ class Trial:
     def expect_cache_status(self, response, hit=None, fwd=None, **parameters):
         """Compares Larder's member of Cache-Status (RFC 9211); underscores stand for hyphens, None for absent.
 
-        `hit=False` says that `hit` is absent; a peer's is not looked at.
+        `hit=False` means that `hit` is absent; a peer's response is not checked.
         """
         if not self.is_larder:
             return
         members = [found for name, found in parse_list(response.get("Cache-Status") or "") if name == "Larder"]
         if len(members) != 1:
-            raise Failure(f"{response}: Cache-Status should have one member Larder")
+            raise Failure(f"{response}: Cache-Status must have one member Larder")
         wanted = {name.replace("_", "-"): value for name, value in parameters.items()}
         if hit is not None:
             wanted["hit"] = True if hit else None
@@ -388,12 +388,12 @@ class Trial:
             matches = value(found) if callable(value) else found == value
             if not matches:
                 shown = "something else" if callable(value) else "absent" if value is None else value
-                raise Failure(f"{response}: {name} in Cache-Status should be {shown}")
+                raise Failure(f"{response}: {name} in Cache-Status must be {shown}")
 
-    # Larder's own
+    # Larder only
 
     def api(self, method, path, json_body=None, headers=()):
-        """Asks Larder's API; the response has `.document` where it is JSON."""
+        """Calls Larder's API; the response has `.document` if it is JSON."""
         body = None if json_body is None else json.dumps(json_body).encode()
         response = self.peer.api(method, path, body, headers)
         kind = response.get("Content-Type") or ""
@@ -401,32 +401,32 @@ class Trial:
         return response
 
     def credentials(self, text):
-        """Writes a file below credentialsDirectory; its name for `credentialsFile`. Its values must not be logged."""
+        """Writes a file in credentialsDirectory; its name for `credentialsFile`. Its values must not be logged."""
         if not self.peer.has_credentials:
             raise Failure("the service has no credentialsDirectory")
         values = [line.partition(":")[2].strip() for line in text.splitlines() if not line.startswith("#")]
         self.secret(*values, *(word for value in values for word in value.split() if len(word) > 7))
-        # At once: the service may read the file at any moment.
+        # Atomic: the service may read the file at any moment.
         written = self.peer.credentials / f".{self.label}.new"
         written.write_text(text)
         written.replace(self.peer.credentials / self.label)
         return self.label
 
     def fallback_file(self, data):
-        """Writes a file below fallbackDirectory; its name for `fallback`."""
+        """Writes a file in fallbackDirectory; its name for `fallback`."""
         if not self.peer.has_fallbacks:
             raise Failure("the service has no fallbackDirectory")
         (self.peer.fallbacks / self.label).write_bytes(data)
         return self.label
 
     def secret(self, *texts):
-        """These must be found in no log."""
+        """These texts must not appear in the log."""
         self.secrets += texts
 
-    # Its life
+    # Execution
 
     def run(self):
-        """Runs the check within its limit; the reason of its failure, or None."""
+        """Runs the check within its time limit; the reason of its failure, or None."""
         reason = [f"no end within {LIMIT} s"]
 
         def body():
@@ -458,4 +458,4 @@ class Trial:
             try:
                 self.peer.unmount(self.label)
             except (OSError, Failure):
-                pass  # a cache that is gone is noticed when it is stopped
+                pass  # a cache that has exited is reported when it is stopped

@@ -1,4 +1,4 @@
-"""Certificates for upstreams that speak TLS, made once by the openssl command; they are valid for 127.0.0.1 only."""
+"""Certificates for TLS upstreams, made once by the openssl command; they are valid for 127.0.0.1 only."""
 
 import datetime
 import pathlib
@@ -17,7 +17,7 @@ def available():
 
 
 class Authority:
-    """An authority of our own in a temporary directory; `file` is its certificate."""
+    """A test authority in a temporary directory; `file` is its certificate."""
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="conformance-certificates.")
@@ -31,7 +31,7 @@ class Authority:
         )  # fmt: skip
 
     def issue(self, name, host="IP:127.0.0.1", days=(-1, 2)):
-        """A certificate for that host, valid between these days from now; (certificate, key)."""
+        """A certificate for this host, valid between these days from now; (certificate, key)."""
         certificate, key, request = (self.directory / f"{name}.{kind}" for kind in ("pem", "key", "csr"))
         openssl("req", "-new", *NEW_KEY, "-keyout", key, "-out", request, "-subj", f"/CN={name}")
         extensions = self.directory / f"{name}.ext"
@@ -71,7 +71,7 @@ def openssl(*arguments):
 
 
 def authority():
-    """The authority whose file an origin's `tls.caFile` may name."""
+    """The authority with the file for an origin's `tls.caFile`."""
     with LOCK:
         if "authority" not in MADE:
             MADE["authority"] = Authority()

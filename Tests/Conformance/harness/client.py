@@ -1,4 +1,4 @@
-"""A client that reads HTTP/1.1 strictly: framing that is wrong or ambiguous is a failure (RFC 9112 §6)."""
+"""A strict HTTP/1.1 client: wrong or ambiguous framing is a failure (RFC 9112 §6)."""
 
 import re
 import select
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 STATUS_LINE = re.compile(r"HTTP/1\.[01] ([1-5][0-9][0-9]) ([\t \x21-\x7e\x80-\xff]*)")
 HEAD_LIMIT = 4 << 20
-#: What a failure's reason tells of a response.
+#: The response fields that a failure message includes.
 TOLD = {
     "age", "allow", "cache-control", "cache-status", "content-length", "content-range", "content-type", "etag",
     "last-modified", "location", "retry-after", "warning",
@@ -18,7 +18,7 @@ TOLD = {
 
 
 class Failure(Exception):
-    """What a check expected and did not get."""
+    """An expectation that was not met."""
 
 
 @dataclass
@@ -35,31 +35,31 @@ class Part:
 
 @dataclass
 class Response:
-    """What a reader got."""
+    """A received response."""
 
     status: int
     reason: str
     headers: list
     body: bytes = b""
-    #: How the end of the body is told: "length", "chunked", "close" (end of connection) or "none" (no body).
+    #: How the end of the body is marked: "length", "chunked", "close" (end of connection) or "none" (no body).
     framing: str = "none"
-    #: Whether everything came that the framing promised; always True with "close" unless the connection was reset.
+    #: Whether all bytes of the framing arrived; always True with "close" unless the connection was reset.
     complete: bool = False
-    #: Whether the connection ended before that.
+    #: Whether the connection ended early.
     cut: bool = False
-    #: From the request's first byte to the body's last.
+    #: From the first byte of the request to the last byte of the body.
     seconds: float = 0
-    #: From the request's first byte to the end of the head.
+    #: From the first byte of the request to the end of the head.
     head_seconds: float = 0
-    #: 1xx responses that came before: (status, headers).
+    #: Earlier 1xx responses: (status, headers).
     interim: list = field(default_factory=list)
-    #: What was asked, for messages.
+    #: The request, for messages.
     asked: str = ""
-    #: Whether the connection was closed behind a complete response.
+    #: Whether the connection was closed after a complete response.
     closed: bool = False
 
     def all(self, name):
-        """Each line of that field."""
+        """Each line of this field."""
         return [value for key, value in self.headers if key.lower() == name.lower()]
 
     def get(self, name):
@@ -68,7 +68,7 @@ class Response:
         return ", ".join(values) if values else None
 
     def cache_status(self):
-        """The members of Cache-Status: (name, parameters), the one nearest to the origin first (RFC 9211 §2)."""
+        """The members of Cache-Status: (name, parameters), the nearest to the origin first (RFC 9211 §2)."""
         return parse_list(self.get("Cache-Status") or "")
 
     def parts(self):
@@ -101,13 +101,13 @@ class Connection:
         self.close()
 
     def send(self, data):
-        """Sends bytes as they are; the clock of the next response starts."""
+        """Sends bytes unchanged; the timeout of the next response starts."""
         self.began = time.monotonic()
         self.deadline = self.began + self.timeout
         try:
             self.socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # what the server said before it hung up is still to be read
+            pass  # the response sent before the close can still be read
 
     def request(self, method, target, headers=(), http="1.1"):
         """Sends a request without a body."""
@@ -118,7 +118,7 @@ class Connection:
         self.send(f"{method} {target} HTTP/{http}\r\n{lines}\r\n".encode("latin-1"))
 
     def response(self, method="GET", asked=""):
-        """The next final response, whole."""
+        """The next final response, with its body."""
         response = self.read_head(method, asked)
         self.read_body(response)
         return response
@@ -135,7 +135,7 @@ class Connection:
             interim.append((response.status, response.headers))
 
     def read_body(self, response):
-        """The body of a response whose head was read, to the end its framing tells."""
+        """Reads the body of a response to the end that its framing defines."""
         try:
             if response.framing == "length":
                 response.body = self.up_to(int(response.get("Content-Length")))
@@ -156,11 +156,11 @@ class Connection:
         response.seconds = time.monotonic() - self.began
 
     def read(self, count):
-        """Exactly so many bytes as they come, framing or not; fewer at the end of the connection."""
+        """Reads this many raw bytes, without framing; fewer at the end of the connection."""
         return self.up_to(count)
 
     def finish(self, response):
-        """Says that no request follows and sees that nothing comes behind the response but the end."""
+        """Half-closes the connection and checks that no bytes follow the response."""
         if not response.complete or response.framing == "close":
             return
         try:
@@ -172,20 +172,20 @@ class Connection:
         except (TimeoutError, OSError):
             pass
         if self.buffer:
-            raise Failure(f"{response.asked}: {len(self.buffer)} bytes behind the response: {self.buffer[:60]!r}")
+            raise Failure(f"{response.asked}: {len(self.buffer)} bytes after the response: {self.buffer[:60]!r}")
 
     def close(self):
         self.socket.close()
 
     def reset(self):
-        """Hangs up rudely (RST)."""
+        """Resets the connection (RST)."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
-    # How it reads
+    # Reading
 
     def fill(self):
-        """Takes in what comes next; False at the end of the connection."""
+        """Reads the next bytes into the buffer; False at the end of the connection."""
         if self.ended:
             return False
         left = self.deadline - time.monotonic()
@@ -215,7 +215,7 @@ class Connection:
         """A line without its CR LF; None at the end of the connection."""
         while b"\r\n" not in self.buffer:
             if len(self.buffer) > HEAD_LIMIT:
-                raise Failure("a line without end")
+                raise Failure("an endless line")
             if not self.fill():
                 return None
         line, self.buffer = self.buffer.split(b"\r\n", 1)
@@ -261,7 +261,7 @@ class Connection:
                 break
             if (end := self.up_to(2)) != b"\r\n":
                 if len(end) == 2:
-                    raise Failure(f"{response.asked}: {end!r} behind a chunk")
+                    raise Failure(f"{response.asked}: {end!r} after a chunk")
                 break
         response.body = b"".join(pieces)
 
@@ -274,7 +274,7 @@ def parse_field(line):
 
 
 def framing(response, method):
-    """How the body's end is told (RFC 9112 §6.3); two ways at once, or a wrong one, are a failure."""
+    """The framing of the body (RFC 9112 §6.3); conflicting or invalid framing is a failure."""
     lengths, codings = response.all("Content-Length"), response.all("Transfer-Encoding")
     where = f"{response.asked} ({response.status})"
     if len(lengths) > 1 or any(not re.fullmatch(r"[0-9]+", length) for length in lengths):
@@ -306,13 +306,13 @@ def parse_multipart(content_type, body):
     for section in sections[1:-1]:
         head, blank, data = re.sub(rb"^[ \t]*\r\n", b"", section, count=1).partition(b"\r\n\r\n")
         if not blank:
-            raise Failure("a part without an empty line behind its header")
+            raise Failure("a part without an empty line after its header")
         fields = [parse_field(line) for line in head.decode("latin-1").split("\r\n") if line]
         parts.append(Part(fields, data))
     return parts
 
 
-# Structured fields (RFC 8941), as much as Cache-Status needs
+# Structured fields (RFC 8941), the subset for Cache-Status
 
 ITEM = re.compile(
     r'\s*(?:"((?:[^"\\]|\\["\\])*)"'
@@ -323,7 +323,7 @@ KEY = re.compile(r"\s*;\s*([a-z*][a-z0-9_.*-]*)(=)?")
 
 
 def parse_list(text):
-    """A list of (item, {parameter: value}); flags are True. Text that is no such list is a failure."""
+    """A list of (item, {parameter: value}); flags are True. An invalid list is a failure."""
     members, at = [], 0
     while at < len(text):
         value, at = parse_item(text, at)

@@ -1,4 +1,4 @@
-"""A network of a check's own, with only loopback and a name server that does as it is told (Linux, root)."""
+"""A private network namespace with only loopback and a scripted name server (Linux, root)."""
 
 import ctypes
 import fcntl
@@ -15,7 +15,7 @@ RECURSIVE_PRIVATE, BIND = 0x4000 | 0x40000, 0x1000
 
 
 class Unavailable(Exception):
-    """Such a network cannot be made here."""
+    """The namespace cannot be created here."""
 
 
 def system(call, *arguments):
@@ -25,7 +25,7 @@ def system(call, *arguments):
 
 
 def enter(resolv_conf):
-    """Puts this thread, and what it starts from now on, into a network of its own with that resolv.conf."""
+    """Moves this thread, and the processes it starts, into a private network with this resolv.conf."""
     if not hasattr(ctypes.CDLL(None), "unshare"):
         raise Unavailable("no namespaces")
     system("unshare", NEW_MOUNTS | NEW_NETWORK)
@@ -66,7 +66,7 @@ class NameServer:
 
 
 class Isolated:
-    """A Larder of the check's own in a network of its own: `with Isolated(t, settings): …`."""
+    """A Larder for one check in a private network: `with Isolated(t, settings): …`."""
 
     def __init__(self, t, settings=()):
         self.t, self.settings = t, list(settings)
@@ -81,7 +81,7 @@ class Isolated:
             enter(resolv_conf)
         except (Unavailable, OSError) as reason:
             peer.remove()
-            t.skip(f"a network of its own: {reason}")
+            t.skip(f"a private network: {reason}")
         self.names = NameServer()
         t.own = scripted.Upstream(prefix="/base")
         t.upstreams.append(t.own)

@@ -1,5 +1,5 @@
-"""The caches under test: Larder, and nginx and Varnish as Debian packages them. Each is started on a free port with a
-temporary directory; `mount` says where a check's own upstream is to be found behind it."""
+"""The caches under test: Larder, and nginx and Varnish from Debian. Each starts on a free port with a temporary
+directory; `mount` returns the path of a check's own upstream behind it."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ import time
 
 from .client import Connection, Failure
 
-#: The waits of every test origin; the peers are given the like.
+#: The timeouts of every test origin; the peers have similar ones.
 ORIGIN = {
     "allowPrivateAddresses": True,
     "freshness": "respect",
@@ -31,7 +31,7 @@ def free_port():
 
 
 class Peer:
-    """A cache in a process of its own."""
+    """A cache in its own process."""
 
     name = "peer"
     is_larder = False
@@ -69,7 +69,7 @@ class Peer:
             return False
 
     def stop(self):
-        """Ends the process in order and answers what was wrong with it."""
+        """Terminates the process; returns its faults."""
         faults = []
         if self.process.poll() is not None:
             faults.append(f"{self.name} ended by itself with {self.process.returncode}")
@@ -89,11 +89,11 @@ class Peer:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def upstream_place(self, slot, label):
-        """The port (0: any) and the path before the check's own that its upstream is to have."""
+        """The port (0: any) and the path prefix for the upstream of a check."""
         return 0, ""
 
     def mount(self, label, upstream, settings):
-        """Where the check's own path begins at the cache."""
+        """The start of the check's own path at the cache."""
         raise NotImplementedError
 
     def unmount(self, label):
@@ -116,7 +116,7 @@ class Larder(Peer):
         self.has_fallbacks = self.knows(f"fallbackDirectory={self.fallbacks}")
 
     def knows(self, setting):
-        """Whether the program has such a setting."""
+        """Whether the program has this setting."""
         command = [self.program, "config", "--set", setting]
         return subprocess.run(command, capture_output=True, env=self.environment(), cwd=self.directory).returncode == 0
 
@@ -136,7 +136,7 @@ class Larder(Peer):
             return False
 
     def api(self, method, path, body=None, headers=()):
-        """Asks Larder's own API; `body` is bytes."""
+        """Calls Larder's own API; `body` is bytes."""
         fields = list(headers)
         if body is not None:
             fields += [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
@@ -159,7 +159,7 @@ class Larder(Peer):
             merged["baseURL"] = merged["baseURL"].replace("{port}", str(upstream.port))
         response = self.api("PUT", f"/v1/origins/{label}", json.dumps(merged).encode())
         if response.status not in (200, 201):
-            raise Failure(f"the origin was refused: {response.status} {response.body.decode(errors='replace')[:300]}")
+            raise Failure(f"the origin was rejected: {response.status} {response.body.decode(errors='replace')[:300]}")
         return f"/o/{label}"
 
     def unmount(self, label):
@@ -167,7 +167,7 @@ class Larder(Peer):
 
 
 class Nginx(Peer):
-    """`slice` and `proxy_cache`, kept to what the upstream says."""
+    """`slice` and `proxy_cache`, with the upstream's own lifetimes."""
 
     name = "nginx"
 
@@ -212,7 +212,7 @@ class Nginx(Peer):
 
 
 class Varnish(Peer):
-    """The built-in VCL; one backend for each check that runs at a time."""
+    """The built-in VCL; one backend for each concurrent check."""
 
     name = "varnish"
 
@@ -249,6 +249,6 @@ class Varnish(Peer):
 
 
 def secrets_in_log(path, secrets):
-    """The secrets that a log tells."""
+    """The secrets that appear in a log."""
     text = path.read_text(errors="replace")
     return [secret for secret in secrets if secret and re.search(re.escape(secret), text)]

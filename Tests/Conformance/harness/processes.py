@@ -1,9 +1,9 @@
-"""The processes that a test driver starts, each in a session of its own."""
+"""The processes that a test driver starts, each in its own session."""
 
 import os
 import signal
 
-#: To be ended with their children.
+#: Processes to end, with their children.
 STARTED = []
 
 

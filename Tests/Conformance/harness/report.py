@@ -1,4 +1,4 @@
-"""What was found, as a table for people and as JSON for programs."""
+"""The results, as a table for people and as JSON for programs."""
 
 import json
 from collections import Counter
@@ -16,7 +16,7 @@ def print_table(results, titles):
 
 
 def print_failures(results):
-    """Each failed check with its reason; one that ran several times once, with the number of its failures."""
+    """Each failed check with its reason; a repeated check once, with the number of its failures."""
     for members in grouped(results, lambda check: check.name):
         failed = [result for result in members if result.outcome == "failed"]
         if failed:
@@ -26,7 +26,7 @@ def print_failures(results):
 
 
 def print_families(results):
-    """A line for each check, table or not, of which something failed, and the first reason."""
+    """A line for each check or table with a failure, and the first reason."""
     for members in grouped(results, lambda check: check.family):
         failed = [result for result in members if result.outcome == "failed"]
         if failed:
@@ -36,7 +36,7 @@ def print_families(results):
 
 
 def grouped(results, name):
-    """The results of checks of one section that have the same name, in the order in which they first occur."""
+    """The results of checks of one section with the same name, in the order of their first occurrence."""
     groups = {}
     for result in results:
         groups.setdefault((result.check.section[0], name(result.check)), []).append(result)

@@ -1,7 +1,7 @@
-"""The scripted upstream: a threaded TCP server that speaks HTTP as well or as badly as a check wants.
+"""The scripted upstream: a threaded TCP server with correct or faulty HTTP, as a check requires.
 
-A handler is called as `handler(request, connection)` for every request and writes to the connection what it likes:
-`asset(…)` behaves, an `Answer` says one thing to everybody, a list is one handler after the other (the last repeats).
+A handler is called as `handler(request, connection)` for every request and writes any bytes to the connection:
+`asset(…)` is correct, an `Answer` is one fixed response, a list is one handler after the other (the last repeats).
 """
 
 import random
@@ -14,9 +14,9 @@ import traceback
 from dataclasses import dataclass, field
 from email.utils import formatdate, parsedate_to_datetime
 
-#: Long ago, so that a heuristic would find anything fresh and the date is a strong validator (RFC 9110 §8.8.2.2).
+#: Old enough for any heuristic freshness, and for a strong date validator (RFC 9110 §8.8.2.2).
 LAST_MODIFIED = "Wed, 01 Jan 2020 10:00:00 GMT"
-PERIOD = 1_000_003  # a prime: no two aligned blocks are alike
+PERIOD = 1_000_003  # a prime: no two aligned blocks are equal
 PATTERNS = {}
 NO_BODY = (204, 304)
 REASONS = {
@@ -28,7 +28,7 @@ REASONS = {
 
 
 def pattern(first, end, seed=0):
-    """The bytes `first ..< end` of the endless asset of that seed; other seeds are other generations."""
+    """The bytes `first ..< end` of the endless asset of this seed; other seeds are other generations."""
     block = PATTERNS.get(seed)
     if block is None:
         block = PATTERNS[seed] = random.Random(seed).randbytes(PERIOD)
@@ -42,7 +42,7 @@ def pattern(first, end, seed=0):
 
 
 def http_date(offset_seconds=0):
-    """An IMF-fixdate that many seconds from now (RFC 9110 §5.6.7)."""
+    """An IMF-fixdate at this offset in seconds from now (RFC 9110 §5.6.7)."""
     return formatdate(time.time() + offset_seconds, usegmt=True)
 
 
@@ -52,20 +52,20 @@ def field_list(headers):
 
 @dataclass
 class Request:
-    """What the cache asked the upstream."""
+    """A request that the upstream received."""
 
     method: str
-    #: As it came, but for the part before the check's own path.
+    #: As received, without the prefix of the check's own path.
     target: str
-    #: As it came.
+    #: As received.
     raw_target: str
     version: str
     headers: list
     body: bytes
     time: float
-    #: Which connection, counted from 1.
+    #: The number of the connection, counted from 1.
     connection: int
-    #: Which request of this check, counted from 1.
+    #: The number of the request in this check, counted from 1.
     number: int
 
     def all(self, name):
@@ -83,7 +83,7 @@ class Request:
 
 @dataclass
 class Answer:
-    """One response. Content-Length and Date are added unless they are given or switched off."""
+    """One response. Content-Length and Date are added unless they are given or disabled."""
 
     status: int = 200
     headers: list = ()
@@ -100,7 +100,7 @@ class Answer:
     interim: list = ()
     #: Closes the connection after the response.
     close: bool = False
-    #: Closes the connection after so many bytes of the body.
+    #: Closes the connection after this many bytes of the body.
     cut: int = None
 
     def fields(self):
@@ -136,7 +136,7 @@ def lines(fields):
 
 
 class Asset:
-    """A well-behaved server of one asset (RFC 9110 §13, §14); change an attribute and it changes."""
+    """A correct server of one asset (RFC 9110 §13, §14); changing an attribute changes the asset."""
 
     def __init__(
         self, size, etag, last_modified, cache_control, content_type, ranges, chunked, length, headers, seed, data,
@@ -150,7 +150,7 @@ class Asset:
         connection.answer(self.answer(request))
 
     def answer(self, request):
-        """What a well-behaved server says; a handler may change it before it sends it."""
+        """The correct response; a handler may change it before it is sent."""
         if request.method not in ("GET", "HEAD"):
             return Answer(405, [("Allow", "GET, HEAD")])
         if self.precondition_fails(request):
@@ -218,13 +218,13 @@ def asset(
     size=None, etag='"v1"', last_modified=LAST_MODIFIED, cache_control="max-age=3600", content_type="video/mp4",
     ranges=True, chunked=False, length=True, headers=(), seed=0, data=None,
 ):  # fmt: skip
-    """A handler that serves `pattern(0, size, seed)`, or `data`, as it should; None leaves a field out."""
+    """A correct handler for `pattern(0, size, seed)`, or `data`; None omits a field."""
     size = size if data is None else len(data)
     return Asset(size, etag, last_modified, cache_control, content_type, ranges, chunked, length, headers, seed, data)
 
 
 def confirming(whole, *fields):
-    """Says 304 with these fields to every condition, true or not; to others it is `whole`."""
+    """Sends a 304 with these fields for every condition, true or not; serves `whole` to other requests."""
 
     def handler(request, connection):
         if request.get("If-None-Match") or request.get("If-Modified-Since"):
@@ -252,11 +252,11 @@ class Connection:
         self.request = None
 
     def send(self, data):
-        """Sends bytes as they are."""
+        """Sends bytes unchanged."""
         self.socket.sendall(data)
 
     def answer(self, answer):
-        """Sends a whole `Answer` to the request at hand; without its body where the request is a HEAD."""
+        """Sends a whole `Answer` to the current request; without its body for a HEAD."""
         self.send(answer.head())
         body = answer.encoded_body() if answer.status not in NO_BODY and self.request.method != "HEAD" else b""
         self.send(body if answer.cut is None else body[: answer.cut])
@@ -264,7 +264,7 @@ class Connection:
             self.close()
 
     def close(self):
-        """Ends the connection in order (FIN)."""
+        """Closes the connection (FIN)."""
         if self.is_open:
             self.is_open = False
             try:
@@ -274,33 +274,33 @@ class Connection:
             self.socket.close()
 
     def reset(self):
-        """Breaks the connection (RST)."""
+        """Resets the connection (RST)."""
         if self.is_open:
             self.is_open = False
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.socket.close()
 
     def stall(self):
-        """Says nothing more until the check ends."""
+        """Sends nothing more until the check ends."""
         self.upstream.ended.wait()
         self.close()
 
     def drip(self, data, seconds):
-        """Sends byte by byte with so many seconds between, until the check ends: a slow upstream."""
+        """Sends single bytes with this delay in seconds, until the check ends: a slow upstream."""
         for at in range(len(data)):
             self.send(data[at : at + 1])
             if self.upstream.ended.wait(seconds):
                 raise OSError("the check ended")
 
     def wait(self, event, limit=15):
-        """Waits until the check sets the event; the connection ends where it does not."""
+        """Waits until the check sets the event; otherwise ends the connection."""
         deadline = time.monotonic() + limit
         while not event.wait(0.05):
             if self.upstream.ended.is_set() or time.monotonic() > deadline:
                 raise OSError("the check did not go on")
 
     def next_request(self):
-        """The next request's head and body as text lines; None at the end of the connection."""
+        """The next request's head and body; None at the end of the connection."""
         while b"\r\n\r\n" not in self.buffer:
             data = self.socket.recv(65536)
             if not data:
@@ -322,19 +322,19 @@ class Connection:
 
 @dataclass
 class Upstream:
-    """A listener and what it was asked; every check has its own."""
+    """A listener and its received requests; every check has its own."""
 
     host: str = "127.0.0.1"
     port: int = 0
-    #: What the cache puts before a check's own path.
+    #: The path prefix of the check.
     prefix: str = ""
-    #: An `ssl.SSLContext` of a server, where TLS is wanted.
+    #: An `ssl.SSLContext` of a server, for TLS.
     tls: object = None
     handler: object = None
     requests: list = field(default_factory=list)
-    #: What a test must not pass over in silence: malformed requests, errors of handlers.
+    #: Faults that fail the check: malformed requests, errors of handlers.
     faults: list = field(default_factory=list)
-    #: How many connections were accepted.
+    #: The number of accepted connections.
     connections: int = 0
 
     def __post_init__(self):
@@ -354,12 +354,12 @@ class Upstream:
         return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}"
 
     def serve(self, handler):
-        """From now on this is what the upstream does."""
+        """Sets the handler from now on."""
         with self.lock:
             self.handler, self.taken = handler, 0
 
     def close(self):
-        """Stops listening and ends every connection. The port stays bound: no other server of the tests gets it."""
+        """Stops listening and ends every connection. The port stays bound, so that no other test server gets it."""
         self.ended.set()
         try:
             self.listener.shutdown(socket.SHUT_RDWR)
@@ -406,14 +406,14 @@ class Upstream:
             while connection.is_open and self.turn(connection):
                 pass
         except OSError:
-            pass  # the cache hung up, or the check ended
+            pass  # the cache closed the connection, or the check ended
         finally:
             connection.close()
             with self.lock:
                 self.open.discard(connection)
 
     def turn(self, connection):
-        """One request and its answer; whether another may follow."""
+        """Serves one request; whether another may follow."""
         try:
             parts = connection.next_request()
         except (ValueError, IndexError):
@@ -449,6 +449,6 @@ class Upstream:
         return handler if handler is not None else Answer(599)
 
     def await_requests(self, count, limit):
-        """Whether so many requests came within the limit."""
+        """Whether this many requests arrived within the limit."""
         with self.lock:
             return self.lock.wait_for(lambda: len(self.requests) >= count, timeout=limit)

@@ -24,7 +24,8 @@ struct PoolTests {
         return request
     }
 
-    @Test func liveTransfersGoBeforePrefetch() async {
+    @Test("Live transfers start before prefetch")
+    func liveTransfersGoBeforePrefetch() async {
         let pool = CurlWorkerPool.forTest(maxTransfers: 1)
         let first = pool.fetch(request("/stuck", .live))
         let queued = [
@@ -38,7 +39,8 @@ struct PoolTests {
         #expect(upstream.requests.map(\.target) == ["/stuck", "/a?3", "/a?4", "/a?2", "/a?1"])
     }
 
-    @Test func whatADelegateStartsAtTheEndOfATransferGoesBeforePrefetch() async {
+    @Test("A live transfer started by a delegate precedes queued prefetch")
+    func whatADelegateStartsAtTheEndOfATransferGoesBeforePrefetch() async {
         let pool = CurlWorkerPool.forTest(maxTransfers: 1)
         let next = Recorder()
         let live = request("/a?next", .live)
@@ -50,7 +52,8 @@ struct PoolTests {
         #expect(upstream.requests.map(\.target) == ["/stuck", "/a?next", "/a?prefetch"])
     }
 
-    @Test func whatItsDelegateWillNotHaveSentIsNotSentAndGivesItsPlaceBack() async {
+    @Test("A transfer vetoed by its delegate is not sent and frees its slot")
+    func whatItsDelegateWillNotHaveSentIsNotSentAndGivesItsPlaceBack() async {
         let pool = CurlWorkerPool.forTest(maxTransfers: 1)
         let vetoed = Recorder(onStart: { () throws(CacheError) in throw CacheError(.overloaded, "Not now.") })
         pool.fetch(request("/a?1", .live), into: vetoed)
@@ -61,7 +64,8 @@ struct PoolTests {
         #expect(upstream.requests.map(\.target) == ["/a?2"])
     }
 
-    @Test func aPromotedTransferLeavesTheQueueFirst() async {
+    @Test("A promoted transfer leaves the queue first")
+    func aPromotedTransferLeavesTheQueueFirst() async {
         let pool = CurlWorkerPool.forTest(maxTransfers: 1)
         let first = pool.fetch(request("/stuck", .live))
         let (one, two) = (Recorder(), Recorder())
@@ -74,7 +78,8 @@ struct PoolTests {
         #expect(upstream.requests.map(\.target) == ["/stuck", "/a?2", "/a?1"])
     }
 
-    @Test func anOriginHasNoMoreTransfersThanItMay() async {
+    @Test("An origin has no more transfers than its limit")
+    func anOriginHasNoMoreTransfersThanItMay() async {
         let pool = CurlWorkerPool.forTest()
         let recorders = (0..<5).map { _ in pool.fetch(request("/stuck", .live, maxTransfers: 2)) }
         await latch.reached(2)
@@ -86,7 +91,8 @@ struct PoolTests {
         #expect(upstream.connectionCount == 2)
     }
 
-    @Test func aDelayedTransferDoesNotBeginEarly() async {
+    @Test("A delayed transfer does not start early")
+    func aDelayedTransferDoesNotBeginEarly() async {
         let pool = CurlWorkerPool.forTest()
         var delayed = request("/a", .live)
         delayed.delay = .milliseconds(150)
@@ -94,7 +100,8 @@ struct PoolTests {
         #expect(taken >= .milliseconds(150))
     }
 
-    @Test func oneWorkerCarriesAnOriginUntilItIsSaturated() async {
+    @Test("One worker serves an origin until it is saturated")
+    func oneWorkerCarriesAnOriginUntilItIsSaturated() async {
         let pool = CurlWorkerPool.forTest(workers: 3, transfersPerWorker: 2)
         let recorders = (0..<5).map { _ in pool.fetch(request("/stuck", .live)) }
         await latch.reached(5)
@@ -103,7 +110,8 @@ struct PoolTests {
         for recorder in recorders { #expect(await recorder.end().error == nil) }
     }
 
-    @Test func cancellingEndsARunningTransfer() async {
+    @Test("Cancelling ends a running transfer")
+    func cancellingEndsARunningTransfer() async {
         let pool = CurlWorkerPool.forTest()
         let recorder = Recorder()
         let transfer = pool.start(request("/stuck", .live), delivering: recorder)
@@ -117,7 +125,8 @@ struct PoolTests {
         #expect(recorder.ends.count == 1)
     }
 
-    @Test func cancellingEndsAQueuedTransferThatNeverBegan() async {
+    @Test("Cancelling ends a queued transfer that never started")
+    func cancellingEndsAQueuedTransferThatNeverBegan() async {
         let pool = CurlWorkerPool.forTest(maxTransfers: 1)
         let first = pool.fetch(request("/stuck", .live))
         let second = Recorder()
@@ -130,7 +139,8 @@ struct PoolTests {
         #expect(upstream.requests.count == 1)
     }
 
-    @Test func cancellingMidwayKeepsWhatHadArrived() async {
+    @Test("Cancelling midway keeps the received bytes")
+    func cancellingMidwayKeepsWhatHadArrived() async {
         let pool = CurlWorkerPool.forTest()
         let asset = LoopbackAsset(size: 100_000, faults: [.stall(after: 30_000, until: latch)])
         upstream.serve("/half", asset)
@@ -146,15 +156,17 @@ struct PoolTests {
         latch.release()
     }
 
-    @Test func aTransferKeepsToItsRate() async {
+    @Test("A transfer respects its rate limit")
+    func aTransferKeepsToItsRate() async {
         let pool = CurlWorkerPool.forTest()
         var slow = request("/a", .live)
         slow.bytesPerSecond = 200_000
         let taken = await ContinuousClock().measure { #expect(await pool.fetch(slow).end().error == nil) }
-        #expect(taken >= .milliseconds(400), "100 kB at 200 kB/s, but for the last step")
+        #expect(taken >= .milliseconds(400), "100 kB at 200 kB/s must take 500 ms, minus the last step")
     }
 
-    @Test func theTransfersOfAnOriginShareItsRate() async {
+    @Test("The transfers of an origin share its rate limit")
+    func theTransfersOfAnOriginShareItsRate() async {
         let pool = CurlWorkerPool.forTest()
         var slow = request("/a", .live)
         slow.originBytesPerSecond = 400_000
@@ -162,10 +174,11 @@ struct PoolTests {
             let recorders = (0..<3).map { _ in pool.fetch(slow) }
             for recorder in recorders { #expect(await recorder.end().error == nil) }
         }
-        #expect(taken >= .milliseconds(500), "300 kB at 400 kB/s, but for the last steps")
+        #expect(taken >= .milliseconds(500), "300 kB at 400 kB/s must take 750 ms, minus the last steps")
     }
 
-    @Test func shuttingDownEndsEveryTransferOnce() async {
+    @Test("Shutting down ends every transfer once")
+    func shuttingDownEndsEveryTransferOnce() async {
         let pool = CurlWorkerPool.forTest(maxTransfers: 2)
         let recorders = (0..<6).map { _ in pool.fetch(request("/stuck", .live)) }
         await latch.reached(2)
@@ -178,7 +191,8 @@ struct PoolTests {
         #expect(pool.snapshot().active == 0)
     }
 
-    @Test func aPoolNobodyHoldsShutsDown() async {
+    @Test("A released pool shuts down")
+    func aPoolNobodyHoldsShutsDown() async {
         let recorder = Recorder()
         var pool: CurlWorkerPool? = CurlWorkerPool.forTest()
         pool?.fetch(request("/stuck", .live), into: recorder)
@@ -188,7 +202,8 @@ struct PoolTests {
         latch.release()
     }
 
-    @Test func everyTransferEndsExactlyOnceInAMixOfFailures() async {
+    @Test("Every transfer ends exactly once in a mix of failures")
+    func everyTransferEndsExactlyOnceInAMixOfFailures() async {
         let (random, seed) = SeededRandom.announced()
         let pool = CurlWorkerPool.forTest(maxTransfers: 12)
         let mixed = Mutex(random)
@@ -223,32 +238,35 @@ struct PoolTests {
     }
 }
 
-struct WorkerRosterTests {
-    @Test func aHostStaysWithItsWorkerAndSpillsToTheLeastLoaded() {
-        var roster = WorkerRoster(workers: 3, perWorker: 2)
-        #expect(["a", "b", "a", "a"].map { roster.assign($0) } == [0, 1, 0, 2])
-        #expect(roster.totals == [2, 1, 1])
-        roster.finished("a", on: 0)
-        #expect(["a", "a", "a"].map { roster.assign($0) } == [0, 2, 1])
-        roster.finished("a", on: 0)
-        roster.finished("a", on: 0)
-        let back = roster.assign("a")
-        #expect(back == 0, "an idle host goes back to where its connections are")
+struct WorkerAssignmentTests {
+    @Test("A host stays with its worker and overflows to the least loaded worker")
+    func aHostStaysWithItsWorkerAndSpillsToTheLeastLoaded() {
+        var assignment = WorkerAssignment(workers: 3, perWorker: 2)
+        #expect(["a", "b", "a", "a"].map { assignment.assign($0) } == [0, 1, 0, 2])
+        #expect(assignment.totals == [2, 1, 1])
+        assignment.finished("a", on: 0)
+        #expect(["a", "a", "a"].map { assignment.assign($0) } == [0, 2, 1])
+        assignment.finished("a", on: 0)
+        assignment.finished("a", on: 0)
+        let back = assignment.assign("a")
+        #expect(back == 0, "an idle host must return to the worker with its connections")
     }
 
-    @Test func aTransferPrefersAWorkerWithAnIdleConnection() {
-        var roster = WorkerRoster(workers: 2, perWorker: 2)
-        #expect(["a", "a", "a"].map { roster.assign($0) } == [0, 0, 1])
-        roster.finished("a", on: 0)
-        roster.finished("a", on: 1, isConnectionIdle: true)
-        let (first, second) = (roster.assign("a"), roster.assign("a"))
-        #expect(first == 1, "the connection of worker 0 was closed")
-        #expect(second == 0, "the idle connection is in use")
+    @Test("A transfer prefers a worker with an idle connection")
+    func aTransferPrefersAWorkerWithAnIdleConnection() {
+        var assignment = WorkerAssignment(workers: 2, perWorker: 2)
+        #expect(["a", "a", "a"].map { assignment.assign($0) } == [0, 0, 1])
+        assignment.finished("a", on: 0)
+        assignment.finished("a", on: 1, isConnectionIdle: true)
+        let (first, second) = (assignment.assign("a"), assignment.assign("a"))
+        #expect(first == 1, "only worker 1 has an idle connection")
+        #expect(second == 0, "the idle connection of worker 1 is already in use")
     }
 
-    @Test func aSaturatedPoolSharesOutEvenly() {
-        var roster = WorkerRoster(workers: 2, perWorker: 1)
-        for _ in 0..<6 { _ = roster.assign("a") }
-        #expect(roster.totals == [3, 3])
+    @Test("A saturated pool distributes transfers evenly")
+    func aSaturatedPoolSharesOutEvenly() {
+        var assignment = WorkerAssignment(workers: 2, perWorker: 1)
+        for _ in 0..<6 { _ = assignment.assign("a") }
+        #expect(assignment.totals == [3, 3])
     }
 }

@@ -14,7 +14,8 @@ struct RateTests {
         upstream.serve("/a", LoopbackAsset(size: 100_000))
     }
 
-    @Test func allTransfersTogetherKeepToTheLimitOnAll() async {
+    @Test("All transfers together respect the global rate limit")
+    func allTransfersTogetherKeepToTheLimitOnAll() async {
         let pool = CurlWorkerPool.forTest(maxBytesPerSecond: 400_000)
         let taken = await ContinuousClock().measure {
             let recorders = (0..<3).map { number in
@@ -24,10 +25,11 @@ struct RateTests {
             }
             for recorder in recorders { #expect(await recorder.end().error == nil) }
         }
-        #expect(taken >= .milliseconds(500), "300 kB at 400 kB/s, but for the last steps")
+        #expect(taken >= .milliseconds(500), "300 kB at 400 kB/s must take 750 ms, minus the last steps")
     }
 
-    @Test func aPausedTransferHasNoShare() async throws {
+    @Test("A paused transfer has no share of the rate")
+    func aPausedTransferHasNoShare() async throws {
         let pool = CurlWorkerPool.forTest(maxBytesPerSecond: 1_000_000)
         let latch = LoopbackLatch()
         upstream.failNext("/a", .stall(after: 10_000, until: latch))
@@ -48,7 +50,8 @@ struct RateTests {
         #expect(await recorder.end().error == nil)
     }
 
-    @Test func aTransferHasTheLeastOfItsOwnRateAndItsShares() async {
+    @Test("A transfer gets the minimum of its own rate and its shares")
+    func aTransferHasTheLeastOfItsOwnRateAndItsShares() async {
         let pool = CurlWorkerPool.forTest(maxBytesPerSecond: 900_000)
         let latch = LoopbackLatch()
         upstream.serve("/stuck", LoopbackAsset(size: 1000, faults: [.stallBeforeHead(until: latch)]))
@@ -67,7 +70,8 @@ struct RateTests {
         for (_, recorder) in transfers { #expect(await recorder.end().error == nil) }
     }
 
-    @Test func aRateThatChangesStretchesTheRest() {
+    @Test("A changed rate rescales the remaining delay")
+    func aRateThatChangesStretchesTheRest() {
         var limit = RateLimit(bytesPerSecond: 1000)
         #expect([500].map { limit.took($0, at: begun) } == [begun + .milliseconds(500)])
         let half = begun + .milliseconds(250)
@@ -77,18 +81,20 @@ struct RateTests {
         #expect([1 << 20].map { limit.took($0, at: half) } == [nil])
     }
 
-    @Test func manyChangesOfTheShareAreOneLetter() throws {
-        let mailbox = try #require(CurlMailbox())
-        for _ in 0..<500 { #expect(mailbox.post(.ratesChanged)) }
-        #expect(mailbox.collect().count == 1)
-        #expect(mailbox.post(.ratesChanged))
-        #expect(mailbox.collect().count == 1)
+    @Test("Repeated rate changes are one worker message")
+    func manyChangesOfTheShareAreOneLetter() throws {
+        let commandQueue = try #require(WorkerCommandQueue())
+        for _ in 0..<500 { #expect(commandQueue.post(.ratesChanged)) }
+        #expect(commandQueue.collect().count == 1)
+        #expect(commandQueue.post(.ratesChanged))
+        #expect(commandQueue.collect().count == 1)
     }
 }
 
 @Suite(.timeLimit(.minutes(20)))
 struct ReuseTests {
-    @Test func manyShortWindowsOfOneHostUseItsConnectionsAgain() async throws {
+    @Test("Short windows of one host reuse its connections")
+    func manyShortWindowsOfOneHostUseItsConnectionsAgain() async throws {
         let upstream = try LoopbackUpstream()
         upstream.serve("/a", LoopbackAsset(size: 1_000_000))
         let pool = CurlWorkerPool.forTest(maxTransfers: 200)
@@ -104,16 +110,17 @@ struct ReuseTests {
                 }
             }
         }
-        // The last ones are counted after they have been told.
+        // The last transfers are counted after their delegates were notified.
         let areCounted = try await eventually {
             pool.snapshot().workers.reduce(0) { $0 + $1.openedConnections + $1.reusedConnections } == 2000
         }
         let opened = pool.snapshot().workers.reduce(0) { $0 + $1.openedConnections }
         #expect(areCounted)
-        #expect(opened <= 100, "at least 95 % of the requests found a connection")
+        #expect(opened <= 100, "at least 95 % of the requests must reuse a connection")
     }
 
-    @Test func aBodyThatEndsWhereTheSinkHasEnoughKeepsItsConnection() async throws {
+    @Test("A response that exactly fills its sink keeps the connection")
+    func aBodyThatEndsWhereTheSinkHasEnoughKeepsItsConnection() async throws {
         let upstream = try LoopbackUpstream()
         upstream.serve("/a", LoopbackAsset(size: 50_000))
         upstream.serve("/chunked", LoopbackAsset(size: 50_000, framing: .chunked))
@@ -124,15 +131,16 @@ struct ReuseTests {
         #expect(upstream.connectionCount == 1)
     }
 
-    @Test func asManyConnectionsAreKeptAsWereOfUseLately() {
+    @Test("The connection cache is sized by recent use")
+    func asManyConnectionsAreKeptAsWereOfUseLately() {
         let begun = ContinuousClock.now
-        var keep = ConnectionKeep(most: 256, at: begun)
+        var keep = ConnectionCacheSizer(most: 256, at: begun)
         #expect([1, 60, 51].map { keep.change(running: $0, at: begun) } == [64, 75, nil])
         #expect([200, 400].map { keep.change(running: $0, at: begun + .seconds(1)) } == [250, 256])
         #expect([100].map { keep.change(running: $0, at: begun + .seconds(60)) } == [nil])
         #expect([10].map { keep.change(running: $0, at: begun + .seconds(120)) } == [125])
         #expect([10].map { keep.change(running: $0, at: begun + .seconds(180)) } == [64])
         #expect([80, 1].map { keep.change(running: $0, at: begun + .seconds(181)) } == [100, nil])
-        #expect([1].map { keep.change(running: $0, at: begun + .seconds(900)) } == [64], "whatever was, is long ago")
+        #expect([1].map { keep.change(running: $0, at: begun + .seconds(900)) } == [64], "earlier use must expire")
     }
 }

@@ -2,8 +2,9 @@ import CacheCore
 import Testing
 import TestChance
 
-/// The queue against the same rules said plainly: walk over everything, take the best.
+/// The queue, compared with a simple model of the same rules that scans all transfers.
 struct TransferQueueModelTests {
+    /// Reference model of the queue: scans all transfers and selects the best.
     private struct Model {
         struct Member {
             var entry: TransferQueue.Entry
@@ -73,7 +74,7 @@ struct TransferQueueModelTests {
         }
     }
 
-    @Test(arguments: 0..<20)
+    @Test("The queue admits the same transfers as a linear scan", arguments: 0..<20)
     func theQueueAdmitsWhatAWalkOverEverythingWould(round: Int) {
         var (random, seed) = SeededRandom.announced(round)
         var queue = TransferQueue(limit: 6)
@@ -84,7 +85,7 @@ struct TransferQueueModelTests {
             let entry = entry(ticket, at: now, &random)
             queue.add(entry)
             model.waiting[ticket] = Model.Member(
-                entry: entry, deadline: entry.queued + entry.patience, ready: max(now, entry.notBefore ?? now))
+                entry: entry, deadline: entry.queued + entry.slack, ready: max(now, entry.notBefore ?? now))
             change(&queue, &model, at: now, upTo: ticket, &random)
             let expected = model.admit(at: now)
             #expect(queue.admit(at: now) == expected, "seed \(seed), step \(ticket)")
@@ -95,14 +96,15 @@ struct TransferQueueModelTests {
         }
     }
 
-    @Test func fiveThousandThatWaitAllGetTheirTurn() {
+    @Test("Five thousand queued transfers are all admitted")
+    func fiveThousandThatWaitAllGetTheirTurn() {
         let now = ContinuousClock.now
         var queue = TransferQueue(limit: 64)
         for ticket in 1...5000 as ClosedRange<UInt64> {
             queue.add(
                 .init(
                     ticket: ticket, origin: "\(ticket % 40)", originLimit: 4, priority: .live, queued: now,
-                    patience: .milliseconds(Int64(5000 - ticket))))
+                    slack: .milliseconds(Int64(5000 - ticket))))
         }
         var order: [UInt64] = []
         while case let admitted = queue.admit(at: now), !admitted.isEmpty {
@@ -122,10 +124,10 @@ struct TransferQueueModelTests {
         return .init(
             ticket: ticket, origin: ["a", "b", "c"].randomElement(using: &random) ?? "a", originLimit: 3,
             priority: TransferPriority.allCases.randomElement(using: &random) ?? .live, queued: now,
-            patience: .seconds(Int.random(in: 0...8, using: &random)), notBefore: isDelayed ? now + delay : nil)
+            slack: .seconds(Int.random(in: 0...8, using: &random)), notBefore: isDelayed ? now + delay : nil)
     }
 
-    /// One thing happens to each, the same to both.
+    /// Applies the same random changes to the queue and the model.
     private func change(
         _ queue: inout TransferQueue, _ model: inout Model, at now: ContinuousClock.Instant, upTo last: UInt64,
         _ random: inout SeededRandom
@@ -155,7 +157,7 @@ struct TransferQueueModelTests {
                 let ticket = model.paused.keys.sorted().randomElement(using: &random) ?? ticket
                 queue.resumes(ticket, at: now)
                 guard var member = model.paused.removeValue(forKey: ticket) else { continue }
-                member.deadline = now + member.entry.patience
+                member.deadline = now + member.entry.slack
                 member.ready = now
                 model.waiting[ticket] = member
             default:
@@ -169,7 +171,8 @@ struct TransferQueueModelTests {
 }
 
 struct IndexedHeapTests {
-    @Test func theLeastComesFirstWhateverIsMovedOrTakenOut() {
+    @Test("The heap stays ordered through random moves and removals")
+    func theLeastComesFirstWhateverIsMovedOrTakenOut() {
         var (numbers, seed) = SeededRandom.announced()
         func random(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &numbers) }
         var heap = IndexedHeap<Int, Int>()

@@ -6,14 +6,14 @@ struct TransferQueueTests {
 
     private func entry(
         _ ticket: UInt64, _ priority: TransferPriority = .live, origin: String = "a", limit: Int = 100,
-        patience: Duration = .zero, notBefore: ContinuousClock.Instant? = nil
+        slack: Duration = .zero, notBefore: ContinuousClock.Instant? = nil
     ) -> TransferQueue.Entry {
         .init(
-            ticket: ticket, origin: origin, originLimit: limit, priority: priority, queued: now, patience: patience,
+            ticket: ticket, origin: origin, originLimit: limit, priority: priority, queued: now, slack: slack,
             notBefore: notBefore)
     }
 
-    /// A queue behind a reference, because an expectation cannot change a value.
+    /// Holds the queue by reference, because an expectation cannot mutate a value.
     @dynamicMemberLookup
     private final class Box {
         var queue: TransferQueue
@@ -39,12 +39,14 @@ struct TransferQueueTests {
         return queue
     }
 
-    @Test func urgentClassesGoFirstAndEachInTheOrderTheyCame() {
+    @Test("Higher classes start first, in arrival order within a class")
+    func urgentClassesGoFirstAndEachInTheOrderTheyCame() {
         let queue = queue(8, entry(1, .prefetch), entry(2, .readAhead), entry(3), entry(4, .readAhead), entry(5))
         #expect(queue.admit(at: now) == [3, 5, 2, 4, 1])
     }
 
-    @Test func theLimitInAllHolds() {
+    @Test("The global limit holds")
+    func theLimitInAllHolds() {
         let queue = queue(2, entry(1), entry(2), entry(3))
         #expect(queue.admit(at: now) == [1, 2])
         #expect(queue.admit(at: now) == [])
@@ -54,7 +56,8 @@ struct TransferQueueTests {
         #expect(queue.queuedCount == 0)
     }
 
-    @Test func anOriginAtItsLimitHoldsUpNobodyElse() {
+    @Test("An origin at its limit does not delay other origins")
+    func anOriginAtItsLimitHoldsUpNobodyElse() {
         let queue = queue(8, entry(1, limit: 1), entry(2, limit: 1), entry(3, .prefetch, origin: "b"))
         #expect(queue.admit(at: now) == [1, 3])
         #expect(queue.queuedByOrigin == ["a": 1])
@@ -65,7 +68,8 @@ struct TransferQueueTests {
         #expect(queue.admit(at: now) == [2])
     }
 
-    @Test func prefetchLeavesRoomForLiveReads() {
+    @Test("Prefetch leaves slots for live reads")
+    func prefetchLeavesRoomForLiveReads() {
         let queue = queue(4, entry(1, .prefetch), entry(2, .prefetch), entry(3, .prefetch), entry(4, .prefetch))
         #expect(queue.admit(at: now) == [1, 2, 3])
         queue.add(entry(5))
@@ -74,7 +78,8 @@ struct TransferQueueTests {
         #expect(queue.admit(at: now) == [])
     }
 
-    @Test func thePlaceOfALiveTransferIsKeptForTheNextOneWhilePrefetchWaits() {
+    @Test("The slot of a live transfer is reserved for the next one while prefetch waits")
+    func thePlaceOfALiveTransferIsKeptForTheNextOneWhilePrefetchWaits() {
         let queue = queue(8, entry(1, limit: 2), entry(2, limit: 2), entry(3, .prefetch, limit: 2))
         #expect(queue.admit(at: now) == [1, 2])
         queue.finished(1, at: now)
@@ -85,26 +90,29 @@ struct TransferQueueTests {
         #expect(queue.nextDue == nil)
         queue.finished(2, at: now)
         queue.add(entry(5, .prefetch, origin: "b"))
-        #expect(queue.admit(at: now) == [5], "nothing is kept of another origin")
+        #expect(queue.admit(at: now) == [5], "no slot of another origin may be reserved")
         #expect(queue.admit(at: now + TransferQueue.keepingLimit) == [3])
         queue.finished(4, at: now)
         queue.add(entry(6, .prefetch, limit: 2))
-        #expect(queue.nextDue == nil, "nobody waited for it")
+        #expect(queue.nextDue == nil, "no slot may be reserved if no transfer waited for it")
     }
 
-    @Test func prefetchLeavesRoomAtItsOriginToo() {
+    @Test("Prefetch leaves a slot at its origin too")
+    func prefetchLeavesRoomAtItsOriginToo() {
         let queue = queue(64, entry(1, .prefetch, limit: 2), entry(2, .prefetch, limit: 2))
         #expect(queue.admit(at: now) == [1])
         queue.add(entry(3, limit: 2))
         #expect(queue.admit(at: now) == [3])
     }
 
-    @Test func prefetchMayHaveTheOnlyPlace() {
+    @Test("Prefetch can use the only slot")
+    func prefetchMayHaveTheOnlyPlace() {
         let queue = queue(1, entry(1, .prefetch))
         #expect(queue.admit(at: now) == [1])
     }
 
-    @Test func aDelayedTransferWaitsItsTimeWithoutHoldingUpOthers() {
+    @Test("A delayed transfer waits without delaying other transfers")
+    func aDelayedTransferWaitsItsTimeWithoutHoldingUpOthers() {
         let later = now + .seconds(1)
         let queue = queue(1, entry(1, notBefore: later), entry(2))
         #expect(queue.admit(at: now) == [2])
@@ -115,7 +123,8 @@ struct TransferQueueTests {
         #expect(queue.nextDue == nil)
     }
 
-    @Test func aPromotedTransferJoinsTheUrgentOnes() {
+    @Test("A promoted transfer joins the higher class")
+    func aPromotedTransferJoinsTheUrgentOnes() {
         let queue = queue(1, entry(1), entry(2, .readAhead), entry(3, .prefetch))
         #expect(queue.admit(at: now) == [1])
         queue.promote(3, to: .live, at: now)
@@ -126,7 +135,8 @@ struct TransferQueueTests {
         #expect(queue.admit(at: now) == [2])
     }
 
-    @Test func aRunningTransferThatIsPromotedGivesItsPrefetchPlaceBack() {
+    @Test("Promoting a running prefetch frees its prefetch slot")
+    func aRunningTransferThatIsPromotedGivesItsPrefetchPlaceBack() {
         let queue = queue(4, entry(1, .prefetch), entry(2, .prefetch), entry(3, .prefetch), entry(4, .prefetch))
         _ = queue.admit(at: now)
         queue.promote(1, to: .live, at: now)
@@ -135,7 +145,8 @@ struct TransferQueueTests {
         #expect(queue.activeByOrigin == [:])
     }
 
-    @Test func aRemovedTransferIsNeverAdmitted() {
+    @Test("A removed transfer is never admitted")
+    func aRemovedTransferIsNeverAdmitted() {
         let queue = queue(1, entry(1), entry(2))
         #expect(queue.remove(1))
         #expect(!queue.remove(1))
@@ -146,32 +157,36 @@ struct TransferQueueTests {
         #expect(queue.queuedCount == 0)
     }
 
-    @Test func theEarliestDeadlineGoesFirstWithinAClass() {
+    @Test("The earliest deadline starts first within a class")
+    func theEarliestDeadlineGoesFirstWithinAClass() {
         let queue = queue(
-            8, entry(1, patience: .seconds(3)), entry(2, patience: .seconds(1)), entry(3, patience: .seconds(1)),
-            entry(4, .readAhead), entry(5, origin: "b", patience: .seconds(2)))
+            8, entry(1, slack: .seconds(3)), entry(2, slack: .seconds(1)), entry(3, slack: .seconds(1)),
+            entry(4, .readAhead), entry(5, origin: "b", slack: .seconds(2)))
         #expect(queue.admit(at: now) == [2, 3, 5, 1, 4])
     }
 
-    @Test func aPromotedTransferIsNeededAtOnce() {
+    @Test("A promoted transfer has no slack")
+    func aPromotedTransferIsNeededAtOnce() {
         let queue = queue(
-            1, entry(1, patience: .seconds(2)), entry(2, .prefetch, patience: .seconds(60)), entry(3, .readAhead))
+            1, entry(1, slack: .seconds(2)), entry(2, .prefetch, slack: .seconds(60)), entry(3, .readAhead))
         queue.promote(2, to: .live, at: now + .seconds(1))
         #expect(queue.admit(at: now) == [2])
     }
 
-    @Test func prefetchThatHasWaitedLongGoesAmongTheLiveReads() {
+    @Test("Aged prefetch is admitted among live reads")
+    func prefetchThatHasWaitedLongGoesAmongTheLiveReads() {
         let aged = now + TransferQueue.agingLimit
-        let queue = queue(1, entry(1, .prefetch), entry(2, .readAhead), entry(3, patience: .seconds(60)))
+        let queue = queue(1, entry(1, .prefetch), entry(2, .readAhead), entry(3, slack: .seconds(60)))
         #expect(queue.admit(at: aged - .nanoseconds(1)) == [3])
-        queue.add(entry(4, patience: .seconds(60)))
+        queue.add(entry(4, slack: .seconds(60)))
         queue.finished(3, at: now)
         #expect(queue.admit(at: aged) == [1])
         queue.finished(1, at: now)
         #expect(queue.admit(at: aged) == [4])
     }
 
-    @Test func agedPrefetchStillLeavesRoomForLiveReads() {
+    @Test("Aged prefetch still leaves slots for live reads")
+    func agedPrefetchStillLeavesRoomForLiveReads() {
         let queue = queue(4, entry(1, .prefetch), entry(2, .prefetch), entry(3, .prefetch), entry(4, .prefetch))
         let aged = now + TransferQueue.agingLimit
         #expect(queue.admit(at: aged) == [1, 2, 3])
@@ -179,18 +194,20 @@ struct TransferQueueTests {
         #expect(queue.admit(at: aged) == [5])
     }
 
-    @Test func whatWasDelayedAgesFromTheMomentItCouldHaveStarted() {
+    @Test("A delayed transfer ages from the moment it could have started")
+    func whatWasDelayedAgesFromTheMomentItCouldHaveStarted() {
         let due = now + .seconds(60)
-        let queue = queue(1, entry(1), entry(2, .prefetch, notBefore: due), entry(3, patience: .seconds(300)))
+        let queue = queue(1, entry(1), entry(2, .prefetch, notBefore: due), entry(3, slack: .seconds(300)))
         #expect(queue.admit(at: due) == [1])
         queue.finished(1, at: now)
         #expect(queue.admit(at: due + .seconds(29)) == [3])
-        queue.add(entry(4, patience: .seconds(300)))
+        queue.add(entry(4, slack: .seconds(300)))
         queue.finished(3, at: now)
         #expect(queue.admit(at: due + .seconds(30)) == [2])
     }
 
-    @Test func aPausedTransferGivesItsPlaceBackAndGoesOnBeforeNewOnesOfItsClass() {
+    @Test("A paused transfer frees its slot and resumes before new ones of its class")
+    func aPausedTransferGivesItsPlaceBackAndGoesOnBeforeNewOnesOfItsClass() {
         let queue = queue(1, entry(1, .readAhead), entry(2, .readAhead), entry(3, .readAhead))
         #expect(queue.admit(at: now) == [1])
         queue.paused(1)
@@ -202,19 +219,20 @@ struct TransferQueueTests {
         #expect(queue.admit(at: now) == [])
         queue.add(entry(4))
         queue.finished(2, at: now)
-        #expect(queue.admit(at: now) == [4], "a more urgent class goes first all the same")
+        #expect(queue.admit(at: now) == [4], "a more urgent class must precede a resumed transfer")
         queue.finished(4, at: now)
         #expect(queue.admit(at: now) == [1])
         #expect(queue.pausedCount == 0)
     }
 
-    @Test func whatWaitsToGoOnMayBePausedAgain() {
+    @Test("A transfer waiting to resume can be paused again")
+    func whatWaitsToGoOnMayBePausedAgain() {
         let queue = queue(1, entry(1), entry(2))
         _ = queue.admit(at: now)
         queue.paused(1)
         _ = queue.admit(at: now)
         queue.resumes(1, at: now)
-        #expect(!queue.remove(1), "it began, and is not the queue's to end")
+        #expect(!queue.remove(1), "the queue must not remove a started transfer")
         queue.paused(1)
         queue.finished(2, at: now)
         #expect(queue.admit(at: now) == [])
@@ -222,7 +240,8 @@ struct TransferQueueTests {
         #expect(queue.pausedCount == 0 && queue.queuedCount == 0 && queue.activeCount == 0)
     }
 
-    @Test func anOriginIsHeldToTheLimitItWasLastGiven() {
+    @Test("The latest limit of an origin applies")
+    func anOriginIsHeldToTheLimitItWasLastGiven() {
         let queue = queue(8, entry(1, limit: 1), entry(2, limit: 1))
         #expect(queue.admit(at: now) == [1])
         queue.add(entry(3, limit: 3))
@@ -231,15 +250,16 @@ struct TransferQueueTests {
 }
 
 struct BackoffTests {
-    @Test func theCeilingDoublesUpToTheCap() {
+    @Test("The ceiling doubles up to the cap")
+    func theCeilingDoublesUpToTheCap() {
         let backoff = Backoff()
         let ceilings = (0..<8).map { backoff.ceiling(beforeRetry: $0).wholeMilliseconds }
         #expect(ceilings == [200, 400, 800, 1600, 3200, 6400, 10_000, 10_000])
         #expect(backoff.ceiling(beforeRetry: .max) == .seconds(10))
     }
 
-    @Test(arguments: [(0.0, 0), (0.5, 400), (0.25, 200)])
-    func chanceSpreadsTheDelayBelowTheCeiling(_ chance: Double, _ milliseconds: Int64) {
-        #expect(Backoff().delay(beforeRetry: 2, chance: chance).wholeMilliseconds == milliseconds)
+    @Test("The random source spreads the delay below the ceiling", arguments: [(0.0, 0), (0.5, 400), (0.25, 200)])
+    func chanceSpreadsTheDelayBelowTheCeiling(_ random: Double, _ milliseconds: Int64) {
+        #expect(Backoff().delay(beforeRetry: 2, random: random).wholeMilliseconds == milliseconds)
     }
 }

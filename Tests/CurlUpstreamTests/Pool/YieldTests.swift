@@ -4,10 +4,11 @@ import Testing
 
 @testable import CurlUpstream
 
-/// Prefetch makes way for live reads.
+/// Prefetch yields its slots to live reads.
 @Suite(.timeLimit(.minutes(20)))
 struct YieldTests {
-    @Test func aRunningPrefetchRestsWhileALiveTransferHasItsPlaceAndGoesOnAfterIt() async throws {
+    @Test("A running prefetch pauses while a live transfer has its slot, then resumes")
+    func aRunningPrefetchRestsWhileALiveTransferHasItsPlaceAndGoesOnAfterIt() async throws {
         let upstream = try LoopbackUpstream()
         let (asset, latch) = (LoopbackAsset(size: 400_000), LoopbackLatch())
         upstream.serve("/a", asset)
@@ -29,7 +30,8 @@ struct YieldTests {
         #expect(transfer.stage != .paused)
     }
 
-    @Test func prefetchYieldsToAPromotedTransferAndNotToReadAhead() {
+    @Test("Prefetch yields to a promoted transfer but not to read-ahead")
+    func prefetchYieldsToAPromotedTransferAndNotToReadAhead() {
         var queue = TransferQueue(limit: 4)
         for ticket in 1...3 as ClosedRange<UInt64> { queue.add(entry(ticket, .prefetch, of: 4)) }
         queue.add(entry(4, .live, of: 4))
@@ -49,14 +51,15 @@ struct YieldTests {
         #expect(queue.admit(at: now + TransferQueue.keepingLimit) == [3])
     }
 
-    @Test func prefetchLeavesPlacesFreeForTheNextLiveTransfers() {
+    @Test("Prefetch leaves slots free for the next live transfers")
+    func prefetchLeavesPlacesFreeForTheNextLiveTransfers() {
         var queue = TransferQueue(limit: 64)
         for ticket in 1...16 as ClosedRange<UInt64> { queue.add(entry(ticket, .prefetch, of: 16)) }
         let first = queue.admit(at: now)
         var yielding: [UInt64?] = []
         for ticket in 17...20 as ClosedRange<UInt64> {
             queue.add(entry(ticket, .live, of: 16))
-            #expect(queue.admit(at: now) == [ticket], "there is a place for each")
+            #expect(queue.admit(at: now) == [ticket], "each live transfer must get a slot")
             yielding.append(queue.yielding(to: ticket))
             if let rests = yielding.last ?? nil {
                 queue.paused(rests)
@@ -65,14 +68,14 @@ struct YieldTests {
         }
         let late = now + TransferQueue.keepingLimit
         #expect(first.count == 12 && yielding == [nil, nil, 12, 11])
-        #expect(queue.admit(at: late) == [], "two of sixteen stay free")
+        #expect(queue.admit(at: late) == [], "two of sixteen slots must stay free")
         queue.finished(17, at: now)
-        #expect(queue.admit(at: late) == [11], "what has begun goes first")
+        #expect(queue.admit(at: late) == [11], "a started transfer must resume before new ones begin")
     }
 
     private let now = ContinuousClock.now
 
-    /// A transfer of an origin with as many places.
+    /// A transfer of an origin with `places` slots.
     private func entry(_ ticket: UInt64, _ priority: TransferPriority, of places: Int) -> TransferQueue.Entry {
         TransferQueue.Entry(ticket: ticket, origin: "a", originLimit: places, priority: priority, queued: now)
     }

@@ -18,8 +18,9 @@ struct BrokenTransferTests {
         upstream.serve("/chunked", LoopbackAsset(size: 400_000, framing: .chunked))
     }
 
-    /// libcurl before 8.1 crashed where a handle had been used before.
-    @Test func aFoldedFirstLineBehindAnotherResponseDoesNoHarm() async {
+    /// libcurl before 8.1 crashed if the handle had been used before.
+    @Test("A folded first line after another response does not break later transfers")
+    func aFoldedFirstLineBehindAnotherResponseDoesNoHarm() async {
         upstream.serve("/folded") { _ in .raw(Array("HTTP/1.1 200 OK\r\n X: y\r\nContent-Length: 2\r\n\r\nhi".utf8)) }
         for _ in 0..<20 {
             _ = await pool.fetch(upstream.request("/a", .closed(0..<10))).end()
@@ -28,8 +29,9 @@ struct BrokenTransferTests {
         #expect(await pool.fetch(upstream.request("/a", .closed(0..<10))).end().error == nil)
     }
 
-    /// What comes on a kept connection before anything is asked answers nothing (RFC 9112 §9.2).
-    @Test func bytesThatNobodyAskedForAnswerNoLaterRequest() async {
+    /// Bytes received on a persistent connection before a request are no response (RFC 9112 §9.2).
+    @Test("Surplus response bytes do not answer a later request")
+    func bytesThatNobodyAskedForAnswerNoLaterRequest() async {
         let answer = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
         upstream.serve("/twice") { _ in .raw(Array((answer + "good" + answer + "evil").utf8)) }
         for _ in 0..<20 {
@@ -40,7 +42,7 @@ struct BrokenTransferTests {
         }
     }
 
-    @Test(arguments: ["/a", "/chunked"])
+    @Test("A truncated response keeps its prefix", arguments: ["/a", "/chunked"])
     func aResponseCutShortKeepsItsPrefix(_ path: String) async {
         upstream.failNext(path, .cut(after: 123_456))
         let recorder = pool.fetch(upstream.request(path))
@@ -51,7 +53,7 @@ struct BrokenTransferTests {
         #expect(recorder.progress.last == 123_456)
     }
 
-    @Test(arguments: ["/a", "/chunked"])
+    @Test("A reset connection keeps the received bytes", arguments: ["/a", "/chunked"])
     func aResetConnectionKeepsWhatHadArrived(_ path: String) async {
         upstream.failNext(path, .reset(after: 50_000))
         let recorder = pool.fetch(upstream.request(path))
@@ -62,7 +64,8 @@ struct BrokenTransferTests {
         #expect(end.storedBytes <= 50_000)
     }
 
-    @Test func aTransferBegunAgainFromTheBreakCompletesTheBody() async {
+    @Test("A transfer restarted at the break completes the body")
+    func aTransferBegunAgainFromTheBreakCompletesTheBody() async {
         upstream.failNext("/a", .cut(after: 1000))
         let first = pool.fetch(upstream.request("/a", .closed(0..<5000)))
         let stored = await first.end().storedBytes
@@ -74,7 +77,8 @@ struct BrokenTransferTests {
         #expect(upstream.requests.map(\.range) == [0..<5000, 1000..<5000])
     }
 
-    @Test func aBreakBehindTheLastWantedByteIsNoFailure() async {
+    @Test("A break after the last wanted byte is no failure")
+    func aBreakBehindTheLastWantedByteIsNoFailure() async {
         upstream.failNext("/a", .cut(after: 9000))
         let recorder = pool.fetch(upstream.request("/a"), into: .limited(9000))
         let end = await recorder.end()
@@ -82,10 +86,12 @@ struct BrokenTransferTests {
         #expect(recorder.bytes == asset.bytes(0..<9000))
     }
 
-    @Test(arguments: [
-        ("hello", "an answer that is no HTTP"), ("HTTP/1.1 abc no\r\n\r\n", "a status that is no number"),
-        ("HTTP/1.1 200 OK\r\nno colon here\r\n\r\n", "a line that is no field"), ("", "no answer"),
-    ])
+    @Test(
+        "A response that is not HTTP is a protocol error",
+        arguments: [
+            ("hello", "an answer that is no HTTP"), ("HTTP/1.1 abc no\r\n\r\n", "a status that is no number"),
+            ("HTTP/1.1 200 OK\r\nno colon here\r\n\r\n", "a line that is no field"), ("", "no answer"),
+        ])
     func whatIsNotHTTPIsAProtocolError(_ answer: String, _ kind: String) async {
         upstream.serve("/raw") { _ in .raw(Array(answer.utf8)) }
         let recorder = pool.fetch(upstream.request("/raw"))
@@ -93,18 +99,21 @@ struct BrokenTransferTests {
         #expect(recorder.bytes == [])
     }
 
-    @Test func anUpstreamThatHangsUpIsAProtocolError() async {
+    @Test("An upstream that closes the connection is a protocol error")
+    func anUpstreamThatHangsUpIsAProtocolError() async {
         upstream.serve("/gone") { _ in .hangUp }
         #expect(await pool.fetch(upstream.request("/gone")).failure() == .upstreamProtocol)
     }
 
-    @Test func tooManyHeaderLinesAreRefused() async {
+    @Test("Too many header lines are rejected")
+    func tooManyHeaderLinesAreRefused() async {
         let lines = String(repeating: "X-A: b\r\n", count: 1001)
         upstream.serve("/lines") { _ in .raw(Array("HTTP/1.1 200 OK\r\n\(lines)\r\n".utf8)) }
         #expect(await pool.fetch(upstream.request("/lines")).failure() == .upstreamProtocol)
     }
 
-    @Test func tooManyHeaderBytesAreRefused() async {
+    @Test("Too many header bytes are rejected")
+    func tooManyHeaderBytesAreRefused() async {
         let lines = String(repeating: "X-A: \(String(repeating: "b", count: 30_000))\r\n", count: 9)
         upstream.serve("/bytes") { _ in .raw(Array("HTTP/1.1 200 OK\r\n\(lines)\r\n".utf8)) }
         let recorder = pool.fetch(upstream.request("/bytes"))
@@ -112,7 +121,8 @@ struct BrokenTransferTests {
         #expect(recorder.head == nil)
     }
 
-    @Test func aRefusedConnectionSaysWhatToCheckAndNoSecret() async throws {
+    @Test("The error of a refused connection names the address and no secret")
+    func aRefusedConnectionSaysWhatToCheckAndNoSecret() async throws {
         let gone = try LoopbackUpstream()
         let request = gone.request("/a?sign=secret")
         gone.stop()
@@ -122,20 +132,22 @@ struct BrokenTransferTests {
         #expect(error?.message.contains("secret") == false)
     }
 
-    @Test(arguments: [
-        (CURLE_COULDNT_RESOLVE_HOST, "upstreamUnreachable"), (CURLE_COULDNT_CONNECT, "upstreamUnreachable"),
-        (CURLE_PEER_FAILED_VERIFICATION, "upstreamUnreachable"), (CURLE_SSL_CONNECT_ERROR, "upstreamUnreachable"),
-        (CURLE_SSL_CACERT_BADFILE, "upstreamUnreachable"), (CURLE_GOT_NOTHING, "upstreamUnreachable"),
-        (CURLE_UNSUPPORTED_PROTOCOL, "upstreamProtocol"), (CURLE_OUT_OF_MEMORY, "internal"),
-    ])
+    @Test(
+        "A failure before the connection names the host",
+        arguments: [
+            (CURLE_COULDNT_RESOLVE_HOST, "upstreamUnreachable"), (CURLE_COULDNT_CONNECT, "upstreamUnreachable"),
+            (CURLE_PEER_FAILED_VERIFICATION, "upstreamUnreachable"), (CURLE_SSL_CONNECT_ERROR, "upstreamUnreachable"),
+            (CURLE_SSL_CACERT_BADFILE, "upstreamUnreachable"), (CURLE_GOT_NOTHING, "upstreamUnreachable"),
+            (CURLE_UNSUPPORTED_PROTOCOL, "upstreamProtocol"), (CURLE_OUT_OF_MEMORY, "internal"),
+        ])
     func whatFailsBeforeTheConnectionNamesTheHost(_ code: CURLcode, _ name: String) {
         let error = CurlError(code: code, systemError: 0).cacheError(host: "media.example:443", isConnected: false)
         #expect(error.code.name == name)
         #expect(error.message.contains("media.example:443") || name == "internal")
     }
 
-    /// A socket cannot be made: the upstream has not failed.
-    @Test(arguments: [EMFILE, ENFILE])
+    /// The process cannot create a socket, so the upstream has not failed.
+    @Test("Descriptor exhaustion is no failure of the upstream", arguments: [EMFILE, ENFILE])
     func exhaustedDescriptorsAreNoFailureOfTheUpstream(_ number: Int32) {
         let lack = CurlError(code: CURLE_COULDNT_CONNECT, systemError: number)
         #expect(lack.cacheError(host: "media.example:443", isConnected: false).code == .overloaded)

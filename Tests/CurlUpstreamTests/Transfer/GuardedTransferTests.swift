@@ -16,7 +16,9 @@ struct GuardedTransferTests {
         upstream.serve("/a", LoopbackAsset(size: 1000))
     }
 
-    @Test(arguments: ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]"])
+    @Test(
+        "Loopback is refused in every form",
+        arguments: ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]"])
     func loopbackIsRefusedInEveryForm(_ host: String) async {
         let request = UpstreamRequest(url: "http://\(host):\(upstream.port)/a?sign=secret")
         let error = await pool.fetch(request).end().error
@@ -25,7 +27,8 @@ struct GuardedTransferTests {
         #expect(upstream.connectionCount == 0)
     }
 
-    @Test func aConnectionMadeForATrustedOriginIsNotLentToAnother() async {
+    @Test("A connection of a trusted origin is not reused for an untrusted one")
+    func aConnectionMadeForATrustedOriginIsNotLentToAnother() async {
         #expect(await pool.fetch(upstream.request("/a")).end().error == nil)
         var untrusted = upstream.request("/a")
         untrusted.allowPrivateAddresses = false
@@ -34,7 +37,8 @@ struct GuardedTransferTests {
         #expect(upstream.connectionCount == 1)
     }
 
-    @Test func everyHopOfARedirectIsGuarded() async {
+    @Test("Every hop of a redirect is checked")
+    func everyHopOfARedirectIsGuarded() async {
         var settings = CurlPoolSettings(workers: 1)
         settings.refusal = { $0 == [127, 0, 0, 1] ? nil : "made-up" }
         let pool = CurlWorkerPool(
@@ -46,7 +50,8 @@ struct GuardedTransferTests {
         #expect(upstream.requests.map(\.path) == ["/out"])
     }
 
-    @Test func aProxyInTheEnvironmentIsNotUsed() async {
+    @Test("A proxy in the environment is not used")
+    func aProxyInTheEnvironmentIsNotUsed() async {
         await #expect(processExitsWith: .success) {
             for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] { setenv(name, "http://127.0.0.1:9", 1) }
             let upstream = try LoopbackUpstream()
@@ -58,11 +63,13 @@ struct GuardedTransferTests {
         }
     }
 
-    @Test(arguments: [
-        HeaderList.Field("X-A", "b\r\nX-B: c"), .init("X-A", "b\nc"), .init("X-A", "b\0"), .init("X A", "b"),
-        .init("X:A", "b"),
-        .init("X-A\r\nX-B", "b"), .init("", "b"),
-    ])
+    @Test(
+        "A header field with a line break is rejected",
+        arguments: [
+            HeaderList.Field("X-A", "b\r\nX-B: c"), .init("X-A", "b\nc"), .init("X-A", "b\0"), .init("X A", "b"),
+            .init("X:A", "b"),
+            .init("X-A\r\nX-B", "b"), .init("", "b"),
+        ])
     func aFieldThatWouldSmuggleALineIsRefused(_ field: HeaderList.Field) async {
         var request = upstream.request("/a")
         request.originHeaders = HeaderList([field])
@@ -70,7 +77,8 @@ struct GuardedTransferTests {
         #expect(upstream.connectionCount == 0)
     }
 
-    @Test func aURLThatWouldSmuggleALineIsRefused() async {
+    @Test("A URL with a line break is rejected")
+    func aURLThatWouldSmuggleALineIsRefused() async {
         var request = upstream.request("/a")
         request.url += " HTTP/1.1\r\nX-B: c"
         #expect(await pool.fetch(request).failure() == .malformedRequest)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CurlUpstream
 
-/// Streams of one HTTP/2 connection: what befalls one is nothing to the others, nor to the connection.
+/// Streams of one HTTP/2 connection: one stream affects neither the others nor the connection.
 @Suite(.timeLimit(.minutes(20)))
 struct MultiplexedTests {
     private let upstream: MultiplexedUpstream
@@ -27,7 +27,7 @@ struct MultiplexedTests {
         return request
     }
 
-    /// A transfer that has brought 100,000 bytes, and its stream at the upstream.
+    /// A transfer that has received 100,000 bytes, and its stream at the upstream.
     private func part() async throws -> (Recorder, any Transfer, MultiplexedStream) {
         let recorder = Recorder()
         let count = upstream.streams.count
@@ -36,7 +36,8 @@ struct MultiplexedTests {
         return (recorder, transfer, try #require(upstream.streams.dropFirst(count).first { $0.path == "/part" }))
     }
 
-    @Test func manyTransfersShareOneConnection() async {
+    @Test("Many transfers share one connection")
+    func manyTransfersShareOneConnection() async {
         let windows = (0..<20).map { UpstreamRequest.Window.closed($0 * 200_000..<($0 + 1) * 200_000) }
         let recorders = windows.map { pool.fetch(request("/whole", $0)) }
         for recorder in recorders { #expect(await recorder.end().error == nil) }
@@ -45,7 +46,8 @@ struct MultiplexedTests {
         #expect(upstream.connections == 1)
     }
 
-    @Test func aStreamThatIsCutIsResetAtOnceThoughNothingElseHappens() async throws {
+    @Test("Cancelling a stream resets it without further traffic")
+    func aStreamThatIsCutIsResetAtOnceThoughNothingElseHappens() async throws {
         let (recorder, transfer, stream) = try await part()
         transfer.cancel()
         #expect(await recorder.failure() == .cancelled)
@@ -54,7 +56,8 @@ struct MultiplexedTests {
         #expect(upstream.connections == 1)
     }
 
-    @Test func aStreamThatIsShortenedEndsThereAndIsReset() async throws {
+    @Test("A shortened stream ends at its new end and is reset")
+    func aStreamThatIsShortenedEndsThereAndIsReset() async throws {
         let (recorder, transfer, stream) = try await part()
         let (beside, _, other) = try await part()
         transfer.shorten(to: 150_000)
@@ -68,7 +71,8 @@ struct MultiplexedTests {
         #expect(upstream.connections == 1)
     }
 
-    @Test func anAnswerThatIsRefusedCostsTheOthersNothing() async throws {
+    @Test("A refused response does not affect other streams")
+    func anAnswerThatIsRefusedCostsTheOthersNothing() async throws {
         let (recorder, _, stream) = try await part()
         let refusing = Recorder(judging: { _, _ in .refuse(CacheError(.upstreamProtocol, "No.")) })
         pool.fetch(request("/whole"), into: refusing)
@@ -79,7 +83,8 @@ struct MultiplexedTests {
         #expect(upstream.connections == 1)
     }
 
-    @Test func aStreamThatTheUpstreamEndsBreaksAlone() async throws {
+    @Test("A stream aborted by the upstream fails alone")
+    func aStreamThatTheUpstreamEndsBreaksAlone() async throws {
         let (recorder, _, stream) = try await part()
         let (beside, _, other) = try await part()
         stream.abort()
@@ -91,7 +96,8 @@ struct MultiplexedTests {
         #expect(upstream.connections == 1)
     }
 
-    @Test func aRateHoldsOneStreamBackAndNotTheOthers() async {
+    @Test("A rate limit delays only its own stream")
+    func aRateHoldsOneStreamBackAndNotTheOthers() async {
         var limited = request("/whole")
         limited.bytesPerSecond = 50_000
         let slow = Recorder()
@@ -106,7 +112,8 @@ struct MultiplexedTests {
         #expect(upstream.connections == 1)
     }
 
-    @Test func aPauseIsNotKeptOverHTTP2() async throws {
+    @Test("Over HTTP/2 a pause is not kept")
+    func aPauseIsNotKeptOverHTTP2() async throws {
         let (recorder, transfer, stream) = try await part()
         transfer.pause()
         stream.send(asset, 100_000..<asset.size, isLast: true)

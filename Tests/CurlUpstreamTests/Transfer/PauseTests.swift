@@ -17,7 +17,7 @@ struct PauseTests {
         upstream.serve("/a", asset)
     }
 
-    /// A transfer that is paused after its first 100,000 bytes, behind which the upstream waits at the latch.
+    /// A transfer paused after its first 100,000 bytes; the upstream waits at the latch before it sends more.
     private func pausedTransfer(
         _ pool: CurlWorkerPool, _ faults: [LoopbackFault] = [], _ request: UpstreamRequest? = nil,
         into recorder: Recorder = Recorder()
@@ -30,7 +30,8 @@ struct PauseTests {
         return transfer
     }
 
-    @Test func aPausedTransferTakesNothingMoreAndGoesOnWhereItStopped() async throws {
+    @Test("A paused transfer receives no bytes and resumes where it stopped")
+    func aPausedTransferTakesNothingMoreAndGoesOnWhereItStopped() async throws {
         let (pool, recorder) = (CurlWorkerPool.forTest(workers: 1), Recorder())
         let transfer = try await pausedTransfer(pool, into: recorder)
         latch.release()
@@ -39,10 +40,11 @@ struct PauseTests {
         transfer.resume()
         #expect(await recorder.end().error == nil)
         #expect(recorder.bytes == asset.bytes(0..<400_000))
-        #expect(upstream.requests.count == 2, "it went on, and was not begun again")
+        #expect(upstream.requests.count == 2, "the transfer must resume without a second request")
     }
 
-    @Test func aPausedTransferHasNoPlaceAndWaitsForOneToGoOn() async throws {
+    @Test("A paused transfer has no slot and waits for one to resume")
+    func aPausedTransferHasNoPlaceAndWaitsForOneToGoOn() async throws {
         let (pool, recorder) = (CurlWorkerPool.forTest(maxTransfers: 1), Recorder())
         let transfer = try await pausedTransfer(pool, into: recorder)
         #expect(pool.snapshot().paused == 1 && pool.snapshot().active == 0)
@@ -62,7 +64,7 @@ struct PauseTests {
         #expect(isOver)
     }
 
-    /// A transfer that is paused as soon as its body begins, however late this thread looks at it.
+    /// A transfer paused at the start of its body, even if this thread is delayed.
     private func transferPausedAtOnce(
         _ pool: CurlWorkerPool, _ request: UpstreamRequest, into recorder: Recorder
     ) async throws -> any Transfer {
@@ -72,20 +74,22 @@ struct PauseTests {
         return transfer
     }
 
-    @Test func noLimitRunsOutDuringAPause() async throws {
+    @Test("No timeout expires during a pause")
+    func noLimitRunsOutDuringAPause() async throws {
         let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
         var request = upstream.request("/a", .closed(0..<400_000))
         request.timeouts = timeouts(idle: .seconds(5), total: .seconds(6))
         let transfer = try await transferPausedAtOnce(pool, request, into: recorder)
         var delayed = upstream.request("/a")
         delayed.delay = .milliseconds(6200)
-        #expect(await pool.fetch(delayed).end().error == nil, "as long as it takes for every limit to run out")
+        #expect(await pool.fetch(delayed).end().error == nil, "this delay exceeds the timeouts of the paused transfer")
         transfer.resume()
         #expect(await recorder.end().error == nil)
         #expect(recorder.bytes == asset.bytes(0..<400_000))
     }
 
-    @Test func anUpstreamThatStallsAfterAPauseIsIdle() async throws {
+    @Test("An upstream that stalls after a pause times out as idle")
+    func anUpstreamThatStallsAfterAPauseIsIdle() async throws {
         let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
         var request = upstream.request("/a")
         request.timeouts = timeouts(idle: .seconds(5))
@@ -97,7 +101,9 @@ struct PauseTests {
         latch.release()
     }
 
-    @Test(arguments: [LoopbackFault.cut(after: 150_000), .reset(after: 150_000)])
+    @Test(
+        "An upstream that disconnects during a pause breaks the transfer",
+        arguments: [LoopbackFault.cut(after: 150_000), .reset(after: 150_000)])
     func anUpstreamThatHangsUpDuringAPauseBreaksTheTransfer(_ fault: LoopbackFault) async throws {
         let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
         let transfer = try await pausedTransfer(pool, [fault], into: recorder)
@@ -111,7 +117,8 @@ struct PauseTests {
         #expect(recorder.bytes == asset.bytes(0..<end.storedBytes))
     }
 
-    @Test func aChunkedBodyThatIsCutDuringAPauseIsBroken() async throws {
+    @Test("A chunked body cut during a pause is broken")
+    func aChunkedBodyThatIsCutDuringAPauseIsBroken() async throws {
         upstream.serve("/a", LoopbackAsset(size: 400_000, framing: .chunked))
         let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
         let transfer = try await pausedTransfer(pool, [.cut(after: 150_000)], into: recorder)
@@ -122,11 +129,12 @@ struct PauseTests {
         #expect(recorder.bytes == asset.bytes(0..<150_000))
     }
 
-    @Test(arguments: [LoopbackAsset.Framing.length, .chunked])
+    @Test(
+        "Bytes sent before the upstream disconnected are not lost", arguments: [LoopbackAsset.Framing.length, .chunked])
     func whatWasSentBeforeTheUpstreamHungUpIsNotLost(_ framing: LoopbackAsset.Framing) async throws {
         upstream.serve("/a", LoopbackAsset(size: 200_000, headers: ["Connection": "close"], framing: framing))
         let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
-        // A chunked body that is cut lacks its end.
+        // A truncated chunked body would lack its last chunk.
         let faults: [LoopbackFault] = framing == .length ? [.cut(after: 200_000)] : []
         let transfer = try await pausedTransfer(pool, faults, into: recorder)
         latch.release()
@@ -136,7 +144,8 @@ struct PauseTests {
         #expect(recorder.bytes == asset.bytes(0..<200_000))
     }
 
-    @Test func aPauseBeforeTheHeadHoldsOnceTheBodyBegins() async throws {
+    @Test("A pause before the head takes effect at the start of the body")
+    func aPauseBeforeTheHeadHoldsOnceTheBodyBegins() async throws {
         let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
         let rest = LoopbackLatch()
         upstream.failNext("/a", [.stallBeforeHead(until: latch), .stall(after: 100_000, until: rest)])
@@ -153,7 +162,8 @@ struct PauseTests {
         #expect(recorder.bytes == asset.bytes(0..<400_000))
     }
 
-    @Test func aPauseBehindARedirectHolds() async throws {
+    @Test("A pause requested before a redirect takes effect")
+    func aPauseBehindARedirectHolds() async throws {
         upstream.serve("/there") { _ in .redirect(to: "/a") }
         let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
         var request = upstream.request("/there")
@@ -165,7 +175,8 @@ struct PauseTests {
         #expect(recorder.bytes == asset.bytes(0..<400_000))
     }
 
-    @Test func aPausedTransferCanBeCancelled() async throws {
+    @Test("A paused transfer can be cancelled")
+    func aPausedTransferCanBeCancelled() async throws {
         let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
         let transfer = try await pausedTransfer(pool, into: recorder)
         transfer.cancel()
@@ -177,7 +188,8 @@ struct PauseTests {
         #expect(try await eventually { pool.snapshot().paused == 0 })
     }
 
-    @Test func shuttingDownEndsAPausedTransfer() async throws {
+    @Test("Shutting down ends a paused transfer")
+    func shuttingDownEndsAPausedTransfer() async throws {
         let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder())
         _ = try await pausedTransfer(pool, into: recorder)
         pool.shutdown()
@@ -185,7 +197,8 @@ struct PauseTests {
         latch.release()
     }
 
-    @Test func aRateStillHoldsAfterAPause() async throws {
+    @Test("A rate limit still holds after a pause")
+    func aRateStillHoldsAfterAPause() async throws {
         let paused = Mutex<(any Transfer)?>(nil)
         let (pool, recorder) = (CurlWorkerPool.forTest(), Recorder(onWrite: { _ in paused.withLock { $0 }?.pause() }))
         var request = upstream.request("/a", .closed(0..<300_000))
@@ -204,10 +217,11 @@ struct PauseTests {
         }
         #expect(recorder.bytes == asset.bytes(0..<300_000))
         #expect(pauses >= 3)
-        #expect(taken >= .milliseconds(4000), "300 kB at 60 kB/s, but for the last step")
+        #expect(taken >= .milliseconds(4000), "300 kB at 60 kB/s must take 5 s, minus the last step")
     }
 
-    @Test func everyTransferEndsOnceWhateverIsWishedOfIt() async throws {
+    @Test("Every transfer ends exactly once through random pauses, resumes and cancels")
+    func everyTransferEndsOnceWhateverIsWishedOfIt() async throws {
         let (random, seed) = SeededRandom.announced()
         let dice = Mutex(random)
         func roll(_ bound: UInt64) -> UInt64 { dice.withLock { $0.next() % bound } }

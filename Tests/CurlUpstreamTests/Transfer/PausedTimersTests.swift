@@ -7,20 +7,22 @@ import Testing
 struct PausedTimersTests {
     let begun = ContinuousClock.now
 
-    @Test func nothingRunsOutDuringAPauseAndItCountsAgainstNoLimit() {
+    @Test("Time in a pause counts against no timeout")
+    func nothingRunsOutDuringAPauseAndItCountsAgainstNoLimit() {
         var timers = TransferTimers(timeouts(idle: .seconds(3), total: .seconds(10)), begun: begun)
         timers.responded(at: begun + .seconds(1))
         timers.pause(at: begun + .seconds(2))
         #expect(timers.next == nil)
         timers.goOn(at: begun + .seconds(100))
         #expect(timers.expired(at: begun + .milliseconds(102_999)) == nil)
-        #expect(timers.expired(at: begun + .seconds(103)) == .idle, "the idle limit runs anew")
+        #expect(timers.expired(at: begun + .seconds(103)) == .idle, "a resumed transfer must restart the idle timeout")
         timers.arrived(at: begun + .seconds(106))
         #expect(timers.expired(at: begun + .milliseconds(107_999)) == nil)
-        #expect(timers.expired(at: begun + .seconds(108)) == .total, "8 s were left of the total")
+        #expect(timers.expired(at: begun + .seconds(108)) == .total, "8 s of the total timeout must remain")
     }
 
-    @Test func aRestThatOutlastsAPauseStillHoldsTheIdleLimitBack() {
+    @Test("A rate delay that outlasts a pause still defers the idle timeout")
+    func aRestThatOutlastsAPauseStillHoldsTheIdleLimitBack() {
         var timers = TransferTimers(timeouts(idle: .seconds(3)), begun: begun)
         timers.responded(at: begun)
         timers.arrived(at: begun + .seconds(20))
@@ -31,6 +33,7 @@ struct PausedTimersTests {
 }
 
 struct BodyWriterTests {
+    /// Sink that collects all bytes.
     private final class Sink: ByteSink {
         let bytes = Mutex([UInt8]())
         func write(_ bytes: UnsafeRawBufferPointer) { self.bytes.withLock { $0 += bytes } }
@@ -42,7 +45,8 @@ struct BodyWriterTests {
         try Array(repeating: UInt8(7), count: count).withUnsafeBytes { try writer.take($0) }
     }
 
-    @Test func aShortenedWriterTakesNoMoreThanIsWantedStill() throws {
+    @Test("A shortened writer accepts only the bytes that are still wanted")
+    func aShortenedWriterTakesNoMoreThanIsWantedStill() throws {
         var writer = BodyWriter(into: sink, limit: 1000, pool: BufferPool(bytes: 64))
         _ = try take(300, &writer)
         let isShortened = writer.shorten(to: 400)
@@ -54,7 +58,8 @@ struct BodyWriterTests {
         #expect(sink.bytes.withLock { $0.count } == 400)
     }
 
-    @Test func aWriterThatHoldsMoreEndsAtOnceAndIsNeverLengthened() throws {
+    @Test("A writer beyond the new end stops at once and is never lengthened")
+    func aWriterThatHoldsMoreEndsAtOnceAndIsNeverLengthened() throws {
         var writer = BodyWriter(into: sink, limit: 1000, pool: BufferPool(bytes: 64))
         _ = try take(300, &writer)
         #expect([1000, 5000].map { writer.shorten(to: $0) } == [false, false])

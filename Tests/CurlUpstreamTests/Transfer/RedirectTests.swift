@@ -25,7 +25,7 @@ struct RedirectTests {
         return request
     }
 
-    @Test(arguments: [301, 302, 303, 307, 308])
+    @Test("A redirect is followed with its window", arguments: [301, 302, 303, 307, 308])
     func aRedirectIsFollowedWithItsWindow(_ status: Int) async {
         upstream.serve("/old") { _ in .redirect(to: "/d/a?x=1", status: status) }
         let recorder = pool.fetch(request("/old", .closed(10..<2000)))
@@ -36,10 +36,12 @@ struct RedirectTests {
         #expect(recorder.head?.redirects == 1)
         #expect(recorder.calls.count { $0 == "started" } == 1)
         #expect(upstream.requests.map(\.target) == ["/old", "/d/a?x=1"])
-        #expect(Set(upstream.requests.map(\.connection)) == [0], "the redirect's connection is used again")
+        #expect(Set(upstream.requests.map(\.connection)) == [0], "the redirect must reuse the connection")
     }
 
-    @Test(arguments: ["../d/a", "a", "/d/a", "//127.0.0.1:{port}/d/a", "http://127.0.0.1:{port}/d/./x/../a#part"])
+    @Test(
+        "A location is resolved against its URL",
+        arguments: ["../d/a", "a", "/d/a", "//127.0.0.1:{port}/d/a", "http://127.0.0.1:{port}/d/./x/../a#part"])
     func aLocationIsResolvedAgainstItsURL(_ location: String) async {
         let target = location.replacing("{port}", with: "\(upstream.port)")
         upstream.serve("/d/old") { _ in .redirect(to: target) }
@@ -48,7 +50,8 @@ struct RedirectTests {
         #expect(recorder.head?.finalURL == upstream.url("/d/a"))
     }
 
-    @Test func theOriginsHeadersStayWithItsHost() async {
+    @Test("Origin headers are sent only to the host of the origin")
+    func theOriginsHeadersStayWithItsHost() async {
         upstream.serve("/out") { [other] _ in .redirect(to: other.url("/back")) }
         other.serve("/back") { [upstream] _ in .redirect(to: upstream.url("/d/a")) }
         #expect(await pool.fetch(request("/out")).end().error == nil)
@@ -58,7 +61,8 @@ struct RedirectTests {
         #expect(other.requests.map { $0.headers["X-Trace"] } == ["7"])
     }
 
-    @Test func theHeadTellsTheRedirectsThatLedToIt() async {
+    @Test("The head lists the redirects before it")
+    func theHeadTellsTheRedirectsThatLedToIt() async {
         upstream.serve("/one") { _ in .redirect(to: "/two", status: 302) }
         upstream.serve("/two") { _ in .redirect(to: "/d/a", status: 308) }
         let recorder = pool.fetch(request("/one"))
@@ -67,7 +71,8 @@ struct RedirectTests {
         #expect(recorder.head?.earlier.map { $0.headers["Location"] } == ["/two", "/d/a"])
     }
 
-    @Test func anEmptyLocationLeadsNowhere() async {
+    @Test("An empty Location is not followed")
+    func anEmptyLocationLeadsNowhere() async {
         upstream.serve("/d/old") { _ in .redirect(to: "") }
         let recorder = pool.fetch(request("/d/old"))
         _ = await recorder.end()
@@ -75,7 +80,8 @@ struct RedirectTests {
         #expect(upstream.requests.count == 1)
     }
 
-    @Test func aHeadRequestStaysOne() async {
+    @Test("HEAD stays HEAD through a redirect")
+    func aHeadRequestStaysOne() async {
         upstream.serve("/old") { _ in .redirect(to: "/d/a", status: 303) }
         var head = request("/old")
         head.method = .head
@@ -83,7 +89,8 @@ struct RedirectTests {
         #expect(upstream.requests.map(\.method) == ["HEAD", "HEAD"])
     }
 
-    @Test func redirectsEndAtTheLimit() async {
+    @Test("Redirects end at the limit")
+    func redirectsEndAtTheLimit() async {
         upstream.serve("/loop") { _ in .redirect(to: "/loop") }
         let recorder = pool.fetch(request("/loop"))
         #expect(await recorder.failure() == .upstreamUnusable())
@@ -91,7 +98,7 @@ struct RedirectTests {
         #expect(recorder.head == nil)
     }
 
-    @Test(arguments: [300, 304, 301])
+    @Test("A response without a Location is final", arguments: [300, 304, 301])
     func aResponseWithoutALocationIsFinal(_ status: Int) async {
         upstream.serve("/final") { _ in .response(status: status) }
         let recorder = pool.fetch(request("/final"), into: Recorder(judging: { _, _ in .enough }))
@@ -100,13 +107,16 @@ struct RedirectTests {
         #expect(recorder.head?.redirects == 0)
     }
 
-    @Test(arguments: ["ftp://127.0.0.1/a", "file:///etc/passwd", "http://u:p@127.0.0.1/", "http://", "gopher://x/"])
+    @Test(
+        "A redirect to an unsupported URL makes the upstream unusable",
+        arguments: ["ftp://127.0.0.1/a", "file:///etc/passwd", "http://u:p@127.0.0.1/", "http://", "gopher://x/"])
     func aRedirectToWhatIsNotFetchedIsAProtocolError(_ location: String) async {
         upstream.serve("/bad") { _ in .redirect(to: location) }
         #expect(await pool.fetch(request("/bad")).failure() == .upstreamUnusable())
     }
 
-    @Test func aLongBodyOfARedirectIsNotReadToItsEnd() async {
+    @Test("The long body of a redirect is not read to its end")
+    func aLongBodyOfARedirectIsNotReadToItsEnd() async {
         let body = [UInt8](repeating: 65, count: 8 << 20)
         upstream.serve("/old") { _ in .response(status: 302, headers: ["Location": "/d/a"], body: body) }
         let recorder = pool.fetch(request("/old"))
@@ -116,7 +126,8 @@ struct RedirectTests {
         #expect(end.droppedBytes < 1 << 20)
     }
 
-    @Test func theTimingsCountFromTheFirstRequest() async {
+    @Test("The timings count from the first request")
+    func theTimingsCountFromTheFirstRequest() async {
         upstream.serve("/old") { _ in .redirect(to: "/d/a") }
         let latch = LoopbackLatch()
         upstream.failNext("/old", .stallBeforeHead(until: latch))
@@ -130,7 +141,8 @@ struct RedirectTests {
         #expect((end.timings.total ?? .seconds(99)) <= began.duration(to: clock.now))
     }
 
-    @Test func aSecureURLDoesNotLeadToAnInsecureOne() throws {
+    @Test("A redirect from HTTPS to HTTP is forbidden")
+    func aSecureURLDoesNotLeadToAnInsecureOne() throws {
         let base = try CurlURL.parse("https://media.example/a")
         let error = #expect(throws: CacheError.self) { try CurlURL.resolve("http://media.example/b", from: base) }
         #expect(error?.code == .upstreamForbidden)

@@ -6,6 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20)))
 struct TimeoutTests {
+    /// The point at which the upstream stalls.
     enum Stall: CaseIterable {
         case beforeHead, beforeBody, midway
 
@@ -27,14 +28,19 @@ struct TimeoutTests {
         upstream.serve("/a", asset)
     }
 
-    @Test(arguments: [
-        (Stall.beforeHead, timeouts(firstByte: .milliseconds(400), idle: .seconds(30)), CacheError.Timeout.firstByte),
-        (.beforeBody, timeouts(firstByte: .seconds(30), idle: .milliseconds(400)), .idle),
-        (.midway, timeouts(firstByte: .seconds(30), idle: .milliseconds(400)), .idle),
-        (.beforeHead, timeouts(firstByte: .seconds(30), total: .milliseconds(400)), .total),
-        (.beforeBody, timeouts(idle: .seconds(30), total: .milliseconds(400)), .total),
-        (.midway, timeouts(idle: .seconds(30), total: .milliseconds(400)), .total),
-    ])
+    @Test(
+        "A stall ends with the timeout it exceeds",
+        arguments: [
+            (
+                Stall.beforeHead, timeouts(firstByte: .milliseconds(400), idle: .seconds(30)),
+                CacheError.Timeout.firstByte
+            ),
+            (.beforeBody, timeouts(firstByte: .seconds(30), idle: .milliseconds(400)), .idle),
+            (.midway, timeouts(firstByte: .seconds(30), idle: .milliseconds(400)), .idle),
+            (.beforeHead, timeouts(firstByte: .seconds(30), total: .milliseconds(400)), .total),
+            (.beforeBody, timeouts(idle: .seconds(30), total: .milliseconds(400)), .total),
+            (.midway, timeouts(idle: .seconds(30), total: .milliseconds(400)), .total),
+        ])
     func aStallEndsWithTheLimitItBreaks(
         _ stall: Stall, _ limits: TransferTimeouts, _ expected: CacheError.Timeout
     ) async {
@@ -48,28 +54,31 @@ struct TimeoutTests {
             #expect(await pool.fetch(request, into: recorder).failure() == .upstreamTimedOut(expected))
         }
         #expect(taken >= .milliseconds(400))
-        #expect(taken < .seconds(30), "below the limit that was not to break")
+        #expect(taken < .seconds(30), "no other timeout may expire instead")
         let stored = Int64(recorder.bytes.count)
         #expect(stored <= (stall == .midway ? 5000 : 0))
-        #expect(recorder.bytes == asset.bytes(0..<stored), "what arrived before the stall is kept")
+        #expect(recorder.bytes == asset.bytes(0..<stored), "bytes received before the stall must be kept")
         latch.release()
     }
 
-    @Test func aHandshakeThatNeverEndsIsAConnectTimeout() async {
+    @Test("A handshake that never ends is a connect timeout")
+    func aHandshakeThatNeverEndsIsAConnectTimeout() async {
         var request = upstream.request("/a")
         request.url = "https://127.0.0.1:\(upstream.port)/a"
         request.timeouts = timeouts(connect: .milliseconds(80), firstByte: .seconds(30), total: .seconds(30))
         #expect(await pool.fetch(request).failure() == .upstreamTimedOut(.connect))
     }
 
-    @Test func aSlowButSteadyBodyIsNotIdle() async {
+    @Test("A slow but steady body is not idle")
+    func aSlowButSteadyBodyIsNotIdle() async {
         upstream.serve("/slow", LoopbackAsset(size: 20_000, faults: [.pace(bytesPerSecond: 10_000)]))
         var request = upstream.request("/slow")
         request.timeouts = timeouts(idle: .seconds(1))
         #expect(await pool.fetch(request).end().error == nil)
     }
 
-    @Test func aWholeBodyMayTakeLongerThanTheTotal() async {
+    @Test("The total timeout does not apply to a whole body")
+    func aWholeBodyMayTakeLongerThanTheTotal() async {
         upstream.serve("/slow", LoopbackAsset(size: 20_000, faults: [.pace(bytesPerSecond: 40_000)]))
         var request = upstream.request("/slow")
         request.timeouts = timeouts(idle: .seconds(1), total: .milliseconds(250))
@@ -78,7 +87,8 @@ struct TimeoutTests {
         #expect(await pool.fetch(request).failure() == .upstreamTimedOut(.total))
     }
 
-    @Test func aWholeBodyInAnswerToAWindowIsNoWindow() async {
+    @Test("The total timeout does not apply to a whole body sent for a window")
+    func aWholeBodyInAnswerToAWindowIsNoWindow() async {
         upstream.serve(
             "/slow", LoopbackAsset(size: 20_000, acceptsRanges: false, faults: [.pace(bytesPerSecond: 40_000)]))
         var request = upstream.request("/slow", .closed(0..<20_000))
@@ -86,14 +96,16 @@ struct TimeoutTests {
         #expect(await pool.fetch(request).end().error == nil)
     }
 
-    @Test func aRateLimitDoesNotCountAsIdleness() async {
+    @Test("A rate limit does not cause an idle timeout")
+    func aRateLimitDoesNotCountAsIdleness() async {
         var request = upstream.request("/a", .closed(0..<3000))
         request.bytesPerSecond = 2000
         request.timeouts = timeouts(idle: .milliseconds(300))
         #expect(await pool.fetch(request).end().error == nil)
     }
 
-    @Test func aTimedOutTransferFreesItsPlace() async {
+    @Test("A timed-out transfer frees its slot")
+    func aTimedOutTransferFreesItsPlace() async {
         let latch = LoopbackLatch()
         upstream.failNext("/a", .stallBeforeHead(until: latch))
         let narrow = CurlWorkerPool.forTest(maxTransfers: 1)
@@ -110,7 +122,8 @@ struct TimeoutTests {
 struct TransferTimersTests {
     let begun = ContinuousClock.now
 
-    @Test func eachStepHasItsOwnLimit() {
+    @Test("Each step has its own timeout")
+    func eachStepHasItsOwnLimit() {
         var timers = TransferTimers(
             timeouts(connect: .seconds(1), firstByte: .seconds(2), idle: .seconds(3), total: .seconds(100)),
             begun: begun)
@@ -125,7 +138,8 @@ struct TransferTimersTests {
         #expect(timers.expired(at: begun + .seconds(8)) == .idle)
     }
 
-    @Test func theTotalGoesOnOverRedirects() {
+    @Test("The total timeout continues across redirects")
+    func theTotalGoesOnOverRedirects() {
         var timers = TransferTimers(timeouts(connect: .seconds(5), total: .seconds(8)), begun: begun)
         timers.connected(at: begun + .seconds(4))
         timers.hopBegan(at: begun + .seconds(5))
@@ -133,14 +147,16 @@ struct TransferTimersTests {
         #expect(timers.expired(at: begun + .seconds(8)) == .total)
     }
 
-    @Test func bytesOfAnInterimResponseDoNotMoveTheFirstByteLimit() {
+    @Test("Bytes of an interim response do not extend the first-byte timeout")
+    func bytesOfAnInterimResponseDoNotMoveTheFirstByteLimit() {
         var timers = TransferTimers(timeouts(firstByte: .seconds(2)), begun: begun)
         timers.connected(at: begun)
         timers.arrived(at: begun + .seconds(1))
         #expect(timers.expired(at: begun + .seconds(2)) == .firstByte)
     }
 
-    @Test func aRateSpacesArrivalsOut() {
+    @Test("A rate limit spaces arrivals out")
+    func aRateSpacesArrivalsOut() {
         var limit = RateLimit(bytesPerSecond: 1000)
         #expect([500, 1, 1].map { limit.took($0, at: begun) } == [500, 501, 502].map { begun + .milliseconds($0) })
         #expect([1, 1].map { limit.took($0, at: begun + .seconds(9)) } == [nil, begun + .milliseconds(9002)])
@@ -148,7 +164,8 @@ struct TransferTimersTests {
         #expect([1 << 20].map { limit.took($0, at: begun + .seconds(10)) } == [nil])
     }
 
-    @Test func noLimitNeverRunsOut() {
+    @Test("Absent timeouts never expire")
+    func noLimitNeverRunsOut() {
         let timers = TransferTimers(timeouts(), begun: begun)
         #expect(timers.next == nil)
         #expect(timers.expired(at: begun + .seconds(86_400)) == nil)

@@ -15,7 +15,8 @@ struct TransferTests {
         upstream.serve("/a", asset)
     }
 
-    @Test func aWholeAssetArrivesInOrder() async {
+    @Test("A whole asset arrives in order")
+    func aWholeAssetArrivesInOrder() async {
         let recorder = pool.fetch(upstream.request("/a"))
         let end = await recorder.end()
         #expect(end.error == nil)
@@ -30,6 +31,7 @@ struct TransferTests {
     }
 
     @Test(
+        "A window delivers its bytes",
         arguments: [
             (UpstreamRequest.Window.closed(0..<1), 0..<1), (.closed(12_345..<700_001), 12_345..<700_001),
             (.closed(999_999..<1_000_000), 999_999..<1_000_000), (.suffix(777), 999_223..<1_000_000),
@@ -42,7 +44,8 @@ struct TransferTests {
         #expect(upstream.requests.map(\.range) == [range])
     }
 
-    @Test func theRequestAsksForIdentityAndSendsItsFields() async {
+    @Test("The request asks for identity coding and sends its fields")
+    func theRequestAsksForIdentityAndSendsItsFields() async {
         var request = upstream.request("/a?sign=1", .closed(0..<10))
         request.headers = ["If-Range": "\"v1\"", "X-Empty": "", "accept-encoding": "br", "Range": "bytes=7-8"]
         request.originHeaders = ["Authorization": "Bearer t"]
@@ -58,7 +61,8 @@ struct TransferTests {
         #expect(sent["Expect"] == nil)
     }
 
-    @Test func aHeadRequestHasNoBody() async {
+    @Test("A head request has no body")
+    func aHeadRequestHasNoBody() async {
         var request = upstream.request("/a")
         request.method = .head
         let recorder = pool.fetch(request)
@@ -68,7 +72,8 @@ struct TransferTests {
         #expect(upstream.requests.map(\.method) == ["HEAD"])
     }
 
-    @Test func theHeadTellsWhoAnsweredAndHowLongItTook() async {
+    @Test("The head states the server address and the timings")
+    func theHeadTellsWhoAnsweredAndHowLongItTook() async {
         let recorder = pool.fetch(upstream.request("/a#top"))
         let end = await recorder.end()
         let head = recorder.head
@@ -82,7 +87,7 @@ struct TransferTests {
         #expect((end.timings.total ?? .zero) >= (end.timings.firstByte ?? .seconds(9)))
     }
 
-    @Test(arguments: [LoopbackAsset.Framing.chunked, .untilClose])
+    @Test("A body without a length ends with its framing", arguments: [LoopbackAsset.Framing.chunked, .untilClose])
     func aBodyWithoutALengthEndsWhereItEnds(_ framing: LoopbackAsset.Framing) async {
         upstream.serve("/b", LoopbackAsset(size: 300_000, framing: framing))
         let recorder = pool.fetch(upstream.request("/b"))
@@ -90,7 +95,8 @@ struct TransferTests {
         #expect(recorder.bytes == asset.bytes(0..<300_000))
     }
 
-    @Test func anEncodedBodyIsNotDecoded() async {
+    @Test("An encoded body is not decoded")
+    func anEncodedBodyIsNotDecoded() async {
         let body: [UInt8] = [0x1F, 0x8B, 1, 2, 3]
         upstream.serve("/z") { _ in .response(status: 200, headers: ["Content-Encoding": "gzip"], body: body) }
         let recorder = pool.fetch(upstream.request("/z"))
@@ -99,7 +105,8 @@ struct TransferTests {
         #expect(recorder.head?.headers["Content-Encoding"] == "gzip")
     }
 
-    @Test func surplusBytesAreDroppedAndTheTransferCut() async {
+    @Test("Surplus bytes are dropped and the transfer is cut")
+    func surplusBytesAreDroppedAndTheTransferCut() async {
         upstream.serve("/b", LoopbackAsset(size: 64 << 20, acceptsRanges: false))
         let recorder = pool.fetch(upstream.request("/b", .closed(0..<100_000)), into: .limited(100_000))
         let end = await recorder.end()
@@ -111,7 +118,8 @@ struct TransferTests {
         #expect(upstream.sentBytes("/b") < 64 << 20)
     }
 
-    @Test func enoughEndsWithoutAnError() async {
+    @Test("A satisfied sink ends the transfer without an error")
+    func enoughEndsWithoutAnError() async {
         upstream.serve("/b", LoopbackAsset(size: 64 << 20))
         let recorder = pool.fetch(upstream.request("/b"), into: Recorder(judging: { _, _ in .enough }))
         let end = await recorder.end()
@@ -122,7 +130,8 @@ struct TransferTests {
         #expect(upstream.sentBytes("/b") < 64 << 20)
     }
 
-    @Test func enoughOfAShortBodyKeepsTheConnection() async {
+    @Test("A satisfied sink keeps the connection after a short body")
+    func enoughOfAShortBodyKeepsTheConnection() async {
         for _ in 0..<3 {
             let recorder = pool.fetch(
                 upstream.request("/a", .closed(0..<1)), into: Recorder(judging: { _, _ in .enough }))
@@ -131,7 +140,8 @@ struct TransferTests {
         #expect(upstream.connectionCount == 1)
     }
 
-    @Test func enoughOfAShortBodyThatStallsDoesNotWaitForIt() async {
+    @Test("A satisfied sink does not wait for a stalled short body")
+    func enoughOfAShortBodyThatStallsDoesNotWaitForIt() async {
         let latch = LoopbackLatch()
         upstream.failNext("/a", .stallBeforeBody(until: latch))
         let recorder = pool.fetch(upstream.request("/a", .closed(0..<1)), into: Recorder(judging: { _, _ in .enough }))
@@ -139,7 +149,8 @@ struct TransferTests {
         latch.release()
     }
 
-    @Test func aRefusedResponseEndsWithTheRefusal() async {
+    @Test("A refused response ends with the refusal")
+    func aRefusedResponseEndsWithTheRefusal() async {
         let error = CacheError(.upstreamRefused(status: 404), "It is not there.")
         let recorder = pool.fetch(upstream.request("/none"), into: Recorder(judging: { _, _ in .refuse(error) }))
         #expect(await recorder.failure() == .upstreamRefused(status: 404))
@@ -147,7 +158,8 @@ struct TransferTests {
         #expect(recorder.bytes == [])
     }
 
-    @Test func aSinkThatFailsEndsTheTransferWithItsError() async {
+    @Test("A failing sink ends the transfer with its error")
+    func aSinkThatFailsEndsTheTransferWithItsError() async {
         let recorder = Recorder(onWrite: { _ throws(CacheError) in throw CacheError(.storageFull, "The disk is full.") }
         )
         pool.fetch(upstream.request("/a"), into: recorder)
@@ -156,7 +168,8 @@ struct TransferTests {
         #expect(end.storedBytes == 0)
     }
 
-    @Test func interimResponsesAreIgnored() async {
+    @Test("Interim responses are ignored")
+    func interimResponsesAreIgnored() async {
         upstream.serve("/early") { _ in
             .raw(
                 Array("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi".utf8))
@@ -169,7 +182,8 @@ struct TransferTests {
         #expect(recorder.bytes == Array("hi".utf8))
     }
 
-    @Test func fieldsThatAreNotUTF8KeepTheirLetters() async {
+    @Test("Header fields that are not UTF-8 are decoded as Latin-1")
+    func fieldsThatAreNotUTF8KeepTheirLetters() async {
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-UTF-8: é\r\nX-Latin: ".utf8
         upstream.serve("/latin") { _ in .raw(Array(head) + [0x22, 0xE9, 0x22] + Array("\r\n\r\n".utf8)) }
         let recorder = pool.fetch(upstream.request("/latin"))
@@ -178,14 +192,16 @@ struct TransferTests {
         #expect(recorder.head?.headers["X-Latin"] == "\"é\"")
     }
 
-    @Test func bytesBehindThePromisedLengthAreNeverDelivered() async {
+    @Test("Bytes beyond the promised length are never delivered")
+    func bytesBehindThePromisedLengthAreNeverDelivered() async {
         upstream.serve("/long") { _ in .raw(Array("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi and more".utf8)) }
         let recorder = pool.fetch(upstream.request("/long"))
         #expect(await recorder.end().error == nil)
         #expect(recorder.bytes == Array("hi".utf8))
     }
 
-    @Test func aConnectionIsUsedAgain() async {
+    @Test("A connection is reused")
+    func aConnectionIsUsedAgain() async {
         for number in 0..<20 {
             let range = ByteRange(offset: Int64(number) * 1000, length: 1000)
             #expect(await pool.fetch(upstream.request("/a", .closed(range))).end().error == nil)
@@ -194,7 +210,8 @@ struct TransferTests {
         #expect(pool.snapshot().workers.reduce(0) { $0 + $1.openedConnections } == 1)
     }
 
-    @Test func manyTransfersAtOnceKeepTheirBytesApart() async {
+    @Test("Concurrent transfers keep their bytes separate")
+    func manyTransfersAtOnceKeepTheirBytesApart() async {
         let recorders = (0..<48).map { number in
             pool.fetch(upstream.request("/a", .closed(ByteRange(offset: Int64(number) * 20_000, length: 20_000))))
         }

@@ -8,7 +8,8 @@ import Testing
 @testable import LarderServer
 
 @Suite struct LarderSettingsTests {
-    @Test func flagsWinOverVariablesOverTheFileOverDefaults() throws {
+    @Test("Flags override variables, variables the file, and the file the defaults")
+    func flagsWinOverVariablesOverTheFileOverDefaults() throws {
         let file = try ConfigurationFile(
             text: """
                 policy: {capacity: 1GiB, maxIdle: 30d, maxAge: 90d}
@@ -27,7 +28,8 @@ import Testing
         #expect(settings.policy.algorithm == .sieve)
     }
 
-    @Test func jsonFilesSayTheSameAsYAMLFiles() throws {
+    @Test("JSON and YAML files give the same settings")
+    func jsonFilesSayTheSameAsYAMLFiles() throws {
         let yaml = try ConfigurationFile(
             text: """
                 listen:
@@ -55,7 +57,8 @@ import Testing
         #expect(settings.access.allowUnauthenticated)
     }
 
-    @Test func originsStartFromTheUpstreamSettingsOfAll() throws {
+    @Test("Origins inherit the shared upstream settings")
+    func originsStartFromTheUpstreamSettingsOfAll() throws {
         let file = try ConfigurationFile(
             text: """
                 upstream: {retries: 7, allowPrivateAddresses: true, timeouts: {connect: 2s, idle: none}}
@@ -80,7 +83,8 @@ import Testing
         #expect(origins[1].settings.effectiveAccess == .token)
     }
 
-    @Test func fillsAreSetForAllOriginsAndForEach() throws {
+    @Test("Fill settings apply to all origins and can be overridden")
+    func fillsAreSetForAllOriginsAndForEach() throws {
         let file = try ConfigurationFile(
             text: """
                 upstream: {gapMerge: 16KiB, hedging: yes, finishIfRemainingPercent: 5, circuitBreaker: {failures: 20}}
@@ -109,7 +113,8 @@ import Testing
         #expect(other.origins[2].settings.circuitBreaker == .init(failures: 4, pause: .milliseconds(500)))
     }
 
-    @Test func originsSayWhatIsTrustedKeptAndAnsweredInPlaceOfFailures() throws {
+    @Test("Origins set trust, storing and error fallbacks")
+    func originsSayWhatIsTrustedKeptAndAnsweredInPlaceOfFailures() throws {
         let file = try ConfigurationFile(
             text: """
                 credentialsDirectory: /etc/larder/credentials
@@ -150,7 +155,8 @@ import Testing
         #expect(settings.cache.fallbackDirectory == "/srv/other")
     }
 
-    @Test func allTransfersTogetherAreLimited() throws {
+    @Test("The total rate of all transfers is limited")
+    func allTransfersTogetherAreLimited() throws {
         let settings = try LarderSettings(
             flags: [("upstream.maxBytesPerSecond", "90MiB"), ("upstream.maxTransfers", "7")])
 
@@ -159,7 +165,18 @@ import Testing
         #expect(LarderSettings().pool(OpenFileBudget(limit: 4096)).maxBytesPerSecond == nil)
     }
 
-    @Test func originsCanBeNamedByFlagsAndChangedByVariables() throws {
+    @Test(
+        "The number of transfers is limited by the setting and by the open files",
+        arguments: [
+            (200, 25), (1024, 64), (4096, 128), (1 << 20, 300),
+        ])
+    func transfersAreLimitedByTheSettingAndTheOpenFiles(limit: Int, expected: Int) throws {
+        let settings = try LarderSettings(flags: [("upstream.maxTransfers", "300")])
+        #expect(settings.pool(OpenFileBudget(limit: limit)).maxTransfers == expected)
+    }
+
+    @Test("Origins can be defined by flags and changed by variables")
+    func originsCanBeNamedByFlagsAndChangedByVariables() throws {
         let settings = try LarderSettings(
             flags: [("origins.a.b.baseURL", "http://one.example"), ("origins.a.b.headers.X-Key", "flag")],
             environment: ["LARDER_ORIGINS_A_B_RETRIES": "9"])
@@ -170,9 +187,11 @@ import Testing
         #expect(origin.settings.headers["x-key"] == "flag")
     }
 
-    @Test(arguments: [
-        ("LARDER_TOKEN", "LARDER_ACCESS_TOKEN"), ("LARDER_READ_TOKEN", "LARDER_ACCESS_READ_TOKEN"),
-    ])
+    @Test(
+        "Tokens have short variables, and the long ones take precedence",
+        arguments: [
+            ("LARDER_TOKEN", "LARDER_ACCESS_TOKEN"), ("LARDER_READ_TOKEN", "LARDER_ACCESS_READ_TOKEN"),
+        ])
     func tokensHaveShortVariablesAndTheLongOnesWin(short: String, long: String) throws {
         let one = try LarderSettings(environment: [short: "short"]).access
         let both = try LarderSettings(environment: [short: "short", long: "long"]).access
@@ -181,13 +200,15 @@ import Testing
         #expect((both.token ?? both.readToken)?.exposed == "long")
     }
 
-    @Test func emptyVariablesCountAsAbsent() throws {
+    @Test("Empty variables count as absent")
+    func emptyVariablesCountAsAbsent() throws {
         #expect(try LarderSettings(environment: ["LARDER_TOKEN": "", "LARDER_LISTEN_ADDRESS": ""]) == LarderSettings())
     }
 
-    @Test func tokenFilesAreReadWithoutTheirLastLineBreak() throws {
+    @Test("Token files are read without their last line break")
+    func tokenFilesAreReadWithoutTheirLastLineBreak() throws {
         let path = FileManager.default.temporaryDirectory.appending(path: "larder-token-\(UUID().uuidString)").path
-        defer { try? FileManager.default.removeItem(atPath: path) }  // a leftover harms nobody
+        defer { try? FileManager.default.removeItem(atPath: path) }  // a leftover file is harmless
         try Data("s3cret\n".utf8).write(to: URL(filePath: path))
 
         let settings = try LarderSettings(environment: ["LARDER_TOKEN_FILE": path])
@@ -197,10 +218,12 @@ import Testing
         #expect(!settings.rendered.contains("token: "))
     }
 
-    @Test(arguments: [
-        ("127.0.0.1:80", true), ("127.9.9.9:80", true), ("localhost:80", true), ("[::1]:80", true),
-        ("0.0.0.0:80", false), ("[::]:80", false), ("192.168.1.2:80", false), ("127.example:80", false),
-    ])
+    @Test(
+        "Without a token only loopback addresses can be served",
+        arguments: [
+            ("127.0.0.1:80", true), ("127.9.9.9:80", true), ("localhost:80", true), ("[::1]:80", true),
+            ("0.0.0.0:80", false), ("[::]:80", false), ("192.168.1.2:80", false), ("127.example:80", false),
+        ])
     func withoutATokenOnlyThisMachineIsServed(address: String, isServed: Bool) throws {
         let settings = try LarderSettings(flags: [("listen.address", address)])
 
@@ -212,7 +235,8 @@ import Testing
         }
     }
 
-    @Test func aTokenOrAWordFromTheAdministratorOpensTheServiceToOthers() throws {
+    @Test("A token or allowUnauthenticated permits other addresses")
+    func aTokenOrAWordFromTheAdministratorOpensTheServiceToOthers() throws {
         for opener in [("access.token", "t"), ("access.readToken", "t"), ("access.allowUnauthenticated", "true")] {
             try LarderSettings(flags: [("listen.address", "0.0.0.0:80"), opener]).checkExposure()
         }

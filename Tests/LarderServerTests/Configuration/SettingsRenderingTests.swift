@@ -3,7 +3,8 @@ import Testing
 @testable import LarderServer
 
 @Suite struct SettingsRenderingTests {
-    @Test func credentialsAreMasked() throws {
+    @Test("Credentials are masked")
+    func credentialsAreMasked() throws {
         let settings = try LarderSettings(flags: [
             ("access.token", "admin-secret"), ("access.readToken", "read-secret"),
             ("origins.m.baseURL", "http://a.example"), ("origins.m.headers.Authorization", "header-secret"),
@@ -15,7 +16,8 @@ import Testing
         #expect(settings.rendered.contains("      Authorization: •••\n"))
     }
 
-    @Test func secretsDoNotPrintThemselves() {
+    @Test("Secrets are not printed")
+    func secretsDoNotPrintThemselves() {
         let secret = MaskedSecret("s3cret")
         var dumped = ""
         dump(secret, to: &dumped)
@@ -25,7 +27,8 @@ import Testing
         }
     }
 
-    @Test func whatIsPrintedReadsBackAsTheSameSettings() throws {
+    @Test("Printed settings parse to the same settings")
+    func whatIsPrintedReadsBackAsTheSameSettings() throws {
         let settings = try LarderSettings(flags: [
             ("listen.address", "[::1]:9000"), ("dataDirectory", "/srv/a b: c#\"d\\"), ("policy.capacity", "none"),
             ("policy.maxIdle", "36h"), ("upstream.workers", "3"), ("upstream.maxBytesPerSecond", "90MiB"),
@@ -59,7 +62,8 @@ import Testing
         #expect(again == settings)
     }
 
-    @Test func everySettingHasANameAVariableAndAMeaningOfItsOwn() {
+    @Test("Every setting has a unique key, a variable and a description")
+    func everySettingHasANameAVariableAndAMeaningOfItsOwn() {
         let settings = Setting<LarderSettings>.all
         let variables = settings.map { SettingsPath(dotted: $0.key).variable }
 
@@ -69,7 +73,8 @@ import Testing
         #expect(variables.contains("LARDER_POLICY_HIGH_WATERMARK"))
     }
 
-    @Test func everyVariableIsRead() throws {
+    @Test("Every variable is read")
+    func everyVariableIsRead() throws {
         let scalars = Setting<LarderSettings>.all.filter { !$0.isList && !$0.key.hasPrefix("access.") }
         for setting in scalars where !setting.key.hasSuffix("File") && !setting.key.hasSuffix("Directory") {
             let variable = SettingsPath(dotted: setting.key).variable
@@ -78,7 +83,8 @@ import Testing
         }
     }
 
-    @Test func variablesThatMeanNothingAreNamedAndThoseOfKubernetesAreNot() {
+    @Test("Unknown variables are reported, except those of Kubernetes")
+    func variablesThatMeanNothingAreNamedAndThoseOfKubernetesAreNot() {
         let sentences = SettingsSchema.strangers(in: [
             "PATH", "LARDER_POLICY_CAPACITY", "LARDER_TOKEN", "LARDER_CONFIG", "LARDER_ORIGINS_M_BASE_URL",
             "LARDER_PORT", "LARDER_SERVICE_HOST", "LARDER_SERVICE_PORT", "LARDER_SERVICE_PORT_HTTP",
@@ -87,8 +93,8 @@ import Testing
 
         #expect(
             sentences == [
-                "LARDER_COLOUR is no setting and is ignored",
-                "LARDER_POLICY_CAPACITTY is no setting and is ignored (did you mean LARDER_POLICY_CAPACITY?)",
+                "LARDER_COLOUR is not a known setting and is ignored",
+                "LARDER_POLICY_CAPACITTY is not a known setting and is ignored (did you mean LARDER_POLICY_CAPACITY?)",
             ])
     }
 }

@@ -7,8 +7,9 @@ import Synchronization
     import Darwin
 #endif
 
-/// A listener on a free port of loopback that reads one request, gives one canned answer and hangs up.
+/// Listener on a free loopback port: reads one request, sends one canned response and disconnects.
 final class AnsweringOnce: Sendable {
+    /// The socket cannot listen.
     struct Refusal: Error {}
 
     let port: Int
@@ -38,7 +39,7 @@ final class AnsweringOnce: Sendable {
         Thread.detachNewThread { self.serve(answer) }
     }
 
-    /// The request, once it has been answered.
+    /// Waits until the response is sent, and returns the request.
     func question() -> String {
         done.wait()
         done.signal()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Files that an administrator wrote, or something else did: each is read, or refused with a reason.
+/// Randomly altered files: each is parsed, or rejected with a reason.
 @Suite struct GarbledFilesTests {
     private static let configuration = [
         "listen:\n  address: 127.0.0.1:8080\npolicy: {capacity: 20GiB, algorithm: s3fifo}\n",
@@ -15,7 +15,8 @@ import Testing
     ]
     private static let traces = ["1,a,100\n2,b,5\n", "0.5,a,0,100\n1e3,\"b\",7,9\n", "time,key,bytes\n1,a,1\n"]
 
-    @Test func settingsAreReadOrRefused() {
+    @Test("Settings are parsed or rejected")
+    func settingsAreReadOrRefused() {
         let (_, seed) = SeededRandom.announced()
         for number in UInt64(0)..<3_000 {
             let text = String(
@@ -28,7 +29,8 @@ import Testing
         }
     }
 
-    @Test func tracesAreReadOrRefused() throws {
+    @Test("Traces are parsed or rejected")
+    func tracesAreReadOrRefused() throws {
         let (_, seed) = SeededRandom.announced()
         let directory = try TemporaryDirectory()
         for number in UInt64(0)..<2_000 {

@@ -7,6 +7,7 @@ import Testing
 @testable import LarderServer
 
 @Suite struct JSONLogHandlerTests {
+    /// Collects the written log lines.
     private final class Lines: Sendable {
         let written = Mutex<[String]>([])
     }
@@ -30,7 +31,8 @@ import Testing
         return written[0]
     }
 
-    @Test func anEventIsOneLineWithItsFieldsInOrder() throws {
+    @Test("An event is one line with its fields in order")
+    func anEventIsOneLineWithItsFieldsInOrder() throws {
         logger().warning("Upstream is slow", metadata: ["origin": "media", "attempt": .stringConvertible(3)])
 
         #expect(
@@ -41,11 +43,13 @@ import Testing
                 """)
     }
 
-    @Test(arguments: [
-        "plain", "quote \" and \\ backslash", "line\nbreak\r\n", "tab\t", "\u{0}\u{1}\u{1F}\u{7F}\u{9F}",
-        "\u{2028}\u{2029}",
-        "é 漢 👩‍👩‍👧 \u{FEFF}", "</script>", "",
-    ])
+    @Test(
+        "Any text round-trips",
+        arguments: [
+            "plain", "quote \" and \\ backslash", "line\nbreak\r\n", "tab\t", "\u{0}\u{1}\u{1F}\u{7F}\u{9F}",
+            "\u{2028}\u{2029}",
+            "é 漢 👩‍👩‍👧 \u{FEFF}", "</script>", "",
+        ])
     func anyTextComesBackAsItWas(text: String) throws {
         logger().info(
             "\(text)", metadata: ["key \(text)": .array([.string(text), .dictionary([text: .string(text)])])])
@@ -59,7 +63,8 @@ import Testing
         #expect(line.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).count == 2)
     }
 
-    @Test func metadataCannotPoseAsTheEventsOwnFields() throws {
+    @Test("Metadata cannot override the fields of the event")
+    func metadataCannotPoseAsTheEventsOwnFields() throws {
         logger().error("real", metadata: ["message": "forged", "level": "info"])
 
         let line = try onlyLine()
@@ -68,7 +73,8 @@ import Testing
         #expect(line.contains("\"metadata.message\":\"forged\""))
     }
 
-    @Test func theNearestMetadataWins() throws {
+    @Test("The most specific metadata takes precedence")
+    func theNearestMetadataWins() throws {
         var logger = logger(provider: Logger.MetadataProvider { ["a": "provider", "b": "provider", "c": "provider"] })
         logger[metadataKey: "a"] = "logger"
         logger.info("x", metadata: ["b": "event"])
@@ -77,7 +83,8 @@ import Testing
         #expect(line.contains("\"b\":\"event\"") && line.contains("\"c\":\"provider\""))
     }
 
-    @Test func numbersAndFlagsAreNotQuotedAndWhatJSONCannotSayIs() throws {
+    @Test("Numbers and booleans are unquoted, and values JSON lacks are quoted")
+    func numbersAndFlagsAreNotQuotedAndWhatJSONCannotSayIs() throws {
         logger().info(
             "x",
             metadata: [
@@ -90,7 +97,8 @@ import Testing
         #expect(line.contains("\"n\":\"nan\""))
     }
 
-    @Test func quieterEventsThanTheLevelAreNotWritten() {
+    @Test("Events below the level are not written")
+    func quieterEventsThanTheLevelAreNotWritten() {
         logger().debug("unheard")
 
         #expect(lines.written.withLock { $0.isEmpty })

@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 import Testing
 
-/// The program itself, killed in the middle of its work: the short form of `make soak`.
+/// Kills the running program: the short form of `make soak`.
 @Suite struct KillTests {
     let directory: TemporaryDirectory
     let upstream: LoopbackUpstream
@@ -16,7 +16,7 @@ import Testing
         upstream.serve("/a.mp4", asset)
     }
 
-    @Test(.timeLimit(.minutes(20)))
+    @Test("A killed service starts again and serves no wrong byte", .timeLimit(.minutes(20)))
     func aKilledServiceStartsAgainAndServesNoWrongByte() async throws {
         for round in 0..<3 {
             let service = try await start()
@@ -39,19 +39,20 @@ import Testing
         #expect(service.process.terminationStatus == 0)
     }
 
+    /// A running program and its port.
     private struct Service {
         let process: Process
         let port: Int
     }
 
-    /// Reads random runs until the service is gone; answers how many were wrong.
+    /// Reads random ranges until the service is killed. Returns the number of wrong responses.
     private func read(from service: Service, seed: UInt64) async -> Int {
-        let chance = SeededChance(seed: seed)
+        let random = SeededChance(seed: seed)
         var wrong = 0
         while true {
-            let start = chance.below(asset.size - 1)
-            let range = start..<min(asset.size, start + 1 + chance.below(400_000))
-            // An answer that was cut off is visibly broken, which is all that a killed service owes.
+            let start = random.below(asset.size - 1)
+            let range = start..<min(asset.size, start + 1 + random.below(400_000))
+            // A truncated response is a visible failure, which a kill may cause.
             guard let bytes = try? await get(service, "/o/media/a.mp4", range) else { return wrong }
             if bytes != asset.bytes(range) { wrong += 1 }
         }
@@ -72,7 +73,7 @@ import Testing
     }
 
     private func start() async throws -> Service {
-        let place = try LoopbackUpstream()  // only for a port that is free
+        let place = try LoopbackUpstream()  // finds a free port
         place.stop()
         let process = Process()
         process.executableURL = LarderProgram.url

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The executable that was built beside the tests.
+/// The executable that was built with the tests.
 enum LarderProgram {
     static var url: URL {
         let beside = Bundle.main.bundleURL.deletingLastPathComponent().appending(path: "larder")
@@ -8,7 +8,7 @@ enum LarderProgram {
         return URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "larder")
     }
 
-    /// Runs the program to its end, by a shell that first executes `setUp`.
+    /// Runs the program until it exits, in a shell that first executes `setUp`.
     static func run(
         _ arguments: [String], after setUp: String = ":"
     ) throws -> (status: Int32, output: String, errors: String) {

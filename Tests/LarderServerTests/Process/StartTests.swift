@@ -3,7 +3,7 @@ import Foundation
 import FoundationNetworking
 import Testing
 
-/// The program's start, and the reasons why it refuses to.
+/// Start of the program, and errors that prevent it.
 @Suite(.timeLimit(.minutes(5))) struct StartTests {
     private let directory: TemporaryDirectory
 
@@ -15,25 +15,28 @@ import Testing
         return (run.status, run.errors)
     }
 
-    @Test(arguments: [
-        (
-            ["--set", "listen.tls.certificateFile=/nowhere/c.pem", "--set", "listen.tls.keyFile=/nowhere/k.pem"],
-            "listen.tls.certificateFile"
-        ),
-        (["--data-directory", "/proc/larder"], "dataDirectory"),
-        (
-            ["--set", "origins.a.baseURL=https://a.example", "--set", "origins.a.tls.caFile=/nowhere/ca.pem"],
-            "origins.a.tls.caFile"
-        ),
-        (["--set", "policy.capacity=lots"], "policy.capacity"),
-    ])
+    @Test(
+        "An invalid setting is named",
+        arguments: [
+            (
+                ["--set", "listen.tls.certificateFile=/nowhere/c.pem", "--set", "listen.tls.keyFile=/nowhere/k.pem"],
+                "listen.tls.certificateFile"
+            ),
+            (["--data-directory", "/proc/larder"], "dataDirectory"),
+            (
+                ["--set", "origins.a.baseURL=https://a.example", "--set", "origins.a.tls.caFile=/nowhere/ca.pem"],
+                "origins.a.tls.caFile"
+            ),
+            (["--set", "policy.capacity=lots"], "policy.capacity"),
+        ])
     func aWrongSettingIsNamed(arguments: [String], key: String) throws {
         let run = try serve(arguments)
         #expect(run.status == 78)
         #expect(run.errors.contains("larder: \(key): "), "\(run.errors)")
     }
 
-    @Test func anAddressInUseIsNamed() throws {
+    @Test("An address in use is named")
+    func anAddressInUseIsNamed() throws {
         let occupant = try LoopbackUpstream()
         defer { occupant.stop() }
         let run = try serve(["--listen", "127.0.0.1:\(occupant.port)"])
@@ -41,7 +44,8 @@ import Testing
         #expect(run.errors.contains("larder: listen.address: cannot listen on 127.0.0.1:\(occupant.port)"))
     }
 
-    @Test func aStoreThatIsInUseIsNamed() async throws {
+    @Test("A store in use is named")
+    func aStoreThatIsInUseIsNamed() async throws {
         let first = try await Running(directory.path("store"))
         let run = try serve([])
         first.stop()
@@ -49,14 +53,15 @@ import Testing
         #expect(run.errors.contains("larder: dataDirectory: "))
     }
 
-    @Test(arguments: [16, 64, 127])
+    @Test("An open file limit below the minimum is rejected", arguments: [16, 64, 127])
     func tooFewOpenFilesAreRefused(_ limit: Int) throws {
         let run = try serve([], after: "ulimit -n \(limit)")
         #expect(run.status == 78)
         #expect(run.errors.contains("the limit is \(limit), and at least 128 are needed"), "\(run.errors)")
     }
 
-    @Test func withFewOpenFilesManyClientsAreServed() async throws {
+    @Test("Many clients are served with few open files")
+    func withFewOpenFilesManyClientsAreServed() async throws {
         let upstream = try LoopbackUpstream()
         defer { upstream.stop() }
         for index in 0..<64 { upstream.serve("/\(index)", LoopbackAsset(size: 100_000)) }
@@ -74,14 +79,15 @@ import Testing
             }
             return await group.reduce(into: []) { $0.append($1) }
         }
-        // A connection above the limit is answered 503, or closed.
+        // A connection above the limit gets 503 or is closed.
         #expect(outcomes.allSatisfy { [0, 200, 503].contains($0) })
         #expect(outcomes.contains(200))
         let isServed = try await eventually { (try? await larder.get("/o/media/1").status) == 200 }
         #expect(isServed)
     }
 
-    @Test func aHangUpSignalIsIgnored() async throws {
+    @Test("SIGHUP is ignored")
+    func aHangUpSignalIsIgnored() async throws {
         let larder = try await Running(directory.path("store"))
         defer { larder.stop() }
         for _ in 0..<3 { kill(larder.process.processIdentifier, SIGHUP) }
@@ -89,16 +95,20 @@ import Testing
         #expect(larder.process.isRunning)
     }
 
-    @Test func theVersionIsPrintedInBothForms() throws {
+    @Test("The version is printed in both forms")
+    func theVersionIsPrintedInBothForms() throws {
         #expect(try LarderProgram.run(["version"]).output == "0.1.0\n")
         #expect(try LarderProgram.run(["version", "--json"]).output == #"{"name":"larder","version":"0.1.0"}"# + "\n")
         #expect(try LarderProgram.run(["version", "--format", "json"]).output.hasPrefix("{"))
     }
 
-    @Test(arguments: [
-        ("verify", "--listen"), ("export", "--capacity"), ("healthcheck", "--data-directory"), ("simulate", "--config"),
-        ("version", "--config"),
-    ])
+    @Test(
+        "Commands list only their own flags",
+        arguments: [
+            ("verify", "--listen"), ("export", "--capacity"), ("healthcheck", "--data-directory"),
+            ("simulate", "--config"),
+            ("version", "--config"),
+        ])
     func commandsListOnlyTheirOwnFlags(_ command: String, _ flag: String) throws {
         let help = try LarderProgram.run([command, "--help"]).output
         #expect(help.contains("USAGE: larder \(command)") && !help.contains(flag))
@@ -117,7 +127,7 @@ private struct Running {
     let port: Int
 
     init(_ directory: String, after setUp: String = ":", _ arguments: [String] = []) async throws {
-        let place = try LoopbackUpstream()  // only for a port that is free
+        let place = try LoopbackUpstream()  // finds a free port
         place.stop()
         port = place.port
         process.executableURL = URL(filePath: "/bin/sh")

@@ -3,22 +3,24 @@ import CacheEngine
 import NIOCore
 import NIOHTTP1
 
-/// Sends one body on a connection, on its event loop: a piece at a time, the next one when it has left, and others on the
-/// event loop have their turn in between. Of a body no more is in memory than one piece, or none where the kernel sends
-/// it from the file.
+/// Sends one body on a connection's event loop, piece by piece. Both paths use it.
+///
+/// The next piece is requested when the last one was sent. At most one piece is thus in memory; none if the kernel
+/// sends the file. After eight pieces the sender yields to other work of the event loop.
 final class BodySender {
     let body: ContentBody
     private let context: ChannelHandlerContext
-    /// Whether pieces may be sent from the file.
+    /// Whether pieces may be sent from the file (`sendfile`); false with TLS.
     private let sendsFiles: Bool
-    /// Whether the last piece takes the answer's end along.
+    /// Whether the sender writes the end of the response with the last piece.
     private let endsAnswer: Bool
-    /// Told once, when the last byte has left, or none will any more.
+    /// Called once with the result, unless ``stop(_:)`` comes first.
     private let done: (ReadEnding) -> Void
-    /// The bytes that have not left yet; nil where nobody knows.
+    /// The bytes of the body that are not written yet; nil if its length is unknown.
     private var left: Int64?
+    /// Set when the body has ended or was stopped.
     private var isOver = false
-    /// Pieces sent since others on the event loop had their turn.
+    /// Pieces sent since the last yield.
     private var burst = 0
     private static let maxBurst = 8
 
@@ -34,35 +36,37 @@ final class BodySender {
         left = body.read.plan.contentLength
     }
 
-    /// Sends what is at hand, and all that follows.
-    func start(_ first: ContentRead.Turn) { take { () throws(CacheError) in first } }
+    /// Sends `first` and the rest of the body.
+    func start(_ first: ContentRead.ReadStep) { take { () throws(CacheError) in first } }
 
-    /// Nothing more is sent; nothing is told.
+    /// Finishes the read with `ending`. Sends nothing more and does not call `done`.
     func stop(_ ending: ReadEnding) {
         isOver = true
         body.end(ending)
     }
 
     private func send(_ piece: FilePiece) {
-        let hold = FileHold(piece)
+        let hold = PinnedFile(piece)
         send(.fileRegion(hold.region), from: hold)
     }
 
-    private func send(_ data: IOData, from hold: FileHold? = nil) {
+    /// Writes one piece. `hold` pins its file until the write has completed.
+    private func send(_ data: IOData, from hold: PinnedFile? = nil) {
         body.begins()
         let count = data.readableBytes
         left = left.map { $0 - Int64(count) }
         let written = context.eventLoop.makePromise(of: Void.self)
         let endsNow = endsAnswer && left == 0
         let here = NIOLoopBound((self, data, hold), eventLoop: context.eventLoop)
-        // Before the write: who stands in the way of the bytes may end the connection when they have left.
+        // The callback is registered before the write, so that it runs before those of handlers that the write passes;
+        // they may close the connection when the bytes were sent.
         written.futureResult.whenComplete { here.value.0.left($0, here.value.1, count) }
         context.write(NIOAny(HTTPServerResponsePart.body(data)), promise: endsNow ? nil : written)
         if endsNow { context.write(NIOAny(HTTPServerResponsePart.end(nil)), promise: written) }
         context.flush()
     }
 
-    /// The latest piece has left, or never will.
+    /// Continues after a piece was sent, or ends the body if sending has failed.
     private func left(_ result: Result<Void, any Error>, _ data: IOData, _ count: Int) {
         guard !isOver else { return }
         guard case .success = result else { return finish(.clientGone) }
@@ -75,14 +79,16 @@ final class BodySender {
         goOnLater(context.eventLoop, NIOLoopBound(self, eventLoop: context.eventLoop))
     }
 
+    /// Requests the next piece; the read calls back when it is not available yet.
     fileprivate func goOn() {
         let (eventLoop, here) = (context.eventLoop, NIOLoopBound(self, eventLoop: context.eventLoop))
         take { () throws(CacheError) in
-            try body.read.nextAtOnce(fromFile: sendsFiles) { goOnLater(eventLoop, here) }
+            try body.read.nextWithoutBlocking(fromFile: sendsFiles) { goOnLater(eventLoop, here) }
         }
     }
 
-    private func take(_ next: () throws(CacheError) -> ContentRead.Turn) {
+    /// Processes the next step of the read. `.end` before the known length is an internal error.
+    private func take(_ next: () throws(CacheError) -> ContentRead.ReadStep) {
         guard !isOver else { return }
         do throws(CacheError) {
             switch try next() {
@@ -90,7 +96,7 @@ final class BodySender {
             case .file(let piece): send(piece)
             case .later: break
             case .end:
-                if let left { throw CacheError(.internal, "The body lacks \(left) bytes.") }
+                if let left { throw CacheError(.internal, "The body ended \(left) bytes early.") }
                 finish(.sent)
             }
         } catch {
@@ -98,12 +104,14 @@ final class BodySender {
         }
     }
 
+    /// Ends the body and reports the result.
     private func finish(_ ending: ReadEnding) {
         stop(ending)
         done(ending)
     }
 }
 
+/// Continues a sender in a later turn of its event loop. Callable from any thread.
 private func goOnLater(_ eventLoop: any EventLoop, _ here: NIOLoopBound<BodySender>) {
     eventLoop.execute { here.value.goOn() }
 }

@@ -3,23 +3,25 @@ import CacheEngine
 import NIOCore
 import Synchronization
 
-/// One read's bytes on their way to the client, on either road, and the promise that the read is finished exactly once.
+/// The body of one content response on either path. Guarantees that its read is finished exactly once.
 final class ContentBody: Sendable {
     let read: ContentRead
-    private let note: RequestNote
+    private let note: RequestLogContext
     private let stopwatch: Stopwatch
+    /// Set by the first ``end(_:)``.
     private let isOver = Atomic(false)
 
-    init(_ read: ContentRead, note: RequestNote, stopwatch: Stopwatch) {
+    init(_ read: ContentRead, note: RequestLogContext, stopwatch: Stopwatch) {
         self.read = read
         self.note = note
         self.stopwatch = stopwatch
     }
 
-    // Whatever drops it before its end drops the client: the framework does, where the head cannot be written.
+    // Hummingbird releases the body without a call if the head cannot be written, because the client has disconnected.
     deinit { end(.clientGone) }
 
-    /// The first bytes, awaited before the head is sent, so that failures can still be told.
+    /// Reads the first bytes; nil for an empty body. They are read before the head is sent, so that a failure still
+    /// gets its status. A failure ends the read.
     func first() async throws(CacheError) -> ByteBuffer? {
         do throws(CacheError) {
             return try await read.next(atMost: Self.firstBytes)
@@ -29,20 +31,21 @@ final class ContentBody: Sendable {
         }
     }
 
-    /// They leave together with the head; what follows need not be copied.
+    /// The maximum number of first bytes. They are copied and leave together with the head; later bytes can be sent
+    /// from the file.
     private static let firstBytes: Int64 = 16 << 10
 
-    /// Bytes are about to be written.
+    /// Records the time to the first byte, before each write.
     func begins() {
         note.update { content in
             if content.firstByte == nil { content.firstByte = stopwatch.elapsed }
         }
     }
 
-    /// Bytes have left.
+    /// Records sent bytes.
     func sent(_ count: Int) { note.update { $0.sentBytes += Int64(count) } }
 
-    /// Tells the read how it ended, the first time; answers whether this was it.
+    /// Finishes the read. Returns whether this was the first call; further calls have no effect.
     @discardableResult
     func end(_ ending: ReadEnding) -> Bool {
         guard !isOver.exchange(true, ordering: .relaxed) else { return false }

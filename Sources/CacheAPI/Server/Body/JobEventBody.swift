@@ -4,23 +4,29 @@ import Hummingbird
 import NIOCore
 import ServiceLifecycle
 
-/// A job's events as a server-sent event stream: `state` when the state changes, `progress` in between.
+/// The events of a job as a stream of server-sent events (HTML §9.2): `state` when the state changes, else `progress`.
 struct JobEventBody: Sendable {
+    /// The inputs of the writing loop.
     private enum Turn: Sendable {
         case job(JobSnapshot)
+        /// Time for a comment that keeps the connection open.
         case silence
     }
 
-    /// How long a stream stays silent before a comment keeps its connection open.
+    /// The interval of comments. They keep proxies from closing a connection without events.
     private static let silence = Duration.seconds(15)
 
     let events: AsyncStream<JobSnapshot>
-    /// The last event a returning client has seen.
+    /// The last event that a reconnecting client has seen (`Last-Event-ID`); nil for a new client.
     let seen: Int64?
-    let presence: ClientPresence?
+    /// Nil without a connection (tests).
+    let presence: DisconnectSignal?
     let clock: any Clock<Duration>
 
-    /// Sends until the job has ended, the client leaves, or the service shuts down.
+    /// Sends events until the job has ended, the client disconnects, or the service shuts down.
+    ///
+    /// Three tasks feed one stream: the job's events, the comments, and the disconnect signal, which ends it. If the
+    /// client reads slowly, older elements are dropped: each event carries the whole job.
     func send(to writer: inout any ResponseBodyWriter) async throws {
         let (turns, turn) = AsyncStream<Turn>.makeStream(bufferingPolicy: .bufferingNewest(64))
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -52,7 +58,8 @@ struct JobEventBody: Sendable {
         }
     }
 
-    /// One event (HTML §9.2): the job's document in one line.
+    /// One event: its name, the job's version as its identifier, and the job's document in one line. `last` is the
+    /// state in the previous event, nil for the first.
     static func text(of job: JobSnapshot, after last: JobState?) -> String {
         let name = job.record.state == last ? "progress" : "state"
         return "event: \(name)\nid: \(job.version)\ndata: \(job.json.text)\n\n"

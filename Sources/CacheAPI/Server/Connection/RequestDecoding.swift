@@ -2,16 +2,19 @@ import CacheCore
 import NIOCore
 import NIOHTTP1
 
-/// HTTP/1 decoder for servers: the parser of NIO, given one request at a time.
+/// HTTP/1 request decoder: NIO's parser, given the bytes of one request at a time.
 ///
-/// The parser rejects valid request lines: later minor versions than 1.1, which a server handles as 1.1 (RFC 9110 §2.5), and
-/// unknown methods, which get 501 (§9.1). It also stops after a request for an upgrade, which a server may ignore (§7.8). This
-/// decoder therefore never gives the parser bytes of two requests at once. It checks each request line before the parser does,
-/// and replaces the parser after a request that may have stopped it.
+/// NIO's parser deviates from the RFC in three cases:
+/// - It rejects minor versions above 1, which a server handles as HTTP/1.1 (RFC 9110 §2.5).
+/// - It rejects unknown methods, which get 501 (§9.1).
+/// - It stops after a request with `Upgrade`, which a server may ignore (§7.8).
+///
+/// This decoder therefore checks each request line before the parser does, never gives the parser bytes of two requests
+/// at once, and replaces the parser after a request that may have stopped it.
 final class RequestDecoder: ByteToMessageDecoder {
     typealias InboundOut = HTTPServerRequestPart
 
-    /// The client has sent bytes.
+    /// Event for later handlers: bytes of a request have arrived.
     struct BytesReceived: Sendable {}
 
     /// The part of a request that comes next.
@@ -20,15 +23,16 @@ final class RequestDecoder: ByteToMessageDecoder {
         case body(remaining: Int)
     }
 
-    /// A request line may have so many bytes: far more than the limit on targets, which is answered by the router.
+    /// The maximum length of a request line in bytes. The router rejects targets above `limits.urlBytes`, which is far
+    /// lower.
     private static let maxLineBytes = 64 << 10
 
     private let limits: NIOHTTPDecoderLimitConfiguration
     private var parser: HTTPRequestDecoder
-    /// The bytes of an unfinished field, which the parser has seen and not consumed.
+    /// Bytes that the parser has seen and not consumed: an incomplete field line. Nil if there are none.
     private var held: ByteBuffer?
     private var phase = Phase.line
-    /// Whether the parser may read no more after this request.
+    /// Whether the parser may stop after the current request, so that it must be replaced.
     private var mayStop = false
 
     init(_ limits: APISettings.Limits) {
@@ -67,6 +71,8 @@ final class RequestDecoder: ByteToMessageDecoder {
         return try parser.decodeLast(context: context, buffer: &buffer, seenEOF: seenEOF)
     }
 
+    /// Gives the next `count` bytes to the parser, after the bytes that it has not consumed. Replaces the parser at the
+    /// end of a request that may have stopped it.
     private func parse(_ count: Int, _ context: ChannelHandlerContext, _ buffer: inout ByteBuffer) throws {
         guard var part = buffer.readSlice(length: count) else { return }
         if var whole = held {
@@ -74,7 +80,7 @@ final class RequestDecoder: ByteToMessageDecoder {
             part = whole
         }
         _ = try parser.decode(context: context, buffer: &part)
-        // The parser wants the beginning of an unfinished field again.
+        // The parser needs an incomplete field line again from its start.
         held = part.readableBytes > 0 ? part : nil
         guard mayStop, phase == .line else { return }
         (mayStop, held) = (false, nil)
@@ -83,7 +89,8 @@ final class RequestDecoder: ByteToMessageDecoder {
         parser.decoderAdded(context: context)
     }
 
-    /// How many bytes the parser may have: none of them belongs to the next request. Nil until a request line is whole.
+    /// The number of bytes for the parser, none of which belongs to the next request. Nil while the request line is
+    /// incomplete.
     private func nextPart(_ buffer: inout ByteBuffer) throws -> Int? {
         switch phase {
         case .line: return try nextLine(&buffer)
@@ -92,18 +99,21 @@ final class RequestDecoder: ByteToMessageDecoder {
         }
     }
 
-    /// Checks the request line; answers the size of the head if all of it is there, else that of the line.
+    /// Checks the request line. Returns the size of the head if it is complete, else the size of the line; nil if the
+    /// line is incomplete. A later minor version is changed to 1 in the buffer.
+    ///
+    /// Throws `.uriTooLong` for an overlong line and `.notImplemented` for an unknown method.
     private func nextLine(_ buffer: inout ByteBuffer) throws -> Int? {
         guard let count = Self.line(of: buffer) else {
             guard buffer.readableBytes <= Self.maxLineBytes else {
                 throw CacheError(.uriTooLong, "The request line is longer than \(Self.maxLineBytes) bytes.")
             }
-            // Bytes that cannot begin a request line are left to the parser at once.
+            // Bytes that cannot start a request line go to the parser at once, which reports the error.
             let first = buffer.readableBytesView.first ?? 0
             let isBeginning = first == UInt8(ascii: "\r") || FieldText.isToken(String(UnicodeScalar(first)))
             return isBeginning ? nil : buffer.readableBytes
         }
-        if count <= 2, Self.isBlank(buffer, count) { return count }  // §2.2 of RFC 9112: ignored in front of a request
+        if count <= 2, Self.isBlank(buffer, count) { return count }  // ignored before a request (RFC 9112 §2.2)
         if let line = RequestLine(buffer, count) {
             guard RouteTable.methods.contains(line.method) else {
                 throw CacheError(.notImplemented, "The method is not supported; supported: \(RouteTable().allMethods).")
@@ -114,16 +124,17 @@ final class RequestDecoder: ByteToMessageDecoder {
         return Self.head(of: buffer) ?? count
     }
 
+    /// Whether the first `count` bytes are line ends only.
     private static func isBlank(_ buffer: ByteBuffer, _ count: Int) -> Bool {
         buffer.readableBytesView.prefix(count).allSatisfy { $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\n") }
     }
 
-    /// The size of the first line, its end included; nil where that is not there.
+    /// The size of the first line including its line feed; nil if there is no line feed.
     private static func line(of buffer: ByteBuffer) -> Int? {
         buffer.withUnsafeReadableBytes { text in text.firstIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } }
     }
 
-    /// The size of the head, if its empty line is there.
+    /// The size of the head including its empty line; nil if the head is incomplete.
     private static func head(of buffer: ByteBuffer) -> Int? {
         buffer.withUnsafeReadableBytes { text in
             var start = text.startIndex
@@ -135,8 +146,11 @@ final class RequestDecoder: ByteToMessageDecoder {
         }
     }
 
-    // MARK: Requests that the parser has found
+    // MARK: Results of the parser, reported by `RequestBoundaryHandler`
 
+    /// The parser has decoded a head: sets the phase for the body.
+    ///
+    /// At least one byte remains until ``ended()``, so that each call of the parser makes progress.
     fileprivate func began(_ head: HTTPRequestHead) {
         mayStop = head.method == .CONNECT || head.headers.contains(name: "Upgrade")
         let length = head.headers.first(name: "Content-Length").flatMap { FieldText.byteCount($0.utf8) }
@@ -144,20 +158,23 @@ final class RequestDecoder: ByteToMessageDecoder {
         phase = isChunked ? .chunks : .body(remaining: max(1, Int(clamping: length ?? 1)))
     }
 
+    /// The parser has decoded this many body bytes.
     fileprivate func received(_ bytes: Int) {
         if case .body(let remaining) = phase { phase = .body(remaining: max(1, remaining - bytes)) }
     }
 
+    /// The parser has decoded the end of the request.
     fileprivate func ended() { phase = .line }
 }
 
-/// A well-formed request line of HTTP/1 that needs attention: not one of an ordinary method in HTTP/1.0 or 1.1.
+/// A well-formed HTTP/1 request line that NIO's parser would reject: an unknown method or a minor version above 1.
 private struct RequestLine {
     let method: String
     /// The index in the buffer of the digit after `HTTP/1.`.
     let minorVersionIndex: Int
 
-    /// `count`: the size of the line at the beginning of the buffer, its end included.
+    /// Parses the line in the first `count` bytes, which include the line end. Nil for a malformed line and for a line
+    /// that the parser accepts.
     init?(_ bytes: ByteBuffer, _ count: Int) {
         let found = bytes.withUnsafeReadableBytes { text -> (method: String, minorVersion: Int)? in
             var line = text[..<(count - 1)]
@@ -178,7 +195,8 @@ private struct RequestLine {
     }
 }
 
-/// Handler behind the HTTP decoder: tells the decoder where requests begin and end, and removes the fields of upgrades.
+/// Channel handler behind the HTTP decoder: reports the start and end of requests to the decoder, and removes `Upgrade`
+/// and `HTTP2-Settings`, because upgrades are ignored.
 private final class RequestBoundaryHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart

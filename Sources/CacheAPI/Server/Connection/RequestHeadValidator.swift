@@ -2,15 +2,16 @@ import CacheCore
 import NIOCore
 import NIOHTTP1
 
-/// Rejects request heads that the HTTP decoder accepts and RFC 9112 does not: targets (§3.2), `Host` (§3.2) and transfer
-/// codings (§6.1).
+/// Channel handler that rejects request heads which the HTTP decoder accepts and RFC 9112 forbids: targets (§3.2),
+/// `Host` (§3.2) and transfer codings (§6.1).
 ///
-/// Stands in front of the translation that keeps the first `Host` field alone. The authority of an absolute target
+/// It stands before Hummingbird's codec, which keeps only the first `Host` field. The authority of an absolute target
 /// replaces the field (§3.2.2).
 final class RequestHeadValidator: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
 
+    /// Set by the first rejected head; everything after it is ignored.
     private var isOver = false
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -28,34 +29,39 @@ final class RequestHeadValidator: ChannelInboundHandler, RemovableChannelHandler
         }
     }
 
+    /// Throws `.malformedRequest` unless `chunked` is the last coding and occurs once, and `.notImplemented` for any
+    /// other coding (RFC 9112 §6.1, §7).
     private static func checkCodings(_ head: HTTPRequestHead) throws(CacheError) {
         let codings = head.headers[canonicalForm: "Transfer-Encoding"].map { $0.lowercased() }
         guard !codings.isEmpty else { return }
         guard codings.last == "chunked", !codings.dropLast().contains("chunked") else {
-            throw CacheError(.malformedRequest, "The last transfer coding is chunked, and no other one is.")
+            throw CacheError(.malformedRequest, "chunked must be the last transfer coding and occur once.")
         }
         guard codings.count == 1 else {
             throw CacheError(.notImplemented, "The only supported transfer coding is chunked.")
         }
     }
 
+    /// Throws `.malformedRequest` unless the request has exactly one valid `Host` (HTTP/1.0: at most one).
     private static func checkHost(_ head: HTTPRequestHead) throws(CacheError) {
         let hosts = head.headers["Host"]
         guard hosts.count < 2, hosts.count == 1 || head.version == .http1_0 else {
-            throw CacheError(.malformedRequest, "A request has one Host field; this one has \(hosts.count).")
+            throw CacheError(.malformedRequest, "The request must have one Host field; it has \(hosts.count).")
         }
         guard hosts.allSatisfy(isHost) else {
-            throw CacheError(.malformedRequest, "The Host field is no host name or address with an optional port.")
+            throw CacheError(.malformedRequest, "The Host field must be a host name or address with an optional port.")
         }
     }
 
-    /// The authority of an absolute target, without user information; nil for the other forms.
+    /// The authority of an absolute target, without user information; nil for a path and for `OPTIONS *`.
+    ///
+    /// Throws `.malformedRequest` for any other target.
     private static func authority(of head: HTTPRequestHead) throws(CacheError) -> String? {
         let target = head.uri
         if target.utf8.first == UInt8(ascii: "/") || (target == "*" && head.method == .OPTIONS) { return nil }
         let scheme = ["http://", "https://"].first { target.prefix($0.count).lowercased() == $0 }
         guard let scheme else {
-            throw CacheError(.malformedRequest, "The request target is neither a path nor an http or https URL.")
+            throw CacheError(.malformedRequest, "The request target must be a path or an http or https URL.")
         }
         let text = target.dropFirst(scheme.count).prefix { !"/?#".contains($0) }
         let authority = text.split(separator: "@", omittingEmptySubsequences: false).last.map(String.init) ?? ""
@@ -65,7 +71,8 @@ final class RequestHeadValidator: ChannelInboundHandler, RemovableChannelHandler
         return authority
     }
 
-    /// Whether the text is `uri-host [ ":" port ]` (RFC 3986 §3.2.2) with a host, as an http URI has one (RFC 9110 §4.2.1).
+    /// Whether the text is `uri-host [ ":" port ]` (RFC 3986 §3.2.2) with a host that is not empty, as http requires
+    /// (RFC 9110 §4.2.1).
     static func isHost(_ text: String) -> Bool {
         var host = Array(text.utf8)[...]
         if let colon = host.lastIndex(of: UInt8(ascii: ":")), !host[colon...].contains(UInt8(ascii: "]")) {
@@ -82,7 +89,7 @@ final class RequestHeadValidator: ChannelInboundHandler, RemovableChannelHandler
             && host.dropFirst().dropLast().allSatisfy { isNameByte($0) || $0 == UInt8(ascii: ":") }
     }
 
-    /// Unreserved characters, sub-delimiters and percent signs.
+    /// Whether the byte is an unreserved character, a sub-delimiter or a percent sign (RFC 3986 §3.2.2 `reg-name`).
     private static func isNameByte(_ byte: UInt8) -> Bool {
         FieldText.isDigit(byte) || FieldText.isLetter(byte) || "-._~%!$&'()*+,;=".utf8.contains(byte)
     }

@@ -2,32 +2,34 @@ package import CacheCore
 package import Hummingbird
 import Logging
 
-/// What accompanies one request through the counter.
+/// The context of one request on the regular path.
 package struct APIContext: RequestContext {
     package var coreContext: CoreRequestContextStorage
-    /// Filled on the way, for the access log.
-    package let note: RequestNote
-    /// Set before any route sees the request.
+    /// Collects figures for the access log while the request is handled.
+    package let note: RequestLogContext
+    /// The request identifier. ``RequestMiddleware`` sets it before any route sees the request.
     package var requestID = ""
-    /// Set with it: since when the request is answered.
+    /// Measures from the start of the request; set together with `requestID`.
     package var stopwatch = Stopwatch(ContinuousClock())
-    let presence: ClientPresence?
-    let bodyDoor: BodyLane.Door?
+    /// Reports that the client has disconnected; nil without a connection (tests).
+    let presence: DisconnectSignal?
+    /// Sends content bodies; nil without a connection (tests).
+    let bodyStream: BodyStreamHandler.Handle?
 
     package init(source: ApplicationRequestContextSource) {
         coreContext = .init(source: source)
-        note = RequestNote()
-        presence = ClientPresence.current
-        bodyDoor = BodyLane.Door.current
+        note = RequestLogContext()
+        presence = DisconnectSignal.current
+        bodyStream = BodyStreamHandler.Handle.current
     }
 
-    /// A path parameter; every route that asks has it in its pattern.
+    /// Returns a path parameter. Throws `.notFound` if the route's pattern lacks it, which no route's does.
     package func parameter(_ name: String) throws(CacheError) -> String {
-        guard let value = parameters.get(name) else { throw CacheError(.notFound, "There is nothing here.") }
+        guard let value = parameters.get(name) else { throw CacheError(.notFound, "There is nothing at this path.") }
         return value
     }
 
-    /// The asset the path names; what cannot be an identifier names none.
+    /// Returns the path's `assetId`. Throws `.notFound` for a text that is not a valid identifier.
     package func assetID() throws(CacheError) -> AssetID {
         guard let id = AssetID(try parameter("assetId")) else {
             throw CacheError(.notFound, "There is no such asset.")

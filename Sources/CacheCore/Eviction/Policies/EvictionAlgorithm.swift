@@ -1,12 +1,17 @@
-/// The eviction policies there are.
+/// The available eviction algorithms.
 package enum EvictionAlgorithm: String, Hashable, Sendable, CaseIterable {
+    /// Least recently used.
     case lru
+    /// SIEVE, see `SievePolicy`.
     case sieve
+    /// S3-FIFO, see `S3FIFOPolicy`.
     case s3fifo
+    /// Least frequently used with dynamic aging, see `PriorityPolicy`.
     case lfuda
+    /// Greedy-dual-size-frequency, see `PriorityPolicy`.
     case gdsf
 
-    /// A policy with nothing in it.
+    /// An empty policy of this algorithm.
     package func policy(capacityBytes: Int64) -> any EvictionPolicy {
         switch self {
         case .lru: LRUPolicy(capacityBytes: capacityBytes)

@@ -1,7 +1,7 @@
-/// One segment of an asset: the unit of eviction.
+/// Identifies one segment of an asset, the unit of eviction.
 package struct SegmentID: Hashable, Sendable {
     package var asset: AssetID
-    /// Its place in the asset, from 0, in steps of the grid.
+    /// The position of the segment in the asset, counted from 0 in segments of the grid.
     package var index: Int32
 
     package init(asset: AssetID, index: Int32) {
@@ -10,7 +10,7 @@ package struct SegmentID: Hashable, Sendable {
     }
 }
 
-/// A segment that is to go, and what that frees.
+/// A segment chosen for eviction, and the bytes that its eviction frees.
 package struct Victim: Hashable, Sendable {
     package var segment: SegmentID
     package var bytes: Int64
@@ -21,13 +21,13 @@ package struct Victim: Hashable, Sendable {
     }
 }
 
-/// What a policy has learnt of a segment: enough to take it up again after a restart, or under another policy.
-package struct Standing: Hashable, Sendable {
-    /// Whether it is among those that proved worth keeping; in S3-FIFO: in the main queue.
+/// The state that a policy has for one segment: sufficient to restore it after a restart or under another policy.
+package struct PolicyEntry: Hashable, Sendable {
+    /// Whether the segment has proved worth keeping; in S3-FIFO: it is in the main queue.
     package var isProven: Bool
-    /// The reads that still count for it.
+    /// The reads that still count for the segment.
     package var reads: UInt16
-    /// Where the policy ranks by priority: its own.
+    /// The priority, for policies that rank by it; nil for others.
     package var priority: Double?
 
     package init(isProven: Bool = false, reads: UInt16 = 0, priority: Double? = nil) {
@@ -37,51 +37,57 @@ package struct Standing: Hashable, Sendable {
     }
 }
 
-/// Chooses what to evict. It only chooses: the store deletes, and then the segment is removed here.
+/// Chooses the segments to evict. A policy only ranks segments; the store deletes the bytes and then removes the
+/// segment here.
 ///
-/// Nothing here fails: a segment that is not known is passed over, a size below 0 is 0, and one of any size is taken in,
-/// for the store has its bytes.
+/// No operation fails. Unknown segments are ignored, sizes below 0 count as 0, and a segment of any size is admitted,
+/// because its bytes are on disk already.
 package protocol EvictionPolicy: Sendable {
-    /// The segments; a segment keeps its place while it is known.
+    /// All segments. A segment keeps its place until it is removed.
     var table: SegmentTable { get }
-    /// What there is room for, by which some policies divide their queues; may change at any time.
+    /// The room for segments in bytes, which some policies divide into queues. It may change at any time.
     var capacityBytes: Int64 { get set }
-    /// What it holds of the machine's memory.
+    /// Allocated memory in bytes.
     var memoryBytes: Int { get }
 
-    /// A segment was asked for and is about to come: what is remembered of it outlasts the evictions that make room.
+    /// Announces a requested segment before its bytes arrive. The history of the segment then survives the evictions
+    /// that make room for it.
     mutating func expect(_ segment: SegmentID)
-    /// Takes a segment in; of one that is there already only the size is changed.
+    /// Admits a segment. If the segment is known, only its size changes.
     mutating func admit(_ segment: SegmentID, bytes: Int64)
-    /// Changes a segment's size, nothing else.
+    /// Changes the size of a segment without counting a use.
     mutating func resize(_ segment: SegmentID, bytes: Int64)
-    /// Bytes of the segment were read; answers whether it is known.
+    /// Counts a read of the segment. Returns whether the segment is known.
     @discardableResult
     mutating func touch(_ segment: SegmentID) -> Bool
-    /// Forgets a segment.
+    /// Removes a segment.
     mutating func remove(_ segment: SegmentID)
-    /// The segments to give up, first to go first, until `bytes` are freed, `limit` are chosen or nothing is left to take.
+    /// Chooses victims in eviction order until `bytes` are covered, `limit` are chosen, or no segment is left.
     ///
-    /// Those for which `sparing` is true are skipped and stay where they are. The victims stay in the policy until they
-    /// are removed, and may be chosen again, but count as evicted for what the policy learns from evictions: who only
-    /// wants to know what would go asks a copy, and nobody asks for more than is about to go. `moving` is told the place of
-    /// each segment whose standing the choice changes.
+    /// Segments for which `sparing` returns true are skipped and keep their position. `moving` receives the place of
+    /// each segment with a changed entry.
+    ///
+    /// Victims stay in the policy until they are removed, and may be chosen again. The policy learns from a choice as
+    /// from an eviction. Therefore:
+    /// - For a preview, call this on a copy.
+    /// - Do not request more bytes than will be evicted.
     mutating func victims(
         toFree bytes: Int64, atMost limit: Int, sparing: (_ segment: SegmentID, _ place: Int) -> Bool,
         moving: (_ place: Int) -> Void
     ) -> [Victim]
 
-    /// Where the next choice begins, for a policy that goes round; nil: with the oldest.
+    /// The place at which the next choice starts, for SIEVE; nil: the oldest segment.
     var hand: Int? { get set }
-    /// The places of all segments, in the order in which another policy of the kind takes them up with `restore`.
+    /// The places of all segments, in the order in which `restore` expects them.
     var places: [Int] { get }
-    /// What it knows of the segment at a place in use.
-    func standing(at place: Int) -> Standing
-    /// Takes up a segment that another policy, or this one before a restart, knew; of one that is there already only the size
-    /// is changed.
-    mutating func restore(_ segment: SegmentID, bytes: Int64, standing: Standing)
+    /// The entry of the segment at a place in use.
+    func standing(at place: Int) -> PolicyEntry
+    /// Restores a segment with its entry from another policy, or from this one before a restart. If the segment is
+    /// known, only its size changes.
+    mutating func restore(_ segment: SegmentID, bytes: Int64, standing: PolicyEntry)
 }
 
+/// Shared properties and defaults.
 extension EvictionPolicy {
     /// The number of segments.
     package var count: Int { table.count }
@@ -91,15 +97,16 @@ extension EvictionPolicy {
     /// The size of a segment; nil where it is not known.
     package func bytes(of segment: SegmentID) -> Int64? { table.place(of: segment).map { table.bytes(at: $0) } }
 
+    /// Default: the policy keeps no history of evicted segments.
     package mutating func expect(_ segment: SegmentID) {}
 
-    /// Most begin anew each time.
+    /// Default: every choice starts at the oldest segment.
     package var hand: Int? {
         get { nil }
         set {}
     }
 
-    /// As the longer one, of any number.
+    /// Chooses any number of victims, without the place and without a report of moved segments.
     package mutating func victims(toFree bytes: Int64, sparing: (SegmentID) -> Bool) -> [Victim] {
         victims(toFree: bytes, atMost: .max, sparing: { segment, _ in sparing(segment) }, moving: { _ in })
     }

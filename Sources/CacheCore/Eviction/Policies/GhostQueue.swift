@@ -1,18 +1,19 @@
-/// What was evicted lately, first in, first out, up to a number of bytes; no more of it is kept than 48 bits of a hash
-/// and the size.
+/// FIFO queue of recently evicted segments, limited by the sum of their sizes. An entry has only a 48-bit hash of the
+/// segment and its size.
 ///
-/// A ring with a hash table over it, chained by index; every step is O(1) in the mean over many, about twenty bytes each.
+/// Implemented as a ring with a hash table over it, chained by index. Every operation is O(1) amortized and needs about
+/// 20 bytes for each entry.
 struct GhostQueue: Sendable {
-    /// 16 bytes.
+    /// One entry, 16 bytes.
     private struct Ghost {
         var lowPrint: UInt32 = 0
         var lowBytes: UInt32 = 0
-        /// The next place of the same chain.
+        /// The next position of the same hash chain, or `end`.
         var next: UInt32 = GhostQueue.end
         var highPrint: UInt16 = 0
         var highBytes: UInt16 = 0
 
-        /// 0: one that was taken out, and keeps its place until the ring comes round.
+        /// The hash; 0: a removed entry, which occupies its position until the ring passes it.
         var print: UInt64 { UInt64(highPrint) << 32 | UInt64(lowPrint) }
         var bytes: Int64 { Int64(highBytes) << 32 | Int64(lowBytes) }
 
@@ -26,28 +27,34 @@ struct GhostQueue: Sendable {
         }
     }
 
+    /// The end of a hash chain.
     private static let end = UInt32.max
 
     private var ring: [Ghost] = []
+    /// The first position of each hash chain.
     private var heads: [UInt32] = []
+    /// The position of the oldest entry.
     private var oldest = 0
-    /// The places of the ring in use, from the oldest on.
+    /// The number of occupied ring positions, including removed entries.
     private var span = 0
+    /// The number of entries.
     private(set) var count = 0
+    /// The sum of the sizes of all entries.
     private(set) var usedBytes: Int64 = 0
+    /// The limit of `usedBytes`. Lowering it drops the oldest entries.
     var capacityBytes: Int64 { didSet { makeRoom(for: 0) } }
 
     init(capacityBytes: Int64) { self.capacityBytes = capacityBytes }
 
-    /// What it holds of the machine's memory.
+    /// Allocated memory in bytes.
     var memoryBytes: Int {
         ring.capacity * MemoryLayout<Ghost>.stride + heads.capacity * MemoryLayout<UInt32>.stride
     }
 
     func contains(_ segment: SegmentID) -> Bool { place(of: Self.print(of: segment)) != nil }
 
-    /// Remembers a segment that is evicted; without effect on one that is remembered already, on one of no bytes, and on
-    /// one larger than all there is room for.
+    /// Remembers an evicted segment. It has no effect if the segment is remembered already, has no bytes, or exceeds
+    /// the capacity.
     mutating func insert(_ segment: SegmentID, bytes: Int64) {
         let bytes = SegmentTable.usable(bytes)
         guard bytes > 0, bytes <= capacityBytes, !contains(segment) else { return }
@@ -55,7 +62,7 @@ struct GhostQueue: Sendable {
         append(Ghost(print: Self.print(of: segment), bytes: bytes))
     }
 
-    /// Forgets a segment; answers whether it was remembered.
+    /// Forgets a segment. Returns whether it was remembered.
     mutating func remove(_ segment: SegmentID) -> Bool {
         guard let place = place(of: Self.print(of: segment)) else { return false }
         unlink(place)
@@ -63,11 +70,13 @@ struct GhostQueue: Sendable {
         return true
     }
 
-    /// Makes a segment that is remembered the newest, and of no bytes.
+    /// Makes a remembered segment the newest entry, with size 0: the evictions that make room for this segment then
+    /// cannot push it out.
     mutating func renew(_ segment: SegmentID) {
         if remove(segment) { append(Ghost(print: Self.print(of: segment), bytes: 0)) }
     }
 
+    /// Drops the oldest entries until `bytes` fit.
     private mutating func makeRoom(for bytes: Int64) {
         while span > 0, usedBytes > capacityBytes - bytes {
             if ring[oldest].print != 0 { unlink(oldest) }
@@ -82,7 +91,7 @@ struct GhostQueue: Sendable {
         span += 1
     }
 
-    /// Gives the ring room for a sixteenth more than is remembered, without those that were taken out.
+    /// Reallocates the ring for a sixteenth more entries (at least 16 more), without the removed ones.
     private mutating func rebuild() {
         let kept = (0..<span).map { ring[(oldest + $0) % ring.count] }.filter { $0.print != 0 }
         let size = kept.count + max(16, kept.count / 16)
@@ -92,6 +101,7 @@ struct GhostQueue: Sendable {
         for (place, ghost) in kept.enumerated() { link(ghost, at: place) }
     }
 
+    /// Stores an entry at a free position and adds it to its hash chain.
     private mutating func link(_ ghost: Ghost, at place: Int) {
         let chain = chain(of: ghost.print)
         ring[place] = ghost
@@ -101,6 +111,7 @@ struct GhostQueue: Sendable {
         usedBytes &+= ghost.bytes
     }
 
+    /// Removes an entry from its hash chain; the position stays occupied.
     private mutating func unlink(_ place: Int) {
         let ghost = ring[place]
         let chain = chain(of: ghost.print)
@@ -115,6 +126,7 @@ struct GhostQueue: Sendable {
         usedBytes &-= ghost.bytes
     }
 
+    /// The position of an entry; nil if there is none.
     private func place(of print: UInt64) -> Int? {
         guard count > 0 else { return nil }
         var next = heads[chain(of: print)]
@@ -127,5 +139,6 @@ struct GhostQueue: Sendable {
 
     private func chain(of print: UInt64) -> Int { (print << 16).scaled(below: heads.count) }
 
+    /// The 48-bit hash of a segment; never 0, which marks removed entries.
     private static func print(of segment: SegmentID) -> UInt64 { max(1, segment.mixed >> 16) }
 }

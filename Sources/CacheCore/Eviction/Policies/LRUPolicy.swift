@@ -1,8 +1,9 @@
-/// Least recently used goes first; every step is O(1), choosing victims O(1) for each segment looked at.
+/// LRU: evicts the least recently used segment first. Every operation is O(1); a choice of victims is O(1) for each
+/// segment visited.
 package struct LRUPolicy: EvictionPolicy {
     package private(set) var table = SegmentTable()
-    /// Oldest first.
-    private var order = PlaceOrder()
+    /// Least recently used first.
+    private var order = IndexList()
     package var capacityBytes: Int64
 
     package init(capacityBytes: Int64) { self.capacityBytes = capacityBytes }
@@ -52,9 +53,10 @@ package struct LRUPolicy: EvictionPolicy {
 
     package var places: [Int] { order.places() }
 
-    package func standing(at place: Int) -> Standing { Standing() }
+    /// The order of segments is the whole state.
+    package func standing(at place: Int) -> PolicyEntry { PolicyEntry() }
 
-    package mutating func restore(_ segment: SegmentID, bytes: Int64, standing: Standing) {
+    package mutating func restore(_ segment: SegmentID, bytes: Int64, standing: PolicyEntry) {
         admit(segment, bytes: bytes)
     }
 }

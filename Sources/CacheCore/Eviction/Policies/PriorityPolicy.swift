@@ -1,10 +1,11 @@
-/// The segment of least priority goes first; a priority is a weight on top of the one that went last, so that what is no
-/// longer read ages. Every step is O(log n).
+/// Evicts the segment with the least priority first. A priority is a weight plus the priority of the last victim at
+/// that time, so that segments age when they are no longer read. Every operation is O(log n).
 ///
-/// By reads: LFU-DA; by reads for each megabyte: GDSF (Arlitt et al., "Evaluating Content Management Techniques for Web Proxy
-/// Caches", 1999; Cherkasova, "Improving WWW Proxies Performance with Greedy-Dual-Size-Frequency Caching Policy", 1998).
+/// With reads as the weight this is LFU-DA; with reads per megabyte it is GDSF. Sources: Arlitt et al., "Evaluating
+/// Content Management Techniques for Web Proxy Caches", 1999; Cherkasova, "Improving WWW Proxies Performance with
+/// Greedy-Dual-Size-Frequency Caching Policy", 1998.
 package struct PriorityPolicy: EvictionPolicy {
-    /// What a segment weighs.
+    /// The weight of a segment in its priority.
     package enum Weight: Hashable, Sendable {
         case reads
         case readsPerMegabyte
@@ -12,13 +13,15 @@ package struct PriorityPolicy: EvictionPolicy {
 
     private let weight: Weight
     private let isAging: Bool
+    /// The mark of a segment counts its reads plus 1, up to 65,535.
     package private(set) var table = SegmentTable()
-    private var heap = PlaceHeap()
-    /// The priority of what went last.
+    private var heap = SegmentHeap()
+    /// The highest priority of any victim so far.
     private var floor = 0.0
+    /// Does not affect the priorities.
     package var capacityBytes: Int64
 
-    /// `isAging`: false leaves the priority of what went out of account, which is plain LFU.
+    /// `isAging`: false ignores the priority of victims, which gives plain LFU.
     package init(capacityBytes: Int64, weight: Weight, isAging: Bool = true) {
         self.capacityBytes = capacityBytes
         self.weight = weight
@@ -36,7 +39,7 @@ package struct PriorityPolicy: EvictionPolicy {
 
     package mutating func resize(_ segment: SegmentID, bytes: Int64) {
         guard let place = table.place(of: segment) else { return }
-        // One without bytes was taken up as it stood, and is counted only now.
+        // A restored segment has no bytes until it is counted. Its restored priority must survive that first size.
         let isCounted = table.bytes(at: place) > 0
         table.resize(at: place, to: bytes)
         if weight == .readsPerMegabyte, isCounted { heap.update(place, priority: priority(of: place), isUse: false) }
@@ -85,12 +88,13 @@ package struct PriorityPolicy: EvictionPolicy {
         return places
     }
 
-    package func standing(at place: Int) -> Standing {
-        Standing(reads: table[mark: place] - 1, priority: heap.priority(of: place))
+    package func standing(at place: Int) -> PolicyEntry {
+        PolicyEntry(reads: table[mark: place] - 1, priority: heap.priority(of: place))
     }
 
-    /// The first one that is told a priority of, the least, says where the present one stands.
-    package mutating func restore(_ segment: SegmentID, bytes: Int64, standing: Standing) {
+    /// Restores a segment with its priority. Segments arrive least priority first, so the first one gives the aging
+    /// floor.
+    package mutating func restore(_ segment: SegmentID, bytes: Int64, standing: PolicyEntry) {
         guard table.place(of: segment) == nil else { return resize(segment, bytes: bytes) }
         if let priority = standing.priority, isAging, count == 0 { floor = priority }
         let place = table.insert(segment, bytes: bytes)
@@ -98,6 +102,7 @@ package struct PriorityPolicy: EvictionPolicy {
         heap.insert(place, priority: standing.priority ?? priority(of: place))
     }
 
+    /// The present priority of a segment.
     private func priority(of place: Int) -> Double {
         let reads = Double(table[mark: place])
         return floor + (weight == .reads ? reads : reads * 1e6 / Double(max(1, table.bytes(at: place))))

@@ -1,14 +1,15 @@
-/// S3-FIFO, counted in bytes: what is new goes through a small queue, and only what is read there again, or comes back
-/// soon after it went, gets into the main one (Yang et al., "FIFO Queues Are All You Need for Cache Eviction", SOSP 2023).
+/// S3-FIFO, measured in bytes. New segments enter a small queue. Only segments that are read there again, or return
+/// soon after their eviction, enter the main queue (Yang et al., "FIFO Queues Are All You Need for Cache Eviction",
+/// SOSP 2023).
 ///
-/// The small queue has a tenth of the capacity, the memory of what went from it nine tenths. Every step is O(1), choosing a
-/// victim O(1) in the mean over many.
+/// The small queue has a tenth of the capacity. The ghost queue, the history of segments evicted from the small queue,
+/// covers nine tenths. Every operation is O(1); choosing a victim is O(1) amortized.
 package struct S3FIFOPolicy: EvictionPolicy {
-    /// What the published variants differ in.
+    /// The parameters in which published variants differ.
     package struct Rules: Hashable, Sendable {
-        /// The reads that a segment of the small queue needs to get into the main one, 1 to 3.
+        /// The reads with which a segment moves from the small to the main queue, 1 to 3.
         package var promotionReads: Int
-        /// Whether new segments go to the main queue once the small one is full, until the first eviction.
+        /// Whether new segments enter the main queue when the small one is full, until the first eviction.
         package var startsWarm: Bool
 
         package init(promotionReads: Int = 2, startsWarm: Bool = true) {
@@ -17,12 +18,13 @@ package struct S3FIFOPolicy: EvictionPolicy {
         }
     }
 
+    /// The lists of `order`.
     private enum Line {
         static let small = 0
         static let main = 1
     }
 
-    /// A mark counts the reads, up to three, and says whether the segment is in the main queue.
+    /// The bits of a mark: reads, up to 3, and whether the segment is in the main queue.
     private enum Mark {
         static let main: UInt16 = 4
         static let reads: UInt16 = 3
@@ -31,9 +33,12 @@ package struct S3FIFOPolicy: EvictionPolicy {
     private let rules: Rules
     package private(set) var table = SegmentTable()
     /// Both queues, oldest first.
-    private var order = PlaceOrder(lines: 2)
+    private var order = IndexList(lines: 2)
+    /// The segments that were evicted from the small queue lately.
     private var ghosts: GhostQueue
+    /// Bytes of all segments in the small queue.
     private var smallBytes: Int64 = 0
+    /// Ends the warm start, see `Rules.startsWarm`.
     private var hasEvicted = false
     package var capacityBytes: Int64 { didSet { ghosts.capacityBytes = Self.ghostBytes(capacityBytes) } }
 
@@ -47,8 +52,10 @@ package struct S3FIFOPolicy: EvictionPolicy {
 
     package var memoryBytes: Int { table.memoryBytes + order.memoryBytes + ghosts.memoryBytes }
 
+    /// The target size of the small queue.
     private var smallTarget: Int64 { max(0, capacityBytes) / 10 }
 
+    /// Keeps the segment in the ghost queue while room is made for it.
     package mutating func expect(_ segment: SegmentID) { ghosts.renew(segment) }
 
     package mutating func admit(_ segment: SegmentID, bytes: Int64) {
@@ -109,16 +116,16 @@ package struct S3FIFOPolicy: EvictionPolicy {
         return round.victims
     }
 
-    /// Where one choice of victims stands.
+    /// The state of one choice of victims.
     private struct Round {
-        /// Whom it looks at next in either queue; those before are chosen or spared.
+        /// The next segment to visit in each queue; nil: the end. Earlier ones were chosen, skipped or moved.
         var small: Int?
         var main: Int?
-        /// Whether it goes through the small queue, which it does until one is chosen there.
+        /// Whether the small queue is being scanned. A scan ends when it has chosen a victim.
         var isInSmall = false
         var missing: Int64
         var victims: [Victim] = []
-        /// Those of the victims that are in the main queue.
+        /// The bytes of victims in the main queue, which are still counted in `usedBytes`.
         var mainBytes: Int64 = 0
 
         mutating func choose(_ victim: Victim) {
@@ -128,7 +135,8 @@ package struct S3FIFOPolicy: EvictionPolicy {
         }
     }
 
-    /// Answers whether it stays and has moved.
+    /// Visits a segment of the main queue. One with reads loses a read and moves to the end of the queue. Returns
+    /// whether the segment moved.
     private mutating func lookAtMain(_ place: Int, _ round: inout Round, isSpared: Bool) -> Bool {
         round.main = order.next(after: place)
         guard !isSpared else { return false }
@@ -144,7 +152,8 @@ package struct S3FIFOPolicy: EvictionPolicy {
         return true
     }
 
-    /// Answers likewise.
+    /// Visits a segment of the small queue. One with enough reads moves to the main queue; another becomes a victim and
+    /// enters the ghost queue. Returns whether the segment moved.
     private mutating func lookAtSmall(_ place: Int, _ round: inout Round, isSpared: Bool) -> Bool {
         round.small = order.next(after: place)
         round.isInSmall = true
@@ -166,11 +175,11 @@ package struct S3FIFOPolicy: EvictionPolicy {
 
     package var places: [Int] { order.places(of: Line.small) + order.places(of: Line.main) }
 
-    package func standing(at place: Int) -> Standing {
-        Standing(isProven: isMain(place), reads: table[mark: place] & Mark.reads)
+    package func standing(at place: Int) -> PolicyEntry {
+        PolicyEntry(isProven: isMain(place), reads: table[mark: place] & Mark.reads)
     }
 
-    package mutating func restore(_ segment: SegmentID, bytes: Int64, standing: Standing) {
+    package mutating func restore(_ segment: SegmentID, bytes: Int64, standing: PolicyEntry) {
         guard table.place(of: segment) == nil else { return resize(segment, bytes: bytes) }
         let place = table.insert(segment, bytes: bytes)
         table[mark: place] = min(standing.reads, Mark.reads) | (standing.isProven ? Mark.main : 0)

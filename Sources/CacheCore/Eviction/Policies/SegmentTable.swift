@@ -1,15 +1,17 @@
-/// The segments a policy knows, each with its bytes and a mark, at a place that stays the same while it is known.
+/// Hash table of all segments of a policy with their sizes and marks. A segment has a fixed place (an index) until it
+/// is removed.
 ///
-/// A hash table of flat arrays, chained by index: 32 bytes a segment and at most five for its chain's head; finding,
-/// adding and removing are O(1).
+/// Stored in flat arrays and chained by index: 32 bytes for a segment and at most 5 for the head of its chain. Lookup,
+/// insertion and removal are O(1).
 package struct SegmentTable: Sendable {
-    /// 32 bytes; sizes have 48 bits.
+    /// One segment, 32 bytes; a size has 48 bits.
     private struct Entry {
         var segment: SegmentID
-        /// The next entry of the same chain, or the next free one.
+        /// The next entry of the same hash chain, or of the list of free entries.
         var next: UInt32
         var lowBytes: UInt32
         var highBytes: UInt16
+        /// A value of the policy.
         var mark: UInt16
 
         init(segment: SegmentID, bytes: Int64, next: UInt32) {
@@ -23,21 +25,25 @@ package struct SegmentTable: Sendable {
         var bytes: Int64 { Int64(highBytes) << 32 | Int64(lowBytes) }
     }
 
+    /// The end of a chain.
     private static let end = UInt32.max
 
     private var entries: [Entry] = []
+    /// The first entry of each hash chain.
     private var heads: [UInt32] = []
+    /// The first free entry.
     private var free = Self.end
+    /// The number of segments.
     package private(set) var count = 0
-    /// Wraps around above eight exabytes rather than fail.
+    /// The bytes of all segments. The sum wraps around above 8 EiB instead of trapping.
     package private(set) var usedBytes: Int64 = 0
 
-    /// What it holds of the machine's memory.
+    /// Allocated memory in bytes.
     var memoryBytes: Int {
         entries.capacity * MemoryLayout<Entry>.stride + heads.capacity * MemoryLayout<UInt32>.stride
     }
 
-    /// Where the segment is; nil where it is not known.
+    /// The place of a segment; nil if it is not in the table.
     package func place(of segment: SegmentID) -> Int? {
         guard !heads.isEmpty else { return nil }
         var next = heads[chain(of: segment)]
@@ -49,22 +55,23 @@ package struct SegmentTable: Sendable {
         return nil
     }
 
-    /// Of a place in use, as `bytes(at:)`.
+    /// The segment at a place in use.
     package func segment(at place: Int) -> SegmentID { entries[place].segment }
 
+    /// The size of the segment at a place in use.
     package func bytes(at place: Int) -> Int64 { entries[place].bytes }
 
     func victim(at place: Int) -> Victim {
         Victim(segment: entries[place].segment, bytes: entries[place].bytes)
     }
 
-    /// What the policy notes of a segment; 0 at first.
+    /// A value that the policy stores for the segment at a place in use; 0 after insertion.
     subscript(mark place: Int) -> UInt16 {
         get { entries[place].mark }
         set { entries[place].mark = newValue }
     }
 
-    /// Adds a segment that is not in; answers its place.
+    /// Adds a segment that is not in the table. Returns its place.
     mutating func insert(_ segment: SegmentID, bytes: Int64) -> Int {
         if count >= heads.count { growHeads() }
         let chain = chain(of: segment)
@@ -85,6 +92,7 @@ package struct SegmentTable: Sendable {
         return place
     }
 
+    /// Changes the size of the segment at a place in use.
     mutating func resize(at place: Int, to bytes: Int64) {
         let bytes = Self.usable(bytes)
         usedBytes &+= bytes - entries[place].bytes
@@ -92,6 +100,7 @@ package struct SegmentTable: Sendable {
         entries[place].highBytes = UInt16(truncatingIfNeeded: bytes >> 32)
     }
 
+    /// Removes the segment at a place in use; the place becomes free.
     mutating func remove(at place: Int) {
         let entry = entries[place]
         let chain = chain(of: entry.segment)
@@ -108,14 +117,16 @@ package struct SegmentTable: Sendable {
         usedBytes &-= entry.bytes
     }
 
-    /// Sizes below 0 count as 0, those above 256 TiB as that.
+    /// Clamps a size to 0…256 TiB, the range of 48 bits.
     static func usable(_ bytes: Int64) -> Int64 { min(max(bytes, 0), 1 << 48 - 1) }
 
     private func chain(of segment: SegmentID) -> Int { segment.mixed.scaled(below: heads.count) }
 
+    /// Enlarges the table by a quarter and rebuilds all chains.
     private mutating func growHeads() {
         heads = Array(repeating: Self.end, count: max(16, heads.count + heads.count / 4))
-        // Every entry is in use: no earlier count was as high, so none was ever taken out that is not back.
+        // No entry is free here: the table grows only when `count` reaches a new maximum, so all removed entries were
+        // reused.
         for place in entries.indices {
             let chain = chain(of: entries[place].segment)
             entries[place].next = heads[chain]
@@ -125,7 +136,7 @@ package struct SegmentTable: Sendable {
 }
 
 extension SegmentID {
-    /// 64 bits that depend on every bit of the name, the same in every run (the finalizer of SplitMix64).
+    /// A 64-bit hash of all bits of the identifier, equal in every process (finalizer of SplitMix64).
     var mixed: UInt64 {
         var word = asset.high ^ (asset.low &* 0xFF51_AFD7_ED55_8CCD) ^ (UInt64(UInt32(bitPattern: index)) << 17)
         word = (word &+ 0x9E37_79B9_7F4A_7C15)
@@ -136,6 +147,6 @@ extension SegmentID {
 }
 
 extension UInt64 {
-    /// The number below `limit` that its leading bits stand for.
+    /// Maps the value to 0..<limit by its leading bits.
     func scaled(below limit: Int) -> Int { Int(multipliedFullWidth(by: UInt64(limit)).high) }
 }

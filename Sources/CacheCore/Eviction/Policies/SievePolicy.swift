@@ -1,19 +1,23 @@
-/// SIEVE: one queue in the order of arrival, and a hand that goes from the oldest to the newest, spares what was read
-/// since it last came by, and takes the first that was not (Zhang et al., "SIEVE is Simpler than LRU", NSDI 2024).
+/// SIEVE: one queue in order of arrival, and a hand that moves from the oldest to the newest segment. The hand skips
+/// segments that were read since its last visit, and evicts the first one that was not (Zhang et al., "SIEVE is Simpler
+/// than LRU", NSDI 2024).
 ///
-/// Every step is O(1), choosing a victim O(1) in the mean over many.
+/// Every operation is O(1); choosing a victim is O(1) amortized.
 package struct SievePolicy: EvictionPolicy {
+    /// The values of a mark.
     private enum Mark {
+        /// Read since the last visit of the hand.
         static let read: UInt16 = 1
-        /// Chosen in this round.
+        /// Chosen in the present call of `victims`.
         static let chosen: UInt16 = 2
     }
 
     package private(set) var table = SegmentTable()
     /// Oldest first.
-    private var order = PlaceOrder()
-    /// The place that is looked at next; nil: the oldest.
+    private var order = IndexList()
+    /// The place to visit next; nil: the oldest.
     package var hand: Int?
+    /// Does not affect the order: SIEVE has a single queue.
     package var capacityBytes: Int64
 
     package init(capacityBytes: Int64) { self.capacityBytes = capacityBytes }
@@ -50,7 +54,7 @@ package struct SievePolicy: EvictionPolicy {
     ) -> [Victim] {
         var chosen: [Int] = []
         var missing = bytes
-        // One lap may only clear marks; in the second nothing is left that can go and has not gone.
+        // The first lap may only clear marks. After the second lap no segment is left that can be evicted.
         var looks = 2 * count
         while missing > 0, chosen.count < limit, looks > 0, let place = hand ?? order.first {
             looks -= 1
@@ -71,9 +75,9 @@ package struct SievePolicy: EvictionPolicy {
 
     package var places: [Int] { order.places() }
 
-    package func standing(at place: Int) -> Standing { Standing(reads: table[mark: place] == Mark.read ? 1 : 0) }
+    package func standing(at place: Int) -> PolicyEntry { PolicyEntry(reads: table[mark: place] == Mark.read ? 1 : 0) }
 
-    package mutating func restore(_ segment: SegmentID, bytes: Int64, standing: Standing) {
+    package mutating func restore(_ segment: SegmentID, bytes: Int64, standing: PolicyEntry) {
         admit(segment, bytes: bytes)
         if standing.reads > 0 { touch(segment) }
     }

@@ -1,21 +1,22 @@
-/// Plays reads against an eviction policy without a store, to learn what they would have cost.
+/// Simulates an eviction policy on a sequence of reads, without a store: measures hits, writes and evictions.
 package struct CacheSimulation: Sendable {
-    /// What came of one read.
+    /// The result of one read of a whole segment.
     package enum Outcome: Hashable, Sendable {
         case hit
-        /// What was missing was taken in; these went for it, in order.
+        /// The segment was admitted after these victims were evicted, in this order.
         case miss(evicted: [Victim])
-        /// It is larger than the capacity.
+        /// The segment is larger than the capacity, and was not admitted.
         case refused
     }
 
-    /// Sums over all reads.
+    /// Sums over all reads; sizes in bytes.
     package struct Tally: Hashable, Sendable {
         package var requests: Int64 = 0
-        /// Those that missed nothing.
+        /// Reads without missing bytes.
         package var hits: Int64 = 0
         package var bytes: Int64 = 0
         package var hitBytes: Int64 = 0
+        /// Bytes that were admitted.
         package var writtenBytes: Int64 = 0
         package var evictedSegments: Int64 = 0
         package var evictedBytes: Int64 = 0
@@ -27,31 +28,36 @@ package struct CacheSimulation: Sendable {
         package init() {}
     }
 
-    /// What is known of a segment of which parts are there.
-    private struct Standing {
-        /// Which 64ths of the segment are there.
+    /// The simulated content of one segment.
+    private struct Entry {
+        /// Bit n: the n-th 64th of the segment is present.
         var parts: UInt64 = 0
+        /// The last counted read; nil: none.
         var touchedAt: Timestamp?
     }
 
     private var policy: any EvictionPolicy
     private let grid: SegmentGrid
     private let touchInterval: Duration
-    private var standings: [SegmentID: Standing] = [:]
+    /// The segments that were read in runs. Whole segments are in `policy` only.
+    private var standings: [SegmentID: Entry] = [:]
     package private(set) var tally = Tally()
 
-    /// `touchInterval`: reads of a segment closer together than this count as one.
+    /// `grid`: nil: the grid for the capacity of the policy. `touchInterval`: reads of a segment less than this apart
+    /// count as one.
     package init(policy: any EvictionPolicy, grid: SegmentGrid? = nil, touchInterval: Duration = .seconds(300)) {
         self.policy = policy
         self.grid = grid ?? SegmentGrid(capacity: policy.capacityBytes)
         self.touchInterval = touchInterval
     }
 
+    /// Bytes of all segments in the policy.
     package var usedBytes: Int64 { policy.usedBytes }
 
     package func contains(_ segment: SegmentID) -> Bool { policy.bytes(of: segment) != nil }
 
-    /// Goes on as after a restart: under a policy that is told how the segments stood, and nothing of those that had gone.
+    /// Simulates a restart: continues under `fresh`, to which the persisted state of the policy is restored. The
+    /// history of evicted segments is lost, as in the store.
     package mutating func restart(under fresh: any EvictionPolicy) {
         var fresh = fresh
         for place in policy.places {
@@ -64,7 +70,7 @@ package struct CacheSimulation: Sendable {
 
     // MARK: Whole segments
 
-    /// Reads a segment that is there as a whole or not at all, and touches it each time.
+    /// Reads a segment that is present as a whole or not at all. Every read of a present segment counts as a touch.
     package mutating func read(_ segment: SegmentID, bytes: Int64) -> Outcome {
         let bytes = max(0, bytes)
         if policy.touch(segment) {
@@ -81,7 +87,7 @@ package struct CacheSimulation: Sendable {
 
     // MARK: Runs of an asset
 
-    /// Reads a run of an asset, of which only what is missing is taken in, in 64ths of a segment.
+    /// Reads a run of an asset. Missing parts are admitted in units of a 64th of a segment.
     package mutating func read(_ run: ByteRange, of asset: AssetID, at now: Timestamp) {
         var missing: Int64 = 0
         for index in grid.indices(of: run) {
@@ -91,9 +97,9 @@ package struct CacheSimulation: Sendable {
         count(run.length, missing: missing)
     }
 
-    /// Answers how many bytes were missing.
+    /// Reads the part of a run within one segment. Returns the number of missing bytes.
     private mutating func read(_ run: ByteRange, of segment: SegmentID, at now: Timestamp) -> Int64 {
-        var standing = standings[segment] ?? Standing()
+        var standing = standings[segment] ?? Entry()
         let missing = missingBytes(of: run, in: segment, given: standing.parts)
         if missing < run.length { touch(segment, &standing, at: now) }
         guard missing > 0 else {
@@ -110,13 +116,13 @@ package struct CacheSimulation: Sendable {
         return missing
     }
 
-    private mutating func touch(_ segment: SegmentID, _ standing: inout Standing, at now: Timestamp) {
+    private mutating func touch(_ segment: SegmentID, _ standing: inout Entry, at now: Timestamp) {
         if let last = standing.touchedAt, now.since(last) < touchInterval { return }
         standing.touchedAt = now
         policy.touch(segment)
     }
 
-    /// The 64ths of the segment in which the run has bytes.
+    /// The 64ths of the segment that the run overlaps, as bits.
     private func parts(of run: ByteRange, in segment: SegmentID) -> UInt64 {
         let start = grid.run(of: segment.index).lowerBound
         let (first, last) = ((run.lowerBound - start) / partBytes, (run.upperBound - 1 - start) / partBytes)
@@ -125,6 +131,7 @@ package struct CacheSimulation: Sendable {
 
     private var partBytes: Int64 { (grid.segmentBytes + 63) / 64 }
 
+    /// The bytes of the run in parts that are not `present`.
     private func missingBytes(of run: ByteRange, in segment: SegmentID, given present: UInt64) -> Int64 {
         let wanted = parts(of: run, in: segment)
         if wanted & present == 0 { return run.length }
@@ -137,6 +144,7 @@ package struct CacheSimulation: Sendable {
 
     // MARK: Both
 
+    /// Evicts until `bytes` fit; `segment` itself is not evicted.
     private mutating func makeRoom(for bytes: Int64, in segment: SegmentID) -> [Victim] {
         policy.expect(segment)
         let victims = policy.victims(toFree: policy.usedBytes - (policy.capacityBytes - bytes)) { $0 == segment }
@@ -148,6 +156,7 @@ package struct CacheSimulation: Sendable {
         return victims
     }
 
+    /// Adds one read to the tally.
     private mutating func count(_ bytes: Int64, missing: Int64) {
         tally.requests += 1
         tally.hits += missing == 0 ? 1 : 0

@@ -1,11 +1,13 @@
-/// How many reads a policy would miss at several capacities, estimated from a sample of the segments.
+/// Estimates the miss ratios of a policy at several capacities from a sample of the segments.
 ///
-/// The sample is spatial: all reads of a segment whose hash is below a threshold, and none of the others (Waldspurger et
-/// al., "Efficient MRC Construction with SHARDS", FAST 2015; the adjusted variant, which divides by the expected number of
-/// sampled reads). Each capacity has a small cache of that share of it, which holds for any policy (Waldspurger et al.,
-/// "Cache Modeling and Optimization using Miniature Simulations", USENIX ATC 2017).
+/// The sample is spatial: it has all reads of each segment with a hash below a threshold, and no others (Waldspurger et
+/// al., "Efficient MRC Construction with SHARDS", FAST 2015). As in the adjusted variant, misses are divided by the
+/// expected number of sampled reads.
+///
+/// Each capacity is simulated by a miniature cache, scaled down by the sampled share. This is valid for any policy
+/// (Waldspurger et al., "Cache Modeling and Optimization using Miniature Simulations", USENIX ATC 2017).
 package struct MissRatioCurve: Sendable {
-    /// What is missed at one capacity, as a share of all.
+    /// The miss ratios at one capacity, from 0 to 1.
     package struct Point: Hashable, Sendable {
         package let capacityBytes: Int64
         package let requestMissRatio: Double
@@ -18,17 +20,20 @@ package struct MissRatioCurve: Sendable {
         }
     }
 
+    /// The number of hash values.
     private static let hashes = 1 << 24
 
     private let grid: SegmentGrid
     private let capacities: [Int64]
+    /// One miniature cache for each capacity.
     private var caches: [CacheSimulation]
-    /// A segment is sampled if its hash, of 24 bits, is below.
+    /// A segment is sampled if its 24-bit hash is below this value.
     private let threshold: Int
+    /// All reads and bytes, whether sampled or not.
     private var requests: Int64 = 0
     private var bytes: Int64 = 0
 
-    /// `share`: the share of segments that are sampled, above 0; 1 is the exact simulation.
+    /// `share`: the share of segments to sample, above 0; 1 is an exact simulation. `capacities`: in bytes.
     package init(
         _ algorithm: EvictionAlgorithm, capacities: [Int64], grid: SegmentGrid, share: Double,
         touchInterval: Duration = .seconds(300)
@@ -44,13 +49,14 @@ package struct MissRatioCurve: Sendable {
         }
     }
 
-    /// The share by which a cache of that capacity has about two thousand segments in the sample, or all it has: what is
-    /// missed at a tenth to four times the capacity is then known within a point (`make eviction`).
+    /// The share with which a cache of that capacity has about 2048 segments in the sample, or 1 for smaller caches.
+    /// From a tenth to four times the capacity, the error is then within one percentage point (measured by `make
+    /// eviction`).
     package static func share(capacityBytes: Int64, grid: SegmentGrid) -> Double {
         min(1, 2048 * Double(grid.segmentBytes) / Double(max(1, capacityBytes)))
     }
 
-    /// A run of an asset is read.
+    /// Records a read of a run in every miniature cache, if its segments are sampled.
     package mutating func read(_ run: ByteRange, of asset: AssetID, at now: Timestamp) {
         for index in grid.indices(of: run) {
             let part = grid.run(of: index).clamped(to: run)
@@ -61,7 +67,7 @@ package struct MissRatioCurve: Sendable {
         }
     }
 
-    /// One for each capacity, in the order they were given; nothing is missed as long as nothing was read.
+    /// One point for each capacity, in the given order. Without reads all ratios are 0.
     package var points: [Point] {
         let share = Double(threshold) / Double(Self.hashes)
         return zip(capacities, caches).map { capacity, cache in

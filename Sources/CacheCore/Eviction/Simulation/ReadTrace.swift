@@ -1,77 +1,90 @@
-/// The latest reads of a service, to be played against eviction policies: which run of which asset was read, and when.
+/// Records recent reads (asset, range, time) for simulations of eviction policies.
 ///
-/// A read takes 16 bytes; reads that go on from one another are one, of which is known how long it took. Where more come than there is room for, it keeps to a
-/// sample of the chunks, half as many each time, with all reads of each (the spatial sampling of Waldspurger et al.,
-/// "Efficient MRC Construction with SHARDS", FAST 2015); where the sample is as small as it may be, the oldest reads go.
-/// Chunks hold whole segments of any grid.
+/// A read takes 16 bytes. Consecutive reads that continue one another are merged into one entry with a duration.
 ///
-/// Who notes a read may have no time: what is kept lies in small pieces, so that a copy costs the next one to note a read no
-/// more than some of them, and another sample is come to by one piece with each read.
+/// If reads exceed the limit, the trace downsamples: it keeps all reads of half as many chunks (spatial sampling,
+/// Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST 2015). At the smallest sample the oldest reads
+/// are dropped. A chunk holds whole segments of any grid.
+///
+/// Recording must be fast, since it happens on the read path. Entries are therefore stored in small pieces:
+/// - After a copy of the trace, copy-on-write duplicates only the pieces that change.
+/// - Downsampling processes one piece with each recorded read, instead of all at once.
 package struct ReadTrace: Sendable {
-    /// One read of a run within one chunk; its beginning is known to 16 KiB.
+    /// One read of a run within one chunk; its start is rounded down to 16 KiB.
     package struct Read: Hashable, Sendable {
         package var asset: AssetID
         package var run: ByteRange
         package var at: Timestamp
-        /// From the first byte to the last, known to 2.5 s.
+        /// The time from the first to the last byte, rounded down to 2.5 s.
         package var span = Duration.zero
     }
 
+    /// The compact form of a read, 16 bytes.
     fileprivate struct Entry {
-        /// Of the asset's identifier, which is a digest.
+        /// The lowest 32 bits of the asset's identifier, which is a digest.
         var asset: UInt32
-        /// In units of 16 KiB.
+        /// The start of the run, in units of 16 KiB.
         var place: UInt32
-        /// Bytes in the lower 25 bits, for they may be a whole chunk; above them the span, in units of 2.5 s.
+        /// The lower 25 bits: bytes, up to a whole chunk. The upper 7 bits: the span in units of 2.5 s.
         var size: UInt32
-        /// In quarters of a second since `epoch`.
+        /// The time in quarters of a second since `epoch`.
         var at: UInt32
     }
 
+    /// A part of the trace; see `pieceLimit` for its size.
     private struct Piece {
         var entries: [Entry] = []
-        /// Of all reads that were noted while it was the last, those too that are not of the sample.
+        /// Bytes of all reads that were recorded while this was the last piece, whether sampled or not.
         var bytes: Int64 = 0
     }
 
-    /// How far thinning out has come.
-    private struct Thinning {
-        /// The piece that is looked at next, and the one that takes what stays.
+    /// The progress of downsampling.
+    private struct Downsampling {
+        /// The index of the piece to filter next.
         var next = 0
+        /// The index of the piece that receives the remaining entries.
         var filled = 0
     }
 
+    /// The maximum number of entries, at least 64.
     private let limit: Int
+    /// The maximum number of entries in a piece.
     private let pieceLimit: Int
+    /// No recorded time is earlier.
     private let epoch: Timestamp
+    /// Never empty; the last piece receives new entries.
     private var pieces = [Piece()]
-    /// Pieces that went before them.
+    /// The number of pieces that were dropped from the front.
     private var dropped = 0
-    /// A chunk is sampled if its hash, of 24 bits, is below.
+    /// A chunk is sampled if its 24-bit hash is below this value.
     private var threshold = 1 << 24
-    /// Nil: all that is kept is of the sample.
-    private var thinning: Thinning?
+    /// Nil: all entries are sampled ones.
+    private var thinning: Downsampling?
+    /// The entries that later reads may extend. Emptied when downsampling starts, because entries move.
     private var runs = OpenRuns()
-    /// Reads that are kept, those among them that are no longer of the sample.
+    /// The number of entries, including those that downsampling has yet to remove.
     package private(set) var count = 0
 
-    /// What is sampled as one.
+    /// The size of a chunk, the unit of sampling.
     package static let chunkBytes: Int64 = 16 << 20
+    /// The resolution of an entry's start.
     fileprivate static let unitBytes: Int64 = 16 << 10
+    /// The number of hash values.
     private static let hashes = 1 << 24
+    /// The threshold below which the trace drops reads instead of downsampling.
     private static let smallest = hashes / 256
 
-    /// `limit`: reads that are kept; `epoch`: no read is older.
+    /// `limit`: the maximum number of entries. `epoch`: the earliest time; earlier reads are recorded at this time.
     package init(limit: Int = 1 << 21, epoch: Timestamp) {
         self.limit = max(64, limit)
         pieceLimit = min(2048, self.limit / 16)
         self.epoch = epoch
     }
 
-    /// The share of all chunks whose reads are kept.
+    /// The sampled share of all chunks, above 0 and at most 1.
     package var share: Double { Double(threshold) / Double(Self.hashes) }
 
-    /// A run was read; beyond 64 TiB nothing is noted.
+    /// Records a read of `run`, one entry for each chunk. Bytes of an asset beyond 64 TiB are ignored.
     package mutating func note(_ run: ByteRange, of asset: AssetID, at now: Timestamp) {
         let quarters = UInt32(clamping: max(0, now.milliseconds - epoch.milliseconds) / 250)
         let name = UInt32(truncatingIfNeeded: asset.low)
@@ -85,7 +98,7 @@ package struct ReadTrace: Sendable {
         }
     }
 
-    /// Adds the read to one that it goes on from; answers whether there is one.
+    /// Adds the read to an entry that it continues. Returns whether there is one.
     private mutating func extend(by entry: Entry, from start: Int64) -> Bool {
         guard thinning == nil, let (piece, place) = runs.place(of: entry), piece >= dropped else { return false }
         let last = pieces[piece - dropped].entries[place]
@@ -94,6 +107,8 @@ package struct ReadTrace: Sendable {
         return true
     }
 
+    /// Appends an entry. Each call processes one piece of a downsampling in progress, so the margin below `limit`
+    /// suffices.
     private mutating func append(_ entry: Entry) {
         thinOut()
         if count >= limit - limit / pieceLimit { makeRoom() }
@@ -104,12 +119,14 @@ package struct ReadTrace: Sendable {
         if thinning == nil { runs.note(entry, at: (dropped + last, pieces[last].entries.count - 1)) }
     }
 
+    /// Appends an entry to a piece, with the full capacity reserved at once.
     private mutating func add(_ entry: Entry, to piece: Int) {
         if pieces[piece].entries.isEmpty { pieces[piece].entries.reserveCapacity(pieceLimit) }
         pieces[piece].entries.append(entry)
         count += 1
     }
 
+    /// Starts downsampling, or at the smallest sample drops the oldest piece.
     private mutating func makeRoom() {
         guard thinning == nil else { return }
         if threshold > Self.smallest {
@@ -120,14 +137,15 @@ package struct ReadTrace: Sendable {
         }
     }
 
-    /// Keeps to half as many chunks, from now on; the reads of the others go by and by.
+    /// Halves the sampled chunks. New reads of other chunks are ignored at once; `thinOut` removes the recorded ones
+    /// piece by piece.
     private mutating func halve() {
         threshold /= 2
-        thinning = Thinning()
+        thinning = Downsampling()
         runs = OpenRuns()
     }
 
-    /// Goes through one more piece.
+    /// Filters one more piece of a downsampling in progress, and compacts the entries that remain.
     private mutating func thinOut() {
         guard var thinning else { return }
         var piece = Piece()
@@ -145,20 +163,25 @@ package struct ReadTrace: Sendable {
         self.thinning = nil
     }
 
+    /// Whether the chunk of the entry is in the sample.
     private func isSampled(_ entry: Entry) -> Bool {
         guard threshold < Self.hashes else { return true }
-        // Another hash than that of segments: who samples segments of this sample must not meet the same ones again.
+        // This hash differs from the hash of segments: otherwise a simulation that samples segments of this sample
+        // would choose correlated ones.
         let print = SegmentID(asset: AssetID(high: 0x5EED, low: UInt64(entry.asset)), index: entry.chunk).mixed
         return print.scaled(below: Self.hashes) < threshold
     }
 
-    /// The reads since `time`, in the order they were noted.
+    /// The sampled reads since `time`, in the order of recording.
     package func reads(since time: Timestamp) -> some Sequence<Read> {
         pieces.lazy.flatMap(\.entries).filter(isSampled).map(read).filter { $0.at >= time }
     }
 
-    /// How much was read of the sampled chunks since `time`, beside what would have been of as many average ones: a few that are
-    /// read by everybody may be in the sample or not, and what is missed is told by this (the adjustment of SHARDS).
+    /// The ratio of sampled bytes since `time` to the bytes expected in a sample of this share (the adjustment of
+    /// SHARDS).
+    ///
+    /// A few very popular chunks may be in the sample or not. Estimated misses are multiplied by this ratio to correct
+    /// for them. It is 1 without sampling or without reads.
     package func weight(since time: Timestamp) -> Double {
         guard share < 1 else { return 1 }
         var (sampled, expected): (Double, Double) = (0, 0)
@@ -170,6 +193,7 @@ package struct ReadTrace: Sendable {
         return expected > 0 ? sampled / expected : 1
     }
 
+    /// The read that an entry stands for. The identifier of its asset has 32 bits only.
     private func read(_ entry: Entry) -> Read {
         let asset = AssetID(high: 0, low: UInt64(entry.asset))
         let run = ByteRange(offset: Int64(entry.place) * Self.unitBytes, length: Int64(entry.bytes))
@@ -178,7 +202,7 @@ package struct ReadTrace: Sendable {
             span: .milliseconds(Int64(entry.spans) * 2500))
     }
 
-    /// The same with at most about so many reads, of a smaller sample.
+    /// A copy, downsampled until it has at most `count` entries.
     package func sampled(atMost count: Int) -> ReadTrace {
         var copy = self
         while copy.thinning != nil { copy.thinOut() }
@@ -190,18 +214,22 @@ package struct ReadTrace: Sendable {
     }
 }
 
+/// The fields of the compact form.
 extension ReadTrace.Entry {
     private static let sizeBits: UInt32 = 25
 
     fileprivate var bytes: UInt32 { size & (1 << Self.sizeBits - 1) }
+    /// In units of 2.5 s.
     fileprivate var spans: UInt32 { size >> Self.sizeBits }
     fileprivate var chunk: Int32 { Int32(Int64(place) * ReadTrace.unitBytes / ReadTrace.chunkBytes) }
 
+    /// Adds the bytes of a read that continues this one, and extends the span to its time.
     fileprivate mutating func extend(by entry: Self) {
         size = (bytes + entry.bytes) | ((entry.at &- at) / 10) << Self.sizeBits
     }
 
-    /// Whether a read of the same chunk begins where this one ended, soon enough to be no use of its own.
+    /// Whether `entry` continues this read: same chunk, a start within 16 KiB of the end, and less than 300 s after the
+    /// first byte, the interval within which reads count as one.
     fileprivate func isContinued(by entry: Self, from start: Int64) -> Bool {
         let end = Int64(place) * ReadTrace.unitBytes + Int64(bytes)
         return asset == entry.asset && chunk == entry.chunk && 0..<ReadTrace.unitBytes ~= start - end
@@ -209,18 +237,23 @@ extension ReadTrace.Entry {
     }
 }
 
-/// Where the latest reads of many chunks lie, for those that go on from them; of chunks that share a slot the last.
+/// A hash table without collision chains: finds the last entry of a chunk, which the next read may extend. Of chunks
+/// that share a slot it has the latest.
 private struct OpenRuns: Sendable {
+    /// The position of an entry.
     private struct Slot {
-        /// Counted from the first there ever was.
+        /// The index counted from the first piece ever, including dropped ones; `.max`: the slot is empty.
         var piece: UInt32 = .max
         var place: UInt32 = 0
     }
 
+    /// The number of slots.
     private static let count = 2048
 
+    /// Empty until the first entry, to save memory.
     private var slots: [Slot] = []
 
+    /// The position of the entry that was noted for the chunk, or for another chunk with the same slot.
     func place(of entry: ReadTrace.Entry) -> (piece: Int, place: Int)? {
         guard !slots.isEmpty, case let slot = slots[slot(of: entry)], slot.piece != .max else { return nil }
         return (Int(slot.piece), Int(slot.place))

@@ -1,15 +1,15 @@
-/// What a request's preconditions come to (RFC 9110 §13), in the order of §13.2.2.
+/// The result of evaluating the preconditions of a request (RFC 9110 §13), in the order of §13.2.2.
 package enum ConditionalRequest: Hashable, Sendable {
-    /// Answer as asked, ranges included.
+    /// Respond as requested, including ranges.
     case proceed
-    /// Answer as asked, but with the whole asset: an `If-Range` does not hold (§13.1.5).
+    /// Respond with the whole asset: the `If-Range` condition is false (§13.1.5).
     case proceedWithoutRanges
-    /// 304.
+    /// Respond with 304: the client's copy is current.
     case notModified
-    /// 412.
+    /// Respond with 412: an `If-Match` or `If-Unmodified-Since` condition is false.
     case failed
 
-    /// Judges GET and HEAD alike, except that `If-Range` is for those with a `Range` only.
+    /// Evaluates the preconditions of GET and HEAD. `If-Range` applies only to a request with `Range`.
     package static func evaluate(_ headers: HeaderList, validators: Validators, now: Timestamp) -> ConditionalRequest {
         if let wanted = headers.combined("If-Match") {
             if !matches(wanted, validators.entityTag, { $0.matchesStrongly($1) }) { return .failed }
@@ -25,7 +25,7 @@ package enum ConditionalRequest: Hashable, Sendable {
         return holds(ifRange: condition, validators, now: now) ? .proceed : .proceedWithoutRanges
     }
 
-    /// `*`, or a list of tags one of which `isSame` as the asset's.
+    /// Whether the list is `*` or has a tag that `isSame` accepts as the tag of the asset.
     private static func matches(
         _ list: String, _ tag: EntityTag?, _ isSame: (EntityTag, EntityTag) -> Bool
     ) -> Bool {
@@ -37,8 +37,8 @@ package enum ConditionalRequest: Hashable, Sendable {
         }
     }
 
-    /// Whether the asset is younger than the date; nil where the condition is to be ignored: absent, not exactly one
-    /// date (§13.1.3, §13.1.4), or an asset without a date.
+    /// Whether the asset was modified after the date. Nil if the condition must be ignored: it is absent, is not
+    /// exactly one date (§13.1.3, §13.1.4), or the asset has no date.
     private static func isModified(since dates: [String], _ validators: Validators, now: Timestamp) -> Bool? {
         guard dates.count == 1, let since = HTTPDate.parse(dates[0], now: now),
             let modified = validators.lastModified.flatMap({ HTTPDate.parse($0, now: now) })
@@ -46,7 +46,8 @@ package enum ConditionalRequest: Hashable, Sendable {
         return modified > since
     }
 
-    /// Strong comparison of tags; a date must be the asset's own, to the letter or the second, and a strong one.
+    /// Whether an `If-Range` holds. A tag must match strongly. A date must be strong and equal to that of the asset, as
+    /// text or as a second.
     private static func holds(ifRange condition: String, _ validators: Validators, now: Timestamp) -> Bool {
         let condition = FieldText.trimmed(condition[...])
         if let wanted = EntityTag(condition) { return validators.entityTag?.matchesStrongly(wanted) ?? false }

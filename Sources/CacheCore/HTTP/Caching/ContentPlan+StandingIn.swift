@@ -1,6 +1,7 @@
 extension ContentPlan {
-    /// The answer for where its bytes stand in for those of another asset: what they are and how many, and nothing by which
-    /// a client or cache could take them for the other's. Nil where it is not the whole.
+    /// This response as a fallback for another asset: type, length and body only, and `no-store`. It has no validators,
+    /// so that no client or cache takes the bytes for those of the other asset. Nil unless it is a complete 200 without
+    /// a content coding.
     package var standingIn: ContentPlan? {
         guard status == 200, headers["Content-Encoding"] == nil else { return nil }
         var plan = self
@@ -13,8 +14,9 @@ extension ContentPlan {
 }
 
 extension CacheError.Code {
-    /// Whether a read that failed so is answered with the origin's fallback: where the upstream failed or refused, not
-    /// where the request itself, the configuration or the store is to blame, or nobody waits any more.
+    /// Whether a read that failed with this error is answered with the origin's fallback. This holds for failures and
+    /// refusals of the upstream. It does not hold for errors of the request, the configuration or the store, or for a
+    /// client that disconnected.
     package var deservesFallback: Bool {
         switch self {
         case .upstreamRefused, .upstreamUnreachable, .upstreamProtocol, .upstreamUnusable, .upstreamTimedOut,

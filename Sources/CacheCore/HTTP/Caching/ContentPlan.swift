@@ -1,9 +1,10 @@
-/// A request for content, as far as its answer depends on it.
+/// The parts of a content request that determine its response.
 package struct ContentRequest: Hashable, Sendable {
-    /// HEAD instead of GET.
+    /// HEAD; false: GET.
     package var isHead: Bool
     package var headers: HeaderList
-    /// Which caches the request has been through (RFC 8586); handed on with what is fetched for it.
+    /// The `CDN-Loop` field of the request (RFC 8586): the caches that it passed. It is forwarded with upstream
+    /// requests.
     package var cdnLoop: String?
 
     package init(isHead: Bool = false, headers: HeaderList = [:], cdnLoop: String? = nil) {
@@ -13,45 +14,47 @@ package struct ContentRequest: Hashable, Sendable {
     }
 }
 
-/// The answer to a request for content, complete but for the bytes: RFC 9110 §13 and §14 in one place.
+/// A complete response to a content request except for the bytes: status, header fields and body layout (RFC 9110 §13,
+/// §14).
 package struct ContentPlan: Hashable, Sendable {
-    /// A stretch of the body.
+    /// A part of the body.
     package enum Segment: Hashable, Sendable {
-        /// Bytes of the asset; up to `Int64.max` where its end is not known.
+        /// Bytes of the asset; the end is `Int64.max` if its length is unknown.
         case bytes(ByteRange)
-        /// What stands between them.
+        /// Multipart text between the ranges.
         case text([UInt8])
 
         /// Nil for text.
         package var range: ByteRange? { if case .bytes(let range) = self { range } else { nil } }
     }
 
-    /// 200, 206, 304, 412, 416, or that of a response that is passed on as it came.
+    /// 200, 206, 304, 412 or 416, or the status of a response that is passed on unchanged.
     package var status: Int
-    /// All fields but `Age` and those of the service; `Via` and `Cache-Status` as the upstream gave them; `Content-Length`
-    /// where it is known.
-    /// Those of 412 and 416 leave the body's type and length to whoever writes the problem.
+    /// All header fields except `Age` and the service's own ones. `Via` and `Cache-Status` are those of the upstream.
+    /// `Content-Length` is present if it is known.
+    ///
+    /// For 412 and 416, the writer of the problem document adds type and length of the body.
     package var headers: HeaderList
-    /// In order; empty for HEAD, 304, 412, 416 and an empty asset.
+    /// The parts in order; empty for HEAD, 304, 412, 416 and an empty asset.
     package var body: [Segment]
-    /// What the body's segments amount to, or would for a GET; nil: not known, send it chunked.
+    /// The length of the body, for HEAD that of the equivalent GET; nil: unknown, send it chunked.
     package var contentLength: Int64?
 
-    /// The runs of the asset that must be on disk before the answer ends, in the order sent.
+    /// The ranges of the asset in the body, in the order of sending. They must be on disk before the response ends.
     package var neededRanges: [ByteRange] {
         body.compactMap { segment in
             if case .bytes(let run) = segment { run } else { nil }
         }
     }
 
-    /// How many bytes `neededRanges` have together.
+    /// The sum of the lengths of `neededRanges`.
     package var neededBytes: Int64 { neededRanges.byteCount }
 
-    /// Plans the answer from the generation's description. `boundary` is asked for multipart answers only; `isFirst`:
-    /// the response is requested from the upstream for this answer.
+    /// Plans the response for a generation. `boundary` is evaluated for multipart responses only. `isFirst`: the
+    /// upstream is requested for this response, so fields that must not be stored are passed on.
     ///
-    /// While the length is not known every range is answered by the whole (§14.2 lets a server ignore `Range`), unless
-    /// `unknownLength` says that a range with both its ends is answered as such.
+    /// Without a known length every range is answered with the whole asset (§14.2 lets a server ignore `Range`). With
+    /// `unknownLength == .partial`, a single range with both ends is answered as requested.
     package static func make(
         _ request: ContentRequest, generation: Generation, now: Timestamp, isFirst: Bool = false,
         unknownLength: OriginSettings.UnknownLength = .whole, boundary: @autoclosure () -> String
@@ -85,11 +88,12 @@ package struct ContentPlan: Hashable, Sendable {
         }
     }
 
-    /// One run of bytes, for an answer whose head is known already.
+    /// A plan for the bytes of one range, for a response with a head that is known already.
     package static func bytes(_ run: ByteRange) -> ContentPlan {
         ContentPlan(status: 206, headers: [:], body: [.bytes(run)], contentLength: run.length)
     }
 
+    /// 200 with the whole asset.
     private static func whole(_ generation: Generation, isHead: Bool) -> ContentPlan {
         var headers = representation(generation)
         if let type = generation.contentType { headers.append("Content-Type", type) }
@@ -98,7 +102,7 @@ package struct ContentPlan: Hashable, Sendable {
         return ContentPlan(status: 200, headers: headers, body: body, contentLength: generation.length)
     }
 
-    /// A response that is passed on as it came.
+    /// A response that is passed on with its own status and fields.
     private static func passed(_ generation: Generation, _ status: Int, isHead: Bool) -> ContentPlan {
         var headers = validators(generation)
         for field in generation.headers.fields { headers.append(field.name, field.value) }
@@ -110,11 +114,13 @@ package struct ContentPlan: Hashable, Sendable {
         return ContentPlan(status: status, headers: headers, body: body, contentLength: generation.length)
     }
 
+    /// The whole asset as a body; without parts for HEAD and for an empty asset.
     private static func wholeBody(_ generation: Generation, isHead: Bool) -> [Segment] {
         let run = 0..<max(0, generation.length ?? Int64.max)
         return isHead || run.isEmpty ? [] : [.bytes(run)]
     }
 
+    /// 206 with one range.
     private static func partial(_ generation: Generation, _ run: ByteRange, of length: Int64?) -> ContentPlan {
         var headers = representation(generation)
         if let type = generation.contentType { headers.append("Content-Type", type) }
@@ -123,6 +129,8 @@ package struct ContentPlan: Hashable, Sendable {
         return ContentPlan(status: 206, headers: headers, body: [.bytes(run)], contentLength: run.length)
     }
 
+    /// 206 with several ranges as `multipart/byteranges` (§14.6); the whole asset if the total length overflows
+    /// `Int64`.
     private static func multipart(
         _ generation: Generation, _ runs: [ByteRange], of length: Int64, boundary: String
     ) -> ContentPlan {
@@ -145,7 +153,7 @@ package struct ContentPlan: Hashable, Sendable {
         return ContentPlan(status: 206, headers: headers, body: body, contentLength: contentLength)
     }
 
-    /// §15.4.5: what a 200 would say for caches, and nothing of the content.
+    /// 304 with the fields that §15.4.5 requires for caches, and none that describe the content.
     private static func notModified(_ generation: Generation) -> ContentPlan {
         var headers = validators(generation)
         for field in generation.headers.fields where keptBy304.contains(where: { HeaderList.same($0, field.name) }) {
@@ -154,7 +162,7 @@ package struct ContentPlan: Hashable, Sendable {
         return ContentPlan(status: 304, headers: headers, body: [], contentLength: 0)
     }
 
-    /// §15.5.17.
+    /// 416 with the length of the asset (§15.5.17).
     private static func unsatisfiable(_ length: Int64) -> ContentPlan {
         let headers: HeaderList = [
             "Accept-Ranges": "bytes", "Content-Range": ContentRange.unsatisfied(of: length).description,
@@ -162,10 +170,12 @@ package struct ContentPlan: Hashable, Sendable {
         return ContentPlan(status: 416, headers: headers, body: [], contentLength: 0)
     }
 
+    /// Stored fields that a 304 repeats, besides the validators (§15.4.5).
     private static let keptBy304 = [
         "Cache-Control", "Cache-Status", "Content-Location", "Date", "Expires", "Vary", "Via",
     ]
 
+    /// `ETag` and `Last-Modified`, as far as the upstream sent them.
     private static func validators(_ generation: Generation) -> HeaderList {
         var headers: HeaderList = [:]
         if let tag = generation.validators.entityTag { headers.append("ETag", tag.description) }
@@ -173,7 +183,7 @@ package struct ContentPlan: Hashable, Sendable {
         return headers
     }
 
-    /// What 200 and 206 have in common.
+    /// The fields that 200 and 206 share.
     private static func representation(_ generation: Generation) -> HeaderList {
         var headers = validators(generation)
         if generation.length != nil { headers.append("Accept-Ranges", "bytes") }

@@ -1,9 +1,10 @@
-/// How long a response may be used, how old it is, and whether a shared cache may keep it (RFC 9111 §3–4.2).
+/// The caching properties of a response: freshness lifetime, age and storability (RFC 9111 §3–4.2).
 package struct Freshness: Hashable, Sendable {
-    /// Until when it may be used unasked; may lie in the past. Nil: to be confirmed before each use.
+    /// The response is fresh until then, which may be in the past. Nil: it must be validated before every use.
     package var freshUntil: Timestamp?
-    /// Its age on arrival (§4.2.3).
+    /// The age on arrival (§4.2.3).
     package var initialAge: Duration
+    /// Whether a shared cache may store the response (§3).
     package var isStorable: Bool
 
     package init(freshUntil: Timestamp?, initialAge: Duration, isStorable: Bool) {
@@ -12,13 +13,14 @@ package struct Freshness: Hashable, Sendable {
         self.isStorable = isStorable
     }
 
-    /// The longest lifetime that is guessed from `Last-Modified` (§4.2.2).
+    /// The longest heuristic lifetime, derived from `Last-Modified` (§4.2.2).
     package static let maxHeuristicLifetime = Duration.seconds(86_400)
 
-    /// Judges a response that came at `now`.
+    /// Computes the properties of a response received at `now`.
     ///
-    /// A missing or garbled `Date` counts as `now` (RFC 9110 §6.6.1). An administrator's `ttl` stands over everything
-    /// the response says, prohibitions of storing too.
+    /// A missing or invalid `Date` counts as `now` (RFC 9110 §6.6.1). With an administrator's `ttl`, all directives of
+    /// the response are ignored, including those that prohibit storing. Otherwise, after redirects, the earliest expiry
+    /// in the chain counts.
     package static func of(_ head: UpstreamHead, now: Timestamp, settings: OriginSettings.Freshness) -> Freshness {
         let date = head.headers["Date"].flatMap { HTTPDate.parse($0, now: now) } ?? now
         let age = initialAge(head, date: date, now: now)
@@ -36,9 +38,11 @@ package struct Freshness: Hashable, Sendable {
         return Freshness(freshUntil: ([now + (lifetime - age)] + ways).min(), initialAge: age, isStorable: true)
     }
 
-    /// Until when a redirect may be followed unasked, and with it what it led to used; nil: without limit.
+    /// The time until which a redirect may be followed without validation; the target's response expires with it. Nil:
+    /// no limit.
     ///
-    /// Where it says nothing a 301 or 308 is permanent, and any other status is for this once (RFC 9110 §15.4).
+    /// Without an explicit lifetime, 301 and 308 are permanent and any other status must not be reused
+    /// (RFC 9110 §15.4).
     private static func freshUntil(_ redirect: RedirectHead, now: Timestamp, isGuessing: Bool) -> Timestamp? {
         let head = UpstreamHead(status: redirect.status, headers: redirect.headers)
         let date = head.headers["Date"].flatMap { HTTPDate.parse($0, now: now) } ?? now
@@ -50,22 +54,23 @@ package struct Freshness: Hashable, Sendable {
         return isGuessing && [301, 308].contains(redirect.status) ? nil : now
     }
 
-    /// §4.2.3: the larger of what the `Date` shows and what the `Age` says plus the time the response took.
+    /// §4.2.3: the larger of the apparent age (from `Date`) and the corrected age (`Age` plus the time to the first
+    /// byte).
     private static func initialAge(_ head: UpstreamHead, date: Timestamp, now: Timestamp) -> Duration {
         let apparent = max(.zero, now.since(date))
-        // Of several values the first counts, and one that is no number for nothing (§5.1).
+        // The first of several values counts; an invalid value is ignored (§5.1).
         let value = head.headers["Age"].flatMap { FieldText.members(of: $0).first }
         let seconds = value.flatMap { FieldText.clampedNumber($0.utf8) } ?? 0
         return max(apparent, .seconds(min(seconds, CacheControl.maxSeconds)) + (head.timings.firstByte ?? .zero))
     }
 
-    /// §4.2.1 in its order; nil where nothing is said and nothing can be guessed.
+    /// The freshness lifetime in the order of §4.2.1; nil if there is none and no heuristic applies.
     private static func lifetime(
         _ headers: HeaderList, _ control: CacheControl, date: Timestamp, now: Timestamp, isGuessing: Bool
     ) -> Duration? {
         if let shared = control.sharedMaxAge ?? control.maxAge { return shared }
         if !control.isTargeted, let expires = headers["Expires"] {
-            guard let time = HTTPDate.parse(expires, now: now) else { return .zero }  // garbled is expired (§5.3)
+            guard let time = HTTPDate.parse(expires, now: now) else { return .zero }  // invalid means expired (§5.3)
             return max(.zero, time.since(date))
         }
         guard isGuessing, let modified = headers["Last-Modified"].flatMap({ HTTPDate.parse($0, now: now) }),

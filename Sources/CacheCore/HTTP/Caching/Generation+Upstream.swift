@@ -1,5 +1,5 @@
 extension Generation {
-    /// The representation a response's head describes, numbered 1.
+    /// The generation, numbered 1, that a response head describes.
     package static func described(
         by head: UpstreamHead, expecting: WindowExpectation, length: Int64?, acceptsRanges: Bool?
     ) -> Generation {
@@ -18,10 +18,10 @@ extension Generation {
         return described
     }
 
-    /// Whether bytes of both may stand in one file (RFC 9111 §3.4).
+    /// Whether bytes of both generations may be combined in one file (RFC 9111 §3.4).
     ///
-    /// Lengths, where both are known, must not differ, whatever is trusted. Beyond that: the same strong validator, tag
-    /// before date; or what the administrator trusts instead.
+    /// Known lengths must be equal, whatever is trusted. In addition, both need the same strong validator, a tag before
+    /// a date, or the equality that the administrator's `trust` accepts instead.
     package func isSameRepresentation(
         as known: Generation, trusting trust: OriginSettings.TrustedValidators
     ) -> Bool {
@@ -41,20 +41,21 @@ extension Generation {
         return hasEqualDates && new.lastModifiedIsStrong && old.lastModifiedIsStrong
     }
 
-    /// Whether windows of it may be put together. Where not, its bytes come in one transfer from the first on, since
-    /// nothing proves that two windows belong together.
+    /// Whether windows of this generation may be combined. If not, nothing proves that two windows belong together, so
+    /// its bytes must come from a single transfer that starts at the first byte.
     package func isJoinable(trusting trust: OriginSettings.TrustedValidators) -> Bool {
         isSameRepresentation(as: self, trusting: trust)
     }
 
-    /// Whether both are described alike: by length, tag and date, as far as both have them.
+    /// Whether both have the same length, tag and date; a value that one of them lacks is not compared.
     package func isDescribed(as known: Generation) -> Bool {
         let (old, new) = (known.validators, validators)
         return known.length ?? length == length && old.entityTag ?? new.entityTag == new.entityTag
             && old.lastModified ?? new.lastModified == new.lastModified
     }
 
-    /// Whether weak validators say that it is `known`: enough to use a complete one (RFC 9110 §13.1.2), not to add to it.
+    /// Whether a weak validator identifies it as `known` (RFC 9110 §13.1.2). This suffices to reuse a complete copy,
+    /// but not to add bytes to it.
     package func weaklyMatches(_ known: Generation) -> Bool {
         guard isDescribed(as: known) else { return false }
         let (old, new) = (known.validators, validators)
@@ -62,8 +63,8 @@ extension Generation {
             || old.lastModified != nil && old.lastModified == new.lastModified
     }
 
-    /// This description, without a body, in the place of `known`, the same representation: length and ranges stay as bodies
-    /// have shown them.
+    /// Replaces the metadata of `known`, the same representation, by this one from a response without a body. Length
+    /// and range support stay as responses with a body have shown them.
     package func confirming(_ known: Generation) -> Generation {
         var merged = replacing(known)
         merged.length = known.length
@@ -71,7 +72,7 @@ extension Generation {
         return merged
     }
 
-    /// This description, of a whole response, in the place of `known`, the same representation.
+    /// Replaces the metadata of `known`, the same representation, by this one from a response with the whole body.
     func replacing(_ known: Generation) -> Generation {
         var merged = self
         merged.number = known.number
@@ -81,8 +82,8 @@ extension Generation {
         return merged
     }
 
-    /// This generation after a 206 with more of it, which may leave unsaid what a 200 would say (RFC 9110 §15.3.7): the
-    /// fields it has replace the stored ones (RFC 9111 §3.4).
+    /// This generation after a 206 with more of its bytes. A 206 may omit fields of a 200 (RFC 9110 §15.3.7), so only
+    /// the fields that it has replace the stored ones (RFC 9111 §3.4).
     func continued(by found: Generation, _ head: UpstreamHead, _ expecting: WindowExpectation) -> Generation {
         var merged = confirmed(by: head, expecting: expecting)
         merged.length = found.length ?? length
@@ -95,8 +96,8 @@ extension Generation {
         return merged
     }
 
-    /// This generation after a 304: fields the response names are replaced (RFC 9111 §3.2), freshness is counted anew
-    /// from what then stands (§4.3.4).
+    /// This generation after a 304. Fields of the response replace the stored ones (RFC 9111 §3.2); freshness is
+    /// computed again from the result (§4.3.4).
     func confirmed(by head: UpstreamHead, expecting: WindowExpectation) -> Generation {
         var stored = headers
         let fresh = StoredHeaders.dated(head, at: expecting.now)
@@ -120,8 +121,8 @@ extension Generation {
 }
 
 extension Validators {
-    /// The validators of a response: garbled ones are absent, and a date is strong where it is at least a minute older
-    /// than the `Date` beside it (RFC 9110 §8.8.2.2).
+    /// The validators of a response; invalid ones count as absent. A date is strong if it is at least a minute older
+    /// than the `Date` field (RFC 9110 §8.8.2.2).
     package static func of(_ headers: HeaderList, now: Timestamp) -> Validators {
         let modified = headers["Last-Modified"].flatMap { HTTPDate.parse($0, now: now) }
         let date = headers["Date"].flatMap { HTTPDate.parse($0, now: now) }
@@ -131,7 +132,7 @@ extension Validators {
             lastModified: modified == nil ? nil : headers["Last-Modified"], lastModifiedIsStrong: isStrong)
     }
 
-    /// These validators, and of `later` those that are missing here or stronger there.
+    /// These validators, completed by those of `later` that are missing here or stronger there.
     func completed(by later: Validators) -> Validators {
         var completed = self
         completed.entityTag = entityTag ?? later.entityTag

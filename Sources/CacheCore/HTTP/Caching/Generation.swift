@@ -1,30 +1,33 @@
-/// What is known of one generation of an asset: the representation's metadata, as its upstream gave it.
+/// The metadata of one generation of an asset: the representation as its upstream described it.
 package struct Generation: Hashable, Sendable {
+    /// The origin of `contentType`: the `Content-Type` field or the extension of the path.
     package enum TypeSource: String, Hashable, Sendable { case header, `extension` }
 
-    /// Counts up from 1 with every change of the upstream's bytes.
+    /// Starts at 1 and increases with every change of the representation upstream.
     package var number: Int64
-    /// Nil while the end is not known.
+    /// The length in bytes; nil: not known yet.
     package var length: Int64?
     package var contentType: String?
     package var contentTypeFrom: TypeSource
+    /// The tag and date of the representation, for conditional requests.
     package var validators: Validators
-    /// True: a 206 was seen. False: a range was ignored. Nil: not known.
+    /// True: a 206 was received. False: the upstream ignored a range. Nil: unknown.
     package var acceptsRanges: Bool?
-    /// End-to-end header fields that are passed on with the content (`Cache-Control`, `Content-Disposition`, …).
+    /// Stored end-to-end fields that are sent with the content (`Cache-Control`, `Content-Disposition`, …).
     package var headers: HeaderList
-    /// Fields of the response that brought it, and of no later one.
+    /// Fields that belong to the response that brought the generation. They are sent only with responses for which it
+    /// was requested, and are not stored.
     package var firstHeaders: HeaderList = [:]
-    /// When the response came, or was last confirmed.
+    /// The time of the response, or of its last validation.
     package var receivedAt: Timestamp
-    /// The response's age when it came (RFC 9111 §4.2.3).
+    /// The age of the response at `receivedAt` (RFC 9111 §4.2.3).
     package var initialAge: Duration
-    /// Until when it may be used without asking the upstream again; nil: must be confirmed before each use.
+    /// Fresh until then; nil: must be validated before every use.
     package var freshUntil: Timestamp?
-    /// Whether a shared cache may keep it (RFC 9111 §3).
+    /// Whether a shared cache may store it (RFC 9111 §3).
     package var isStorable: Bool
-    /// Nil: a 200 or 206 in identity coding. Else the status of a response that is passed on as it came, whatever range or
-    /// condition was requested, and never stored.
+    /// Nil: a 200, 203 or 206 in identity coding. Otherwise the status of a response that is passed on unchanged for
+    /// every range and condition, and never stored.
     package var passedStatus: Int?
 
     package init(
@@ -45,40 +48,43 @@ package struct Generation: Hashable, Sendable {
         self.isStorable = isStorable
     }
 
+    /// Whether it may be used at `now` without validation.
     package func isFresh(at now: Timestamp) -> Bool { freshUntil.map { now < $0 } ?? false }
 
-    /// RFC 9111 §4.2.3: the age of a response served now.
+    /// The age of a response at `now` (RFC 9111 §4.2.3).
     package func age(at now: Timestamp) -> Duration { initialAge + max(.zero, now.since(receivedAt)) }
 }
 
-/// An asset as the catalog keeps it.
+/// An asset as stored in the catalog.
 package struct AssetRecord: Hashable, Sendable {
     package var id: AssetID
-    /// What names it: `/o/{origin}/{path}?{query}`, an absolute URL, or a key the caller gave.
+    /// The cache key: `/o/{origin}/{path}?{query}`, an absolute URL, or a key given by the caller.
     package var key: String
-    /// The mounted origin's name, or `Origin.absoluteName`.
+    /// The name of the mounted origin, or `Origin.absoluteName`.
     package var origin: String
-    /// Where it was last fetched from; may be a signed URL, so its query is kept in memory only.
+    /// The last upstream URL. It may be signed, so its query is kept in memory only.
     package var url: String
     package var generation: Generation
     package var createdAt: Timestamp
     package var lastAccessAt: Timestamp
     package var hits: Int64
     package var isPinned: Bool
-    /// Until when; nil: until it is unpinned.
+    /// The end of the pin; nil: until it is unpinned.
     package var pinnedUntil: Timestamp?
     package var tags: [String]
-    /// The administrator's own lifetime for it, over what the origin says.
+    /// The administrator's freshness lifetime for this asset, which overrides the origin; nil: none.
     package var ttl: Duration?
-    /// When its bytes are compared with their checksums; nil: as its origin says.
+    /// When stored bytes are verified against their checksums; nil: as the origin's settings say.
     package var verify: Verification?
-    /// The reader's fields by which this representation was chosen, where the upstream has several (RFC 9111 §4.1); sent
-    /// with every request for it.
+    /// The request fields that selected this variant, if the upstream has several (RFC 9111 §4.1). They are sent with
+    /// every upstream request for it.
     package var variant: HeaderList
 
-    /// The characters behind the key of a variant's asset: a blank and 64 bits of SHA-256.
+    /// The length of the suffix that distinguishes a variant's key: a space and 64 bits of SHA-256 in hexadecimal
+    /// digits.
     package static let variantMarkBytes = 17
 
+    /// Whether a text is a valid tag: 1 to 128 Unicode scalars, and no NUL.
     package static func isTag(_ text: String) -> Bool {
         (1...128).contains(text.unicodeScalars.count) && !text.utf8.contains(0)
     }

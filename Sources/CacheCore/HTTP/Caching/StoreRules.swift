@@ -1,11 +1,11 @@
 extension OriginSettings {
-    /// What is kept of an origin, whatever its answers say.
+    /// An origin's rules for storing, which override its responses.
     package struct StoreRules: Hashable, Sendable {
-        /// Nothing longer is kept; nil: whatever its length.
+        /// Longer assets are not stored; nil: no limit.
         package var maxBytes: Int64?
-        /// Media types that are never kept: `video/mp4`, or `video/*`.
+        /// Media types that are never stored: `video/mp4`, or `video/*`.
         package var never: [String]
-        /// Those that always are, but for what is too long.
+        /// Media types that are always stored, up to `maxBytes`.
         package var always: [String]
 
         package init(maxBytes: Int64? = nil, never: [String] = [], always: [String] = []) {
@@ -14,7 +14,7 @@ extension OriginSettings {
             self.always = always
         }
 
-        /// Whether an asset is kept that the upstream describes so, and by its headers `isStorable`.
+        /// Whether an asset with this type and length is stored. `isStorable`: its header fields permit it.
         func allow(type: String?, length: Int64?, isStorable: Bool) -> Bool {
             if let maxBytes, let length, length > maxBytes { return false }
             let essence = FieldText.lowered(FieldText.trimmed((type ?? "").prefix { $0 != ";" }))
@@ -22,6 +22,7 @@ extension OriginSettings {
             return !isNamed(never) && (isStorable || isNamed(always))
         }
 
+        /// Whether a pattern matches a media type without parameters, in lower case.
         private static func matches(_ pattern: String, _ essence: String) -> Bool {
             let pattern = FieldText.lowered(pattern)
             return pattern.hasSuffix("/*") ? essence.hasPrefix(pattern.dropLast()) : essence == pattern
@@ -34,6 +35,6 @@ extension OriginSettings {
         }
     }
 
-    /// The most media types that a store rule may name.
+    /// The maximum number of media types in a store rule.
     package static let maxStoreTypes = 64
 }

@@ -1,13 +1,15 @@
-/// Which header fields of a response are kept and passed on with the content.
+/// Selects the header fields of a response that are stored and sent with the content.
 package enum StoredHeaders {
-    /// No more fields are kept than this…
+    /// The maximum number of stored fields.
     package static let maxFields = 256
-    /// …and no more bytes of names and values together.
+    /// The maximum number of bytes of all names and values together.
     package static let maxBytes = 64 << 10
 
-    /// Not kept (RFC 9111 §3.1): fields of the connection (RFC 9110 §7.6.1) and of the proxy, what is known in another
-    /// form, made anew for every response or said of one message's bytes, cookies, and what would speak for the host that serves rather than for the
-    /// asset.
+    /// Fields that are not stored (RFC 9111 §3.1):
+    /// - fields of the connection (RFC 9110 §7.6.1) and of proxies,
+    /// - fields that are stored in another form or generated for every response,
+    /// - fields about the bytes of one message, such as `Content-Digest`,
+    /// - cookies, and fields about the host rather than the asset.
     private static let dropped: Set<String> = [
         "accept-ranges", "age", "alt-svc", "clear-site-data", "connection", "content-digest", "content-encoding",
         "content-length", "content-range", "content-type", "etag", "keep-alive", "last-modified", "proxy-authenticate",
@@ -16,14 +18,14 @@ package enum StoredHeaders {
         "x-request-id",
     ]
 
-    /// The fields to keep, in order and number: not those that `Connection` names, or a qualified `no-cache` or
-    /// `private`; nor this service's own (`Larder-…`), those of its CORS rules, illegal ones, and those beyond the limits.
+    /// The fields to store, in their order. Excluded are fields named by `Connection` or by a qualified `no-cache` or
+    /// `private`, `Larder-…`, `Access-Control-…` (replaced by CORS rules), invalid fields, and those beyond the limits.
     package static func of(_ headers: HeaderList) -> HeaderList {
         fields(of: headers, areWithheld: false)
     }
 
-    /// The fields that a qualified `no-cache` or `private` names: they belong to the response they came with, and are not
-    /// kept (RFC 9111 §5.2.2.4, §5.2.2.7).
+    /// The fields that a qualified `no-cache` or `private` names. They belong to the response that brought them, and
+    /// are not stored (RFC 9111 §5.2.2.4, §5.2.2.7).
     static func withheld(_ headers: HeaderList) -> HeaderList { fields(of: headers, areWithheld: true) }
 
     private static func fields(of headers: HeaderList, areWithheld: Bool) -> HeaderList {
@@ -33,9 +35,10 @@ package enum StoredHeaders {
         return HeaderList(withinLimits(chosen))
     }
 
-    /// `Larder-Cache-Control` is for this cache alone: kept, and not passed on.
+    /// `Larder-Cache-Control` is addressed to this cache alone: it is stored, but not sent to clients.
     static let ownField = "larder-cache-control"
 
+    /// The valid end-to-end fields.
     private static func passedOn(_ headers: HeaderList) -> [HeaderList.Field] {
         let named = headers.values("Connection").flatMap { FieldText.members(of: $0) }.map { FieldText.lowered($0) }
         let dropped = dropped.union(named)
@@ -46,7 +49,8 @@ package enum StoredHeaders {
         }
     }
 
-    /// Fields that a downstream cache must obey (RFC 9111 §4.1, §5.2, §5.3); the limits cut other fields first.
+    /// Fields that a downstream cache must obey (RFC 9111 §4.1, §5.2, §5.3). If the limits are exceeded, other fields
+    /// are dropped first.
     private static let cachingFields: Set<String> = [
         "cache-control", "cdn-cache-control", "date", "expires", ownField, "vary",
     ]
@@ -66,8 +70,8 @@ package enum StoredHeaders {
         return kept.sorted().map { fields[$0] }
     }
 
-    /// As `of`, and with the time of receipt where the response has not one usable `Date` (RFC 9110 §6.6.1). The sum of a
-    /// part says nothing of the asset.
+    /// As `of`, with the time of receipt if the response does not have exactly one valid `Date` (RFC 9110 §6.6.1). The
+    /// `Content-MD5` of a 206 is dropped, because it covers only that part.
     static func dated(_ head: UpstreamHead, at now: Timestamp) -> HeaderList {
         var kept = of(head.headers)
         if head.status == 206 { kept.remove("Content-MD5") }
@@ -77,6 +81,7 @@ package enum StoredHeaders {
         return kept
     }
 
+    /// Whether the service replaces the field: its own fields and those of CORS.
     private static func isReplaced(_ name: String) -> Bool {
         name.hasPrefix("larder-") && name != ownField || name.hasPrefix("access-control-")
     }

@@ -1,23 +1,24 @@
-/// What a cache may do with a stored response when a reader asks for it (RFC 9111 §4, RFC 5861).
+/// How a cache may use a stored response for a request (RFC 9111 §4, RFC 5861).
 package enum StoredUse: Hashable, Sendable {
-    /// It is used unasked.
+    /// Use it without validation: it is fresh.
     case fresh
-    /// It is used unasked though stale: the reader said it may (RFC 9111 §5.2.1.2).
+    /// Use it without validation although it is stale: `max-stale` of the client allows it (RFC 9111 §5.2.1.2).
     case stale
-    /// It is used at once though stale, and confirmed behind (RFC 5861 §3).
+    /// Use it at once although it is stale, and validate it in the background (RFC 5861 §3).
     case staleWhileRevalidate
-    /// It is confirmed first, because it is stale.
+    /// Validate it first: it is stale.
     case confirm
-    /// It is confirmed first, though fresh, because the reader asks for that (RFC 9111 §5.2.1).
+    /// Validate it first although it is fresh: the client requests it (RFC 9111 §5.2.1).
     case confirmOnRequest
 }
 
-/// By what a stored response's use is judged: the origin's word, and the reader's where it counts.
+/// The rules for using a stored response: those of the origin, and those of the client as far as they apply.
 package struct UseRules: Sendable {
+    /// The origin's freshness setting.
     package var freshness: OriginSettings.Freshness
-    /// The origin's own limit; nil: as the response says.
+    /// The origin's `stale-if-error` period; nil: that of the response.
     package var staleIfError: Duration?
-    /// Those of the reader; none where the origin does not obey them.
+    /// The directives of the client; empty if the origin's settings ignore them.
     package var directives: RequestDirectives
 
     package init(
@@ -31,7 +32,7 @@ package struct UseRules: Sendable {
 }
 
 extension Generation {
-    /// What may be done with it at `now`.
+    /// The permitted use at `now`.
     package func use(at now: Timestamp, under rules: UseRules) -> StoredUse {
         let asked = rules.directives
         let isFresh = isFresh(at: now)
@@ -48,14 +49,15 @@ extension Generation {
         case .upTo(let limit) where staleness(at: now) <= limit: return .stale
         case .upTo, .none: break
         }
-        // A reader who names the age it accepts gets nothing staler than the response's own lifetime (§5.2.1.1).
+        // A client that states a maximum age gets nothing beyond the freshness lifetime (§5.2.1.1).
         guard asked.maxAge == nil, let window = control.staleWhileRevalidate, staleness(at: now) <= window else {
             return .confirm
         }
         return .staleWhileRevalidate
     }
 
-    /// Whether it may be used at `now` although it is stale, because the upstream fails (RFC 5861 §4).
+    /// Whether it may be used at `now` although it is stale, because the upstream fails (RFC 5861 §4). The longer one
+    /// of the origin's and the client's period counts.
     package func servesErrors(at now: Timestamp, under rules: UseRules) -> Bool {
         let control = control(under: rules)
         guard !control.forbidsStaleUse, !rules.directives.noCache else { return false }
@@ -64,12 +66,12 @@ extension Generation {
         return staleness(at: now) <= limit
     }
 
-    /// How long ago it went stale; where it never was fresh, how old it is.
+    /// The time since it became stale; if it was never fresh, its age.
     private func staleness(at now: Timestamp) -> Duration {
         freshUntil.map { now.since($0) } ?? age(at: now)
     }
 
-    /// What the response itself says, where that counts: an administrator's lifetime stands over it.
+    /// The directives of the response. An administrator's lifetime overrides those that forbid stale use.
     private func control(under rules: UseRules) -> CacheControl {
         var control = CacheControl.effective(in: headers)
         if case .ttl = rules.freshness {
@@ -83,12 +85,14 @@ extension Generation {
 }
 
 extension CacheControl {
-    /// What forbids a shared cache to use a stale response (RFC 9111 §4.2.4): `s-maxage` too (§5.2.2.10).
+    /// Whether a shared cache must not use the response when it is stale (RFC 9111 §4.2.4); `s-maxage` also forbids it
+    /// (§5.2.2.10).
     package var forbidsStaleUse: Bool { noCache || mustRevalidate || proxyRevalidate || sharedMaxAge != nil }
 }
 
 extension CacheError.Code {
-    /// Whether a stale response may stand in for it: what would be a 500, 502, 503 or 504 (RFC 5861 §4).
+    /// Whether a stale response may be served instead of this error, the equivalent of 500, 502, 503 or 504
+    /// (RFC 5861 §4).
     package var isUpstreamFailure: Bool {
         switch self {
         case .upstreamUnreachable, .upstreamProtocol, .upstreamUnusable, .upstreamTimedOut: true
@@ -97,6 +101,6 @@ extension CacheError.Code {
         }
     }
 
-    /// Whether a response with that status is that of a failing server.
+    /// Whether the status reports a failure of the server.
     package static func isOfFailingServer(_ status: Int) -> Bool { [500, 502, 503, 504].contains(status) }
 }

@@ -1,24 +1,26 @@
-/// Which of several representations of one asset a request gets (RFC 9111 §4.1).
+/// Selects the variant of an asset for a request (RFC 9111 §4.1).
 package enum Variation {
-    /// Request fields that select no variant. Most never reach the upstream, or always with the same value. The CORS fields
-    /// change only `Access-Control-*` in the response, and Larder drops those and applies its own CORS rules.
+    /// Request fields that select no variant. Most never reach the upstream, or always have the same value there. The
+    /// CORS fields affect only `Access-Control-*` of the response, which Larder drops and replaces by its own CORS
+    /// rules.
     private static let neutral: Set<String> = [
         "accept-encoding", "access-control-request-headers", "access-control-request-method", "authorization", "cookie",
         "host", "if-range", "origin", "proxy-authorization", "range", "te",
     ]
 
-    /// Whether `Vary` holds `*`: no other request gets the same answer (RFC 9110 §12.5.5).
+    /// Whether `Vary` contains `*`: the response matches no other request (RFC 9110 §12.5.5).
     package static func isOnEverything(_ headers: HeaderList) -> Bool {
         headers.values("Vary").contains { FieldText.members(of: $0).contains("*") }
     }
 
-    /// The fields of `request` by which a response with these headers was chosen, in the order of their names; none where
-    /// the request has none of them, as the requests have by which an asset is found at first.
+    /// The fields of `request` that select a response with these headers, sorted by name. Empty if the request has none
+    /// of them, as is the case for the initial lookup of an asset.
     ///
-    /// `variant`: the fields by which the asset itself was chosen. They count also where this response does not name them in
-    /// its `Vary`: another response to the same request did.
+    /// `variant`: the fields that selected the asset itself. They count even if this response does not name them in
+    /// `Vary`, because another response to the same request did. `ignored`: names that the origin's settings exclude.
     ///
-    /// Values are compared after blanks round list members are normalised, lines of one name joined (§4.1).
+    /// Values are compared in normal form: whitespace around list members is normalized, and lines of one name are
+    /// joined (§4.1).
     package static func fields(
         of request: HeaderList, chosenBy headers: HeaderList, and variant: HeaderList = [:], ignoring ignored: [String]
     ) -> HeaderList {

@@ -2,14 +2,16 @@ import RawStructuredFieldValues
 
 /// Targeted `Cache-Control` fields (RFC 9213).
 extension CacheControl {
-    /// The fields that Larder obeys in place of `Cache-Control`, the first one that is valid and not empty (§2.2).
+    /// The targeted fields that Larder obeys instead of `Cache-Control`. The first one that is valid and not empty
+    /// counts (§2.2).
     private static let targets = ["Larder-Cache-Control", "CDN-Cache-Control"]
 
+    /// The directives with a number of seconds; all others are Boolean, or name fields.
     private static let durations: Set<String> = [
         "max-age", "s-maxage", "stale-if-error", "stale-while-revalidate",
     ]
 
-    /// The directives of a response for this cache: those of a targeted field, else those of `Cache-Control`.
+    /// The directives for this cache: those of a targeted field, otherwise those of `Cache-Control`.
     package static func effective(in headers: HeaderList) -> CacheControl {
         for name in targets {
             if let control = targeted(headers.values(name)) { return control }
@@ -17,8 +19,8 @@ extension CacheControl {
         return parse(headers.values("Cache-Control"))
     }
 
-    /// Nil where the field is absent, empty or no dictionary of structured fields (§2.1). Directives with a value of another
-    /// type than theirs are ignored.
+    /// Parses a targeted field. Nil if it is absent, empty or not a valid dictionary of structured fields (§2.1). A
+    /// directive with a value of the wrong type is ignored.
     private static func targeted(_ lines: [String]) -> CacheControl? {
         guard !lines.isEmpty, lines.reduce(0, { $0 + $1.utf8.count }) < maxBytes else { return nil }
         var parser = StructuredFieldValueParser(Array(lines.joined(separator: ", ").utf8))

@@ -1,52 +1,56 @@
-/// A response's `Cache-Control`: the directives a shared cache obeys (RFC 9111 §5.2.2).
+/// The `Cache-Control` directives of a response that a shared cache obeys (RFC 9111 §5.2.2).
 package struct CacheControl: Hashable, Sendable {
     package var noStore = false
     package var noCache = false
     package var isPrivate = false
-    /// The fields that a qualified `no-cache` or `private` names, in lower case: the response may be kept, they may not
-    /// (§5.2.2.4, §5.2.2.7).
+    /// The fields that a qualified `no-cache` or `private` names, in lower case. The response may be stored without
+    /// them (§5.2.2.4, §5.2.2.7).
     package var withheldFields: Set<String> = []
     package var isPublic = false
     package var mustRevalidate = false
     package var proxyRevalidate = false
     package var noTransform = false
     package var mustUnderstand = false
-    /// RFC 8246.
+    /// `immutable` (RFC 8246).
     package var isImmutable = false
+    /// `max-age`; nil, like the other durations: the directive is absent.
     package var maxAge: Duration?
+    /// `s-maxage`, for shared caches only.
     package var sharedMaxAge: Duration?
-    /// RFC 5861 §3.
+    /// `stale-while-revalidate` (RFC 5861 §3).
     package var staleWhileRevalidate: Duration?
-    /// RFC 5861 §4.
+    /// `stale-if-error` (RFC 5861 §4).
     package var staleIfError: Duration?
-    /// Whether a targeted field says all this: `Expires` is ignored with `Cache-Control` then (RFC 9213 §2.2).
+    /// Whether the directives come from a targeted field. `Expires` is then ignored, like `Cache-Control`
+    /// (RFC 9213 §2.2).
     package var isTargeted = false
 
     package init() {}
 
-    /// The largest number of seconds a directive can say (§1.2.2).
+    /// The largest number of seconds of a directive (§1.2.2).
     package static let maxSeconds: Int64 = 1 << 31
 
-    /// Reads the field's values, one per field line.
+    /// Parses the values of the field, one for each field line.
     ///
-    /// Of a directive given twice the first counts (§4.2.1); a number of seconds that is none is zero, so that what is
-    /// garbled is stale; one too large is `maxSeconds`. Unknown directives are passed over.
+    /// The first of several equal directives counts (§4.2.1). An invalid number of seconds counts as 0, so that the
+    /// response is stale; a larger one than `maxSeconds` counts as `maxSeconds`. Unknown directives are ignored.
     package static func parse(_ values: [String]) -> CacheControl {
         var control = CacheControl()
         for directive in directives(values) { control.obey(directive.name, directive.argument) }
         return control
     }
 
-    /// More than this is nothing that anybody means.
+    /// Fields of this size or more are treated as `no-store`. No legitimate field is that long.
     package static let maxBytes = 64 << 10
 
-    /// The directives of the field's values, those of requests alike: names in lower case, arguments as they came. Of
-    /// `maxBytes` and more it is `no-store` alone.
+    /// The directives of a response or a request: names in lower case, arguments unchanged. If the values have
+    /// `maxBytes` or more, the result is `no-store` alone.
     static func directives(_ values: [String]) -> [(name: String, argument: Substring?)] {
         guard values.reduce(0, { $0 + $1.utf8.count }) < maxBytes else { return [("no-store", nil)] }
         return directives(of: values)
     }
 
+    /// Splits list members at the first `=`.
     private static func directives(of values: [String]) -> [(name: String, argument: Substring?)] {
         values.flatMap { FieldText.members(of: $0) }.map { directive in
             let equals = directive.utf8.firstIndex(of: UInt8(ascii: "="))
@@ -55,6 +59,7 @@ package struct CacheControl: Hashable, Sendable {
         }
     }
 
+    /// Applies one directive.
     mutating func obey(_ name: String, _ argument: Substring?) {
         switch name {
         case "no-store": noStore = true
@@ -74,8 +79,8 @@ package struct CacheControl: Hashable, Sendable {
         }
     }
 
-    /// Whether the directive concerns the fields its argument names only; an argument that names none, or garbled ones,
-    /// leaves the directive a plain one.
+    /// Whether the directive is limited to the fields in its argument, which are added to `withheldFields`. An argument
+    /// without valid names is ignored, and the directive applies as a whole.
     private mutating func withholds(_ argument: Substring?) -> Bool {
         guard let argument else { return false }
         let names = FieldText.members(of: Self.unquoted(argument)).map { FieldText.lowered($0) }
@@ -84,6 +89,7 @@ package struct CacheControl: Hashable, Sendable {
         return true
     }
 
+    /// The argument without surrounding quotes.
     private static func unquoted(_ argument: Substring) -> String {
         let text = FieldText.trimmed(argument)
         guard text.utf8.count >= 2, text.utf8.first == UInt8(ascii: "\""), text.utf8.last == UInt8(ascii: "\"")
@@ -91,7 +97,7 @@ package struct CacheControl: Hashable, Sendable {
         return String(text.dropFirst().dropLast())
     }
 
-    /// The seconds an argument says; zero where it is missing or no number.
+    /// The number of seconds of an argument; 0 if it is missing or invalid.
     static func duration(_ argument: Substring?) -> Duration {
         guard let digits = argument.map(unquoted) else { return .zero }
         return .seconds(min(FieldText.clampedNumber(digits.utf8) ?? 0, maxSeconds))

@@ -1,15 +1,14 @@
-/// What a response says of its body's length (RFC 9110 §8.6).
+/// The body length that a response states (RFC 9110 §8.6).
 enum ContentLength: Hashable {
     case absent
     case bytes(Int64)
-    /// Several different ones, or no number that can be counted.
+    /// Several different values, or one that is not a number below 2^53.
     case garbled
 
-    /// The number of bytes, where one is stated.
+    /// The number of bytes; nil if none is stated.
     var count: Int64? { if case .bytes(let count) = self { count } else { nil } }
 
-    /// Reads the field; a list of equal numbers counts as one, and beside `Transfer-Encoding` it counts for nothing
-    /// (RFC 9112 §6.3).
+    /// Parses the field. Equal values count as one. With `Transfer-Encoding` the field is ignored (RFC 9112 §6.3).
     static func read(_ headers: HeaderList) -> ContentLength {
         let values = headers.values("Content-Length")
         if values.isEmpty || headers["Transfer-Encoding"] != nil { return .absent }

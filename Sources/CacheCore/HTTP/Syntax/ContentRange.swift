@@ -1,11 +1,12 @@
-/// What a `Content-Range` says (RFC 9110 §14.4).
+/// A parsed `Content-Range` (RFC 9110 §14.4).
 package enum ContentRange: Hashable, Sendable {
     /// `bytes 0-99/1000`; the length is nil for `/*`.
     case run(ByteRange, of: Int64?)
-    /// `bytes */1000`, as 416 carries it.
+    /// `bytes */1000`, as in a 416.
     case unsatisfied(of: Int64)
 
-    /// Nil where `text` has another unit, is garbled, contradicts itself, or counts further than files reach.
+    /// Parses the value of the field. Nil if it has another unit, is malformed or contradictory, or has a position of
+    /// 2^53 or more.
     package static func parse(_ text: String) -> ContentRange? {
         let value = FieldText.trimmed(text[...])
         guard let blank = value.utf8.firstIndex(of: UInt8(ascii: " ")), FieldText.lowered(value[..<blank]) == "bytes"
@@ -27,7 +28,7 @@ package enum ContentRange: Hashable, Sendable {
 }
 
 extension ContentRange: CustomStringConvertible {
-    /// The field's value. An empty run cannot be said and must not be asked for.
+    /// The value of the field. The range must not be empty: the syntax cannot express an empty range.
     package var description: String {
         switch self {
         case .run(let run, let length):

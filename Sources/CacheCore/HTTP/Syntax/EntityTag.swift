@@ -1,16 +1,17 @@
 /// An entity tag (RFC 9110 §8.8.3): an opaque text, weak or strong.
 package struct EntityTag: Hashable, Sendable {
+    /// The text between the quotes.
     package let opaque: String
     package let isWeak: Bool
 
-    /// Parses one `entity-tag`; nil where the text is not one.
+    /// Parses an `entity-tag`; nil if the text is not valid.
     package init?(_ text: some StringProtocol) {
         var text = Substring(text)
         guard let tag = text.withUTF8({ EntityTag(bytes: $0[...]) }) else { return nil }
         self = tag
     }
 
-    /// As above, of its bytes.
+    /// Parses the bytes of an `entity-tag`; nil if they are not valid.
     init?(bytes: Slice<UnsafeBufferPointer<UInt8>>) {
         isWeak = bytes.starts(with: "W/".utf8)
         let rest = bytes.dropFirst(isWeak ? 2 : 0)
@@ -21,23 +22,24 @@ package struct EntityTag: Hashable, Sendable {
         opaque = String(decoding: inner, as: UTF8.self)
     }
 
-    /// Both strong, and the same text (§8.8.3.2).
+    /// Strong comparison: both are strong and have the same text (§8.8.3.2).
     package func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && opaque == other.opaque }
 
-    /// The same text, weak or not (§8.8.3.2).
+    /// Weak comparison: both have the same text (§8.8.3.2).
     package func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
 }
 
 extension EntityTag: CustomStringConvertible {
+    /// The value of an `ETag` field.
     package var description: String { (isWeak ? "W/\"" : "\"") + opaque + "\"" }
 }
 
-/// What tells one generation of an asset from the next.
+/// The validators of a generation: they distinguish it from other generations of the asset.
 package struct Validators: Hashable, Sendable {
     package var entityTag: EntityTag?
-    /// As the upstream wrote it, for `If-Range` and `Last-Modified`.
+    /// The unchanged text of the upstream, for `If-Range` and `Last-Modified`; nil: none.
     package var lastModified: String?
-    /// Whether `lastModified` is at least a minute older than the `Date` it came with (RFC 9110 §8.8.2.2).
+    /// Whether `lastModified` is at least a minute older than the `Date` of its response (RFC 9110 §8.8.2.2).
     package var lastModifiedIsStrong: Bool
 
     package init(entityTag: EntityTag? = nil, lastModified: String? = nil, lastModifiedIsStrong: Bool = false) {
@@ -46,7 +48,8 @@ package struct Validators: Hashable, Sendable {
         self.lastModifiedIsStrong = lastModifiedIsStrong
     }
 
-    /// What an `If-Range` may carry (§13.1.5): a strong tag, else a strong date; nil where windows cannot be joined.
+    /// The validator for `If-Range` (§13.1.5): a strong tag, otherwise a strong date. Nil if windows cannot be
+    /// combined.
     package var strong: String? {
         if let entityTag { return entityTag.isWeak ? nil : entityTag.description }
         return lastModifiedIsStrong ? lastModified : nil

@@ -1,4 +1,4 @@
-/// Instants as header fields write them (RFC 9110 §5.6.7).
+/// Formats and parses dates of header fields (RFC 9110 §5.6.7).
 package enum HTTPDate {
     private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     private static let longDays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
@@ -6,7 +6,7 @@ package enum HTTPDate {
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// The IMF-fixdate form, `Sun, 06 Nov 1994 08:49:37 GMT`; fractions of a second are dropped.
+    /// Formats an IMF-fixdate, `Sun, 06 Nov 1994 08:49:37 GMT`, without fractions of a second.
     package static func format(_ time: Timestamp) -> String {
         let date = CivilDate(secondsSince1970: time.seconds)
         let day = days[CivilDate.weekday(secondsSince1970: date.secondsSince1970)]
@@ -15,10 +15,10 @@ package enum HTTPDate {
             + CivilDate.padded(date.minute, 2) + ":" + CivilDate.padded(date.second, 2) + " GMT"
     }
 
-    /// Reads any of the three forms; nil where the text is none of them or names no real day.
+    /// Parses any of the three formats; nil if the text has none of them or is not a valid date.
     ///
-    /// The weekday must be a weekday but need not be the right one. A two-digit year is taken for the one that is at
-    /// most 50 years ahead of `now`. Letters may be small or capital (RFC 9111 §4.2).
+    /// The weekday must be a valid name, but may be the wrong one. A two-digit year means a year at most 50 years after
+    /// `now`. Upper and lower case are equal (RFC 9111 §4.2).
     package static func parse(_ text: String, now: Timestamp) -> Timestamp? {
         guard text.utf8.count <= 40 else { return nil }
         var scanner = TextScanner(FieldText.trimmed(text[...]))
@@ -37,7 +37,7 @@ package enum HTTPDate {
         return Timestamp(seconds: date.secondsSince1970)
     }
 
-    /// `06 Nov 1994 08:49:37 GMT`
+    /// Parses the rest of an IMF-fixdate, `06 Nov 1994 08:49:37 GMT`.
     private static func fixed(_ scanner: inout TextScanner) -> CivilDate? {
         guard let day = scanner.number(digits: 2), scanner.take(" "), let month = month(&scanner), scanner.take(" "),
             let year = scanner.number(digits: 4), scanner.take(" "), let time = time(&scanner), zone(&scanner)
@@ -45,7 +45,7 @@ package enum HTTPDate {
         return date(year, month, day, time)
     }
 
-    /// `06-Nov-94 08:49:37 GMT`
+    /// Parses the rest of an RFC 850 date, `06-Nov-94 08:49:37 GMT`.
     private static func rfc850(_ scanner: inout TextScanner, now: Timestamp) -> CivilDate? {
         guard let day = scanner.number(digits: 2), scanner.take("-"), let month = month(&scanner), scanner.take("-"),
             let short = scanner.number(digits: 2), scanner.take(" "), let time = time(&scanner), zone(&scanner)
@@ -60,7 +60,7 @@ package enum HTTPDate {
         return found
     }
 
-    /// ` Nov  6 08:49:37 1994`
+    /// Parses the rest of an asctime date, ` Nov  6 08:49:37 1994`.
     private static func asctime(_ scanner: inout TextScanner) -> CivilDate? {
         guard scanner.take(" "), let month = month(&scanner), scanner.take(" "),
             let day = scanner.take(" ") ? scanner.number(digits: 1) : scanner.number(digits: 2), scanner.take(" "),
@@ -69,18 +69,22 @@ package enum HTTPDate {
         return date(year, month, day, time)
     }
 
+    /// Parses the name of a month; returns 1–12.
     private static func month(_ scanner: inout TextScanner) -> Int? {
         index(of: scanner.letters(), in: months).map { $0 + 1 }
     }
 
+    /// Parses the only valid zone, ` GMT`.
     private static func zone(_ scanner: inout TextScanner) -> Bool {
         scanner.take(" ") && index(of: scanner.letters(), in: ["GMT"]) != nil
     }
 
+    /// The index of a name, first compared exactly, then without case.
     private static func index(of word: String, in names: [String]) -> Int? {
         names.firstIndex(of: word) ?? names.firstIndex { FieldText.lowered($0) == FieldText.lowered(word) }
     }
 
+    /// Parses `hh:mm:ss`.
     private static func time(_ scanner: inout TextScanner) -> (hour: Int, minute: Int, second: Int)? {
         guard let hour = scanner.number(digits: 2), scanner.take(":"), let minute = scanner.number(digits: 2),
             scanner.take(":"), let second = scanner.number(digits: 2)

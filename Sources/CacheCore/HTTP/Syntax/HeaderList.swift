@@ -1,5 +1,6 @@
-/// Header fields in the order they came, names compared without regard to case (RFC 9110 §5.1).
+/// Header fields in their original order. Names are compared without case (RFC 9110 §5.1).
 package struct HeaderList: Hashable, Sendable {
+    /// One field line.
     package struct Field: Hashable, Sendable {
         package var name: String
         package var value: String
@@ -14,17 +15,17 @@ package struct HeaderList: Hashable, Sendable {
 
     package init(_ fields: [Field] = []) { self.fields = fields }
 
-    /// The first value of that name.
+    /// The first value of a field; nil if the field is absent.
     package subscript(name: String) -> String? {
         fields.first { Self.same($0.name, name) }?.value
     }
 
-    /// Every value of that name, in order.
+    /// All values of a field, in order.
     package func values(_ name: String) -> [String] {
         fields.lazy.filter { Self.same($0.name, name) }.map(\.value)
     }
 
-    /// All values of that name as one comma-separated list (RFC 9110 §5.3); nil where there is none.
+    /// All values of a field as one comma-separated list (RFC 9110 §5.3); nil if the field is absent.
     package func combined(_ name: String) -> String? {
         let all = values(name)
         return all.isEmpty ? nil : all.joined(separator: ", ")
@@ -32,15 +33,16 @@ package struct HeaderList: Hashable, Sendable {
 
     package mutating func append(_ name: String, _ value: String) { fields.append(Field(name, value)) }
 
+    /// Removes all lines of a field.
     package mutating func remove(_ name: String) { fields.removeAll { Self.same($0.name, name) } }
 
-    /// Replaces every field of that name by one.
+    /// Replaces all lines of a field by one, at the end.
     package mutating func set(_ name: String, _ value: String) {
         remove(name)
         append(name, value)
     }
 
-    /// Whether two field names are the same: ASCII letters compared without case.
+    /// Whether two field names are equal, ignoring the case of ASCII letters.
     package static func same(_ left: String, _ right: String) -> Bool {
         left.utf8.count == right.utf8.count
             && zip(left.utf8, right.utf8).allSatisfy { lowered($0) == lowered($1) }

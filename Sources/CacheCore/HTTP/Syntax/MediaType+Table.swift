@@ -1,11 +1,11 @@
 extension MediaType {
-    /// One row: a file name's extension, the type it is served as, and its type identifier.
+    /// The media type and the uniform type identifier (nil: none is known) for one file extension.
     struct Row {
         let type: String
         let identifier: String?
     }
 
-    /// By extension, in lower case.
+    /// The rows by extension, in lower case.
     static let byExtension: [String: Row] = [
         "3g2": Row(type: "video/3gpp2", identifier: "public.3gpp2"),
         "3gp": Row(type: "video/3gpp", identifier: "public.3gpp"),
@@ -65,7 +65,7 @@ extension MediaType {
         "wmv": Row(type: "video/x-ms-wmv", identifier: "com.microsoft.windows-media-wmv"),
     ]
 
-    /// Identifiers by type, where no extension helps.
+    /// The uniform type identifier for a media type, if the extension does not decide.
     static let byType: [String: String] = [
         "application/vnd.apple.mpegurl": "public.m3u-playlist",
         "audio/aac": "public.aac-audio",
@@ -96,7 +96,7 @@ extension MediaType {
         "video/x-msvideo": "public.avi",
     ]
 
-    /// The one spelling used in the tables for a type that has several.
+    /// The spelling of a media type that the tables use, for types with several spellings.
     static func family(_ essence: String) -> String {
         switch essence {
         case "audio/mp3", "audio/x-mp3", "audio/x-mpeg": "audio/mpeg"

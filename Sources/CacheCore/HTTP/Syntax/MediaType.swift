@@ -1,9 +1,10 @@
-/// Media types by file name, and the type identifiers that AVFoundation takes.
+/// Determines media types by file extension, and uniform type identifiers for AVFoundation.
 package enum MediaType {
-    /// The type to serve an asset as: what the header says, else what the path's extension tells.
+    /// The media type under which an asset is served: that of the `Content-Type` field, otherwise that of the path's
+    /// extension. `from` states which one was used.
     ///
-    /// The extension counts where the header is absent or says no more than "bytes" (`application/octet-stream`,
-    /// `binary/octet-stream`); where it is unknown too, the header stands. `path` may have a query behind it.
+    /// The extension is used if the field is absent or unspecific (`application/octet-stream`, `binary/octet-stream`);
+    /// for an unknown extension the field is used even so. `path` may include a query.
     package static func effectiveType(
         header: String?, path: String
     ) -> (type: String?, from: Generation.TypeSource) {
@@ -13,11 +14,11 @@ package enum MediaType {
         return (header, .header)
     }
 
-    /// The uniform type identifier (`public.mp3`, `com.apple.m4a-audio`, …) of an asset served as `type`; nil where
-    /// there is none that players know.
+    /// The uniform type identifier (`public.mp3`, `com.apple.m4a-audio`, …) of an asset; nil if there is none that
+    /// players know.
     ///
-    /// The extension decides between the identifiers of one type. It decides alone without a type, and where the type says
-    /// how the asset is to be handled, or is the default of a server that does not know the file.
+    /// The extension selects among the identifiers of one media type. It is used alone if the media type is absent,
+    /// describes only the handling of the asset, or is a server's default for unknown files.
     package static func uniformTypeIdentifier(type: String?, path: String) -> String? {
         let byPath = pathExtension(path).flatMap { byExtension[$0] }
         guard let essence = type.map(essence), !essence.isEmpty else { return byPath?.identifier }
@@ -26,12 +27,13 @@ package enum MediaType {
         return byType[family(essence)]
     }
 
+    /// Media types that describe only the handling of an asset, or are the default for unknown files.
     private static let unspecific: Set<String> = [
         "application/force-download", "application/octet-stream", "application/x-download", "binary/octet-stream",
         "multipart/form-data", "text/plain",
     ]
 
-    /// The type alone, in lower case, without parameters; empty where it is longer than one can be (RFC 6838 §4.2).
+    /// The media type in lower case without parameters; empty if it is longer than RFC 6838 §4.2 allows.
     package static func essence(_ type: String) -> String {
         var type = type
         return type.withUTF8 { bytes in
@@ -40,7 +42,8 @@ package enum MediaType {
         }
     }
 
-    /// What stands behind the last dot of the path's last segment, in lower case.
+    /// The text after the last dot of the path's last segment, in lower case; nil if there is none or it is longer than
+    /// 16 bytes.
     static func pathExtension(_ path: String) -> String? {
         var path = path
         return path.withUTF8 { bytes in

@@ -1,16 +1,16 @@
-/// The glue of a `multipart/byteranges` body (RFC 9110 §14.6).
+/// The delimiters of a `multipart/byteranges` body (RFC 9110 §14.6).
 package enum Multipart {
-    /// The boundary of one response.
+    /// The boundary string of one response.
     ///
-    /// `token` is 32 fresh hexadecimal digits for every response. The bytes of the generation named here were chosen
-    /// before it, so that they hold the boundary only by chance: less than one in 2^64 for an asset of 2^64 bytes.
-    /// Asset and number keep the boundaries of two generations apart whatever the token.
+    /// `token` has 32 random hexadecimal digits for each response. The bytes of the generation were determined before
+    /// it, so they contain the boundary only by chance: for an asset of 2^64 bytes with a probability below 2^-64.
+    /// Asset and number distinguish the boundaries of two generations for any token.
     package static func boundary(asset: AssetID, generation: Int64, token: String) -> String {
         // 16 + 1 + at most 19 + 1 + 32 bytes: under the 70 that RFC 2046 §5.1.1 allows.
         asset.description.prefix(16) + "-" + String(generation) + "-" + token.prefix(32)
     }
 
-    /// The delimiter and the head of the part that holds `run`, up to the part's first byte.
+    /// The delimiter and the header of the part with `run`, up to its first byte.
     static func opening(
         of run: ByteRange, length: Int64, contentType: String?, boundary: String, isFirst: Bool
     ) -> [UInt8] {
@@ -19,6 +19,6 @@ package enum Multipart {
         return Array("\(isFirst ? "" : "\r\n")--\(boundary)\r\n\(type)Content-Range: \(range)\r\n\r\n".utf8)
     }
 
-    /// What ends the body.
+    /// The closing delimiter.
     static func closing(boundary: String) -> [UInt8] { Array("\r\n--\(boundary)--\r\n".utf8) }
 }

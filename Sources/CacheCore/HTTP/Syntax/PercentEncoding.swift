@@ -1,12 +1,14 @@
 /// Percent-encoding and its normal form (RFC 3986 §2.1, §6.2.2).
 package enum PercentEncoding {
-    /// A path in normal form: unreserved characters plain, hexadecimal digits upper case, every byte that may not stand
-    /// in a path encoded; `/` stays `/`, and `%2F` stays `%2F`. Nil where a `%` has no two digits behind it.
+    /// The normal form of a path: unreserved characters unencoded, hexadecimal digits in upper case, and all bytes that
+    /// a path must not contain encoded. `/` and `%2F` remain distinct. Nil if a `%` is not followed by two hexadecimal
+    /// digits.
     package static func normalized(path: String) -> String? {
         normalized(path.utf8, keeping: pathBytes)
     }
 
-    /// A query in normal form. A `%` that begins nothing is kept as `%25`, since such queries are about.
+    /// The normal form of a query. An incomplete escape is tolerated, because such queries exist: its `%` becomes
+    /// `%25`.
     package static func normalized(query: String) -> String {
         var text: [UInt8] = []
         text.reserveCapacity(query.utf8.count)
@@ -25,7 +27,7 @@ package enum PercentEncoding {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// `query` as it is, but for bytes that may not stand in a request's target: those are encoded.
+    /// The query unchanged, except that bytes invalid in a request target are encoded.
     package static func sendable(query: String) -> String {
         var text: [UInt8] = []
         for byte in query.utf8 {
@@ -34,7 +36,7 @@ package enum PercentEncoding {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes that `text` stands for; a `%` that begins nothing stands for itself.
+    /// The decoded bytes of `text`; the `%` of an incomplete escape is kept.
     package static func decoded(_ text: some StringProtocol) -> [UInt8] {
         var decoded: [UInt8] = []
         var bytes = Array(text.utf8)[...]
@@ -44,6 +46,7 @@ package enum PercentEncoding {
         return decoded
     }
 
+    /// The normal form of a text in which the bytes of `plain` may stand unencoded; nil if an escape is incomplete.
     private static func normalized(_ source: String.UTF8View, keeping plain: [Bool]) -> String? {
         var text: [UInt8] = []
         text.reserveCapacity(source.count)
@@ -59,7 +62,8 @@ package enum PercentEncoding {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Takes the two digits behind a `%`; takes nothing where they are not there.
+    /// Consumes the two digits after a `%` and returns their value; nil if they are missing, without consuming
+    /// anything.
     private static func takeEscape(_ bytes: inout ArraySlice<UInt8>) -> UInt8? {
         var rest = bytes
         guard let high = rest.popFirst().flatMap(value), let low = rest.popFirst().flatMap(value) else { return nil }
@@ -67,12 +71,13 @@ package enum PercentEncoding {
         return high << 4 | low
     }
 
-    /// Of a hexadecimal digit.
+    /// The value of a hexadecimal digit; nil for other bytes.
     private static func value(_ digit: UInt8) -> UInt8? {
         if FieldText.isDigit(digit) { return digit - 48 }
         return (97...102).contains(digit | 0x20) ? (digit | 0x20) - 87 : nil
     }
 
+    /// Appends a byte unchanged or as an escape.
     private static func append(_ byte: UInt8, to text: inout [UInt8], plain: Bool) {
         if plain { return text.append(byte) }
         text.append(UInt8(ascii: "%"))
@@ -80,16 +85,19 @@ package enum PercentEncoding {
         text.append(hexadecimal(byte & 15))
     }
 
+    /// The digit 0–15 as an ASCII character, in upper case.
     private static func hexadecimal(_ digit: UInt8) -> UInt8 { digit < 10 ? 48 + digit : 55 + digit }
 
+    /// `unreserved` (§2.3).
     private static let unreservedBytes = table { byte in
         [0x2D, 0x2E, 0x5F, 0x7E].contains(byte) || FieldText.isDigit(byte) || FieldText.isLetter(byte)
     }
 
     /// `pchar` and `/` (§3.3).
     private static let pathBytes = table { unreservedBytes[Int($0)] || "!$&'()*+,;=:@/".utf8.contains($0) }
+    /// The bytes of a query: those of a path, and `?` (§3.4).
     private static let queryBytes = table { pathBytes[Int($0)] || $0 == UInt8(ascii: "?") }
 
-    /// Of each byte whether it is one of them.
+    /// A lookup table with one element for each byte.
     private static func table(_ isPlain: (UInt8) -> Bool) -> [Bool] { (0...UInt8.max).map(isPlain) }
 }

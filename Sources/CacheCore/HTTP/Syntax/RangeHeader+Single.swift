@@ -1,6 +1,8 @@
 extension RangeHeader {
-    /// The one run that `text` asks of an asset of `length` bytes, where it is one plain `range-spec` behind `bytes=`,
-    /// without a blank: what nearly every reader sends. Nil is not a refusal: ``parse(_:)`` reads all that is allowed.
+    /// Fast path for the common form: one `range-spec` after `bytes=`, without whitespace. Returns its range in an
+    /// asset of `length` bytes.
+    ///
+    /// Nil does not mean that the field is invalid or unsatisfiable: ``parse(_:)`` accepts all valid forms.
     package static func single(_ text: UnsafeRawBufferPointer, length: Int64) -> ByteRange? {
         let unit: StaticString = "bytes="
         guard text.count > unit.utf8CodeUnitCount, length > 0 else { return nil }
@@ -21,7 +23,7 @@ extension RangeHeader {
         }
     }
 
-    /// Up to 18 digits, which fit; nil where there is none, or there are more.
+    /// Parses up to 18 digits, which fit an `Int64`. Nil without a digit; the caller rejects further digits.
     private static func number(_ text: UnsafeRawBufferPointer, _ index: inout Int) -> Int64? {
         let start = index
         var value: Int64 = 0

@@ -1,35 +1,35 @@
-/// What a request's `Range` asks for (RFC 9110 §14.2), before the asset's length is known.
+/// A parsed `Range` field (RFC 9110 §14.2), before the length of the asset is known.
 package enum RangeHeader: Hashable, Sendable {
-    /// One `range-spec` (§14.1.2); positions count from 0, `last` is inclusive.
+    /// One `range-spec` (§14.1.2). Positions count from 0; `last` is inclusive.
     package enum Spec: Hashable, Sendable {
         case closed(first: Int64, last: Int64)
         case from(first: Int64)
-        /// The last so many bytes.
+        /// The last n bytes.
         case suffix(Int64)
     }
 
-    /// What the ranges mean for an asset of known length.
+    /// The ranges for an asset of known length.
     package enum Resolved: Hashable, Sendable {
-        /// Answer as if no range had been asked for.
+        /// Respond as without a `Range` field.
         case whole
-        /// At least one run, in the order asked for; none is empty, and no two touch.
+        /// One or more runs in the requested order; none is empty, and none overlaps or touches another.
         case runs([ByteRange])
-        /// None of the ranges lies in the asset: 416.
+        /// No range overlaps the asset: respond with 416.
         case unsatisfiable
     }
 
     case absent
-    /// Present, but to be treated as absent: another unit, broken syntax, a reversed range, or far too many of them.
+    /// Present, but treated as absent: another unit, invalid syntax, a reversed range, or more than `maxSpecs` ranges.
     case ignored
     case ranges([Spec])
 
-    /// As many ranges as a header may hold before it is taken for an attack and ignored.
+    /// The maximum number of ranges in a field. A field with more is ignored as a likely attack.
     package static let maxSpecs = 256
-    /// As many runs as one answer has; more are answered by the whole asset.
+    /// The maximum number of runs in one response; for more, the response is the whole asset.
     package static let maxRuns = 16
 
-    /// Reads a header's value; nil is no header. A last position too large to count is the largest one; a first
-    /// position too large is past the end of everything.
+    /// Parses the value of the field; nil: the field is absent. Positions that overflow `Int64` are clamped: a last
+    /// position then means the end, and a first position is beyond every asset.
     package static func parse(_ text: String?) -> RangeHeader {
         guard let text else { return .absent }
         let value = FieldText.trimmed(text[...])
@@ -47,8 +47,9 @@ package enum RangeHeader: Hashable, Sendable {
         return specs.isEmpty ? .ignored : .ranges(specs)
     }
 
-    /// The runs of an asset of `length` bytes. Ranges outside it are dropped, overlapping and touching ones joined at
-    /// the place of the first. More than `maxRuns` runs, or ranges that together exceed the asset, give the whole.
+    /// Resolves the ranges for an asset of `length` bytes. Ranges outside of the asset are dropped. Overlapping or
+    /// touching ranges are merged at the position of the first one. The result is the whole asset for more than
+    /// `maxRuns` runs, or if the ranges together exceed the asset.
     package func resolve(length: Int64) -> Resolved {
         guard case .ranges(let specs) = self else { return .whole }
         let length = max(0, length)
@@ -63,7 +64,7 @@ package enum RangeHeader: Hashable, Sendable {
         return runs.count > Self.maxRuns ? .whole : .runs(runs)
     }
 
-    /// Joins what overlaps or touches; a joined run stands where the first of its parts stood.
+    /// Merges overlapping or touching runs. A merged run has the position of its first part in the request.
     private static func joined(_ runs: [ByteRange]) -> [ByteRange] {
         guard runs.count > 1 else { return runs }
         let byStart = runs.enumerated().sorted { $0.element.lowerBound < $1.element.lowerBound }
@@ -80,8 +81,9 @@ package enum RangeHeader: Hashable, Sendable {
     }
 }
 
+/// Parsing and resolving of one range.
 extension RangeHeader.Spec {
-    /// Nil where `text` is no `range-spec`, or a reversed one.
+    /// Nil if `text` is not a valid `range-spec`, or a reversed one.
     fileprivate init?(_ text: Substring) {
         guard let dash = text.utf8.firstIndex(of: UInt8(ascii: "-")) else { return nil }
         let before = text.utf8[..<dash]
@@ -94,8 +96,8 @@ extension RangeHeader.Spec {
         }
     }
 
-    /// The run it names in an asset of `length` bytes; nil where it is unsatisfiable (§14.1.2). Empty only for a suffix
-    /// of an empty asset, which is satisfiable by that section's letter.
+    /// The run in an asset of `length` bytes; nil if it is unsatisfiable (§14.1.2). It is empty only for a suffix of an
+    /// empty asset, which that section defines as satisfiable.
     package func run(length: Int64) -> ByteRange? {
         let length = max(0, length)
         switch self {

@@ -1,6 +1,6 @@
-/// What a reader's `Cache-Control` asks of a cache (RFC 9111 §5.2.1).
+/// The `Cache-Control` directives of a request (RFC 9111 §5.2.1).
 package struct RequestDirectives: Hashable, Sendable {
-    /// How much staleness a reader puts up with.
+    /// The staleness that a client accepts (`max-stale`).
     package enum Tolerance: Hashable, Sendable {
         case none
         case upTo(Duration)
@@ -8,19 +8,22 @@ package struct RequestDirectives: Hashable, Sendable {
     }
 
     package var noCache = false
-    /// Nothing of the answer is to be kept that was not kept before.
+    /// `no-store`: nothing of this response may be stored that was not stored before.
     package var noStore = false
+    /// Respond with 504 instead of requesting the upstream.
     package var onlyIfCached = false
+    /// The greatest accepted age; nil, like the other durations: the directive is absent.
     package var maxAge: Duration?
+    /// The least accepted remaining lifetime.
     package var minFresh: Duration?
     package var maxStale = Tolerance.none
-    /// RFC 5861 §4.
+    /// `stale-if-error` (RFC 5861 §4).
     package var staleIfError: Duration?
 
     package init() {}
 
-    /// Reads the field's values; `Pragma: no-cache` counts where there is no `Cache-Control` (§5.4). As in responses, the
-    /// first of two equal directives counts, and a number that is none is zero.
+    /// Parses the directives. `Pragma: no-cache` counts if there is no `Cache-Control` (§5.4). As in responses, the
+    /// first of two equal directives counts, and an invalid number is 0.
     package init(_ headers: HeaderList) {
         let values = headers.values("Cache-Control")
         if values.isEmpty {
@@ -31,6 +34,7 @@ package struct RequestDirectives: Hashable, Sendable {
         for directive in CacheControl.directives(values) { obey(directive.name, directive.argument) }
     }
 
+    /// Applies one directive. `max-stale` without a number accepts any staleness.
     private mutating func obey(_ name: String, _ argument: Substring?) {
         switch name {
         case "no-cache": noCache = true

@@ -1,7 +1,7 @@
-/// How long a refusing response wants to be left alone (RFC 9110 §10.2.3).
+/// Parses `Retry-After`, the delay that an error response requests (RFC 9110 §10.2.3).
 package enum RetryAfter {
-    /// The field's wait, counted from `now`: seconds as they stand, at most 2^31; a date that has passed is no wait at
-    /// all. Nil where the field is absent, or neither a number nor a date. Of several fields the first counts.
+    /// The delay from `now`, at most 2^31 s. A date in the past gives no delay. Nil if the field is absent or is
+    /// neither a number nor a date. The first of several fields counts.
     package static func wait(in headers: HeaderList, now: Timestamp) -> Duration? {
         guard let text = headers["Retry-After"].map({ FieldText.trimmed($0[...]) }) else { return nil }
         if let seconds = FieldText.clampedNumber(text.utf8) { return .seconds(min(seconds, CacheControl.maxSeconds)) }

@@ -1,20 +1,22 @@
 import CacheCore
 import GRDB
 
+/// Corrections of rows that do not match their file.
 extension Catalog {
-    /// Takes a row out that is not what was written, whatever it says; answers whether it was there still. Its file is
-    /// removed by the next start.
+    /// Deletes an asset's row if its checksum does not match; returns whether it did. The next start removes the row's
+    /// file.
     @discardableResult
     func discardDamagedRow(of asset: AssetID) async throws(CacheError) -> Bool {
         try await write { db in
             try db.execute(
-                sql: "DELETE FROM assets WHERE id = ? AND NOT (\(SummedTable.assets.isRight))",
+                sql: "DELETE FROM assets WHERE id = ? AND NOT (\(ChecksummedTable.assets.isRight))",
                 arguments: [RowCoding.blob(asset)])
             return db.changesCount > 0
         }
     }
 
-    /// Makes a row whose file is gone one of an asset without bytes; its settings stay. Answers whether it did.
+    /// Removes file and extents from a row if its file is missing. The asset's settings are kept. Returns whether the
+    /// row changed.
     @discardableResult
     func emptyRow(of name: FileName, ifGone path: String, _ disk: any Disk) async throws(CacheError) -> Bool {
         try await write { db in
@@ -26,7 +28,7 @@ extension Catalog {
         }
     }
 
-    /// Makes a row one of an asset without bytes, whatever its file holds; its settings stay.
+    /// Removes file and extents from a row, whatever its file contains. The asset's settings are kept.
     func emptyRow(of asset: AssetID) async throws(CacheError) {
         try await write { db in
             let serial = try Int64.fetchOne(
@@ -37,34 +39,37 @@ extension Catalog {
         }
     }
 
-    /// Takes out of a row what lies beyond its file's end; answers whether there was anything.
+    /// Removes the extents beyond the end of the file; returns whether there were any.
     ///
-    /// The size is measured inside the transaction: a commit that claims more bytes comes wholly before, and then the
-    /// file has them, or wholly after.
+    /// The size is measured inside the transaction. A concurrent commit that adds extents is therefore either complete
+    /// before, so that the file has the bytes, or it follows completely.
     @discardableResult
     func cutRow(of name: FileName, toEndOf path: String, _ disk: any Disk) async throws(CacheError) -> Bool {
         try await write { db in
             guard let size = try disk.status(of: path)?.size else { return false }
             let beyond = ByteRangeSet([size..<Int64.max])
-            // Of a piece that is cut nobody knows whether what is left of it is right.
-            let bad = try SumTable.release(beyond, of: name.serial, look: { _ in nil }, db)
+            // A checksum covers a whole piece. The rest of a truncated piece cannot be verified, so its extents are
+            // removed too.
+            let bad = try ChecksumTable.release(beyond, of: name.serial, look: { _ in nil }, db)
             return try ExtentTable.remove(beyond.runs + bad, from: name.serial, db) > 0
         }
     }
 
-    /// What a row claims of its file.
+    /// The part of a file that its row lists as cached.
     struct Claim: Sendable {
-        /// Of the last byte.
+        /// End offset of the last extent.
         var end: Int64
+        /// Number of cached bytes.
         var bytes: Int64
+        /// Number of extents.
         var extents: Int64
 
-        /// What the file takes at most where nothing but that is in it: each extent has blocks at its ends that are not full,
-        /// and the file system keeps notes.
+        /// Upper estimate of the file's disk usage: partial blocks at both ends of every extent, and the file system's
+        /// metadata.
         var mostDiskBytes: Int64 { bytes + extents * (16 << 10) + (64 << 10) }
     }
 
-    /// What is on disk of a file; nil where no row names it.
+    /// Returns the extents of a file; nil if no row references the file.
     func extents(of file: Int64) async throws(CacheError) -> ByteRangeSet? {
         try await read { db in
             let isNamed = try Bool.fetchOne(
@@ -73,7 +78,7 @@ extension Catalog {
         }
     }
 
-    /// The files that rows name, in a shard, and what is claimed of each.
+    /// Returns the files that the rows of a shard reference, with the claim of each.
     func claims(inShard shard: Int) async throws(CacheError) -> [FileName: Claim] {
         let first = AssetID(high: UInt64(shard) << 56, low: 0)
         let last = AssetID(high: UInt64(shard) << 56 | (1 << 56 - 1), low: .max)

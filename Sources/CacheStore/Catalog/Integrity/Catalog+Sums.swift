@@ -2,26 +2,27 @@ package import CacheCore
 import Foundation
 import GRDB
 
+/// Access to checksums, and checks for the verification of a store.
 extension Catalog {
-    /// The sums of a file's bytes around `range`; rows that are damaged are left out. Blocks.
-    func sums(of file: Int64, around range: ByteRange) throws(CacheError) -> BlockSums {
+    /// Returns the checksums of a file around `range`, without damaged rows. Blocks.
+    func sums(of file: Int64, around range: ByteRange) throws(CacheError) -> BlockChecksums {
         do {
-            return try pool.read { db in try SumTable.sums(of: file, around: range, db).sums }
+            return try pool.read { db in try ChecksumTable.sums(of: file, around: range, db).sums }
         } catch {
             throw failure(error)
         }
     }
 
-    /// Whether the file's bytes were written before sums were made. Blocks.
+    /// Whether the file was written before checksums existed. Blocks.
     func isUnsummed(_ file: Int64) throws(CacheError) -> Bool {
         do {
-            return try pool.read { db in try SumTable.isUnsummed(file, db) }
+            return try pool.read { db in try ChecksumTable.isUnsummed(file, db) }
         } catch {
             throw failure(error)
         }
     }
 
-    /// The next assets in the order of their names.
+    /// Returns the next assets in the order of their identifiers; nil starts at the first.
     package func assetIDs(after id: AssetID?, limit: Int) async throws(CacheError) -> [AssetID] {
         try await read { db in
             let rows = try Row.fetchCursor(
@@ -33,23 +34,23 @@ extension Catalog {
         }
     }
 
-    /// Takes sums out that no extent has, and rows of sums that are not what was written; answers how many rows that were.
+    /// Deletes checksums without an extent and damaged checksum rows; returns the number of affected rows.
     package func dropStraySums(of file: Int64) async throws(CacheError) -> Int {
-        try await write { db in try SumTable.strays(of: file, dropping: true, db) }
+        try await write { db in try ChecksumTable.strays(of: file, dropping: true, db) }
     }
 
-    /// As `dropStraySums`, and perhaps only counted.
+    /// Counts the same rows; deletes them only if `dropping`.
     func straySums(of file: Int64, dropping: Bool) async throws(CacheError) -> Int {
         guard !dropping else { return try await dropStraySums(of: file) }
-        return try await read { db in try SumTable.strays(of: file, dropping: false, db) }
+        return try await read { db in try ChecksumTable.strays(of: file, dropping: false, db) }
     }
 
-    /// As `isUnsummed`.
+    /// As `isUnsummed`, without blocking.
     func isUnsummedLater(_ file: Int64) async throws(CacheError) -> Bool {
-        try await read { db in try SumTable.isUnsummed(file, db) }
+        try await read { db in try ChecksumTable.isUnsummed(file, db) }
     }
 
-    /// Whether a row's count of bytes is not that of its extents; corrected where it is to be.
+    /// Whether `cached_bytes` differs from the sum of the extents; corrects it if `correcting`.
     func countIsWrong(of file: Int64, correcting: Bool) async throws(CacheError) -> Bool {
         let sql = "coalesce((SELECT sum(\"end\" - start) FROM extents WHERE file = file_serial), 0)"
         let isWrong = try await read { db in
@@ -63,14 +64,14 @@ extension Catalog {
         return true
     }
 
-    /// What SQLite finds wrong with the catalog's pages; a few sentences at most.
+    /// Returns up to ten messages of SQLite's integrity check; empty if it finds no error.
     func faults() async throws(CacheError) -> [String] {
         try await read { db in
             try String.fetchAll(db, sql: "PRAGMA integrity_check(10)").filter { $0 != "ok" }
         }
     }
 
-    /// All bytes of the file have been looked at in this run.
+    /// Records that this run verified all cached bytes of the file.
     package func checked(_ file: FileName) async throws(CacheError) {
         let run = run
         try await write { db in

@@ -1,47 +1,50 @@
 import CacheCore
 import GRDB
 
-/// A row is not what was written.
+/// Cause of a `storageCorrupt` error: the checksum of an asset's row does not match.
 struct DamagedRow: Error {
     let asset: AssetID
 
+    /// The `storageCorrupt` error with a `DamagedRow` as its cause.
     static func error(_ asset: AssetID) -> CacheError {
         CacheError(
-            .storageCorrupt, "The catalog's row of the asset \(asset) is damaged.", cause: DamagedRow(asset: asset))
+            .storageCorrupt, "The catalog row of the asset \(asset) is damaged.", cause: DamagedRow(asset: asset))
     }
 }
 
 extension Catalog {
-    /// Takes out the rows of jobs, origins and policy that are not what was written, before anything is made of them; a job goes
-    /// with all its items. Answers what they were.
+    /// Deletes the damaged rows of jobs, job items, origins and the policy, before they are read. A job is deleted with
+    /// all its items. Returns the names of the deleted rows.
     static func dropDamagedRows(_ db: Database) throws -> [String] {
         let damaged = try tablesWithDamagedRows(db)
-        // An index may tell of a row what it was before, and SQLite would take the whole catalog for damaged.
+        // Indexes are rebuilt first: an index may still contain the old value of a damaged row, and SQLite would report
+        // the whole catalog as corrupt.
         for table in damaged { try db.execute(sql: "REINDEX \(table.name)") }
         guard !damaged.isEmpty else { return [] }
         let jobs = try String.fetchAll(
             db,
             sql: """
-                DELETE FROM jobs WHERE NOT (\(SummedTable.jobs.isRight))
-                    OR sequence IN (SELECT job FROM job_items WHERE NOT (\(SummedTable.jobItems.isRight)))
+                DELETE FROM jobs WHERE NOT (\(ChecksummedTable.jobs.isRight))
+                    OR sequence IN (SELECT job FROM job_items WHERE NOT (\(ChecksummedTable.jobItems.isRight)))
                 RETURNING 'job ' || coalesce(id, '')
                 """)
-        try db.execute(sql: "DELETE FROM job_items WHERE NOT (\(SummedTable.jobItems.isRight))")
+        try db.execute(sql: "DELETE FROM job_items WHERE NOT (\(ChecksummedTable.jobItems.isRight))")
         let origins = try String.fetchAll(
             db,
             sql:
-                "DELETE FROM origins WHERE NOT (\(SummedTable.origins.isRight)) RETURNING 'origin ' || coalesce(name, '')"
+                "DELETE FROM origins WHERE NOT (\(ChecksummedTable.origins.isRight)) RETURNING 'origin ' || coalesce(name, '')"
         )
         let policy = try String.fetchAll(
-            db, sql: "DELETE FROM policy WHERE NOT (\(SummedTable.policy.isRight)) RETURNING 'policy'")
+            db, sql: "DELETE FROM policy WHERE NOT (\(ChecksummedTable.policy.isRight)) RETURNING 'policy'")
         guard try tablesWithDamagedRows(db).isEmpty else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "rows that are damaged cannot be taken out")
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "damaged rows cannot be deleted")
         }
         return jobs + origins + policy
     }
 
-    private static func tablesWithDamagedRows(_ db: Database) throws -> [SummedTable] {
-        try SummedTable.all.filter { table in
+    /// The tables with at least one damaged row.
+    private static func tablesWithDamagedRows(_ db: Database) throws -> [ChecksummedTable] {
+        try ChecksummedTable.all.filter { table in
             let sql = "SELECT EXISTS (SELECT 1 FROM \(table.name) WHERE NOT (\(table.isRight)))"
             return try Bool.fetchOne(db, sql: sql) ?? false
         }

@@ -2,7 +2,8 @@ package import CacheCore
 import Foundation
 import GRDB
 
-/// A value and the number of its last change, for `ETag` and `If-Match`; a number is never given twice in a store.
+/// A value with its revision number, for `ETag` and `If-Match` (RFC 9110 §13.1.1). A store never assigns a revision
+/// number twice.
 package struct Revised<Value: Sendable>: Sendable {
     package var value: Value
     package var revision: Int64
@@ -13,8 +14,9 @@ package struct Revised<Value: Sendable>: Sendable {
     }
 }
 
+/// Origins and the policy, with optimistic concurrency control by revision numbers.
 extension Catalog {
-    /// All origins in the order of their names.
+    /// Returns all origins in the order of their names.
     package func origins() async throws(CacheError) -> [Revised<Origin>] {
         let secrets = secrets
         return try await read { db in
@@ -23,7 +25,7 @@ extension Catalog {
         }
     }
 
-    /// Nil where there is no origin of that name.
+    /// Returns an origin; nil if none has this name.
     package func origin(_ name: String) async throws(CacheError) -> Revised<Origin>? {
         let secrets = secrets
         return try await read { db in
@@ -33,7 +35,8 @@ extension Catalog {
         }
     }
 
-    /// Inserts or replaces an origin; answers its new revision. Throws `preconditionFailed`.
+    /// Inserts or replaces an origin; returns its new revision. Throws `preconditionFailed` if the precondition does
+    /// not hold.
     package func saveOrigin(
         _ origin: Origin, if precondition: Precondition = .none
     ) async throws(CacheError) -> Int64 {
@@ -41,7 +44,7 @@ extension Catalog {
         return try await write { db in
             try Self.check(precondition, try Self.originRevision(origin.name, db))
             let revision = try Self.nextRevision(db)
-            let settings = try secrets.seal(RowCoding.json(OriginText(origin.settings)))
+            let settings = try secrets.seal(RowCoding.json(StoredOrigin(origin.settings)))
             try db.execute(
                 sql: "INSERT OR REPLACE INTO origins (name, revision, sealed_settings) VALUES (?, ?, ?)",
                 arguments: [origin.name, revision, settings])
@@ -49,7 +52,8 @@ extension Catalog {
         }
     }
 
-    /// Answers false where there was no such origin. Throws `preconditionFailed`.
+    /// Deletes an origin; returns false if none has this name. Throws `preconditionFailed` if the precondition does not
+    /// hold.
     package func deleteOrigin(
         _ name: String, if precondition: Precondition = .none
     ) async throws(CacheError) -> Bool {
@@ -60,16 +64,16 @@ extension Catalog {
         }
     }
 
-    /// Nil where none was ever saved.
+    /// Returns the policy; nil if none was ever saved.
     package func policy() async throws(CacheError) -> Revised<PolicySettings>? {
         try await read { db in
             guard let row = try Row.fetchOne(db, sql: "SELECT revision, settings FROM policy") else { return nil }
             return Revised(
-                value: try RowCoding.value(PolicyText.self, json: row[1]).policy(), revision: row[0])
+                value: try RowCoding.value(StoredPolicy.self, json: row[1]).policy(), revision: row[0])
         }
     }
 
-    /// Answers the policy's new revision. Throws `preconditionFailed`.
+    /// Saves the policy; returns its new revision. Throws `preconditionFailed` if the precondition does not hold.
     package func savePolicy(
         _ policy: PolicySettings, if precondition: Precondition = .none
     ) async throws(CacheError) -> Int64 {
@@ -78,20 +82,23 @@ extension Catalog {
             let revision = try Self.nextRevision(db)
             try db.execute(
                 sql: "INSERT OR REPLACE INTO policy (only, revision, settings) VALUES (1, ?, ?)",
-                arguments: [revision, try RowCoding.json(PolicyText(policy))])
+                arguments: [revision, try RowCoding.json(StoredPolicy(policy))])
             return revision
         }
     }
 
+    /// Decodes a row of `origins`.
     private static func origin(_ row: Row, _ secrets: SecretBox) throws -> Revised<Origin> {
-        let text = try RowCoding.value(OriginText.self, json: try secrets.open(row[2]))
+        let text = try RowCoding.value(StoredOrigin.self, json: try secrets.open(row[2]))
         return Revised(value: Origin(name: row[0], settings: try text.settings()), revision: row[1])
     }
 
+    /// The stored revision of an origin; nil if none has this name.
     private static func originRevision(_ name: String, _ db: Database) throws -> Int64? {
         try Int64.fetchOne(db, sql: "SELECT revision FROM origins WHERE name = ?", arguments: [name])
     }
 
+    /// Compares the stored revision, nil if there is no entry, with the precondition.
     private static func check(_ precondition: Precondition, _ revision: Int64?) throws(CacheError) {
         let holds =
             switch precondition {
@@ -101,10 +108,11 @@ extension Catalog {
             case .absent: revision == nil
             }
         guard holds else {
-            throw CacheError(.preconditionFailed, "It was changed by somebody else in the meantime.")
+            throw CacheError(.preconditionFailed, "The resource has changed; read it again and retry.")
         }
     }
 
+    /// Increments the store's revision counter; returns the new value.
     private static func nextRevision(_ db: Database) throws -> Int64 {
         try db.execute(
             sql: """

@@ -2,43 +2,49 @@ import CacheCore
 import Crypto
 import Foundation
 
-/// Seals what must not lie in the catalog in the clear: AES-GCM under the key in `secret.key`.
+/// Encrypts values that must not be stored in plain text: AES-GCM with the key in `secret.key`.
 struct SecretBox: Sendable {
     private let key: SymmetricKey
 
     init(key: [UInt8]) { self.key = SymmetricKey(data: key) }
 
+    /// Length of the key in bytes.
     static let keyLength = 32
 
+    /// Encrypts a text; returns nonce, ciphertext and tag.
     func seal(_ text: String) throws(CacheError) -> Data {
         do {
             guard let sealed = try AES.GCM.seal(Data(text.utf8), using: key).combined else {
-                throw CacheError(.internal, "A secret could not be sealed.")
+                throw CacheError(.internal, "A secret could not be encrypted.")
             }
             return sealed
         } catch {
-            throw CacheError(.internal, "A secret could not be sealed.", cause: error)
+            throw CacheError(.internal, "A secret could not be encrypted.", cause: error)
         }
     }
 
+    /// Decrypts a value. Throws `storageCorrupt` if it was encrypted with another key or is damaged.
     func open(_ sealed: Data) throws(CacheError) -> String {
         do {
             return String(decoding: try AES.GCM.open(AES.GCM.SealedBox(combined: sealed), using: key), as: UTF8.self)
         } catch {
             throw CacheError(
-                .storageCorrupt, "A sealed value of the catalog cannot be opened with secret.key.", cause: error)
+                .storageCorrupt, "A sealed catalog value cannot be decrypted with secret.key.", cause: error)
         }
     }
 }
 
+/// The key file.
 extension SecretBox {
-    /// Reads the key of a store, or makes one; the file is complete on the device before it has its name.
+    /// Reads the key of a store, or creates one. The key is written to a draft file, synced, and then renamed:
+    /// `secret.key` is complete or missing at any time.
     init(_ layout: StoreLayout, disk: any Disk) throws(CacheError) {
         guard try disk.status(of: layout.secretKey) == nil else {
             self.init(key: try Self.readKey(layout, disk))
             return
         }
         let key = SymmetricKey(size: .bits256).withUnsafeBytes { Array($0) }
+        // A draft left by an interrupted start may be incomplete.
         try disk.unlink(layout.secretKeyDraft)
         let descriptor = try disk.open(layout.secretKeyDraft, .create)
         defer { disk.close(descriptor) }
@@ -49,13 +55,14 @@ extension SecretBox {
         self.init(key: key)
     }
 
+    /// Reads the key. Throws `storageCorrupt` if the file has another length.
     private static func readKey(_ layout: StoreLayout, _ disk: any Disk) throws(CacheError) -> [UInt8] {
         let descriptor = try disk.open(layout.secretKey, .readOnly)
         defer { disk.close(descriptor) }
         let key = try disk.readAll(descriptor, limit: keyLength + 1)
         guard key.count == keyLength else {
             throw CacheError(
-                .storageCorrupt, "\(layout.secretKey) is damaged: it must hold exactly \(keyLength) bytes.")
+                .storageCorrupt, "\(layout.secretKey) is damaged: it must contain exactly \(keyLength) bytes.")
         }
         return key
     }

@@ -3,8 +3,9 @@ import Testing
 @testable import CacheCore
 
 @Suite struct CacheSimulationTests {
-    /// Misses, and missed bytes, of 30,000 generated requests at 20,000, 200,000 and 700,000 bytes, as a plain program
-    /// of lists and sorted queues counts them that agrees with libCacheSim on a published trace.
+    /// Misses and missed bytes of 30,000 generated requests at 20,000, 200,000 and 700,000 bytes of capacity. The
+    /// values come from a reference implementation with plain lists, which agrees with libCacheSim on a published
+    /// trace.
     static let golden: [(algorithm: EvictionAlgorithm, misses: [Int64], bytes: [Int64])] = [
         (.lru, [27201, 21369, 14176], [13_873_556, 10_687_358, 7_060_325]),
         (.sieve, [25186, 18908, 12850], [12_625_681, 9_337_515, 6_367_067]),
@@ -13,7 +14,7 @@ import Testing
         (.gdsf, [25797, 18147, 11584], [13_508_447, 10_119_707, 6_650_690]),
     ]
 
-    @Test(arguments: golden)
+    @Test("Has exactly the misses of the reference", arguments: golden)
     func missesExactlyWhatTheReferenceMisses(algorithm: EvictionAlgorithm, misses: [Int64], bytes: [Int64]) {
         let trace = GeneratedTrace(count: 30_000)
         let tallies = [Int64(20_000), 200_000, 700_000].map { capacity in
@@ -27,7 +28,8 @@ import Testing
         #expect(tallies.map(\.writtenBytes) == bytes)
     }
 
-    @Test func refusesOnlyWhatIsLargerThanTheCapacity() {
+    @Test("Rejects only reads larger than the capacity")
+    func refusesOnlyWhatIsLargerThanTheCapacity() {
         var cache = CacheSimulation(policy: S3FIFOPolicy(capacityBytes: 100))
 
         let outcomes = [Int64(101), .max, 100, 0, -5].map { cache.read(SegmentID(named: "\($0)"), bytes: $0) }
@@ -43,7 +45,8 @@ import Testing
         CacheSimulation(policy: policy, grid: SegmentGrid(segmentBytes: 64 << 10))
     }
 
-    @Test func ofARunOnlyWhatIsMissingIsTakenIn() {
+    @Test("A read admits only its missing bytes")
+    func ofARunOnlyWhatIsMissingIsTakenIn() {
         var cache = cache(LRUPolicy(capacityBytes: 1 << 20))
         let start = Timestamp(seconds: 0)
 
@@ -57,7 +60,8 @@ import Testing
         #expect(cache.tally.hits == 1)
     }
 
-    @Test func aSegmentGoesAsAWholeAndReadsCloseTogetherTouchItOnce() {
+    @Test("Segments are evicted whole, and reads close together count once")
+    func aSegmentGoesAsAWholeAndReadsCloseTogetherTouchItOnce() {
         for (seconds, expected) in [(299, [true, false]), (300, [false, true])] as [(Int64, [Bool])] {
             var cache = cache(
                 S3FIFOPolicy(capacityBytes: 128 << 10, rules: .init(promotionReads: 2, startsWarm: false)))
@@ -73,7 +77,8 @@ import Testing
         }
     }
 
-    @Test func aSegmentIsNotEvictedForItsOwnNextBytes() {
+    @Test("A segment is not evicted for its own next bytes")
+    func aSegmentIsNotEvictedForItsOwnNextBytes() {
         var cache = cache(LRUPolicy(capacityBytes: 64 << 10))
         cache.read(0..<(32 << 10), of: Self.asset, at: Timestamp(seconds: 0))
         cache.read((64 << 10)..<(80 << 10), of: Self.asset, at: Timestamp(seconds: 0))
@@ -84,7 +89,8 @@ import Testing
         #expect(cache.tally.hits == 1)
         #expect(cache.tally.evictedBytes == 16 << 10)
     }
-    @Test func aSegmentLargerThanTheCapacityIsTakenInAsFarAsItFits() {
+    @Test("A segment larger than the capacity is admitted as far as it fits")
+    func aSegmentLargerThanTheCapacityIsTakenInAsFarAsItFits() {
         var cache = cache(SievePolicy(capacityBytes: 20 << 10))
         for start in stride(from: Int64(0), to: 64 << 10, by: 8 << 10) {
             cache.read(ByteRange(offset: start, length: 8 << 10), of: Self.asset, at: Timestamp(seconds: 0))

@@ -1,9 +1,9 @@
 @testable import CacheCore
 import TestChance
 
-/// The same requests in every run: some keys far more often than others, and one in sixteen of a key never seen again.
+/// Deterministic trace with skewed popularity. One request in sixteen is for a key that occurs only once.
 struct GeneratedTrace {
-    /// A key, and its bytes, 1 to 997.
+    /// The requested keys and their sizes, 1 to 997 bytes.
     var requests: [(segment: SegmentID, bytes: Int64)] = []
 
     init(count: Int) {

@@ -7,7 +7,7 @@ import TestChance
     private static let segmentBytes: Int64 = 1 << 20
     private static let capacities: [Int64] = [400, 1600].map { $0 << 20 }
 
-    /// Reads of whole segments, some more often than others, a minute apart.
+    /// Reads of whole segments with skewed popularity, one per minute.
     private static let reads: [(asset: AssetID, at: Timestamp)] = {
         var random = SeededRandom(seed: 7)
         return (0..<Int64(30_000)).map { minute in
@@ -24,7 +24,7 @@ import TestChance
         return curve.points
     }
 
-    @Test(arguments: [EvictionAlgorithm.s3fifo, .gdsf])
+    @Test("Half of the segments give nearly the exact curve", arguments: [EvictionAlgorithm.s3fifo, .gdsf])
     func halfOfTheSegmentsTellNearlyWhatAllOfThemDo(algorithm: EvictionAlgorithm) {
         let exact = points(algorithm, share: 1)
         let sampled = points(algorithm, share: 0.5)
@@ -37,7 +37,8 @@ import TestChance
         #expect(exact.map(\.byteMissRatio) == exact.map(\.byteMissRatio).sorted(by: >))
     }
 
-    @Test func theWholeSampleIsTheExactSimulation() {
+    @Test("The whole sample gives the exact simulation")
+    func theWholeSampleIsTheExactSimulation() {
         var cache = CacheSimulation(
             policy: S3FIFOPolicy(capacityBytes: Self.capacities[1]), grid: SegmentGrid(segmentBytes: Self.segmentBytes))
         for read in Self.reads { cache.read(0..<Self.segmentBytes, of: read.asset, at: read.at) }
@@ -46,7 +47,8 @@ import TestChance
         #expect(points(.s3fifo, share: 1)[1].byteMissRatio == missRatio)
     }
 
-    @Test func nothingReadIsNothingMissed() {
+    @Test("A curve without reads has no misses")
+    func nothingReadIsNothingMissed() {
         for share in [-1, 0, 0.1, 1, 7, .infinity] {
             var curve = MissRatioCurve(
                 .gdsf, capacities: [.min, 0, .max], grid: SegmentGrid(segmentBytes: 0), share: share)
@@ -56,7 +58,8 @@ import TestChance
         }
     }
 
-    @Test func aLargerCacheNeedsASmallerShare() {
+    @Test("A larger cache needs a smaller sample")
+    func aLargerCacheNeedsASmallerShare() {
         let grid = SegmentGrid(segmentBytes: 1 << 20)
         let capacities: [Int64] = [.min, 0, 1 << 30, 2 << 30, 8 << 30]
 

@@ -9,7 +9,8 @@ import TestChance
 
     private func asset(_ number: UInt64) -> AssetID { AssetID(high: 7, low: number) }
 
-    @Test func aReadIsKeptByChunksWithItsPlaceItsLengthAndItsTime() {
+    @Test("A read is recorded per chunk with offset, length and time")
+    func aReadIsKeptByChunksWithItsPlaceItsLengthAndItsTime() {
         var trace = ReadTrace(epoch: Self.epoch)
         trace.note(Self.chunk - 1000..<Self.chunk + 500, of: asset(1), at: Self.epoch + .seconds(10))
         trace.note(0..<0, of: asset(1), at: Self.epoch)
@@ -24,7 +25,8 @@ import TestChance
         #expect(Array(trace.reads(since: Self.epoch + .seconds(1))).count == 2)
     }
 
-    @Test func readsThatGoOnFromOneAnotherAreOneWithinAChunk() {
+    @Test("Consecutive reads are merged within a chunk")
+    func readsThatGoOnFromOneAnotherAreOneWithinAChunk() {
         var trace = ReadTrace(epoch: Self.epoch)
         for part in 0..<20 as Range<Int64> {
             let run = ByteRange(offset: part << 20, length: 1 << 20)
@@ -49,7 +51,8 @@ import TestChance
         #expect(reads.map(\.span) == [15, 15, 2.5, 2.5, 0, 0, 0, 0].map(Duration.seconds))
     }
 
-    @Test func aSampleThatMissesWhatAllReadIsToldByItsWeight() {
+    @Test("A sample without the most read asset is corrected by its weight")
+    func aSampleThatMissesWhatAllReadIsToldByItsWeight() {
         var trace = ReadTrace(limit: 1000, epoch: Self.epoch)
         for number in 0..<2000 as Range<UInt64> {
             trace.note(0..<100, of: asset(number), at: Self.epoch)
@@ -64,7 +67,8 @@ import TestChance
         #expect(trace.weight(since: Self.epoch + .seconds(1)) == 1)
     }
 
-    @Test func aCopyStaysAsItIsWhileMoreIsNoted() {
+    @Test("A copy is unchanged while reads are recorded")
+    func aCopyStaysAsItIsWhileMoreIsNoted() {
         var trace = ReadTrace(limit: 1000, epoch: Self.epoch)
         var copies: [(trace: ReadTrace, reads: [ReadTrace.Read])] = []
         for number in 0..<6000 as Range<Int64> {
@@ -77,7 +81,8 @@ import TestChance
         #expect(copies.last.map { $0.reads.count > 100 } == true && trace.share < 1)
     }
 
-    @Test func whereMoreComesThanItHoldsItKeepsAllReadsOfFewerChunks() {
+    @Test("Above its limit the trace keeps all reads of fewer chunks")
+    func whereMoreComesThanItHoldsItKeepsAllReadsOfFewerChunks() {
         var trace = ReadTrace(limit: 1000, epoch: Self.epoch)
         for round in 0..<4 as Range<Int64> {
             for number in 0..<1000 as Range<UInt64> {
@@ -93,7 +98,8 @@ import TestChance
         #expect(half.count <= trace.count / 2 && half.count > 0 && half.share < trace.share)
     }
 
-    @Test func whereTheSampleIsAsSmallAsItMayBeTheOldestGo() {
+    @Test("At the smallest sample the oldest reads are discarded")
+    func whereTheSampleIsAsSmallAsItMayBeTheOldestGo() {
         var trace = ReadTrace(limit: 64, epoch: Self.epoch)
         for number in 0..<60_000 as Range<UInt64> {
             trace.note(0..<100, of: asset(number), at: Self.epoch + .seconds(Int(number)))
@@ -106,11 +112,11 @@ import TestChance
     }
 }
 
-/// Reads of a trace against policies.
-@Suite struct PolicyTrialTests {
+/// Simulations of policies on a recorded trace.
+@Suite struct SimulationResultTests {
     private static let epoch = Timestamp(seconds: 1_000_000)
 
-    /// 6,000 chunks, some read more often than others, a minute apart.
+    /// Reads of 6,000 chunks with skewed popularity, one per minute.
     private static func trace(limit: Int) -> ReadTrace {
         var (trace, random) = (ReadTrace(limit: limit, epoch: epoch), SeededRandom(seed: 11))
         for minute in 0..<40_000 as Range<Int> {
@@ -121,42 +127,44 @@ import TestChance
         return trace
     }
 
-    @Test func allReadsAreTheExactSimulation() {
+    @Test("The whole trace gives the exact simulation")
+    func allReadsAreTheExactSimulation() {
         let trace = Self.trace(limit: 1 << 20)
-        let trial = PolicyTrial(of: trace, since: Self.epoch, under: .sieve, capacityBytes: 1000 << 20)
+        let result = SimulationResult(of: trace, since: Self.epoch, under: .sieve, capacityBytes: 1000 << 20)
         var simulation = CacheSimulation(
             policy: SievePolicy(capacityBytes: 1000 << 20), grid: SegmentGrid(capacity: 1000 << 20))
-        for read in PacedReads(trace.reads(since: Self.epoch)) {
+        for read in TimedReads(trace.reads(since: Self.epoch)) {
             simulation.read(read.run, of: read.asset, at: read.at)
         }
 
         #expect(trace.share == 1)
-        #expect(trial.byteHitRatio == simulation.tally.byteHitRatio && trial.byteHitRatio > 0.2)
-        #expect(trial.upstreamBytes == simulation.tally.missedBytes)
-        #expect(trial.writtenBytes == simulation.tally.writtenBytes)
+        #expect(result.byteHitRatio == simulation.tally.byteHitRatio && result.byteHitRatio > 0.2)
+        #expect(result.upstreamBytes == simulation.tally.missedBytes)
+        #expect(result.writtenBytes == simulation.tally.writtenBytes)
     }
 
-    @Test(arguments: [EvictionAlgorithm.lru, .s3fifo])
+    @Test("A sampled trace gives nearly the exact result", arguments: [EvictionAlgorithm.lru, .s3fifo])
     func aSampleTellsNearlyTheSame(algorithm: EvictionAlgorithm) {
         let (whole, part) = (Self.trace(limit: 1 << 20), Self.trace(limit: 25_000))
-        let exact = PolicyTrial(of: whole, since: Self.epoch, under: algorithm, capacityBytes: 1500 << 20)
-        let about = PolicyTrial(of: part, since: Self.epoch, under: algorithm, capacityBytes: 1500 << 20)
+        let exact = SimulationResult(of: whole, since: Self.epoch, under: algorithm, capacityBytes: 1500 << 20)
+        let about = SimulationResult(of: part, since: Self.epoch, under: algorithm, capacityBytes: 1500 << 20)
 
         #expect(part.share < 1)
         #expect(abs(exact.byteHitRatio - about.byteHitRatio) < 0.04, "\(exact), \(about)")
         #expect(abs(Double(about.upstreamBytes) / Double(exact.upstreamBytes) - 1) < 0.2, "\(exact), \(about)")
     }
 
-    @Test func theCurveFallsAndAgreesWithTheTrial() {
+    @Test("The curve falls and agrees with the simulation")
+    func theCurveFallsAndAgreesWithTheTrial() {
         let trace = Self.trace(limit: 1 << 20)
         let capacities: [Int64] = [200, 1000, 6000].map { $0 << 20 }
         let grid = SegmentGrid(capacity: capacities[1])
         let points = MissRatioCurve.points(
             of: trace, since: Self.epoch, under: .s3fifo, capacities: capacities, grid: grid)
-        let trial = PolicyTrial(of: trace, since: Self.epoch, under: .s3fifo, capacityBytes: capacities[1])
+        let result = SimulationResult(of: trace, since: Self.epoch, under: .s3fifo, capacityBytes: capacities[1])
 
         #expect(points.map(\.capacityBytes) == capacities)
         #expect(points.map(\.byteMissRatio) == points.map(\.byteMissRatio).sorted(by: >))
-        #expect(abs(points[1].byteMissRatio - (1 - trial.byteHitRatio)) < 0.03)
+        #expect(abs(points[1].byteMissRatio - (1 - result.byteHitRatio)) < 0.03)
     }
 }

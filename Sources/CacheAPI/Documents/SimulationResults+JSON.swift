@@ -1,0 +1,84 @@
+package import CacheCore
+package import CacheEngine
+
+/// The body of `POST /v1/policy/simulations`.
+package struct SimulationRequest: Sendable {
+    /// The members of the schema.
+    package static let keys = ["algorithms", "capacities", "windowSeconds"]
+    /// The maximum number of combinations of algorithm and capacity in one request.
+    package static let mostTrials = 64
+
+    package var algorithms: [EvictionAlgorithm]
+    /// In bytes, from 1 MiB to 1 EiB.
+    package var capacities: [Int64]
+    /// The period of recorded reads that is simulated.
+    package var window: Duration
+
+    /// Reads the request. Absent algorithms and capacities are those of `policy`. The default window is a week, which
+    /// is about the period that the access trace covers.
+    package init(_ json: JSON, under policy: PolicySettings) throws(CacheError) {
+        let fields = try JSONFields(json, accepting: Self.keys)
+        window = try fields.seconds("windowSeconds", from: 1) ?? .seconds(7 * 86400)
+        let names = EvictionAlgorithm.allCases.map(\.rawValue).joined(separator: ", ")
+        algorithms =
+            try fields.values("algorithms", atMost: 16, "One of \(names) is expected here.") {
+                EvictionAlgorithm(rawValue: $0)
+            } ?? [policy.algorithm]
+        capacities = []
+        for (index, value) in (try fields.array("capacities", atMost: 64) ?? []).enumerated() {
+            guard case .integer(let bytes) = value, (1 << 20)...(1 << 60) ~= bytes else {
+                throw fields.invalid("capacities[\(index)]", "A number of bytes from 1 MiB to 1 EiB is expected here.")
+            }
+            capacities.append(bytes)
+        }
+        if capacities.isEmpty, let capacity = policy.capacityBytes { capacities = [capacity] }
+        guard !capacities.isEmpty else {
+            throw fields.invalid("capacities", "The policy has no capacity; at least one is expected here.")
+        }
+        guard !algorithms.isEmpty else { throw fields.invalid("algorithms", "At least one name is expected here.") }
+        guard algorithms.count * capacities.count <= Self.mostTrials else {
+            throw fields.invalid("capacities", "At most \(Self.mostTrials) pairs with algorithms are allowed.")
+        }
+    }
+}
+
+extension SimulationResults {
+    /// The `SimulationResults` schema.
+    package var json: JSON {
+        [
+            "windowSeconds": .seconds(window), "reads": .count(reads), "sampleShare": .number(sampleShare),
+            "items": .array(simulations.map(json)),
+        ]
+    }
+
+    /// One result. Amounts are per day of the window, which counts as at least one second.
+    private func json(_ simulation: SimulationResult) -> JSON {
+        let days = max(1, window.inSeconds) / 86400
+        let upstream = Double(simulation.upstreamBytes) / days
+        return [
+            "algorithm": .string(simulation.algorithm.rawValue), "capacityBytes": .integer(simulation.capacityBytes),
+            "requestHitRatio": .number(simulation.requestHitRatio), "byteHitRatio": .number(simulation.byteHitRatio),
+            "writtenBytesPerDay": .integer(Int64(saturating: Double(simulation.writtenBytes) / days)),
+            "upstreamBytesPerDay": .integer(Int64(saturating: upstream)),
+            "upstreamCostPerDay": pricePerGigabyte.map { .number($0 * upstream / 1e9) } ?? .null,
+        ]
+    }
+}
+
+extension PolicyCurve {
+    /// The `PolicyCurve` schema.
+    package var json: JSON {
+        [
+            "algorithm": .string(algorithm.rawValue), "capacityBytes": .integer(capacityBytes),
+            "windowSeconds": .seconds(window), "reads": .count(reads),
+            "points": .array(
+                points.map { point in
+                    [
+                        "capacityBytes": .integer(point.capacityBytes),
+                        "requestMissRatio": .number(point.requestMissRatio),
+                        "byteMissRatio": .number(point.byteMissRatio),
+                    ]
+                }),
+        ]
+    }
+}

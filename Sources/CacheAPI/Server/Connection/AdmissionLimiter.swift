@@ -1,0 +1,65 @@
+import CacheEngine
+import Synchronization
+
+/// Admission control: a limited number of permits for concurrent work.
+///
+/// There is no queue. A request without a permit is rejected at once and counted. All state is in two relaxed atomic
+/// counters, because no other memory depends on them.
+final class AdmissionLimiter: Sendable {
+    /// The right to do one unit of work; returned when its last reference is released.
+    final class Permit: Sendable {
+        private let places: AdmissionLimiter
+
+        fileprivate init(in places: AdmissionLimiter) { self.places = places }
+
+        deinit { places.count.subtract(1, ordering: .relaxed) }
+    }
+
+    /// The number of permits.
+    let limit: Int
+    /// Permits in use; above `limit` for a moment while ``take()`` fails.
+    private let count = Atomic(0)
+    /// Failed calls of ``take()`` since the start.
+    private let refusals = Atomic(0)
+
+    init(limit: Int) { self.limit = limit }
+
+    /// The current use, for statistics.
+    var figures: AdmissionStats.Load {
+        AdmissionStats.Load(
+            active: count.load(ordering: .relaxed), limit: limit, refused: refusals.load(ordering: .relaxed))
+    }
+
+    /// Returns a permit. Returns nil and counts a rejection if all permits are in use.
+    ///
+    /// The counter is increased before it is compared, so that two concurrent calls cannot both get the last permit.
+    func take() -> Permit? {
+        guard count.add(1, ordering: .relaxed).newValue <= limit else {
+            count.subtract(1, ordering: .relaxed)
+            refusals.add(1, ordering: .relaxed)
+            return nil
+        }
+        return Permit(in: self)
+    }
+}
+
+/// The admission limits of the HTTP server.
+struct AdmissionLimits: Sendable {
+    /// Limits client connections.
+    let connections: ConnectionPermits
+    /// Limits content reads on the regular path. Reads on the fast path need no permit.
+    let reads: AdmissionLimiter
+
+    init(_ limits: APISettings.Limits) {
+        connections = ConnectionPermits(limit: limits.maxConnections)
+        reads = AdmissionLimiter(limit: limits.maxConcurrentReads)
+    }
+
+    /// The current use of both limits, for statistics.
+    var figures: AdmissionStats {
+        var figures = AdmissionStats()
+        figures.connections = connections.figures
+        figures.reads = reads.figures
+        return figures
+    }
+}

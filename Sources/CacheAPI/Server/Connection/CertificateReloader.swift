@@ -1,0 +1,101 @@
+package import CacheCore
+import Foundation
+package import Logging
+import NIOPosix
+package import NIOSSL
+import ServiceLifecycle
+import Synchronization
+
+/// Service that holds the TLS certificate and key, and reloads them when their files change.
+///
+/// It compares the files' content every `checkInterval`. New connections use the new certificate; open connections keep
+/// theirs. If the new files are unusable, it logs an error and keeps the old certificate.
+package final class CertificateReloader: Service {
+    /// A TLS context together with the file contents that it was made from.
+    private struct State {
+        var context: NIOSSLContext
+        /// The certificate file's bytes, then the key file's.
+        var bytes: [Data]
+    }
+
+    private let settings: APISettings.TLS
+    private let clock: any Clock<Duration>
+    private let logger: Logger
+    /// Guards the certificate in use.
+    private let state: Mutex<State>
+
+    /// Loads the certificate and the key.
+    ///
+    /// Throws `.invalidField` with the setting's name if a file cannot be read, is not valid PEM, or if the key does
+    /// not belong to the certificate.
+    package init(
+        _ settings: APISettings.TLS, clock: any Clock<Duration>, logger: Logger
+    ) throws(CacheError) {
+        self.settings = settings
+        self.clock = clock
+        self.logger = logger
+        let bytes = try Self.read(settings)
+        do {
+            state = Mutex(State(context: try Self.context(bytes), bytes: bytes))
+        } catch {
+            throw CacheError(
+                .invalidField("listen.tls"), "The certificate or its key cannot be used: \(error).", cause: error)
+        }
+    }
+
+    /// The TLS context for the next connection.
+    package var context: NIOSSLContext { state.withLock { $0.context } }
+
+    /// Calls ``refresh()`` every `checkInterval` until graceful shutdown.
+    package func run() async throws {
+        await cancelWhenGracefulShutdown { [self] in
+            while (try? await clock.sleep(for: settings.checkInterval)) != nil {  // fails only when cancelled
+                await refresh()
+            }
+        }
+    }
+
+    /// Reads the files and replaces the certificate if they have changed and are usable; otherwise keeps it.
+    ///
+    /// The files are read on NIO's thread pool, because file reads block.
+    package func refresh() async {
+        do {
+            let known = state.withLock { $0.bytes }
+            let fresh = try await NIOThreadPool.singleton.runIfActive { [settings] () -> State? in
+                let bytes = try Self.read(settings)
+                return bytes == known ? nil : State(context: try Self.context(bytes), bytes: bytes)
+            }
+            guard let fresh else { return }
+            state.withLock { $0 = fresh }
+            logger.info("certificate replaced")
+        } catch {
+            logger.error("certificate not replaced", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Returns the content of the certificate file and of the key file. Throws `.invalidField` for an unreadable file.
+    private static func read(_ settings: APISettings.TLS) throws(CacheError) -> [Data] {
+        var contents: [Data] = []
+        for (key, file) in [("certificateFile", settings.certificateFile), ("keyFile", settings.keyFile)] {
+            do {
+                contents.append(try Data(contentsOf: URL(fileURLWithPath: file)))
+            } catch {
+                throw CacheError(
+                    .invalidField("listen.tls.\(key)"),
+                    "The file \(file) cannot be read; check its path and permissions.", cause: error)
+            }
+        }
+        return contents
+    }
+
+    /// Makes a server context for TLS 1.2 and later. The only ALPN protocol is `http/1.1`.
+    private static func context(_ bytes: [Data]) throws -> NIOSSLContext {
+        let chain = try NIOSSLCertificate.fromPEMBytes(Array(bytes[0])).map { NIOSSLCertificateSource.certificate($0) }
+        let key = try NIOSSLPrivateKey(bytes: Array(bytes[1]), format: .pem)
+        var configuration = TLSConfiguration.makeServerConfiguration(
+            certificateChain: chain, privateKey: .privateKey(key))
+        configuration.minimumTLSVersion = .tlsv12
+        configuration.applicationProtocols = ["http/1.1"]
+        return try NIOSSLContext(configuration: configuration)
+    }
+}

@@ -1,0 +1,336 @@
+import CacheCore
+import NIOCore
+import NIOHTTP1
+import NIOSSL
+import NIOTLS
+
+/// Channel handler for the life of one connection: time-outs, client disconnects, error responses, graceful shutdown.
+///
+/// It stands after the HTTP decoder and before the handlers of both paths:
+/// - It sends a problem document for a request that cannot be parsed or that arrives too late, then closes.
+/// - It closes connections that are idle, and connections with a client that accepts no response bytes.
+/// - It reports a disconnected client to ``DisconnectSignal`` and to the handlers behind it.
+/// - It delays the quiescing event (graceful shutdown) until every request is answered and sent.
+///
+/// One timer (`alarm`) serves all time-outs. When it fires, ``timerFired(_:)`` decides again from the current state, so
+/// most state changes need not reschedule it.
+final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    /// Event for the handlers behind: the client closed its sending side and is presumed gone.
+    struct ClientDisconnected: Sendable {}
+
+    private let presence: DisconnectSignal
+    private var context: ChannelHandlerContext?
+    private let headerTimeout: TimeAmount
+    private let idleTimeout: TimeAmount
+    private let writeTimeout: TimeAmount
+    private let halfClosedTimeout: TimeAmount
+    /// Nil if the connection limit is reached; the connection then gets 503 at once.
+    private let permit: ConnectionPermits.Permit?
+    private let connections: ConnectionPermits
+    private let makeRequestID: @Sendable () -> String
+    /// The time until which the client must send more of a request, and the error that it gets otherwise. Nil while no
+    /// request bytes are expected.
+    private var deadline: (end: NIODeadline, error: CacheError)?
+    /// The deadline of the request body: moves on with each received byte.
+    private var bodyTime = NIODeadline.now()
+    /// The time of the last read, or of the last response that was sent completely.
+    private var lastActivity = NIODeadline.now()
+    /// The scheduled call of ``timerFired(_:)``.
+    private var alarm: (time: NIODeadline, task: Scheduled<Void>)?
+    /// Set after the client closed its sending side: the scheduled report that it is gone.
+    private var leave: Scheduled<Void>?
+    /// Requests with a received head and no completely written response.
+    private var unanswered = 0
+    /// Responses that are written to the channel and not sent completely.
+    private var unsent = 0
+    /// The state of the outbound buffer when it last changed, with the write count and the time of the observation.
+    private var waiting: (bytes: Int, writes: Int, since: NIODeadline)?
+    /// Writes on this connection, to detect progress.
+    private var writes = 0
+    /// Set if a quiescing event was held back.
+    private var isQuiescing = false
+    /// Whether the newest request is not received completely.
+    private var isReading = false
+    /// Whether the head of the oldest response is written and its end is not.
+    private var isAnswering = false
+    /// Set by an error: no further request is read.
+    private var isOver = false
+    /// Whether the TLS handshake is complete.
+    private var isEncrypted = false
+    /// Set when the error response is written: later writes fail.
+    private var isRefused = false
+    /// An error response that waits until `owed` more responses are written.
+    private var pending: (error: CacheError, owed: Int)?
+
+    init(
+        presence: DisconnectSignal, limits: APISettings.Limits, connections: ConnectionPermits,
+        permit: ConnectionPermits.Permit?, makeRequestID: @escaping @Sendable () -> String
+    ) {
+        self.presence = presence
+        self.permit = permit
+        let isRegular = permit.map { !$0.isReserved } ?? false
+        headerTimeout = TimeAmount(isRegular ? limits.headerTimeout : min(limits.headerTimeout, .seconds(1)))
+        idleTimeout = TimeAmount(limits.idleTimeout)
+        writeTimeout = TimeAmount(limits.writeTimeout)
+        halfClosedTimeout = TimeAmount(limits.halfClosedTimeout)
+        self.connections = connections
+        self.makeRequestID = makeRequestID
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        expectRequest(context)
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        if permit == nil { refuse(ConnectionPermits.refusal, context) }
+        context.fireChannelActive()
+    }
+
+    /// Sends 503, because another connection has taken over the reserved permit.
+    func displace() { if let context { refuse(ConnectionPermits.refusal, context) } }
+
+    // MARK: Requests answered by `PreparedResponseHandler`
+
+    /// Whether the connection is idle: no request in progress, no half-closed client, no error, no shutdown. A request
+    /// that arrives now may be answered before the HTTP decoder.
+    var isIdle: Bool { unanswered == 0 && unsent == 0 && leave == nil && !isOver && !isQuiescing }
+
+    /// Counts a complete request that bypassed this handler. Its response will pass this handler.
+    func isAskedInFront() {
+        deadline = nil
+        lastActivity = .now()
+        unanswered += 1
+    }
+
+    /// Counts a complete request that bypasses this handler together with its response. ``answeredInFront()`` ends it.
+    func beginFastPathResponse() {
+        deadline = nil
+        lastActivity = .now()
+        unsent += 1
+        writes += 1
+    }
+
+    /// Reports that the response of ``answersInFront()`` was sent, or that sending it failed.
+    func answeredInFront() { if let context { answered(context) } }
+
+    // MARK: Timer
+
+    /// Extends the deadline of the body by 1 ms for each received byte. The minimum rate is thus 1,000 bytes per
+    /// second.
+    private func expectBody(_ bytes: Int, _ context: ChannelHandlerContext) {
+        bodyTime = bodyTime + .milliseconds(Int64(bytes))
+        deadline = (bodyTime, CacheError(.requestTimedOut, "The request's body did not arrive in time."))
+        wake(at: bodyTime, context)
+    }
+
+    /// Starts the deadline for the next request head. A connection with a reserved permit gets 503 at the deadline,
+    /// others get 408.
+    private func expectRequest(_ context: ChannelHandlerContext) {
+        let end = NIODeadline.now() + headerTimeout
+        let late = CacheError(.requestTimedOut, "No request arrived in time.")
+        deadline = (end, permit?.isReserved ?? true ? ConnectionPermits.refusal : late)
+        wake(at: end, context)
+    }
+
+    /// Whether a completely received request has no response, or a response is not sent completely.
+    private var isBusy: Bool { unanswered > (isReading ? 1 : 0) || unsent > 0 }
+
+    /// Schedules the timer for `time`, unless it fires earlier anyway.
+    private func wake(at time: NIODeadline, _ context: ChannelHandlerContext) {
+        if let alarm, alarm.time <= time { return }
+        alarm?.task.cancel()
+        let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        let task = context.eventLoop.scheduleTask(deadline: time) { here.value.0.timerFired(here.value.1) }
+        alarm = (time, task)
+    }
+
+    /// Checks, in this order, the deadline for request bytes, the progress of a response, and the idle time.
+    private func timerFired(_ context: ChannelHandlerContext) {
+        alarm = nil
+        let now = NIODeadline.now()
+        if let (end, error) = deadline {
+            guard end <= now else { return wake(at: end, context) }
+            deadline = nil
+            // A response may start before the request body is read. Backpressure then stops the body, and its deadline
+            // must not abort the response.
+            if !isReading || !isAnswering { return refuse(error, context) }
+        }
+        guard !isBusy else { return checkClient(context) }
+        waiting = nil
+        guard lastActivity + idleTimeout <= now else { return wake(at: lastActivity + idleTimeout, context) }
+        context.close(promise: nil)
+    }
+
+    /// Closes the connection if the outbound buffer has not changed for `writeTimeout`: the client accepts no bytes. An
+    /// empty buffer is no sign of a stalled client, because then the response itself is waiting for bytes.
+    ///
+    /// The check runs once per `writeTimeout`, so a stalled client is disconnected after one to two times that time.
+    private func checkClient(_ context: ChannelHandlerContext) {
+        let bytes = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
+        let isSame = waiting.map { ($0.bytes, $0.writes) == (bytes, writes) } ?? false
+        if !isSame || bytes == 0 { waiting = (bytes, writes, .now()) }
+        guard let since = waiting?.since, since + writeTimeout <= .now() else {
+            return wake(at: (waiting?.since ?? .now()) + writeTimeout, context)
+        }
+        context.close(promise: nil)
+    }
+
+    /// Schedules the report that a half-closed client is gone. Each write restarts the time.
+    ///
+    /// 1. A write to a client that has closed the connection completely is answered with a TCP reset, which ends it.
+    /// 2. While bytes wait in the outbound buffer, the outcome is open, and the time starts again.
+    /// 3. If nothing was written for `halfClosedTimeout`, the client is presumed gone.
+    private func awaitLeave(_ context: ChannelHandlerContext) {
+        leave?.cancel()
+        let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        leave = context.eventLoop.scheduleTask(in: halfClosedTimeout) {
+            let (watch, context) = here.value
+            guard context.channel.isWritable else { return watch.awaitLeave(context) }
+            watch.presence.left()
+            context.fireUserInboundEventTriggered(ClientDisconnected())
+        }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        cancelAll()
+        self.context = nil
+    }
+
+    /// Cancels both scheduled tasks.
+    private func cancelAll() {
+        alarm?.task.cancel()
+        leave?.cancel()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isOver else { return }
+        lastActivity = .now()
+        switch unwrapInboundIn(data) {
+        case .head(let head):
+            isReading = true
+            unanswered += 1
+            guard admits(head) else { return refuse(ConnectionPermits.refusal, context) }
+            bodyTime = .now() + headerTimeout
+            expectBody(0, context)
+        case .body(let part): expectBody(part.readableBytes, context)
+        case .end:
+            isReading = false
+            deadline = nil
+        }
+        context.fireChannelRead(data)
+    }
+
+    /// Whether the connection's permit covers this request. A reserved permit covers health checks only, which must
+    /// work under overload.
+    private func admits(_ head: HTTPRequestHead) -> Bool {
+        guard let permit, permit.isReserved else { return true }
+        return head.uri.hasPrefix("/health/") && permit.claim()
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        guard !isRefused else {
+            promise?.fail(ChannelError.ioOnClosedChannel)
+            return
+        }
+        writes += 1
+        if leave != nil { awaitLeave(context) }
+        switch unwrapOutboundIn(data) {
+        case .head:
+            isAnswering = true
+            context.write(data, promise: promise)
+        case .body: context.write(data, promise: promise)
+        case .end:
+            unsent += 1
+            let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+            let sent = promise ?? context.eventLoop.makePromise()
+            sent.futureResult.whenComplete { _ in here.value.0.answered(here.value.1) }
+            context.write(data, promise: sent)
+            unanswered = max(0, unanswered - 1)
+            isAnswering = false
+            guard let (error, owed) = pending else { return }
+            if owed > 1 { pending = (error, owed - 1) } else { answer(error, context) }
+        }
+    }
+
+    /// Counts a response as sent, or as failed. Starts the idle time and releases a held quiescing event when no
+    /// response is left.
+    private func answered(_ context: ChannelHandlerContext) {
+        unsent -= 1
+        lastActivity = .now()
+        guard !isBusy else { return }
+        wake(at: lastActivity + idleTimeout, context)
+        guard isQuiescing, !isReading else { return }
+        isQuiescing = false
+        context.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if event is RequestDecoder.BytesReceived {
+            // First bytes of a further request. The time of the first request started with the connection.
+            if !isOver, unanswered == 0, deadline == nil { expectRequest(context) }
+            return
+        }
+        if case .handshakeCompleted? = event as? TLSUserEvent { isEncrypted = true }
+        if event is ChannelShouldQuiesceEvent, isBusy || isReading {
+            isQuiescing = true
+            return
+        }
+        if case .inputClosed? = event as? ChannelEvent {
+            if isBusy || isReading { awaitLeave(context) } else { presence.left() }
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        cancelAll()
+        presence.left()
+        context.fireChannelInactive()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if let error = error as? CacheError { return refuse(error, context) }
+        guard let error = error as? HTTPParserError else { return context.fireErrorCaught(error) }
+        switch error {
+        case .headerOverflow: refuse(CacheError(.headersTooLarge, "The request's header is too large."), context)
+        default: refuse(CacheError(.malformedRequest, "The request is not valid HTTP/1.1: \(error)."), context)
+        }
+    }
+
+    /// Ends the connection with an error response in place of the router's.
+    ///
+    /// 1. Completely received requests are answered first; `pending` holds the error until then.
+    /// 2. If the response to the rejected request has started, the connection is closed without an error response,
+    ///    because nothing can follow an incomplete response.
+    /// 3. Otherwise the error response is sent at once.
+    private func refuse(_ error: CacheError, _ context: ChannelHandlerContext) {
+        guard !isOver else { return }
+        isOver = true
+        deadline = nil
+        if error.code == .overloaded { connections.countRefusal() }
+        let owed = unanswered - (isReading ? 1 : 0)
+        if owed > 0 {
+            pending = (error, owed)
+        } else if isAnswering {
+            context.close(promise: nil)
+        } else {
+            answer(error, context)
+        }
+    }
+
+    /// Writes the error response, then closes. Closes without a response if the TLS handshake is not complete.
+    private func answer(_ error: CacheError, _ context: ChannelHandlerContext) {
+        isRefused = true
+        let tls = try? context.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self)  // none: no TLS
+        if let tls, !isEncrypted { return tls.close(promise: nil) }  // nothing can be sent before the handshake
+        Problem(error, instance: "", requestID: makeRequestID()).writeLast(to: context, within: headerTimeout)
+    }
+}
+
+@available(*, unavailable)
+extension ConnectionTimeoutHandler: Sendable {}

@@ -1,0 +1,113 @@
+import CacheCore
+import CacheEngine
+import HTTPTypes
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOHTTPTypes
+import NIOHTTPTypesHTTP1
+import NIOSSL
+
+/// Builds the channel pipeline of each accepted connection: TLS if configured, HTTP/1.1, time-outs and the fast path.
+///
+/// The order of the handlers is described in `docs/internals/fast-path.md`.
+struct HTTPServerChannel: ServerChildChannel {
+    /// The parts of a connection that ``handle(value:logger:)`` needs.
+    struct Value: ServerChildChannelValue {
+        let stream: HTTP1Channel.Value
+        let presence: DisconnectSignal
+        let bodyStream: BodyStreamHandler.Handle
+
+        var channel: any Channel { stream.channel }
+    }
+
+    let responder: HTTPChannelHandler.Responder
+    let limits: APISettings.Limits
+    /// Nil without TLS.
+    let certificates: CertificateReloader?
+    let wallClock: any WallClock
+    let random: any RandomSource
+    /// Nil if `listen.fastPath` is false: every request takes the regular path.
+    let fastPath: FastPathResponder?
+    /// The prepared responses of each event loop.
+    let responseCaches: PreparedResponseCaches
+    let connections: ConnectionPermits
+    let sendBufferBudget: SendBufferBudget
+    let pacing: CongestionControl
+
+    /// Claims a permit for the connection and adds all handlers. Called on the channel's event loop.
+    ///
+    /// A connection without a permit gets the same handlers; ``ConnectionTimeoutHandler`` then sends 503.
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
+        let presence = DisconnectSignal()
+        // `displaced` runs on another connection's thread, possibly before the handler exists.
+        let watches =
+            NIOLoopBoundBox.makeEmptyBox(valueType: ConnectionTimeoutHandler.self, eventLoop: channel.eventLoop)
+        let permit = connections.take { channel.eventLoop.execute { watches.value?.displace() } }
+        channel.closeFuture.whenComplete { _ in
+            permit?.giveBack()
+            watches.value = nil
+        }
+        pacing.fit(channel)
+        // Limits the response bytes in memory for a client that sends requests and reads nothing.
+        let mark = ChannelOptions.Types.WriteBufferWaterMark(low: 64 << 10, high: 256 << 10)
+        return channel.eventLoop.makeCompletedFuture {
+            try channel.syncOptions?.setOption(.writeBufferWaterMark, value: mark)
+            let pipeline = channel.pipeline.syncOperations
+            if let certificates {
+                try pipeline.addHandler(NIOSSLServerHandler(context: certificates.context))
+            }
+            let watch = ConnectionTimeoutHandler(
+                presence: presence, limits: limits, connections: connections, permit: permit,
+                makeRequestID: { [random] in random.identifier() })
+            watches.value = watch
+            let bodyStream = try addHandlers(to: channel, watch: watch, permit: permit)
+            try pipeline.addHandlers(
+                HTTP1ToHTTPServerCodec(secure: false), HTTPConnectionStateHandler(logger: logger))
+            let stream = try HTTP1Channel.Value(
+                wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
+            return Value(stream: stream, presence: presence, bodyStream: bodyStream)
+        }
+    }
+
+    /// Adds the handlers between the socket (or TLS) and Hummingbird's codec.
+    private func addHandlers(
+        to channel: any Channel, watch: ConnectionTimeoutHandler, permit: ConnectionPermits.Permit?
+    ) throws -> BodyStreamHandler.Handle {
+        let pipeline = channel.pipeline.syncOperations
+        let sendBuffer = SendBufferTuning(in: sendBufferBudget)
+        var handler: FastPathHandler?
+        let isRegular = permit.map { !$0.isReserved } ?? false
+        // No fast path with TLS: encryption copies each byte anyway. None for reserved permits, which are for one
+        // health request.
+        if let fastPath, certificates == nil, isRegular {
+            let preparedResponses = PreparedResponseHandler(
+                responseCache: responseCaches.responseCache(of: channel.eventLoop), responder: fastPath,
+                sendBuffer: sendBuffer, watch: watch)
+            try pipeline.addHandler(preparedResponses)
+            handler = FastPathHandler(responder: fastPath, sendBuffer: sendBuffer, preparedResponses: preparedResponses)
+        }
+        try RequestDecoder.add(to: pipeline, limits)
+        let bodies = BodyStreamHandler(sendsFiles: certificates == nil, sendBuffer: sendBuffer)
+        let behind: [(any RemovableChannelHandler)?] = [
+            HTTP1FramingHandler(wallClock: wallClock, limits: limits, isForOneRequest: !isRegular),
+            RequestHeadValidator(), watch, handler, bodies,
+        ]
+        try pipeline.addHandlers(behind.compactMap { $0 })
+        return BodyStreamHandler.Handle(bodies, on: channel.eventLoop)
+    }
+
+    /// Serves the requests of the connection. The task-local values give them access to the connection's signal and
+    /// body stream.
+    func handle(value: Value, logger: Logger) async {
+        await DisconnectSignal.$current.withValue(value.presence) {
+            await BodyStreamHandler.Handle.$current.withValue(value.bodyStream) {
+                await http.handle(value: value.stream, logger: logger)
+            }
+        }
+    }
+
+    /// Hummingbird's request loop. Its own `setup` is not used; ``setup(channel:logger:)`` builds the pipeline.
+    private var http: HTTP1Channel { HTTP1Channel(responder: responder) }
+}

@@ -1,0 +1,119 @@
+import CacheCore
+import CacheEngine
+import HTTPTypes
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOHTTPTypesHTTP1
+
+/// Decides whether a content request can be answered without a wait, and builds that response.
+///
+/// It applies the same rules as the regular path and produces the same fields, metrics and log entries. If it returns
+/// nil, it has left no trace: nothing is counted, and the regular path answers the request.
+struct FastPathResponder: Sendable {
+    let cache: AssetCache
+    let gate: Authorizer
+    /// The maximum length of a request target in bytes; the regular path rejects longer ones.
+    let urlBytes: Int
+    let random: any RandomSource
+    let clock: any Clock<Duration>
+    let logger: Logger
+
+    /// Whether the log level includes access log entries (`info`).
+    let isLogged: Bool
+
+    init(
+        cache: AssetCache, gate: Authorizer, urlBytes: Int, random: any RandomSource, clock: any Clock<Duration>,
+        logger: Logger
+    ) {
+        self.cache = cache
+        self.gate = gate
+        self.urlBytes = urlBytes
+        self.random = random
+        self.clock = clock
+        self.logger = logger
+        isLogged = logger.logLevel <= .info
+    }
+
+    /// Fields that require the regular path: a request body, an upgrade, or a time limit for a wait.
+    private static let refused = [
+        "Content-Length", "Transfer-Encoding", "Expect", "Upgrade", HTTPField.Name.larderTimeout.rawName,
+    ]
+
+    /// Whether the request is a candidate for the fast path, judged by its head alone: GET or HEAD in HTTP/1.1 below
+    /// `/o/` without ``refused`` fields.
+    static func takes(_ head: HTTPRequestHead) -> Bool {
+        (head.method == .GET || head.method == .HEAD) && head.version == .http1_1 && head.uri.hasPrefix("/o/")
+            && !refused.contains { head.headers.contains(name: $0) }
+    }
+
+    /// Returns the response with the first bytes of its body; nil if the regular path must answer.
+    ///
+    /// That is the case if the asset is not open and fresh, if bytes are not on disk or not in the page cache, if the
+    /// client is not authorized, or if `CDN-Loop` names this service.
+    func answer(_ head: HTTPRequestHead) -> FastPathResponse? {
+        guard let reference = reference(head.uri) else { return nil }
+        let stopwatch = Stopwatch(clock)
+        let fields = HTTPFields(head.headers, splitCookie: false)
+        guard !ContentController.isLoop(fields[values: .cdnLoop], to: cache.loopName) else { return nil }
+        let request = ContentRequest(isHead: head.method == .HEAD, fields: fields)
+        let read = cache.readIfCached(reference, request: request) { access in
+            let host = head.headers.first(name: "Host")
+            // The regular path sends the error to an unauthorized client.
+            return (try? gate.admitContent(authorization: fields[.authorization], host: host, access: access)) != nil
+        }
+        guard let read, let first = first(of: read) else { return nil }
+        let requestID = RequestMiddleware.accepted(fields[.requestID]) ?? random.identifier()
+        var answered = read.plannedFields
+        read.sign(&answered)
+        RequestMiddleware.address(&answered, to: fields[.origin], as: requestID, by: gate.cors)
+        let response = HTTPResponse(status: .init(code: read.plan.status), headerFields: answered)
+        let path = String(head.uri.prefix { $0 != "?" })
+        return answer(
+            HTTPResponseHead(response), read, first, method: head.method.rawValue, path: path, as: requestID, stopwatch)
+    }
+
+    /// Returns a prepared response for another range; nil if its bytes are not available without a wait.
+    func answer(_ preparedResponse: PreparedResponse, _ run: ByteRange, at time: Timestamp) -> FastPathResponse? {
+        let stopwatch = Stopwatch(clock)
+        guard let read = preparedResponse.view.open(run, at: time), let first = first(of: read) else { return nil }
+        let requestID = random.identifier()
+        let head = preparedResponse.form.head(run, of: preparedResponse.view, as: requestID, at: time)
+        return answer(head, read, first, method: "GET", path: preparedResponse.path, as: requestID, stopwatch)
+    }
+
+    /// Reads the first bytes. Returns nil and abandons the read if that would block.
+    private func first(of read: ContentRead) -> ContentRead.ReadStep? {
+        // A failure is ignored: the regular path meets it too and reports it.
+        if let first = try? read.nextWithoutBlocking(fromFile: true, wake: {}), first.isAtHand { return first }
+        read.abandon()
+        return nil
+    }
+
+    /// Combines head, body and access log entry.
+    private func answer(
+        _ head: HTTPResponseHead, _ read: ContentRead, _ first: ContentRead.ReadStep, method: String, path: String,
+        as requestID: String, _ stopwatch: Stopwatch
+    ) -> FastPathResponse {
+        let note = RequestLogContext()
+        note.update { $0.outcome = read.outcome.requestClass.rawValue }
+        let line = AccessLogEntry(
+            logger: logger, method: method, path: path, requestID: requestID, status: Int(head.status.code),
+            note: note, stopwatch: stopwatch)
+        let body = ContentBody(read, note: note, stopwatch: stopwatch)
+        return FastPathResponse(head: head, body: body, first: first, note: note, line: line)
+    }
+
+    /// The asset that the router would derive from the target. Nil for targets that need more than a simple check: with
+    /// blanks, control characters, non-ASCII bytes or `#`, with an invalid origin name, or with an empty path.
+    private func reference(_ target: String) -> AssetReference? {
+        guard target.utf8.count <= urlBytes, target.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x23 }) else {
+            return nil
+        }
+        let rest = target.dropFirst(3)
+        guard let slash = rest.firstIndex(of: "/"), Origin.isValid(name: String(rest[..<slash])) else { return nil }
+        // The path below the origin must contain a segment that is not empty.
+        guard rest[slash...].first(where: { $0 != "/" }).map({ $0 != "?" }) ?? false else { return nil }
+        return .mounted(origin: String(rest[..<slash]), path: String(rest[slash...]), key: nil)
+    }
+}

@@ -1,0 +1,65 @@
+import CacheCore
+import CacheEngine
+import HTTPTypes
+import NIOCore
+
+/// A response of the fast path that is reused for requests which differ in `Range` only, while the asset is unchanged
+/// and fresh.
+final class PreparedResponse {
+    /// The first request that it answered. Its range does not matter.
+    let question: RequestFingerprint
+    let view: FreshAssetSnapshot
+    /// The request's path without the query, for the access log.
+    let path: String
+    let form: ResponseHeadTemplate
+
+    /// The largest body that is copied; larger ones are sent from the file.
+    private static let mostBytes: Int64 = 64 << 10
+    /// The capacity of a buffer for a copied body and its head.
+    static let bufferBytes = Int(mostBytes) + (8 << 10)
+
+    init(_ question: RequestFingerprint, view: FreshAssetSnapshot, path: String, form: ResponseHeadTemplate) {
+        self.question = question
+        self.view = view
+        self.path = path
+        self.form = form
+    }
+
+    var status: Int { form.status }
+
+    /// The range that the request asks for. Nil if it is not a single satisfiable range, or if the asset is empty.
+    func run(_ question: RequestFingerprint) -> ByteRange? {
+        guard !question.range.isEmpty else { return view.length > 0 ? 0..<view.length : nil }
+        return question.bytes.withUnsafeReadableBytes { text in
+            RangeHeader.single(UnsafeRawBufferPointer(rebasing: text[question.range]), length: view.length)
+        }
+    }
+
+    /// The source of a response's body.
+    enum Body {
+        /// The body follows the head in the buffer.
+        case copied
+        /// The body is sent from the file, under a lease.
+        case file(LeasedPiece)
+
+        /// The file range; nil for a copied body.
+        var piece: FilePiece? { if case .file(let leased) = self { leased.piece } else { nil } }
+    }
+
+    /// Writes the head into `buffer`, followed by the body if it is copied.
+    ///
+    /// Bodies of ``FilePiece/leastBytes`` and more are sent from the file if it can be pinned. Returns nil if the body
+    /// is too large for one piece, or if its bytes are not available; `buffer` may then contain a head.
+    func write(
+        _ run: ByteRange, as name: RequestIDGenerator, at time: Timestamp, to buffer: inout ByteBuffer
+    ) -> Body? {
+        let lent = run.length >= FilePiece.leastBytes ? view.lend(run) : nil
+        guard lent != nil || run.length <= Self.mostBytes else { return nil }
+        form.write(run, of: view, as: name, at: time, to: &buffer)
+        if let lent { return .file(lent) }
+        return view.read(run, into: &buffer) ? .copied : nil
+    }
+}
+
+@available(*, unavailable)
+extension PreparedResponse: Sendable {}

@@ -1,0 +1,112 @@
+import CacheCore
+import NIOCore
+import Synchronization
+
+/// The prepared responses of one event loop, and a pool of buffers for them.
+///
+/// It is confined to its event loop and therefore has no lock.
+final class PreparedResponseCache {
+    /// By the hash of the request. Of two requests with the same hash the last one is kept.
+    private var preparedResponses: [Int: PreparedResponse] = [:]
+    /// Unused buffers.
+    private var free: [ByteBuffer] = []
+    private var name: RequestIDGenerator
+    /// The maximum number of entries. When it is reached, all entries are dropped; live ones are learnt again by the
+    /// next request.
+    private static let capacity = 2048
+    /// The maximum number of unused buffers.
+    private static let mostBuffers = 64
+
+    init(random: any RandomSource) { name = RequestIDGenerator(random) }
+
+    /// The identifier of the next request.
+    func nextName() -> RequestIDGenerator {
+        name.number &+= 1
+        return name
+    }
+
+    /// The response prepared for a request that differs from `question` in its range at most.
+    subscript(question: RequestFingerprint) -> PreparedResponse? {
+        guard let preparedResponse = preparedResponses[question.hash], preparedResponse.question.isSame(as: question)
+        else { return nil }
+        return preparedResponse
+    }
+
+    /// Stores an entry.
+    func keep(_ preparedResponse: PreparedResponse) {
+        if preparedResponses.count >= Self.capacity { preparedResponses = [:] }
+        preparedResponses[preparedResponse.question.hash] = preparedResponse
+    }
+
+    /// Removes an entry that is no longer valid.
+    func forget(_ preparedResponse: PreparedResponse) { preparedResponses[preparedResponse.question.hash] = nil }
+
+    /// Returns an empty buffer.
+    func takeBuffer() -> ByteBuffer {
+        guard var buffer = free.popLast() else {
+            return ByteBufferAllocator().buffer(capacity: PreparedResponse.bufferBytes)
+        }
+        // The buffer is cleared here and not in `giveBack`, where its storage is still shared with the caller: clearing
+        // a shared buffer allocates new storage.
+        buffer.clear()
+        return buffer
+    }
+
+    /// Returns a buffer to the pool when its bytes are no longer needed.
+    func giveBack(_ buffer: ByteBuffer) { if free.count < Self.mostBuffers { free.append(buffer) } }
+}
+
+@available(*, unavailable)
+extension PreparedResponseCache: Sendable {}
+
+/// The registry of the ``PreparedResponseCache`` of each event loop.
+final class PreparedResponseCaches: Sendable {
+    private let random: any RandomSource
+    /// Guards the caches by event loop. Locked once for each connection.
+    private let responseCaches = Mutex<[ObjectIdentifier: NIOLoopBound<PreparedResponseCache>]>([:])
+
+    init(random: any RandomSource) { self.random = random }
+
+    /// Returns the cache of `eventLoop`. Call it on that event loop.
+    func responseCache(of eventLoop: any EventLoop) -> PreparedResponseCache {
+        let bound = responseCaches.withLock { responseCaches in
+            let known =
+                responseCaches[ObjectIdentifier(eventLoop)]
+                ?? NIOLoopBound(PreparedResponseCache(random: random), eventLoop: eventLoop)
+            responseCaches[ObjectIdentifier(eventLoop)] = known
+            return known
+        }
+        return bound.value
+    }
+}
+
+/// Cheap source of request identifiers with 32 hexadecimal digits, in the format of ``RandomSource/identifier()``.
+///
+/// The first 16 digits are random and fixed for each generator. The other 16 encode a counter, so that an identifier
+/// costs no random bytes and no allocation.
+struct RequestIDGenerator {
+    /// The random first half, in ASCII.
+    private let half: [UInt8]
+    /// The counter.
+    var number: UInt64 = 0
+
+    fileprivate init(_ random: any RandomSource) { half = Array(random.identifier().utf8.prefix(16)) }
+
+    /// The identifier as a string.
+    var text: String {
+        String(unsafeUninitializedCapacity: 32) { write(to: UnsafeMutableRawBufferPointer($0)[...]) }
+    }
+
+    /// Writes the 32 characters of the identifier and returns their number.
+    func write(to space: Slice<UnsafeMutableRawBufferPointer>) -> Int {
+        let space = UnsafeMutableRawBufferPointer(rebasing: space)
+        space.copyBytes(from: half)
+        // The factor is odd, so the multiplication modulo 2^64 is a bijection: identifiers are unique.
+        let mixed = number &* 0x9E37_79B9_7F4A_7C15
+        for place in 0..<16 {
+            let digit = UInt8(truncatingIfNeeded: mixed >> UInt64(60 - 4 * place)) & 15
+            space[half.count + place] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") - 10 + digit
+        }
+        return half.count + 16
+    }
+}

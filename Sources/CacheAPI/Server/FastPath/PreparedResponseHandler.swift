@@ -1,0 +1,234 @@
+import CacheCore
+import CacheEngine
+import Logging
+import NIOCore
+import NIOHTTP1
+
+/// Channel handler before the HTTP decoder: answers requests that differ from an earlier one in `Range` only.
+///
+/// It decides nothing itself. Unknown requests are forwarded, and an entry is created from the response of
+/// ``FastPathHandler``. If a read is not exactly one complete request without a body, the handler removes itself from
+/// the pipeline; it therefore never has to track the decoder's state.
+///
+/// Later handlers get no `channelReadComplete` and no `channelWritabilityChanged` for responses sent here. Before a
+/// request is forwarded, writability is fired again if it differs from the last value that they saw.
+final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+    typealias OutboundOut = IOData
+
+    private let responseCache: PreparedResponseCache
+    private let responder: FastPathResponder
+    private let sendBuffer: SendBufferTuning
+    private let watch: ConnectionTimeoutHandler
+    /// Sends responses of more than one piece.
+    weak var handler: FastPathHandler?
+    /// The request that is being forwarded, while ``pass(_:_:)`` runs. ``learn(_:_:)`` is called within it.
+    private var asked: RequestFingerprint?
+    /// Whether part of the current read cycle was forwarded, so that later handlers need `channelReadComplete`.
+    private var hasPassed = false
+    /// Whether the outbound buffer holds only a response of this handler. Later handlers then get no writability
+    /// changes.
+    private var isAlone = false
+    /// The writability that later handlers saw last.
+    private var toldWritable = true
+
+    init(
+        responseCache: PreparedResponseCache, responder: FastPathResponder, sendBuffer: SendBufferTuning,
+        watch: ConnectionTimeoutHandler
+    ) {
+        self.responseCache = responseCache
+        self.responder = responder
+        self.sendBuffer = sendBuffer
+        self.watch = watch
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch RequestFingerprint.read(unwrapInboundIn(data)) {
+        case .question(let question):
+            if watch.isIdle, let preparedResponse = responseCache[question],
+                give(preparedResponse, to: question, context)
+            {
+                return
+            }
+            asked = question
+            pass(data, context)
+            asked = nil
+        case .other: pass(data, context)
+        case .unclear:
+            pass(data, context)
+            context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+        }
+    }
+
+    /// Forwards a read to the decoder.
+    private func pass(_ data: NIOAny, _ context: ChannelHandlerContext) {
+        hasPassed = true
+        isAlone = false
+        tellWritability(context)
+        context.fireChannelRead(data)
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        guard hasPassed else { return }
+        hasPassed = false
+        context.fireChannelReadComplete()
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if !isAlone { tellWritability(context) }
+    }
+
+    /// Fires the writability to later handlers if it differs from the value that they saw last.
+    private func tellWritability(_ context: ChannelHandlerContext) {
+        guard context.channel.isWritable != toldWritable else { return }
+        toldWritable.toggle()
+        context.fireChannelWritabilityChanged()
+    }
+
+    /// Fields that exclude a request: its response depends on more than the range, or the field differs in each
+    /// request.
+    private static let judged = [
+        "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Cache-Control", "Pragma",
+        "X-Request-Id", "Connection",
+    ]
+
+    /// Creates an entry from the response to the request that is being forwarded, if it is reusable: a GET with status
+    /// 200 or 206 and a snapshot, without ``judged`` fields. A request with `Range` must have got 206.
+    func learn(_ head: HTTPRequestHead, _ answer: FastPathResponse) {
+        let read = answer.body.read
+        guard let asked, handler != nil, let view = read.view, head.method == .GET else { return }
+        guard !Self.judged.contains(where: head.headers.contains) else { return }
+        guard read.plan.status == (asked.range.isEmpty ? 200 : 206) else { return }
+        let form = ResponseHeadTemplate(answer.head, upstreamStatus: read.plan.headers.values("Cache-Status"))
+        responseCache.keep(
+            PreparedResponse(asked.kept, view: view, path: String(head.uri.prefix { $0 != "?" }), form: form))
+    }
+
+    // MARK: Responses
+
+    /// Sends a prepared response for the range of `question` and returns true. If that is not possible, removes the
+    /// entry and returns false; the forwarded request creates a new one. A range that cannot be served here keeps the
+    /// entry.
+    private func give(
+        _ preparedResponse: PreparedResponse, to question: RequestFingerprint, _ context: ChannelHandlerContext
+    ) -> Bool {
+        guard let run = preparedResponse.run(question) else { return false }
+        if let now = preparedResponse.view.now, give(preparedResponse, run, at: now, context) { return true }
+        responseCache.forget(preparedResponse)
+        return false
+    }
+
+    /// Sends the response for one range: in one piece if possible, else through ``FastPathHandler``. Returns false,
+    /// with nothing sent, if the bytes are not available.
+    private func give(
+        _ preparedResponse: PreparedResponse, _ run: ByteRange, at time: Timestamp, _ context: ChannelHandlerContext
+    ) -> Bool {
+        let name = responseCache.nextName()
+        let stopwatch = responder.isLogged ? Stopwatch(responder.clock) : nil
+        var buffer = responseCache.takeBuffer()
+        guard let body = preparedResponse.write(run, as: name, at: time, to: &buffer) else {
+            responseCache.giveBack(buffer)
+            return giveInPieces(preparedResponse, run, at: time)
+        }
+        let note = stopwatch.map { AccessNote(preparedResponse, run, name.text, responder, $0) }
+        watch.beginFastPathResponse()
+        isAlone = true
+        let given = Given(preparedResponse, run, at: time, buffer, body, note)
+        let here = NIOLoopBound((self, given), eventLoop: context.eventLoop)
+        let written = context.eventLoop.makePromise(of: Void.self)
+        written.futureResult.whenComplete { here.value.0.left($0, here.value.1) }
+        if let hold = given.hold {
+            // The outbound buffer is empty here, because the connection was at rest: `sendAhead` may bypass it.
+            sendBuffer.fit(toBytesOnDisk: run.length, on: context.channel)
+            buffer.moveReaderIndex(forwardBy: context.sendAhead(buffer))
+            if buffer.readableBytes > 0 { context.write(wrapOutboundOut(.byteBuffer(buffer)), promise: nil) }
+            context.write(wrapOutboundOut(.fileRegion(hold.region)), promise: written)
+        } else {
+            context.write(wrapOutboundOut(.byteBuffer(buffer)), promise: written)
+        }
+        context.flush()
+        return true
+    }
+
+    /// Ends a response that was sent or has failed: returns its buffer, and records it in the statistics and the log.
+    private func left(_ result: Result<Void, any Error>, _ given: Given) {
+        let hasLeft = if case .success = result { true } else { false }
+        isAlone = false
+        responseCache.giveBack(given.buffer)
+        given.preparedResponse.view.count(given.run, hasLeft ? .sent : .clientGone, at: given.time)
+        given.note?.write(hasLeft: hasLeft)
+        watch.answeredInFront()
+    }
+
+    /// Sends a response of more than one piece through ``FastPathHandler``.
+    private func giveInPieces(_ preparedResponse: PreparedResponse, _ run: ByteRange, at time: Timestamp) -> Bool {
+        guard let handler, let answer = responder.answer(preparedResponse, run, at: time) else { return false }
+        watch.isAskedInFront()
+        handler.give(answer)
+        return true
+    }
+}
+
+/// A response that is being sent, with the resources that it needs until then: buffer, lease and pinned file.
+private final class Given {
+    let preparedResponse: PreparedResponse
+    let run: ByteRange
+    let time: Timestamp
+    let buffer: ByteBuffer
+    let hold: PinnedFile?
+    let note: AccessNote?
+    private let body: PreparedResponse.Body
+
+    init(
+        _ preparedResponse: PreparedResponse, _ run: ByteRange, at time: Timestamp, _ buffer: ByteBuffer,
+        _ body: PreparedResponse.Body, _ note: AccessNote?
+    ) {
+        self.preparedResponse = preparedResponse
+        self.run = run
+        self.time = time
+        self.buffer = buffer
+        self.body = body
+        self.note = note
+        hold = body.piece.map { PinnedFile($0) }
+    }
+}
+
+/// The access log entry of one response sent by ``PreparedResponseHandler``.
+private struct AccessNote {
+    private let line: AccessLogEntry
+    private let note = RequestLogContext()
+    private let bytes: Int64
+
+    init(
+        _ preparedResponse: PreparedResponse, _ run: ByteRange, _ requestID: String, _ responder: FastPathResponder,
+        _ stopwatch: Stopwatch
+    ) {
+        bytes = run.length
+        line = AccessLogEntry(
+            logger: responder.logger, method: "GET", path: preparedResponse.path, requestID: requestID,
+            status: preparedResponse.status, note: note, stopwatch: stopwatch)
+        note.update { content in
+            content.outcome = ReadOutcome.Class.hit.rawValue
+            content.bytesFromCache = run.length
+            content.firstByte = stopwatch.elapsed
+        }
+    }
+
+    /// Writes the entry. Without `hasLeft` it counts no sent bytes and is marked as aborted.
+    func write(hasLeft: Bool) {
+        if hasLeft {
+            note.update { content in
+                content.sentBytes = bytes
+                content.isComplete = true
+            }
+        }
+        line.write()
+    }
+}
+
+@available(*, unavailable)
+extension PreparedResponseHandler: Sendable {}
+
+@available(*, unavailable)
+extension Given: Sendable {}

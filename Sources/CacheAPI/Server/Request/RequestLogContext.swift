@@ -1,0 +1,42 @@
+import CacheEngine
+import Synchronization
+
+/// Collects the figures of one request for its access log entry, and holds the request's admission permit.
+package final class RequestLogContext: Sendable {
+    package struct Content: Sendable {
+        /// The cache result (`hit`, `miss`, …) or an error code; nil for API requests that succeed.
+        package var outcome: String?
+        /// Body bytes sent.
+        package var sentBytes: Int64 = 0
+        package var bytesFromCache: Int64 = 0
+        package var bytesFromUpstream: Int64 = 0
+        /// The time from the request's head to the first byte of the body; nil without a body.
+        package var firstByte: Duration?
+        /// Whether the whole response was sent.
+        package var isComplete = false
+    }
+
+    /// Guards the collected figures.
+    private let state = Mutex(Content())
+    /// Guards the permit of the request; nil if it needs none.
+    private let place = Mutex<AdmissionLimiter.Permit?>(nil)
+
+    package init() {}
+
+    /// The figures collected so far.
+    package var content: Content { state.withLock { $0 } }
+
+    /// Keeps a permit until this object is released, which is when the response has ended.
+    func hold(_ place: AdmissionLimiter.Permit) { self.place.withLock { $0 = place } }
+
+    /// Records the sources of the sent bytes.
+    func add(_ tally: ReadTally) {
+        update { content in
+            content.bytesFromCache = tally.bytesFromCache
+            content.bytesFromUpstream = tally.bytesAfterFill
+        }
+    }
+
+    /// Changes the figures under the lock.
+    package func update(_ change: (inout Content) -> Void) { state.withLock { change(&$0) } }
+}

@@ -1,0 +1,92 @@
+/// Doubly linked lists of small integers (the places of a table) in one array. A place is in one list at most; every
+/// operation is O(1) and needs 8 bytes for each place.
+package struct IndexList: Sendable {
+    /// The neighbours of a place. Each list is a ring through a sentinel of its own; a place in no list links to
+    /// itself.
+    private struct Link {
+        var next: UInt32
+        var previous: UInt32
+    }
+
+    /// The sentinels of the lists, then the places.
+    private var links: [Link]
+    /// The number of lists.
+    private let lines: Int
+    /// The number of places in all lists.
+    package private(set) var count = 0
+
+    package init(lines: Int = 1) {
+        self.lines = lines
+        links = (0..<UInt32(lines)).map { Link(next: $0, previous: $0) }
+    }
+
+    /// Allocated memory in bytes.
+    package var memoryBytes: Int { links.capacity * MemoryLayout<Link>.stride }
+
+    /// The first place of the first list.
+    package var first: Int? { first(of: 0) }
+
+    /// The first place of a list; nil if the list is empty.
+    package func first(of line: Int) -> Int? { place(links[line].next) }
+
+    /// The successor of a place in its list; nil at the end.
+    package func next(after place: Int) -> Int? { self.place(links[place + lines].next) }
+
+    /// All places of a list in order.
+    package func places(of line: Int = 0) -> [Int] {
+        var places: [Int] = []
+        var next = first(of: line)
+        while let place = next {
+            places.append(place)
+            next = self.next(after: place)
+        }
+        return places
+    }
+
+    /// Whether the place is in any list.
+    package func contains(_ place: Int) -> Bool {
+        place + lines < links.count && links[place + lines].next != place + lines
+    }
+
+    /// Appends a place to a list, after removing it from its former list.
+    package mutating func append(_ place: Int, to line: Int = 0) {
+        remove(place)
+        let own = UInt32(place + lines)
+        while links.count <= own { links.appendClosely(Link(next: UInt32(links.count), previous: UInt32(links.count))) }
+        let last = links[line].previous
+        links[Int(own)] = Link(next: UInt32(line), previous: last)
+        links[Int(last)].next = own
+        links[line].previous = own
+        count += 1
+    }
+
+    /// Removes a place from its list. It has no effect on a place in no list.
+    package mutating func remove(_ place: Int) {
+        guard contains(place) else { return }
+        let own = place + lines
+        let link = links[own]
+        links[Int(link.previous)].next = link.next
+        links[Int(link.next)].previous = link.previous
+        links[own] = Link(next: UInt32(own), previous: UInt32(own))
+        count -= 1
+    }
+
+    /// Removes and returns the first place of the first list.
+    package mutating func popFirst() -> Int? {
+        guard let first else { return nil }
+        remove(first)
+        return first
+    }
+
+    /// The place of a link; nil for a sentinel.
+    private func place(_ link: UInt32) -> Int? { link < lines ? nil : Int(link) - lines }
+}
+
+extension Array {
+    /// Appends an element. Growth is limited to a thirtieth (at least 16 elements), so that large tables waste little
+    /// memory.
+    mutating func appendClosely(_ element: Element) {
+        if count == capacity { reserveCapacity(count + Swift.max(16, count / 30)) }
+        append(element)
+    }
+}

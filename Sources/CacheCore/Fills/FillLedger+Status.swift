@@ -1,0 +1,35 @@
+/// Read-only views of the ledger for statistics and forecasts.
+extension FillLedger {
+    /// The progress of a fill in flight.
+    package struct FillStanding: Hashable, Sendable {
+        /// The bytes that the fill brings, up to `Int64.max` if the end is unknown; nil for an opening or a
+        /// confirmation without a response.
+        package var window: ByteRange?
+        /// The offset of the next byte.
+        package var position: Int64
+        /// The number of readers that depend on a byte, or the description, that the fill has yet to bring.
+        package var readers: Int
+    }
+
+    /// The progress of the fill; nil if it has ended.
+    package func standing(of id: FillID) -> FillStanding? {
+        guard let fill = fill(id) else { return nil }
+        let isQuestion = fill.window.isEmpty
+        let wanting = readers.values.count { $0.looksTo(fill) }
+        let window = isQuestion ? nil : fill.window.lowerBound..<max(fill.end, fill.window.upperBound)
+        return FillStanding(window: window, position: fill.position, readers: wanting)
+    }
+
+    /// A copy without readers and leases: cached bytes and fills in flight only. Evicting and orphaned ranges count as
+    /// removed.
+    package var withoutReaders: FillLedger {
+        var ledger = self
+        ledger.readers = [:]
+        ledger.leases = [:]
+        ledger.evicting = ByteRangeSet()
+        ledger.orphaned = ByteRangeSet()
+        // Without readers no fill counts as slow.
+        for index in ledger.fills.indices { ledger.fills[index].flowingSince = ledger.now }
+        return ledger
+    }
+}

@@ -1,0 +1,40 @@
+import CacheCore
+import Synchronization
+
+/// Caches the targets of mounted references until an origin changes. A resolution costs more than a small response.
+final class ResolvedTargetCache: Sendable {
+    /// The state of one shard, guarded by the shard's lock.
+    private struct State {
+        var targets: [AssetReference: AssetTarget] = [:]
+        /// The number of origin changes at the time of the resolutions.
+        var changes: UInt64 = 0
+    }
+
+    private let shards = Sharded { State() }
+    /// The maximum number of targets in a shard; a full shard is emptied.
+    private let limit: Int
+    /// The length in bytes of the longest path that is cached.
+    private let referenceLimit = 512
+
+    init(limit: Int = 2048) { self.limit = limit / shards.count }
+
+    /// The cached target of the reference, if the number of origin changes is the same; otherwise nil.
+    func target(of reference: AssetReference, changes: UInt64) -> AssetTarget? {
+        shard(of: reference).value.withLock { $0.changes == changes ? $0.targets[reference] : nil }
+    }
+
+    /// Stores the target of a reference that was resolved after `changes` origin changes.
+    func keep(_ target: AssetTarget, of reference: AssetReference, changes: UInt64) {
+        guard case .mounted(_, let path, nil) = reference, path.utf8.count <= referenceLimit else { return }
+        shard(of: reference).value.withLock { state in
+            if changes < state.changes { return }
+            if changes > state.changes || state.targets.count >= limit { state.targets = [:] }
+            state.changes = changes
+            state.targets[reference] = target
+        }
+    }
+
+    private func shard(of reference: AssetReference) -> Sharded<State>.Shard {
+        shards[UInt(bitPattern: reference.hashValue)]
+    }
+}

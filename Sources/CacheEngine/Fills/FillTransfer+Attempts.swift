@@ -1,0 +1,185 @@
+import CacheCore
+import CacheStore
+import Logging
+import Synchronization
+
+/// Events of the attempts' transfers.
+extension FillTransfer {
+    /// The attempt has left the queue. If its circuit has opened in the meantime, or the bytes are no longer wanted, it
+    /// is not sent, and this throws the reason.
+    func started(_ number: Int) throws(CacheError) {
+        let now = context.uptime()
+        let (leg, target, isWanted) = state.withLock { state in
+            state.attempts[number].startedAt = now
+            let isWanted = !state.isOver && state.winner == nil && !state.desired.isCancelled
+            return (state.attempts[number], state.target, isWanted && !state.attempts[number].isCancelled)
+        }
+        guard isWanted, let target else { throw Self.unwanted }
+        do throws(CacheError) {
+            let permit = try context.health.readmit(leg.permit, of: target)
+            state.withLock { $0.attempts[number].permit = permit }
+            if leg.isHedge, !context.health.takeRetry(target) {
+                throw CacheError(.cancelled, "The origin's retry budget is exhausted.")
+            }
+        } catch {
+            state.withLock { state in
+                state.attempts[number].refusal = error
+                state.attempts[number].isCancelled = true
+                state.attempts[number].startedAt = nil
+            }
+            throw error
+        }
+        context.counters.sent(isPrefetch: state.withLock { $0.isPrefetch }, origin: target.originName)
+        guard leg.isHedge else { return hedge(target) }
+        context.counters.fillHedged(origin: target.originName)
+    }
+
+    /// Queues the same request as a hedge, at another address if there is one. It waits until the first byte counts as
+    /// late. If the first byte comes before that, the hedge is cancelled and never sent.
+    private func hedge(_ target: AssetTarget) {
+        let (addresses, priority, attempts) = state.withLock { ($0.addresses, $0.desired.priority, $0.attempts.count) }
+        guard attempts == 1, fillRequest.mayBeHedged, priority != .prefetch,
+            let delay = context.health.hedgeDelay(target)
+        else {
+            return
+        }
+        // Without an admissible address there is no hedge.
+        let permit = try? context.health.admit(
+            target, of: addresses.count, from: 1 % addresses.count, without: retry.skipped, mayProbe: false)
+        if let permit { send(permit, to: addresses[permit.address], delay: delay, isHedge: true) }
+    }
+
+    /// Judges the first response head. Heads of other attempts are refused during the judgement and after it.
+    func began(_ head: UpstreamHead, of number: Int) -> HeadVerdict {
+        noteLatency(of: number)
+        let leg = state.withLock { state -> Attempt? in
+            guard !state.isOver, state.winner == nil, state.judging == nil else {
+                state.attempts[number].isCancelled = true
+                return nil
+            }
+            state.judging = number
+            state.head = head
+            return state.attempts[number]
+        }
+        guard let leg else { return .refuse(Self.lost) }
+        do {
+            let isMirror = leg.permit.address > 0
+            switch try asset.judge(head, for: self, isMirror: isMirror) {
+            case .bytes(let range, let file):
+                return take(range, into: file, from: number)
+            case .moved(let place, let range, let file):
+                move(to: place)
+                return take(range, into: file, from: number)
+            case .nothing:
+                win(number, with: nil)
+                return .enough
+            case .skip(let error):
+                complain(error, of: leg)
+                state.withLock { state in
+                    state.judging = nil
+                    state.attempts[number].isSkip = true
+                }
+                return .refuse(error)
+            }
+        } catch {
+            state.withLock { $0.judging = nil }
+            return .refuse(error)
+        }
+    }
+
+    /// Accepts a body and returns its destination and limits.
+    private func take(_ range: ByteRange, into file: SparseFile, from number: Int) -> HeadVerdict {
+        if retry.isPlain { context.health.refusedRange(asset.target) }
+        win(number, with: body(range, file))
+        let isOpen = range.upperBound == .max
+        if !isOpen, state.withLock({ $0.desired.allowance == .max }) {
+            context.counters.requested(range.length, origin: asset.target.originName)
+        } else {
+            state.withLock { $0.isCountedAtEnd = true }
+        }
+        // The limits are part of the verdict: the transfer may not be registered here yet, and its first bytes follow
+        // immediately.
+        let (end, allowance) = state.withLock { ($0.body?.end, $0.desired.allowance) }
+        let first = range.lowerBound
+        return .store(
+            into: FileSink(file: file, offset: first), limit: end.map { $0 - first },
+            allowance: allowance < .max ? max(0, allowance - first) : .max)
+    }
+
+    private static let lost = CacheError(.cancelled, "The other request of this fill was answered first.")
+
+    /// Records the time to the response head, for the delay of hedges.
+    private func noteLatency(of number: Int) {
+        let (target, startedAt) = state.withLock { ($0.target, $0.attempts[number].startedAt) }
+        guard let target, let startedAt else { return }
+        context.health.answered(target, after: context.uptime() - startedAt)
+    }
+
+    /// The state of an accepted body before its first byte.
+    private func body(_ range: ByteRange, _ file: SparseFile) -> Body {
+        let known = asset.look { $0.ledger.extents.run(containing: range.lowerBound)?.upperBound }
+        return Body(
+            file: file, start: range.lowerBound, end: range.upperBound == .max ? nil : range.upperBound,
+            known: known ?? range.lowerBound, position: range.lowerBound)
+    }
+
+    /// Makes an attempt the winner and cancels the other one.
+    private func win(_ number: Int, with body: Body?) {
+        let now = context.uptime()
+        let (target, loser, isHedge) = state.withLock { state -> (AssetTarget?, Duration?, Bool) in
+            state.judging = nil
+            state.winner = number
+            state.body = body
+            state.desired.start = body?.start
+            if let end = state.desired.end { state.body?.end(at: end) }
+            for index in state.attempts.indices where index != number { state.attempts[index].isCancelled = true }
+            return (state.target, state.attempts[0].startedAt, state.attempts[number].isHedge)
+        }
+        syncAttempts()
+        guard isHedge, let target else { return }
+        context.counters.hedgeWon(origin: target.originName)
+        // The loser would have taken even longer. Without its time, slow responses would be missing from the
+        // percentile.
+        if let loser { context.health.answered(target, after: now - loser) }
+    }
+
+    /// Logs that a mirror's response is not trusted, at most once a minute for each origin.
+    private func complain(_ error: CacheError, of leg: Attempt) {
+        guard let target = state.withLock({ $0.target }), context.health.mayComplain(target) else { return }
+        context.logger.warning(
+            "a mirror's content differs from its origin's; the mirror's response was discarded",
+            metadata: [
+                "origin": "\(target.originName)", "mirror": "\(leg.permit.base)", "asset": "\(target.id)",
+                "error": "\(error.message)",
+            ])
+    }
+
+    /// Records body bytes that the winner has stored; `total`: since the start of the body.
+    func progressed(to total: Int64, of number: Int) {
+        let now = context.uptime()
+        let arrival = state.withLock { state -> (range: ByteRange, file: SparseFile, released: Int64)? in
+            guard state.winner == number, var body = state.body, body.start + total > body.position else { return nil }
+            let range = body.position..<(body.start + total)
+            body.position = range.upperBound
+            state.body = body
+            state.meter.note(total, at: now)
+            let released = min(state.reservation, range.length)
+            state.reservation -= released
+            return (range, body.file, released)
+        }
+        guard let arrival else { return }
+        settle(number, OriginHealth.Showing(status: state.withLock { $0.head?.status ?? 200 }))
+        asset.arrived(arrival.range, in: arrival.file, by: fill)
+        context.space.release(arrival.released)
+    }
+
+    /// Reports the attempt's evidence about its address to `OriginHealth`, once.
+    func settle(_ number: Int, _ showing: OriginHealth.Showing) {
+        let (permit, settings) = state.withLock { state -> (OriginHealth.Permit?, OriginSettings.CircuitBreaker?) in
+            guard !state.attempts[number].isSettled else { return (nil, nil) }
+            state.attempts[number].isSettled = true
+            return (state.attempts[number].permit, state.target?.settings.circuitBreaker)
+        }
+        if let permit { context.health.settle(permit, showing, by: settings) }
+    }
+}

@@ -1,0 +1,110 @@
+import CacheCore
+import Crypto
+import Foundation
+import NIOCore
+import Synchronization
+
+/// A digest of the complete representation that the upstream stated.
+struct UpstreamDigest: Hashable {
+    /// The supported algorithms, with their names in `Repr-Digest`.
+    enum Algorithm: String { case sha256 = "sha-256", sha512 = "sha-512", md5 = "md5" }
+
+    let algorithm: Algorithm
+    let value: Data
+
+    /// The digests in `Repr-Digest` (RFC 9530 §3), `Content-MD5` (RFC 1864) and `x-amz-checksum-sha256`. Malformed
+    /// values, other algorithms and checksums of multipart uploads are omitted.
+    static func of(_ headers: HeaderList) -> [UpstreamDigest] {
+        let members = headers.values("Repr-Digest").flatMap { FieldText.members(of: $0) }
+        return members.compactMap { UpstreamDigest(member: $0) }
+            + headers.values("Content-MD5").compactMap { UpstreamDigest(.md5, base64: $0) }
+            + headers.values("x-amz-checksum-sha256").compactMap { UpstreamDigest(.sha256, base64: $0) }
+    }
+
+    /// Parses `sha-256=:…:` with optional parameters (RFC 8941 §3.2, §3.3.5); nil if malformed.
+    private init?(member: Substring) {
+        let parts = member.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count >= 3, parts[0].hasSuffix("="), parts[2].isEmpty || parts[2].hasPrefix(";"),
+            let algorithm = Algorithm(rawValue: String(parts[0].dropLast()))
+        else { return nil }
+        self.init(algorithm, base64: String(parts[1]))
+    }
+
+    /// Nil unless the value is Base64 of the algorithm's length.
+    private init?(_ algorithm: Algorithm, base64: String) {
+        guard let value = Data(base64Encoded: base64), value.count == algorithm.byteCount else { return nil }
+        self.algorithm = algorithm
+        self.value = value
+    }
+}
+
+extension UpstreamDigest.Algorithm {
+    /// The length of the digest in bytes.
+    fileprivate var byteCount: Int {
+        switch self {
+        case .sha256: SHA256.byteCount
+        case .sha512: SHA512.byteCount
+        case .md5: Insecure.MD5.byteCount
+        }
+    }
+}
+
+/// Computes the digests of a representation from its bytes in order: SHA-256, and the algorithms that the upstream
+/// stated.
+final class DigestAccumulator: Sendable {
+    /// The hash states; nil: not needed.
+    private struct Sums {
+        var sha256 = SHA256()
+        var sha512: SHA512?
+        var md5: Insecure.MD5?
+        var byteCount: Int64 = 0
+    }
+
+    /// Guards the hash states and the number of bytes.
+    private let sums: Mutex<Sums>
+
+    /// Nil unless the asset is completely on disk.
+    convenience init?(summingUp state: OpenAsset.State) {
+        guard let length = state.ledger.length, length > 0, state.ledger.extents.contains(0..<length) else {
+            return nil
+        }
+        self.init(for: UpstreamDigest.of(state.record?.generation.headers ?? [:]))
+    }
+
+    /// Creates the hash states for SHA-256 and the stated algorithms.
+    init(for stated: [UpstreamDigest]) {
+        sums = Mutex(
+            Sums(
+                sha512: stated.contains { $0.algorithm == .sha512 } ? SHA512() : nil,
+                md5: stated.contains { $0.algorithm == .md5 } ? Insecure.MD5() : nil))
+    }
+
+    /// The number of bytes that were added.
+    var byteCount: Int64 { sums.withLock { $0.byteCount } }
+
+    /// Adds the next bytes.
+    func update(_ bytes: ByteBuffer) {
+        bytes.withUnsafeReadableBytes { bytes in
+            sums.withLock { sums in
+                sums.sha256.update(bufferPointer: bytes)
+                sums.sha512?.update(bufferPointer: bytes)
+                sums.md5?.update(bufferPointer: bytes)
+                sums.byteCount += Int64(bytes.count)
+            }
+        }
+    }
+
+    /// Whether a stated digest differs from the computed one.
+    func differs(from stated: [UpstreamDigest]) -> Bool {
+        let found = sums.withLock { sums in
+            [
+                .sha256: Data(sums.sha256.finalize()), .sha512: sums.sha512.map { Data($0.finalize()) },
+                .md5: sums.md5.map { Data($0.finalize()) },
+            ] as [UpstreamDigest.Algorithm: Data?]
+        }
+        return stated.contains { digest in found[digest.algorithm]?.map { $0 != digest.value } ?? false }
+    }
+
+    /// The value of `Repr-Digest` with the SHA-256.
+    var field: String { "sha-256=:\(sums.withLock { Data($0.sha256.finalize()) }.base64EncodedString()):" }
+}

@@ -1,0 +1,99 @@
+package import CacheCore
+
+/// A request to create a prefetch job: the items to fetch, and the limits.
+package struct CreateJobRequest: Sendable {
+    /// The assets, each with ranges in `Range` header syntax; no ranges select the whole asset.
+    package var items: [(reference: AssetReference, ranges: [String])]
+    /// Tags that are added to every item's asset.
+    package var tags: [String]
+    /// Whether every item's asset is pinned after it was fetched.
+    package var isPinned: Bool
+    package var priority: JobPriority
+    package var label: String?
+    /// The name of a queue, within which a later job may supersede this one: 1–64 of A–Z, a–z, 0–9, `.`, `_`, `-`.
+    package var queue: String?
+    /// Whether the unfinished jobs of the queue end when this one is created.
+    package var supersedes: Bool
+    /// The rate limit for all items of the job together; nil means none.
+    package var maxBytesPerSecond: Int64?
+    /// The time limit, counted from the start of the first item; nil means none.
+    package var timeout: Duration?
+    /// The time at which the unfinished job ends; nil means none.
+    package var deadlineAt: Timestamp?
+    /// A digest of the request body: a repeated idempotency key must come with the same digest.
+    package var fingerprint: String
+
+    package init(
+        items: [(reference: AssetReference, ranges: [String])], priority: JobPriority = .normal, label: String? = nil,
+        queue: String? = nil, supersedes: Bool = false, maxBytesPerSecond: Int64? = nil, timeout: Duration? = nil,
+        deadlineAt: Timestamp? = nil, tags: [String] = [], isPinned: Bool = false, fingerprint: String = ""
+    ) {
+        self.items = items
+        self.tags = tags
+        self.isPinned = isPinned
+        self.priority = priority
+        self.label = label
+        self.queue = queue
+        self.supersedes = supersedes
+        self.maxBytesPerSecond = maxBytesPerSecond
+        self.timeout = timeout
+        self.deadlineAt = deadlineAt
+        self.fingerprint = fingerprint
+    }
+
+    /// The maximum number of items per job.
+    package static let maxItems = 10_000
+
+    /// The job record with a new identifier. Throws `.invalidField` for invalid limits, no items or too many, invalid
+    /// ranges, a passed deadline, and an invalid or missing queue name.
+    func record(id: String, at now: Timestamp) throws(CacheError) -> JobRecord {
+        try check()
+        if let deadlineAt, deadlineAt <= now {
+            throw CacheError(.invalidField("deadlineAt"), "The deadline has passed: give a later time, or none.")
+        }
+        var records: [JobItemRecord] = []
+        for (index, item) in items.enumerated() {
+            for (place, text) in item.ranges.enumerated() {
+                guard case .ranges = RangeHeader.parse(text) else {
+                    throw CacheError(
+                        .invalidField("items[\(index)].ranges[\(place)]"),
+                        "A range like bytes=0-1048575 or bytes=-65536 is expected here.")
+                }
+            }
+            records.append(
+                JobItemRecord(
+                    index: index, reference: item.reference, ranges: item.ranges, tags: tags, isPinned: isPinned))
+        }
+        return JobRecord(
+            id: id, label: label, queue: queue, supersedes: supersedes, priority: priority,
+            maxBytesPerSecond: maxBytesPerSecond, timeout: timeout, deadlineAt: deadlineAt, createdAt: now,
+            items: records)
+    }
+
+    /// Checks the fields that need no clock.
+    private func check() throws(CacheError) {
+        guard (1...Self.maxItems).contains(items.count) else {
+            throw CacheError(.invalidField("items"), "A job has 1 to \(Self.maxItems) items.")
+        }
+        if let maxBytesPerSecond, maxBytesPerSecond < 1 {
+            throw CacheError(
+                .invalidField("maxBytesPerSecond"), "A rate of at least 1 byte per second is expected here.")
+        }
+        if let timeout, timeout <= .zero {
+            throw CacheError(.invalidField("timeoutSeconds"), "A timeout above zero is expected here.")
+        }
+        if let queue, !Self.isValid(queue: queue) {
+            throw CacheError(
+                .invalidField("queue"), "A queue name has 1 to 64 of the characters A-Z, a-z, 0-9, '.', '_' and '-'.")
+        }
+        if supersedes, queue == nil {
+            throw CacheError(.invalidField("supersede"), "supersede needs a queue: set queue, too.")
+        }
+    }
+
+    private static func isValid(queue: String) -> Bool {
+        let marks = ".-_".utf8
+        return (1...64).contains(queue.utf8.count)
+            && queue.utf8.allSatisfy { FieldText.isLetter($0) || FieldText.isDigit($0) || marks.contains($0) }
+    }
+}

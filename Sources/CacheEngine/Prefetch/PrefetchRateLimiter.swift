@@ -1,0 +1,36 @@
+import CacheCore
+import Synchronization
+
+/// Rate limiter for the items of one job. Every piece waits for its time slot; unused time is not saved for bursts.
+final class PrefetchRateLimiter: Sendable {
+    private let bytesPerSecond: Int64
+    private let clock: any Clock<Duration>
+    private let uptime: @Sendable () -> Duration
+    /// Guards the uptime at which the next piece may start.
+    private let nextAt = Mutex(Duration.zero)
+
+    init(bytesPerSecond: Int64, clock: any Clock<Duration>, uptime: @escaping @Sendable () -> Duration) {
+        self.bytesPerSecond = max(1, bytesPerSecond)
+        self.clock = clock
+        self.uptime = uptime
+    }
+
+    /// The size in bytes of one request: about half a second at the limit, from 4 KiB to 4 MiB.
+    var pieceBytes: Int64 { min(max(bytesPerSecond / 2, 4 << 10), 4 << 20) }
+
+    /// Waits until `bytes` may be requested. Throws `.cancelled` if the task is cancelled meanwhile.
+    func take(_ bytes: Int64) async throws(CacheError) {
+        let now = uptime()
+        let wait = nextAt.withLock { nextAt in
+            let start = max(now, nextAt)
+            nextAt = start + .seconds(Double(bytes) / Double(bytesPerSecond))
+            return start - now
+        }
+        guard wait > .zero else { return }
+        do {
+            try await clock.sleep(for: wait)
+        } catch {
+            throw CacheError(.cancelled, "The job was stopped while it waited for its rate limit.")
+        }
+    }
+}

@@ -1,0 +1,57 @@
+import CacheCore
+
+/// Requests response heads of an asset from its upstream. After the first 401, the origin's credentials are read again
+/// and the request is repeated once. Mirrors are not asked: only the origin defines its content.
+struct HeadProbe {
+    let target: AssetTarget
+    let context: EngineContext
+    let priority: TransferPriority
+    /// Whether the credentials were read again; this happens once in a probe.
+    private var hasNewCredentials = false
+
+    init(target: AssetTarget, context: EngineContext, priority: TransferPriority) {
+        self.target = target
+        self.context = context
+        self.priority = priority
+    }
+
+    /// Returns the response head of a request. Throws `ProbeFailure` if there is none.
+    mutating func ask(
+        _ method: UpstreamRequest.Method, for window: UpstreamRequest.Window
+    ) async throws(ProbeFailure) -> UpstreamHead {
+        context.health.asked(target)
+        let head = try await head(method, window)
+        guard head.status == 401, !hasNewCredentials, let file = target.settings.credentialsFile else { return head }
+        hasNewCredentials = true
+        await withCheckedContinuation { continuation in
+            context.credentials.reread(file) { continuation.resume() }
+        }
+        return try await self.head(method, window)
+    }
+
+    private func head(
+        _ method: UpstreamRequest.Method, _ window: UpstreamRequest.Window
+    ) async throws(ProbeFailure) -> UpstreamHead {
+        var request = context.request(to: target, priority: priority)
+        request.method = method
+        request.window = window
+        let permit = try leave()
+        do {
+            let head = try await HeadRequest.head(of: request, from: context.upstream)
+            settle(permit, OriginHealth.Showing(status: head.status))
+            return head
+        } catch {
+            settle(permit, error.error.code.showing)
+            throw error
+        }
+    }
+
+    /// A permit for the origin's own address; throws if its circuit is open.
+    private func leave() throws(ProbeFailure) -> OriginHealth.Permit {
+        do { return try context.health.admit(target) } catch { throw ProbeFailure(error: error) }
+    }
+
+    private func settle(_ permit: OriginHealth.Permit, _ showing: OriginHealth.Showing) {
+        context.health.settle(permit, showing, by: target.settings.circuitBreaker)
+    }
+}

@@ -1,0 +1,283 @@
+import CacheCore
+import Synchronization
+
+/// Scheduler of all workers: admits transfers, assigns them to workers and divides rate limits. Thread-safe.
+///
+/// Decisions are made under the lock and returned as messages. The messages are posted after the lock is released.
+final class TransferScheduler: Sendable {
+    /// A transfer that a worker carries, paused ones included.
+    private struct Running {
+        let transfer: CurlTransfer
+        let worker: Int
+    }
+
+    /// The state that the lock guards.
+    private struct State {
+        /// Order and limits of all transfers.
+        var queue: TransferQueue
+        var assignment: WorkerAssignment
+        /// Transfers that no worker has yet.
+        var waiting: [TransferQueue.Ticket: CurlTransfer] = [:]
+        /// Transfers that were assigned to a worker, including paused ones.
+        var running: [TransferQueue.Ticket: Running] = [:]
+        /// Counters by worker; `active` is filled in by `snapshot`.
+        var counts: [CurlPoolSnapshot.Worker]
+        /// Bytes per second of all transfers together; nil: no limit.
+        let maxBytesPerSecond: Int64?
+        /// After `stop` no transfer is admitted.
+        var isStopped = false
+    }
+
+    /// A command, and the index of the worker that receives it.
+    private struct WorkerMessage {
+        let worker: Int
+        let command: CurlCommand
+    }
+
+    /// The command queues, by worker index; fewer than configured if libcurl has no memory.
+    let commandQueues: [WorkerCommandQueue]
+    /// Guards the queue, the assignment and the counters.
+    private let state: Mutex<State>
+    private let tickets = Atomic<TransferQueue.Ticket>(0)
+
+    init(settings: CurlPoolSettings) {
+        commandQueues = (0..<settings.workers).compactMap { _ in WorkerCommandQueue() }
+        let workers = max(1, commandQueues.count)
+        state = Mutex(
+            State(
+                queue: TransferQueue(limit: settings.maxTransfers),
+                assignment: WorkerAssignment(workers: workers, perWorker: settings.transfersPerWorker),
+                counts: Array(repeating: .init(), count: workers), maxBytesPerSecond: settings.maxBytesPerSecond))
+    }
+
+    func nextTicket() -> TransferQueue.Ticket { tickets.add(1, ordering: .relaxed).newValue }
+
+    /// Queues `transfer`, and starts admissible transfers. After `stop` the transfer ends with `.shuttingDown`.
+    func start(_ transfer: CurlTransfer) {
+        let now = ContinuousClock.now
+        let request = transfer.request
+        let messages: [WorkerMessage]? = state.withLock { state in
+            guard !state.isStopped else { return nil }
+            let notBefore = request.delay > .zero ? now + request.delay : nil
+            state.waiting[transfer.ticket] = transfer
+            state.queue.add(
+                TransferQueue.Entry(
+                    ticket: transfer.ticket, origin: request.originName, originLimit: request.maxTransfers,
+                    priority: request.priority, queued: now, slack: request.slack, notBefore: notBefore))
+            let admitted = Self.admit(&state, at: now) + Self.makeWay(for: transfer, in: &state)
+            return notBefore == nil ? admitted : admitted + [WorkerMessage(worker: 0, command: .look)]
+        }
+        if let messages { post(messages) } else { deliverAside(transfer) }
+    }
+
+    /// Ends a queued transfer, or has its worker cancel it. Without effect after its end.
+    func cancel(_ transfer: CurlTransfer) {
+        let message: WorkerMessage? = state.withLock { state in
+            if state.queue.remove(transfer.ticket) {
+                state.waiting[transfer.ticket] = nil
+                let error = CacheError(.cancelled, "The transfer was cancelled before it began.")
+                return WorkerMessage(worker: 0, command: .deliver(transfer, error))
+            }
+            return state.running[transfer.ticket].map { WorkerMessage(worker: $0.worker, command: .cancel(transfer)) }
+        }
+        if let message { post([message]) }
+    }
+
+    /// Moves a queued transfer to a more urgent class.
+    func promote(_ transfer: CurlTransfer, to priority: TransferPriority) {
+        let messages = state.withLock { state in
+            let now = ContinuousClock.now
+            state.queue.promote(transfer.ticket, to: priority, at: now)
+            return Self.admit(&state, at: now) + Self.makeWay(for: transfer, in: &state)
+        }
+        post(messages)
+    }
+
+    /// Has the worker of `transfer` apply its desired state. Without effect before it has a worker.
+    func steer(_ transfer: CurlTransfer) {
+        let worker = state.withLock { $0.running[transfer.ticket]?.worker }
+        if let worker { post([WorkerMessage(worker: worker, command: .steer(transfer))]) }
+    }
+
+    /// Releases the permit of a transfer that has paused, or takes it out of the queue for one, and admits other
+    /// transfers.
+    func paused(_ transfer: CurlTransfer) {
+        let messages: [WorkerMessage] = state.withLock { state in
+            guard let running = state.running[transfer.ticket] else { return [] }
+            if state.queue.isActive(transfer.ticket) { state.assignment.finished(transfer.host, on: running.worker) }
+            state.queue.paused(transfer.ticket)
+            transfer.enter(.paused)
+            return Self.admit(&state, at: .now, after: transfer)
+        }
+        post(messages)
+    }
+
+    /// A transfer has stopped at the scheduler's request. It queues for a permit behind the transfer that it yielded
+    /// to.
+    func yielded(_ transfer: CurlTransfer) {
+        paused(transfer)
+        resumes(transfer)
+    }
+
+    /// Queues a paused transfer for a permit; its worker is notified when it has one.
+    func resumes(_ transfer: CurlTransfer) {
+        let messages: [WorkerMessage] = state.withLock { state in
+            let now = ContinuousClock.now
+            transfer.enter(.queued)
+            state.queue.resumes(transfer.ticket, at: now)
+            return Self.admit(&state, at: now)
+        }
+        post(messages)
+    }
+
+    /// Whether `transfer` holds a permit.
+    func hasPlace(_ transfer: CurlTransfer) -> Bool { state.withLock { $0.queue.isActive(transfer.ticket) } }
+
+    /// Removes a completed transfer and admits others. `isConnectionIdle`: its connection can be reused.
+    func ended(
+        _ transfer: CurlTransfer, connections: (opened: Int, reused: Int), isConnectionIdle: Bool = false
+    ) {
+        let messages: [WorkerMessage] = state.withLock { state in
+            guard let running = state.running.removeValue(forKey: transfer.ticket) else { return [] }
+            if state.queue.isActive(transfer.ticket) {
+                state.assignment.finished(transfer.host, on: running.worker, isConnectionIdle: isConnectionIdle)
+            }
+            let now = ContinuousClock.now
+            state.queue.finished(transfer.ticket, at: now)
+            state.counts[running.worker].ended += 1
+            state.counts[running.worker].openedConnections += connections.opened
+            state.counts[running.worker].reusedConnections += connections.reused
+            let messages = Self.admit(&state, at: now, after: transfer)
+            return state.queue.nextDue == nil ? messages : messages + [WorkerMessage(worker: 0, command: .look)]
+        }
+        post(messages)
+    }
+
+    /// Admits transfers that are due; returns the time of the next call, or nil if nothing is scheduled.
+    func look(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        let (messages, next) = state.withLock { state in
+            let messages = state.isStopped ? [] : Self.admit(&state, at: now)
+            return (messages, state.queue.nextDue)
+        }
+        post(messages)
+        return next
+    }
+
+    /// The current rate limit of each transfer in bytes per second; nil: no limit. It is the minimum of the transfer's
+    /// own limit, its share of the origin's limit, and its share of the global limit.
+    func rates(of transfers: [CurlTransfer]) -> [Int64?] {
+        state.withLock { state in transfers.map { Self.rate(of: $0.request, state) } }
+    }
+
+    /// Queued transfers that a reader waits for.
+    var queuedForReaders: Int { state.withLock { $0.queue.queuedForReaders } }
+
+    /// The current state, for statistics.
+    func snapshot() -> CurlPoolSnapshot {
+        state.withLock { state in
+            var workers = state.counts
+            for worker in workers.indices { workers[worker].active = state.assignment.totals[worker] }
+            return CurlPoolSnapshot(
+                active: state.queue.activeCount, queued: state.queue.queuedCount,
+                paused: state.queue.pausedCount, activeByOrigin: state.queue.activeByOrigin,
+                queuedByOrigin: state.queue.queuedByOrigin, workers: workers)
+        }
+    }
+
+    /// Ends all queued transfers with `.shuttingDown` and stops the workers.
+    func stop() {
+        let messages = state.withLock { state in
+            state.isStopped = true
+            let queued = state.queue.removeAll().compactMap { state.waiting.removeValue(forKey: $0) }
+            return queued.map { WorkerMessage(worker: 0, command: .deliver($0, .poolShutDown)) }
+                + commandQueues.indices.map { WorkerMessage(worker: $0, command: .stop) }
+        }
+        post(messages)
+    }
+
+    /// Handles the commands that a stopped worker left in its queue: transfers end with `.shuttingDown`.
+    func abandon(_ commands: [CurlCommand]) {
+        for command in commands {
+            switch command {
+            case .begin(let transfer):
+                transfer.delegate.ended(TransferEnd(error: .poolShutDown))
+                ended(transfer, connections: (0, 0))
+            case .deliver(let transfer, let error): transfer.delegate.ended(TransferEnd(error: error))
+            case .cancel, .steer, .ratesChanged, .look, .stop: break
+            }
+        }
+    }
+
+    /// Admits queued transfers and returns the messages for their workers. `leaving`: the transfer that has just
+    /// released its permit; if it shared a rate limit, the shares are recomputed.
+    private static func admit(
+        _ state: inout State, at now: ContinuousClock.Instant, after leaving: CurlTransfer? = nil
+    ) -> [WorkerMessage] {
+        guard !state.isStopped else { return [] }
+        var messages: [WorkerMessage] = []
+        var isShared = leaving.map { sharesRate($0, state) } ?? false
+        for ticket in state.queue.admit(at: now) {
+            if let transfer = state.waiting.removeValue(forKey: ticket) {
+                let worker = state.assignment.assign(transfer.host)
+                state.running[ticket] = Running(transfer: transfer, worker: worker)
+                messages.append(WorkerMessage(worker: worker, command: .begin(transfer)))
+            } else if let running = state.running[ticket] {
+                state.assignment.resumed(running.transfer.host, on: running.worker)
+                messages.append(WorkerMessage(worker: running.worker, command: .steer(running.transfer)))
+            }
+            guard let transfer = state.running[ticket]?.transfer else { continue }
+            transfer.enter(.running)
+            isShared = isShared || sharesRate(transfer, state)
+        }
+        guard isShared else { return messages }
+        return messages + state.counts.indices.map { WorkerMessage(worker: $0, command: .ratesChanged) }
+    }
+
+    /// Has a running prefetch yield its permit if the live `transfer` would wait for one.
+    private static func makeWay(for transfer: CurlTransfer, in state: inout State) -> [WorkerMessage] {
+        guard let ticket = state.queue.yielding(to: transfer.ticket), let running = state.running[ticket] else {
+            return []
+        }
+        running.transfer.yield()
+        return [WorkerMessage(worker: running.worker, command: .steer(running.transfer))]
+    }
+
+    /// Whether the start or end of `transfer` changes the rate of others.
+    private static func sharesRate(_ transfer: CurlTransfer, _ state: State) -> Bool {
+        state.maxBytesPerSecond != nil || transfer.request.originBytesPerSecond != nil
+    }
+
+    /// The limits are divided equally among the transfers that hold a permit.
+    private static func rate(of request: UpstreamRequest, _ state: State) -> Int64? {
+        func share(_ whole: Int64?, _ sharers: Int) -> Int64? { whole.map { max(1, $0 / Int64(max(1, sharers))) } }
+        let ofOrigin = share(request.originBytesPerSecond, state.queue.activeCount(of: request.originName))
+        let ofAll = share(state.maxBytesPerSecond, state.queue.activeCount)
+        return [request.bytesPerSecond, ofOrigin, ofAll].compactMap(\.self).min()
+    }
+
+    /// Posts messages. Must be called without the lock: delegates run if a worker has stopped.
+    private func post(_ messages: [WorkerMessage]) {
+        for message in messages {
+            let isPosted =
+                commandQueues.indices.contains(message.worker) && commandQueues[message.worker].post(message.command)
+            guard !isPosted else { continue }
+            switch message.command {
+            case .begin(let transfer), .deliver(let transfer, _): deliverAside(transfer)
+            case .cancel, .steer, .ratesChanged, .look, .stop: break
+            }
+        }
+    }
+
+    /// Ends a transfer with `.shuttingDown` on a thread of its own, because no worker is left for it.
+    private func deliverAside(_ transfer: CurlTransfer) {
+        let thread = WorkerThread { [self] in
+            transfer.delegate.ended(TransferEnd(error: .poolShutDown))
+            ended(transfer, connections: (0, 0))
+        }
+        thread?.detach()
+    }
+}
+
+extension CacheError {
+    static var poolShutDown: CacheError { CacheError(.shuttingDown, "The service is shutting down.") }
+}

@@ -1,0 +1,59 @@
+import CacheAPI
+import CacheCore
+import CacheEngine
+import CurlUpstream
+
+/// Mapping of the settings to the settings of each component.
+extension LarderSettings {
+    /// Throws if the CA file of an origin cannot be used.
+    func checkCAFiles() throws(SettingsError) {
+        for origin in origins {
+            do throws(CacheError) {
+                try origin.settings.tls.checkCAFile()
+            } catch {
+                throw SettingsError("origins.\(origin.name).tls.caFile", error.message)
+            }
+        }
+    }
+
+    /// The settings of the transfer worker pool, within the limit on open files.
+    func pool(_ files: OpenFileBudget) -> CurlPoolSettings {
+        var pool = CurlPoolSettings(maxTransfers: files.transfers(wished: upstream.maxTransfers))
+        if let workers = upstream.workers { pool.workers = workers }
+        pool.maxBytesPerSecond = upstream.maxBytesPerSecond
+        pool.userAgent = "larder/" + LarderCommand.version
+        return pool
+    }
+
+    /// The settings of the cache engine.
+    var cache: AssetCache.Settings {
+        AssetCache.Settings(
+            policy: policy, absolute: urlOrigin, allowedHosts: HostPatterns(upstream.allowedHosts), origins: origins,
+            jobConcurrency: jobConcurrency, scrub: scrub, credentialsDirectory: credentialsDirectory,
+            fallbackDirectory: fallbackDirectory, pricePerGigabyte: upstream.pricePerGigabyte,
+            maxQueuedFills: limits.maxQueuedFills)
+    }
+
+    /// The settings of the HTTP API. `openAPI`: the OpenAPI document that it serves.
+    func counter(openAPI: String) -> APISettings {
+        var tls: APISettings.TLS?
+        if let certificate = listen.certificateFile, let key = listen.keyFile {
+            tls = APISettings.TLS(certificateFile: certificate, keyFile: key)
+        }
+        let tokens: [(token: String, scope: AccessScope)] =
+            [access.token.map { ($0.exposed, .admin) }, access.readToken.map { ($0.exposed, .read) }].compactMap { $0 }
+        let origins: CORSRules.Origins =
+            if cors.allowedOrigins.contains("*") { .any } else if cors.allowedOrigins.isEmpty { .none } else {
+                .these(Set(cors.allowedOrigins))
+            }
+        return APISettings(
+            host: listen.address.host, port: listen.address.port, tls: tls,
+            access: AccessRules(tokens: tokens, allowUnauthenticated: access.allowUnauthenticated),
+            cors: CORSRules(origins: origins),
+            limits: APISettings.Limits(
+                bodyBytes: limits.bodyBytes, urlBytes: limits.urlBytes, headerBytes: limits.headerBytes,
+                headerTimeout: limits.headerTimeout, idleTimeout: limits.idleTimeout,
+                writeTimeout: limits.writeTimeout, maxConcurrentReads: limits.maxConcurrentReads),
+            isFastPathEnabled: listen.isFastPathEnabled, version: LarderCommand.version, openAPI: openAPI)
+    }
+}

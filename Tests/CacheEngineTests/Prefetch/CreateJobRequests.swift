@@ -1,0 +1,20 @@
+import CacheCore
+import CacheEngine
+
+extension AssetReference {
+    static func media(_ path: String) -> AssetReference { .mounted(origin: "media", path: path, key: nil) }
+}
+
+extension CreateJobRequest {
+    /// Requests whole assets of the origin `media`.
+    static func of(_ paths: String...) -> CreateJobRequest { CreateJobRequest(items: paths.map { (.media($0), []) }) }
+}
+
+extension AssetCache {
+    /// Waits for the end of the job and returns its last snapshot.
+    func finished(_ job: JobSnapshot) async throws -> JobSnapshot {
+        var last = job
+        for await snapshot in try await jobEvents(job.record.id) { last = snapshot }
+        return last
+    }
+}
