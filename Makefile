@@ -54,6 +54,7 @@ unit: setup ## run the tests of pure code in parallel, one to two minutes after 
 lint: setup ## format, import rules, sizes, the language of all files and compiler warnings
 	swift format lint --strict --recursive Sources Tests Benchmarks Package.swift
 	scripts/architecture
+	scripts/documents
 	scripts/language --self-test
 	scripts/language
 	scripts/warnings

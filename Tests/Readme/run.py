@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Runs the calls in README.md and compares their output with the document.
+"""Runs the calls in the documents and compares their output with the documents.
 
     run.py --larder .build/release/larder
     run.py --larder .build/release/larder --update
+    run.py --larder .build/release/larder docs/quickstart.md
 
-The file server of `make demo` and Larder with an empty store run on the ports that README.md names, or on free ports if
-those are in use. All shell blocks with curl commands run in one bash session, in order. The block after the commands is
-the expected output: `…` matches any text, also across lines, and `,…,` also a single comma; all other text must be
-equal. Commands without an output block must not be answered with an error. `--update` writes the printed output into
-README.md and keeps `…`.
+The default documents are README.md, docs/quickstart.md and docs/api.md. Each document gets a new Larder process with an
+empty store and a new bash session. The file server of `make demo` and Larder use the ports that the documents name, or
+free ports if those are in use. All shell blocks with curl commands of a document run in its bash session, in order. The
+block after the commands is the expected output: `…` matches any text, also across lines, and `,…,` also a single comma;
+all other text must be equal. Commands without an output block must not print a problem document. `--update` writes the
+printed output into the documents and keeps `…`.
 """
 
 import argparse
@@ -34,7 +36,7 @@ sys.path.insert(0, str(ROOT / "Tests" / "Conformance"))
 
 from harness import processes  # noqa: E402
 
-README = ROOT / "README.md"
+DOCUMENTS = ("README.md", "docs/quickstart.md", "docs/api.md")
 LARDER, FILES = 8080, 9071
 ANY = "…"
 TOKEN = re.compile(rf"{ANY}|\w+|\s+|[^\w\s]")
@@ -42,7 +44,7 @@ PROBLEM = '"type":"urn:larder:problem:'
 BLOCK_SECONDS = 60
 
 
-# README.md
+# Documents
 
 
 class Block:
@@ -139,7 +141,7 @@ def deletion_cost(tokens, index):
 
 def difference(expected, printed):
     lines = difflib.unified_diff(
-        expected.split("\n"), updated(expected, printed).split("\n"), "README.md", "printed", n=1, lineterm=""
+        expected.split("\n"), updated(expected, printed).split("\n"), "documented", "printed", n=1, lineterm=""
     )
     return "\n".join(f"    {line}" for line in lines)
 
@@ -186,7 +188,7 @@ def start(name, command, port, path, directory):
 
 
 class Shell:
-    """A bash session with a pseudo-terminal as its output, as in a reader's window."""
+    """A bash session with a pseudo-terminal as its output, as in a terminal window."""
 
     MARK = re.compile(rb"\x1e(\d+)\x1e")
 
@@ -240,15 +242,44 @@ def check(block, shell, ports):
     return fault, printed
 
 
+def check_document(path, larder_program, ports, directory):
+    """Runs all blocks of a document against a new Larder; the number of blocks and faults, and the text with the output."""
+    lines = path.read_text().split("\n")
+    blocks = blocks_of(lines)
+    if not blocks:
+        raise SystemExit(f"readme: {path} has no shell blocks with curl commands")
+    directory.mkdir()
+    larder = start(
+        "larder",
+        [larder_program, "serve", "--listen", f"127.0.0.1:{ports[LARDER]}", "--data-directory", str(directory / "store"),
+         "--set", "limits.shutdownDelay=1ms"],
+        ports[LARDER], "/health/ready", directory,
+    )  # fmt: skip
+    shell = Shell(directory)
+    faults, replaced = 0, {}
+    for number, block in enumerate(blocks, 1):
+        fault, printed = check(block, shell, ports)
+        print(f"  block {number:>2}, line {block.first_line:>3}: {'FAILED' if fault else 'passed'}", flush=True)
+        if fault:
+            faults += 1
+            print(fault, flush=True)
+            if block.expected is not None:
+                replaced[block.output_lines] = updated(block.expected, printed)
+    larder.terminate()
+    if larder.wait(timeout=60):
+        faults += 1
+        print(f"  Larder's exit code after SIGTERM is {larder.returncode}.")
+    for (first, end), text in sorted(replaced.items(), reverse=True):
+        lines[first:end] = text.split("\n")
+    return len(blocks), faults, "\n".join(lines) if replaced else None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--larder", required=True, metavar="PATH")
-    parser.add_argument("--update", action="store_true", help="write the printed output into README.md")
+    parser.add_argument("--update", action="store_true", help="write the printed output into the documents")
+    parser.add_argument("documents", nargs="*", default=DOCUMENTS, help="paths below the root of the repository")
     options = parser.parse_args()
-    lines = README.read_text().split("\n")
-    blocks = blocks_of(lines)
-    if not blocks:
-        raise SystemExit("readme: README.md has no shell blocks with curl commands")
     directory = pathlib.Path(tempfile.mkdtemp(prefix="readme."))
     atexit.register(shutil.rmtree, directory, True)
     atexit.register(processes.stop_all)
@@ -257,33 +288,17 @@ def main():
     demo = [sys.executable, "-B", str(ROOT / "scripts/demo.py"), f"127.0.0.1:{ports[FILES]}"]
     start("demo", demo, ports[FILES], "/song.mp3", directory)
     ports[LARDER] = port_for(LARDER)
-    larder = start(
-        "larder",
-        [options.larder, "serve", "--listen", f"127.0.0.1:{ports[LARDER]}", "--data-directory", str(directory / "store"),
-         "--set", "limits.shutdownDelay=1ms"],
-        ports[LARDER], "/health/ready", directory,
-    )  # fmt: skip
-    shell = Shell(directory)
-    differences, replaced = 0, {}
-    for number, block in enumerate(blocks, 1):
-        fault, printed = check(block, shell, ports)
-        print(f"block {number:>2}, line {block.first_line:>3}: {'FAILED' if fault else 'passed'}", flush=True)
-        if fault:
-            differences += 1
-            print(fault, flush=True)
-            if block.expected is not None:
-                replaced[block.output_lines] = updated(block.expected, printed)
-    larder.terminate()
-    if larder.wait(timeout=60):
-        differences += 1
-        print(f"Larder's exit code after SIGTERM is {larder.returncode}.")
-    if options.update and replaced:
-        for (first, end), text in sorted(replaced.items(), reverse=True):
-            lines[first:end] = text.split("\n")
-        README.write_text("\n".join(lines))
-        print(f"README.md: {len(replaced)} output blocks rewritten")
-    print(f"readme: {len(blocks)} blocks, {differences} differences")
-    sys.exit(1 if differences else 0)
+    blocks, faults = 0, 0
+    for number, name in enumerate(options.documents):
+        print(name, flush=True)
+        path = ROOT / name
+        count, found, text = check_document(path, options.larder, ports, directory / str(number))
+        blocks, faults = blocks + count, faults + found
+        if options.update and text is not None:
+            path.write_text(text)
+            print(f"  {name} rewritten")
+    print(f"readme: {len(options.documents)} documents, {blocks} blocks, {faults} differences")
+    sys.exit(1 if faults else 0)
 
 
 if __name__ == "__main__":
