@@ -1,16 +1,14 @@
-"""Checks the language of the lines added since a base commit, and the commit subjects since then.
+"""Checks the language of all files, and the subjects of the commits since a base commit.
 
     language.py [--list] [--self-test]
 
 Counts clauses without a noun (`what`, `who`, `whoever`, `whose`, `whom`) per 1,000 words, in two groups: comments, test
-names and messages; and documents. Reports private metaphors for parts of the code. Uncommitted changes and new files
-count; lines moved without a change do not. Text in backticks and code blocks is ignored, and so are headings that ask a
-question. Exits 1 if a limit is exceeded.
+names and messages; and documents. Reports private metaphors for parts of the code. Text in backticks and code blocks is
+ignored, and so are headings that ask a question. Exits 1 if a limit is exceeded.
 """
 
 import argparse
 import ast
-import collections
 import io
 import pathlib
 import re
@@ -23,7 +21,7 @@ from architecture import literal_end
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-#: Lines that this commit has are not measured.
+#: The subjects of commits up to this one are not checked.
 BASELINE = "3c8666f9db0eb4e48726ae89e4eecaad219e4a5a"
 
 #: Clauses per 1,000 words.
@@ -38,7 +36,7 @@ WORD = re.compile(r"[A-Za-z][A-Za-z’'-]*")
 CLAUSE = re.compile(r"\b(?:what|who|whoever|whose|whom)\b(?!-)", re.I)
 METAPHOR = re.compile(r"\b(?:desks?|shelf|shelves|lanes?|bells?|letter)\b", re.I)
 #: The alphabet has letters.
-ALPHABET = re.compile(r"\b(?:capital|small|first|last|single|one|ASCII|(?:upper|lower)[- ]?case) letter\b", re.I)
+ALPHABET = re.compile(r"\b(?:capital|small|first|last|single|one|ASCII|(?:upper|lower)[- ]?case) letter\b|\ba letter or\b", re.I)
 CODE_SPAN = re.compile(r"`[^`]*`")
 SQL = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|PRAGMA|WITH|BEGIN)\b")
 
@@ -168,7 +166,7 @@ def reader(path, source):
     return None, None
 
 
-# --- The lines added since the base. ---
+# --- The project's files. ---
 
 
 def git(root, *arguments):
@@ -177,57 +175,29 @@ def git(root, *arguments):
     return found.stdout.decode(errors="replace") if found.returncode == 0 else None
 
 
-def added_lines(root, base):
-    """{path: numbers of the added lines}. A line that was removed elsewhere with the same text is not new."""
-    difference = git(
-        root, "diff", "--unified=0", "--find-renames", "--no-color", "--no-ext-diff", "--src-prefix=a/",
-        "--dst-prefix=b/", base, "--", ".",
-    )  # fmt: skip
-    added, removed, path = {}, collections.Counter(), ""
-    lines = iter(difference.split("\n"))
-    for line in lines:
-        if line.startswith("+++ b/"):
-            path = line[len("+++ b/") :].rstrip("\t")
-        elif match := re.match(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", line):
-            gone, first, new = (1 if part is None else int(part) for part in match.groups())
-            changed = []
-            while len(changed) < gone + new:
-                if not (text := next(lines)).startswith("\\"):
-                    changed.append(text[1:].strip())
-            removed.update(changed[:gone])
-            added.setdefault(path, {}).update(enumerate(changed[gone:], first))
-    for path in (git(root, "ls-files", "--others", "--exclude-standard") or "").splitlines():
-        texts = source_of(root, path).split("\n")
-        added[path] = {number: text.strip() for number, text in enumerate(texts, 1)}
-    return {path: new_numbers(texts, removed) for path, texts in added.items()}
-
-
-def new_numbers(texts, removed):
-    numbers = set()
-    for number, text in texts.items():
-        if removed[text] > 0:
-            removed[text] -= 1
-        else:
-            numbers.add(number)
-    return numbers
-
-
 def source_of(root, path):
     file = pathlib.Path(root) / path
     return file.read_text(errors="replace") if file.is_file() and not file.is_symlink() else ""
 
 
+def paths(root):
+    """The files of the repository, new ones included; of a directory without one, all files outside hidden folders."""
+    listed = git(root, "ls-files", "--cached", "--others", "--exclude-standard")
+    if listed is not None:
+        return sorted(set(listed.splitlines()))
+    files = (file.relative_to(root) for file in pathlib.Path(root).rglob("*") if file.is_file())
+    return sorted(file.as_posix() for file in files if not any(part.startswith(".") for part in file.parts[:-1]))
+
+
 def measure(root, base):
+    """The texts of all files, and the subjects of the commits after `base`, if the repository has that commit."""
     findings = Findings()
-    for path, numbers in sorted(added_lines(root, base).items()):
+    for path in paths(root):
         source = source_of(root, path)
         group, texts = reader(path, source)
-        if not group:
-            continue
-        for number, text in texts(source):
-            if number in numbers:
-                findings.add(group, f"{path}:{number}", text)
-    for line in git(root, "log", "--no-merges", "--format=%h %s", f"{base}..HEAD").splitlines():
+        for number, text in texts(source) if group else ():
+            findings.add(group, f"{path}:{number}", text)
+    for line in (git(root, "log", "--no-merges", "--format=%h %s", f"{base}..HEAD") or "").splitlines():
         name, _, subject = line.partition(" ")
         if len(subject) > SUBJECT_LENGTH:
             findings.breaches.append(f"commit {name}: subject of {len(subject)} characters, limit {SUBJECT_LENGTH}")
@@ -252,9 +222,6 @@ def main():
         import language_cases
 
         return language_cases.run()
-    if git(ROOT, "cat-file", "-e", f"{BASELINE}^{{commit}}") is None:
-        print(f"language: not checked, because commit {BASELINE[:12]} is missing (a shallow clone, or no repository)")
-        return 0
     findings = measure(ROOT, BASELINE)
     for group in findings.groups.values():
         if options.list or group.is_exceeded:

@@ -85,7 +85,7 @@ def run():
 
 
 def check_repository(root, expect):
-    """Old lines, a moved line, a committed line, a changed line, a new file, and the subjects of commits."""
+    """Committed files, a changed one, a new one, one that is ignored, and the subjects of commits."""
 
     def git(*arguments):
         identity = ["-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false"]
@@ -94,23 +94,22 @@ def check_repository(root, expect):
         return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout.strip()
 
     git("init", "--quiet")
-    (root / "a.md").write_text("Old: who calls.\nMoved: what is read.\nThird line.\n")
+    (root / ".gitignore").write_text("ignored.md\n")
+    (root / "a.md").write_text("Old: who calls.\nThird line.\n")
     git("add", ".")
     git("commit", "--quiet", "--message", "an old subject; and a second idea")
     base = git("rev-parse", "HEAD")
-    expect("nothing added", language.measure(root, base).groups["documents"].words, 0)
-
-    (root / "a.md").write_text("Old: who calls.\nThird line.\n")
-    (root / "b.md").write_text("  Moved: what is read.\nFor whom the bell tolls.\n")
+    (root / "b.md").write_text("For whom the bell tolls.\n")
     git("add", ".")
     git("commit", "--quiet", "--message", "x" * 73)
     git("commit", "--quiet", "--allow-empty", "--message", "docs: one; two")
     (root / "a.md").write_text("Old: who calls.\nThird line.\nWhose line.\n")
     (root / "c.swift").write_text("// The reader who waits.\n")
+    (root / "ignored.md").write_text("Who?\n")
 
     findings = language.measure(root, base)
     places = [line.split(": ")[0] for group in findings.groups.values() for line in group.lines]
-    expect("places", places, ["c.swift:1", "a.md:3", "b.md:2"])
-    expect("words", [group.words for group in findings.groups.values()], [4, 7])
-    expect("breaches", [breach.split()[0].rstrip(":") for breach in findings.breaches], ["b.md:2", "commit", "commit"])
+    expect("places", places, ["c.swift:1", "a.md:1", "a.md:3", "b.md:1"])
+    expect("words", [group.words for group in findings.groups.values()], [4, 12])
+    expect("breaches", [breach.split()[0].rstrip(":") for breach in findings.breaches], ["b.md:1", "commit", "commit"])
     expect("is clean", findings.is_clean, False)
