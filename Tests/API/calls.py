@@ -128,7 +128,7 @@ class Calls:
         expect(read.key_query.include == ["version"], "putOrigin: wrong keyQuery")
         expect(read.circuit_breaker is False and read.negative_caching is False, "putOrigin: false was not kept")
         expect(read.headers["X-Key"] == "•••" and read.access == "token", "putOrigin: the header is not masked")
-        # What was read can be sent back and changes nothing.
+        # A read document can be sent back and changes nothing.
         again = self.models.OriginChange.from_dict(read.to_dict())
         expect(self.call("putOrigin", "demo", body=again, kind="Origin") == read, "putOrigin: no round trip")
         again.headers = self.models.OriginChangeHeaders()
@@ -233,7 +233,7 @@ class Calls:
 
     def fills(self):
         explanation = self.call("explainRead", origin="demo", path="one.bin", kind="Explanation")
-        expect(explanation.answer.class_ == "partial", f"explainRead: {explanation.answer.class_}")
+        expect(explanation.response.result == "partial", f"explainRead: {explanation.response.result}")
         expect(explanation.fetch.bytes_ == 65536, f"explainRead: {explanation.fetch.bytes_} bytes")
         expect(self.call("getWorkers", kind="Workers").workers, "getWorkers: none")
         with self.held_read():
@@ -244,7 +244,7 @@ class Calls:
         self.refused("getFill", fill.fill_id, status=404, code="notFound")
 
     def held_read(self):
-        """A reader of a file whose second half does not come."""
+        """A reader of a file with a delayed second half."""
         calls = self
 
         class Read(threading.Thread):
@@ -268,7 +268,7 @@ class Calls:
         )
 
     def until(self, message, condition):
-        """Asks until there is a result, at most 20 s."""
+        """Polls until there is a result, at most 20 s."""
         pause = threading.Event()
         for _ in range(400):
             if result := condition():
@@ -388,7 +388,7 @@ class Calls:
     # Null
 
     def nulls(self):
-        """Sends null for every field of a request body whose schema does not permit it."""
+        """Sends null for every request body field with a schema that does not permit it."""
         origin = {"baseURL": self.upstream.url}
         item = {"url": self.url}
         for method, path, name, body in (

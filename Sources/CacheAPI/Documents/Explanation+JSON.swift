@@ -2,22 +2,22 @@ import CacheCore
 package import CacheEngine
 
 extension Explanation {
-    /// The maximum number of cached ranges in the document; `runs` has their total number.
+    /// The maximum number of cached ranges in the document; `extents` has their total number.
     package static let listedRuns = 100
 
     /// The `Explanation` schema.
     package var json: JSON {
         [
             "assetId": .string(assetID.description), "key": .string(key), "origin": .string(origin),
-            "contentLength": .bytes(length), "answer": answer.json, "freshness": standing.json,
+            "contentLength": .bytes(length), "response": answer.json, "freshness": standing.json,
             "source": source.json,
             "wanted": .array(wanted.map(JSON.span)),
             "cached": [
-                "bytes": .integer(cached.byteCount), "runs": .count(cached.runs.count),
+                "bytes": .integer(cached.byteCount), "extents": .count(cached.runs.count),
                 "items": .array(cached.runs.prefix(Self.listedRuns).map(JSON.run)),
             ],
             "fetch": forecast.json,
-            "joins": .array(joined.map { .string(String($0)) }),
+            "joinedFills": .array(joined.map { .string(String($0)) }),
         ]
     }
 }
@@ -25,7 +25,7 @@ extension Explanation {
 extension Explanation.Source {
     /// The upstream URL that would be used, or the reason why none can be.
     var json: JSON {
-        ["url": .text(url), "mirrors": .array(mirrors.map(JSON.string)), "whyNot": .text(whyNot?.message)]
+        ["url": .text(url), "mirrors": .array(mirrors.map(JSON.string)), "skipReason": .text(whyNot?.message)]
     }
 }
 
@@ -33,7 +33,7 @@ extension Explanation.Answer {
     /// The status and the length that a client would get.
     var json: JSON {
         [
-            "status": .optional(code?.contentStatus ?? status) { .count($0) }, "class": .string(requestClass.rawValue),
+            "status": .optional(code?.contentStatus ?? status) { .count($0) }, "result": .string(requestClass.rawValue),
             "contentRange": .text(contentRange), "contentLength": .bytes(contentLength),
             "code": .text(code?.name),
         ]

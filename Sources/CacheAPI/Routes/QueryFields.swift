@@ -47,7 +47,7 @@ struct QueryFields {
     func bool(_ key: String) throws(CacheError) -> Bool? {
         switch values[key] {
         case nil: return nil
-        case "true", "": return true
+        case "true": return true
         case "false": return false
         default: throw CacheError(.invalidField(key), "true or false is expected here.")
         }

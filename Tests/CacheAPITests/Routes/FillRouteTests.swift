@@ -113,9 +113,9 @@ import Testing
             for explanation in [unknown, known, byID, byURL] {
                 #expect(try document().faults(of: explanation, in: "Explanation") == [])
             }
-            #expect(unknown["answer"]?["class"] == "miss" && unknown["fetch"]?["requests"] == 1)
-            #expect(known["answer"]?["class"] == "partial" && known["fetch"]?["bytes"] == 500)
-            #expect(byID["answer"]?["status"] == 200 && byID["answer"]?["contentLength"] == 300_000)
+            #expect(unknown["response"]?["result"] == "miss" && unknown["fetch"]?["requests"] == 1)
+            #expect(known["response"]?["result"] == "partial" && known["fetch"]?["bytes"] == 500)
+            #expect(byID["response"]?["status"] == 200 && byID["response"]?["contentLength"] == 300_000)
             #expect(byURL["source"]?["url"] == .string(service.upstream.url("/b.mp4")))
             #expect(service.upstream.requests.count == 1)
             let total = try await service.call("GET", "/v1/stats").json()["requests"]?["total"]
@@ -133,8 +133,8 @@ import Testing
             let read = try await service.call("GET", "/o/media/a.mp4", ["Range": range])
             let said = try await service.call("GET", "/v1/explain?origin=media&path=a.mp4&range=" + range).json()
 
-            #expect(read.status == 200 && said["answer"]?["status"] == 200)
-            #expect(said["answer"]?["contentLength"] == 300_000)
+            #expect(read.status == 200 && said["response"]?["status"] == 200)
+            #expect(said["response"]?["contentLength"] == 300_000)
         }
     }
 
