@@ -6,7 +6,7 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends libcurl4-openssl-dev libsqlite3-dev pkg-config \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-# The dependencies are a layer of their own: they change less often than the code.
+# The dependencies have a separate layer, because they change less often than the code.
 COPY Package.swift ./
 RUN swift package resolve
 COPY . .
@@ -23,8 +23,8 @@ RUN apt-get update \
 COPY --from=build /out/larder /usr/local/bin/larder
 COPY LICENSE /usr/share/doc/larder/LICENSE
 
-# Settings come by environment, so that the health check sees the same ones. Outside loopback the service wants a token:
-# LARDER_TOKEN or LARDER_TOKEN_FILE. A file of settings is named by LARDER_CONFIG.
+# Settings are environment variables, so that the health check uses the same ones. On a non-loopback address the service
+# requires a token: LARDER_TOKEN or LARDER_TOKEN_FILE. LARDER_CONFIG names a configuration file.
 ENV LARDER_LISTEN_ADDRESS=0.0.0.0:8080 LARDER_DATA_DIRECTORY=/var/lib/larder
 USER larder
 WORKDIR /var/lib/larder

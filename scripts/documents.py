@@ -12,7 +12,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: These documents name parts of the code.
-INTERNAL = [ROOT / "docs" / "internals", ROOT / "docs" / "decisions", ROOT / "CONTRIBUTING.md"]
+INTERNAL = [ROOT / "docs" / "glossary.md", ROOT / "docs" / "internals", ROOT / "docs" / "decisions", ROOT / "CONTRIBUTING.md"]
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+\s+(.*)$", re.M)

@@ -1,8 +1,8 @@
 import CacheCore
 import Foundation
 
-/// How far the estimates of miss ratios are from the exact ones: from a sample of the segments, and from what a service
-/// remembers of its reads (`GET /v1/policy/curve`).
+/// The error of estimated miss ratios: from a sample of the segments, and from the access trace of a service
+/// (`GET /v1/policy/curve`).
 struct CurveCheck {
     private static let tolerance = 1.5
     private static let scales = [0.1, 0.2, 0.5, 1, 2, 4]
@@ -22,7 +22,7 @@ struct CurveCheck {
             print("\(percent) %, exact:              ", exact.map { $0.rounded(2) })
             let estimates = [
                 ("of \((100 * share).rounded(1)) % of segments:", ratios(capacity: capacity, grid: grid, share: share)),
-                ("as a service remembers:", ratios(of: remembered, capacity: capacity, grid: grid)),
+                ("from the access trace:", ratios(of: remembered, capacity: capacity, grid: grid)),
             ]
             for (name, estimate) in estimates {
                 let error = zip(exact, estimate).map { abs($0 - $1) }.max() ?? 0
@@ -49,8 +49,9 @@ struct CurveCheck {
 
     private func capacities(_ capacity: Int64) -> [Int64] { Self.scales.map { Int64(Double(capacity) * $0) } }
 
-    /// What is left of the reads in a service's memory, and whether no read was held up by it, those after a copy for a trial
-    /// included: what each takes is the least of three times, for the machine takes its own.
+    /// The access trace of a service, and whether recording was fast for every read, also after a copy for a simulation.
+    ///
+    /// The time of each read is the minimum of three runs, which excludes interruptions by the machine.
     private func remember() -> (ReadTrace, isQuick: Bool) {
         var nanoseconds = [UInt64](repeating: .max, count: trace.reads.count)
         var remembered = ReadTrace(epoch: Timestamp(seconds: 0))
@@ -68,10 +69,10 @@ struct CurveCheck {
         let mean = Double(nanoseconds.reduce(0, +)) / 1000 / Double(max(1, nanoseconds.count))
         let longest = Double(nanoseconds.max() ?? 0) / 1000
         print(
-            "a service remembers \(remembered.count) reads of \(trace.reads.count),",
+            "the access trace has \(remembered.count) reads of \(trace.reads.count),",
             "of \((100 * remembered.share).rounded(1)) % of the chunks;",
-            "noting one takes \(mean.rounded(2)) µs, the slowest \(longest.rounded(1)), at most \(Self.mostMicroseconds)",
-            longest <= Self.mostMicroseconds ? "" : "NOT within that")
+            "recording one takes \(mean.rounded(2)) µs, at most \(longest.rounded(1)), limit \(Self.mostMicroseconds)",
+            longest <= Self.mostMicroseconds ? "" : "NOT within the limit")
         return (remembered, longest <= Self.mostMicroseconds)
     }
 

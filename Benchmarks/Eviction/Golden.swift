@@ -1,6 +1,6 @@
 import CacheCore
 
-/// Miss counts of a published trace that must come out exactly.
+/// Exact miss counts on a published trace.
 struct GoldenCheck {
     private struct Variant {
         let name: String

@@ -1,12 +1,12 @@
 import CacheCore
 import Foundation
 
-/// What a media library's viewers find in a cache of some part of all that they read.
+/// Hit ratios of a media library in caches of several sizes, relative to all bytes read.
 struct MediaCheck {
     private enum Unit: String, CaseIterable {
-        /// Each read of one is a touch.
+        /// Each read touches its block.
         case blocks
-        /// Touched at most once in 300 s.
+        /// A segment is touched at most once in 300 s.
         case segments
     }
 

@@ -1,9 +1,9 @@
 import CacheCore
 
-/// What a restart in the middle of a load costs, after which a policy knows of its segments what was written down of them.
+/// The loss of byte hits by a restart half way through a trace, after which a policy has only its persisted state.
 struct RestartCheck {
     private static let tolerance = 0.5
-    /// Of an algorithm of which all that it knows is written down.
+    /// For an algorithm with completely persisted state.
     private static let wholeTolerance = 0.05
 
     let trace: MediaTrace
@@ -24,7 +24,7 @@ struct RestartCheck {
                 print(
                     padded("\(algorithm.rawValue), \(Double(permille) / 10) %", 20),
                     "without \(without.rounded(2))  with \(with.rounded(2))",
-                    isNear ? "" : "NOT within that")
+                    isNear ? "" : "NOT within the limit")
             }
         }
         return isCheap

@@ -2,7 +2,7 @@ import CacheCore
 import Foundation
 import TestChance
 
-/// How fast a policy chooses among a million segments, and what it remembers them with.
+/// The speed of a policy with a million segments, and its memory.
 struct SpeedCheck {
     private static let segmentBytes: Int64 = 1 << 20
 
@@ -23,7 +23,7 @@ struct SpeedCheck {
         let reads = 4 * segments
         let started = clock()
         for _ in 0..<reads {
-            // Squared, so that some are read far more often than others; half of all different ones do not fit.
+            // Squared, so that some segments are read far more often; half of all distinct segments do not fit.
             let share = Double(random.next() >> 11) / Double(1 << 53)
             let segment = Self.segment(UInt64(share * share * Double(2 * segments)))
             operations += 1

@@ -1,13 +1,13 @@
 import CacheCore
 
-/// How long another algorithm, on a store of many segments, holds up those who report reads: what is done under the lock.
+/// The time under the lock, which delays the recording of reads, of a change of algorithm with many segments.
 struct SwitchCheck {
     private static let mostMilliseconds = 20.0
 
     let segments: Int
 
     func run() -> Bool {
-        print("\n\(segments) segments, another algorithm: ms; target under the lock \(Self.mostMilliseconds)")
+        print("\n\(segments) segments, change of algorithm: ms; target under the lock \(Self.mostMilliseconds)")
         var settings = PolicySettings(capacityBytes: 4 << 30, minFreeDiskBytes: 0, algorithm: .lru)
         var ledger = SpaceLedger(settings: settings)
         let start = Timestamp(seconds: 1_780_000_000)
@@ -27,7 +27,7 @@ struct SwitchCheck {
         let started = clock.now
         ledger.adopt(settings)
         guard let copy = ledger.beginRebuilding() else { return false }
-        ledger.read(0..<1, of: AssetID(high: 0, low: 0), at: now)  // the first change after a copy pays for it
+        ledger.read(0..<1, of: AssetID(high: 0, low: 0), at: now)  // the first change after a copy copies the storage
         let begun = clock.now
         let rebuilt = copy.rebuilt()
         let made = clock.now
@@ -36,7 +36,7 @@ struct SwitchCheck {
         let locked = milliseconds(begun - started) + milliseconds(finished - made)
         print(
             padded(settings.algorithm.rawValue, 7), "under the lock \(locked.rounded(2)),",
-            "beside it \(milliseconds(made - begun).rounded(1)), from \(replaced.form.algorithm.rawValue)",
+            "outside the lock \(milliseconds(made - begun).rounded(1)), from \(replaced.form.algorithm.rawValue)",
             locked <= Self.mostMilliseconds ? "" : "NOT within \(Self.mostMilliseconds)")
         return locked <= Self.mostMilliseconds
     }

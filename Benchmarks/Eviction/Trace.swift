@@ -24,12 +24,12 @@ enum TraceError: Error, CustomStringConvertible {
 
     var description: String {
         switch self {
-        case .unreadable(let path): "\(path) cannot be unpacked, or is no table of numbers"
+        case .unreadable(let path): "\(path) cannot be unpacked, or is not a table of numbers"
         }
     }
 }
 
-/// A table of whole numbers under one line of headings, gzipped.
+/// A gzipped table of integers below one header line.
 struct NumberTable {
     private(set) var rows: [[Int64]] = []
 
@@ -51,13 +51,13 @@ struct NumberTable {
     }
 }
 
-/// What viewers of a media library read, in blocks of 1 MiB, in the order of time.
+/// The reads of a media library's viewers, in blocks of 1 MiB, in order of time.
 struct MediaTrace {
     static let blockBytes: Int64 = 1 << 20
 
     let name: String
     private(set) var reads: [BlockRead] = []
-    /// The bytes of all different blocks.
+    /// The bytes of all distinct blocks.
     private(set) var footprint: Int64 = 0
 
     /// Reads `<folder>/<name>.assets.csv.gz` (asset,bytes,…) and `.runs.csv.gz` (start_ms,asset,first_block,n_blocks,

@@ -1,16 +1,16 @@
 import Foundation
 
-// EvictionBench PARTS FOLDER…: the parts, divided by commas, of golden, media, curve, restart, speed, switch; none: all of them.
+// EvictionBench PARTS FOLDER…: parts, separated by commas: golden, media, curve, restart, speed, switch; none: all.
 let parts = CommandLine.arguments.dropFirst().first.map { $0.split(separator: ",").map(String.init) } ?? []
 let folders = Array(CommandLine.arguments.dropFirst(2))
 let unknown = Set(parts).subtracting(["golden", "media", "curve", "restart", "speed", "switch"])
 var isWellDone = unknown.isEmpty
-if !unknown.isEmpty { print("no such part: \(unknown.sorted().joined(separator: ", "))") }
+if !unknown.isEmpty { print("unknown parts: \(unknown.sorted().joined(separator: ", "))") }
 
-/// The folder that has the file.
+/// The folder that contains the file.
 func folder(of file: String) -> String? {
     let found = folders.first { FileManager.default.fileExists(atPath: "\($0)/\(file)") }
-    if found == nil { print("\(file) is in none of the folders given, so it is left out") }
+    if found == nil { print("\(file) is in none of the given folders and is skipped") }
     return found
 }
 

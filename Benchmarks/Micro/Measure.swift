@@ -1,12 +1,12 @@
 import Foundation
 
-/// Measures processor time, in turns of a tenth of a second and more, and prints a row of a table for each step.
+/// Measures processor time in runs of at least a tenth of a second, and prints a table row for each step.
 struct Measure {
     private static let turns = 7
 
     init() { print(Self.row("step", "size", "ns", "spread")) }
 
-    /// One call of `step` does `operations` of what is named; the median of the turns, and the least and the most.
+    /// One call of `step` performs `operations` of the named operation; prints the median of the runs, and the range.
     func callAsFunction(_ name: String, size: Int, operations: Int = 1, _ step: () -> Void) {
         step()
         var calls = 1

@@ -4,24 +4,24 @@ import Foundation
 import Logging
 import TestChance
 
-// MicroBench: what single steps of a read take, and how that grows.
+// MicroBench: the processor time of single steps of a read, and its growth with size.
 let measure = Measure()
 var random = SeededRandom(seed: 1)
 
-/// Runs of 4 KiB with as much between them.
+/// Ranges of 4 KiB with gaps of the same size.
 func extents(_ count: Int) -> ByteRangeSet {
     ByteRangeSet((0..<Int64(count)).map { ByteRange(offset: $0 * 8192, length: 4096) })
 }
 
 for count in [1, 100, 10_000] {
     var set = extents(count)
-    measure("ByteRangeSet: insert a run, and remove it", size: count) {
+    measure("ByteRangeSet: insert and remove a range", size: count) {
         let run = ByteRange(offset: Int64.random(in: 0..<Int64(count), using: &random) * 8192 + 5000, length: 1000)
         set.insert(run)
         set.remove(run)
     }
     var found = 0
-    measure("ByteRangeSet: find the run of a byte", size: count) {
+    measure("ByteRangeSet: find the range of a byte", size: count) {
         let offset = Int64.random(in: 0..<Int64(count) * 8192, using: &random)
         found += set.run(containing: offset) == nil ? 0 : 1
     }
@@ -35,7 +35,7 @@ for count in [1, 100, 1000] {
     let readers = (0..<count).map { _ in
         present.join(opening: .closed(0..<1), priority: .live, needsConfirmation: false).0
     }
-    measure("FillLedger: want 64 KiB that are there, and go on", size: count) {
+    measure("FillLedger: want 64 cached KiB, and advance", size: count) {
         let reader = readers[Int.random(in: 0..<count, using: &random)]
         let run = ByteRange(offset: Int64.random(in: 0..<length - 65_536, using: &random), length: 65_536)
         _ = present.want(run, by: reader)
@@ -48,7 +48,7 @@ for count in [1, 100, 1000] {
         _ = missing.want(ByteRange(offset: number << 20, length: 65_536), by: reader)
         _ = missing.presence(for: reader)
     }
-    measure("FillLedger: one more wants what a fill brings", size: count) {
+    measure("FillLedger: join a running fill, and leave", size: count) {
         let (reader, _) = missing.join(opening: .closed(0..<1), priority: .live, needsConfirmation: false)
         let place = Int64.random(in: 0..<Int64(count), using: &random) << 20
         _ = missing.want(ByteRange(offset: place, length: 1000), by: reader)
@@ -86,7 +86,7 @@ for count in [10_000, 100_000, 1_000_000] {
     var policy = EvictionAlgorithm.s3fifo.policy(capacityBytes: Int64(count) << 20)
     for number in 0..<count { policy.admit(segment(number), bytes: 1 << 20) }
     var next = count
-    measure("S3-FIFO: choose a victim, and admit another segment", size: count) {
+    measure("S3-FIFO: evict a segment, and admit another", size: count) {
         for victim in policy.victims(toFree: 1 << 20, sparing: { _ in false }) { policy.remove(victim.segment) }
         policy.admit(segment(next), bytes: 1 << 20)
         next += 1
@@ -95,7 +95,7 @@ for count in [10_000, 100_000, 1_000_000] {
 
 try await commits()
 
-/// Wall-clock time for one, since it is the disk's.
+/// Measured in wall-clock time, because the disk dominates.
 @MainActor func commits() async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("larder-micro-\(getpid())").path
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -130,7 +130,7 @@ try await commits()
         times.sort()
         let texts = [times[10], times[0], times[19]].map { String(format: "%.1f ms", $0) }
         let spread = "\(texts[1]) … \(texts[2])"
-        print("| commit: files that have grown by 16 KiB, synced | \(count) | \(texts[0]) | \(spread) |")
+        print("| commit: sync files that have grown by 16 KiB | \(count) | \(texts[0]) | \(spread) |")
     }
     try store.close()
 }

@@ -1,6 +1,6 @@
 """    python3 -m sidebyside LARDER [--brief] [--only NAME,NAME] [--rounds N] [--json FILE] [--list]
 
-Exits 0 where every figure that must hold did; a brief run judges none, it only shows that all can be measured.
+Exits 0 if every figure with a limit meets it; a brief run only checks that all parts can be measured.
 """
 
 import argparse
@@ -26,13 +26,13 @@ PARTS = {"warm": warm, "tail": tail, "cold": cold, "memory": memory, "catalog": 
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="bench", description="What a read costs, beside nginx.")
+    parser = argparse.ArgumentParser(prog="bench", description="The cost of a read, beside nginx.")
     parser.add_argument("larder")
-    parser.add_argument("--brief", action="store_true", help="everything once, for moments, judging nothing")
-    parser.add_argument("--only", default="", help=f"parts, divided by commas: {', '.join(PARTS)}")
-    parser.add_argument("--rounds", type=int, default=0, help="of each figure (3)")
+    parser.add_argument("--brief", action="store_true", help="one short run of everything, without limits")
+    parser.add_argument("--only", default="", help=f"parts, separated by commas: {', '.join(PARTS)}")
+    parser.add_argument("--rounds", type=int, default=0, help="rounds for each figure (3)")
     parser.add_argument("--json", default="", help="a file for all values")
-    parser.add_argument("--list", action="store_true", help="the parts")
+    parser.add_argument("--list", action="store_true", help="prints the parts")
     return parser.parse_args()
 
 
@@ -44,7 +44,7 @@ def main():
         return 0
     names = [name for name in options.only.split(",") if name] or list(PARTS)
     if unknown := [name for name in names if name not in PARTS]:
-        raise SystemExit(f"bench: no such part: {', '.join(unknown)} (there are {', '.join(PARTS)})")
+        raise SystemExit(f"bench: unknown parts: {', '.join(unknown)} (there are {', '.join(PARTS)})")
     rounds = options.rounds or (1 if options.brief else 3)
     table, began = Table(), time.monotonic()
     media = pathlib.Path(tempfile.mkdtemp(prefix="larder-bench-media."))

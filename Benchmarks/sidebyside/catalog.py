@@ -1,4 +1,4 @@
-"""A store of a million extents: how soon it answers, what it takes, how long its lists take, and evictions beside reads."""
+"""A store of a million extents: start time, memory, list latency, and evictions during reads."""
 
 import http.client
 import itertools
@@ -14,7 +14,7 @@ from .stage import Server, fetch
 from .stock import EXTENT, Stock
 
 SORTS = ("lastAccess", "cachedBytes", "hits", "createdAt")
-#: How many evictions go by in each round, and of how many assets the same reads are asked again and again.
+#: Segments evicted in each round, and the number of repeatedly read assets.
 EVICTED, OFTEN_READ = 10_000, 200
 
 
@@ -32,7 +32,7 @@ def catalog(table, stage, rounds, brief):
 
 
 def make(stage, assets, extents, solid):
-    """The store, the port of its upstream, and where it lies."""
+    """The store, the port of its upstream, and its directory."""
     stage.original("small", 1 << 10)
     upstream, place = stage.upstream(), stage.place("catalog")
     larder = stage.larder(upstream, place=place, core=None)
@@ -42,7 +42,7 @@ def make(stage, assets, extents, solid):
 
 
 def started(table, stage, stock, upstream, place, title):
-    """From the start of the process to the bytes of an asset, and until it calls itself ready."""
+    """From the start of the process to the first response, and until it reports ready."""
     larder = stage.larder_process(upstream, place=place, core=None)
     began = time.monotonic()
     larder.launch()
@@ -52,10 +52,10 @@ def started(table, stage, stock, upstream, place, title):
     for name, (target, fields, expected) in waits.items():
         while not answers(larder.port, target, fields, expected):
             if larder.process.poll() is not None or time.monotonic() - began > 60:
-                raise RuntimeError(f"no {name} from a store of {title}")
+                raise RuntimeError(f"no {name} within 60 s from a store of {title}")
             time.sleep(0.002)
         seconds[name] = time.monotonic() - began
-    table.add(f"start to the first answer, s, {title}", seconds["answer"], most=1)
+    table.add(f"start to the first response, s, {title}", seconds["answer"], most=1)
     table.add(f"start to ready, s, {title}", seconds["ready"], most=5)
     return Server("larder", larder)
 
@@ -78,20 +78,20 @@ def answers(port, target, fields, expected):
 
 
 def rested(table, larder, title):
-    """Memory when the stock is taken: when a second has passed in which the process hardly ran."""
+    """Resident memory when the process is idle: after a second with almost no processor time."""
     began, spent = time.monotonic(), 0.0
     while (now := processor_seconds(larder.number)) - spent > 0.02:
         spent = now
         time.sleep(1)
     behind = {
-        "most": peak_bytes(larder.number) / 1e6, "seconds at work": time.monotonic() - began - 1,
+        "peak": peak_bytes(larder.number) / 1e6, "seconds busy": time.monotonic() - began - 1,
         "processor s": now,
     }  # fmt: skip
     table.add(f"resident MB, {title}", resident_bytes(larder.number) / 1e6, behind, most=250)
 
 
 def lists(table, larder, assets, brief):
-    """A page of 100 at the beginning, in the middle and at the end of each list; the whole list is read on the way."""
+    """A page of 100 at the beginning, in the middle and at the end of each list; the whole list is read in between."""
     connection = http.client.HTTPConnection("127.0.0.1", larder.port)
 
     def page(query):
@@ -124,7 +124,7 @@ def lists(table, larder, assets, brief):
 
 
 class Reader(threading.Thread):
-    """One connection on which extents are asked for, one after the other; notes how long each took, in milliseconds."""
+    """Reads extents one after the other on one connection; records the latency of each in milliseconds."""
 
     def __init__(self, larder, stock, numbers):
         super().__init__(daemon=True)
@@ -134,7 +134,7 @@ class Reader(threading.Thread):
     def run(self):
         try:
             self.read()
-        except Exception as failure:  # told by `stop`
+        except Exception as failure:  # raised by `stop`
             self.failure = failure
 
     def read(self):
@@ -152,7 +152,7 @@ class Reader(threading.Thread):
         connection.close()
 
     def so_far(self):
-        """What was noted since the last call."""
+        """The latencies since the last call, sorted."""
         taken, self.taken = self.taken, []
         return sorted(taken)
 
@@ -164,8 +164,7 @@ class Reader(threading.Thread):
 
 
 def evictions(table, larder, stock, count, seconds):
-    """One reader stays with a few assets, another one has assets opened that nobody reads otherwise, while the longest
-    unused ones go."""
+    """During an eviction one reader rereads a few assets, and another opens assets without other readers."""
     chance = random.Random(2)
     stay = stock.oldest[count // stock.extents :]
     others = itertools.cycle(chance.sample(stay[:-OFTEN_READ], len(stay) - OFTEN_READ))
@@ -194,11 +193,11 @@ def evictions(table, larder, stock, count, seconds):
         raise RuntimeError(f"evictions: {status} {body[:300]}")
     for name in readers:
         behind = {
-            "99 of 100": percentile(beside[name]), "without: most": before[name][-1],
-            "99 of 100 of them": percentile(before[name]), "eviction s": took,
+            "p99": percentile(beside[name]), "max without": before[name][-1],
+            "p99 without": percentile(before[name]), "eviction s": took,
         }  # fmt: skip
         table.add(
-            f"longest read of an asset {'that is open' if name == 'open' else 'to be opened'}, ms, {count:,} evictions",
+            f"longest read of an {'open' if name == 'open' else 'unopened'} asset, ms, {count:,} evictions",
             beside[name][-1], behind, most=50,
         )  # fmt: skip
 

@@ -1,6 +1,6 @@
-// The least a server of byte ranges can do: epoll, one read, one send, sendfile, without pacing. It checks nothing, logs
-// nothing, counts nothing, keeps nothing and knows one file; so what it takes is the kernel's part of an answer, below which
-// nobody comes with send buffers of the kernel's own size.
+// A minimal server of byte ranges: epoll, one read, one send, sendfile, without pacing. It has one file, and no checks,
+// logs, counters or caches; so its processor time is the kernel's part of a response, the lower bound for send buffers of
+// the kernel's own size.
 //
 //     floor FILE
 //
@@ -22,7 +22,7 @@
 
 enum { MOST = 65536, WORDS = 16384 };
 
-// What is still to be sent on a connection, by its descriptor.
+// The unsent range of a connection, by its descriptor.
 static struct { off_t next, end; } left[MOST];
 static int file, poller;
 static off_t length;
@@ -37,7 +37,7 @@ static void leave(int peer) {
     close(peer);
 }
 
-// Sends what the socket takes; the rest when there is room again.
+// Sends until the socket is full; the rest when it is writable again.
 static void send_body(int peer) {
     while (left[peer].next < left[peer].end) {
         ssize_t sent = sendfile(peer, file, &left[peer].next, left[peer].end - left[peer].next);

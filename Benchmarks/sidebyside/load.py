@@ -1,4 +1,4 @@
-"""Load from the other core: wrk, which asks for random ranges of one file, and what it says of them."""
+"""Load from the other core: wrk reads random ranges of one file; its results."""
 
 import pathlib
 import re
@@ -23,7 +23,7 @@ end
 """
 DELAY = """
 function delay()
-    -- Exponential, so that requests come as those of many strangers do; wrk waits whole milliseconds.
+    -- Exponential, as requests of many independent clients; wrk waits whole milliseconds.
     local wait = -math.log(1 - math.random()) * pause
     local whole = math.floor(wait)
     if math.random() < wait - whole then whole = whole + 1 end
@@ -33,7 +33,7 @@ end
 
 
 class Run:
-    """What one run of wrk showed; times in seconds."""
+    """The results of one run of wrk; times in seconds."""
 
     def __init__(self, words):
         self.requests, duration, self.errors, median, p99, self.bytes = (int(float(word)) for word in words)
@@ -62,7 +62,7 @@ class Load:
         ]  # fmt: skip
         told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         run = Run(re.search(r"^RESULT (.*)$", told, re.MULTILINE).group(1).split())
-        # Not by wrk's `response`: with that it keeps each body, and spends more than a third of its time on that.
+        # Checked without wrk's `response`: with it wrk keeps each body, for more than a third of its time.
         whole = size * run.requests <= run.bytes <= (size + LONGEST_HEAD) * (run.requests + connections)
         if run.errors or not run.requests or not whole:
             told = f"{run.errors} errors, {run.requests} requests, {run.bytes} bytes"

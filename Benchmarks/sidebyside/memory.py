@@ -1,4 +1,4 @@
-"""What stays resident: with many connections that stream slowly, and with many assets and nothing to do."""
+"""Resident memory: with many slow connections, and idle with many assets."""
 
 import http.client
 import select
@@ -18,7 +18,7 @@ def memory(table, stage, rounds, brief):
 
 
 def streaming(table, stage, connections, seconds):
-    """Each reads 8 MiB at 1 MiB/s; the most that was resident."""
+    """Each connection reads 8 MiB at 1 MiB/s; the peak of resident memory."""
     stage.original("stream", 256 * MEBI)
     with stage.apart() as here:
         larder = here.larder(here.upstream(), core=None)
@@ -57,7 +57,7 @@ def stream(port, number):
 
 
 def idle(table, stage, count):
-    """After a restart, with so many assets in the store."""
+    """After a restart, with this many assets in the store."""
     stage.original("small", 1 << 10)
     with stage.apart() as here:
         upstream, place = here.upstream(), here.place("assets")

@@ -1,11 +1,11 @@
-"""What processes spend: processor time and memory, as the kernel counts them."""
+"""Processor time and memory of processes, as the kernel counts them."""
 
 import pathlib
 import time
 
 
 def members(process):
-    """The process and those it started."""
+    """The process and its descendants."""
     found = [process]
     for children in pathlib.Path(f"/proc/{process}/task").glob("*/children"):
         for child in children.read_text().split():
@@ -14,13 +14,13 @@ def members(process):
 
 
 def processor_seconds(process):
-    """Of the process and those it started, threads that have ended included, to the nanosecond."""
+    """Processor time of the process and its descendants, ended threads included, to the nanosecond."""
     spent = 0.0
     for member in members(process):
         try:
-            spent += time.clock_gettime(~member << 3 | 2)  # what clock_getcpuclockid(3) makes of a process
+            spent += time.clock_gettime(~member << 3 | 2)  # as clock_getcpuclockid(3) encodes a process
         except OSError:
-            pass  # one that has just ended
+            pass  # the process has just ended
     return spent
 
 
@@ -30,5 +30,5 @@ def resident_bytes(process, name="VmRSS"):
 
 
 def peak_bytes(process):
-    """The most that was ever resident."""
+    """The peak of resident memory."""
     return resident_bytes(process, "VmHWM")

@@ -1,4 +1,4 @@
-"""The servers under measure, each on one core, and the upstream behind them on the other."""
+"""The measured servers, each on one core, and the upstream behind them on the other."""
 
 import collections
 import contextlib
@@ -22,7 +22,7 @@ Listening = collections.namedtuple("Listening", "process port")
 
 
 class Server:
-    """One of those that are compared; `prefix` comes before the upstream's path."""
+    """A compared server; `prefix` precedes the upstream's path."""
 
     def __init__(self, name, process, prefix=""):
         self.name, self.process, self.prefix = name, process, prefix
@@ -33,7 +33,7 @@ class Server:
 
 
 class Stage(contextlib.ExitStack):
-    """`with Stage(program, media) as stage`: what it started ends with it, and its files go."""
+    """`with Stage(program, media) as stage`: stops its processes and removes its files at the end."""
 
     SLICE = """
         access_log off; sendfile on; tcp_nopush {nopush}; tcp_nodelay on; keepalive_requests 10000000;
@@ -59,7 +59,7 @@ class Stage(contextlib.ExitStack):
         self.program, self.media, self.configurations = program, media, {}
 
     def apart(self):
-        """A stage of its own for one measurement."""
+        """A separate stage for one measurement."""
         return Stage(self.program, self.media)
 
     def __enter__(self):
@@ -77,7 +77,7 @@ class Stage(contextlib.ExitStack):
         return original
 
     def upstream(self):
-        """On the core of the load."""
+        """Starts the upstream on the core of the load; its port."""
         nginx = self.start_nginx("upstream", self.STATIC.format(nopush="off", media=self.media), LOAD_CORE)
         return nginx.port
 
@@ -90,7 +90,7 @@ class Stage(contextlib.ExitStack):
         return Server("nginx slice", self.start_nginx("slice", text, SERVER_CORE, directory))
 
     def floor(self, file):
-        """The least a server can do (`floor.c`), with one file."""
+        """A minimal server (`floor.c`) with one file."""
         program = self.place("floor") / "floor"
         source = pathlib.Path(__file__).with_name("floor.c")
         subprocess.run([shutil.which("clang") or "cc", "-O2", "-o", program, source], check=True)
@@ -111,12 +111,12 @@ class Stage(contextlib.ExitStack):
         larder = self.larder_process(upstream, *settings, place=place, core=core)
         if larder.start() is None:
             words = (larder.directory / "larder.log").read_text()[-2000:]
-            raise RuntimeError(f"larder did not start; its last words:\n{words}")
+            raise RuntimeError(f"larder did not start; the end of its log:\n{words}")
         self.callback(larder.stop)
         return Server("larder", larder, "/o/media")
 
     def larder_process(self, upstream, *settings, place=None, core=SERVER_CORE):
-        """Not started."""
+        """A Larder that is not started yet."""
         settings = ("policy.capacity=none", "origins.media.freshness=1d", "limits.shutdownDelay=1ms", *settings)
         return servers.Larder(self.program, place or self.place("larder"), upstream, settings, core=core)
 
@@ -126,7 +126,7 @@ def children(process):
 
 
 def fetch(url, core=LOAD_CORE):
-    """Reads all of it; bytes a second."""
+    """Reads the whole response; bytes per second."""
     command = ["taskset", "-c", str(core), "curl", "--silent", "--fail", "--output", "/dev/null"]
     told = subprocess.run([*command, "--write-out", "%{speed_download}", url], capture_output=True, check=True)
     return float(told.stdout)

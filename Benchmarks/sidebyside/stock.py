@@ -1,4 +1,4 @@
-"""A store of many assets, made at once: rows written beside the service, and files that are there but almost all hole."""
+"""A synthetic store of many assets: rows inserted without the service, and sparse files."""
 
 import hashlib
 import os
@@ -10,24 +10,24 @@ import time
 from . import sums
 
 KIBI, MEBI = 1 << 10, 1 << 20
-#: Where a capacity is not set, evictions go by runs of so many bytes; each extent lies in one of its own.
+#: Without a configured capacity, eviction segments have this size; each extent lies in its own segment.
 SEGMENT, EXTENT = 16 * MEBI, 64 * KIBI
-#: Serials of files are counted apart for each run of the service; this is the first one's half of them.
+#: File serials have a separate high half for each run of the service; this is that of the first run.
 FIRST_RUN = 1 << 32
 
 
 class Stock:
-    """`assets` assets named /o/media/many/0 and on, of `extents` extents each, in the place of a stopped service that has
-    one asset: its row is the pattern. Their last uses, readings and beginnings are in three different orders.
+    """`assets` assets named /o/media/many/0 and on, of `extents` extents each, in the directory of a stopped service.
 
-    The first `solid` extents that an eviction would take have blocks on the disk; the others read as zeros.
+    The row of the one asset in it is the template. Last use, hits and creation have three different orders. The
+    first `solid` extents in eviction order have blocks on the disk; the others read as zeros.
     """
 
     def __init__(self, place, assets, extents, solid):
         self.store, self.assets, self.extents = pathlib.Path(place) / "store", assets, extents
         chance, now = random.Random(1), int(time.time() * 1000)
         ages = chance.sample(range(assets), assets)
-        #: The numbers of the assets, longest unused first.
+        #: The numbers of the assets, least recently used first.
         self.oldest = sorted(range(assets), key=lambda number: -ages[number])
         self.make_rows(lambda number: (now - 1000 * (ages[number] + 1), chance.randrange(1000), now - 1000 * number))
         for place, number in enumerate(self.oldest):
@@ -45,7 +45,7 @@ class Stock:
 
     @property
     def length(self):
-        """Of each asset: its last segment lacks all but the extent."""
+        """Of each asset: its last segment has only the extent."""
         return self.first(self.extents - 1) + EXTENT
 
     def make_rows(self, figures):

@@ -1,4 +1,4 @@
-"""Checksums as the service writes them into its catalog: of assets' rows, and of bytes."""
+"""Checksums in the format of the catalog: of assets' rows, and of bytes."""
 
 import struct
 
@@ -14,7 +14,7 @@ TABLE = list(made_table())
 
 
 def crc32c(data, before=0):
-    """CRC-32C (RFC 3720) of what follows the bytes whose sum is `before`."""
+    """CRC-32C (RFC 3720) of `data`, continued from the checksum `before`."""
     value, table = before ^ 0xFFFFFFFF, TABLE
     for byte in data:
         value = table[(value ^ byte) & 0xFF] ^ value >> 8
@@ -22,7 +22,7 @@ def crc32c(data, before=0):
 
 
 def of_row(*values):
-    """What the catalog's triggers call as `larder_sum`."""
+    """The function `larder_sum` of the catalog's triggers."""
     parts = []
     for value in values:
         if value is None:
@@ -38,6 +38,6 @@ def of_row(*values):
 
 
 def row_of_one(file, row, length, value):
-    """A row of the table `sums`: one piece of `length` bytes (64 KiB to 2 MiB), at the beginning of the row's run."""
+    """A row of the table `sums`: one block of `length` bytes (64 KiB to 2 MiB), at the beginning of the row's range."""
     body = bytes([0, length & 0x7F | 0x80, length >> 7 & 0x7F | 0x80, length >> 14]) + struct.pack("<I", value)
     return body + struct.pack("<I", crc32c(struct.pack("<qq", file, row) + body))

@@ -1,4 +1,4 @@
-"""Ratios of what was measured side by side, and what must hold of them."""
+"""Ratios of the measured values, and their limits."""
 
 import statistics
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class Line:
     aim: str = ""
     #: Larder's value ÷ the peer's, or the value itself, of each round.
     values: list = field(default_factory=list)
-    #: What stands behind them, by server.
+    #: The underlying values, by server.
     behind: dict = field(default_factory=dict)
 
     @property
@@ -56,7 +56,7 @@ class Table:
         return bool(self.lines) and all(line.verdict != "NOT MET" for line in self.lines.values())
 
     def text(self):
-        rows = [["figure", "must be", "aim", "median", "spread", "behind it (medians)", ""]]
+        rows = [["figure", "limit", "aim", "median", "spread", "values (medians)", ""]]
         rows += [line.cells() for line in self.lines.values()]
         widths = [max(len(cells[column]) for cells in rows) for column in range(len(rows[0]))]
         return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip() for cells in rows)

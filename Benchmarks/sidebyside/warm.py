@@ -1,4 +1,4 @@
-"""Random ranges of a file that is on disk and in the page cache: processor time, rate, and the slowest answers."""
+"""Random ranges of a file on disk and in the page cache: processor time, request rate, and tail latency."""
 
 import os
 
@@ -8,7 +8,7 @@ from .stage import LOAD_CORE, fetch
 
 KIBI, MEBI = 1 << 10, 1 << 20
 SIZES = {"1 KiB": KIBI, "64 KiB": 64 * KIBI, "1 MiB": MEBI, "8 MiB": 8 * MEBI}
-#: Processor time of Larder's ÷ that of nginx slice: what it must be, and the aim.
+#: Processor time of Larder ÷ that of nginx slice: the limit, and the aim.
 PROCESSOR = {"1 KiB": (1.0, "0.8"), "64 KiB": (1.05, "0.85"), "1 MiB": (0.6, "0.5"), "8 MiB": (0.8, "0.7")}
 TARGET = "/warm"
 
@@ -24,12 +24,12 @@ class Warm:
         self.slice = self.better([stage.slices(upstream, nopush) for nopush in ("off", "on")])
         self.static = self.better([stage.static(nopush) for nopush in ("off", "on")])
         fetch(self.larder.url(TARGET))
-        # What was just made is written out half a minute later, for seconds, on whichever core: whoever is measured then has
-        # twice the 99th percentile.
+        # Otherwise the kernel writes the new file half a minute later, for seconds, on either core, which doubles the
+        # measured 99th percentile.
         os.sync()
 
     def better(self, two):
-        """Which of nginx's `tcp_nopush off` and `on` answers more requests of 64 KiB a second."""
+        """The faster of nginx's `tcp_nopush off` and `on`, in requests of 64 KiB per second."""
         for server in two:
             fetch(server.url(TARGET))
         best = max(two, key=lambda server: self.run(server, 64 * KIBI, 16, 1, 0)[0].rate)
@@ -37,9 +37,9 @@ class Warm:
         return best
 
     def run(self, server, size, connections, seconds, seed, pause=0.0):
-        """What wrk says, and the server's processor time for each request."""
-        if server is not self.floor:  # whose file is that of the static one
-            fetch(server.url(TARGET))  # machines that save memory take out of the page cache what rests for a minute
+        """The results of wrk, and the server's processor time for each request."""
+        if server is not self.floor:  # the floor has the file of the static server
+            fetch(server.url(TARGET))  # some machines drop idle pages from the page cache after a minute
         before = processor_seconds(server.number)
         run = self.load.run(
             server.port, server.prefix + TARGET, size, self.length, connections, seconds, seed, pause=pause
@@ -48,7 +48,7 @@ class Warm:
 
 
 def rounds_apart(stage, rounds, brief):
-    """Each round has servers of its own: where their memory and the pages of their files lie makes a tenth of a rate."""
+    """Each round has new servers: the placement of their memory and file pages changes a rate by a tenth."""
     for number in range(rounds):
         with stage.apart() as here:
             yield number + 1, Warm(here, (64 if brief else 1024) * MEBI)
@@ -74,18 +74,18 @@ def one(table, servers, name, size, connections, seconds, seed):
         spent[server.name] *= 1e6
     title, (most, aim) = f"{name}, {connections} connections", PROCESSOR[name]
     table.add(
-        f"processor µs a request ÷ slice, {title}", spent["larder"] / spent["nginx slice"], spent, most=most, aim=aim
+        f"processor µs per request ÷ slice, {title}", spent["larder"] / spent["nginx slice"], spent, most=most, aim=aim
     )
-    table.add(f"the same of the floor, {title}", spent["floor"] / spent["nginx slice"])
+    table.add(f"processor µs per request of the floor ÷ slice, {title}", spent["floor"] / spent["nginx slice"])
     table.add(
-        f"requests a second ÷ slice, {title}", rates["larder"] / rates["nginx slice"], rates, least=1.0, aim="1.3"
+        f"requests per second ÷ slice, {title}", rates["larder"] / rates["nginx slice"], rates, least=1.0, aim="1.3"
     )
     limit = {"most": 1.5, "aim": "1.2"} if name == "1 KiB" else {}
-    table.add(f"processor µs a request ÷ static, {title}", spent["larder"] / spent["nginx static"], **limit)
+    table.add(f"processor µs per request ÷ static, {title}", spent["larder"] / spent["nginx static"], **limit)
 
 
 def tail(table, stage, rounds, brief):
-    """99 of 100 answers, at half the rate of the slower one; of fewer than two hundred one would say it all."""
+    """The 99th percentile at half the rate of the slower server, from at least 200 requests."""
     connections, least = 64, 200
     for seed, servers in rounds_apart(stage, rounds if brief else max(7, rounds), brief):
         for name, size in chosen(brief):
@@ -96,6 +96,6 @@ def tail(table, stage, rounds, brief):
                 run, _ = servers.run(server, size, connections, seconds, seed, pause=1000 * connections / rate)
                 late[server.name] = run.p99 * 1000
             table.add(
-                f"99 of 100 answers within, ms ÷ slice, {name}", late["larder"] / late["nginx slice"], late,
+                f"p99 latency, ms ÷ slice, {name}", late["larder"] / late["nginx slice"], late,
                 most=1.15, aim="0.9",
             )  # fmt: skip

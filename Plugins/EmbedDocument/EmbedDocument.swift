@@ -1,8 +1,8 @@
 import Foundation
 import PackagePlugin
 
-/// Puts the text of `openapi.yaml` into the executable, as `EmbeddedDocument.openAPI`, so that one file is all there is to
-/// install.
+/// Embeds the text of `openapi.yaml` in the executable as `EmbeddedDocument.openAPI`, so that the installation is one
+/// file.
 @main
 struct EmbedDocument: BuildToolPlugin {
     func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {

@@ -1,4 +1,4 @@
-"""Hooks of schemathesis: requests stay on loopback and end soon, and failures that no document can prevent are dropped."""
+"""Hooks of schemathesis: requests stay on loopback and end soon; failures that no document can prevent are dropped."""
 
 import os
 
@@ -62,7 +62,7 @@ def local(value, name=""):
 
 def local_object(value):
     if isinstance(value.get("key"), str):
-        # One key names one file: another file would be a change of the asset, and a read of it would break off.
+        # One key names one file: another file would change the asset, and a read of it would be aborted.
         value.update({"url": f"{UPSTREAM}/{pick(value['key'])}"} if "url" in value else {})
         value.update({"path": pick(value["key"])} if "path" in value else {})
     if {"origin", "path"} <= value.keys():

@@ -97,13 +97,13 @@ def call(program, document):
         caller = calls.Calls(document, stage.url, stage.upstream)
         try:
             caller.run()
-        except Exception:  # noqa: BLE001  whatever the client raises is a result
+        except Exception:  # noqa: BLE001  any exception of the client is a result
             caller.faults.append(traceback.format_exc())
         return len(caller.called), caller.faults
 
 
 def examine(program, brief, work):
-    """Sends generated requests to a service of its own; the number of requests, and the failures."""
+    """Sends generated requests to a separate service; the number of requests, and the failures."""
     report = work / "schemathesis.json"
     report.unlink(missing_ok=True)
     with Stage(program) as stage:
@@ -136,7 +136,7 @@ def main():
     parser.add_argument("--larder", required=True)
     parser.add_argument("--work", required=True, type=pathlib.Path, help="the directory of the client and the report")
     parser.add_argument("--brief", action="store_true", help=f"{BRIEF_EXAMPLES} examples per operation, not {EXAMPLES}")
-    parser.add_argument("--only", choices=("client", "schemathesis"), help="one step only")
+    parser.add_argument("--only", choices=("client", "schemathesis"), help="runs one step only")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("api: terminated"))
     program, work = str(pathlib.Path(options.larder).resolve()), options.work.resolve()

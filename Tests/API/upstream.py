@@ -1,4 +1,4 @@
-"""An upstream on loopback with a few files of fixed bytes: ranges, entity tags, and files whose body stops half-way."""
+"""An upstream on loopback with a few files of fixed bytes: ranges, entity tags, and a body that stops half-way."""
 
 import http.server
 import random

@@ -5,6 +5,7 @@ import Logging
 
 /// A store in its own directory. It can be closed and reopened.
 struct TestStore {
+    /// Wall clock with a constant time.
     struct FixedClock: WallClock {
         func now() -> Timestamp { Timestamp(seconds: 1_800_000_000) }
     }

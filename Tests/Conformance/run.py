@@ -25,10 +25,10 @@ def arguments():
     parser.add_argument("--larder", metavar="PATH", help="the executable to check")
     parser.add_argument("--peer", choices=["nginx", "varnish"], help="another cache, from Debian's packages")
     parser.add_argument("--only", default="", metavar="TEXT", help="a section's number, or part of a check's name")
-    parser.add_argument("--list", action="store_true", help="names the checks and runs none")
-    parser.add_argument("--jobs", type=int, default=16, help="checks at a time (16)")
-    parser.add_argument("--json", metavar="FILE", help="writes the results there as well")
-    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="runs every check so often")
+    parser.add_argument("--list", action="store_true", help="lists the checks and runs none")
+    parser.add_argument("--jobs", type=int, default=16, help="concurrent checks (16)")
+    parser.add_argument("--json", metavar="FILE", help="also writes the results to a file")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="runs every check N times")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting for Larder")
     parser.add_argument("--keep", action="store_true", help="keeps the temporary directory with its logs")
     parser.add_argument("--verbose", action="store_true", help="names every check with its result")
@@ -109,7 +109,7 @@ def main():
             print(f"{check.section[0]:>2}. {check.name} (RFC {check.rfc})")
         return 0
     if not checks:
-        raise SystemExit(f"conformance: no check is called {options.only}")
+        raise SystemExit(f"conformance: no check matches {options.only}")
     if bool(options.larder) == bool(options.peer):
         raise SystemExit("conformance: --larder PATH or --peer NAME is needed")
     if options.larder:
@@ -123,7 +123,7 @@ def main():
         run.all(checks * options.repeat if options.repeat > 1 else checks)
     finally:
         faults = peer.stop()
-    faults += [f"the log tells a secret: {secret}" for secret in peers.secrets_in_log(peer.log, run.secrets)]
+    faults += [f"the log contains a secret: {secret}" for secret in peers.secrets_in_log(peer.log, run.secrets)]
     is_kept = options.keep or bool(faults and options.larder)
     if not is_kept:
         peer.remove()

@@ -469,7 +469,7 @@ def no_stale(t, kind):
     t.expect(t.get(), STATUS.get(kind, 502))
 
 
-@table("no stale response after stale-if-error for", rfc="5861 §4", larder_only=True, rows=["503", "a reset connection"])
+@table("no stale response past stale-if-error for", rfc="5861 §4", larder_only=True, rows=["503", "a reset connection"])
 def beyond(t, kind):
     stale(t, "max-age=600, stale-if-error=100")
     fail(t, kind)

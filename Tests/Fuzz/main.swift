@@ -2,13 +2,12 @@ import FuzzSurfaces
 import Glibc
 import TestChance
 
-/// Gives every parser of what comes from outside inputs that a seed decides, and measures each:
+/// Feeds every parser of external input with seeded random inputs, and measures each call:
 ///
 ///     LarderFuzz COUNT [SEED [FIRST]]
 ///
-/// Exits 1 where an answer breaks its promise or an input takes over 50 ms of the thread's time (10 s in a
-/// debug build); a trap ends it, and what it
-/// printed last says from which number on to look.
+/// Exits 1 if a result violates its invariant or an input takes over 50 ms of thread time (10 s in a debug build).
+/// After a trap, the last printed number is the start of the batch with the failing input.
 struct Fuzz {
     #if DEBUG
         static let mostSeconds = 10.0
@@ -34,7 +33,7 @@ struct Fuzz {
             let began = Self.threadSeconds()
             let holds = surface.take(text)
             var seconds = Self.threadSeconds() - began
-            // The thread's time counts interrupts too: only what is slow again is slow.
+            // Thread time includes interrupts: only an input that is slow twice is slow.
             if seconds > Self.mostSeconds { seconds = min(seconds, again(surface, text)) }
             if seconds > slowest[surface.name]?.seconds ?? -1 { slowest[surface.name] = (seconds, number) }
             guard !holds || seconds > Self.mostSeconds else { continue }

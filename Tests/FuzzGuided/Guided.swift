@@ -1,7 +1,7 @@
 import FuzzSurfaces
 import Glibc
 
-/// In place of libFuzzer's own main: the package manager names ours so when it links.
+/// Replaces libFuzzer's own main; the package manager links the executable's main under this name.
 @_cdecl("LarderGuidedFuzz_main")
 public func start(_ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> CInt {
     var (count, arguments) = (count, arguments)
@@ -15,9 +15,9 @@ private func run(
     _ take: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
 ) -> CInt
 
-/// What libFuzzer calls with each input: the first byte says which surface the rest is for.
+/// The entry point of libFuzzer for each input: the first byte selects the surface for the rest.
 ///
-/// An answer that breaks its promise is a trap, which libFuzzer notes with the input that led to it.
+/// A violated invariant traps; libFuzzer then records the input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func takeOne(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let input = UnsafeBufferPointer(start: bytes, count: count)
@@ -27,7 +27,7 @@ public func takeOne(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     return 0
 }
 
-/// Called once before: writes what is right on each surface to the directory that `LARDER_FUZZ_SEEDS` names.
+/// Called once at the start: writes the valid inputs of each surface to the directory in `LARDER_FUZZ_SEEDS`.
 @_cdecl("LLVMFuzzerInitialize")
 public func begin(_ count: UnsafeMutableRawPointer?, _ arguments: UnsafeMutableRawPointer?) -> CInt {
     guard let directory = getenv("LARDER_FUZZ_SEEDS").map({ String(cString: $0) }) else { return 0 }

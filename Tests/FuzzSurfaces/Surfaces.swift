@@ -3,11 +3,11 @@ import CacheCore
 import CacheEngine
 import CacheStore
 
-/// A place where text from outside comes in, with texts that are right there.
+/// A parser of external text, with valid example inputs.
 package struct Surface: Sendable {
     package let name: String
     package let seeds: [String]
-    /// Whatever it is given, it answers; what it answers is held against what it promises.
+    /// Parses any input without a trap; whether the result satisfies its invariants.
     package let take: @Sendable (String) -> Bool
 
     private static let now = Timestamp(seconds: 1_795_248_000)
@@ -132,7 +132,7 @@ package struct Surface: Sendable {
         }
     ]
 
-    /// A field for each line.
+    /// One header field per line.
     private static func headers(_ text: String) -> HeaderList {
         HeaderList(
             text.utf8.split(separator: 10, maxSplits: 300).map { line in

@@ -1,14 +1,14 @@
-/// Texts that were right once, with some bytes changed, doubled, swapped or taken out; now and then a long one.
+/// Valid texts with some bytes changed, duplicated, inserted or removed; a few inputs are long.
 package struct Mutation {
     private static let alphabet = Array("0123456789-=,/*\"\\ %:;.\t+TZWG{}[]?#@&é\u{0}\r\n\u{7F}".utf8)
     private static let numbers = [
         "0", "-1", "9223372036854775807", "9223372036854775808", "18446744073709551616", "1e400", "0x10", "٣",
     ]
-    /// One in so many is long.
+    /// One input in this many is long.
     private static let longEvery: UInt64 = 20_000
     package static let longBytes = 1 << 20
 
-    /// The input of that number; the same for the same seed, whatever came before.
+    /// The input of this number; it depends only on the number and the seed.
     package static func input(_ number: UInt64, seed: UInt64, from seeds: [String]) -> [UInt8] {
         var random = SeededRandom(seed: seed ^ number &* 0xA24B_AED4_963E_E407)
         var bytes = Array(seeds[Int.random(in: 0..<seeds.count, using: &random)].utf8)
@@ -31,7 +31,7 @@ package struct Mutation {
         }
     }
 
-    /// One piece of it again and again: what is quadratic shows.
+    /// Repeats one piece of the input, which exposes quadratic parsers.
     private static func lengthened(_ bytes: [UInt8], _ random: inout SeededRandom) -> [UInt8] {
         let place = Int.random(in: 0..<bytes.count, using: &random)
         let end = Int.random(in: (place + 1)...bytes.count, using: &random)

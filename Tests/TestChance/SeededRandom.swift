@@ -1,14 +1,14 @@
 import Foundation
 
-/// The same numbers for the same seed, everywhere (SplitMix64: Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+/// Random numbers that depend only on the seed (SplitMix64: Steele, Lea, Flood: Fast Splittable Pseudorandom Number
 /// Generators, 2014).
 package struct SeededRandom: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
     package init(seed: UInt64) { state = seed }
 
-    /// The test's own numbers, the same in every run; others where the environment's `LARDER_TEST_SEED` says `random`, those of
-    /// another run where it has that run's seed. The seed is printed, so that a failure can be had again.
+    /// A generator for one test, with a fixed seed by default. `LARDER_TEST_SEED=random` selects a new seed, and a number
+    /// selects the seed of an earlier run. The seed is printed, so that a failure can be reproduced.
     package static func announced(
         _ round: Int = 0, _ test: StaticString = #function
     ) -> (random: SeededRandom, seed: UInt64) {

@@ -1,5 +1,5 @@
 <?php
-// A body without validators for "…plain.mp4"; everything else is a file, which php -S serves without validators as well.
+// A body without validators for "…plain.mp4"; everything else is a file, also served without validators by php -S.
 if (!str_ends_with($_SERVER['REQUEST_URI'], 'plain.mp4')) {
     return false;
 }

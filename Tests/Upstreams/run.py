@@ -4,9 +4,9 @@
     run.py --larder .build/release/larder
     run.py --larder .build/debug/larder --only python --brief
 
-Each server is a process of its own on a free loopback port, with a configuration in a temporary directory. A server that is
-not installed is skipped. The checks follow a client's usual orders: a probe, two bytes and then all (Safari), ranges, whole
-reads, a job twice, and a file that changes.
+Each server is a separate process on a free loopback port, with a configuration in a temporary directory. A server that
+is not installed is skipped. The checks follow the usual request orders of clients: a probe, two bytes and then all
+(Safari), ranges, whole reads, a job twice, and a file that changes.
 """
 
 import argparse
@@ -48,7 +48,7 @@ class Failure(Exception):
 
 
 class Server:
-    """A real server; `files` says whether it serves the files of the site, `routes` which dynamic routes it has."""
+    """A real server; `files`: whether it serves the files of the site; `routes`: its dynamic routes."""
 
     def __init__(self, name, program, arguments, config=None, routes=(), files=True, environment=None, behind=None):
         self.name, self.program, self.arguments, self.config = name, program, arguments, config
@@ -202,7 +202,7 @@ class Bench:
             self.failures.append(f"{what}: {error!r}" if not isinstance(error, Failure) else f"{what}: {error}")
 
     def read(self, path, data, range=None):
-        """Reads a range, or the whole; a 200 with everything may answer a range while the length is unknown."""
+        """Reads a range, or the whole; a 200 with the whole file may answer a range while the length is unknown."""
         headers = {"Range": range} if range else {}
         response, body, is_complete = self.ask("GET", f"/o/{self.server.name}/{path}", headers)
         if range and not data and not range.startswith("bytes=-"):
@@ -250,7 +250,7 @@ class Bench:
             raise Failure(f"{job['state']}, {job['bytesDone']} of {len(data)} bytes: {job['error']}")
 
     def orders(self, path, data):
-        """Several orders of requests, each for a path that is asked for the first time."""
+        """Several orders of requests, each for a new path."""
         kinds = {
             "probe, then all": [self.probe, "bytes=0-1", "bytes=0-", None, None],
             "two bytes, then all": ["bytes=0-1", "bytes=0-", None],
@@ -268,7 +268,7 @@ class Bench:
                     self.check(what, self.read, place, data, step)
 
     def change(self, path):
-        """The file changes, first under the same length."""
+        """The file changes, first with the same length."""
         for number, size in enumerate((SIZE, SIZE, SIZE + 1000, SIZE - 7000)):
             data = content(f"{path} {number}", size)
             write(self.site / path, data, time.time() - 86_400 + number * 600)
@@ -278,7 +278,7 @@ class Bench:
             self.check(f"{path}, change {number}, job", self.job, path, data)
 
     def await_upstream(self, path, data):
-        """Some servers keep the old file, or its date, for a second or two."""
+        """Waits for the changed file: some servers keep the old file, or its date, for a second or two."""
         modified = formatdate((self.site / path).stat().st_mtime, usegmt=True)
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline:
@@ -336,8 +336,8 @@ def run(server, larder, directory, is_brief):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--larder", required=True, metavar="PATH")
-    parser.add_argument("--only", default="", metavar="NAMES", help="servers, with commas")
-    parser.add_argument("--brief", action="store_true", help="the servers that are here, and few files")
+    parser.add_argument("--only", default="", metavar="NAMES", help="servers, separated by commas")
+    parser.add_argument("--brief", action="store_true", help="few files")
     parser.add_argument("--flask", metavar="PYTHON", help="a Python that has Flask")
     options = parser.parse_args()
     only = [name for name in options.only.split(",") if name]

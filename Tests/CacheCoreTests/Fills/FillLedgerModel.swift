@@ -6,6 +6,7 @@ import TestChance
 ///
 /// After every step the ledger must agree with the model, and every waiting reader must have a pending event.
 final class FillLedgerModel {
+    /// The model of a reader.
     struct Reader {
         var opening: UpstreamRequest.Window
         var wanted: ByteRange?
@@ -14,6 +15,7 @@ final class FillLedgerModel {
         var hasLooked = false
     }
 
+    /// The model of a running fill.
     struct Fill {
         var fillRequest: FillLedger.FillRequest
         /// Empty until the head of an opening has arrived.

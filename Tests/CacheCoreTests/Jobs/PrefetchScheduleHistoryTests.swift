@@ -6,6 +6,7 @@ import TestChance
 @Suite struct PrefetchScheduleHistoryTests {
     typealias Told = PrefetchScheduleTests
 
+    /// Applies random commands to a schedule and tracks its running items.
     private struct History {
         let seed: UInt64
         var random: SeededRandom

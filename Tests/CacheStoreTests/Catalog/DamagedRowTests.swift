@@ -54,6 +54,7 @@ import Testing
         #expect(try TestStore(in: directory).store.loss != nil)
     }
 
+    /// The rows found by a start.
     private struct Found: Equatable {
         var jobs: [String]
         var origins: [String]

@@ -228,7 +228,7 @@ import TestChance
         let testStore = try TestStore()
         let loop = Task { await testStore.commits.run(clock: ImmediateClock()) }
         try testStore.fill(1, 0..<10)
-        while try await testStore.store.catalog.asset(TestStore.id(1)) == nil { await Task.yield() }
+        #expect(try await eventually { try await testStore.store.catalog.asset(TestStore.id(1)) != nil })
         loop.cancel()
         await loop.value
 
@@ -240,7 +240,7 @@ import TestChance
         let testStore = try TestStore(limits: .init(interval: .seconds(1_000_000), bytes: 5000))
         let loop = Task { await testStore.commits.run(clock: ContinuousClock()) }
         try testStore.fill(1, 0..<6000)
-        while try await testStore.store.catalog.asset(TestStore.id(1)) == nil { await Task.yield() }
+        #expect(try await eventually { try await testStore.store.catalog.asset(TestStore.id(1)) != nil })
         loop.cancel()
         await loop.value
     }

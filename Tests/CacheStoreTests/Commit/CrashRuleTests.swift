@@ -9,6 +9,7 @@ import Testing
 
 /// Records the claims in the catalog at each sync, unlink and punch.
 private final class Witness: Sendable {
+    /// The claims at the time of one call.
     struct Sight: Hashable {
         var call: FaultyDisk.Call
         var claimedBytes: Int64

@@ -8,6 +8,7 @@ import TestChance
 /// Random life of a store, determined by a seed: fills, cuts, purges, new generations, settings and restarts. Records
 /// every operation and the promises after each commit.
 struct PowerCutScenario {
+    /// The current generation of an asset and its written extents.
     private struct Life {
         var file: SparseFile
         var generation: Int64

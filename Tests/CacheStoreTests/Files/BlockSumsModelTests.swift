@@ -8,6 +8,7 @@ import TestChance
 /// Random test of the checksum bookkeeping against a file in an array. Every claimed range has the checksum of its
 /// bytes. A corrupted byte never gets a new checksum.
 @Suite struct BlockSumsModelTests {
+    /// A file in an array with its checksums and its uncommitted changes.
     private struct Model {
         static let size = 5 * BlockChecksums.blockBytes + 1234
         var random: SeededRandom

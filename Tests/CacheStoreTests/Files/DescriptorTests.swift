@@ -144,6 +144,7 @@ import TestChance
         #expect(committed)
     }
 
+    /// The cause of the unlink.
     enum Removal: CaseIterable { case purge, generation, start }
 
     @Test("An unlinked file stays readable for its holder", arguments: Removal.allCases)

@@ -32,6 +32,7 @@ package struct DiskImage: Sendable {
 
     private enum Entry { case directory, file(Int) }
 
+    /// The durable bytes of a file and its unsynced changes.
     private struct File {
         var bytes: [UInt8] = []
         var pending: [DiskLog.Operation] = []

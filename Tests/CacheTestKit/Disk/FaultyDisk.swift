@@ -9,17 +9,20 @@ package final class FaultyDisk: Disk {
         case lock, freeBytes
     }
 
+    /// A recorded call and its path.
     package struct Event: Hashable, Sendable {
         package var call: Call
         package var path: String
     }
 
+    /// The effect of a fault on its call.
     fileprivate enum Effect {
         case failure(Int32)
         /// Reads or writes a single byte.
         case short
     }
 
+    /// A scripted fault.
     fileprivate struct Fault {
         var call: Call?
         var effect: Effect

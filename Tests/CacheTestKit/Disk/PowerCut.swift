@@ -17,6 +17,7 @@ package struct PowerCut: Sendable {
         case policy(Int64)
     }
 
+    /// The counts and failures of a simulation.
     package struct Outcome: Sendable, CustomStringConvertible {
         package var prefixes = 0
         /// The number of checked directory states.
@@ -40,7 +41,7 @@ package struct PowerCut: Sendable {
         }
 
         package var description: String {
-            "\(prefixes) prefixes, \(states) states, \(opened) opened, \(claimedBytes >> 20) MiB claimed, \(wrong) wrong"
+            "\(prefixes) cuts, \(states) states, \(opened) opened, \(claimedBytes >> 20) MiB claimed, \(wrong) wrong"
         }
     }
 

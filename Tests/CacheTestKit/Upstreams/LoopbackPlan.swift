@@ -114,6 +114,7 @@ struct LoopbackPlan {
         closes = asset.framing == .untilClose
     }
 
+    /// The result of a `Range` field.
     private enum Wanted {
         case whole
         case part(ByteRange)

@@ -162,6 +162,7 @@ package final class MultiplexedStream: Sendable {
     fileprivate func wasReset() { reset.withLock { $0 = true } }
 }
 
+/// Creates a `MultiplexedStream` for each request head and passes it to the function for its path.
 private final class StreamHandler: ChannelInboundHandler {
     typealias InboundIn = HTTP2Frame.FramePayload
 
