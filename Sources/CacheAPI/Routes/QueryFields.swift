@@ -43,7 +43,7 @@ struct QueryFields {
         return id
     }
 
-    /// A truth value; a parameter without a value is true.
+    /// A truth value: `true` or `false`; nil if the parameter is missing.
     func bool(_ key: String) throws(CacheError) -> Bool? {
         switch values[key] {
         case nil: return nil

@@ -140,6 +140,9 @@ extension FillLedger {
         return [start(.confirmation(.closed(0..<1)), window: 0..<0, priority: .readAhead, isBehind: true)]
     }
 
+    /// Whether a fill in flight will bring the bytes before `end` and none from there on.
+    package func isFetching(upTo end: Int64) -> Bool { fills.contains { $0.end == end } }
+
     /// Records that the upstream has no byte from `end` on. This is the length if no length was stated before.
     package mutating func foundEnd(at end: Int64) -> [Action] {
         guard isDescribed, length == nil else { return [] }

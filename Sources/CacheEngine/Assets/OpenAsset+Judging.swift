@@ -153,18 +153,22 @@ extension OpenAsset {
             throw CacheError(.assetChanged, "The asset is now empty on the upstream.")
         case (_, .opening):
             throw CacheError(.rangeNotSatisfiable(length: length), "The range begins after the end of the asset.")
-        case (_, .window(let range)) where foundEnd(length ?? range.lowerBound, by: range): return
+        case (_, .window(let range)) where foundEnd(statedAs: length, by: range): return
         default:
             context.openAssets.reset(self)
             throw CacheError(.assetChanged, "The upstream answered 416 for bytes within the length that it had stated.")
         }
     }
 
-    /// Whether a refused window shows the end of an asset of unknown length: directly after the bytes on disk.
-    private func foundEnd(_ end: Int64, by range: ByteRange) -> Bool {
+    /// Whether a refused window shows the end of an asset of unknown length. It begins directly after the bytes on disk.
+    /// If the 416 states the length, the last bytes may still be in flight: the next window is requested before they
+    /// have arrived.
+    private func foundEnd(statedAs length: Int64?, by range: ByteRange) -> Bool {
+        let end = length ?? range.lowerBound
         let isEnd = change { state -> (Bool, [FillLedger.Action]) in
             let last = state.ledger.extents.run(containing: max(0, range.lowerBound - 1))?.upperBound
-            guard state.ledger.length == nil, end == range.lowerBound, last == end else { return (false, []) }
+            let isReached = last == end || length != nil && state.ledger.isFetching(upTo: end)
+            guard state.ledger.length == nil, end == range.lowerBound, isReached else { return (false, []) }
             return (true, state.ledger.foundEnd(at: end))
         }
         if isEnd { recordLength() }

@@ -41,6 +41,23 @@ import Testing
             "The claim must be the first exposure plus the overshoot.")
     }
 
+    @Test("The end of an unknown length is recognised while the last bytes are in flight")
+    func endIsRecognisedWhileBytesAreInFlight() {
+        var ledger = FillLedger(settings: FillLedger.Settings())
+        let (reader, opening) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
+        guard case .start(let fill, _)? = opening.first else { Issue.record("No fill was started."); return }
+        _ = ledger.began(fill, window: 0..<300_000, length: nil, acceptsRanges: true)
+        _ = ledger.want(0..<Int64.max, by: reader)
+        _ = ledger.arrived(fill, upTo: 200)
+
+        #expect(ledger.isFetching(upTo: 300_000))
+        #expect(!ledger.isFetching(upTo: 200) && !ledger.isFetching(upTo: 299_999))
+        _ = ledger.foundEnd(at: 300_000)
+        #expect(ledger.length == 300_000)
+        _ = ledger.arrived(fill, upTo: 300_000)
+        #expect(ledger.completed(fill).isEmpty && ledger.extents.runs == [0..<300_000])
+    }
+
     @Test("A stated range of up to 16 MiB is one request without flow control")
     func statedRangeIsRequestedAsStated() {
         let ledger = Self.film()
