@@ -29,20 +29,20 @@ extension OpenAsset {
         reads.withLock { $0.forget() }
         // Without hole punching, only the removal of a whole file frees disk space.
         let ranges = context.store.holes.canBePunched ? ranges : [0..<Int64.max]
-        let (beginEviction, bare) = change { state in
+        let (claim, bare) = change { state in
             let file = state.file.flatMap { $0.name == nil ? nil : $0 }  // a transient file's bytes go with its readers
             let runs = file == nil ? [] : ranges.flatMap { state.ledger.beginEviction($0) }
             let known = 0..<(state.ledger.length ?? 0)
             let bare = ranges.map { $0.clamped(to: known) }.filter { state.ledger.vacancies(in: $0) == [$0] }
             let isAll = state.ledger.extents.isEmpty && state.record?.isPinned == false
-            let beginEviction = file.map {
+            let claim = file.map {
                 EvictionClaim(asset: self, file: $0, ranges: ranges, runs: runs, isAll: isAll)
             }
-            return ((runs.isEmpty ? nil : beginEviction, bare), [])
+            return ((runs.isEmpty ? nil : claim, bare), [])
         }
         // A range without bytes on disk is no victim; this corrects the count of the space ledger.
         context.space.with { ledger in for range in bare { ledger.gone(range, of: id) } }
-        return beginEviction
+        return claim
     }
 
     /// Releases bytes of `ranges` that all readers have passed, if they amount to 512 KiB. Used for transient files,
@@ -60,9 +60,9 @@ extension OpenAsset {
         giveUp(of: file, isOnDisk: false) { ledger in spilled.flatMap { ledger.beginEviction($0) } }
     }
 
-    /// Releases the runs that `beginEviction` claims: as holes in a transient file, or from memory.
-    private func giveUp(of file: SparseFile, isOnDisk: Bool, _ beginEviction: (inout FillLedger) -> [ByteRange]) {
-        let runs: [ByteRange] = change { state in (state.file === file ? beginEviction(&state.ledger) : [], []) }
+    /// Releases the runs that `claim` selects: as holes in a transient file, or from memory.
+    private func giveUp(of file: SparseFile, isOnDisk: Bool, _ claim: (inout FillLedger) -> [ByteRange]) {
+        let runs: [ByteRange] = change { state in (state.file === file ? claim(&state.ledger) : [], []) }
         guard !runs.isEmpty else { return }
         if isOnDisk {
             // On failure the space is released with the file.

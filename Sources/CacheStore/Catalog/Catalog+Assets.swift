@@ -108,9 +108,10 @@ extension Catalog {
                     """)
             var entry: EvictionEntry?
             while let row = try rows.next() {
-                if let blob = Data.fromDatabaseValue(row[0]), let id = try? RowCoding.assetID(blob) { assetIDs.add(id) }
                 // Skips rows with invalid values; `Store.load` detects a damaged row when the asset is opened.
-                guard let start = Self.entry(row) else { continue }
+                guard let blob = Data.fromDatabaseValue(row[0]), let id = try? RowCoding.assetID(blob) else { continue }
+                assetIDs.add(id)
+                guard let start = Self.entry(row, of: id) else { continue }
                 // The join returns one row per extent: the entry is complete when the asset changes.
                 if let done = entry, done.asset != start.asset {
                     tell(done)
@@ -127,9 +128,8 @@ extension Catalog {
     }
 
     /// Decodes the asset part of a joined row. Returns nil if a value is invalid.
-    private static func entry(_ row: Row) -> EvictionEntry? {
-        guard let blob = Data.fromDatabaseValue(row[0]), let asset = try? RowCoding.assetID(blob),
-            let lastUse = Int64.fromDatabaseValue(row[2]), let json = String.fromDatabaseValue(row[5]),
+    private static func entry(_ row: Row, of asset: AssetID) -> EvictionEntry? {
+        guard let lastUse = Int64.fromDatabaseValue(row[2]), let json = String.fromDatabaseValue(row[5]),
             let tags = try? tags(json)
         else { return nil }
         return EvictionEntry(

@@ -28,10 +28,8 @@ struct WorkerAssignment {
         var own = shares[host] ?? []
         let place =
             own.firstIndex { $0.active < perWorker && $0.idle > 0 } ?? own.firstIndex { $0.active < perWorker }
-            ?? unassigned(own).map { worker in
-                own.append(Share(worker: worker, active: 0))
-                return own.count - 1
-            } ?? own.indices.min { own[$0].active < own[$1].active } ?? 0
+            ?? unassigned(own).map { Self.share(of: $0, in: &own) }
+            ?? own.indices.min { own[$0].active < own[$1].active } ?? 0
         own[place].active += 1
         own[place].idle = max(0, own[place].idle - 1)
         return record(own, of: host, on: own[place].worker)
@@ -53,12 +51,16 @@ struct WorkerAssignment {
     /// A paused transfer of `host` continues on its `worker`.
     mutating func resumed(_ host: String, on worker: Int) {
         var own = shares[host] ?? []
-        if let place = own.firstIndex(where: { $0.worker == worker }) {
-            own[place].active += 1
-        } else {
-            own.append(Share(worker: worker, active: 1))
-        }
+        let place = Self.share(of: worker, in: &own)
+        own[place].active += 1
         _ = record(own, of: host, on: worker)
+    }
+
+    /// The index of the worker's share, which is added if there is none.
+    private static func share(of worker: Int, in own: inout [Share]) -> Int {
+        if let place = own.firstIndex(where: { $0.worker == worker }) { return place }
+        own.append(Share(worker: worker, active: 0))
+        return own.count - 1
     }
 
     private mutating func record(_ own: [Share], of host: String, on worker: Int) -> Int {
