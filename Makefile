@@ -60,10 +60,10 @@ lint: setup ## format, import rules, sizes, the language of all files and compil
 	scripts/language
 	scripts/warnings
 
-demo: ## serve the files of the README's calls on FILES until Ctrl-C
+demo: ## serve the files of the documents' calls on FILES until Ctrl-C
 	@scripts/demo $(FILES)
 
-readme: setup ## run the README's calls and compare their output with the document
+readme: setup ## run the calls in the documents and compare their output
 	$(RELEASE) --product larder
 	@scripts/readme $(LARDER)
 
