@@ -155,7 +155,7 @@ import Testing
                 if item.state == .succeeded {
                     #expect(complete.contains(try #require(item.assetID)))
                 } else {
-                    #expect(item.error?.message.contains("has room for") ?? false)
+                    #expect(item.error?.message.contains("pinned assets and jobs the cache has") ?? false)
                 }
             }
         }
