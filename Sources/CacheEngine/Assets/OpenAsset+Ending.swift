@@ -21,11 +21,12 @@ extension OpenAsset {
     /// Stops fetching because another generation has replaced this one. Transfers with a response and readers continue.
     /// All other readers fail with `error` and may continue with `successor`.
     ///
-    /// `fill`: the transfer that the successor has taken over.
+    /// `successor`: nil if there is none, or if an earlier call has named it. `fill`: the transfer that the successor has
+    /// taken over.
     func stopFetching(_ error: CacheError, for successor: OpenAsset?, without fill: FillLedger.FillID? = nil) {
         change { state in
             state.ending = error
-            state.successor = successor
+            state.successor = successor ?? state.successor
             let actions = fill.map { state.lost($0, error) } ?? []
             return ((), actions + state.ledger.idleFills.map { .cut($0) })
         }

@@ -57,6 +57,19 @@ import Testing
         #expect(ledger.presence(for: reader).0 == .bytes(0..<300))
     }
 
+    @Test("A reader that asks again while the whole body is requested again causes no other request")
+    func theRepeatedTransferOfTheWholeBodyIsJoined() throws {
+        var ledger = FillLedger(settings: .init())
+        let (reader, opening) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
+        let fill = try #require(Self.starts(opening).first).id
+        _ = ledger.began(fill, window: 0..<1000, length: 1000, acceptsRanges: false, canBeContinued: false)
+        _ = ledger.want(0..<1000, by: reader)
+        _ = ledger.arrived(fill, upTo: 400)
+        let again = ledger.broke(fill, with: .upstreamUnreachable(), isWorthRetrying: true)
+        #expect(Self.starts(again).map(\.fillRequest) == [.whole])
+        #expect(Self.starts(ledger.want(0..<1000, by: reader)).isEmpty)
+    }
+
     @Test("A transfer that was cut serves no reader")
     func aTransferThatWasCutServesNobody() {
         var ledger = Self.ledger(onDisk: [])
