@@ -151,6 +151,21 @@ def unstorable_part(t, value):
     t.expect(response, 206, body=t.bytes(2_000_000, 2_000_010, seed=1))
 
 
+@table("the bytes of an unstorable part are not reused", rfc="9111 §3, §5.2.2.5", rows=["no-store", "private"])
+def unstorable_bytes(t, value):
+    """The upstream keeps the tag of changed bytes, so that reused bytes are recognised."""
+    size = 3_000_000
+    t.upstream(asset(size))
+    t.expect(t.get(range="bytes=0-9"), 206, body=t.bytes(0, 10))
+    t.upstream(asset(size, cache_control=value))
+    t.expect(t.get(range="bytes=2000000-2000009"), 206, body=t.bytes(2_000_000, 2_000_010))
+    if len(t.requests) < 2:
+        return  # a peer that read the whole asset
+    t.upstream(asset(size, seed=1))
+    response = t.get(range="bytes=2000000-2000009")
+    t.expect(response, 206, body=t.bytes(2_000_000, 2_000_010, seed=1))
+
+
 @table(
     "a fetched part has its own header fields", rfc="9111 §3.2, §3.4, §5.2", larder_only=True,
     rows=["max-age=0", "no-store", "private, max-age=3600", "max-age=60"],

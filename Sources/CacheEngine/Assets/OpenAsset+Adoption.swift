@@ -40,9 +40,10 @@ extension OpenAsset {
             throw CacheError(.assetChanged, "The asset was superseded or removed before its first byte arrived.")
         case .file(let file):
             context.refusals.forget(id)
-            // A response that must not be stored exists until its readers leave. A read with no-store does not affect
-            // the asset that was stored before.
-            if file.name == nil, !target.keepsNothing { context.openAssets.detach(self) }
+            // A response that must not be stored exists until its readers leave, and so do the bytes stored before it.
+            // A read with no-store does not affect the asset that was stored before.
+            let isKept = file.name != nil && found.isStorable
+            if !isKept, !target.keepsNothing { context.openAssets.discard(self) }
             return .bytes(window, file)
         }
     }
@@ -85,7 +86,7 @@ extension OpenAsset.State {
         let isFirst = file == nil
         let file = file ?? made
         self.file = file
-        if file.name != nil, !isDisowned {
+        if file.name != nil, generation.isStorable, !isDisowned {
             isFirst ? context.commits.began(record, file: file) : context.commits.refreshed(record)
         }
         let actions = ledger.began(

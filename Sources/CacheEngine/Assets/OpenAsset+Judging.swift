@@ -138,8 +138,8 @@ extension OpenAsset {
         return try carry(body, of: found, isSequential: false, answer)
     }
 
-    /// Handles a 416. It can show that the asset is empty, or its end. In all other cases the known state is wrong and
-    /// is reset.
+    /// Handles a 416. It can show that the asset is empty, or that an opening or a window begins at or beyond its end.
+    /// In all other cases the known state is wrong and is reset.
     ///
     /// Throws `.rangeNotSatisfiable` for an opening beyond the end, and `.assetChanged` if the known state was wrong.
     private func accept(
