@@ -9,7 +9,7 @@ extension Explanation {
     package var json: JSON {
         [
             "assetId": .string(assetID.description), "key": .string(key), "origin": .string(origin),
-            "contentLength": .bytes(length), "response": answer.json, "freshness": standing.json,
+            "contentLength": .bytes(length), "response": answer.json, "freshness": freshness.json,
             "source": source.json,
             "wanted": .array(wanted.map(JSON.span)),
             "cached": [
@@ -40,7 +40,7 @@ extension Explanation.Answer {
     }
 }
 
-extension Explanation.FreshnessDecision {
+extension Explanation.Freshness {
     /// The use of the cached response, and its reason.
     var json: JSON {
         [

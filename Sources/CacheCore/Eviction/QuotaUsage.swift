@@ -79,7 +79,7 @@ struct QuotaUsage: Sendable {
     }
 
     /// The owners with a quota in force, in no particular order.
-    var standings: [QuotaStatus] {
+    var entries: [QuotaStatus] {
         shares.filter { $0.quota != Quota() }.map {
             QuotaStatus(owner: $0.owner, quota: $0.quota, cachedBytes: $0.bytes)
         }

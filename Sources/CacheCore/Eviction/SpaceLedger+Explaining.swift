@@ -41,14 +41,14 @@ extension SpaceLedger {
     package func account(
         of segment: SegmentID, going reason: EvictionReason, from owner: QuotaOwner?
     ) -> SegmentAccount? {
-        guard let place = policy.table.place(of: segment) else { return nil }
-        let (standing, heat) = (policy.standing(at: place), heats[place])
+        guard let slot = policy.table.slot(of: segment) else { return nil }
+        let (entry, stats) = (policy.entry(at: slot), stats[slot])
         return SegmentAccount(
-            segment: segment, bytes: policy.table.bytes(at: place),
+            segment: segment, bytes: policy.table.bytes(at: slot),
             reason: owner == nil ? reason : .quota, quotaOwner: owner,
-            queue: algorithm == .s3fifo ? (standing.isProven ? .main : .small) : nil, reads: standing.reads,
-            priority: standing.priority, arrivedAt: Timestamp(seconds: Int64(heat.arrivedAt)),
-            lastReadAt: heat.readAt == 0 ? nil : Timestamp(seconds: Int64(heat.readAt)))
+            queue: algorithm == .s3fifo ? (entry.isProven ? .main : .small) : nil, reads: entry.reads,
+            priority: entry.priority, arrivedAt: Timestamp(seconds: Int64(stats.arrivedAt)),
+            lastReadAt: stats.readAt == 0 ? nil : Timestamp(seconds: Int64(stats.readAt)))
     }
 
     /// The reason for an eviction now: `.freeDisk` if the disk lacks more than the capacity does.

@@ -15,7 +15,7 @@ package struct SegmentRecord: Hashable, Sendable {
     package var segment: SegmentID
     /// The position in the order of the policy; nil: unchanged since the last write.
     package var sequence: Int64?
-    package var standing: PolicyEntry
+    package var entry: PolicyEntry
     /// Seconds since 1970, like `readAt`; 0: never.
     package var arrivedAt: Int64
     package var readAt: Int64
@@ -23,11 +23,11 @@ package struct SegmentRecord: Hashable, Sendable {
     package var reads: Int64
 
     package init(
-        segment: SegmentID, sequence: Int64?, standing: PolicyEntry, arrivedAt: Int64, readAt: Int64, reads: Int64
+        segment: SegmentID, sequence: Int64?, entry: PolicyEntry, arrivedAt: Int64, readAt: Int64, reads: Int64
     ) {
         self.segment = segment
         self.sequence = sequence
-        self.standing = standing
+        self.entry = entry
         self.arrivedAt = arrivedAt
         self.readAt = readAt
         self.reads = reads
@@ -84,8 +84,8 @@ extension SpaceLedger {
         guard kept.isBegun else { return nil }
         var changes = SegmentChanges(hand: hand)
         for (id, sequence) in kept.dirty {
-            if let place = policy.table.place(of: id) {
-                changes.records.append(record(at: place, sequence: sequence))
+            if let slot = policy.table.slot(of: id) {
+                changes.records.append(record(at: slot, sequence: sequence))
             } else {
                 changes.gone.append(id)
             }
@@ -112,14 +112,14 @@ extension SpaceLedger {
 
     /// All segments in the order of the policy, with consecutive sequence numbers.
     package var records: [SegmentRecord] {
-        policy.places.enumerated().map { record(at: $1, sequence: kept.sequence + 1 + Int64($0)) }
+        policy.slots.enumerated().map { record(at: $1, sequence: kept.sequence + 1 + Int64($0)) }
     }
 
-    private func record(at place: Int, sequence: Int64?) -> SegmentRecord {
-        let heat = heats[place]
+    private func record(at slot: Int, sequence: Int64?) -> SegmentRecord {
+        let stats = stats[slot]
         return SegmentRecord(
-            segment: policy.table.segment(at: place), sequence: sequence, standing: policy.standing(at: place),
-            arrivedAt: Int64(heat.arrivedAt), readAt: Int64(heat.readAt), reads: Int64(heat.reads))
+            segment: policy.table.segment(at: slot), sequence: sequence, entry: policy.entry(at: slot),
+            arrivedAt: Int64(stats.arrivedAt), readAt: Int64(stats.readAt), reads: Int64(stats.reads))
     }
 
     /// Restores a persisted segment without bytes; call it in the order of the records, then `count` the bytes. It has
@@ -127,13 +127,13 @@ extension SpaceLedger {
     /// stood. That segment may have been evicted since; the hand then takes the next one.
     package mutating func restore(_ record: SegmentRecord, hand: Int64? = nil) {
         kept.sequence = max(kept.sequence, record.sequence ?? 0)
-        guard policy.table.place(of: record.segment) == nil else { return }
-        policy.restore(record.segment, bytes: 0, standing: record.standing)
+        guard policy.table.slot(of: record.segment) == nil else { return }
+        policy.restore(record.segment, bytes: 0, entry: record.entry)
         if let hand, policy.hand == nil, record.sequence ?? 0 >= hand {
-            policy.hand = policy.table.place(of: record.segment)
+            policy.hand = policy.table.slot(of: record.segment)
         }
-        heat(of: record.segment) { heat in
-            heat = SegmentStats(
+        stats(of: record.segment) { stats in
+            stats = SegmentStats(
                 arrivedAt: UInt32(clamping: record.arrivedAt), readAt: UInt32(clamping: record.readAt),
                 reads: UInt32(clamping: record.reads))
         }
@@ -146,7 +146,7 @@ extension SpaceLedger {
     /// segments; 0 if less arrived in total.
     package var recentStart: UInt32 {
         var arrived: [UInt32: Int64] = [:]
-        for place in policy.places { arrived[heats[place].arrivedAt, default: 0] += policy.table.bytes(at: place) }
+        for slot in policy.slots { arrived[stats[slot].arrivedAt, default: 0] += policy.table.bytes(at: slot) }
         var rest = roomBytes / 20
         for (second, bytes) in arrived.sorted(by: { $0.key > $1.key }) {
             rest -= bytes
@@ -160,7 +160,7 @@ extension SpaceLedger {
 
     /// Restored segments for which no bytes were counted.
     package var empty: [SegmentID] {
-        policy.places.filter { policy.table.bytes(at: $0) == 0 }.map { policy.table.segment(at: $0) }
+        policy.slots.filter { policy.table.bytes(at: $0) == 0 }.map { policy.table.segment(at: $0) }
     }
 
     /// Removes those of the segments that have no bytes.

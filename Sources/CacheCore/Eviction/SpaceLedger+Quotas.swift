@@ -10,7 +10,7 @@ extension SpaceLedger {
     package var overdrafts: [(owner: QuotaOwner, bytes: Int64)] { shares.overdrafts }
 
     /// All quotas with the counted usage, in no particular order.
-    package var quotaStandings: [QuotaStatus] { shares.standings }
+    package var quotaStandings: [QuotaStatus] { shares.entries }
 
     /// Assigns the asset to its new owners. The recorded bytes of its segments in `extents` move with it.
     package mutating func own(_ asset: AssetID, by owners: AssetOwners, extents: ByteRangeSet) {

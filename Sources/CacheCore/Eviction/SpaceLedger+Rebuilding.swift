@@ -38,7 +38,7 @@ extension SpaceLedger {
         for part in parts(on: new.grid) { new.take(part) }
         if algorithm == settings.algorithm, let hand {
             let index = new.grid.index(of: range(of: hand).lowerBound)
-            new.policy.hand = new.policy.table.place(of: SegmentID(asset: hand.asset, index: index))
+            new.policy.hand = new.policy.table.slot(of: SegmentID(asset: hand.asset, index: index))
         }
         return new
     }
@@ -79,28 +79,28 @@ extension SpaceLedger {
     fileprivate struct Part {
         let segment: SegmentID
         var bytes: Int64
-        var standing: PolicyEntry
-        var heat: SegmentStats
+        var entry: PolicyEntry
+        var stats: SegmentStats
     }
 
     /// Restores a segment with its statistics.
     private mutating func take(_ part: Part) {
-        policy.restore(part.segment, bytes: part.bytes, standing: part.standing)
-        guard let place = policy.table.place(of: part.segment) else { return }
-        while heats.count <= place { heats.appendClosely(SegmentStats()) }
-        heats[place] = part.heat
+        policy.restore(part.segment, bytes: part.bytes, entry: part.entry)
+        guard let slot = policy.table.slot(of: part.segment) else { return }
+        while stats.count <= slot { stats.appendClosely(SegmentStats()) }
+        stats[slot] = part.stats
     }
 
     /// The segments in the order of restoring: the order of the policy, or for another algorithm that of their last
     /// use.
     private func parts(on grid: SegmentGrid) -> [Part] {
-        var places = policy.places
+        var slots = policy.slots
         let isSame = algorithm == settings.algorithm
-        if !isSame { places.sort { (heats[$0].lastUse, heats[$0].reads) < (heats[$1].lastUse, heats[$1].reads) } }
-        let parts = places.map { place in
+        if !isSame { slots.sort { (stats[$0].lastUse, stats[$0].reads) < (stats[$1].lastUse, stats[$1].reads) } }
+        let parts = slots.map { slot in
             Part(
-                segment: policy.table.segment(at: place), bytes: policy.table.bytes(at: place),
-                standing: isSame ? policy.standing(at: place) : PolicyEntry(heats[place]), heat: heats[place])
+                segment: policy.table.segment(at: slot), bytes: policy.table.bytes(at: slot),
+                entry: isSame ? policy.entry(at: slot) : PolicyEntry(stats[slot]), stats: stats[slot])
         }
         if grid.segmentBytes > self.grid.segmentBytes { return joined(parts, on: grid) }
         return grid.segmentBytes < self.grid.segmentBytes ? parts.flatMap { divided($0, on: grid) } : parts
@@ -110,15 +110,15 @@ extension SpaceLedger {
     /// latest times.
     private func joined(_ parts: [Part], on grid: SegmentGrid) -> [Part] {
         var joined: [Part] = []
-        var places: [SegmentID: Int] = [:]
+        var slots: [SegmentID: Int] = [:]
         for part in parts.reversed() {
             let id = SegmentID(asset: part.segment.asset, index: grid.index(of: range(of: part.segment).lowerBound))
-            if let place = places[id] {
-                joined[place].add(part)
+            if let slot = slots[id] {
+                joined[slot].add(part)
             } else {
-                places[id] = joined.count
+                slots[id] = joined.count
                 joined.append(
-                    Part(segment: id, bytes: part.bytes, standing: part.standing, heat: part.heat))
+                    Part(segment: id, bytes: part.bytes, entry: part.entry, stats: part.stats))
             }
         }
         return joined.reversed()
@@ -132,7 +132,7 @@ extension SpaceLedger {
             let before = grid.run(of: index).lowerBound - run.lowerBound
             return Part(
                 segment: SegmentID(asset: part.segment.asset, index: index),
-                bytes: min(max(0, part.bytes - before), grid.segmentBytes), standing: part.standing, heat: part.heat)
+                bytes: min(max(0, part.bytes - before), grid.segmentBytes), entry: part.entry, stats: part.stats)
         }
     }
 }
@@ -141,18 +141,18 @@ extension SpaceLedger.Part {
     /// Merges another segment into this one.
     fileprivate mutating func add(_ other: Self) {
         bytes += other.bytes
-        standing.isProven = standing.isProven || other.standing.isProven
-        standing.reads = max(standing.reads, other.standing.reads)
-        if let priority = other.standing.priority { standing.priority = max(standing.priority ?? priority, priority) }
-        heat.arrivedAt = max(heat.arrivedAt, other.heat.arrivedAt)
-        heat.readAt = max(heat.readAt, other.heat.readAt)
-        heat.reads = max(heat.reads, other.heat.reads)
+        entry.isProven = entry.isProven || other.entry.isProven
+        entry.reads = max(entry.reads, other.entry.reads)
+        if let priority = other.entry.priority { entry.priority = max(entry.priority ?? priority, priority) }
+        stats.arrivedAt = max(stats.arrivedAt, other.stats.arrivedAt)
+        stats.readAt = max(stats.readAt, other.stats.readAt)
+        stats.reads = max(stats.reads, other.stats.reads)
     }
 }
 
 extension PolicyEntry {
     /// The entry for another algorithm, derived from the statistics.
-    fileprivate init(_ heat: SpaceLedger.SegmentStats) {
-        self.init(isProven: heat.reads > 0, reads: UInt16(clamping: heat.reads))
+    fileprivate init(_ stats: SpaceLedger.SegmentStats) {
+        self.init(isProven: stats.reads > 0, reads: UInt16(clamping: stats.reads))
     }
 }

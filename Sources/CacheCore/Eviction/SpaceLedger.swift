@@ -37,8 +37,8 @@ package struct SpaceLedger: Sendable {
     let algorithm: EvictionAlgorithm
     /// The order of eviction, and the table of all segments with bytes on disk.
     var policy: any EvictionPolicy
-    /// Statistics, indexed by the policy's place of the segment.
-    var heats: [SegmentStats] = []
+    /// Statistics, indexed by the policy's slot of the segment.
+    var stats: [SegmentStats] = []
     /// Events since a rebuild began; nil: no rebuild is in progress.
     var journal: [Event]?
     /// The changes that are not yet persisted.
@@ -67,7 +67,7 @@ package struct SpaceLedger: Sendable {
     }
 
     /// Reserves `bytes` above the limit: nothing more can be evicted, and readers take precedence.
-    package mutating func overdraw(_ bytes: Int64) { reservedBytes += bytes }
+    package mutating func grantOverLimit(_ bytes: Int64) { reservedBytes += bytes }
 
     /// Records a change of the allocated blocks. Growth is also subtracted from the free space until the next
     /// measurement.
@@ -134,9 +134,9 @@ package struct SpaceLedger: Sendable {
             let bytes = min((known ?? 0) + part.length, grid.segmentBytes)
             policy.admit(id, bytes: bytes)
             shares.change(asset, by: bytes - (known ?? 0))
-            heat(of: id) { heat in
-                if known == nil { heat = SegmentStats() }
-                heat.arrivedAt = UInt32(clamping: now.seconds)
+            stats(of: id) { stats in
+                if known == nil { stats = SegmentStats() }
+                stats.arrivedAt = UInt32(clamping: now.seconds)
             }
             if known == nil { kept.note(id, hasMoved: true) }
         }
@@ -147,11 +147,11 @@ package struct SpaceLedger: Sendable {
         journal?.append(.read(range, asset, now))
         let now = UInt32(clamping: now.seconds)
         for (id, _) in parts(of: range, of: asset) {
-            guard let place = policy.table.place(of: id), RecentReads.isDue(now, after: heats[place].readAt) else {
+            guard let slot = policy.table.slot(of: id), RecentReads.isDue(now, after: stats[slot].readAt) else {
                 continue
             }
-            heats[place].readAt = now
-            heats[place].reads &+= 1
+            stats[slot].readAt = now
+            stats[slot].reads &+= 1
             policy.touch(id)
             kept.note(id, hasMoved: algorithm.readsMove)
         }
@@ -187,16 +187,16 @@ package struct SpaceLedger: Sendable {
         var end: Int32 = 0
         for index in Set(extents.runs.flatMap { grid.indices(of: $0) }).sorted() {
             let id = SegmentID(asset: asset, index: index)
-            let isNew = policy.table.place(of: id) == nil
+            let isNew = policy.table.slot(of: id) == nil
             policy.admit(id, bytes: extents.byteCount(in: grid.run(of: index)))
             if isNew {
-                heat(of: id) { $0 = SegmentStats(arrivedAt: UInt32(clamping: lastUse.seconds)) }
+                stats(of: id) { $0 = SegmentStats(arrivedAt: UInt32(clamping: lastUse.seconds)) }
                 kept.note(id, hasMoved: true)
             }
             // The rest of a longer hole stays until the policy chooses a segment of it.
             for hole in end..<min(index, Int32(clamping: Int(end) + 4096)) {
                 let hole = SegmentID(asset: asset, index: hole)
-                guard policy.table.place(of: hole) != nil else { continue }
+                guard policy.table.slot(of: hole) != nil else { continue }
                 policy.remove(hole)
                 kept.note(hole, hasMoved: false)
             }
@@ -205,61 +205,61 @@ package struct SpaceLedger: Sendable {
     }
 
     /// Whether bytes of the segment are on disk.
-    package func has(_ segment: SegmentID) -> Bool { policy.table.place(of: segment) != nil }
+    package func has(_ segment: SegmentID) -> Bool { policy.table.slot(of: segment) != nil }
 
     /// The counted reads of all segments that the range touches.
     package func reads(of asset: AssetID, in range: ByteRange) -> Int64 {
         parts(of: range, of: asset).reduce(0) { sum, part in
-            sum + (policy.table.place(of: part.0).map { Int64(heats[$0].reads) } ?? 0)
+            sum + (policy.table.slot(of: part.0).map { Int64(stats[$0].reads) } ?? 0)
         }
     }
 
     /// Chooses the segments to evict to free `bytes`, in eviction order, at most `limit`. Nothing is removed yet.
     ///
     /// Never chosen: segments of pinned assets, and those in `besides`. Others are chosen only under a condition:
-    /// - Claims of prefetch jobs: only if space `isDesperate` and the jobs claim more than the capacity, which was
+    /// - Claims of prefetch jobs: only if space `isUrgent` and the jobs claim more than the capacity, which was
     ///   lowered since, or there is no capacity.
-    /// - Segments younger than the grace period, at most a twentieth of `roomBytes`: only if space `isDesperate` or the
+    /// - Segments younger than the grace period, at most a twentieth of `roomBytes`: only if space `isUrgent` or the
     ///   store exceeds its capacity.
     ///
-    /// `isDesperate`: a fill waits for this space, an owner exceeds its maximum, or an administrator requested the
+    /// `isUrgent`: a fill waits for this space, an owner exceeds its maximum, or an administrator requested the
     /// eviction. `owner`: only assets of this owner. `keepsQuotas`: other owners keep their minimum.
     package mutating func victims(
-        toFree bytes: Int64, at now: Timestamp, isDesperate: Bool, besides: Set<SegmentID> = [], limit: Int = .max,
+        toFree bytes: Int64, at now: Timestamp, isUrgent: Bool, besides: Set<SegmentID> = [], limit: Int = .max,
         of owner: QuotaOwner? = nil, keepsQuotas: Bool = true
     ) -> [Victim] {
         if policy.capacityBytes != roomBytes { policy.capacityBytes = roomBytes }
         // Without this cap a burst of new segments would be protected, and would force out segments worth keeping.
         let young = max(UInt32(clamping: (now - settings.grace).seconds), recent.start)
-        let isContended = isDesperate && settings.capacityBytes.map { heldBytes > $0 } ?? true
+        let isContended = isUrgent && settings.capacityBytes.map { heldBytes > $0 } ?? true
         let grid = grid
-        let (pinned, held, heats) = (pinned, isContended ? [:] : held, heats)
-        let isDesperate = isDesperate || settings.capacityBytes.map { usedBytes > $0 } ?? false
+        let (pinned, held, stats) = (pinned, isContended ? [:] : held, stats)
+        let isUrgent = isUrgent || settings.capacityBytes.map { usedBytes > $0 } ?? false
         var moved: [Int] = []
         guard
             var choice = shares.choice(of: owner, segmentBytes: grid.segmentBytes, keepsQuotas: keepsQuotas)
         else { return [] }
-        let victims = policy.victims(toFree: bytes, atMost: limit) { id, place in
+        let victims = policy.victims(toFree: bytes, atMost: limit) { id, slot in
             if pinned.contains(id.asset) || besides.contains(id) { return true }
             if let claim = held[id.asset], claim.byteCount(in: grid.run(of: id.index)) > 0 { return true }
-            if !isDesperate, heats[place].arrivedAt > young { return true }
+            if !isUrgent, stats[slot].arrivedAt > young { return true }
             return choice.spares(id.asset)
-        } moving: { place in
-            moved.append(place)
+        } moving: { slot in
+            moved.append(slot)
         }
-        for place in moved { kept.note(policy.table.segment(at: place), hasMoved: algorithm.choicesMove) }
+        for slot in moved { kept.note(policy.table.segment(at: slot), hasMoved: algorithm.choicesMove) }
         return victims
     }
 
     /// The range of the asset that the segment covers.
     package func range(of segment: SegmentID) -> ByteRange { grid.run(of: segment.index) }
 
-    /// Changes the statistics of a segment, if the policy knows it. The place may have belonged to another segment
+    /// Changes the statistics of a segment, if the policy knows it. The slot may have belonged to another segment
     /// before.
-    mutating func heat(of id: SegmentID, _ change: (inout SegmentStats) -> Void) {
-        guard let place = policy.table.place(of: id) else { return }
-        while heats.count <= place { heats.appendClosely(SegmentStats()) }
-        change(&heats[place])
+    mutating func stats(of id: SegmentID, _ change: (inout SegmentStats) -> Void) {
+        guard let slot = policy.table.slot(of: id) else { return }
+        while stats.count <= slot { stats.appendClosely(SegmentStats()) }
+        change(&stats[slot])
     }
 
     /// The segments that the range touches, each with its part of the range.

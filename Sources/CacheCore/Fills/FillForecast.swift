@@ -15,7 +15,7 @@ package struct FillForecast: Hashable, Sendable {
     package static let listed = 100
 
     /// The confirmation that the read needs from the upstream.
-    package enum Question: Hashable, Sendable {
+    package enum Revalidation: Hashable, Sendable {
         /// No confirmation.
         case none
         /// A confirmation before the first byte is sent.
@@ -32,7 +32,7 @@ extension FillLedger {
     ///
     /// `opening` is the first request if the asset is not known; the forecast then ends with that request.
     package func forecast(
-        of ranges: [ByteRange], opening: UpstreamRequest.Window, asking question: FillForecast.Question = .none
+        of ranges: [ByteRange], opening: UpstreamRequest.Window, asking question: FillForecast.Revalidation = .none
     ) -> FillForecast {
         var rehearsal = Rehearsal(of: self, opening: opening, asking: question)
         if isDescribed { for range in ranges { rehearsal.play(range) } }
@@ -54,7 +54,7 @@ private struct Rehearsal {
     /// The largest number of simulated fills. The rest of a range is estimated in windows of the largest size.
     private static let limit = 4096
 
-    init(of original: FillLedger, opening: UpstreamRequest.Window, asking question: FillForecast.Question) {
+    init(of original: FillLedger, opening: UpstreamRequest.Window, asking question: FillForecast.Revalidation) {
         ledger = original.withoutReaders
         running = Set(original.fillIDs)
         let (id, actions) = ledger.join(
@@ -88,7 +88,7 @@ private struct Rehearsal {
             case .bytes(let run): note(ledger.advance(reader, to: run.upperBound))
             case .pending:
                 guard begun < Self.limit, let fill = ledger.fill(bringing: position)?.id,
-                    ledger.standing(of: fill)?.window.map({ $0.upperBound < .max }) ?? false
+                    ledger.state(of: fill)?.window.map({ $0.upperBound < .max }) ?? false
                 else {
                     return reckon(position..<range.upperBound)
                 }
@@ -122,7 +122,7 @@ private struct Rehearsal {
     /// Completes the fill that the reader waits for.
     private mutating func wait(for fill: FillLedger.FillID) {
         if running.contains(fill), !forecast.joined.contains(fill) { forecast.joined.append(fill) }
-        if let window = ledger.standing(of: fill)?.window { note(ledger.arrived(fill, upTo: window.upperBound)) }
+        if let window = ledger.state(of: fill)?.window { note(ledger.arrived(fill, upTo: window.upperBound)) }
         note(ledger.completed(fill))
     }
 
@@ -137,7 +137,7 @@ private struct Rehearsal {
             }
             forecast.requestCount = forecast.requestCount.map { $0 + 1 }
             guard !fillRequest.isDescription else { continue }
-            request(ledger.standing(of: id)?.window)
+            request(ledger.state(of: id)?.window)
         }
     }
 
@@ -154,7 +154,7 @@ private struct Rehearsal {
             return
         }
         var known = ledger.extents
-        for fill in ledger.fillIDs { ledger.standing(of: fill)?.window.map { _ = known.insert($0) } }
+        for fill in ledger.fillIDs { ledger.state(of: fill)?.window.map { _ = known.insert($0) } }
         for gap in known.gaps(in: rest.clamped(to: 0..<length)) {
             let size = ledger.settings.largestWindowBytes
             forecast.requestCount = forecast.requestCount.map { $0 + Int((gap.length + size - 1) / size) }

@@ -11,7 +11,7 @@ extension FillLedger {
     /// Ends a lease.
     package mutating func end(_ lease: LeaseID) { leases[lease] = nil }
 
-    /// Pinned ranges, which are not evicted: leases, the next bytes of readers, and the bytes that fills write.
+    /// Ranges in use, which are not evicted: leases, the next bytes of readers, and the bytes that fills write.
     package var busy: ByteRangeSet {
         var busy = ByteRangeSet()
         for lease in leases.values { busy.insert(lease) }
@@ -25,7 +25,7 @@ extension FillLedger {
         return busy
     }
 
-    /// Begins to evict the cached part of `range` that is not pinned. The returned runs are in state evicting until
+    /// Begins to evict the cached part of `range` that is not in use. The returned runs are in state evicting until
     /// `left`.
     package mutating func beginEviction(_ range: ByteRange) -> [ByteRange] {
         let spared = busy

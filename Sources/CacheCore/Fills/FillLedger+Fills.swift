@@ -19,14 +19,14 @@ extension FillLedger {
         if let firstByte { roundTrip = roundTrip == .zero ? firstByte : (roundTrip * 3 + firstByte) / 4 }
         self.acceptsRanges = acceptsRanges ?? self.acceptsRanges
         if isMultiplexed { hasFlowControl = false }
-        let told = confirmed(length: length, canBeContinued: canBeContinued)
+        let notified = confirmed(length: length, canBeContinued: canBeContinued)
         guard self.acceptsRanges != false else {
             fill.allowance = .max
             insert(fill)
-            return told + regulate()
+            return notified + regulate()
         }
         if isElastic { fill.end = min(end, window.upperBound) }
-        return expose(fill, allowing: isElastic ? fill.allowance : nil) + told
+        return expose(fill, allowing: isElastic ? fill.allowance : nil) + notified
     }
 
     /// Adds a fill after its response head. A speculative or prefetch fill that can be paused pauses first at
@@ -80,14 +80,14 @@ extension FillLedger {
     /// Adds a transfer that was begun for another generation, with a response of this one; no reader has
     /// joined yet. `isMultiplexed` as for `began`.
     package mutating func carry(
-        _ fillRequest: FillRequest, window: ByteRange, priority: TransferPriority, isSpeculative: Bool,
+        _ fillRequest: FillRequest, window: ByteRange, priority: TransferPriority, isOpenEnded: Bool,
         isMultiplexed: Bool
     ) -> (FillID, [Action]) {
         var fill = Fill(
             id: FillID(number: nextNumber()), fillRequest: fillRequest, priority: priority, window: window,
             end: window.upperBound, position: window.lowerBound)
         fill.began(at: now, bringing: window)
-        fill.isSpeculative = isSpeculative
+        fill.isOpenEnded = isOpenEnded
         fill.keptUntil = now + Self.carriedFor
         hasFlowControl = !isMultiplexed
         guard acceptsRanges != false else {
@@ -97,14 +97,14 @@ extension FillLedger {
         return (fill.id, expose(fill))
     }
 
-    /// The bytes of a response that brings `window` that the fill may store, according to its claim.
+    /// The part of a response's `window` that the fill may store, according to its claim.
     package func claim(of id: FillID, bringing window: ByteRange) -> ByteRange {
         guard let fill = fill(id), !fill.window.isEmpty, fill.allowance < .max else { return window }
         return fill.reach.clamped(to: window)
     }
 
     /// Whether the fill was begun for a reader without a stated end.
-    package func isSpeculative(_ id: FillID) -> Bool { fill(id)?.isSpeculative ?? false }
+    package func isOpenEnded(_ id: FillID) -> Bool { fill(id)?.isOpenEnded ?? false }
 
     /// The time that a carried transfer waits for its first reader.
     private static let carriedFor = Duration.seconds(5)
@@ -129,9 +129,9 @@ extension FillLedger {
             // A reader that waits for missing bytes keeps waiting: a 304 alone does not bring them.
             let mustWait = reader.wanted.map { mustRestart([$0]) } ?? false
             readers[id]?.needsConfirmation = mustWait
-            if reader.wanted != nil, !mustWait { actions += tell(.arrived, to: id) }
+            if reader.wanted != nil, !mustWait { actions += notify(.arrived, to: id) }
         }
-        return actions + tell(.arrived) { isNews || $0.wanted == nil }
+        return actions + notify(.arrived) { isNews || $0.wanted == nil }
     }
 
     /// Starts a confirmation without a waiting reader, unless one is in flight (stale-while-revalidate, RFC 5861 §3).
@@ -147,7 +147,7 @@ extension FillLedger {
     package mutating func foundEnd(at end: Int64) -> [Action] {
         guard isDescribed, length == nil else { return [] }
         length = end
-        return tell(.arrived) { _ in true }
+        return notify(.arrived) { _ in true }
     }
 
     /// Records that the fill's bytes up to `position` are on disk, and notifies the readers that wait for them.
@@ -163,16 +163,16 @@ extension FillLedger {
             fills[index].progress += extents.insert(run)
             orphaned.remove(run)
         }
-        return tell(.arrived) { $0.wanted.map { arrival.contains($0.lowerBound) } ?? true }
+        return notify(.arrived) { $0.wanted.map { arrival.contains($0.lowerBound) } ?? true }
     }
 
     /// Records a complete fill. If the length was not known, the fill has found the end.
     package mutating func completed(_ id: FillID) -> [Action] {
         guard let fill = take(id) else { return [] }
-        failures[fill.fillRequest.place] = nil
+        failures[fill.fillRequest.offset] = nil
         guard length == nil, fill.end == .max else { return planAgain(after: fill) }
         length = fill.position
-        return tell(.arrived) { _ in true }
+        return notify(.arrived) { _ in true }
     }
 
     /// Records a fill that ended early. If a retry is useful, the missing bytes are requested again from the next
@@ -182,31 +182,31 @@ extension FillLedger {
         guard let fill = take(id) else { return [] }
         guard code != .cancelled else { return handOver(fill) }
         if case .rangeNotSatisfiable = code, case .opening(let window) = fill.fillRequest {
-            return tell(.failed(code)) { $0.opening == window && $0.wanted == nil } + handOver(fill)
+            return notify(.failed(code)) { $0.opening == window && $0.wanted == nil } + handOver(fill)
         }
-        let earlier = failures.removeValue(forKey: fill.fillRequest.place) ?? 0
+        let earlier = failures.removeValue(forKey: fill.fillRequest.offset) ?? 0
         let inARow = fill.hasProgressed ? 0 : earlier + 1
         if isWorthRetrying, inARow <= settings.retries {
             failures[fill.window.isEmpty || acceptsRanges == false ? nil : fill.position] = inARow
             return handOver(fill)
         }
         // A reader that has just received the description has not called `want` yet. It counts as dependent.
-        let busy = readers.filter { _, reader in
+        let unwaiting = readers.filter { _, reader in
             !reader.isWaiting && reader.wanted.map { $0.overlaps(fill.remaining) } ?? true
         }
-        for id in busy.keys { readers[id]?.pendingFailure = PendingFailure(range: fill.remaining, code: code) }
+        for id in unwaiting.keys { readers[id]?.pendingFailure = PendingFailure(range: fill.remaining, code: code) }
         let ledger = self
-        return tell(WaitOutcome(code)) { !ledger.isAwaited($0) }
+        return notify(WaitOutcome(code)) { !ledger.isAwaited($0) }
     }
 
-    /// Records a failed fill that must not count as a failure: the cause is removed, or the request is repeated until
-    /// it is. The missing bytes are planned again. Readers that have stopped request them when they resume. If the disk
+    /// Records a failed fill that must not count as a failure: the cause is removed, or retries continue until it is
+    /// removed. The missing bytes are planned again. Readers that have stopped request them when they resume. If the disk
     /// is full, prefetch readers fail with `code`, because a prefetch does not forward its bytes.
     package mutating func renewed(_ id: FillID, after code: CacheError.Code) -> [Action] {
         guard let fill = take(id) else { return [] }
         let isVain = code == .storageFull
-        let told = isVain ? tell(WaitOutcome(code)) { $0.priority == .prefetch && $0.looksTo(fill) } : []
-        return told + handOver(fill)
+        let notified = isVain ? notify(WaitOutcome(code)) { $0.priority == .prefetch && $0.looksTo(fill) } : []
+        return notified + handOver(fill)
     }
 
     // MARK: Parts
@@ -217,10 +217,10 @@ extension FillLedger {
     /// Restarts an ended fill: the first reader that wants its bytes starts the next fill, and the other readers join
     /// it.
     private mutating func handOver(_ fill: Fill) -> [Action] {
-        readers(of: fill) { !$0.isTold && ($0.isWaiting || !hasStopped($0)) }.flatMap { id -> [Action] in
+        readers(of: fill) { !$0.isNotified && ($0.isWaiting || !hasStopped($0)) }.flatMap { id -> [Action] in
             let actions = planOrDescribe(for: id)
             guard actions.contains(where: \.isStart), readers[id]?.isWaiting == true else { return actions }
-            return actions + [.tell(id, .retrying)]
+            return actions + [.notify(id, .retrying)]
         }
     }
 

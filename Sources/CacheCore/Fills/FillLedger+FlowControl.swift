@@ -2,7 +2,7 @@
 /// at the reader's exposure (HTTP/1.1). This bounds the bytes wasted by a disconnect, without a round trip for each
 /// window.
 ///
-/// Such a fill claims the bytes up to its allowance plus the overshoot of a transfer. The bytes behind its claim are
+/// Such a fill claims the bytes up to its allowance plus the overshoot of a transfer. The bytes after its claim are
 /// free: another reader may have them requested, and then the first transfer ends where the second begins.
 extension FillLedger {
     /// The first claim of an opening; nil if it depends on the response.

@@ -1,12 +1,12 @@
-/// Pacing: transfers without ranges follow their readers, and slow windows are split.
+/// Transfers without ranges follow their readers, and slow windows are split.
 extension FillLedger {
     /// The expected wait in seconds for a byte of a fill in flight above which the window is split.
     private static let longestWait = 2.0
     /// The smallest part that is split off as a separate request.
     private static let leastSplitBytes: Int64 = 64 << 10
 
-    /// Limits whole-body transfers to the pace of their readers: they may store one leash beyond the furthest reader.
-    /// The allowance grows in steps of half a leash, or to the end of a reader's range.
+    /// Limits whole-body transfers to the pace of their readers: they may store `maxLead` bytes beyond the furthest reader.
+    /// The allowance grows in steps of half of `maxLead`, or to the end of a reader's range.
     mutating func regulate() -> [Action] {
         guard acceptsRanges == false, !readers.isEmpty else { return [] }
         let wishes = readers.values.compactMap(steering)
@@ -16,7 +16,7 @@ extension FillLedger {
             let allowance = fills[index].allowance
             let isStep =
                 allowance == .max
-                || wishes.contains { $0.allowed - allowance >= max(1, min($0.leash / 2, $0.end - allowance)) }
+                || wishes.contains { $0.allowed - allowance >= max(1, min($0.maxLead / 2, $0.end - allowance)) }
             guard isStep, most != allowance else { continue }
             if fills[index].position >= allowance {
                 (fills[index].flowingSince, fills[index].flowingFrom) = (now, fills[index].position)
@@ -29,12 +29,12 @@ extension FillLedger {
 
     /// The offset up to which bytes may be stored for the reader, and the end of its range; nil if unknown. Before the
     /// description the range of the opening counts as wanted.
-    private func steering(of reader: Reader) -> (allowed: Int64, end: Int64, leash: Int64)? {
+    private func steering(of reader: Reader) -> (allowed: Int64, end: Int64, maxLead: Int64)? {
         guard reader.dismissal == nil, let wanted = (reader.wanted ?? reader.opening.wanted).map(clampedToEnd) else {
             return nil
         }
-        let end = min(wanted.upperBound, ByteRange(offset: wanted.lowerBound, length: reader.leashBytes).upperBound)
-        return (end, wanted.upperBound, reader.leashBytes)
+        let end = min(wanted.upperBound, ByteRange(offset: wanted.lowerBound, length: reader.maxLeadBytes).upperBound)
+        return (end, wanted.upperBound, reader.maxLeadBytes)
     }
 
     /// Shortens a slow fill and frees its tail for another fill, if the reader would wait too long for its byte.
@@ -52,7 +52,7 @@ extension FillLedger {
 }
 
 extension UpstreamRequest.Window {
-    /// The range that the reader of this opening will want, as far as it is known; nil for a suffix.
+    /// From the first byte of the opening without an end, because the reader may want more; nil for a suffix.
     fileprivate var wanted: ByteRange? {
         switch self {
         case .whole: 0..<Int64.max

@@ -107,9 +107,9 @@ extension FillLedger {
         guard frontier < wanted.upperBound, !evicting.contains(frontier..<(frontier + 1)),
             reader.pendingFailure?.range.contains(frontier) != true
         else { return nil }
-        let place = wanted.lowerBound
-        let ahead = frontier - place
-        guard ahead == 0 || ahead < reader.readAhead.lead(at: place, roundTrip: roundTrip) else { return nil }
+        let position = wanted.lowerBound
+        let ahead = frontier - position
+        guard ahead == 0 || ahead < reader.readAhead.lead(at: position, roundTrip: roundTrip) else { return nil }
         guard acceptsRanges != false else {
             // A whole-body transfer that has not reached the frontier will bring the byte; one that has passed it will not.
             // A new one starts only without evicting ranges, because it would write to them.
@@ -117,9 +117,9 @@ extension FillLedger {
             return [start(.whole, window: 0..<(length ?? .max), priority: reader.priority, for: reader)]
         }
         let isElastic = isFlowControlled(for: reader)
-        let size = isElastic ? .max : reader.readAhead.windowBytes(at: place)
+        let size = isElastic ? .max : reader.readAhead.windowBytes(at: position)
         let window = frontier..<windowEnd(from: frontier, size: size, limit: limit(of: wanted))
-        let exposed = place + reader.readAhead.exposure(at: place, roundTrip: roundTrip)
+        let exposed = position + reader.readAhead.exposure(at: position, roundTrip: roundTrip)
         let claim = isElastic ? frontier..<self.claim(upTo: max(exposed, frontier + leastClaim), in: window) : window
         let shortened = shorten(before: frontier)
         let priority = ahead == 0 ? reader.priority : max(reader.priority, .readAhead)
@@ -155,7 +155,7 @@ extension FillLedger {
         guard fill.priority != .prefetch, isBounded, acceptsRanges != false else { return false }
         let missing = fill.prospect.length
         let stated = settings.finishIfRemainingBytes
-        let most = fill.isSpeculative ? min(stated, Self.speculativeRestBytes) : stated
+        let most = fill.isOpenEnded ? min(stated, Self.speculativeRestBytes) : stated
         guard missing > most, let percent = settings.finishIfRemainingPercent else { return missing <= most }
         return percent > 0 && Double(missing) * 100 <= Double(fill.end - fill.window.lowerBound) * Double(percent)
     }
@@ -163,7 +163,7 @@ extension FillLedger {
     /// The same limit in bytes for a fill of a reader that stated no end.
     private static let speculativeRestBytes: Int64 = 256 << 10
 
-    /// `range` without the part behind the end of the asset, if the length is known.
+    /// `range` without the part beyond the end of the asset, if the length is known.
     func clampedToEnd(_ range: ByteRange) -> ByteRange {
         guard let length else { return range }
         return min(range.lowerBound, length)..<min(range.upperBound, length)
@@ -250,13 +250,13 @@ extension FillLedger {
         if fill.allowance < .max, fill.window.upperBound < fill.end {
             fill.allowance = max(window.lowerBound, window.upperBound - settings.overshootBytes)
         }
-        fill.isSpeculative = reader.map { $0.readAhead.demand != .stated } ?? false
+        fill.isOpenEnded = reader.map { $0.readAhead.demand != .stated } ?? false
         insert(fill)
         return .start(
             fill.id,
             Start(
-                fillRequest: fillRequest, priority: priority, attempt: failures[fillRequest.place] ?? 0,
-                isRetry: failures[fillRequest.place] != nil, slack: slack,
+                fillRequest: fillRequest, priority: priority, attempt: failures[fillRequest.offset] ?? 0,
+                isRetry: failures[fillRequest.offset] != nil, slack: slack,
                 claim: isElastic ? window : reader.flatMap { firstClaim(of: fillRequest, for: $0) },
                 sizedBy: reason ?? self.reason(for: fillRequest, of: reader)))
     }
@@ -277,7 +277,7 @@ extension FillLedger {
         }[...]
     }
 
-    /// The index of the first fill with a window that begins behind `offset`, by binary search.
+    /// The index of the first fill with a window that begins after `offset`, by binary search.
     func firstFill(beginningAfter offset: Int64) -> Int {
         var (low, high) = (0, fills.count)
         while low < high {

@@ -4,19 +4,19 @@ extension FillLedger {
     ///
     /// - `opening`: the window of the first request if the asset is not known.
     /// - `waitLimit`: the longest single wait; nil: no limit.
-    /// - `leash`: the largest distance in bytes between the reader and a transfer without ranges; nil: the largest
+    /// - `maxLead`: the largest distance in bytes between the reader and a transfer without ranges; nil: the largest
     ///   window.
     package mutating func join(
         opening: UpstreamRequest.Window, priority: TransferPriority, needsConfirmation: Bool,
-        waitLimit: Duration? = nil, leash: Int64? = nil
+        waitLimit: Duration? = nil, maxLead: Int64? = nil
     ) -> (ReaderID, [Action]) {
         let id = ReaderID(number: nextNumber())
-        let leash = min(leash ?? .max, settings.largestWindowBytes)
+        let maxLead = min(maxLead ?? .max, settings.largestWindowBytes)
         var readAhead = ReadAhead(sizes: settings)
         readAhead.demand = demand(opening, priority)
         readers[id] = Reader(
             priority: priority, opening: opening, needsConfirmation: needsConfirmation && isDescribed,
-            waitLimit: waitLimit, leashBytes: leash, readAhead: readAhead)
+            waitLimit: waitLimit, maxLeadBytes: maxLead, readAhead: readAhead)
         let actions = describe(for: id)
         if let reader = readers[id], lookUp(reader) == .pending { readers[id]?.waitingSince = now }
         return (id, actions)
@@ -94,7 +94,7 @@ extension FillLedger {
             if fill(bringing: position) == nil { return (.over(pendingFailure.code), []) }
         }
         readers[id]?.waitingSince = reader.waitingSince ?? now
-        readers[id]?.isTold = false
+        readers[id]?.isNotified = false
         return (presence, planOrDescribe(for: id))
     }
 
@@ -122,14 +122,14 @@ extension FillLedger {
     /// Stops fills for the selected readers and ends their waits with `code`.
     private mutating func dismiss(because code: CacheError.Code, where concerns: (Reader) -> Bool) -> [Action] {
         for (id, reader) in readers where concerns(reader) { readers[id]?.dismissal = code }
-        return tell(WaitOutcome(code)) { $0.dismissal != nil }
+        return notify(WaitOutcome(code)) { $0.dismissal != nil }
     }
 
     /// Checks time limits at `now`: ends waits that are too long, cuts carried transfers without readers, and splits
     /// slow windows.
     package mutating func tick() -> [Action] {
         let now = now
-        var actions = tell(.timedOut) { reader in
+        var actions = notify(.timedOut) { reader in
             guard let since = reader.waitingSince, let limit = reader.waitLimit else { return false }
             return now - since >= limit
         }
@@ -151,17 +151,17 @@ extension FillLedger {
     }
 
     /// Notifies one reader and ends its wait. No action if it does not wait.
-    mutating func tell(_ outcome: WaitOutcome, to id: ReaderID) -> [Action] {
+    mutating func notify(_ outcome: WaitOutcome, to id: ReaderID) -> [Action] {
         guard readers[id]?.isWaiting == true else { return [] }
         readers[id]?.waitingSince = nil
-        readers[id]?.isTold = outcome.failure != nil
-        return [.tell(id, outcome)]
+        readers[id]?.isNotified = outcome.failure != nil
+        return [.notify(id, outcome)]
     }
 
     /// Notifies the waiting readers for which `concerns` is true.
-    mutating func tell(_ outcome: WaitOutcome, where concerns: (Reader) -> Bool) -> [Action] {
+    mutating func notify(_ outcome: WaitOutcome, where concerns: (Reader) -> Bool) -> [Action] {
         let concerned = readers.filter { $0.value.isWaiting && concerns($0.value) }.keys
-        return concerned.flatMap { tell(outcome, to: $0) }
+        return concerned.flatMap { notify(outcome, to: $0) }
     }
 }
 

@@ -1,7 +1,7 @@
 /// Read-only views of the ledger for statistics and forecasts.
 extension FillLedger {
-    /// The progress of a fill in flight.
-    package struct FillStanding: Hashable, Sendable {
+    /// The state of a fill in flight.
+    package struct FillState: Hashable, Sendable {
         /// The bytes that the fill brings, up to `Int64.max` if the end is unknown; nil for an opening or a
         /// confirmation without a response.
         package var window: ByteRange?
@@ -11,13 +11,13 @@ extension FillLedger {
         package var readers: Int
     }
 
-    /// The progress of the fill; nil if it has ended.
-    package func standing(of id: FillID) -> FillStanding? {
+    /// The state of the fill; nil if it has ended.
+    package func state(of id: FillID) -> FillState? {
         guard let fill = fill(id) else { return nil }
         let isQuestion = fill.window.isEmpty
         let wanting = readers.values.count { $0.looksTo(fill) }
         let window = isQuestion ? nil : fill.window.lowerBound..<max(fill.end, fill.window.upperBound)
-        return FillStanding(window: window, position: fill.position, readers: wanting)
+        return FillState(window: window, position: fill.position, readers: wanting)
     }
 
     /// A copy without readers and leases: cached bytes and fills in flight only. Evicting and orphaned ranges count as

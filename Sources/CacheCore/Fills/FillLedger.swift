@@ -36,10 +36,10 @@ package struct FillLedger: Sendable {
         /// Permit the transfer to store bytes up to this offset of the asset. It pauses there until a later action
         /// permits more.
         case allow(FillID, upTo: Int64)
-        /// End the transfer at this offset of the asset: another fill brings the bytes behind it.
+        /// End the transfer at this offset of the asset: another fill brings the bytes after it.
         case shorten(FillID, to: Int64)
         /// End the reader's wait with this outcome.
-        case tell(ReaderID, WaitOutcome)
+        case notify(ReaderID, WaitOutcome)
     }
 
     /// The parameters of a transfer that the owner must begin.
@@ -88,7 +88,7 @@ package struct FillLedger: Sendable {
         package var finishIfRemainingPercent: Int?
         /// The largest number of cached bytes that one window fetches again in order to save a second request.
         package var gapMergeBytes: Int64
-        /// The number of bytes that are fetched behind the wanted range.
+        /// The number of bytes that are fetched beyond the wanted range.
         package var speculativeBytes: Int64
         /// The largest piece that a reader sends before it calls `advance`. These bytes ahead of it are not evicted.
         package var pieceBytes: Int64
@@ -206,14 +206,14 @@ extension FillLedger {
         /// The claimed bytes; empty until the response to an opening names them. The claim of a flow-controlled fill
         /// grows as its readers advance.
         var window: ByteRange
-        /// The end of the response. It lies behind the claim while the claim of a flow-controlled fill can grow.
+        /// The end of the response. It lies beyond the claim while the claim of a flow-controlled fill can grow.
         var end: Int64
         /// The offset at which the transfer pauses; `.max`: the fill is not flow-controlled. The transfer may overshoot
         /// it by `Settings.overshootBytes`; the claim includes the overshoot.
         var allowance = Int64.max
         /// Whether its readers may disconnect before the end. Without readers it is finished only if very little is
         /// missing.
-        var isSpeculative = false
+        var isOpenEnded = false
         /// The offset of the next byte that the transfer brings.
         var position: Int64
         /// Whether the fill was begun without a reader. It is not cut when no reader waits.
@@ -242,10 +242,10 @@ extension FillLedger {
         /// The bytes that the fill has yet to bring if its readers read to the end.
         var prospect: ByteRange { min(position, end)..<max(min(position, end), end) }
         /// Whether flow control applies to the fill if its transfer can be paused.
-        var mayBeHeldBack: Bool { isSpeculative || priority == .prefetch }
+        var mayBeHeldBack: Bool { isOpenEnded || priority == .prefetch }
         /// Whether the claim can grow.
         var canGrow: Bool { window.upperBound < end && !isCut && !window.isEmpty }
-        /// The bytes that the transfer may be writing, including those behind an end that it has not processed yet.
+        /// The bytes that the transfer may be writing, including those beyond an end that it has not processed yet.
         var reach: ByteRange { min(position, window.upperBound)..<max(window.upperBound, longestEnd) }
 
         /// The rate in bytes per second since the response head or the last pause; nil before 500 ms have passed.
@@ -287,9 +287,9 @@ extension FillLedger {
         /// The longest single wait; nil: no limit.
         var waitLimit: Duration?
         /// The largest distance in bytes between the reader and a transfer without ranges.
-        var leashBytes: Int64
+        var maxLeadBytes: Int64
         /// Whether the reader was notified of a failure. No fill is started for it until it calls `presence` again.
-        var isTold = false
+        var isNotified = false
         /// The reason for which no further fill is started for the reader; nil: fills are started.
         var dismissal: CacheError.Code?
         /// A failure of bytes ahead of the reader, reported when the reader reaches them.
@@ -302,7 +302,7 @@ extension FillLedger {
 
 extension FillLedger.FillRequest {
     /// The first byte of the request; nil if it depends on the response.
-    package var place: Int64? { if case .window(let range) = self { range.lowerBound } else { nil } }
+    package var offset: Int64? { if case .window(let range) = self { range.lowerBound } else { nil } }
 
     /// Whether readers wait for the response head, not for bytes.
     package var isDescription: Bool {

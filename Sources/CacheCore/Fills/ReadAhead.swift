@@ -5,7 +5,7 @@
 /// a stated end begins with a small exposure. The exposure grows with the bytes that the reader has passed and is
 /// bounded by its pace, as read-ahead in a file system.
 struct ReadAhead: Sendable {
-    /// The part of its demand that the reader has stated.
+    /// The kind of demand.
     enum Demand: Hashable, Sendable {
         /// The range fits into one window of the largest size, or the reader is a prefetch.
         case stated
@@ -73,7 +73,7 @@ struct ReadAhead: Sendable {
     /// The number of bytes that the reader at `position` has read in sequence.
     private func passed(at position: Int64) -> Int64 { position - (beginning ?? position) }
 
-    /// The number of bytes behind `position` that may be requested.
+    /// The number of bytes from `position` on that may be requested.
     func exposure(at position: Int64, roundTrip: Duration) -> Int64 {
         let passed = passed(at: position)
         switch demand {

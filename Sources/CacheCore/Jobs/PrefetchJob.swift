@@ -69,7 +69,7 @@ struct PrefetchJob: Sendable {
     }
 
     /// The progress of the job.
-    func standing(at now: Moment) -> JobProgress {
+    func progress(at now: Moment) -> JobProgress {
         var bare = record
         bare.items = []
         return JobProgress(

@@ -10,7 +10,7 @@ package struct IndexedHeap<ID: Hashable & Sendable, Rank: Comparable & Sendable>
     /// The members in heap order: no member is less than its parent at `(index - 1) / 2`.
     private var members: [Member] = []
     /// The index of each member in `members`.
-    private var places: [ID: Int] = [:]
+    private var slots: [ID: Int] = [:]
 
     package init() {}
 
@@ -22,17 +22,17 @@ package struct IndexedHeap<ID: Hashable & Sendable, Rank: Comparable & Sendable>
     package var first: Member? { members.first }
 
     /// The rank of the member; nil if it is not in the heap.
-    package func rank(of id: ID) -> Rank? { places[id].map { members[$0].rank } }
+    package func rank(of id: ID) -> Rank? { slots[id].map { members[$0].rank } }
 
     /// Inserts `id` with `rank`, or changes its rank.
     package mutating func set(_ id: ID, to rank: Rank) {
         let member = Member(id: id, rank: rank)
-        if let place = places[id] {
-            members[place] = member
-            settle(place)
+        if let slot = slots[id] {
+            members[slot] = member
+            settle(slot)
         } else {
             members.append(member)
-            places[id] = members.count - 1
+            slots[id] = members.count - 1
             settle(members.count - 1)
         }
     }
@@ -40,13 +40,13 @@ package struct IndexedHeap<ID: Hashable & Sendable, Rank: Comparable & Sendable>
     /// Removes `id` and returns its rank; nil if it was not in the heap.
     @discardableResult
     package mutating func remove(_ id: ID) -> Rank? {
-        guard let place = places.removeValue(forKey: id) else { return nil }
-        let rank = members[place].rank
+        guard let slot = slots.removeValue(forKey: id) else { return nil }
+        let rank = members[slot].rank
         let last = members.removeLast()
-        if place < members.count {
-            members[place] = last
-            places[last.id] = place
-            settle(place)
+        if slot < members.count {
+            members[slot] = last
+            slots[last.id] = slot
+            settle(slot)
         }
         return rank
     }
@@ -58,22 +58,22 @@ package struct IndexedHeap<ID: Hashable & Sendable, Rank: Comparable & Sendable>
         return first
     }
 
-    /// Moves the member at `place` up or down until the heap order holds.
-    private mutating func settle(_ place: Int) {
-        var place = place
-        while place > 0, members[place].rank < members[(place - 1) / 2].rank {
-            swap(place, (place - 1) / 2)
-            place = (place - 1) / 2
+    /// Moves the member at `slot` up or down until the heap order holds.
+    private mutating func settle(_ slot: Int) {
+        var slot = slot
+        while slot > 0, members[slot].rank < members[(slot - 1) / 2].rank {
+            swap(slot, (slot - 1) / 2)
+            slot = (slot - 1) / 2
         }
-        while let child = lesserChild(of: place), members[child].rank < members[place].rank {
-            swap(place, child)
-            place = child
+        while let child = lesserChild(of: slot), members[child].rank < members[slot].rank {
+            swap(slot, child)
+            slot = child
         }
     }
 
     /// The index of the lesser child; nil if there is no child.
-    private func lesserChild(of place: Int) -> Int? {
-        let left = 2 * place + 1
+    private func lesserChild(of slot: Int) -> Int? {
+        let left = 2 * slot + 1
         guard left < members.count else { return nil }
         let right = left + 1
         return right < members.count && members[right].rank < members[left].rank ? right : left
@@ -81,7 +81,7 @@ package struct IndexedHeap<ID: Hashable & Sendable, Rank: Comparable & Sendable>
 
     private mutating func swap(_ one: Int, _ other: Int) {
         members.swapAt(one, other)
-        places[members[one].id] = one
-        places[members[other].id] = other
+        slots[members[one].id] = one
+        slots[members[other].id] = other
     }
 }

@@ -23,10 +23,10 @@ package struct Sharded<Value>: Sendable {
     package subscript(place: UInt) -> Shard { shards[Int(place % UInt(shards.count))] }
 
     /// The shard of an asset.
-    package subscript(asset: AssetID) -> Shard { shards[place(of: asset)] }
+    package subscript(asset: AssetID) -> Shard { shards[index(of: asset)] }
 
     /// The index of the asset's shard, as in the result of `map`.
-    package func place(of asset: AssetID) -> Int { Int(asset.low % UInt64(shards.count)) }
+    package func index(of asset: AssetID) -> Int { Int(asset.low % UInt64(shards.count)) }
 
     /// Applies `body` to each shard in turn. The results are not a consistent snapshot: each shard is locked
     /// separately.

@@ -128,7 +128,7 @@ extension OpenAsset {
         let (settings, isKnown, hasWaiting) = look {
             ($0.target.settings, $0.record != nil, $0.ledger.hasWaiting)
         }
-        let isLast = !error.code.isWorthRetrying || answer.transfer.attempt >= settings.retries
+        let isLast = !error.code.isWorthRetrying || answer.transfer.failureCount >= settings.retries
         guard settings.errorBodies == .upstream, settings.fallback == nil, isLast, hasWaiting,
             !isKnown || status < 500,
             let found = ResponseVerdict.errorResponse(answer.head, expecting: answer.expectation)
@@ -179,7 +179,7 @@ extension OpenAsset {
     /// the asset as a whole.
     private func keepRefusal(_ head: UpstreamHead, of fillRequest: FillLedger.FillRequest, at now: Timestamp) {
         let target = target
-        guard fillRequest.place == nil, !target.keepsNothing,
+        guard fillRequest.offset == nil, !target.keepsNothing,
             let freshness = StorePolicy.refusal(head, now: now, atMost: target.settings.negativeCaching)
         else { return }
         context.refusals.keep(

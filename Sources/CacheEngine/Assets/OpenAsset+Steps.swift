@@ -31,7 +31,7 @@ extension OpenAsset {
                 }
                 state.lastFailure = ending
                 queue += state.ledger.broke(fill, with: ending.code, isWorthRetrying: false)[...]
-            case .tell(let reader, let outcome): steps += state.tell(reader, outcome)
+            case .notify(let reader, let outcome): steps += state.notify(reader, outcome)
             case .cut(let fill): steps += state.fills[fill].map { [.cancel($0)] } ?? []
             case .promote(let fill, let priority): steps += state.fills[fill].map { [.promote($0, priority)] } ?? []
             case .allow(let fill, let end): steps += state.fills[fill].map { [.allow($0, upTo: end)] } ?? []
@@ -59,7 +59,7 @@ extension OpenAsset {
 
 extension OpenAsset.State {
     /// Translates the end of a reader's wait into steps.
-    fileprivate mutating func tell(_ reader: FillLedger.ReaderID, _ outcome: WaitOutcome) -> [OpenAsset.Step] {
+    fileprivate mutating func notify(_ reader: FillLedger.ReaderID, _ outcome: WaitOutcome) -> [OpenAsset.Step] {
         let count = OpenAsset.Step.count(outcome, origin: target.originName)
         // The reader keeps waiting, for the fill that was started on its behalf.
         if outcome == .retrying { return [count] }

@@ -27,7 +27,7 @@ extension OpenAsset {
     private func isContradiction(_ found: Generation, _ answer: Answer) -> Bool {
         let (known, isSequential) = look { ($0.record?.generation, $0.isSequential) }
         guard let known, found.receivedAt.since(known.receivedAt) < .seconds(60) else { return false }
-        return answer.fillRequest.place != nil || isSequential
+        return answer.fillRequest.offset != nil || isSequential
     }
 
     /// Continues the transfer in an asset of `generation`. Returns nil if there is no reader or the body cannot be
@@ -50,7 +50,7 @@ extension OpenAsset {
         let next = OpenAsset(
             target: target, record: record, extents: ByteRangeSet(), file: file, isSequential: isSequential,
             context: context)
-        let place = next.take(isWhole ? .whole : .window(body), bringing: body, answer, from: self)
+        let location = next.take(isWhole ? .whole : .window(body), bringing: body, answer, from: self)
         let isPrefetched = look { $0.ledger.isPrefetched && $0.ledger.isComplete } && record.generation.isStorable
         if isPrefetched { next.follow(self) }
         // An error response that is passed on does not replace the stored one, and a prefetch may fail before its end.
@@ -58,7 +58,7 @@ extension OpenAsset {
         if generation.passedStatus != nil || isPrefetched {
             context.openAssets.retain(next)
             hand(answer.fill, to: next, Self.changed)
-            return .moved(place, body, file)
+            return .moved(location, body, file)
         }
         guard context.openAssets.supersede(self, by: next) else {
             context.commits.abandon(file)
@@ -66,7 +66,7 @@ extension OpenAsset {
         }
         context.refusals.forget(id)
         stopFetching(Self.changed, for: next, without: answer.fill)
-        return .moved(place, body, file)
+        return .moved(location, body, file)
     }
 
     /// Defers the replacement of `former`: until `takePlace`, this asset is neither counted nor in the catalog.
@@ -104,10 +104,10 @@ extension OpenAsset {
     private func take(
         _ fillRequest: FillLedger.FillRequest, bringing body: ByteRange, _ answer: Answer, from former: OpenAsset
     ) -> FillLocation {
-        let isSpeculative = former.look { $0.ledger.isSpeculative(answer.fill) }
+        let isOpenEnded = former.look { $0.ledger.isOpenEnded(answer.fill) }
         let fill = change { state in
             let (fill, actions) = state.ledger.carry(
-                fillRequest, window: body, priority: answer.transfer.priority, isSpeculative: isSpeculative,
+                fillRequest, window: body, priority: answer.transfer.priority, isOpenEnded: isOpenEnded,
                 isMultiplexed: answer.isMultiplexed)
             state.fills[fill] = answer.transfer
             state.upstreamStatus = answer.head.status

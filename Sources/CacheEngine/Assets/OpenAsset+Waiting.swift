@@ -38,14 +38,14 @@ extension OpenAsset {
                     }
                     change { state in
                         state.waiters[reader] = waiter
-                        if state.missedFailures[reader] != nil { return ((), [.tell(reader, .arrived)]) }
+                        if state.missedFailures[reader] != nil { return ((), [.notify(reader, .arrived)]) }
                         let (presence, actions) = state.ledger.presence(for: reader)
                         let isOver = presence != .pending || Task.isCancelled
-                        return ((), actions + (isOver ? [.tell(reader, .arrived)] : []))
+                        return ((), actions + (isOver ? [.notify(reader, .arrived)] : []))
                     }
                 }
             } onCancel: {
-                change { _ in ((), [.tell(reader, .failed(.cancelled))]) }
+                change { _ in ((), [.notify(reader, .failed(.cancelled))]) }
             }
         } catch let error as CacheError {
             throw error

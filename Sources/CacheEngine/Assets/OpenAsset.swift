@@ -183,7 +183,7 @@ final class OpenAsset: Sendable {
     ///
     /// - `began`: the start of the read; a response received at or after this time needs no further confirmation.
     /// - `waitLimit`: the longest single wait of the reader; nil: unlimited.
-    /// - `leash`: the number of bytes that a transfer without ranges may run ahead of the reader; nil: the origin's
+    /// - `maxLead`: the number of bytes that a transfer without ranges may run ahead of the reader; nil: the origin's
     ///   read-ahead.
     /// - `refused`: returns a stored refusal that answers this reader, which is then thrown. It is called under the
     ///   lock while the asset is not described.
@@ -194,7 +194,7 @@ final class OpenAsset: Sendable {
     /// 3. A reader that joined earlier is notified by the ledger.
     func join(
         opening: UpstreamRequest.Window, priority: TransferPriority, mustConfirm: Bool, began: Timestamp? = nil,
-        waitLimit: Duration? = nil, leash: Int64? = nil, refused: () -> CacheError? = { nil }
+        waitLimit: Duration? = nil, maxLead: Int64? = nil, refused: () -> CacheError? = { nil }
     ) throws(CacheError) -> FillLedger.ReaderID {
         let (reader, ending) = change { state -> ((FillLedger.ReaderID?, CacheError?), [FillLedger.Action]) in
             if !state.ledger.isDescribed, let refusal = refused() { return ((nil, refusal), []) }
@@ -202,7 +202,7 @@ final class OpenAsset: Sendable {
             let isNew = began.flatMap { began in state.record.map { $0.generation.receivedAt >= began } } ?? false
             let (reader, actions) = state.ledger.join(
                 opening: opening, priority: priority, needsConfirmation: mustConfirm && !isNew, waitLimit: waitLimit,
-                leash: leash)
+                maxLead: maxLead)
             return ((reader, state.ledger.isDescribed ? nil : state.ending), actions)
         }
         if let reader, ending == nil { return reader }
@@ -265,7 +265,7 @@ final class OpenAsset: Sendable {
         change { state in
             state.missedFailures[reader] = nil
             // The ledger does not notify a reader that has left; a remaining waiter is woken here.
-            return ((), state.ledger.leave(reader) + [.tell(reader, .arrived)])
+            return ((), state.ledger.leave(reader) + [.notify(reader, .arrived)])
         }
     }
 

@@ -11,13 +11,13 @@ struct OpenAssetTable {
         /// The logical time of the last release; idle assets are closed in this order.
         fileprivate(set) var idleSince: UInt64
         /// The index of the entry in `ids` and `idle`.
-        fileprivate let place: Int
+        fileprivate let slot: Int
 
-        fileprivate init(_ asset: OpenAsset, since turn: UInt64, at place: Int) {
+        fileprivate init(_ asset: OpenAsset, since turn: UInt64, at slot: Int) {
             self.asset = asset
             users = 0
             idleSince = turn
-            self.place = place
+            self.slot = slot
         }
     }
 
@@ -39,7 +39,7 @@ struct OpenAssetTable {
     mutating func hold(_ id: AssetID) -> OpenAsset? {
         guard let entry = entries[id] else { return nil }
         entry.users += 1
-        idle.remove(entry.place)
+        idle.remove(entry.slot)
         return entry.asset
     }
 
@@ -49,37 +49,37 @@ struct OpenAssetTable {
         turn += 1
         entry.users -= 1
         entry.idleSince = turn
-        if entry.users == 0 { idle.append(entry.place) }
+        if entry.users == 0 { idle.append(entry.slot) }
         return true
     }
 
     /// Inserts an asset without holds; it replaces an asset of the same ID.
     mutating func insert(_ asset: OpenAsset) {
         remove(asset.id)
-        let place = free.popLast() ?? ids.count
-        if place == ids.count { ids.append(asset.id) } else { ids[place] = asset.id }
-        entries[asset.id] = Entry(asset, since: turn, at: place)
-        idle.append(place)
+        let slot = free.popLast() ?? ids.count
+        if slot == ids.count { ids.append(asset.id) } else { ids[slot] = asset.id }
+        entries[asset.id] = Entry(asset, since: turn, at: slot)
+        idle.append(slot)
     }
 
     mutating func remove(_ id: AssetID) {
         guard let entry = entries.removeValue(forKey: id) else { return }
-        idle.remove(entry.place)
-        free.append(entry.place)
+        idle.remove(entry.slot)
+        free.append(entry.slot)
     }
 
     /// Removes all assets without holds.
     mutating func removeIdle() {
-        while let place = idle.first { remove(ids[place]) }
+        while let slot = idle.first { remove(ids[slot]) }
     }
 
     /// Entries without holds beyond the limit, longest idle first.
     func idle(beyond limit: Int) -> [Entry] {
         var surplus: [Entry] = []
         var next = idle.first
-        while let place = next, surplus.count < idle.count - limit {
-            if let entry = entries[ids[place]] { surplus.append(entry) }
-            next = idle.next(after: place)
+        while let slot = next, surplus.count < idle.count - limit {
+            if let entry = entries[ids[slot]] { surplus.append(entry) }
+            next = idle.next(after: slot)
         }
         return surplus
     }

@@ -61,7 +61,7 @@ final class OpenAssets: Sendable {
     /// The removal state of an asset before a catalog read.
     func moment(for id: AssetID, _ commits: CommitQueue) -> Moment {
         let (removals, isRemoving) = shards[id].value.withLock { state in
-            (state.removals[place(of: id)], state.removing[id] != nil)
+            (state.removals[counter(of: id)], state.removing[id] != nil)
         }
         // A removal with a failed commit has ended for its caller, but its row is still to be removed.
         return Moment(removals: removals, isRemoving: isRemoving || commits.isTakingOut(id))
@@ -74,7 +74,7 @@ final class OpenAssets: Sendable {
     func isClosed(_ id: AssetID, since: Removals) -> Bool {
         shards[id].value.withLock { state in
             state.table[id] == nil && state.removing[id] == nil
-                && state.removals[place(of: id)] == since.counts[shards.place(of: id)][place(of: id)]
+                && state.removals[counter(of: id)] == since.counts[shards.index(of: id)][counter(of: id)]
         }
     }
 
@@ -82,7 +82,7 @@ final class OpenAssets: Sendable {
     /// removal has started or ended since `moment`: the data from the catalog may be outdated.
     func acquire(orInsert asset: OpenAsset, asOf moment: Moment) -> OpenAsset? {
         shards[asset.id].value.withLock { state -> OpenAsset? in
-            guard state.removals[place(of: asset.id)] == moment.removals else { return nil }
+            guard state.removals[counter(of: asset.id)] == moment.removals else { return nil }
             if state.table[asset.id] == nil { state.table.insert(asset) }
             return state.table.hold(asset.id)
         }
@@ -92,7 +92,7 @@ final class OpenAssets: Sendable {
     func beginRemoval(of ids: [AssetID]) {
         for id in ids {
             shards[id].value.withLock { state in
-                state.removals[place(of: id)] += 1
+                state.removals[counter(of: id)] += 1
                 state.removing[id, default: 0] += 1
             }
         }
@@ -102,7 +102,7 @@ final class OpenAssets: Sendable {
     func endRemoval(of ids: [AssetID]) {
         for id in ids {
             shards[id].value.withLock { state in
-                state.removals[place(of: id)] += 1
+                state.removals[counter(of: id)] += 1
                 let left = (state.removing[id] ?? 1) - 1
                 state.removing[id] = left > 0 ? left : nil
             }
@@ -110,7 +110,7 @@ final class OpenAssets: Sendable {
     }
 
     /// The index of the removal counter of an asset ID.
-    private func place(of id: AssetID) -> Int { Int(id.low / UInt64(shards.count) % 64) }
+    private func counter(of id: AssetID) -> Int { Int(id.low / UInt64(shards.count) % 64) }
 
     /// All open assets of that ID, in the table and detached, each with a new hold.
     func acquireAll(_ id: AssetID) -> [OpenAsset] {
@@ -257,7 +257,7 @@ final class OpenAssets: Sendable {
             shards[id].value.withLock { state in
                 guard let entry = state.table[id], entry.asset === idle.asset else { return }
                 guard entry.users == 0, entry.idleSince == idle.since else { return }
-                state.removals[place(of: id)] += 1
+                state.removals[counter(of: id)] += 1
                 state.table.remove(id)
             }
         }

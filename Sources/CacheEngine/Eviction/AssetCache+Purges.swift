@@ -35,7 +35,7 @@ extension AssetCache {
 
     /// The progress of a plan. Throws `.notFound` if it is unknown or has expired.
     package func purgePlan(_ id: String) throws(CacheError) -> PurgePlan.Progress {
-        try purges.plan(id, at: now).standing
+        try purges.plan(id, at: now).progress
     }
 
     /// Executes exactly the plan: assets that have changed since it was made are left alone. Throws `.conflict` if the
@@ -46,11 +46,11 @@ extension AssetCache {
             try await context.commits.flush()
             try await carryOut(plan)
         } catch {
-            purges.change(id) { $0.standing.state = .cancelled }
+            purges.change(id) { $0.progress.state = .cancelled }
             throw error
         }
-        purges.change(id) { if $0.standing.state == .running { $0.standing.state = .done } }
-        return try purges.plan(id, at: now).standing
+        purges.change(id) { if $0.progress.state == .running { $0.progress.state = .done } }
+        return try purges.plan(id, at: now).progress
     }
 
     /// Deletes a plan, or stops the purge that executes it; assets removed before stay removed. Throws `.notFound`.
@@ -82,9 +82,9 @@ extension AssetCache {
                 freed = same.reduce(0) { $0 + $1.cachedBytes }
             }
             purges.change(plan.id) { plan in
-                plan.standing.assetsDone += same.count
-                plan.standing.assetsChanged += planned.count - same.count
-                plan.standing.freedBytes += freed
+                plan.progress.assetsDone += same.count
+                plan.progress.assetsChanged += planned.count - same.count
+                plan.progress.freedBytes += freed
             }
         }
     }

@@ -22,33 +22,33 @@ package struct EvictionReport: Sendable {
     /// One entry for each of the first 1,000 assets, in the order of their removal.
     package private(set) var entries: [Entry] = []
     /// The index of each asset's entry; 1,000 or more for assets without an entry.
-    private var places: [AssetID: Int] = [:]
+    private var indices: [AssetID: Int] = [:]
 
     /// The number of assets, with or without an entry.
-    package var assets: Int { places.count }
+    package var assets: Int { indices.count }
 
     init(isDryRun: Bool) { self.isDryRun = isDryRun }
 
     /// Adds to the entry of the asset. After the first 1,000 assets only the totals grow.
     mutating func add(_ entry: Entry) {
         freedBytes += entry.bytes
-        let place = places[entry.assetID] ?? assets
-        places[entry.assetID] = place
-        if place == entries.count, place < 1000 {
+        let index = indices[entry.assetID] ?? assets
+        indices[entry.assetID] = index
+        if index == entries.count, index < 1000 {
             entries.append(entry)
-        } else if place < entries.count {
-            entries[place].ranges += entry.ranges
-            entries[place].bytes += entry.bytes
+        } else if index < entries.count {
+            entries[index].ranges += entry.ranges
+            entries[index].bytes += entry.bytes
         }
     }
 
     /// Enters the keys of the assets, and clips the ranges at the ends of the assets.
     mutating func describe(_ assets: [SelectedAsset], length: (AssetID) -> Int64?) {
         for asset in assets {
-            guard let place = places[asset.id], place < entries.count else { continue }
-            entries[place].key = asset.key
+            guard let index = indices[asset.id], index < entries.count else { continue }
+            entries[index].key = asset.key
             guard let length = length(asset.id) else { continue }
-            entries[place].ranges = entries[place].ranges.map { $0.cutOff(at: length) }
+            entries[index].ranges = entries[index].ranges.map { $0.cutOff(at: length) }
         }
     }
 }

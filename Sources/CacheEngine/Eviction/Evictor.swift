@@ -21,7 +21,7 @@ struct Evictor: Sendable {
         do {
             try await evict()
         } catch {
-            overdraw()
+            grantOverLimit()
             throw error
         }
     }
@@ -29,10 +29,10 @@ struct Evictor: Sendable {
     /// Grants space over the limit, because nothing more can be evicted and readers take precedence over the capacity.
     /// The minimum free disk space stays free even so: new bytes are then kept in memory, as far as it suffices, and
     /// the other fills wait.
-    private func overdraw() {
-        guard space.isShortOfDisk else { return space.overdraw() }
-        context.store.spareDisk(true)
-        space.overdraw(within: context.store.spareMemory)
+    private func grantOverLimit() {
+        guard space.isShortOfDisk else { return space.grantOverLimit() }
+        context.store.preferMemory(true)
+        space.grantOverLimit(within: context.store.spareMemory)
     }
 
     /// Evicts until there is no excess, nothing more can be evicted, or the round is over.
@@ -47,9 +47,9 @@ struct Evictor: Sendable {
             guard excess > 0 else { break }
             guard
                 let gone = try await evictBatch(
-                    toFree: excess, because: reason, isDesperate: isAwaited, besides: &tried)
+                    toFree: excess, because: reason, isUrgent: isAwaited, besides: &tried)
             else {
-                return overdraw()
+                return grantOverLimit()
             }
             // Measured again only in the next round of evictions: a file system may take its time.
             space.gained(gone.reduce(0) { $0 + $1.bytes })
@@ -57,7 +57,7 @@ struct Evictor: Sendable {
             batches += gone.isEmpty ? 0 : 1
         }
         space.grantWaiting()
-        if space.isDeadlocked || batches < Self.round && space.isAwaited && space.isShortOfDisk { overdraw() }
+        if space.isDeadlocked || batches < Self.round && space.isAwaited && space.isShortOfDisk { grantOverLimit() }
         if batches == Self.round { space.notify() }
     }
 
@@ -66,7 +66,7 @@ struct Evictor: Sendable {
         for (owner, _) in space.with({ $0.overdrafts }) {
             while let overdraft = space.with({ $0.overdrafts.first { $0.owner == owner } }),
                 let gone = try await evictBatch(
-                    toFree: overdraft.bytes, because: .quota, isDesperate: true, besides: &tried, of: owner)
+                    toFree: overdraft.bytes, because: .quota, isUrgent: true, besides: &tried, of: owner)
             {
                 space.gained(gone.reduce(0) { $0 + $1.bytes })
             }
@@ -79,7 +79,7 @@ struct Evictor: Sendable {
         var tried: Set<SegmentID> = []
         while report.freedBytes < bytes,
             let gone = try await evictBatch(
-                toFree: bytes - report.freedBytes, because: .request, isDesperate: true, besides: &tried)
+                toFree: bytes - report.freedBytes, because: .request, isUrgent: true, besides: &tried)
         {
             for entry in gone { report.add(entry) }
         }
@@ -90,7 +90,7 @@ struct Evictor: Sendable {
     /// as it is.
     func victims(toFree bytes: Int64) -> [(victim: Victim, range: ByteRange)] {
         var copy = space.with { $0 }
-        let victims = copy.victims(toFree: bytes, at: context.wallClock.now(), isDesperate: true)
+        let victims = copy.victims(toFree: bytes, at: context.wallClock.now(), isUrgent: true)
         return victims.map { ($0, copy.range(of: $0.segment)) }
     }
 
@@ -106,7 +106,7 @@ struct Evictor: Sendable {
             // An eviction for one owner may also reduce the usage of another.
             let excess = owner.map { owner in copy.overdrafts.first { $0.owner == owner }?.bytes ?? 0 } ?? missing
             let victims = copy.victims(
-                toFree: min(excess, missing), at: now, isDesperate: owner != nil, besides: busy,
+                toFree: min(excess, missing), at: now, isUrgent: owner != nil, besides: busy,
                 limit: limit - next.count, of: owner)
             for victim in victims {
                 missing -= victim.bytes
@@ -135,7 +135,7 @@ struct Evictor: Sendable {
     /// 2. with segments in use;
     /// 3. with segments of owners at their minimum quota.
     private func batch(
-        toFree bytes: Int64, isDesperate: Bool, besides tried: Set<SegmentID>, of owner: QuotaOwner?
+        toFree bytes: Int64, isUrgent: Bool, besides tried: Set<SegmentID>, of owner: QuotaOwner?
     ) -> [(victim: Victim, range: ByteRange)] {
         // Computed before the ledger is locked, because it takes the locks of all assets.
         let busy = busy(on: space.grid).union(tried)
@@ -146,7 +146,7 @@ struct Evictor: Sendable {
             if ledger.guarantees { tries.append((tried, false)) }
             for (besides, keepsQuotas) in tries {
                 let victims = ledger.victims(
-                    toFree: bytes, at: now, isDesperate: isDesperate, besides: besides, limit: Self.batch, of: owner,
+                    toFree: bytes, at: now, isUrgent: isUrgent, besides: besides, limit: Self.batch, of: owner,
                     keepsQuotas: keepsQuotas)
                 if !victims.isEmpty { return victims.map { ($0, ledger.range(of: $0.segment)) } }
             }
@@ -170,10 +170,10 @@ struct Evictor: Sendable {
     ///
     /// `tried` collects segments that stayed, because their bytes are leased; they are not tried again in this round.
     private func evictBatch(
-        toFree bytes: Int64, because reason: EvictionReason, isDesperate: Bool, besides tried: inout Set<SegmentID>,
+        toFree bytes: Int64, because reason: EvictionReason, isUrgent: Bool, besides tried: inout Set<SegmentID>,
         of owner: QuotaOwner? = nil
     ) async throws(CacheError) -> [EvictionReport.Entry]? {
-        let victims = batch(toFree: bytes, isDesperate: isDesperate, besides: tried, of: owner)
+        let victims = batch(toFree: bytes, isUrgent: isUrgent, besides: tried, of: owner)
         guard !victims.isEmpty else { return nil }
         let gone: [EvictionReport.Entry]
         do throws(CacheError) {
@@ -269,7 +269,7 @@ struct Evictor: Sendable {
     func measureDisk() throws(CacheError) {
         let free = try context.store.freeDiskBytes()
         space.measured(free: free, refused: context.store.refusedWrites, at: context.uptime())
-        if !space.isShortOfDisk { context.store.spareDisk(false) }
+        if !space.isShortOfDisk { context.store.preferMemory(false) }
     }
 
     /// Acquires an asset to evict from it; nil if there is none. An asset with a file that cannot be opened is removed

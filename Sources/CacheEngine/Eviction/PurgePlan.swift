@@ -44,16 +44,16 @@ package struct PurgePlan: Sendable {
     let assets: [Chosen]
     /// The ranges to evict, by asset; nil for a purge of whole assets.
     let ranges: [AssetID: [ByteRange]]?
-    var standing: Progress
+    var progress: Progress
 
-    var id: String { standing.planID }
-    var isSoft: Bool { standing.isSoft }
+    var id: String { progress.planID }
+    var isSoft: Bool { progress.isSoft }
 
     /// A plan to evict ranges; `bytes` is their total.
     init(id: String, chosen: [SelectedAsset], ranges: [AssetID: [ByteRange]], bytes: Int64, expiresAt: Timestamp) {
         assets = chosen.map(Chosen.init)
         self.ranges = ranges
-        standing = Progress(
+        progress = Progress(
             planID: id, isSoft: false, assets: chosen.count, pinnedAssets: 0, bytes: bytes, expiresAt: expiresAt)
     }
 
@@ -61,7 +61,7 @@ package struct PurgePlan: Sendable {
     init(id: String, chosen: [SelectedAsset], isSoft: Bool, expiresAt: Timestamp) {
         assets = chosen.map(Chosen.init)
         ranges = nil
-        standing = Progress(
+        progress = Progress(
             planID: id, isSoft: isSoft, assets: chosen.count, pinnedAssets: chosen.count(where: \.isPinned),
             bytes: chosen.reduce(0) { $0 + $1.cachedBytes }, expiresAt: expiresAt)
     }
@@ -81,10 +81,10 @@ final class PurgePlanRegistry: Sendable {
     /// `.overloaded` if all plans are running.
     func keep(_ plan: PurgePlan, at now: Timestamp) throws(CacheError) {
         let isKept = plans.withLock { plans in
-            plans = plans.filter { $0.value.standing.expiresAt > now || $0.value.standing.state == .running }
+            plans = plans.filter { $0.value.progress.expiresAt > now || $0.value.progress.state == .running }
             if plans.count >= Self.most,
-                let oldest = plans.values.filter({ $0.standing.state != .running })
-                    .min(by: { $0.standing.expiresAt < $1.standing.expiresAt })
+                let oldest = plans.values.filter({ $0.progress.state != .running })
+                    .min(by: { $0.progress.expiresAt < $1.progress.expiresAt })
             {
                 plans[oldest.id] = nil
             }
@@ -98,7 +98,7 @@ final class PurgePlanRegistry: Sendable {
     /// The plan with this identifier. Throws `.notFound` if it is unknown or has expired.
     func plan(_ id: String, at now: Timestamp) throws(CacheError) -> PurgePlan {
         let plan = plans.withLock { $0[id] }
-        guard let plan, plan.standing.expiresAt > now || plan.standing.state == .running else { throw Self.unknown(id) }
+        guard let plan, plan.progress.expiresAt > now || plan.progress.state == .running else { throw Self.unknown(id) }
         return plan
     }
 
@@ -106,12 +106,12 @@ final class PurgePlanRegistry: Sendable {
     func begin(_ id: String, at now: Timestamp) throws(CacheError) -> PurgePlan {
         let plan = try plan(id, at: now)
         let isFirst = plans.withLock { plans in
-            guard plans[id]?.standing.state == .planned else { return false }
-            plans[id]?.standing.state = .running
+            guard plans[id]?.progress.state == .planned else { return false }
+            plans[id]?.progress.state = .running
             return true
         }
         guard isFirst else {
-            throw CacheError(.conflict, "The purge \(id) is already \(plan.standing.state.rawValue).")
+            throw CacheError(.conflict, "The purge \(id) is already \(plan.progress.state.rawValue).")
         }
         return plan
     }
@@ -119,16 +119,16 @@ final class PurgePlanRegistry: Sendable {
     /// Removes a planned purge, or stops a running one after its current batch. No effect on a finished one.
     func cancel(_ id: String) {
         plans.withLock { plans in
-            switch plans[id]?.standing.state {
+            switch plans[id]?.progress.state {
             case .planned: plans[id] = nil
-            case .running: plans[id]?.standing.state = .cancelled
+            case .running: plans[id]?.progress.state = .cancelled
             case .done, .cancelled, nil: break
             }
         }
     }
 
     /// Whether a running purge must stop.
-    func isCancelled(_ id: String) -> Bool { plans.withLock { $0[id]?.standing.state == .cancelled } }
+    func isCancelled(_ id: String) -> Bool { plans.withLock { $0[id]?.progress.state == .cancelled } }
 
     /// Changes the plan; no effect if it is not registered.
     func change(_ id: String, _ body: (inout PurgePlan) -> Void) {

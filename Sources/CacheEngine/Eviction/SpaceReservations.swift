@@ -189,12 +189,12 @@ final class SpaceReservations: Sendable {
     ///
     /// `memory` is nil if the disk has space: all are granted. Otherwise the bytes go to memory, and `memory` is its
     /// free size in bytes: reservations are granted while they fit beside the reserved bytes, and one in any case.
-    func overdraw(within memory: Int64? = nil) {
+    func grantOverLimit(within memory: Int64? = nil) {
         let granted = state.withLock { state in
             let count = state.waiting.prefix { waiting in
                 let reserved = state.ledger.reservedBytes
                 guard reserved == 0 || memory.map({ reserved + waiting.bytes <= $0 }) ?? true else { return false }
-                state.ledger.overdraw(waiting.bytes)
+                state.ledger.grantOverLimit(waiting.bytes)
                 return true
             }.count
             defer { state.waiting.removeFirst(count) }

@@ -114,10 +114,10 @@ extension CacheError.Code {
     }
 
     /// The evidence about the address that a transfer with this error gives, if it brought no byte.
-    var showing: OriginHealth.Showing {
+    var evidence: OriginHealth.Evidence {
         switch self {
         case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut: .broken
-        case .upstreamRefused(let status, _): OriginHealth.Showing(status: status)
+        case .upstreamRefused(let status, _): OriginHealth.Evidence(status: status)
         case .rangeNotSatisfiable, .assetChanged, .upstreamUnusable: .well
         default: .nothing
         }

@@ -83,14 +83,14 @@ extension FillStatus.Kind {
 extension FillStatus {
     /// The current status of a fill.
     init(number: UInt64, _ fill: FillTransfer) {
-        let (target, standing) = fill.asset.look { ($0.target, $0.ledger.standing(of: fill.fill)) }
+        let (target, state) = fill.asset.look { ($0.target, $0.ledger.state(of: fill.fill)) }
         let progress = fill.progress
-        let range = standing?.window ?? fill.fillRequest.range
+        let range = state?.window ?? fill.fillRequest.range
         self.init(
             number: number, assetID: target.id, key: target.key, origin: target.originName,
             kind: Kind(fill.fillRequest),
-            range: range, position: standing?.window == nil ? range?.lowerBound ?? 0 : standing?.position ?? 0,
-            bytesPerSecond: progress.bytesPerSecond, readers: standing?.readers ?? 0, stage: progress.stage,
+            range: range, position: state?.window == nil ? range?.lowerBound ?? 0 : state?.position ?? 0,
+            bytesPerSecond: progress.bytesPerSecond, readers: state?.readers ?? 0, stage: progress.stage,
             priority: progress.priority, attempt: progress.attempt, address: progress.address,
             httpVersion: progress.httpVersion, startedAt: progress.startedAt, isHedged: progress.isHedged)
     }

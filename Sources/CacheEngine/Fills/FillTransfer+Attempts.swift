@@ -9,16 +9,16 @@ extension FillTransfer {
     /// is not sent, and this throws the reason.
     func started(_ number: Int) throws(CacheError) {
         let now = context.uptime()
-        let (leg, target, isWanted) = state.withLock { state in
+        let (attempt, target, isWanted) = state.withLock { state in
             state.attempts[number].startedAt = now
             let isWanted = !state.isOver && state.winner == nil && !state.desired.isCancelled
             return (state.attempts[number], state.target, isWanted && !state.attempts[number].isCancelled)
         }
         guard isWanted, let target else { throw Self.unwanted }
         do throws(CacheError) {
-            let permit = try context.health.readmit(leg.permit, of: target)
+            let permit = try context.health.readmit(attempt.permit, of: target)
             state.withLock { $0.attempts[number].permit = permit }
-            if leg.isHedge, !context.health.takeRetry(target) {
+            if attempt.isHedge, !context.health.takeRetry(target) {
                 throw CacheError(.cancelled, "The origin's retry budget is exhausted.")
             }
         } catch {
@@ -30,7 +30,7 @@ extension FillTransfer {
             throw error
         }
         context.counters.sent(isPrefetch: state.withLock { $0.isPrefetch }, origin: target.originName)
-        guard leg.isHedge else { return hedge(target) }
+        guard attempt.isHedge else { return hedge(target) }
         context.counters.fillHedged(origin: target.originName)
     }
 
@@ -52,7 +52,7 @@ extension FillTransfer {
     /// Judges the first response head. Heads of other attempts are refused during the judgement and after it.
     func began(_ head: UpstreamHead, of number: Int) -> HeadVerdict {
         noteLatency(of: number)
-        let leg = state.withLock { state -> Attempt? in
+        let attempt = state.withLock { state -> Attempt? in
             guard !state.isOver, state.winner == nil, state.judging == nil else {
                 state.attempts[number].isCancelled = true
                 return nil
@@ -61,20 +61,20 @@ extension FillTransfer {
             state.head = head
             return state.attempts[number]
         }
-        guard let leg else { return .refuse(Self.lost) }
+        guard let attempt else { return .refuse(Self.lost) }
         do {
-            let isMirror = leg.permit.address > 0
+            let isMirror = attempt.permit.address > 0
             switch try asset.judge(head, for: self, isMirror: isMirror) {
             case .bytes(let range, let file):
                 return take(range, into: file, from: number)
-            case .moved(let place, let range, let file):
-                move(to: place)
+            case .moved(let location, let range, let file):
+                move(to: location)
                 return take(range, into: file, from: number)
             case .nothing:
                 win(number, with: nil)
                 return .enough
             case .skip(let error):
-                complain(error, of: leg)
+                complain(error, of: attempt)
                 state.withLock { state in
                     state.judging = nil
                     state.attempts[number].isSkip = true
@@ -144,12 +144,12 @@ extension FillTransfer {
     }
 
     /// Logs that a mirror's response is not trusted, at most once a minute for each origin.
-    private func complain(_ error: CacheError, of leg: Attempt) {
+    private func complain(_ error: CacheError, of attempt: Attempt) {
         guard let target = state.withLock({ $0.target }), context.health.mayComplain(target) else { return }
         context.logger.warning(
             "a mirror's content differs from its origin's; the mirror's response was discarded",
             metadata: [
-                "origin": "\(target.originName)", "mirror": "\(leg.permit.base)", "asset": "\(target.id)",
+                "origin": "\(target.originName)", "mirror": "\(attempt.permit.base)", "asset": "\(target.id)",
                 "error": "\(error.message)",
             ])
     }
@@ -168,18 +168,18 @@ extension FillTransfer {
             return (range, body.file, released)
         }
         guard let arrival else { return }
-        settle(number, OriginHealth.Showing(status: state.withLock { $0.head?.status ?? 200 }))
+        settle(number, OriginHealth.Evidence(status: state.withLock { $0.head?.status ?? 200 }))
         asset.arrived(arrival.range, in: arrival.file, by: fill)
         context.space.release(arrival.released)
     }
 
     /// Reports the attempt's evidence about its address to `OriginHealth`, once.
-    func settle(_ number: Int, _ showing: OriginHealth.Showing) {
+    func settle(_ number: Int, _ evidence: OriginHealth.Evidence) {
         let (permit, settings) = state.withLock { state -> (OriginHealth.Permit?, OriginSettings.CircuitBreaker?) in
             guard !state.attempts[number].isSettled else { return (nil, nil) }
             state.attempts[number].isSettled = true
             return (state.attempts[number].permit, state.target?.settings.circuitBreaker)
         }
-        if let permit { context.health.settle(permit, showing, by: settings) }
+        if let permit { context.health.settle(permit, evidence, by: settings) }
     }
 }

@@ -7,24 +7,24 @@ extension FillTransfer {
     /// Ends an attempt. The fill ends with it, unless the attempt had already lost or another attempt may still
     /// succeed.
     func ended(_ end: TransferEnd, of number: Int) {
-        let (error, leg, isLast, status) = state.withLock { state -> (CacheError?, Attempt, Bool, Int?) in
+        let (error, attempt, isLast, status) = state.withLock { state -> (CacheError?, Attempt, Bool, Int?) in
             state.attempts[number].isOver = true
             state.attempts[number].transfer = nil
-            let leg = state.attempts[number]
-            let error = leg.refusal ?? end.error ?? (state.winner == number ? state.shortfall : nil)
+            let attempt = state.attempts[number]
+            let error = attempt.refusal ?? end.error ?? (state.winner == number ? state.shortfall : nil)
             let status = state.head?.status
-            guard !state.isOver, state.winner ?? number == number else { return (error, leg, false, status) }
-            let isHopeless = !(leg.isSkip || leg.isCancelled || error?.code.isWorthRetrying ?? false)
+            guard !state.isOver, state.winner ?? number == number else { return (error, attempt, false, status) }
+            let isHopeless = !(attempt.isSkip || attempt.isCancelled || error?.code.isWorthRetrying ?? false)
             let isCarried = !isHopeless && state.attempts.contains { $0.mayCarryOn }
             if !isCarried { state.isOver = true }
-            return (error, leg, !isCarried, status)
+            return (error, attempt, !isCarried, status)
         }
-        settle(number, leg.showing(error, status: status))
+        settle(number, attempt.evidence(error, status: status))
         // A hedge that was never sent is not counted.
-        if !leg.isHedge || leg.startedAt != nil { count(end, error) }
+        if !attempt.isHedge || attempt.startedAt != nil { count(end, error) }
         guard isLast else { return }
         stopAttempts()
-        finish(error, leg)
+        finish(error, attempt)
     }
 
     /// Ends the fill before any request was sent: no address is admissible, or the bytes are no longer wanted.
@@ -50,37 +50,37 @@ extension FillTransfer {
     }
 
     /// Returns the unused reservation and reports the end of the fill.
-    private func finish(_ error: CacheError?, _ leg: Attempt?) {
-        let (rest, failure, attempt) = state.withLock { state -> (Int64, FillFailure?, Int) in
+    private func finish(_ error: CacheError?, _ attempt: Attempt?) {
+        let (rest, failure, failureCount) = state.withLock { state -> (Int64, FillFailure?, Int) in
             defer { state.reservation = 0 }
-            guard let error, let leg else { return (state.reservation, nil, state.attempt) }
+            guard let error, let attempt else { return (state.reservation, nil, state.failureCount) }
             var previous = retry
             for other in state.attempts where other.isOver && !other.isCancelled && !other.isSkip {
                 previous.failed.insert(other.permit.address)
             }
             let failure = FillFailure(
-                code: error.code, previous: previous, address: leg.permit.address, addresses: state.addresses.count,
-                isSkip: leg.isSkip, hadRange: fillRequest.window != .whole && !state.isPlain,
-                wasLeftAlone: leg.refusal != nil,
+                code: error.code, previous: previous, address: attempt.permit.address, addresses: state.addresses.count,
+                isSkip: attempt.isSkip, hadRange: fillRequest.window != .whole && !state.isPlain,
+                wasLeftAlone: attempt.refusal != nil,
                 hasProgressed: state.hasProgressed)
-            return (state.reservation, failure, state.attempt)
+            return (state.reservation, failure, state.failureCount)
         }
         if let brought = state.withLock({ $0.isCountedAtEnd ? $0.broughtBytes : nil }) {
             context.counters.requested(brought, origin: asset.target.originName)
         }
         context.fillRegistry.leave(self)
         context.space.release(rest)
-        tell(error, failure.flatMap { next(after: $0, attempt: attempt) })
+        tell(error, failure.flatMap { next(after: $0, failureCount: failureCount) })
     }
 
     /// The next try; nil: no further try. A request is repeated at the same address only within the origin's retry
     /// budget, unless bytes arrived.
-    private func next(after failure: FillFailure, attempt: Int) -> FillRetry? {
+    private func next(after failure: FillFailure, failureCount: Int) -> FillRetry? {
         let target = asset.target
         guard let next = failure.retry(within: target.settings.readTimeout) else { return nil }
-        let isPaid = next.isPlain || failure.hasProgressed || failure.code == .storageFull || failure.movesOn(next)
+        let skipsBudget = next.isPlain || failure.hasProgressed || failure.code == .storageFull || failure.movesOn(next)
         // Beyond the configured retries the asset ends the fill by itself, and no budget is consumed.
-        guard !isPaid, next.isFree || attempt < target.settings.retries else { return next }
+        guard !skipsBudget, next.isFree || failureCount < target.settings.retries else { return next }
         return context.health.takeRetry(target) ? next : nil
     }
 
@@ -109,9 +109,9 @@ extension FillTransfer {
 
 extension FillTransfer.Attempt {
     /// The evidence about the address that the end of the attempt gives.
-    fileprivate func showing(_ error: CacheError?, status: Int?) -> OriginHealth.Showing {
+    fileprivate func evidence(_ error: CacheError?, status: Int?) -> OriginHealth.Evidence {
         if refusal != nil { return .nothing }
-        return isSkip ? .well : error?.code.showing ?? OriginHealth.Showing(status: status ?? 200)
+        return isSkip ? .well : error?.code.evidence ?? OriginHealth.Evidence(status: status ?? 200)
     }
 
     /// Whether its response may still arrive.

@@ -58,7 +58,7 @@ final class FillTransfer: Sendable {
     /// The mutable state of the fill, guarded by its lock.
     struct State {
         /// The number of consecutive failures before this try.
-        var attempt = 0
+        var failureCount = 0
         /// The time until the fill's reader runs out of bytes.
         var slack = Duration.zero
         var startedAt: Timestamp?
@@ -94,29 +94,29 @@ final class FillTransfer: Sendable {
     }
 
     /// Guards the asset and fill that the transfer belongs to; `move` replaces both.
-    private let place: Mutex<FillLocation>
+    private let location: Mutex<FillLocation>
     let context: EngineContext
     /// The parameters of this try.
     let retry: FillRetry
     /// Guards the mutable state.
     let state = Mutex(State())
 
-    var asset: OpenAsset { place.withLock { $0.asset } }
-    var fill: FillLedger.FillID { place.withLock { $0.fill } }
-    var fillRequest: FillLedger.FillRequest { place.withLock { $0.fillRequest } }
+    var asset: OpenAsset { location.withLock { $0.asset } }
+    var fill: FillLedger.FillID { location.withLock { $0.fill } }
+    var fillRequest: FillLedger.FillRequest { location.withLock { $0.fillRequest } }
 
-    init(for place: FillLocation, retry: FillRetry = FillRetry()) {
-        self.place = Mutex(place)
-        context = place.asset.context
+    init(for location: FillLocation, retry: FillRetry = FillRetry()) {
+        self.location = Mutex(location)
+        context = location.asset.context
         self.retry = retry
     }
 
     /// Continues in the asset of the generation that the response started, which has a hold for the transfer.
     func move(to next: FillLocation) {
         state.withLock { $0.hasMoved = true }
-        let before = place.withLock { place in
-            defer { place = next }
-            return place.asset
+        let before = location.withLock { location in
+            defer { location = next }
+            return location.asset
         }
         context.openAssets.release(before)
     }
@@ -124,7 +124,7 @@ final class FillTransfer: Sendable {
     /// Whether the fill brings another generation than it was started for.
     var hasMoved: Bool { state.withLock { $0.hasMoved } }
     /// The number of consecutive failures before this try.
-    var attempt: Int { state.withLock { $0.attempt } }
+    var failureCount: Int { state.withLock { $0.failureCount } }
     /// Whether the requests omit `Range`.
     var isPlain: Bool { state.withLock { $0.isPlain } }
     var priority: TransferPriority { state.withLock { $0.desired.priority } }
@@ -137,7 +137,7 @@ final class FillTransfer: Sendable {
         let run = start.claim ?? fillRequest.knownRun
         let now = context.wallClock.now()
         state.withLock { state in
-            state.attempt = start.attempt
+            state.failureCount = start.attempt
             state.slack = start.slack
             state.startedAt = now
             state.reservation = bytes
@@ -156,20 +156,20 @@ final class FillTransfer: Sendable {
         let target = asset.target
         let addresses = context.addresses(of: target)
         let isPlain = retry.isPlain || fillRequest.isOpening && context.health.refusesRanges(target)
-        let (attempt, isCancelled) = state.withLock { state in
+        let (failureCount, isCancelled) = state.withLock { state in
             state.target = target
             state.isPlain = isPlain
             state.addresses = addresses
-            return (state.attempt, state.desired.isCancelled)
+            return (state.failureCount, state.desired.isCancelled)
         }
         guard !isCancelled else {
             return refuse(Self.unwanted)
         }
-        if attempt == 0, !retry.isAgain { context.health.asked(target) }
+        if failureCount == 0, !retry.isAgain { context.health.asked(target) }
         do throws(CacheError) {
             let permit = try context.health.admit(
                 target, of: addresses.count, from: retry.address % addresses.count, without: retry.skipped)
-            send(permit, to: addresses[permit.address], delay: delay(beforeAttempt: attempt), isHedge: false)
+            send(permit, to: addresses[permit.address], delay: delay(after: failureCount), isHedge: false)
         } catch {
             refuse(error)
         }
@@ -178,9 +178,10 @@ final class FillTransfer: Sendable {
     static let unwanted = CacheError(.cancelled, "The bytes are no longer needed by a reader.")
 
     /// The delay before the request: as given, otherwise exponential backoff.
-    private func delay(beforeAttempt attempt: Int) -> Duration {
+    private func delay(after failureCount: Int) -> Duration {
         if let delay = retry.delay { return delay }
-        return attempt == 0 ? .zero : Backoff().delay(beforeRetry: attempt - 1, random: context.random.uniform())
+        return failureCount == 0
+            ? .zero : Backoff().delay(beforeRetry: failureCount - 1, random: context.random.uniform())
     }
 
     /// Queues one attempt.

@@ -33,14 +33,14 @@ package struct JobSnapshot: Sendable {
 
 extension JobSnapshot {
     /// The snapshot of a scheduled job.
-    init(_ standing: JobProgress) {
-        let tally = standing.tally
+    init(_ progress: JobProgress) {
+        let tally = progress.tally
         self.init(
-            record: standing.record, itemsTotal: tally.itemsTotal, itemsDone: tally[.succeeded],
+            record: progress.record, itemsTotal: tally.itemsTotal, itemsDone: tally[.succeeded],
             itemsFailed: tally[.failed], itemsTimedOut: tally[.timedOut], itemsCancelled: tally[.cancelled],
             itemsUnknown: tally.itemsUnknown, bytesTotal: tally.bytesTotal, bytesFromCache: tally.bytesFromCache,
-            bytesFromUpstream: tally.bytesFromUpstream, bytesPerSecond: standing.bytesPerSecond,
-            version: standing.version)
+            bytesFromUpstream: tally.bytesFromUpstream, bytesPerSecond: progress.bytesPerSecond,
+            version: progress.version)
         settle()
     }
 

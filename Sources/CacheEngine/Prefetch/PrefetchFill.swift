@@ -87,7 +87,7 @@ struct PrefetchFill {
         let isFresh = asset.isFresh(at: context.wallClock.now())
         let mustConfirm = generation != nil && (isBare || !isFresh)
         let reader = try asset.join(
-            opening: opening, priority: .prefetch, mustConfirm: mustConfirm, began: began, leash: pace?.pieceBytes)
+            opening: opening, priority: .prefetch, mustConfirm: mustConfirm, began: began, maxLead: pace?.pieceBytes)
         defer { asset.leave(reader) }
         _ = try await asset.settle(reader)
         try checkKept(asset)

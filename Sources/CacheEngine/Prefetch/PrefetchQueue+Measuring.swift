@@ -30,7 +30,7 @@ extension PrefetchQueue {
     }
 
     /// The space claims of the job, created at the first call. They include the items that succeeded before a restart.
-    func room(of job: String, in cache: AssetCache) async throws(CacheError) -> JobSpaceClaims {
+    func spaceClaims(of job: String, in cache: AssetCache) async throws(CacheError) -> JobSpaceClaims {
         if let room = spaceClaims.withLock({ $0[job] }) { return room }
         let pinned = try await catalog.sizes(of: cache.context.space.with { $0.pinned })
         claims.adoptPinned(pinned.mapValues(\.cachedBytes))
@@ -52,7 +52,7 @@ extension PrefetchQueue {
     }
 
     /// Drops the claims of finished jobs, which ends the protection of their items.
-    func closeRooms() {
+    func releaseFinishedClaims() {
         let jobs = spaceClaims.withLock { Array($0.keys) }
         let finished = look { schedule in jobs.filter { schedule.state(of: $0)?.isFinished ?? true } }
         let closed = spaceClaims.withLock { spaceClaims in finished.compactMap { spaceClaims.removeValue(forKey: $0) } }

@@ -32,10 +32,10 @@ extension PrefetchQueue {
     private func open(in cache: AssetCache) async {
         repeat {
             let isLoaded = await logged("prefetch jobs could not be loaded") { () async throws(CacheError) in
-                try await self.takeUp()
+                try await self.loadUnfinishedJobs()
                 // Claims come before the first run, so that the stored items of every job are protected from the
                 // others.
-                for job in self.look({ $0.ids }) { _ = try await self.room(of: job, in: cache) }
+                for job in self.look({ $0.ids }) { _ = try await self.spaceClaims(of: job, in: cache) }
             }
             if isLoaded {
                 change { $0.open(at: $1) }
@@ -66,7 +66,7 @@ extension PrefetchQueue {
     private func fill(_ run: Run, in cache: AssetCache) async -> PrefetchSchedule.Outcome? {
         guard let item = look({ $0.item(of: run) }) else { return .interrupted }
         do throws(CacheError) {
-            let room = try await room(of: run.job, in: cache)
+            let room = try await spaceClaims(of: run.job, in: cache)
             var fill = PrefetchFill(cache: cache, item: item, pace: pace(of: run.job), room: room) { progress in
                 self.change { $0.progressed(run, progress, at: $1) }
             }

@@ -123,10 +123,10 @@ final class PrefetchQueue: Sendable {
     /// Adds a new job; it is durable when this returns. If it supersedes, the unfinished jobs of its queue end in the
     /// same transaction.
     func submit(_ record: JobRecord, idempotency: IdempotencyKey?) async throws(CacheError) -> JobInsertion {
-        // The mutex excludes `save`, `takeUp` and other submissions between the catalog's change and the schedule's.
+        // The mutex excludes `save`, `loadUnfinishedJobs` and other submissions between the catalog's change and the schedule's.
         // Otherwise:
         // 1. A save could overwrite the end of a superseded job in the catalog with its outdated state.
-        // 2. `takeUp` could schedule a job in the state that it had before it ended.
+        // 2. `loadUnfinishedJobs` could schedule a job in the state that it had before it ended.
         // 3. A later job of the queue would not find this one in the schedule, and both would run.
         try await saving.pass { () async throws(CacheError) in
             let insertion = try await catalog.insertJob(record, idempotency: idempotency)
@@ -153,7 +153,7 @@ final class PrefetchQueue: Sendable {
     }
 
     /// Adds the unfinished jobs of the catalog to the schedule.
-    func takeUp() async throws(CacheError) {
+    func loadUnfinishedJobs() async throws(CacheError) {
         try await saving.pass { () async throws(CacheError) in
             for job in try await catalog.unfinishedJobs() { _ = add(job) }
         }
@@ -163,7 +163,7 @@ final class PrefetchQueue: Sendable {
     func ended(_ run: Run, _ outcome: PrefetchSchedule.Outcome) {
         change { $0.ended(run, outcome, at: $1) }
         state.withLock { $0.stops[run] = nil }
-        closeRooms()
+        releaseFinishedClaims()
     }
 
     /// The rate limiter that all items of a job share; nil if the job has no limit.
@@ -171,7 +171,7 @@ final class PrefetchQueue: Sendable {
         let (clock, uptime, now) = (clock, uptime, moment)
         return state.withLock { state in
             if let pace = state.paces[job] { return pace }
-            guard let limit = state.schedule.standing(of: job, at: now)?.record.maxBytesPerSecond else { return nil }
+            guard let limit = state.schedule.progress(of: job, at: now)?.record.maxBytesPerSecond else { return nil }
             let pace = PrefetchRateLimiter(bytesPerSecond: limit, clock: clock, uptime: uptime)
             state.paces[job] = pace
             return pace
@@ -189,7 +189,7 @@ final class PrefetchQueue: Sendable {
     /// The job's state in the schedule; nil if it is not scheduled.
     func scheduled(_ id: String) -> JobSnapshot? {
         let now = moment
-        return look { $0.standing(of: id, at: now) }.map { JobSnapshot($0) }
+        return look { $0.progress(of: id, at: now) }.map { JobSnapshot($0) }
     }
 
     /// The error for a job that does not exist.
@@ -220,7 +220,7 @@ final class PrefetchQueue: Sendable {
                 state.schedule.forgetFinished()
                 for job in state.paces.keys where !state.schedule.contains(job) { state.paces[job] = nil }
             }
-            closeRooms()
+            releaseFinishedClaims()
         }
     }
 

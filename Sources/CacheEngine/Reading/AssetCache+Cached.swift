@@ -48,8 +48,8 @@ extension AssetCache {
     private func openAtOnce(_ asset: OpenAsset, _ attempt: ReadAttempt, _ changes: UInt64) -> Opening? {
         if let variant = chosenVariant(of: asset, attempt) { return .variant(variant) }
         let version = asset.look { $0.version }
-        let standing = standing(of: asset, attempt)
-        guard standing.use == .fresh, let generation = asset.record?.generation, generation.isStorable,
+        let freshness = freshnessDecision(of: asset, attempt)
+        guard freshness.use == .fresh, let generation = asset.record?.generation, generation.isStorable,
             let length = generation.length
         else { return nil }
         let plan = plan(attempt.request, generation, of: asset)
@@ -57,7 +57,7 @@ extension AssetCache {
             let (reader, cached) = asset.join(present: plan.neededRanges, length: length)
         else { return nil }
         return .read(
-            contentRead(attempt, plan, generation, found: (cached, false), standing, from: asset, to: reader) {
+            contentRead(attempt, plan, generation, found: (cached, false), freshness, from: asset, to: reader) {
                 FreshAssetSnapshot(
                     asset, version: version, generation: generation, outcome: $0, origins: origins,
                     originChanges: changes)

@@ -58,20 +58,20 @@ extension AssetCache {
         guard let generation = asset.record?.generation else { return unknown(asset, attempt) }
         let source = source(of: asset.target)
         let plan = plan(attempt.request, generation, of: asset)
-        var standing = standing(of: asset, attempt)
-        var forecast = asset.forecast(of: plan.neededRanges, attempt, asking: standing.question)
+        var freshness = freshnessDecision(of: asset, attempt)
+        var forecast = asset.forecast(of: plan.neededRanges, attempt, asking: freshness.question)
         let isUnconfirmed =
-            standing.mustConfirm && source.refusal != nil && forecast.requests.contains { $0.isDescription }
-        let standsIn = isUnconfirmed && generation.servesErrors(at: attempt.began, under: standing.rules)
+            freshness.mustConfirm && source.refusal != nil && forecast.requests.contains { $0.isDescription }
+        let standsIn = isUnconfirmed && generation.servesErrors(at: attempt.began, under: freshness.rules)
         if standsIn {
-            standing = FreshnessDecision(isKnown: true, isSettling: false, use: .stale, rules: standing.rules)
+            freshness = FreshnessDecision(isKnown: true, isSettling: false, use: .stale, rules: freshness.rules)
             forecast = asset.forecast(of: plan.neededRanges, attempt)
         }
         let cached = asset.look { $0.ledger.lookUp(plan.neededRanges).cached }
-        let outcome = outcome(attempt, plan, generation, cached: cached, standing, keeps: asset.target)
+        let outcome = outcome(attempt, plan, generation, cached: cached, freshness, keeps: asset.target)
         var explanation = Explanation(
             of: asset.target, source: source,
-            standing: self.standing(of: generation, standing, at: attempt.began, standsIn: standsIn),
+            freshness: self.freshness(of: generation, freshness, at: attempt.began, standsIn: standsIn),
             answer: Explanation.Answer(
                 status: plan.status, requestClass: outcome.requestClass, contentRange: plan.headers["Content-Range"],
                 contentLength: plan.contentLength))
@@ -102,7 +102,7 @@ extension AssetCache {
         }
         var explanation = Explanation(
             of: asset.target, source: source(of: asset.target),
-            standing: Explanation.FreshnessDecision(use: .unknown, reason: "Nothing of it has been fetched yet."),
+            freshness: Explanation.Freshness(use: .unknown, reason: "No byte of the asset has been fetched yet."),
             answer: Explanation.Answer(requestClass: asset.target.keepsNothing ? .bypass : .miss))
         explanation.forecast = forecast
         explanation.joined = asset.numbers(of: forecast.joined)
@@ -115,38 +115,38 @@ extension AssetCache {
         let left = refusal.outcome.timeToLive ?? .zero
         return Explanation(
             of: target, source: source(of: target),
-            standing: Explanation.FreshnessDecision(
+            freshness: Explanation.Freshness(
                 use: .fresh, freshUntil: context.wallClock.now() + left, age: refusal.age),
             answer: Explanation.Answer(requestClass: .negative, code: refusal.error.code))
     }
 
     /// Converts the decision to its public form, with a sentence that gives the reason. `standsIn`: a stale response
     /// is served because the upstream is unavailable.
-    private func standing(
-        of generation: Generation, _ standing: FreshnessDecision, at now: Timestamp, standsIn: Bool
-    ) -> Explanation.FreshnessDecision {
+    private func freshness(
+        of generation: Generation, _ freshness: FreshnessDecision, at now: Timestamp, standsIn: Bool
+    ) -> Explanation.Freshness {
         let since = generation.freshUntil.map { "The response has been stale since \(RFC3339.format($0))" }
         let stale = since ?? "The response has no lifetime: the upstream gave it none, or an administrator has ended it"
         let (use, reason): (Explanation.Use, String?) =
-            switch standing.use {
+            switch freshness.use {
             case .fresh, nil: (.fresh, nil)
             case .stale where standsIn: (.stale, stale + "; it is served because the upstream is unavailable.")
             case .stale: (.stale, stale + "; the request accepts a stale response.")
             case .staleWhileRevalidate: (.staleWhileRevalidate, stale + "; it is served while it is revalidated.")
-            case .confirm where generation.isFresh(at: now): (.confirm, "The request demands a younger response.")
+            case .confirm where generation.isFresh(at: now): (.confirm, "The request demands a fresher response.")
             case .confirm: (.confirm, stale + "; it is revalidated before it is served.")
             case .confirmOnRequest: (.confirm, "The request demands revalidation.")
             }
-        return Explanation.FreshnessDecision(
+        return Explanation.Freshness(
             use: use, freshUntil: generation.freshUntil, age: generation.age(at: now), reason: reason)
     }
 }
 
 extension Explanation {
     /// An explanation of a read of `target`, without a forecast.
-    fileprivate init(of target: AssetTarget, source: Source, standing: FreshnessDecision, answer: Answer) {
+    fileprivate init(of target: AssetTarget, source: Source, freshness: Explanation.Freshness, answer: Answer) {
         self.init(
-            assetID: target.id, key: target.key, origin: target.originName, source: source, standing: standing,
+            assetID: target.id, key: target.key, origin: target.originName, source: source, freshness: freshness,
             answer: answer)
     }
 
@@ -169,7 +169,7 @@ extension Explanation {
 
 extension FreshnessDecision {
     /// The question to the upstream, besides bytes, that a read causes.
-    fileprivate var question: FillForecast.Question {
+    fileprivate var question: FillForecast.Revalidation {
         if mustConfirm { return .confirm }
         return use == .staleWhileRevalidate ? .confirmBehind : .none
     }
@@ -214,7 +214,7 @@ extension OpenAsset {
 
     /// The ledger's forecast for one more reader of `ranges`, in order.
     fileprivate func forecast(
-        of ranges: [ByteRange], _ attempt: ReadAttempt, asking question: FillForecast.Question = .none
+        of ranges: [ByteRange], _ attempt: ReadAttempt, asking question: FillForecast.Revalidation = .none
     ) -> FillForecast {
         look { $0.ledger.forecast(of: ranges, opening: attempt.opening, asking: question) }
     }

@@ -15,7 +15,7 @@ extension AssetCache {
     /// Acquires the asset of a target: from the table of open assets, from the catalog, or as a new one. The caller
     /// must release it.
     func open(_ target: AssetTarget) async throws(CacheError) -> OpenAsset {
-        // 1. The table has no such asset: note the moment, which counts removals of this asset.
+        // 1. The table has no such asset: record its removal count.
         // 2. Load the row, unless a removal is in progress.
         // 3. Insert the asset into the table. This fails if a removal has begun or ended since step 1, because the row
         //    may be outdated: start again.

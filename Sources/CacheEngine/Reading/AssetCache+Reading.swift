@@ -90,7 +90,9 @@ extension AssetCache {
 
     /// Whether the response can be sent from disk without any upstream request.
     func isServedUnasked(_ asset: OpenAsset, _ attempt: ReadAttempt) -> Bool {
-        guard let generation = asset.record?.generation, !standing(of: asset, attempt).mustConfirm else { return false }
+        guard let generation = asset.record?.generation, !freshnessDecision(of: asset, attempt).mustConfirm else {
+            return false
+        }
         let plan = plan(attempt.request, generation, of: asset)
         return asset.look { $0.ledger.lookUp(plan.neededRanges) }.cached.byteCount == plan.neededBytes
     }
@@ -110,7 +112,7 @@ extension AssetCache {
     ///
     /// A response that was received after the request started counts as fresh: it is the answer to this read or to a
     /// concurrent one.
-    func standing(of asset: OpenAsset, _ attempt: ReadAttempt) -> FreshnessDecision {
+    func freshnessDecision(of asset: OpenAsset, _ attempt: ReadAttempt) -> FreshnessDecision {
         let (record, isSettling, isBare) = asset.look { ($0.record, !$0.fills.isEmpty, $0.isBare) }
         let rules = UseRules(
             freshness: asset.freshness, staleIfError: asset.target.settings.staleIfError,
@@ -134,22 +136,22 @@ extension AssetCache {
     /// The variant is checked twice: against the stored response, and again after the upstream has described the
     /// asset.
     private func begin(_ asset: OpenAsset, _ attempt: ReadAttempt) async throws(CacheError) -> Opening {
-        var standing = standing(of: asset, attempt)
+        var freshness = freshnessDecision(of: asset, attempt)
         var reader: FillLedger.ReaderID?
         do {
             if let variant = chosenVariant(of: asset, attempt) {
                 context.openAssets.release(asset)
                 return .variant(variant)
             }
-            if standing.use == .staleWhileRevalidate { asset.confirmBehind() }
-            let joined = try await joinOrServeStale(asset, attempt, &standing)
+            if freshness.use == .staleWhileRevalidate { asset.confirmBehind() }
+            let joined = try await joinOrServeStale(asset, attempt, &freshness)
             reader = joined
             if let variant = chosenVariant(of: asset, attempt) {
                 asset.leave(joined)
                 context.openAssets.release(asset)
                 return .variant(variant)
             }
-            return .read(try await answer(attempt, from: asset, to: joined, standing))
+            return .read(try await answer(attempt, from: asset, to: joined, freshness))
         } catch {
             if let reader { asset.leave(reader) }
             context.openAssets.release(asset)
@@ -158,41 +160,41 @@ extension AssetCache {
     }
 
     /// Joins the asset as a reader. If the upstream fails to revalidate a stale response and `stale-if-error` permits
-    /// its use (RFC 5861 §4), joins again without revalidation and records the failure in `standing`.
+    /// its use (RFC 5861 §4), joins again without revalidation and records the failure in `freshness`.
     private func joinOrServeStale(
-        _ asset: OpenAsset, _ attempt: ReadAttempt, _ standing: inout FreshnessDecision
+        _ asset: OpenAsset, _ attempt: ReadAttempt, _ freshness: inout FreshnessDecision
     ) async throws(CacheError) -> FillLedger.ReaderID {
         do {
-            return try await described(asset, attempt, standing)
+            return try await described(asset, attempt, freshness)
         } catch {
-            guard standing.mustConfirm, error.code.isUpstreamFailure, let generation = asset.record?.generation,
-                generation.servesErrors(at: attempt.began, under: standing.rules)
+            guard freshness.mustConfirm, error.code.isUpstreamFailure, let generation = asset.record?.generation,
+                generation.servesErrors(at: attempt.began, under: freshness.rules)
             else { throw error }
-            standing = FreshnessDecision(
-                isKnown: true, isSettling: false, use: .stale, rules: standing.rules, failure: error.code)
-            return try await described(asset, attempt, standing)
+            freshness = FreshnessDecision(
+                isKnown: true, isSettling: false, use: .stale, rules: freshness.rules, failure: error.code)
+            return try await described(asset, attempt, freshness)
         }
     }
 
     /// Joins, and waits until the asset is described, and revalidated if required. If a stale response may be served
     /// instead, the revalidation gets half of the read's time limit, so that time is left to send the stale response.
     private func described(
-        _ asset: OpenAsset, _ attempt: ReadAttempt, _ standing: FreshnessDecision
+        _ asset: OpenAsset, _ attempt: ReadAttempt, _ freshness: FreshnessDecision
     ) async throws(CacheError) -> FillLedger.ReaderID {
         let reader = try asset.join(
-            opening: attempt.opening, priority: .live, mustConfirm: standing.mustConfirm, began: attempt.began,
+            opening: attempt.opening, priority: .live, mustConfirm: freshness.mustConfirm, began: attempt.began,
             waitLimit: max(attempt.limit, asset.target.settings.readTimeout),
             refused: { [context] in
                 // A refusal received since the request started is the answer to it, whichever reader caused the
                 // upstream request. One that is still fresh is the answer as well: it may have been recorded after
                 // this read first looked for it.
-                guard !standing.isKnown, let refusal = context.refusals[asset.id] else { return nil }
+                guard !freshness.isKnown, let refusal = context.refusals[asset.id] else { return nil }
                 let isNew = refusal.receivedAt >= attempt.began
                 return isNew || isUsable(refusal, for: attempt) ? Self.repeated(refusal) : nil
             })
         do {
             let generation = asset.record?.generation
-            if standing.mustConfirm, generation?.servesErrors(at: attempt.began, under: standing.rules) == true {
+            if freshness.mustConfirm, generation?.servesErrors(at: attempt.began, under: freshness.rules) == true {
                 _ = try await withDeadline(attempt.limit / 2, .read, clock: clock) {
                     () async throws(CacheError) in try await asset.settle(reader)
                 }
@@ -211,9 +213,9 @@ extension AssetCache {
     /// The plan is made again if the wait has found the length of the asset, or has brought header fields that require
     /// other bytes.
     private func answer(
-        _ attempt: ReadAttempt, from asset: OpenAsset, to reader: FillLedger.ReaderID, _ standing: FreshnessDecision
+        _ attempt: ReadAttempt, from asset: OpenAsset, to reader: FillLedger.ReaderID, _ freshness: FreshnessDecision
     ) async throws(CacheError) -> ContentRead {
-        let isFirst = !standing.isKnown || attempt.wasForwarded
+        let isFirst = !freshness.isKnown || attempt.wasForwarded
         while true {
             var generation = asset.record?.generation ?? Generation(receivedAt: context.wallClock.now())
             var plan = plan(attempt.request, generation, of: asset, isFirst: isFirst)
@@ -232,7 +234,7 @@ extension AssetCache {
                     guard plan.neededRanges == needed else { continue }
                 }
             }
-            return contentRead(attempt, plan, generation, found: found, standing, from: asset, to: reader)
+            return contentRead(attempt, plan, generation, found: found, freshness, from: asset, to: reader)
         }
     }
 
@@ -242,22 +244,22 @@ extension AssetCache {
     /// creates the snapshot from which later requests can be served; by default there is none.
     func contentRead(
         _ attempt: ReadAttempt, _ plan: ContentPlan, _ generation: Generation,
-        found: (cached: ByteRangeSet, isJoining: Bool), _ standing: FreshnessDecision, from asset: OpenAsset,
+        found: (cached: ByteRangeSet, isJoining: Bool), _ freshness: FreshnessDecision, from asset: OpenAsset,
         to reader: FillLedger.ReaderID, view: (ReadOutcome) -> FreshAssetSnapshot? = { _ in nil }
     ) -> ContentRead {
         let now = context.wallClock.now()
-        let cached = standing.isKnown && !attempt.wasForwarded ? found.cached : ByteRangeSet()
-        var outcome = outcome(attempt, plan, generation, cached: cached, standing, keeps: asset.target)
+        let cached = freshness.isKnown && !attempt.wasForwarded ? found.cached : ByteRangeSet()
+        var outcome = outcome(attempt, plan, generation, cached: cached, freshness, keeps: asset.target)
         let isMissing = cached.byteCount < plan.neededBytes
-        outcome.isCollapsed = isMissing && (standing.isKnown ? found.isJoining : standing.isSettling)
-        if let failure = standing.failure {
+        outcome.isCollapsed = isMissing && (freshness.isKnown ? found.isJoining : freshness.isSettling)
+        if let failure = freshness.failure {
             outcome.upstreamStatus = failure.upstreamStatus
         } else if outcome.forwarding != nil {
             outcome.upstreamStatus = asset.look { $0.upstreamStatus }
         }
         outcome.timeToLive = generation.freshUntil.map { $0.since(now) }
-        let age = standing.isKnown ? generation.age(at: now) : generation.initialAge
-        let hasAge = standing.isKnown || age >= .seconds(1)
+        let age = freshness.isKnown ? generation.age(at: now) : generation.initialAge
+        let hasAge = freshness.isKnown || age >= .seconds(1)
         return ContentRead(
             asset: asset, reader: reader, plan: plan, outcome: outcome, age: hasAge ? age : nil,
             cachedBefore: cached, view: view(outcome))
@@ -277,24 +279,24 @@ extension AssetCache {
     /// bytes that were on disk when the read began.
     func outcome(
         _ attempt: ReadAttempt, _ plan: ContentPlan, _ generation: Generation, cached: ByteRangeSet,
-        _ standing: FreshnessDecision, keeps target: AssetTarget
+        _ freshness: FreshnessDecision, keeps target: AssetTarget
     ) -> ReadOutcome {
         if generation.passedStatus ?? 0 >= 400 { return ReadOutcome(requestClass: .error, forwarding: .miss) }
         guard generation.isStorable, !target.keepsNothing else {
             return ReadOutcome(requestClass: .bypass, forwarding: .bypass)
         }
         let wanted = plan.neededBytes
-        guard standing.isKnown, !attempt.wasForwarded, cached.byteCount == wanted || wanted == 0 else {
+        guard freshness.isKnown, !attempt.wasForwarded, cached.byteCount == wanted || wanted == 0 else {
             let isPartial = cached.byteCount > 0
             return ReadOutcome(
                 requestClass: isPartial ? .partial : .miss,
                 forwarding: isPartial ? .partial : attempt.forwarding ?? .miss, isStored: true)
         }
-        switch standing.use {
+        switch freshness.use {
         case .confirm: return ReadOutcome(requestClass: .revalidated, forwarding: .stale)
         case .confirmOnRequest: return ReadOutcome(requestClass: .revalidated, forwarding: .request)
         case .stale, .staleWhileRevalidate:
-            let wasAsked = standing.failure.map { !$0.isUnasked } ?? false
+            let wasAsked = freshness.failure.map { !$0.isUnasked } ?? false
             return ReadOutcome(requestClass: .stale, forwarding: wasAsked ? .stale : nil, detail: "stale")
         case .fresh, nil: return ReadOutcome(requestClass: .hit)
         }

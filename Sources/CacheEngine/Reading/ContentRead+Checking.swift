@@ -25,7 +25,7 @@ extension ContentRead {
             try lost(chunk, of: file, error)
             return nil
         }
-        try met(CacheError(.storageCorrupt, "The disk keeps damaging data: check it."))
+        try met(CacheError(.storageCorrupt, "The disk keeps damaging data: check the disk."))
         return nil
     }
 
@@ -60,7 +60,9 @@ extension ContentRead {
             }
             do throws(CacheError) {
                 let bytes = try asset.readChecked(chunk, of: file)
-                if bytes == nil { try met(CacheError(.storageCorrupt, "The disk keeps damaging data: check it.")) }
+                if bytes == nil {
+                    try met(CacheError(.storageCorrupt, "The disk keeps damaging data: check the disk."))
+                }
                 finishLate(chunk, of: file, .success(bytes), wake: wake)
             } catch {
                 finishLate(chunk, of: file, .failure(error), wake: wake)

@@ -25,8 +25,8 @@ package struct ReadTally: Sendable {
 /// out the body in one of two forms: `next` suspends until bytes are there; `nextWithoutBlocking` serves an event
 /// loop. A read has one consumer, which asks for the next bytes only after the last call is complete.
 package final class ContentRead: Sendable {
-    /// The generation that the read takes its bytes from, and its reader there. It changes at most when an upstream
-    /// replaces the asset by an equal one: see `ContentRead+Succession.swift`.
+    /// The generation that the read takes its bytes from, and its reader there. It changes only if the next
+    /// generation has the same length and begins with the bytes already sent: see `ContentRead+Succession.swift`.
     struct Source: Sendable {
         let asset: OpenAsset
         let reader: FillLedger.ReaderID
@@ -45,7 +45,7 @@ package final class ContentRead: Sendable {
         var isFinished = false
         /// A contiguous run that was read and is not in the access trace yet.
         var unlogged: ByteRange?
-        /// The result of a disk operation that finished after `.later` was returned; the next call consumes it.
+        /// A result or an error that arrived after `.later` was returned; the next call consumes it.
         var late: Result<(chunk: ByteRange, bytes: ByteBuffer), CacheError>?
         /// How often the file returned bytes that could not be used.
         var badCount = 0

@@ -23,7 +23,7 @@ func withDeadline<Value: Sendable>(
         return first
     }
     guard let outcome else {
-        throw CacheError(.upstreamTimedOut(timeout), "The upstream sent nothing within \(limit.inSeconds) s.")
+        throw CacheError(.upstreamTimedOut(timeout), "No first byte was available within \(limit.inSeconds) s.")
     }
     return try outcome.get()
 }

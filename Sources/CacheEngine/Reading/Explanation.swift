@@ -8,7 +8,7 @@ package struct Explanation: Sendable {
     }
 
     /// Whether the stored response may be used, and the reason if not.
-    package struct FreshnessDecision: Sendable {
+    package struct Freshness: Sendable {
         package var use: Use
         /// The end of the freshness lifetime; nil if there is none.
         package var freshUntil: Timestamp?
@@ -70,7 +70,7 @@ package struct Explanation: Sendable {
     package var key: String
     package var origin: String
     package var source: Source
-    package var standing: FreshnessDecision
+    package var freshness: Freshness
     package var answer: Answer
     /// The length of the complete asset in bytes; nil if unknown.
     package var length: Int64?
@@ -84,7 +84,7 @@ package struct Explanation: Sendable {
     package var joined: [UInt64]
 
     package init(
-        assetID: AssetID, key: String, origin: String, source: Source, standing: FreshnessDecision, answer: Answer,
+        assetID: AssetID, key: String, origin: String, source: Source, freshness: Freshness, answer: Answer,
         length: Int64? = nil, wanted: [ByteRange] = [], cached: ByteRangeSet = ByteRangeSet(),
         forecast: FillForecast = FillForecast(), joined: [UInt64] = []
     ) {
@@ -92,7 +92,7 @@ package struct Explanation: Sendable {
         self.key = key
         self.origin = origin
         self.source = source
-        self.standing = standing
+        self.freshness = freshness
         self.answer = answer
         self.length = length
         self.wanted = wanted

@@ -18,8 +18,8 @@ package struct FilePiece: Sendable {
     static let mostFilledBytes: Int64 = 128 << 10
 
     /// The maximum size of a leased piece that is completely on disk: two segments, within `mostBytes` and
-    /// `mostWarmBytes`. Large pieces need fewer wake-ups along the send path. The limit by segments prevents that a
-    /// small store is leased as a whole.
+    /// `mostWarmBytes`. Large pieces need fewer wake-ups along the send path. The limit by segments prevents a
+    /// small store from being leased as a whole.
     static func mostWarmBytes(on grid: SegmentGrid) -> Int64 {
         min(mostWarmBytes, max(mostBytes, 2 * grid.segmentBytes))
     }

@@ -140,8 +140,7 @@ package final class FreshAssetSnapshot: Sendable {
         return read
     }
 
-    /// Counts a completed read of `range`, as `ContentRead.finish` does: in the statistics, the eviction policy, the
-    /// access trace and the catalog.
+    /// Records an ended read of `range` in the statistics, the eviction policy, the access trace and the catalog.
     package func count(_ range: ByteRange, _ ending: ReadEnding, at time: Timestamp) {
         let isAborted = if case .clientGone = ending { true } else { false }
         context.counters.ended(

@@ -28,7 +28,7 @@ extension AssetCache {
             store: StatsSnapshot.StoreFigures(
                 isDamaged: context.store.isDamaged, assets: Int64(counts.totals.assets),
                 extents: Int64(counts.totals.extents), cachedBytes: counts.totals.cachedBytes, diskBytes: used,
-                capacityBytes: capacity, freeDiskBytes: free, losses: context.commits.lossWindow,
+                capacityBytes: capacity, freeDiskBytes: free, losses: context.commits.commitLag,
                 quotas: quotas.sorted { $0.owner.place < $1.owner.place }),
             load: transferLoad,
             jobs: counts.jobs.mapValues { Int64($0) }, evictions: evictions.count,

@@ -38,10 +38,10 @@ struct HeadProbe {
         let permit = try leave()
         do {
             let head = try await HeadRequest.head(of: request, from: context.upstream)
-            settle(permit, OriginHealth.Showing(status: head.status))
+            settle(permit, OriginHealth.Evidence(status: head.status))
             return head
         } catch {
-            settle(permit, error.error.code.showing)
+            settle(permit, error.error.code.evidence)
             throw error
         }
     }
@@ -51,7 +51,7 @@ struct HeadProbe {
         do { return try context.health.admit(target) } catch { throw ProbeFailure(error: error) }
     }
 
-    private func settle(_ permit: OriginHealth.Permit, _ showing: OriginHealth.Showing) {
-        context.health.settle(permit, showing, by: target.settings.circuitBreaker)
+    private func settle(_ permit: OriginHealth.Permit, _ evidence: OriginHealth.Evidence) {
+        context.health.settle(permit, evidence, by: target.settings.circuitBreaker)
     }
 }

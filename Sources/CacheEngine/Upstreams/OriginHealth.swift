@@ -21,7 +21,7 @@ final class OriginHealth: Sendable {
     }
 
     /// The evidence about an address that a request gives.
-    enum Showing: Sendable {
+    enum Evidence: Sendable {
         /// The address works.
         case well
         /// The address does not answer, or answers like a failing server.
@@ -100,13 +100,13 @@ final class OriginHealth: Sendable {
     }
 
     /// Records the evidence that a request gave about its address.
-    func settle(_ permit: Permit, _ showing: Showing, by settings: OriginSettings.CircuitBreaker?) {
+    func settle(_ permit: Permit, _ evidence: Evidence, by settings: OriginSettings.CircuitBreaker?) {
         let now = uptime()
-        let random = showing == .broken ? self.random.uniform() : 0
+        let random = evidence == .broken ? self.random.uniform() : 0
         let (before, after) = parties.withLock { parties -> (CircuitBreaker, CircuitBreaker) in
             let before = parties[permit.party]?.circuits[permit.base] ?? CircuitBreaker()
             var circuit = before
-            switch showing {
+            switch evidence {
             case .well: circuit.succeeded()
             case .nothing: circuit.abandoned(asProbe: permit.isProbe, at: now)
             case .broken:

@@ -40,11 +40,11 @@ extension Catalog {
                     """)
             while let row = try rows.next() {
                 let index = Int32(clamping: row[1] as Int64)
-                let standing = PolicyEntry(isProven: row[3], reads: UInt16(clamping: row[4] as Int64), priority: row[5])
+                let entry = PolicyEntry(isProven: row[3], reads: UInt16(clamping: row[4] as Int64), priority: row[5])
                 tell(
                     SegmentRecord(
                         segment: SegmentID(asset: try RowCoding.assetID(row[0]), index: index), sequence: row[2],
-                        standing: standing, arrivedAt: row[6], readAt: row[7], reads: row[8]))
+                        entry: entry, arrivedAt: row[6], readAt: row[7], reads: row[8]))
             }
         }
     }
@@ -106,8 +106,8 @@ extension Catalog {
                 """
         ).execute(arguments: [
             "asset": RowCoding.blob(record.segment.asset), "position": record.segment.index,
-            "sequence": record.sequence, "isProven": record.standing.isProven,
-            "counted": Int64(record.standing.reads), "priority": record.standing.priority,
+            "sequence": record.sequence, "isProven": record.entry.isProven,
+            "counted": Int64(record.entry.reads), "priority": record.entry.priority,
             "arrivedAt": record.arrivedAt, "readAt": record.readAt, "reads": record.reads,
         ])
     }

@@ -128,7 +128,7 @@ package final class CommitQueue: Sendable {
     }
 
     /// The current commit lag, and the longest one so far.
-    package var lossWindow: CommitLag {
+    package var commitLag: CommitLag {
         pending.withLock { losses.window(pending: $0.byteCount, since: $0.waitingSince) }
     }
 

@@ -13,7 +13,7 @@ import Synchronization
 ///    closed when they are returned.
 final class FileDescriptorCache: Sendable {
     /// The entry of one file.
-    final class Place: Sendable {
+    final class Entry: Sendable {
         /// The state machine of this entry's descriptor.
         fileprivate let slot: Mutex<CachedDescriptor>
 
@@ -23,8 +23,8 @@ final class FileDescriptorCache: Sendable {
     /// The entries with an open descriptor. Lock order: an entry's lock before this one.
     struct ClockRing {
         /// The entries, in the order of the hand.
-        fileprivate var places: [Place] = []
-        /// Index of each entry in `places`.
+        fileprivate var entries: [Entry] = []
+        /// Index of each entry in `entries`.
         private var numbers: [ObjectIdentifier: Int] = [:]
         /// Index of the entry that the hand inspected last.
         private var hand = 0
@@ -73,29 +73,29 @@ final class FileDescriptorCache: Sendable {
     }
 
     /// Adds an entry for a descriptor of `open`. `isKept`: the descriptor stays open until `unkeep`.
-    func add(_ descriptor: Descriptor, isKept: Bool) -> Place {
-        let place = Place(CachedDescriptor(descriptor, keepers: isKept ? 1 : 0))
-        circle.withLock { $0.add(place) }
-        return place
+    func add(_ descriptor: Descriptor, isKept: Bool) -> Entry {
+        let entry = Entry(CachedDescriptor(descriptor, keepers: isKept ? 1 : 0))
+        circle.withLock { $0.add(entry) }
+        return entry
     }
 
     /// Closes a descriptor of `open` that was not added.
     func drop(_ descriptor: Descriptor) { close(descriptor) }
 
     /// Removes an entry and closes its descriptor.
-    func remove(_ place: Place) {
-        closeDescriptor(of: place) { $0.take() }
+    func remove(_ entry: Entry) {
+        closeDescriptor(of: entry) { $0.take() }
     }
 
     /// Borrows the file's descriptor until `giveBack`; reopens a closed file by its path. Blocks. Throws `overloaded`
     /// if the process has no free descriptor.
-    func borrow(_ place: Place, path: String?) throws(CacheError) -> Descriptor {
-        if let descriptor = borrowOpen(place) { return descriptor }
+    func borrow(_ entry: Entry, path: String?) throws(CacheError) -> Descriptor {
+        if let descriptor = borrowOpen(entry) { return descriptor }
         guard let path else { throw CacheError(.internal, "A file without a name was closed and cannot be reopened.") }
         let opened = try open { () throws(CacheError) in try disk.open(path, .readWrite) }
-        let (lent, surplus) = place.slot.withLock { slot in
+        let (lent, surplus) = entry.slot.withLock { slot in
             let (lent, surplus) = slot.borrow(opened: opened)
-            if surplus == nil { circle.withLock { $0.add(place) } }
+            if surplus == nil { circle.withLock { $0.add(entry) } }
             return (lent, surplus)
         }
         close(surplus)
@@ -103,15 +103,15 @@ final class FileDescriptorCache: Sendable {
     }
 
     /// As `borrow`, without blocking: nil if the file is closed.
-    func borrowOpen(_ place: Place) -> Descriptor? { place.slot.withLock { $0.borrow() } }
+    func borrowOpen(_ entry: Entry) -> Descriptor? { entry.slot.withLock { $0.borrow() } }
 
     /// Ends a `borrow`; `wrote` counts one unsynced write.
-    func giveBack(_ place: Place, wrote: Bool) { change(place) { $0.giveBack(wrote: wrote) } }
+    func giveBack(_ entry: Entry, wrote: Bool) { change(entry) { $0.giveBack(wrote: wrote) } }
 
     /// As `borrowOpen`, for longer than one call, until `takeBack`. Also nil if half of the limit is lent in this way:
     /// the other half is reserved for short calls.
-    func lend(_ place: Place) -> Descriptor? {
-        place.slot.withLock { slot in
+    func lend(_ entry: Entry) -> Descriptor? {
+        entry.slot.withLock { slot in
             if slot.loans == 0, lent.add(1, ordering: .relaxed).newValue > max(1, limit / 2) || slot.descriptor == nil {
                 lent.subtract(1, ordering: .relaxed)
                 return nil
@@ -121,38 +121,38 @@ final class FileDescriptorCache: Sendable {
     }
 
     /// Ends a `lend`.
-    func takeBack(_ place: Place) {
-        change(place) { slot in
+    func takeBack(_ entry: Entry) {
+        change(entry) { slot in
             slot.takeBack()
             if slot.loans == 0 { lent.subtract(1, ordering: .relaxed) }
         }
     }
 
     /// Keeps the descriptor open from now on. The caller must have borrowed it.
-    func keep(_ place: Place) { place.slot.withLock { $0.keep() } }
+    func keep(_ entry: Entry) { entry.slot.withLock { $0.keep() } }
 
     /// Ends a `keep`.
-    func unkeep(_ place: Place) { change(place) { $0.unkeep() } }
+    func unkeep(_ entry: Entry) { change(entry) { $0.unkeep() } }
 
     /// Number of writes that a sync starting now covers; nil if everything is synced.
-    func unsyncedWrites(_ place: Place) -> Int? { place.slot.withLock { $0.unsyncedWrites } }
+    func unsyncedWrites(_ entry: Entry) -> Int? { entry.slot.withLock { $0.unsyncedWrites } }
 
     /// Records a completed sync, which covered this many writes. They no longer keep the descriptor open.
-    func synced(_ place: Place, writes: Int) { change(place) { $0.synced(writes: writes) } }
+    func synced(_ entry: Entry, writes: Int) { change(entry) { $0.synced(writes: writes) } }
 
     /// Changes an entry. Closes its descriptor if it becomes idle while the limit is exceeded.
-    private func change(_ place: Place, _ body: (inout CachedDescriptor) -> Void) {
-        closeDescriptor(of: place) { slot in
+    private func change(_ entry: Entry, _ body: (inout CachedDescriptor) -> Void) {
+        closeDescriptor(of: entry) { slot in
             body(&slot)
             return openCount > limit ? slot.takeIfIdle() : nil
         }
     }
 
     /// Closes the descriptor that `body` takes out of the entry.
-    private func closeDescriptor(of place: Place, _ body: (inout CachedDescriptor) -> Descriptor?) {
-        let taken = place.slot.withLock { slot in
+    private func closeDescriptor(of entry: Entry, _ body: (inout CachedDescriptor) -> Descriptor?) {
+        let taken = entry.slot.withLock { slot in
             let taken = body(&slot)
-            if taken != nil { circle.withLock { $0.remove(place) } }
+            if taken != nil { circle.withLock { $0.remove(entry) } }
             return taken
         }
         close(taken)
@@ -169,9 +169,9 @@ final class FileDescriptorCache: Sendable {
     /// The next call continues from there.
     private func makeRoom() {
         guard openCount >= limit else { return }
-        var steps = min(2 * circle.withLock { $0.places.count }, Self.mostSteps)
-        while openCount >= limit, steps > 0, let place = circle.withLock({ $0.next() }) {
-            closeDescriptor(of: place) { $0.pass() }
+        var steps = min(2 * circle.withLock { $0.entries.count }, Self.mostSteps)
+        while openCount >= limit, steps > 0, let entry = circle.withLock({ $0.next() }) {
+            closeDescriptor(of: entry) { $0.pass() }
             steps -= 1
         }
     }
@@ -181,29 +181,29 @@ final class FileDescriptorCache: Sendable {
 
     /// Closes every descriptor that may be closed.
     private func closeIdle() {
-        for place in circle.withLock({ $0.places }) { closeDescriptor(of: place) { $0.takeIfIdle() } }
+        for entry in circle.withLock({ $0.entries }) { closeDescriptor(of: entry) { $0.takeIfIdle() } }
     }
 }
 
 extension FileDescriptorCache.ClockRing {
-    fileprivate mutating func add(_ place: FileDescriptorCache.Place) {
-        numbers[ObjectIdentifier(place)] = places.count
-        places.append(place)
+    fileprivate mutating func add(_ entry: FileDescriptorCache.Entry) {
+        numbers[ObjectIdentifier(entry)] = entries.count
+        entries.append(entry)
     }
 
     /// Removes an entry in constant time: the last one takes its index.
-    fileprivate mutating func remove(_ place: FileDescriptorCache.Place) {
-        guard let number = numbers.removeValue(forKey: ObjectIdentifier(place)), let last = places.popLast(),
-            last !== place
+    fileprivate mutating func remove(_ entry: FileDescriptorCache.Entry) {
+        guard let number = numbers.removeValue(forKey: ObjectIdentifier(entry)), let last = entries.popLast(),
+            last !== entry
         else { return }
-        places[number] = last
+        entries[number] = last
         numbers[ObjectIdentifier(last)] = number
     }
 
     /// Advances the hand; nil if there is no entry.
-    fileprivate mutating func next() -> FileDescriptorCache.Place? {
-        guard !places.isEmpty else { return nil }
-        hand = (hand + 1) % places.count
-        return places[hand]
+    fileprivate mutating func next() -> FileDescriptorCache.Entry? {
+        guard !entries.isEmpty else { return nil }
+        hand = (hand + 1) % entries.count
+        return entries[hand]
     }
 }

@@ -18,7 +18,7 @@ package final class SendfilePin: Sendable {
 
     deinit {
         file.loans.withLock { $0[ObjectIdentifier(self)] = nil }
-        file.descriptors.takeBack(file.place)
+        file.descriptors.takeBack(file.entry)
     }
 }
 
@@ -39,7 +39,7 @@ extension SparseFile {
     /// Pins the descriptor for sending `range` from the page cache. Nil if that would block, if too many descriptors
     /// are lent, or if the file system cannot report when pages are released.
     package func pinForSendfile(_ range: ByteRange) -> SendfilePin? {
-        guard descriptors.tellsReferences, isStored(range), let descriptor = descriptors.lend(place) else { return nil }
+        guard descriptors.tellsReferences, isStored(range), let descriptor = descriptors.lend(entry) else { return nil }
         let pin = SendfilePin(range, descriptor: descriptor, of: self)
         // Nil if the lock is held, because a thread waits for the disk under it.
         let isNoted: Void? = withStateIfAvailable { $0.lent.insert(Self.blocks(around: range)) }

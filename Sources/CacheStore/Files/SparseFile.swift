@@ -13,7 +13,7 @@ package final class SparseFile: Sendable {
     let disk: any Disk
     let descriptors: FileDescriptorCache
     /// This file's entry in the descriptor cache.
-    let place: FileDescriptorCache.Place
+    let entry: FileDescriptorCache.Entry
     /// Called by deinit.
     private let closed: @Sendable () -> Void
     private let isGone = Atomic(false)
@@ -61,12 +61,12 @@ package final class SparseFile: Sendable {
         self.disk = disk
         self.descriptors = descriptors
         self.closed = closed
-        place = descriptors.add(descriptor, isKept: isKept || path == nil)
+        entry = descriptors.add(descriptor, isKept: isKept || path == nil)
     }
 
     deinit {
         descriptors.spill.giveBack(memory.withLock { $0.byteCount })
-        descriptors.remove(place)
+        descriptors.remove(entry)
         closed()
     }
 
@@ -152,8 +152,8 @@ package final class SparseFile: Sendable {
     /// Reads bytes at `offset` that are in the page cache, possibly fewer than requested. Nil if the call would block,
     /// even to open the file.
     package func readFromPageCache(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
-        guard !isSpilled, let descriptor = descriptors.borrowOpen(place) else { return nil }
-        defer { descriptors.giveBack(place, wrote: false) }
+        guard !isSpilled, let descriptor = descriptors.borrowOpen(entry) else { return nil }
+        defer { descriptors.giveBack(entry, wrote: false) }
         return disk.readFromPageCache(descriptor, into: bytes, at: offset)
     }
 
@@ -162,7 +162,7 @@ package final class SparseFile: Sendable {
     /// A failure is final: the kernel may have dropped the bytes and would report the next attempt as a success.
     package func sync() throws(CacheError) {
         if let failure = withState({ $0.syncFailure }) { throw failure }
-        guard let writes = descriptors.unsyncedWrites(place) else { return }
+        guard let writes = descriptors.unsyncedWrites(entry) else { return }
         try withDescriptor { descriptor throws(CacheError) in
             do throws(CacheError) {
                 try disk.sync(descriptor)
@@ -171,7 +171,7 @@ package final class SparseFile: Sendable {
                 throw error
             }
         }
-        descriptors.synced(place, writes: writes)
+        descriptors.synced(entry, writes: writes)
     }
 
     /// Whether reopening the file failed because its name was gone or led to something else.
@@ -189,11 +189,11 @@ package final class SparseFile: Sendable {
 
     /// Keeps the descriptor open from now on, because the file's name is about to be removed. Blocks.
     func keep() throws(CacheError) {
-        try withDescriptor { _ in descriptors.keep(place) }
+        try withDescriptor { _ in descriptors.keep(entry) }
     }
 
     /// Ends `keep`: the file's name still exists.
-    func unkeep() { descriptors.unkeep(place) }
+    func unkeep() { descriptors.unkeep(entry) }
 
     /// Marks ranges for `punchMarked(in:)`. A later write removes its range from the marks. Does not block.
     func markForPunch(_ ranges: some Sequence<ByteRange>) {
@@ -242,14 +242,14 @@ package final class SparseFile: Sendable {
     ) throws(CacheError) -> Value {
         let descriptor = try borrow()
         var wrote = false
-        defer { descriptors.giveBack(place, wrote: wrote) }
+        defer { descriptors.giveBack(entry, wrote: wrote) }
         return try body(descriptor, &wrote)
     }
 
     /// Borrows the descriptor. Maps a missing file to `storageCorrupt` and records it in `isGone`.
     private func borrow() throws(CacheError) -> Descriptor {
         do throws(CacheError) {
-            return try descriptors.borrow(place, path: path)
+            return try descriptors.borrow(entry, path: path)
         } catch  where error.isOfNoFile {
             isGone.store(true, ordering: .relaxed)
             throw CacheError(.storageCorrupt, "A file of the store is missing.", cause: error)

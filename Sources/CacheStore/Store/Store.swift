@@ -123,7 +123,7 @@ package final class Store: Sendable {
 
     /// Sets whether fetched bytes go to memory first, as long as the budget lasts, because the disk usage is at its
     /// limit.
-    package func spareDisk(_ isWanted: Bool) { descriptors.spill.sparesDisk.store(isWanted, ordering: .relaxed) }
+    package func preferMemory(_ isWanted: Bool) { descriptors.spill.sparesDisk.store(isWanted, ordering: .relaxed) }
 
     /// Free space of the store's file system, in bytes.
     package func freeDiskBytes() throws(CacheError) -> Int64 { try disk.freeBytes(at: layout.directory) }

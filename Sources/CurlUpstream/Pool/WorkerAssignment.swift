@@ -26,13 +26,13 @@ struct WorkerAssignment {
     /// The worker for the next transfer of `host`, which counts as active there.
     mutating func assign(_ host: String) -> Int {
         var own = shares[host] ?? []
-        let place =
+        let index =
             own.firstIndex { $0.active < perWorker && $0.idle > 0 } ?? own.firstIndex { $0.active < perWorker }
             ?? unassigned(own).map { Self.share(of: $0, in: &own) }
             ?? own.indices.min { own[$0].active < own[$1].active } ?? 0
-        own[place].active += 1
-        own[place].idle = max(0, own[place].idle - 1)
-        return record(own, of: host, on: own[place].worker)
+        own[index].active += 1
+        own[index].idle = max(0, own[index].idle - 1)
+        return record(own, of: host, on: own[index].worker)
     }
 
     /// The least loaded worker without a share.
@@ -43,22 +43,22 @@ struct WorkerAssignment {
     /// A transfer has ended or is paused. `isConnectionIdle`: its connection can serve another one.
     mutating func finished(_ host: String, on worker: Int, isConnectionIdle: Bool = false) {
         totals[worker] -= 1
-        guard let place = shares[host]?.firstIndex(where: { $0.worker == worker }) else { return }
-        shares[host]?[place].active -= 1
-        if isConnectionIdle { shares[host]?[place].idle += 1 }
+        guard let index = shares[host]?.firstIndex(where: { $0.worker == worker }) else { return }
+        shares[host]?[index].active -= 1
+        if isConnectionIdle { shares[host]?[index].idle += 1 }
     }
 
     /// A paused transfer of `host` continues on its `worker`.
     mutating func resumed(_ host: String, on worker: Int) {
         var own = shares[host] ?? []
-        let place = Self.share(of: worker, in: &own)
-        own[place].active += 1
+        let index = Self.share(of: worker, in: &own)
+        own[index].active += 1
         _ = record(own, of: host, on: worker)
     }
 
     /// The index of the worker's share, which is added if there is none.
     private static func share(of worker: Int, in own: inout [Share]) -> Int {
-        if let place = own.firstIndex(where: { $0.worker == worker }) { return place }
+        if let index = own.firstIndex(where: { $0.worker == worker }) { return index }
         own.append(Share(worker: worker, active: 0))
         return own.count - 1
     }

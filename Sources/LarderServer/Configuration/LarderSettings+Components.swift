@@ -35,7 +35,7 @@ extension LarderSettings {
     }
 
     /// The settings of the HTTP API. `openAPI`: the OpenAPI document that it serves.
-    func counter(openAPI: String) -> APISettings {
+    func apiSettings(openAPI: String) -> APISettings {
         var tls: APISettings.TLS?
         if let certificate = listen.certificateFile, let key = listen.keyFile {
             tls = APISettings.TLS(certificateFile: certificate, keyFile: key)

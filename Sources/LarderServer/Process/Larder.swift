@@ -34,7 +34,7 @@ enum Larder {
                 random: SystemRandomSource(), logger: logger),
             settings: settings.cache)
         try await cache.prepare()
-        var counter = settings.counter(openAPI: EmbeddedDocument.openAPI)
+        var counter = settings.apiSettings(openAPI: EmbeddedDocument.openAPI)
         counter.limits.maxConnections = connections
         // An error before the listener is open is a configuration error.
         let isServing = Atomic(false)

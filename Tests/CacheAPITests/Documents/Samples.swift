@@ -116,7 +116,7 @@ enum Samples {
             source: .init(
                 url: "https://mirror.example.com/a.mp4", mirrors: ["https://mirror.example.com"],
                 whyNot: CacheError(.upstreamUnreachable(), "It is left alone for another 2 s.")),
-            standing: .init(use: .confirm, freshUntil: time, age: .seconds(5), reason: "It is stale."),
+            freshness: .init(use: .confirm, freshUntil: time, age: .seconds(5), reason: "It is stale."),
             answer: .init(
                 status: 206, requestClass: .partial, contentRange: "bytes 0-19/1000", contentLength: 20), length: 1000,
             wanted: [0..<20], cached: ByteRangeSet([0..<10]), forecast: forecast, joined: [17])
@@ -125,13 +125,13 @@ enum Samples {
     /// An explanation of an unknown asset.
     static let bareExplanation = Explanation(
         assetID: id, key: "k", origin: "demo", source: .init(url: "https://media.example.com/a.mp4"),
-        standing: .init(use: .unknown, reason: "Nothing of it has been fetched yet."),
+        freshness: .init(use: .unknown, reason: "No byte of the asset has been fetched yet."),
         answer: .init(requestClass: .negative, code: .upstreamRefused(status: 404)))
 
     static let evictionRecord = EvictionRecord(
         at: time, reason: .freeDisk, assetID: id, key: "k", origin: "media", bytes: 10, ranges: [0..<10])
 
-    static let purgePlan = PurgePlan(id: "p", chosen: [], isSoft: true, expiresAt: time).standing
+    static let purgePlan = PurgePlan(id: "p", chosen: [], isSoft: true, expiresAt: time).progress
     static let simulations = SimulationResults(
         window: .seconds(60), reads: 3, sampleShare: 0.5,
         simulations: [SimulationResult(of: ReadTrace(epoch: time), since: time, under: .lru, capacityBytes: 1 << 20)],

@@ -132,10 +132,10 @@ import TestChance
             if Bool.random(using: &random) { policy.touch(segment) } else { policy.admit(segment, bytes: 100) }
         }
         var other = algorithm.policy(capacityBytes: 1000)
-        for place in policy.places {
+        for slot in policy.slots {
             other.restore(
-                policy.table.segment(at: place), bytes: policy.table.bytes(at: place),
-                standing: policy.standing(at: place))
+                policy.table.segment(at: slot), bytes: policy.table.bytes(at: slot),
+                entry: policy.entry(at: slot))
         }
 
         #expect(other.usedBytes == policy.usedBytes)
@@ -151,15 +151,15 @@ import TestChance
         for segment in segments { policy.admit(segment, bytes: 20) }
         for _ in 0..<200 {
             policy.touch(segments[Int.random(in: 0..<60, using: &random)])
-            let before = policy.places.map { policy.standing(at: $0) }
-            let places = policy.places
+            let before = policy.slots.map { policy.entry(at: $0) }
+            let slots = policy.slots
             var moved: Set<Int> = []
             let victims = policy.victims(
                 toFree: .max, atMost: 2, sparing: { _, _ in false },
-                moving: { place in
-                    moved.insert(place)
+                moving: { slot in
+                    moved.insert(slot)
                 })
-            let changed = zip(places, before).filter { policy.standing(at: $0) != $1 }.map(\.0)
+            let changed = zip(slots, before).filter { policy.entry(at: $0) != $1 }.map(\.0)
             #expect(victims.count == 2)
             #expect(moved.isSuperset(of: changed), "seed \(seed)")
         }

@@ -12,16 +12,16 @@ import TestChance
         for _ in 0..<6000 {
             let segment = SegmentID(asset: AssetID(high: 3, low: 4), index: Int32.random(in: 0..<60, using: &random))
             let bytes = Int64.random(in: -3..<60, using: &random)
-            let place = model.firstIndex { $0.segment == segment }
+            let slot = model.firstIndex { $0.segment == segment }
             switch Int.random(in: 0..<8, using: &random) {
             case 0:
                 let wasIn = ghosts.remove(segment)
-                #expect(wasIn == (place != nil), "seed \(seed)")
-                if let place { model.remove(at: place) }
+                #expect(wasIn == (slot != nil), "seed \(seed)")
+                if let slot { model.remove(at: slot) }
             case 1:
                 ghosts.renew(segment)
-                if let place {
-                    model.remove(at: place)
+                if let slot {
+                    model.remove(at: slot)
                     model.append(Victim(segment: segment, bytes: 0))
                 }
             case 2 where Int.random(in: 0..<10, using: &random) == 0:
@@ -29,7 +29,7 @@ import TestChance
                 while model.reduce(0, { $0 + $1.bytes }) > ghosts.capacityBytes { model.removeFirst() }
             default:
                 ghosts.insert(segment, bytes: bytes)
-                guard bytes > 0, bytes <= ghosts.capacityBytes, place == nil else { break }
+                guard bytes > 0, bytes <= ghosts.capacityBytes, slot == nil else { break }
                 while model.reduce(0, { $0 + $1.bytes }) > ghosts.capacityBytes - bytes { model.removeFirst() }
                 model.append(Victim(segment: segment, bytes: bytes))
             }

@@ -23,24 +23,24 @@ import TestChance
         for _ in 0..<5000 {
             let segment = SegmentID(asset: AssetID(high: 1, low: 2), index: Int32.random(in: 0..<24, using: &random))
             let bytes = Int64.random(in: 0..<100, using: &random)
-            let place = model.firstIndex { $0.segment == segment }
+            let slot = model.firstIndex { $0.segment == segment }
             switch Int.random(in: 0..<4, using: &random) {
             case 0:
                 policy.admit(segment, bytes: bytes)
-                if let place {
-                    model[place].bytes = bytes
+                if let slot {
+                    model[slot].bytes = bytes
                 } else {
                     model.append(Victim(segment: segment, bytes: bytes))
                 }
             case 1:
                 policy.touch(segment)
-                if let place { model.append(model.remove(at: place)) }
+                if let slot { model.append(model.remove(at: slot)) }
             case 2:
                 policy.resize(segment, bytes: bytes)
-                if let place { model[place].bytes = bytes }
+                if let slot { model[slot].bytes = bytes }
             default:
                 policy.remove(segment)
-                if let place { model.remove(at: place) }
+                if let slot { model.remove(at: slot) }
             }
             #expect(policy.victims(toFree: .max) { _ in false } == model, "seed \(seed)")
         }

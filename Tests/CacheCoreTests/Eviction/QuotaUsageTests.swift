@@ -31,7 +31,7 @@ import Testing
         of ledger: inout SpaceLedger, _ mebibytes: Int64, owner: QuotaOwner? = nil, keepsQuotas: Bool = true
     ) -> [UInt64] {
         ledger.victims(
-            toFree: mebibytes * mebibyte, at: start, isDesperate: true, of: owner, keepsQuotas: keepsQuotas
+            toFree: mebibytes * mebibyte, at: start, isUrgent: true, of: owner, keepsQuotas: keepsQuotas
         ).map(\.segment.asset.low)
     }
 

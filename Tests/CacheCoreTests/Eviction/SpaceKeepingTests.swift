@@ -35,7 +35,7 @@ import TestChance
 
         var inOrder: [SegmentRecord] {
             records.values.sorted {
-                ($0.standing.priority ?? 0, $0.sequence ?? 0) < ($1.standing.priority ?? 0, $1.sequence ?? 0)
+                ($0.entry.priority ?? 0, $0.sequence ?? 0) < ($1.entry.priority ?? 0, $1.sequence ?? 0)
             }
         }
     }
@@ -52,7 +52,7 @@ import TestChance
             switch Int.random(in: 0..<40, using: &random) {
             case 0: shelf.keep(&ledger)
             case 1:
-                for victim in ledger.victims(toFree: 1 << 20, at: now, isDesperate: true, limit: 3).dropLast() {
+                for victim in ledger.victims(toFree: 1 << 20, at: now, isUrgent: true, limit: 3).dropLast() {
                     ledger.gone(ledger.range(of: victim.segment), of: victim.segment.asset)
                     bytes[victim.segment.asset]?.remove(ledger.range(of: victim.segment))
                 }
@@ -71,8 +71,8 @@ import TestChance
         restored.wasRestored()
 
         let end = start + .seconds(1_000_000)
-        let expected = ledger.victims(toFree: .max, at: end, isDesperate: true)
-        let restoredVictims = restored.victims(toFree: .max, at: end, isDesperate: true)
+        let expected = ledger.victims(toFree: .max, at: end, isUrgent: true)
+        let restoredVictims = restored.victims(toFree: .max, at: end, isUrgent: true)
         let isSame = restoredVictims == expected
         #expect(!expected.isEmpty)
         #expect(isSame, "seed \(seed)")

@@ -33,7 +33,7 @@ import TestChance
     @Test("A grant over the limit is released without falling below zero")
     func anOverdraftIsGrantedAndGivenBackAndNeverFallsBelowZero() {
         var space = ledger()
-        space.overdraw(200 << 20)
+        space.grantOverLimit(200 << 20)
         let fits = space.reserve(1)
         space.release(300 << 20)
 
@@ -86,7 +86,7 @@ import TestChance
         space.arrived(0..<100, of: asset, at: start)
 
         #expect(space.excess(waitingBytes: 5) == 0)
-        #expect(space.victims(toFree: 1, at: start, isDesperate: true).count == 1)
+        #expect(space.victims(toFree: 1, at: start, isUrgent: true).count == 1)
     }
 
     @Test("A full disk causes eviction below the capacity")
@@ -104,7 +104,7 @@ import TestChance
         var space = ledger()
         space.arrived(0..<(3 << 20), of: asset, at: start)
         space.read(0..<10, of: asset, at: start)
-        let victims = space.victims(toFree: 2 << 20, at: start + .seconds(100), isDesperate: false)
+        let victims = space.victims(toFree: 2 << 20, at: start + .seconds(100), isUrgent: false)
 
         #expect(victims.map(\.segment.index) == [1, 2])
         #expect(victims.map(\.bytes) == [1 << 20, 1 << 20])
@@ -129,18 +129,18 @@ import TestChance
             var space = ledger(capacity: 20 << 20, .s3fifo)
             let later = start + .seconds(100)
             space.arrived(0..<(1 << 20), of: asset, at: start)
-            for victim in space.victims(toFree: 1, at: later, isDesperate: false) {
+            for victim in space.victims(toFree: 1, at: later, isUrgent: false) {
                 space.gone(space.range(of: victim.segment), of: victim.segment.asset)
             }
             // Evict nine more segments, so that the ghost queue drops the first one unless it was renewed.
             space.arrived(0..<(9 << 20), of: other, at: start)
             if isExpected { space.expect(0..<(1 << 20), of: asset) }
-            for victim in space.victims(toFree: 9 << 20, at: later, isDesperate: false) {
+            for victim in space.victims(toFree: 9 << 20, at: later, isUrgent: false) {
                 space.gone(space.range(of: victim.segment), of: victim.segment.asset)
             }
             space.arrived(0..<(1 << 20), of: asset, at: start)
             space.arrived((20 << 20)..<(21 << 20), of: other, at: start)
-            let first = space.victims(toFree: 1, at: later, isDesperate: false)
+            let first = space.victims(toFree: 1, at: later, isUrgent: false)
 
             #expect(first.map(\.segment.asset) == [isExpected ? other : asset])
         }
@@ -151,7 +151,7 @@ import TestChance
         var space = ledger()
         space.arrived(0..<(4 << 20), of: asset, at: start)
         space.count([(2 << 20)..<(2 << 20) + 5, (5 << 20)..<(6 << 20)], of: asset, lastUse: start)
-        let victims = space.victims(toFree: .max, at: start + .seconds(100), isDesperate: false)
+        let victims = space.victims(toFree: .max, at: start + .seconds(100), isUrgent: false)
 
         #expect(victims.map(\.segment.index) == [2, 5])
         #expect(victims.map(\.bytes) == [5, 1 << 20])
@@ -165,9 +165,9 @@ import TestChance
         space.pinned = [asset]
         let soon = start + .seconds(59)
 
-        let calm = space.victims(toFree: 200, at: soon, isDesperate: false)
-        let desperate = space.victims(toFree: 200, at: soon, isDesperate: true)
-        let grown = space.victims(toFree: 200, at: start + .seconds(60), isDesperate: false)
+        let calm = space.victims(toFree: 200, at: soon, isUrgent: false)
+        let desperate = space.victims(toFree: 200, at: soon, isUrgent: true)
+        let grown = space.victims(toFree: 200, at: start + .seconds(60), isUrgent: false)
 
         #expect(calm.isEmpty)
         #expect(desperate.map(\.segment.asset) == [other])
@@ -185,11 +185,11 @@ import TestChance
         for record in before.records { space.restore(record) }
         space.count([0..<(60 << 20)], of: asset, lastUse: start)
         let now = start + .seconds(59)
-        #expect(space.victims(toFree: .max, at: now, isDesperate: false).count < 2)
+        #expect(space.victims(toFree: .max, at: now, isUrgent: false).count < 2)
 
         space.beginRecent(at: space.recentStart)
 
-        let victims = space.victims(toFree: .max, at: now, isDesperate: false)
+        let victims = space.victims(toFree: .max, at: now, isUrgent: false)
         #expect((56...59).contains(victims.count))
     }
 
@@ -201,7 +201,7 @@ import TestChance
             space.arrived(segment, of: asset, at: start + .seconds(second))
         }
 
-        let victims = space.victims(toFree: .max, at: start + .seconds(59), isDesperate: false)
+        let victims = space.victims(toFree: .max, at: start + .seconds(59), isUrgent: false)
 
         // The grace budget is 5 % of the low watermark (50 MiB), or two and a half segments.
         #expect((57...59).contains(victims.count))
@@ -214,9 +214,9 @@ import TestChance
         space.arrived(0..<(8 << 20), of: asset, at: start)
         let later = start + .seconds(100)
 
-        let first = space.victims(toFree: 8 << 20, at: later, isDesperate: false, limit: 3)
+        let first = space.victims(toFree: 8 << 20, at: later, isUrgent: false, limit: 3)
         let next = space.victims(
-            toFree: 8 << 20, at: later, isDesperate: false, besides: Set(first.map(\.segment)), limit: 3)
+            toFree: 8 << 20, at: later, isUrgent: false, besides: Set(first.map(\.segment)), limit: 3)
 
         #expect(first.map(\.segment.index) == [0, 1, 2])
         #expect(next.map(\.segment.index) == [3, 4, 5])
@@ -232,15 +232,15 @@ import TestChance
             let id = SegmentID(
                 asset: AssetID(high: 0, low: UInt64.random(in: 0..<5, using: &random)),
                 index: Int32.random(in: 0..<9, using: &random))
-            let place = Int64.random(in: 0..<4, using: &random)
-            let range = ByteRange(offset: space.range(of: id).lowerBound + place * 100, length: 100)
-            if model[id, default: []].insert(place).inserted {
+            let slot = Int64.random(in: 0..<4, using: &random)
+            let range = ByteRange(offset: space.range(of: id).lowerBound + slot * 100, length: 100)
+            if model[id, default: []].insert(slot).inserted {
                 space.arrived(range, of: id.asset, at: start)
             } else {
-                model[id]?.remove(place)
+                model[id]?.remove(slot)
                 space.gone(range, of: id.asset)
             }
-            let victims = space.victims(toFree: .max, at: start, isDesperate: true)
+            let victims = space.victims(toFree: .max, at: start, isUrgent: true)
             let left = model.filter { !$0.value.isEmpty }.mapValues { Int64($0.count * 100) }
             #expect(Dictionary(uniqueKeysWithValues: victims.map { ($0.segment, $0.bytes) }) == left, "seed \(seed)")
         }
@@ -253,9 +253,9 @@ import TestChance
         space.gone(0..<400, of: asset)
         let later = start + .seconds(100)
 
-        let rest = space.victims(toFree: 1, at: later, isDesperate: false)
+        let rest = space.victims(toFree: 1, at: later, isUrgent: false)
         space.gone(400..<1000, of: asset)
-        let none = space.victims(toFree: 1, at: later, isDesperate: false)
+        let none = space.victims(toFree: 1, at: later, isUrgent: false)
 
         #expect(rest.map(\.bytes) == [600])
         #expect(none.isEmpty)

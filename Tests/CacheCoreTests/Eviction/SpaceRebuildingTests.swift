@@ -28,7 +28,7 @@ import Testing
 
     private func order(of ledger: SpaceLedger) -> [UInt64] {
         var copy = ledger
-        return copy.victims(toFree: .max, at: start + .seconds(1000), isDesperate: true).map(\.segment.asset.low)
+        return copy.victims(toFree: .max, at: start + .seconds(1000), isUrgent: true).map(\.segment.asset.low)
     }
 
     private func adopt(_ settings: PolicySettings, in ledger: inout SpaceLedger) throws -> Bool {
@@ -104,7 +104,7 @@ import Testing
 
     private func victims(of ledger: SpaceLedger) -> [String: Int64] {
         var copy = ledger
-        let victims = copy.victims(toFree: .max, at: start, isDesperate: true)
+        let victims = copy.victims(toFree: .max, at: start, isUrgent: true)
         let names = victims.map { ("\($0.segment.asset.low).\($0.segment.index)", $0.bytes) }
         return Dictionary(uniqueKeysWithValues: names)
     }

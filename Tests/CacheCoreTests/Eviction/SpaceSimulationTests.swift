@@ -35,7 +35,7 @@ import Testing
 
         mutating func evict(for waiting: Int64, at now: Timestamp) {
             while case let excess = ledger.excess(waitingBytes: waiting), excess > 0 {
-                let victims = ledger.victims(toFree: excess, at: now, isDesperate: waiting > 0, limit: 128)
+                let victims = ledger.victims(toFree: excess, at: now, isUrgent: waiting > 0, limit: 128)
                 guard !victims.isEmpty else { return }
                 for victim in victims {
                     let (asset, range) = (victim.segment.asset, ledger.range(of: victim.segment))
@@ -53,7 +53,7 @@ import Testing
             ledger.expect(window, of: asset)
             if !ledger.reserve(missing) {
                 evict(for: missing, at: now)
-                ledger.overdraw(missing)
+                ledger.grantOverLimit(missing)
             }
             evict(for: 0, at: now)
             for gap in gaps { ledger.arrived(gap, of: asset, at: now) }

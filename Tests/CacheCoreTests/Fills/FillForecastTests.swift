@@ -71,8 +71,8 @@ import Testing
         let forecast = ledger.forecast(of: [500..<1500], opening: .first)
         #expect(forecast.joined == [fill])
         #expect(forecast.requests == [.window(1000..<1500)])
-        #expect(ledger.standing(of: fill)?.readers == 1)
-        #expect(ledger.standing(of: fill)?.window == 0..<1000)
+        #expect(ledger.state(of: fill)?.readers == 1)
+        #expect(ledger.state(of: fill)?.window == 0..<1000)
     }
 
     @Test("An upstream without ranges is asked for the whole asset")

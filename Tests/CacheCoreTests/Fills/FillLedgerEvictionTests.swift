@@ -132,7 +132,7 @@ import Testing
         _ = (ledger.presence(for: patient), ledger.presence(for: other))
         let actions = ledger.broke(fill, with: .upstreamRefused(status: 410), isWorthRetrying: false)
 
-        #expect(actions == [.tell(other, .failed(.upstreamRefused(status: 410)))])
+        #expect(actions == [.notify(other, .failed(.upstreamRefused(status: 410)))])
         #expect(ledger.left(runs).starts.map(\.window) == [300..<400])
     }
 }

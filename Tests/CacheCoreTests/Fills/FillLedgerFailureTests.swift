@@ -15,7 +15,7 @@ import Testing
 
         #expect(opening.starts.map(\.fillRequest) == [.opening(.closed(0..<100))])
         #expect(joining.isEmpty)
-        #expect(Set(woken) == [.tell(first, .arrived), .tell(second, .arrived)])
+        #expect(Set(woken) == [.notify(first, .arrived), .notify(second, .arrived)])
         #expect(ledger.presence(for: first).0 == .described)
         #expect(ledger.want(0..<100, by: first).isEmpty)
         #expect(ledger.want(500..<600, by: second).starts.map(\.window) == [500..<600])
@@ -42,7 +42,7 @@ import Testing
         let code = CacheError.Code.rangeNotSatisfiable(length: 1000)
         let actions = ledger.broke(beyond.1.starts[0].fill, with: code, isWorthRetrying: false)
 
-        #expect(actions.first == .tell(beyond.0, .failed(code)))
+        #expect(actions.first == .notify(beyond.0, .failed(code)))
         #expect(actions.failures.count == 1)
         #expect(actions.starts.map(\.fillRequest) == [.opening(.closed(0..<100))])
     }
@@ -73,8 +73,8 @@ import Testing
         #expect(ledger.want(500..<600, by: ahead).isEmpty)
         #expect(ledger.want(0..<10, by: early).isEmpty)
         _ = (ledger.presence(for: ahead), ledger.presence(for: early))
-        #expect(ledger.arrived(fill, upTo: 400) == [.tell(early, .arrived)])
-        #expect(ledger.arrived(fill, upTo: 700) == [.tell(ahead, .arrived)])
+        #expect(ledger.arrived(fill, upTo: 400) == [.notify(early, .arrived)])
+        #expect(ledger.arrived(fill, upTo: 700) == [.notify(ahead, .arrived)])
     }
 
     @Test("A broken sequential transfer restarts from the first byte")
@@ -88,7 +88,7 @@ import Testing
 
         #expect(first.fillRequest == .whole)
         #expect(again.map(\.fillRequest) == [.whole])
-        #expect(ledger.arrived(again[0].fill, upTo: 301) == [.tell(reader, .arrived)])
+        #expect(ledger.arrived(again[0].fill, upTo: 301) == [.notify(reader, .arrived)])
     }
 
     @Test("The end of a body of unknown length becomes its length")
@@ -102,7 +102,7 @@ import Testing
         _ = ledger.advance(reader, to: 700)
 
         #expect(ledger.presence(for: reader).0 == .pending)
-        #expect(ledger.completed(fill) == [.tell(reader, .arrived)])
+        #expect(ledger.completed(fill) == [.notify(reader, .arrived)])
         #expect(ledger.presence(for: reader).0 == .end)
         #expect(ledger.length == 700)
         #expect(ledger.isComplete)
@@ -170,8 +170,8 @@ import Testing
 
         #expect(
             Set(actions) == [
-                .tell(first, .failed(.upstreamUnreachable())),
-                .tell(second, .failed(.upstreamUnreachable())),
+                .notify(first, .failed(.upstreamUnreachable())),
+                .notify(second, .failed(.upstreamUnreachable())),
             ])
     }
 
@@ -197,7 +197,7 @@ import Testing
         _ = ledger.presence(for: reader)
         let actions = ledger.broke(fill, with: .upstreamRefused(status: 404), isWorthRetrying: false)
 
-        #expect(actions == [.tell(reader, .failed(.upstreamRefused(status: 404)))])
+        #expect(actions == [.notify(reader, .failed(.upstreamRefused(status: 404)))])
     }
 
     @Test("A renewed fill is requested again and counts no failure")
@@ -248,7 +248,7 @@ import Testing
         _ = (ledger.presence(for: job), ledger.presence(for: live))
         let actions = ledger.renewed(fill, after: .storageFull)
 
-        #expect(actions.failures == [.storageFull] && actions.contains(.tell(job, .failed(.storageFull))))
+        #expect(actions.failures == [.storageFull] && actions.contains(.notify(job, .failed(.storageFull))))
         #expect(actions.starts.map(\.window) == [0..<100])
         _ = ledger.leave(live)
         #expect(ledger.renewed(actions.starts[0].fill, after: .storageFull).isEmpty)

@@ -28,9 +28,9 @@ extension FillLedgerModel {
     }
 
     private func describe(_ id: FillLedger.FillID, _ fill: Fill) {
-        let told = tellsLength ? length : nil
+        let notified = tellsLength ? length : nil
         guard let asked = fill.asked else {
-            perform(ledger.confirmed(length: told))
+            perform(ledger.confirmed(length: notified))
             fills[id] = nil
             return perform(ledger.completed(id))
         }
@@ -38,13 +38,13 @@ extension FillLedgerModel {
             fills[id] = nil
             return perform(ledger.broke(id, with: .rangeNotSatisfiable(length: length), isWorthRetrying: false))
         }
-        let window = hasRanges ? asked.clamped(to: 0..<length) : 0..<(told ?? .max)
+        let window = hasRanges ? asked.clamped(to: 0..<length) : 0..<(notified ?? .max)
         fills[id]?.window = window
         fills[id]?.position = window.lowerBound
         fills[id]?.end = window.upperBound
         perform(
             ledger.began(
-                id, window: window, length: told, acceptsRanges: hasRanges, firstByte: .milliseconds(300),
+                id, window: window, length: notified, acceptsRanges: hasRanges, firstByte: .milliseconds(300),
                 isMultiplexed: isMultiplexed))
     }
 

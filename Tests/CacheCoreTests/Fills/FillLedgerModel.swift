@@ -63,7 +63,7 @@ final class FillLedgerModel {
     var evicting: [[ByteRange]] = []
     /// New or notified readers that have not checked for bytes since.
     var awake: [FillLedger.ReaderID] = []
-    var told = 0, served = 0
+    var notified = 0, served = 0
     var random: SeededRandom
     var complaints: [String] = []
 
@@ -108,14 +108,14 @@ final class FillLedgerModel {
                     fills[id].map { $0.position <= end && end < $0.end } ?? false,
                     "invalid shortening of a fill to \(end)")
                 fills[id]?.shorten(to: end)
-            case .tell(let id, let outcome): if tell(id, outcome) { failed.append(id) }
+            case .notify(let id, let outcome): if notify(id, outcome) { failed.append(id) }
             }
         }
         for id in failed { leave(id) }
     }
 
     /// Notifies a reader. Returns whether the reader fails.
-    private func tell(_ id: FillLedger.ReaderID, _ outcome: WaitOutcome) -> Bool {
+    private func notify(_ id: FillLedger.ReaderID, _ outcome: WaitOutcome) -> Bool {
         check(readers[id] != nil, "notification of a reader that has left")
         guard outcome != .retrying else { return false }
         let reader = readers[id]
@@ -125,7 +125,7 @@ final class FillLedgerModel {
             awake.append(id)
             return false
         }
-        told += 1
+        notified += 1
         return true
     }
 
@@ -198,7 +198,7 @@ final class FillLedgerModel {
         let (id, actions) = ledger.join(
             opening: window, priority: priority, needsConfirmation: Int.random(in: 0..<8, using: &random) == 0,
             waitLimit: Bool.random(using: &random) ? .seconds(20) : nil,
-            leash: Bool.random(using: &random) ? 40 : nil)
+            maxLead: Bool.random(using: &random) ? 40 : nil)
         readers[id] = Reader(opening: window)
         awake.append(id)
         perform(actions)
@@ -233,7 +233,7 @@ final class FillLedgerModel {
             leave(id)
         case .pending: break
         case .over:
-            told += 1
+            notified += 1
             leave(id)
         }
     }

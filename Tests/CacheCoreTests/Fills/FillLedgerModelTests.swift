@@ -6,7 +6,7 @@ import TestChance
     @Test("Through random reads, fills and evictions the invariants hold and no reader hangs")
     func whateverReadersFillsAndEvictionsDoTheRulesHoldAndNobodyWaitsForever() {
         var seeds = SeededRandom.announced().random
-        var (served, told) = (0, 0)
+        var (served, notified) = (0, 0)
         for _ in 0..<300 {
             let seed = seeds.next()
             let model = FillLedgerModel(seed: seed)
@@ -17,11 +17,11 @@ import TestChance
             model.drain()
             #expect(model.complaints.isEmpty, "seed \(seed): \(model.complaints.prefix(3))")
             served += model.served
-            told += model.told
+            notified += model.notified
             if !model.complaints.isEmpty { break }
         }
         #expect(served > 300)
-        #expect(told > 10)
+        #expect(notified > 10)
     }
 }
 

@@ -75,7 +75,7 @@ import Testing
 
     // MARK: Transfers without ranges
 
-    @Test("A sequential transfer pauses a leash ahead and resumes when half is consumed")
+    @Test("A sequential transfer pauses a maxLead ahead and resumes when half is consumed")
     func aSequentialTransferRestsALeashAheadOfItsReadersAndGoesOnWhenHalfIsRead() {
         let ledger = SharedLedger(FillLedgerTests.known(acceptsRanges: false))
         let reader = ledger.reader()
@@ -97,13 +97,13 @@ import Testing
 
         #expect(ledger.want(5000..<5100, by: far) == [.allow(fill, upTo: 5100)])
         _ = ledger.presence(for: far)
-        #expect(ledger.arrived(fill, upTo: 5200) == [.tell(far, .arrived)])
+        #expect(ledger.arrived(fill, upTo: 5200) == [.notify(far, .arrived)])
     }
 
-    @Test("A reader with a short leash has little fetched ahead of it")
+    @Test("A reader with a short maxLead has little fetched ahead of it")
     func aReaderOnAShortLeashHasLittleFetchedAheadOfIt() {
         let ledger = SharedLedger(FillLedgerTests.known(acceptsRanges: false))
-        let (job, _) = ledger.join(opening: .whole, priority: .prefetch, needsConfirmation: false, leash: 50)
+        let (job, _) = ledger.join(opening: .whole, priority: .prefetch, needsConfirmation: false, maxLead: 50)
         let actions = ledger.want(0..<10_000, by: job)
         let fill = actions.starts[0].fill
 
@@ -169,7 +169,7 @@ import Testing
         ledger.now = .milliseconds(4999)
         #expect(ledger.tick().isEmpty)
         ledger.now = .seconds(5)
-        #expect(ledger.tick() == [.tell(hurried, .timedOut)])
+        #expect(ledger.tick() == [.notify(hurried, .timedOut)])
     }
 
     @Test("Arriving bytes restart the wait limit")
@@ -199,7 +199,7 @@ import Testing
         let actions = fill.map { ledger.broke($0, with: .upstreamUnreachable(), isWorthRetrying: true) } ?? []
 
         #expect(actions.starts.map(\.window) == [0..<100])
-        #expect(actions.dropFirst() == [.tell(readers[0], .retrying)])
+        #expect(actions.dropFirst() == [.notify(readers[0], .retrying)])
     }
 
     @Test("A changed generation and a shutdown have their own wait outcomes")
@@ -220,7 +220,7 @@ import Testing
         _ = (ledger.want(0..<100, by: reading), ledger.want(5000..<5010, by: other))
         for reader in [waiting, reading, other] { _ = ledger.presence(for: reader) }
 
-        #expect(ledger.stopFill(fill, because: .conflict) == [.tell(waiting, .failed(.conflict)), .cut(fill)])
+        #expect(ledger.stopFill(fill, because: .conflict) == [.notify(waiting, .failed(.conflict)), .cut(fill)])
         #expect(ledger.broke(fill, with: .cancelled, isWorthRetrying: false).isEmpty)
         #expect(ledger.presence(for: reading).0 == .bytes(0..<50))
         #expect(ledger.advance(reading, to: 50).isEmpty)

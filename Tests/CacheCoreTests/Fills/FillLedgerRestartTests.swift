@@ -50,7 +50,7 @@ import Testing
     func aTransferUnderWayServesReadersBehindIt() {
         var ledger = Self.ledger(onDisk: [])
         let (fill, _) = ledger.carry(
-            .whole, window: 0..<1000, priority: .live, isSpeculative: true, isMultiplexed: false)
+            .whole, window: 0..<1000, priority: .live, isOpenEnded: true, isMultiplexed: false)
         _ = ledger.arrived(fill, upTo: 300)
         let (reader, _) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
         #expect(Self.starts(ledger.want(0..<1000, by: reader)).isEmpty)
@@ -74,7 +74,7 @@ import Testing
     func aTransferThatWasCutServesNobody() {
         var ledger = Self.ledger(onDisk: [])
         let (fill, _) = ledger.carry(
-            .whole, window: 0..<1000, priority: .live, isSpeculative: true, isMultiplexed: false)
+            .whole, window: 0..<1000, priority: .live, isOpenEnded: true, isMultiplexed: false)
         _ = ledger.arrived(fill, upTo: 300)
         ledger.now = .seconds(5)
         _ = ledger.tick()
@@ -86,7 +86,7 @@ import Testing
     func aCarriedTransferWithoutReadersIsCutAfterAWhile() {
         var ledger = Self.ledger(onDisk: [])
         let (fill, _) = ledger.carry(
-            .whole, window: 0..<1000, priority: .live, isSpeculative: true, isMultiplexed: false)
+            .whole, window: 0..<1000, priority: .live, isOpenEnded: true, isMultiplexed: false)
         #expect(ledger.needsTime)
         ledger.now = .seconds(4)
         #expect(ledger.tick().isEmpty)

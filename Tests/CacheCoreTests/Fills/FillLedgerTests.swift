@@ -178,9 +178,9 @@ private typealias Action = FillLedger.Action
         _ = ledger.want(50..<100, by: far)
         _ = (ledger.presence(for: near), ledger.presence(for: far))
 
-        #expect(ledger.arrived(fill, upTo: 10) == [.tell(near, .arrived)])
+        #expect(ledger.arrived(fill, upTo: 10) == [.notify(near, .arrived)])
         #expect(ledger.presence(for: near).0 == .bytes(0..<10))
-        #expect(ledger.arrived(fill, upTo: 60) == [.tell(far, .arrived)])
+        #expect(ledger.arrived(fill, upTo: 60) == [.notify(far, .arrived)])
         #expect(ledger.presence(for: far).0 == .bytes(50..<60))
     }
 
@@ -203,7 +203,7 @@ private typealias Action = FillLedger.Action
 
         #expect(asking.starts.map(\.fillRequest) == [.confirmation(.closed(0..<1))])
         #expect(joining.starts.isEmpty)
-        #expect(Set(ledger.confirmed(length: nil)) == [.tell(first, .arrived), .tell(second, .arrived)])
+        #expect(Set(ledger.confirmed(length: nil)) == [.notify(first, .arrived), .notify(second, .arrived)])
         #expect(ledger.presence(for: second).0 == .described)
     }
 }
@@ -221,6 +221,6 @@ extension [FillLedger.Action] {
     }
 
     var failures: [CacheError.Code] {
-        compactMap { if case .tell(_, .failed(let code)) = $0 { code } else { nil } }
+        compactMap { if case .notify(_, .failed(let code)) = $0 { code } else { nil } }
     }
 }

@@ -22,11 +22,11 @@ final class SharedLedger {
 
     func join(
         opening: UpstreamRequest.Window, priority: TransferPriority, needsConfirmation: Bool,
-        waitLimit: Duration? = nil, leash: Int64? = nil
+        waitLimit: Duration? = nil, maxLead: Int64? = nil
     ) -> (ReaderID, [Action]) {
         ledger.join(
             opening: opening, priority: priority, needsConfirmation: needsConfirmation, waitLimit: waitLimit,
-            leash: leash)
+            maxLead: maxLead)
     }
 
     func want(_ range: ByteRange, by reader: ReaderID, later: [ByteRange] = []) -> [Action] {

@@ -63,9 +63,9 @@ import TestChance
         history.drain()
 
         for id in history.ids {
-            let standing = history.schedule.standing(of: id, at: Told.moment(3000))
-            #expect(standing?.record.state.isFinished == true, "seed \(seed) \(id)")
-            #expect(standing.map { $0.tally[.queued] + $0.tally[.running] } == 0, "seed \(seed) \(id)")
+            let progress = history.schedule.progress(of: id, at: Told.moment(3000))
+            #expect(progress?.record.state.isFinished == true, "seed \(seed) \(id)")
+            #expect(progress.map { $0.tally[.queued] + $0.tally[.running] } == 0, "seed \(seed) \(id)")
         }
     }
 }

@@ -14,7 +14,7 @@ import Testing
 
         #expect(first.map(\.job) == ["a", "b", "c"])
         #expect(actions.first == .stop(first[0]) && actions.contains(.changed(job: "a")))
-        let ended = schedule.standing(of: "a", at: Told.moment(1))
+        let ended = schedule.progress(of: "a", at: Told.moment(1))
         #expect(ended?.record.state == .cancelled && ended?.record.error == .superseded(by: "d"))
         #expect(ended?.tally[.cancelled] == 2)
         #expect(schedule.state(of: "b") == .running && schedule.state(of: "c") == .running)

@@ -111,7 +111,7 @@ import Testing
 
         for (run, outcome) in zip(runs, outcomes) { _ = schedule.ended(run, outcome, at: Self.moment(7)) }
 
-        let job = schedule.standing(of: "a", at: Self.moment(7))?.record
+        let job = schedule.progress(of: "a", at: Self.moment(7))?.record
         #expect(job?.state == state)
         #expect(job?.finishedAt == Self.moment(7).wall)
         #expect((job?.error == nil) == (state == .succeeded))
@@ -148,7 +148,7 @@ import Testing
         let actions = schedule.cancel("a", at: Self.moment(2))
 
         #expect(actions == [.stop(first[0]), .changed(job: "a")])
-        #expect(schedule.standing(of: "a", at: Self.moment(2))?.tally[.cancelled] == 3)
+        #expect(schedule.progress(of: "a", at: Self.moment(2))?.tally[.cancelled] == 3)
         #expect(schedule.state(of: "a") == .cancelled)
         let next = schedule.ended(first[0], .interrupted, at: Self.moment(3))
         #expect(next.starts.map(\.job) == ["b"])
@@ -166,10 +166,10 @@ import Testing
         #expect(schedule.nextLimit(at: Self.moment(53)) == .seconds(7))
         #expect(schedule.expire(at: Self.moment(59)).isEmpty)
         #expect(schedule.expire(at: Self.moment(60)) == [.stop(first[0]), .changed(job: "a")])
-        let standing = schedule.standing(of: "a", at: Self.moment(60))
-        #expect(standing?.record.state == .timedOut)
-        #expect(standing?.record.error?.code == "upstreamTimedOut")
-        #expect(standing?.tally[.timedOut] == 2)
+        let progress = schedule.progress(of: "a", at: Self.moment(60))
+        #expect(progress?.record.state == .timedOut)
+        #expect(progress?.record.error?.code == "upstreamTimedOut")
+        #expect(progress?.tally[.timedOut] == 2)
     }
 
     @Test("A deadline ends even a job that never started")
@@ -219,7 +219,7 @@ import Testing
         let actions = schedule.progressed(runs[0], .init(bytesFromUpstream: 5), at: Self.moment())
 
         #expect(actions.isEmpty)
-        #expect(schedule.standing(of: "a", at: Self.moment())?.tally.bytesFromUpstream == 0)
+        #expect(schedule.progress(of: "a", at: Self.moment())?.tally.bytesFromUpstream == 0)
     }
 
     @Test("Progress adds up and gives the rate")
@@ -227,16 +227,16 @@ import Testing
         var (schedule, runs) = Self.opened(2, Self.job("a", items: 2))
         _ = schedule.progressed(
             runs[0], .init(bytesTotal: 100, bytesFromCache: 10, bytesFromUpstream: 20), at: Self.moment(2))
-        let half = schedule.standing(of: "a", at: Self.moment(2))?.tally
+        let half = schedule.progress(of: "a", at: Self.moment(2))?.tally
         #expect(half?.bytesTotal == 100 && half?.itemsUnknown == 1)
 
         _ = schedule.progressed(runs[1], .init(bytesTotal: 50, bytesFromUpstream: 20), at: Self.moment(4))
 
-        let standing = schedule.standing(of: "a", at: Self.moment(4))
-        #expect(standing?.tally.bytesTotal == 150 && standing?.tally.itemsUnknown == 0)
-        #expect(standing?.tally.bytesFromCache == 10)
-        #expect(standing?.tally.bytesFromUpstream == 40)
-        #expect(standing?.bytesPerSecond == 10)
+        let progress = schedule.progress(of: "a", at: Self.moment(4))
+        #expect(progress?.tally.bytesTotal == 150 && progress?.tally.itemsUnknown == 0)
+        #expect(progress?.tally.bytesFromCache == 10)
+        #expect(progress?.tally.bytesFromUpstream == 40)
+        #expect(progress?.bytesPerSecond == 10)
     }
 
     @Test("Every change has a higher version")
@@ -245,7 +245,7 @@ import Testing
         var versions: [Int64] = []
         for bytes in 1...5 as ClosedRange<Int64> {
             _ = schedule.progressed(runs[0], .init(bytesFromUpstream: bytes), at: Self.moment())
-            versions += [schedule.standing(of: "a", at: Self.moment())?.version].compactMap { $0 }
+            versions += [schedule.progress(of: "a", at: Self.moment())?.version].compactMap { $0 }
         }
 
         #expect(versions.count == 5)

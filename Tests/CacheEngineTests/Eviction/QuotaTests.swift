@@ -94,11 +94,11 @@ import Testing
             }
             let log = try await cache.evictions(EvictionQuery(reason: .quota)).items
 
-            let standing = QuotaStatus(owner: .tag("promo"), quota: Quota(maxBytes: 3 << 20), cachedBytes: 3 << 20)
-            let isTold = try await eventually { try await cache.stats().store.quotas == [standing] }
+            let status = QuotaStatus(owner: .tag("promo"), quota: Quota(maxBytes: 3 << 20), cachedBytes: 3 << 20)
+            let isNotified = try await eventually { try await cache.stats().store.quotas == [status] }
 
             #expect(isKept)
-            #expect(isTold)
+            #expect(isNotified)
             #expect(try await eventually { try await cache.isAtRest() })
             #expect(Set(log.map(\.assetID)).isSubset(of: ids.prefix(8)))
             #expect(log.reduce(0) { $0 + $1.bytes } == 5 << 20)

@@ -163,7 +163,7 @@ import Testing
             let first = await upstream.transfer(20)
             let fill = try #require(
                 try await cache.openAsset()?.look { state in
-                    state.fills.first { state.ledger.standing(of: $0.key)?.window == 5000..<6000 }?.value
+                    state.fills.first { state.ledger.state(of: $0.key)?.window == 5000..<6000 }?.value
                 })
             fill.allow(upTo: 5500)
             fill.allow(upTo: 5300)

@@ -26,7 +26,7 @@ import TestChance
             let whole = try await explain(cache)
 
             #expect(bounded.answer.requestClass == .miss && bounded.answer.status == nil && bounded.length == nil)
-            #expect(bounded.standing.use == .unknown)
+            #expect(bounded.freshness.use == .unknown)
             #expect(bounded.forecast.requests == [.opening(.closed(1000..<2000))])
             #expect(bounded.forecast.requestCount == 1 && bounded.forecast.requestedBytes == 1000)
             #expect(whole.forecast.requests == [.opening(.from(0))])
@@ -52,7 +52,7 @@ import TestChance
             #expect(partial.cached.runs == [2000..<3000])
             #expect(partial.source.url == bench.upstream.url("/a.mp4"))
             #expect(hit.answer.requestClass == .hit && hit.forecast == FillForecast())
-            #expect(hit.standing.use == .fresh && hit.standing.reason == nil)
+            #expect(hit.freshness.use == .fresh && hit.freshness.reason == nil)
             #expect(beyond.answer.status == 416 && beyond.forecast.requestCount == 0)
             #expect(bench.upstream.requests.count == 1)
         }
@@ -66,8 +66,8 @@ import TestChance
             test.wallClock.advance(by: .seconds(4000))
             let stale = try await explain(cache, "0-999")
 
-            #expect(stale.standing.use == .confirm)
-            #expect(stale.standing.reason?.contains("stale since") == true)
+            #expect(stale.freshness.use == .confirm)
+            #expect(stale.freshness.reason?.contains("stale since") == true)
             #expect(stale.forecast.requests.map(\.isConfirmation) == [true])
             #expect(stale.answer.requestClass == .revalidated)
             #expect(bench.upstream.requests.count == 1)
@@ -159,7 +159,7 @@ import TestChance
             let unchanged = try await explain(cache, headers: ["If-None-Match": "\"v1\""])
             let head = try await explain(cache, isHead: true)
 
-            #expect(confirmed.standing.use == .confirm && confirmed.forecast.requests.map(\.isConfirmation) == [true])
+            #expect(confirmed.freshness.use == .confirm && confirmed.forecast.requests.map(\.isConfirmation) == [true])
             #expect(unfetched.answer.code == .notCached && unfetched.forecast.requests.isEmpty)
             #expect(unchanged.answer.status == 304 && unchanged.forecast.requestCount == 0)
             #expect(head.answer.status == 200 && head.answer.contentLength == 3 << 20)

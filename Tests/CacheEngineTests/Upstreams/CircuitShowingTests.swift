@@ -46,7 +46,7 @@ import Testing
             await bench.exhaust(cache)
             let said = try await explain(cache, "0-999")
 
-            #expect(said.standing.use == .unknown && said.answer.code?.isLeftAlone == true)
+            #expect(said.freshness.use == .unknown && said.answer.code?.isLeftAlone == true)
             #expect(said.forecast == FillForecast())
         }
     }

@@ -11,7 +11,7 @@ import Testing
     {
         SegmentRecord(
             segment: SegmentID(asset: TestStore.id(asset), index: 3), sequence: sequence,
-            standing: PolicyEntry(isProven: true, reads: 2, priority: priority), arrivedAt: 100, readAt: 200,
+            entry: PolicyEntry(isProven: true, reads: 2, priority: priority), arrivedAt: 100, readAt: 200,
             reads: reads)
     }
 

@@ -68,15 +68,15 @@ import TestChance
     func whatACrashWouldLoseIsMeasured() async throws {
         let disk = FaultyDisk()
         let testStore = try TestStore(disk: disk)
-        #expect(testStore.commits.lossWindow == CommitLag())
+        #expect(testStore.commits.commitLag == CommitLag())
 
         try testStore.fill(1, 0..<1000)
-        let before = testStore.commits.lossWindow
+        let before = testStore.commits.commitLag
         disk.fail(.syncDirectory, with: EMFILE)
         await #expect(throws: CacheError.self) { try await testStore.commits.flush() }
-        let failed = testStore.commits.lossWindow
+        let failed = testStore.commits.commitLag
         try await testStore.commits.flush()
-        let after = testStore.commits.lossWindow
+        let after = testStore.commits.commitLag
 
         #expect(before.bytes == 1000 && before.age > .zero && before.longest == before.age)
         #expect(failed.bytes == 1000 && failed.age > before.age)

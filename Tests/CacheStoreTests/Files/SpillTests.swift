@@ -39,11 +39,11 @@ import TestChance
     func aDiskThatIsToBeSparedTakesOnlyWhatMemoryDoesNot() async throws {
         let testStore = try TestStore()
         let file = try testStore.fill(1, length: 80 << 20, 0..<100_000)
-        testStore.store.spareDisk(true)
+        testStore.store.preferMemory(true)
         let part: Int64 = 16 << 20
         for index in Int64(0)..<4 { try testStore.grow(file, 1 << 20 + index * part..<1 << 20 + (index + 1) * part) }
         try testStore.grow(file, 70 << 20..<71 << 20)
-        testStore.store.spareDisk(false)
+        testStore.store.preferMemory(false)
         try testStore.grow(file, 72 << 20..<73 << 20)
         try await testStore.commits.flush()
 
@@ -57,7 +57,7 @@ import TestChance
     func whatComesToMemoryASecondTimeTakesNoMore() throws {
         let testStore = try TestStore()
         let file = try testStore.fill(1, length: 80 << 20, 0..<1000)
-        testStore.store.spareDisk(true)
+        testStore.store.preferMemory(true)
         let before = testStore.store.spareMemory
         for start in stride(from: Int64(1 << 20), to: 1 << 20 + before, by: 1 << 20) {
             try testStore.grow(file, start..<start + 1 << 20)

@@ -8,7 +8,7 @@ import NIOHTTP1
 /// Hummingbird writes the head and the end of the response. The bytes in between bypass it: the response body passes a
 /// ``ContentBody`` to this handler through ``Handle`` and waits until it was sent.
 ///
-/// The order and the head can arrive in either sequence. The second one starts the body, see ``begin()``.
+/// The send request and the response head can arrive in either order. The second one starts the body, see ``begin()``.
 final class BodyStreamHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -34,7 +34,7 @@ final class BodyStreamHandler: ChannelDuplexHandler, RemovableChannelHandler {
         func send(_ body: ContentBody, first: ByteBuffer?) async throws {
             let sent = eventLoop.makePromise(of: Void.self)
             let handler = handler
-            eventLoop.execute { handler.value.take(Order(body: body, first: first, sent: sent)) }
+            eventLoop.execute { handler.value.take(SendRequest(body: body, first: first, sent: sent)) }
             try await withTaskCancellationHandler {
                 try await sent.futureResult.get()
             } onCancel: {
@@ -44,7 +44,7 @@ final class BodyStreamHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     /// A body to send, and the promise that is fulfilled when it was sent.
-    private struct Order {
+    private struct SendRequest {
         let body: ContentBody
         let first: ByteBuffer?
         let sent: EventLoopPromise<Void>
@@ -55,9 +55,9 @@ final class BodyStreamHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var context: ChannelHandlerContext?
     /// Whether a response head has passed and its end has not.
     private var isAnswering = false
-    /// The accepted order; nil between bodies.
-    private var order: Order?
-    /// Set while the body of `order` is being sent.
+    /// The accepted sendRequest; nil between bodies.
+    private var sendRequest: SendRequest?
+    /// Set while the body of `sendRequest` is being sent.
     private var sender: BodySender?
 
     init(sendsFiles: Bool, sendBuffer: SendBufferTuning) {
@@ -67,13 +67,13 @@ final class BodyStreamHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
-    /// Accepts an order. Fails it if the handler was removed or has an order already.
-    private func take(_ order: Order) {
-        guard context != nil, self.order == nil else {
-            order.body.end(.clientGone)
-            return order.sent.fail(ChannelError.ioOnClosedChannel)
+    /// Accepts an sendRequest. Fails it if the handler was removed or has an sendRequest already.
+    private func take(_ sendRequest: SendRequest) {
+        guard context != nil, self.sendRequest == nil else {
+            sendRequest.body.end(.clientGone)
+            return sendRequest.sent.fail(ChannelError.ioOnClosedChannel)
         }
-        self.order = order
+        self.sendRequest = sendRequest
         if isAnswering { begin() }
     }
 
@@ -89,21 +89,22 @@ final class BodyStreamHandler: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Starts the body once both the order and the response head are present.
+    /// Starts the body once both the sendRequest and the response head are present.
     private func begin() {
-        guard let order, let context, sender == nil else { return }
-        let sender = BodySender(order.body, on: context, sendsFiles: sendsFiles, endsAnswer: false) { [weak self] in
+        guard let sendRequest, let context, sender == nil else { return }
+        let sender = BodySender(sendRequest.body, on: context, sendsFiles: sendsFiles, endsAnswer: false) {
+            [weak self] in
             self?.finished($0)
         }
         self.sender = sender
-        sendBuffer.fit(to: order.body.read, on: context.channel)
-        sender.start(order.first.map { .bytes($0) } ?? .end)
+        sendBuffer.fit(to: sendRequest.body.read, on: context.channel)
+        sender.start(sendRequest.first.map { .bytes($0) } ?? .end)
     }
 
-    /// Completes the order. Closes the connection unless the body was sent completely.
+    /// Completes the sendRequest. Closes the connection unless the body was sent completely.
     private func finished(_ ending: ReadEnding) {
-        let sent = order?.sent
-        (order, sender) = (nil, nil)
+        let sent = sendRequest?.sent
+        (sendRequest, sender) = (nil, nil)
         switch ending {
         case .sent: return sent?.succeed() ?? ()
         case .clientGone: sent?.fail(CancellationError())
@@ -112,16 +113,16 @@ final class BodyStreamHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context?.close(promise: nil)
     }
 
-    /// Cancels the order for `body`. Has no effect if a later order has replaced it.
+    /// Cancels the sendRequest for `body`. Has no effect if a later sendRequest has replaced it.
     private func giveUp(_ body: ContentBody) {
-        if order?.body === body { giveUp() }
+        if sendRequest?.body === body { giveUp() }
     }
 
-    /// Cancels the current order.
+    /// Cancels the current sendRequest.
     private func giveUp() {
-        guard let order else { return }
+        guard let sendRequest else { return }
         sender?.stop(.clientGone)
-        order.body.end(.clientGone)
+        sendRequest.body.end(.clientGone)
         finished(.clientGone)
     }
 

@@ -102,13 +102,14 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     var isIdle: Bool { unanswered == 0 && unsent == 0 && leave == nil && !isOver && !isQuiescing }
 
     /// Counts a complete request that bypassed this handler. Its response will pass this handler.
-    func isAskedInFront() {
+    func countForwardedRequest() {
         deadline = nil
         lastActivity = .now()
         unanswered += 1
     }
 
-    /// Counts a complete request that bypasses this handler together with its response. ``answeredInFront()`` ends it.
+    /// Counts a complete request that bypasses this handler together with its response, until
+    /// ``endFastPathResponse()``.
     func beginFastPathResponse() {
         deadline = nil
         lastActivity = .now()
@@ -116,8 +117,8 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
         writes += 1
     }
 
-    /// Reports that the response of ``answersInFront()`` was sent, or that sending it failed.
-    func answeredInFront() { if let context { answered(context) } }
+    /// Reports that the response of ``beginFastPathResponse()`` was sent, or that sending it failed.
+    func endFastPathResponse() { if let context { answered(context) } }
 
     // MARK: Timer
 

@@ -7,7 +7,8 @@ import NIOSSL
 /// Channel handler that adapts each response to the HTTP version of its request.
 ///
 /// - It sets exactly one `Date` (RFC 9110 §6.6.1).
-/// - It sets `Connection`, which says if another request may follow (RFC 9112 §9.3), and closes after the last one.
+/// - It sets `Connection: close` on the last response and closes after it, and `keep-alive` for HTTP/1.0
+///   (RFC 9112 §9.3).
 /// - It makes an incomplete body detectable. A body of unknown length is chunked. HTTP/1.0 has no chunks; there the
 ///   body ends with the connection, and an abort resets the connection.
 /// - It sends `100 (Continue)` if the client waits for it (RFC 9110 §10.1.1).
@@ -20,7 +21,7 @@ final class HTTP1FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundOut = HTTPServerResponsePart
 
     /// The properties of a request that its response depends on.
-    private struct Question {
+    private struct RequestProperties {
         var isHead = false
         /// Whether the request is HTTP/1.0.
         var isOld = false
@@ -32,7 +33,7 @@ final class HTTP1FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// The response that is being written: its head has passed, its end has not.
     private struct Answer {
-        var question: Question
+        var question: RequestProperties
         /// Whether the end must be withheld from the encoder, which would write the last chunk of a body that a
         /// response to HEAD does not have.
         var hidesEnd: Bool
@@ -45,7 +46,7 @@ final class HTTP1FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// Whether the connection is closed after its first response.
     private let isForOneRequest: Bool
     /// Requests without a response head, the oldest first.
-    private var questions: [Question] = []
+    private var questions: [RequestProperties] = []
     /// Nil between two responses.
     private var answer: Answer?
     /// Set by the head of the last request: everything after its body is ignored (RFC 9112 §9.6).
@@ -71,7 +72,7 @@ final class HTTP1FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
             let isFaulty = head.version == .http1_0 && head.headers.contains(name: "Transfer-Encoding")
             isOver = isForOneRequest || isTooLong || isFaulty || !head.isKeepAlive
             questions.append(
-                Question(
+                RequestProperties(
                     isHead: head.method == .HEAD, isOld: head.version == .http1_0, isLast: isOver,
                     awaitsContinue: Self.awaitsContinue(head) && !isTooLong))
             letContinue(context)
@@ -141,7 +142,7 @@ final class HTTP1FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
         } else if !head.headers.contains(name: "Date") {
             head.headers.add(name: "Date", value: HTTPDate.format(wallClock.now()))
         }
-        var question = questions.isEmpty ? Question() : questions.removeFirst()
+        var question = questions.isEmpty ? RequestProperties() : questions.removeFirst()
         let mayHaveBody = head.status.mayHaveResponseBody
         let isUnbounded = mayHaveBody && !head.headers.contains(name: "Content-Length")
         if isUnbounded, question.isOld {

@@ -51,7 +51,7 @@ final class PreparedResponse {
     /// Bodies of ``FilePiece/leastBytes`` and more are sent from the file if it can be pinned. Returns nil if the body
     /// is too large for one piece, or if its bytes are not available; `buffer` may then contain a head.
     func write(
-        _ run: ByteRange, as name: RequestIDGenerator, at time: Timestamp, to buffer: inout ByteBuffer
+        _ run: ByteRange, as name: RequestID, at time: Timestamp, to buffer: inout ByteBuffer
     ) -> Body? {
         let lent = run.length >= FilePiece.leastBytes ? view.lend(run) : nil
         guard lent != nil || run.length <= Self.mostBytes else { return nil }

@@ -10,17 +10,17 @@ final class PreparedResponseCache {
     private var preparedResponses: [Int: PreparedResponse] = [:]
     /// Unused buffers.
     private var free: [ByteBuffer] = []
-    private var name: RequestIDGenerator
+    private var name: RequestID
     /// The maximum number of entries. When it is reached, all entries are dropped; live ones are learnt again by the
     /// next request.
     private static let capacity = 2048
     /// The maximum number of unused buffers.
     private static let mostBuffers = 64
 
-    init(random: any RandomSource) { name = RequestIDGenerator(random) }
+    init(random: any RandomSource) { name = RequestID(random) }
 
     /// The identifier of the next request.
-    func nextName() -> RequestIDGenerator {
+    func nextRequestID() -> RequestID {
         name.number &+= 1
         return name
     }
@@ -80,11 +80,11 @@ final class PreparedResponseCaches: Sendable {
     }
 }
 
-/// Cheap source of request identifiers with 32 hexadecimal digits, in the format of ``RandomSource/identifier()``.
+/// A request identifier with 32 hexadecimal digits, in the format of ``RandomSource/identifier()``.
 ///
-/// The first 16 digits are random and fixed for each generator. The other 16 encode a counter, so that an identifier
+/// The first 16 digits are random and fixed for each event loop. The other 16 encode a counter, so that an identifier
 /// costs no random bytes and no allocation.
-struct RequestIDGenerator {
+struct RequestID {
     /// The random first half, in ASCII.
     private let half: [UInt8]
     /// The counter.

@@ -6,8 +6,8 @@ import NIOHTTP1
 
 /// Channel handler before the HTTP decoder: answers requests that differ from an earlier one in `Range` only.
 ///
-/// It decides nothing itself. Unknown requests are forwarded, and an entry is created from the response of
-/// ``FastPathHandler``. If a read is not exactly one complete request without a body, the handler removes itself from
+/// It reuses the decisions of ``FastPathHandler`` and makes none of its own about HTTP semantics. Unknown requests are
+/// forwarded, and their responses become entries. If a read is not exactly one complete request without a body, the handler removes itself from
 /// the pipeline; it therefore never has to track the decoder's state.
 ///
 /// Later handlers get no `channelReadComplete` and no `channelWritabilityChanged` for responses sent here. Before a
@@ -124,7 +124,7 @@ final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHand
     private func give(
         _ preparedResponse: PreparedResponse, _ run: ByteRange, at time: Timestamp, _ context: ChannelHandlerContext
     ) -> Bool {
-        let name = responseCache.nextName()
+        let name = responseCache.nextRequestID()
         let stopwatch = responder.isLogged ? Stopwatch(responder.clock) : nil
         var buffer = responseCache.takeBuffer()
         guard let body = preparedResponse.write(run, as: name, at: time, to: &buffer) else {
@@ -158,13 +158,13 @@ final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHand
         responseCache.giveBack(given.buffer)
         given.preparedResponse.view.count(given.run, hasLeft ? .sent : .clientGone, at: given.time)
         given.note?.write(hasLeft: hasLeft)
-        watch.answeredInFront()
+        watch.endFastPathResponse()
     }
 
     /// Sends a response of more than one piece through ``FastPathHandler``.
     private func giveInPieces(_ preparedResponse: PreparedResponse, _ run: ByteRange, at time: Timestamp) -> Bool {
         guard let handler, let answer = responder.answer(preparedResponse, run, at: time) else { return false }
-        watch.isAskedInFront()
+        watch.countForwardedRequest()
         handler.give(answer)
         return true
     }

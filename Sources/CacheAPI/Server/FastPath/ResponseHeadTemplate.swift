@@ -49,7 +49,7 @@ final class ResponseHeadTemplate {
 
     /// Appends the head of a response for `run`, including the empty line.
     func write(
-        _ run: ByteRange, of view: FreshAssetSnapshot, as name: RequestIDGenerator, at time: Timestamp,
+        _ run: ByteRange, of view: FreshAssetSnapshot, as name: RequestID, at time: Timestamp,
         to buffer: inout ByteBuffer
     ) {
         buffer.writeBytes(opening(of: view, at: time).text)
@@ -127,7 +127,7 @@ private struct ASCIIWriter {
         count += bytes.count
     }
 
-    mutating func write(_ name: RequestIDGenerator) { count += name.write(to: space[count...]) }
+    mutating func write(_ name: RequestID) { count += name.write(to: space[count...]) }
 
     /// Writes the decimal digits of a number, which must not be negative.
     mutating func write(decimal value: Int64) {

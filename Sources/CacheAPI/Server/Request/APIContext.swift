@@ -23,7 +23,7 @@ package struct APIContext: RequestContext {
         bodyStream = BodyStreamHandler.Handle.current
     }
 
-    /// Returns a path parameter. Throws `.notFound` if the route's pattern lacks it, which no route's does.
+    /// Returns a path parameter. Throws `.notFound` if the route has no such parameter, which is a programming error.
     package func parameter(_ name: String) throws(CacheError) -> String {
         guard let value = parameters.get(name) else { throw CacheError(.notFound, "There is nothing at this path.") }
         return value

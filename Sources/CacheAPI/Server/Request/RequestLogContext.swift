@@ -19,7 +19,7 @@ package final class RequestLogContext: Sendable {
     /// Guards the collected figures.
     private let state = Mutex(Content())
     /// Guards the permit of the request; nil if it needs none.
-    private let place = Mutex<AdmissionLimiter.Permit?>(nil)
+    private let permit = Mutex<AdmissionLimiter.Permit?>(nil)
 
     package init() {}
 
@@ -27,7 +27,7 @@ package final class RequestLogContext: Sendable {
     package var content: Content { state.withLock { $0 } }
 
     /// Keeps a permit until this object is released, which is when the response has ended.
-    func hold(_ place: AdmissionLimiter.Permit) { self.place.withLock { $0 = place } }
+    func hold(_ permit: AdmissionLimiter.Permit) { self.permit.withLock { $0 = permit } }
 
     /// Records the sources of the sent bytes.
     func add(_ tally: ReadTally) {

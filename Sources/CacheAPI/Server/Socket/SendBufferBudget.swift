@@ -17,7 +17,7 @@ struct SendBufferBudget: Sendable {
 
     /// Makes a budget of one thirty-second of the machine's memory.
     ///
-    /// That is half of the TCP memory at which the kernel starts to save, by its default for `tcp_mem`; containers
+    /// That is half of the TCP memory at which the kernel enters memory pressure, by its default for `tcp_mem`; containers
     /// cannot read that setting.
     ///
     /// - Parameters:

@@ -43,7 +43,7 @@ package struct PolicyEntry: Hashable, Sendable {
 /// No operation fails. Unknown segments are ignored, sizes below 0 count as 0, and a segment of any size is admitted,
 /// because its bytes are on disk already.
 package protocol EvictionPolicy: Sendable {
-    /// All segments. A segment keeps its place until it is removed.
+    /// All segments. A segment keeps its slot until it is removed.
     var table: SegmentTable { get }
     /// The room for segments in bytes, which some policies divide into queues. It may change at any time.
     var capacityBytes: Int64 { get set }
@@ -64,7 +64,7 @@ package protocol EvictionPolicy: Sendable {
     mutating func remove(_ segment: SegmentID)
     /// Chooses victims in eviction order until `bytes` are covered, `limit` are chosen, or no segment is left.
     ///
-    /// Segments for which `sparing` returns true are skipped and keep their position. `moving` receives the place of
+    /// Segments for which `sparing` returns true are skipped and keep their position. `moving` receives the slot of
     /// each segment with a changed entry.
     ///
     /// Victims stay in the policy until they are removed, and may be chosen again. The policy learns from a choice as
@@ -72,19 +72,19 @@ package protocol EvictionPolicy: Sendable {
     /// - For a preview, call this on a copy.
     /// - Do not request more bytes than will be evicted.
     mutating func victims(
-        toFree bytes: Int64, atMost limit: Int, sparing: (_ segment: SegmentID, _ place: Int) -> Bool,
-        moving: (_ place: Int) -> Void
+        toFree bytes: Int64, atMost limit: Int, sparing: (_ segment: SegmentID, _ slot: Int) -> Bool,
+        moving: (_ slot: Int) -> Void
     ) -> [Victim]
 
-    /// The place at which the next choice starts, for SIEVE; nil: the oldest segment.
+    /// The slot at which the next choice starts, for SIEVE; nil: the oldest segment.
     var hand: Int? { get set }
-    /// The places of all segments, in the order in which `restore` expects them.
-    var places: [Int] { get }
-    /// The entry of the segment at a place in use.
-    func standing(at place: Int) -> PolicyEntry
+    /// The slots of all segments, in the order in which `restore` expects them.
+    var slots: [Int] { get }
+    /// The entry of the segment at a slot in use.
+    func entry(at slot: Int) -> PolicyEntry
     /// Restores a segment with its entry from another policy, or from this one before a restart. If the segment is
     /// known, only its size changes.
-    mutating func restore(_ segment: SegmentID, bytes: Int64, standing: PolicyEntry)
+    mutating func restore(_ segment: SegmentID, bytes: Int64, entry: PolicyEntry)
 }
 
 /// Shared properties and defaults.
@@ -95,7 +95,7 @@ extension EvictionPolicy {
     package var usedBytes: Int64 { table.usedBytes }
 
     /// The size of a segment; nil where it is not known.
-    package func bytes(of segment: SegmentID) -> Int64? { table.place(of: segment).map { table.bytes(at: $0) } }
+    package func bytes(of segment: SegmentID) -> Int64? { table.slot(of: segment).map { table.bytes(at: $0) } }
 
     /// Default: the policy keeps no history of evicted segments.
     package mutating func expect(_ segment: SegmentID) {}
@@ -106,7 +106,7 @@ extension EvictionPolicy {
         set {}
     }
 
-    /// Chooses any number of victims, without the place and without a report of moved segments.
+    /// Chooses any number of victims, without the slot and without a report of moved segments.
     package mutating func victims(toFree bytes: Int64, sparing: (SegmentID) -> Bool) -> [Victim] {
         victims(toFree: bytes, atMost: .max, sparing: { segment, _ in sparing(segment) }, moving: { _ in })
     }

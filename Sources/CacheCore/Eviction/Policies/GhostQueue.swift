@@ -51,7 +51,7 @@ struct GhostQueue: Sendable {
         ring.capacity * MemoryLayout<Ghost>.stride + heads.capacity * MemoryLayout<UInt32>.stride
     }
 
-    func contains(_ segment: SegmentID) -> Bool { place(of: Self.print(of: segment)) != nil }
+    func contains(_ segment: SegmentID) -> Bool { slot(of: Self.print(of: segment)) != nil }
 
     /// Remembers an evicted segment. It has no effect if the segment is remembered already, has no bytes, or exceeds
     /// the capacity.
@@ -64,9 +64,9 @@ struct GhostQueue: Sendable {
 
     /// Forgets a segment. Returns whether it was remembered.
     mutating func remove(_ segment: SegmentID) -> Bool {
-        guard let place = place(of: Self.print(of: segment)) else { return false }
-        unlink(place)
-        ring[place] = Ghost()
+        guard let slot = slot(of: Self.print(of: segment)) else { return false }
+        unlink(slot)
+        ring[slot] = Ghost()
         return true
     }
 
@@ -98,28 +98,28 @@ struct GhostQueue: Sendable {
         ring = Array(repeating: Ghost(), count: size)
         heads = Array(repeating: Self.end, count: size / 2)
         (oldest, span, count, usedBytes) = (0, kept.count, 0, 0)
-        for (place, ghost) in kept.enumerated() { link(ghost, at: place) }
+        for (slot, ghost) in kept.enumerated() { link(ghost, at: slot) }
     }
 
     /// Stores an entry at a free position and adds it to its hash chain.
-    private mutating func link(_ ghost: Ghost, at place: Int) {
+    private mutating func link(_ ghost: Ghost, at slot: Int) {
         let chain = chain(of: ghost.print)
-        ring[place] = ghost
-        ring[place].next = heads[chain]
-        heads[chain] = UInt32(place)
+        ring[slot] = ghost
+        ring[slot].next = heads[chain]
+        heads[chain] = UInt32(slot)
         count += 1
         usedBytes &+= ghost.bytes
     }
 
     /// Removes an entry from its hash chain; the position stays occupied.
-    private mutating func unlink(_ place: Int) {
-        let ghost = ring[place]
+    private mutating func unlink(_ slot: Int) {
+        let ghost = ring[slot]
         let chain = chain(of: ghost.print)
-        if heads[chain] == UInt32(place) {
+        if heads[chain] == UInt32(slot) {
             heads[chain] = ghost.next
         } else {
             var before = Int(heads[chain])
-            while ring[before].next != UInt32(place) { before = Int(ring[before].next) }
+            while ring[before].next != UInt32(slot) { before = Int(ring[before].next) }
             ring[before].next = ghost.next
         }
         count -= 1
@@ -127,7 +127,7 @@ struct GhostQueue: Sendable {
     }
 
     /// The position of an entry; nil if there is none.
-    private func place(of print: UInt64) -> Int? {
+    private func slot(of print: UInt64) -> Int? {
         guard count > 0 else { return nil }
         var next = heads[chain(of: print)]
         while next != Self.end {

@@ -1,18 +1,18 @@
-/// Doubly linked lists of small integers (the places of a table) in one array. A place is in one list at most; every
-/// operation is O(1) and needs 8 bytes for each place.
+/// Doubly linked lists of small integers (the slots of a table) in one array. A slot is in one list at most; every
+/// operation is O(1) and needs 8 bytes for each slot.
 package struct IndexList: Sendable {
-    /// The neighbours of a place. Each list is a ring through a sentinel of its own; a place in no list links to
+    /// The neighbours of a slot. Each list is a ring through a sentinel of its own; a slot in no list links to
     /// itself.
     private struct Link {
         var next: UInt32
         var previous: UInt32
     }
 
-    /// The sentinels of the lists, then the places.
+    /// The sentinels of the lists, then the slots.
     private var links: [Link]
     /// The number of lists.
     private let lines: Int
-    /// The number of places in all lists.
+    /// The number of slots in all lists.
     package private(set) var count = 0
 
     package init(lines: Int = 1) {
@@ -23,35 +23,35 @@ package struct IndexList: Sendable {
     /// Allocated memory in bytes.
     package var memoryBytes: Int { links.capacity * MemoryLayout<Link>.stride }
 
-    /// The first place of the first list.
+    /// The first slot of the first list.
     package var first: Int? { first(of: 0) }
 
-    /// The first place of a list; nil if the list is empty.
-    package func first(of line: Int) -> Int? { place(links[line].next) }
+    /// The first slot of a list; nil if the list is empty.
+    package func first(of line: Int) -> Int? { slot(links[line].next) }
 
-    /// The successor of a place in its list; nil at the end.
-    package func next(after place: Int) -> Int? { self.place(links[place + lines].next) }
+    /// The successor of a slot in its list; nil at the end.
+    package func next(after slot: Int) -> Int? { self.slot(links[slot + lines].next) }
 
-    /// All places of a list in order.
-    package func places(of line: Int = 0) -> [Int] {
-        var places: [Int] = []
+    /// All slots of a list in order.
+    package func slots(of line: Int = 0) -> [Int] {
+        var slots: [Int] = []
         var next = first(of: line)
-        while let place = next {
-            places.append(place)
-            next = self.next(after: place)
+        while let slot = next {
+            slots.append(slot)
+            next = self.next(after: slot)
         }
-        return places
+        return slots
     }
 
-    /// Whether the place is in any list.
-    package func contains(_ place: Int) -> Bool {
-        place + lines < links.count && links[place + lines].next != place + lines
+    /// Whether the slot is in any list.
+    package func contains(_ slot: Int) -> Bool {
+        slot + lines < links.count && links[slot + lines].next != slot + lines
     }
 
-    /// Appends a place to a list, after removing it from its former list.
-    package mutating func append(_ place: Int, to line: Int = 0) {
-        remove(place)
-        let own = UInt32(place + lines)
+    /// Appends a slot to a list, after removing it from its former list.
+    package mutating func append(_ slot: Int, to line: Int = 0) {
+        remove(slot)
+        let own = UInt32(slot + lines)
         while links.count <= own { links.appendClosely(Link(next: UInt32(links.count), previous: UInt32(links.count))) }
         let last = links[line].previous
         links[Int(own)] = Link(next: UInt32(line), previous: last)
@@ -60,10 +60,10 @@ package struct IndexList: Sendable {
         count += 1
     }
 
-    /// Removes a place from its list. It has no effect on a place in no list.
-    package mutating func remove(_ place: Int) {
-        guard contains(place) else { return }
-        let own = place + lines
+    /// Removes a slot from its list. It has no effect on a slot in no list.
+    package mutating func remove(_ slot: Int) {
+        guard contains(slot) else { return }
+        let own = slot + lines
         let link = links[own]
         links[Int(link.previous)].next = link.next
         links[Int(link.next)].previous = link.previous
@@ -71,15 +71,15 @@ package struct IndexList: Sendable {
         count -= 1
     }
 
-    /// Removes and returns the first place of the first list.
+    /// Removes and returns the first slot of the first list.
     package mutating func popFirst() -> Int? {
         guard let first else { return nil }
         remove(first)
         return first
     }
 
-    /// The place of a link; nil for a sentinel.
-    private func place(_ link: UInt32) -> Int? { link < lines ? nil : Int(link) - lines }
+    /// The slot of a link; nil for a sentinel.
+    private func slot(_ link: UInt32) -> Int? { link < lines ? nil : Int(link) - lines }
 }
 
 extension Array {

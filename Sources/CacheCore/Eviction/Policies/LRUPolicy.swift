@@ -11,27 +11,27 @@ package struct LRUPolicy: EvictionPolicy {
     package var memoryBytes: Int { table.memoryBytes + order.memoryBytes }
 
     package mutating func admit(_ segment: SegmentID, bytes: Int64) {
-        guard let place = table.place(of: segment) else {
+        guard let slot = table.slot(of: segment) else {
             return order.append(table.insert(segment, bytes: bytes))
         }
-        table.resize(at: place, to: bytes)
+        table.resize(at: slot, to: bytes)
     }
 
     package mutating func resize(_ segment: SegmentID, bytes: Int64) {
-        if let place = table.place(of: segment) { table.resize(at: place, to: bytes) }
+        if let slot = table.slot(of: segment) { table.resize(at: slot, to: bytes) }
     }
 
     @discardableResult
     package mutating func touch(_ segment: SegmentID) -> Bool {
-        guard let place = table.place(of: segment) else { return false }
-        order.append(place)
+        guard let slot = table.slot(of: segment) else { return false }
+        order.append(slot)
         return true
     }
 
     package mutating func remove(_ segment: SegmentID) {
-        guard let place = table.place(of: segment) else { return }
-        order.remove(place)
-        table.remove(at: place)
+        guard let slot = table.slot(of: segment) else { return }
+        order.remove(slot)
+        table.remove(at: slot)
     }
 
     package func victims(
@@ -40,23 +40,23 @@ package struct LRUPolicy: EvictionPolicy {
         var victims: [Victim] = []
         var missing = bytes
         var next = order.first
-        while let place = next, missing > 0, victims.count < limit {
-            let victim = table.victim(at: place)
-            if !sparing(victim.segment, place) {
+        while let slot = next, missing > 0, victims.count < limit {
+            let victim = table.victim(at: slot)
+            if !sparing(victim.segment, slot) {
                 victims.append(victim)
                 missing -= victim.bytes
             }
-            next = order.next(after: place)
+            next = order.next(after: slot)
         }
         return victims
     }
 
-    package var places: [Int] { order.places() }
+    package var slots: [Int] { order.slots() }
 
     /// The order of segments is the whole state.
-    package func standing(at place: Int) -> PolicyEntry { PolicyEntry() }
+    package func entry(at slot: Int) -> PolicyEntry { PolicyEntry() }
 
-    package mutating func restore(_ segment: SegmentID, bytes: Int64, standing: PolicyEntry) {
+    package mutating func restore(_ segment: SegmentID, bytes: Int64, entry: PolicyEntry) {
         admit(segment, bytes: bytes)
     }
 }

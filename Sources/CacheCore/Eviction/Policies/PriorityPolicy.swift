@@ -31,32 +31,32 @@ package struct PriorityPolicy: EvictionPolicy {
     package var memoryBytes: Int { table.memoryBytes + heap.memoryBytes }
 
     package mutating func admit(_ segment: SegmentID, bytes: Int64) {
-        guard table.place(of: segment) == nil else { return resize(segment, bytes: bytes) }
-        let place = table.insert(segment, bytes: bytes)
-        table[mark: place] = 1
-        heap.insert(place, priority: priority(of: place))
+        guard table.slot(of: segment) == nil else { return resize(segment, bytes: bytes) }
+        let slot = table.insert(segment, bytes: bytes)
+        table[mark: slot] = 1
+        heap.insert(slot, priority: priority(of: slot))
     }
 
     package mutating func resize(_ segment: SegmentID, bytes: Int64) {
-        guard let place = table.place(of: segment) else { return }
+        guard let slot = table.slot(of: segment) else { return }
         // A restored segment has no bytes until it is counted. Its restored priority must survive that first size.
-        let isCounted = table.bytes(at: place) > 0
-        table.resize(at: place, to: bytes)
-        if weight == .readsPerMegabyte, isCounted { heap.update(place, priority: priority(of: place), isUse: false) }
+        let isCounted = table.bytes(at: slot) > 0
+        table.resize(at: slot, to: bytes)
+        if weight == .readsPerMegabyte, isCounted { heap.update(slot, priority: priority(of: slot), isUse: false) }
     }
 
     @discardableResult
     package mutating func touch(_ segment: SegmentID) -> Bool {
-        guard let place = table.place(of: segment) else { return false }
-        if table[mark: place] < .max { table[mark: place] += 1 }
-        heap.update(place, priority: priority(of: place), isUse: true)
+        guard let slot = table.slot(of: segment) else { return false }
+        if table[mark: slot] < .max { table[mark: slot] += 1 }
+        heap.update(slot, priority: priority(of: slot), isUse: true)
         return true
     }
 
     package mutating func remove(_ segment: SegmentID) {
-        guard let place = table.place(of: segment) else { return }
-        heap.remove(place)
-        table.remove(at: place)
+        guard let slot = table.slot(of: segment) else { return }
+        heap.remove(slot)
+        table.remove(at: slot)
     }
 
     package mutating func victims(
@@ -66,9 +66,9 @@ package struct PriorityPolicy: EvictionPolicy {
         var missing = bytes
         guard missing > 0, limit > 0 else { return [] }
         var floor = floor
-        heap.walk { place, priority in
-            let victim = table.victim(at: place)
-            if !sparing(victim.segment, place) {
+        heap.walk { slot, priority in
+            let victim = table.victim(at: slot)
+            if !sparing(victim.segment, slot) {
                 victims.append(victim)
                 missing -= victim.bytes
                 floor = max(floor, priority)
@@ -79,32 +79,32 @@ package struct PriorityPolicy: EvictionPolicy {
         return victims
     }
 
-    package var places: [Int] {
-        var places: [Int] = []
-        heap.walk { place, _ in
-            places.append(place)
+    package var slots: [Int] {
+        var slots: [Int] = []
+        heap.walk { slot, _ in
+            slots.append(slot)
             return true
         }
-        return places
+        return slots
     }
 
-    package func standing(at place: Int) -> PolicyEntry {
-        PolicyEntry(reads: table[mark: place] - 1, priority: heap.priority(of: place))
+    package func entry(at slot: Int) -> PolicyEntry {
+        PolicyEntry(reads: table[mark: slot] - 1, priority: heap.priority(of: slot))
     }
 
     /// Restores a segment with its priority. Segments arrive least priority first, so the first one gives the aging
     /// floor.
-    package mutating func restore(_ segment: SegmentID, bytes: Int64, standing: PolicyEntry) {
-        guard table.place(of: segment) == nil else { return resize(segment, bytes: bytes) }
-        if let priority = standing.priority, isAging, count == 0 { floor = priority }
-        let place = table.insert(segment, bytes: bytes)
-        table[mark: place] = min(standing.reads, .max - 1) + 1
-        heap.insert(place, priority: standing.priority ?? priority(of: place))
+    package mutating func restore(_ segment: SegmentID, bytes: Int64, entry: PolicyEntry) {
+        guard table.slot(of: segment) == nil else { return resize(segment, bytes: bytes) }
+        if let priority = entry.priority, isAging, count == 0 { floor = priority }
+        let slot = table.insert(segment, bytes: bytes)
+        table[mark: slot] = min(entry.reads, .max - 1) + 1
+        heap.insert(slot, priority: entry.priority ?? priority(of: slot))
     }
 
     /// The present priority of a segment.
-    private func priority(of place: Int) -> Double {
-        let reads = Double(table[mark: place])
-        return floor + (weight == .reads ? reads : reads * 1e6 / Double(max(1, table.bytes(at: place))))
+    private func priority(of slot: Int) -> Double {
+        let reads = Double(table[mark: slot])
+        return floor + (weight == .reads ? reads : reads * 1e6 / Double(max(1, table.bytes(at: slot))))
     }
 }

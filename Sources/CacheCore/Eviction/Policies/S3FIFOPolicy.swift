@@ -59,38 +59,38 @@ package struct S3FIFOPolicy: EvictionPolicy {
     package mutating func expect(_ segment: SegmentID) { ghosts.renew(segment) }
 
     package mutating func admit(_ segment: SegmentID, bytes: Int64) {
-        guard table.place(of: segment) == nil else { return resize(segment, bytes: bytes) }
+        guard table.slot(of: segment) == nil else { return resize(segment, bytes: bytes) }
         let isBack = ghosts.remove(segment)
         let isWarmingUp = rules.startsWarm && !hasEvicted && smallBytes >= smallTarget
-        let place = table.insert(segment, bytes: bytes)
+        let slot = table.insert(segment, bytes: bytes)
         if isBack || isWarmingUp {
-            table[mark: place] = Mark.main
-            order.append(place, to: Line.main)
+            table[mark: slot] = Mark.main
+            order.append(slot, to: Line.main)
         } else {
-            smallBytes &+= table.bytes(at: place)
-            order.append(place, to: Line.small)
+            smallBytes &+= table.bytes(at: slot)
+            order.append(slot, to: Line.small)
         }
     }
 
     package mutating func resize(_ segment: SegmentID, bytes: Int64) {
-        guard let place = table.place(of: segment) else { return }
-        let before = table.bytes(at: place)
-        table.resize(at: place, to: bytes)
-        if !isMain(place) { smallBytes &+= table.bytes(at: place) - before }
+        guard let slot = table.slot(of: segment) else { return }
+        let before = table.bytes(at: slot)
+        table.resize(at: slot, to: bytes)
+        if !isMain(slot) { smallBytes &+= table.bytes(at: slot) - before }
     }
 
     @discardableResult
     package mutating func touch(_ segment: SegmentID) -> Bool {
-        guard let place = table.place(of: segment) else { return false }
-        if table[mark: place] & Mark.reads < Mark.reads { table[mark: place] += 1 }
+        guard let slot = table.slot(of: segment) else { return false }
+        if table[mark: slot] & Mark.reads < Mark.reads { table[mark: slot] += 1 }
         return true
     }
 
     package mutating func remove(_ segment: SegmentID) {
-        guard let place = table.place(of: segment) else { return }
-        if !isMain(place) { smallBytes &-= table.bytes(at: place) }
-        order.remove(place)
-        table.remove(at: place)
+        guard let slot = table.slot(of: segment) else { return }
+        if !isMain(slot) { smallBytes &-= table.bytes(at: slot) }
+        order.remove(slot)
+        table.remove(at: slot)
     }
 
     package mutating func victims(
@@ -101,13 +101,13 @@ package struct S3FIFOPolicy: EvictionPolicy {
         while round.missing > 0, round.victims.count < limit {
             hasEvicted = true
             let mainBytes = usedBytes &- smallBytes &- round.mainBytes
-            if let place = round.main, round.small == nil || (mainBytes > mainTarget && !round.isInSmall) {
-                if lookAtMain(place, &round, isSpared: sparing(table.segment(at: place), place)) {
-                    moving(place)
+            if let slot = round.main, round.small == nil || (mainBytes > mainTarget && !round.isInSmall) {
+                if lookAtMain(slot, &round, isSpared: sparing(table.segment(at: slot), slot)) {
+                    moving(slot)
                 }
-            } else if let place = round.small {
-                if lookAtSmall(place, &round, isSpared: sparing(table.segment(at: place), place)) {
-                    moving(place)
+            } else if let slot = round.small {
+                if lookAtSmall(slot, &round, isSpared: sparing(table.segment(at: slot), slot)) {
+                    moving(slot)
                 }
             } else {
                 break
@@ -137,53 +137,53 @@ package struct S3FIFOPolicy: EvictionPolicy {
 
     /// Visits a segment of the main queue. One with reads loses a read and moves to the end of the queue. Returns
     /// whether the segment moved.
-    private mutating func lookAtMain(_ place: Int, _ round: inout Round, isSpared: Bool) -> Bool {
-        round.main = order.next(after: place)
+    private mutating func lookAtMain(_ slot: Int, _ round: inout Round, isSpared: Bool) -> Bool {
+        round.main = order.next(after: slot)
         guard !isSpared else { return false }
-        guard table[mark: place] & Mark.reads > 0 else {
-            let victim = table.victim(at: place)
+        guard table[mark: slot] & Mark.reads > 0 else {
+            let victim = table.victim(at: slot)
             round.choose(victim)
             round.mainBytes &+= victim.bytes
             return false
         }
-        table[mark: place] -= 1
-        order.append(place, to: Line.main)
-        round.main = round.main ?? place
+        table[mark: slot] -= 1
+        order.append(slot, to: Line.main)
+        round.main = round.main ?? slot
         return true
     }
 
     /// Visits a segment of the small queue. One with enough reads moves to the main queue; another becomes a victim and
     /// enters the ghost queue. Returns whether the segment moved.
-    private mutating func lookAtSmall(_ place: Int, _ round: inout Round, isSpared: Bool) -> Bool {
-        round.small = order.next(after: place)
+    private mutating func lookAtSmall(_ slot: Int, _ round: inout Round, isSpared: Bool) -> Bool {
+        round.small = order.next(after: slot)
         round.isInSmall = true
         guard !isSpared else { return false }
-        let victim = table.victim(at: place)
-        guard table[mark: place] & Mark.reads >= rules.promotionReads else {
+        let victim = table.victim(at: slot)
+        guard table[mark: slot] & Mark.reads >= rules.promotionReads else {
             round.choose(victim)
             ghosts.insert(victim.segment, bytes: victim.bytes)
             return false
         }
-        table[mark: place] = Mark.main
+        table[mark: slot] = Mark.main
         smallBytes &-= victim.bytes
-        order.append(place, to: Line.main)
-        round.main = round.main ?? place
+        order.append(slot, to: Line.main)
+        round.main = round.main ?? slot
         return true
     }
 
-    private func isMain(_ place: Int) -> Bool { table[mark: place] & Mark.main != 0 }
+    private func isMain(_ slot: Int) -> Bool { table[mark: slot] & Mark.main != 0 }
 
-    package var places: [Int] { order.places(of: Line.small) + order.places(of: Line.main) }
+    package var slots: [Int] { order.slots(of: Line.small) + order.slots(of: Line.main) }
 
-    package func standing(at place: Int) -> PolicyEntry {
-        PolicyEntry(isProven: isMain(place), reads: table[mark: place] & Mark.reads)
+    package func entry(at slot: Int) -> PolicyEntry {
+        PolicyEntry(isProven: isMain(slot), reads: table[mark: slot] & Mark.reads)
     }
 
-    package mutating func restore(_ segment: SegmentID, bytes: Int64, standing: PolicyEntry) {
-        guard table.place(of: segment) == nil else { return resize(segment, bytes: bytes) }
-        let place = table.insert(segment, bytes: bytes)
-        table[mark: place] = min(standing.reads, Mark.reads) | (standing.isProven ? Mark.main : 0)
-        if !standing.isProven { smallBytes &+= table.bytes(at: place) }
-        order.append(place, to: standing.isProven ? Line.main : Line.small)
+    package mutating func restore(_ segment: SegmentID, bytes: Int64, entry: PolicyEntry) {
+        guard table.slot(of: segment) == nil else { return resize(segment, bytes: bytes) }
+        let slot = table.insert(segment, bytes: bytes)
+        table[mark: slot] = min(entry.reads, Mark.reads) | (entry.isProven ? Mark.main : 0)
+        if !entry.isProven { smallBytes &+= table.bytes(at: slot) }
+        order.append(slot, to: entry.isProven ? Line.main : Line.small)
     }
 }

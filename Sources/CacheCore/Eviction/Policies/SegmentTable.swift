@@ -1,4 +1,4 @@
-/// Hash table of all segments of a policy with their sizes and marks. A segment has a fixed place (an index) until it
+/// Hash table of all segments of a policy with their sizes and marks. A segment has a fixed slot (an index) until it
 /// is removed.
 ///
 /// Stored in flat arrays and chained by index: 32 bytes for a segment and at most 5 for the head of its chain. Lookup,
@@ -43,8 +43,8 @@ package struct SegmentTable: Sendable {
         entries.capacity * MemoryLayout<Entry>.stride + heads.capacity * MemoryLayout<UInt32>.stride
     }
 
-    /// The place of a segment; nil if it is not in the table.
-    package func place(of segment: SegmentID) -> Int? {
+    /// The slot of a segment; nil if it is not in the table.
+    package func slot(of segment: SegmentID) -> Int? {
         guard !heads.isEmpty else { return nil }
         var next = heads[chain(of: segment)]
         while next != Self.end {
@@ -55,64 +55,64 @@ package struct SegmentTable: Sendable {
         return nil
     }
 
-    /// The segment at a place in use.
-    package func segment(at place: Int) -> SegmentID { entries[place].segment }
+    /// The segment at a slot in use.
+    package func segment(at slot: Int) -> SegmentID { entries[slot].segment }
 
-    /// The size of the segment at a place in use.
-    package func bytes(at place: Int) -> Int64 { entries[place].bytes }
+    /// The size of the segment at a slot in use.
+    package func bytes(at slot: Int) -> Int64 { entries[slot].bytes }
 
-    func victim(at place: Int) -> Victim {
-        Victim(segment: entries[place].segment, bytes: entries[place].bytes)
+    func victim(at slot: Int) -> Victim {
+        Victim(segment: entries[slot].segment, bytes: entries[slot].bytes)
     }
 
-    /// A value that the policy stores for the segment at a place in use; 0 after insertion.
-    subscript(mark place: Int) -> UInt16 {
-        get { entries[place].mark }
-        set { entries[place].mark = newValue }
+    /// A value that the policy stores for the segment at a slot in use; 0 after insertion.
+    subscript(mark slot: Int) -> UInt16 {
+        get { entries[slot].mark }
+        set { entries[slot].mark = newValue }
     }
 
-    /// Adds a segment that is not in the table. Returns its place.
+    /// Adds a segment that is not in the table. Returns its slot.
     mutating func insert(_ segment: SegmentID, bytes: Int64) -> Int {
         if count >= heads.count { growHeads() }
         let chain = chain(of: segment)
         let bytes = Self.usable(bytes)
         let entry = Entry(segment: segment, bytes: bytes, next: heads[chain])
-        let place: Int
+        let slot: Int
         if free == Self.end {
-            place = entries.count
+            slot = entries.count
             entries.appendClosely(entry)
         } else {
-            place = Int(free)
-            free = entries[place].next
-            entries[place] = entry
+            slot = Int(free)
+            free = entries[slot].next
+            entries[slot] = entry
         }
-        heads[chain] = UInt32(place)
+        heads[chain] = UInt32(slot)
         count += 1
         usedBytes &+= bytes
-        return place
+        return slot
     }
 
-    /// Changes the size of the segment at a place in use.
-    mutating func resize(at place: Int, to bytes: Int64) {
+    /// Changes the size of the segment at a slot in use.
+    mutating func resize(at slot: Int, to bytes: Int64) {
         let bytes = Self.usable(bytes)
-        usedBytes &+= bytes - entries[place].bytes
-        entries[place].lowBytes = UInt32(truncatingIfNeeded: bytes)
-        entries[place].highBytes = UInt16(truncatingIfNeeded: bytes >> 32)
+        usedBytes &+= bytes - entries[slot].bytes
+        entries[slot].lowBytes = UInt32(truncatingIfNeeded: bytes)
+        entries[slot].highBytes = UInt16(truncatingIfNeeded: bytes >> 32)
     }
 
-    /// Removes the segment at a place in use; the place becomes free.
-    mutating func remove(at place: Int) {
-        let entry = entries[place]
+    /// Removes the segment at a slot in use; the slot becomes free.
+    mutating func remove(at slot: Int) {
+        let entry = entries[slot]
         let chain = chain(of: entry.segment)
-        if heads[chain] == UInt32(place) {
+        if heads[chain] == UInt32(slot) {
             heads[chain] = entry.next
         } else {
             var before = Int(heads[chain])
-            while entries[before].next != UInt32(place) { before = Int(entries[before].next) }
+            while entries[before].next != UInt32(slot) { before = Int(entries[before].next) }
             entries[before].next = entry.next
         }
-        entries[place].next = free
-        free = UInt32(place)
+        entries[slot].next = free
+        free = UInt32(slot)
         count -= 1
         usedBytes &-= entry.bytes
     }
@@ -127,10 +127,10 @@ package struct SegmentTable: Sendable {
         heads = Array(repeating: Self.end, count: max(16, heads.count + heads.count / 4))
         // No entry is free here: the table grows only when `count` reaches a new maximum, so all removed entries were
         // reused.
-        for place in entries.indices {
-            let chain = chain(of: entries[place].segment)
-            entries[place].next = heads[chain]
-            heads[chain] = UInt32(place)
+        for slot in entries.indices {
+            let chain = chain(of: entries[slot].segment)
+            entries[slot].next = heads[chain]
+            heads[chain] = UInt32(slot)
         }
     }
 }

@@ -15,7 +15,7 @@ package struct SievePolicy: EvictionPolicy {
     package private(set) var table = SegmentTable()
     /// Oldest first.
     private var order = IndexList()
-    /// The place to visit next; nil: the oldest.
+    /// The slot to visit next; nil: the oldest.
     package var hand: Int?
     /// Does not affect the order: SIEVE has a single queue.
     package var capacityBytes: Int64
@@ -25,28 +25,28 @@ package struct SievePolicy: EvictionPolicy {
     package var memoryBytes: Int { table.memoryBytes + order.memoryBytes }
 
     package mutating func admit(_ segment: SegmentID, bytes: Int64) {
-        guard let place = table.place(of: segment) else {
+        guard let slot = table.slot(of: segment) else {
             return order.append(table.insert(segment, bytes: bytes))
         }
-        table.resize(at: place, to: bytes)
+        table.resize(at: slot, to: bytes)
     }
 
     package mutating func resize(_ segment: SegmentID, bytes: Int64) {
-        if let place = table.place(of: segment) { table.resize(at: place, to: bytes) }
+        if let slot = table.slot(of: segment) { table.resize(at: slot, to: bytes) }
     }
 
     @discardableResult
     package mutating func touch(_ segment: SegmentID) -> Bool {
-        guard let place = table.place(of: segment) else { return false }
-        table[mark: place] = Mark.read
+        guard let slot = table.slot(of: segment) else { return false }
+        table[mark: slot] = Mark.read
         return true
     }
 
     package mutating func remove(_ segment: SegmentID) {
-        guard let place = table.place(of: segment) else { return }
-        if hand == place { hand = order.next(after: place) }
-        order.remove(place)
-        table.remove(at: place)
+        guard let slot = table.slot(of: segment) else { return }
+        if hand == slot { hand = order.next(after: slot) }
+        order.remove(slot)
+        table.remove(at: slot)
     }
 
     package mutating func victims(
@@ -56,29 +56,29 @@ package struct SievePolicy: EvictionPolicy {
         var missing = bytes
         // The first lap may only clear marks. After the second lap no segment is left that can be evicted.
         var looks = 2 * count
-        while missing > 0, chosen.count < limit, looks > 0, let place = hand ?? order.first {
+        while missing > 0, chosen.count < limit, looks > 0, let slot = hand ?? order.first {
             looks -= 1
-            hand = order.next(after: place)
-            guard table[mark: place] != Mark.chosen, !sparing(table.segment(at: place), place) else { continue }
-            if table[mark: place] == Mark.read {
-                table[mark: place] = 0
-                moving(place)
+            hand = order.next(after: slot)
+            guard table[mark: slot] != Mark.chosen, !sparing(table.segment(at: slot), slot) else { continue }
+            if table[mark: slot] == Mark.read {
+                table[mark: slot] = 0
+                moving(slot)
             } else {
-                table[mark: place] = Mark.chosen
-                chosen.append(place)
-                missing -= table.bytes(at: place)
+                table[mark: slot] = Mark.chosen
+                chosen.append(slot)
+                missing -= table.bytes(at: slot)
             }
         }
-        for place in chosen { table[mark: place] = 0 }
+        for slot in chosen { table[mark: slot] = 0 }
         return chosen.map { table.victim(at: $0) }
     }
 
-    package var places: [Int] { order.places() }
+    package var slots: [Int] { order.slots() }
 
-    package func standing(at place: Int) -> PolicyEntry { PolicyEntry(reads: table[mark: place] == Mark.read ? 1 : 0) }
+    package func entry(at slot: Int) -> PolicyEntry { PolicyEntry(reads: table[mark: slot] == Mark.read ? 1 : 0) }
 
-    package mutating func restore(_ segment: SegmentID, bytes: Int64, standing: PolicyEntry) {
+    package mutating func restore(_ segment: SegmentID, bytes: Int64, entry: PolicyEntry) {
         admit(segment, bytes: bytes)
-        if standing.reads > 0 { touch(segment) }
+        if entry.reads > 0 { touch(segment) }
     }
 }

@@ -40,7 +40,7 @@ package struct CacheSimulation: Sendable {
     private let grid: SegmentGrid
     private let touchInterval: Duration
     /// The segments that were read in runs. Whole segments are in `policy` only.
-    private var standings: [SegmentID: Entry] = [:]
+    private var entries: [SegmentID: Entry] = [:]
     package private(set) var tally = Tally()
 
     /// `grid`: nil: the grid for the capacity of the policy. `touchInterval`: reads of a segment less than this apart
@@ -60,11 +60,11 @@ package struct CacheSimulation: Sendable {
     /// history of evicted segments is lost, as in the store.
     package mutating func restart(under fresh: any EvictionPolicy) {
         var fresh = fresh
-        for place in policy.places {
-            let segment = policy.table.segment(at: place)
-            fresh.restore(segment, bytes: policy.table.bytes(at: place), standing: policy.standing(at: place))
+        for slot in policy.slots {
+            let segment = policy.table.segment(at: slot)
+            fresh.restore(segment, bytes: policy.table.bytes(at: slot), entry: policy.entry(at: slot))
         }
-        fresh.hand = policy.hand.flatMap { fresh.table.place(of: policy.table.segment(at: $0)) }
+        fresh.hand = policy.hand.flatMap { fresh.table.slot(of: policy.table.segment(at: $0)) }
         policy = fresh
     }
 
@@ -99,26 +99,26 @@ package struct CacheSimulation: Sendable {
 
     /// Reads the part of a run within one segment. Returns the number of missing bytes.
     private mutating func read(_ run: ByteRange, of segment: SegmentID, at now: Timestamp) -> Int64 {
-        var standing = standings[segment] ?? Entry()
-        let missing = missingBytes(of: run, in: segment, given: standing.parts)
-        if missing < run.length { touch(segment, &standing, at: now) }
+        var entry = entries[segment] ?? Entry()
+        let missing = missingBytes(of: run, in: segment, given: entry.parts)
+        if missing < run.length { touch(segment, &entry, at: now) }
         guard missing > 0 else {
-            standings[segment] = standing
+            entries[segment] = entry
             return 0
         }
         let known = policy.bytes(of: segment) ?? 0
         guard missing <= policy.capacityBytes - known else { return missing }
-        for victim in makeRoom(for: missing, in: segment) { standings[victim.segment] = nil }
+        for victim in makeRoom(for: missing, in: segment) { entries[victim.segment] = nil }
         policy.admit(segment, bytes: known + missing)
-        standing.parts |= parts(of: run, in: segment)
-        standings[segment] = standing
+        entry.parts |= parts(of: run, in: segment)
+        entries[segment] = entry
         tally.writtenBytes &+= missing
         return missing
     }
 
-    private mutating func touch(_ segment: SegmentID, _ standing: inout Entry, at now: Timestamp) {
-        if let last = standing.touchedAt, now.since(last) < touchInterval { return }
-        standing.touchedAt = now
+    private mutating func touch(_ segment: SegmentID, _ entry: inout Entry, at now: Timestamp) {
+        if let last = entry.touchedAt, now.since(last) < touchInterval { return }
+        entry.touchedAt = now
         policy.touch(segment)
     }
 

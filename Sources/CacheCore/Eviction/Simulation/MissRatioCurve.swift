@@ -63,7 +63,7 @@ package struct MissRatioCurve: Sendable {
             requests += 1
             bytes &+= part.length
             guard SegmentID(asset: asset, index: index).mixed.scaled(below: Self.hashes) < threshold else { continue }
-            for place in caches.indices { caches[place].read(part, of: asset, at: now) }
+            for slot in caches.indices { caches[slot].read(part, of: asset, at: now) }
         }
     }
 
