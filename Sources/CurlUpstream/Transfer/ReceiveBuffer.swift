@@ -23,8 +23,13 @@ struct ReceiveBuffer {
     init(of socket: Int32) { self.socket = socket }
 
     /// Fixes the buffer at its initial size, if the upstream is near and the kernel can undo that.
+    ///
+    /// A buffer that an earlier transfer on the connection has grown stays as it is. The upstream may send as much as
+    /// the last window allowed it, and the kernel would drop what a smaller buffer cannot hold; the upstream would send
+    /// that again only after its retransmission timeout of at least 200 ms (RFC 9293 §3.8.6: do not shrink the window).
     mutating func bound() {
-        guard !isBounded, isNear, set(Self.bufferLock, to: 0), set(SO_RCVBUF, to: Self.boundedBytes) else { return }
+        guard !isBounded, isSmall, isNear, set(Self.bufferLock, to: 0), set(SO_RCVBUF, to: Self.boundedBytes)
+        else { return }
         isBounded = true
     }
 
@@ -36,6 +41,13 @@ struct ReceiveBuffer {
 
     /// Like `release`, but only if this transfer has bounded the buffer.
     mutating func releaseIfBounded() { if isBounded { release() } }
+
+    /// Whether the buffer is not larger than a bounded one; false if its size is unknown.
+    private var isSmall: Bool {
+        var (bytes, length) = (Int32.max, socklen_t(MemoryLayout<Int32>.size))
+        guard getsockopt(socket, SOL_SOCKET, SO_RCVBUF, &bytes, &length) == 0 else { return false }
+        return bytes <= 2 * Self.boundedBytes
+    }
 
     private func set(_ option: Int32, to value: Int32) -> Bool {
         var value = value
