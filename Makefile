@@ -39,6 +39,7 @@ test: setup ## run all tests: HTTP conformance over real sockets, then the tests
 	@command -v python3 >/dev/null || scripts/apt python3
 	swift build --build-tests
 	@Tests/Conformance/run.py --larder .build/debug/larder --jobs 8
+	@Tests/Conformance/run.py --larder .build/debug/larder --jobs 8 --tls --only 'range syntax'
 	@scripts/upstreams .build/debug/larder --brief
 	@scripts/api .build/debug/larder --brief
 	@scripts/readme .build/debug/larder
@@ -93,7 +94,7 @@ fills: setup ## benchmark: upstream traffic and waiting times of fills, compared
 	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' JSON='$(JSON)' scripts/fills $(LARDER)
 
-bench: setup ## benchmark: processor time per read, compared with nginx (ONLY=warm,tail,cold,memory,catalog ROUNDS=3 JSON=file)
+bench: setup ## benchmark: processor time per read, compared with nginx (ONLY=warm,tls,tail,cold,memory,catalog ROUNDS=3 JSON=file)
 	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' JSON='$(JSON)' Benchmarks/bench $(LARDER)
 

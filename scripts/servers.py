@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -107,6 +108,7 @@ class Larder:
         self.program, self.directory, self.descriptors = program, pathlib.Path(directory), descriptors
         #: The only processor core of the process; None: all.
         self.core = core
+        self.is_tls = any(setting.startswith("listen.tls.") for setting in settings)
         self.settings = [
             f"origins.media.baseURL=http://127.0.0.1:{upstream_port}",
             "origins.media.allowPrivateAddresses=true",
@@ -155,7 +157,11 @@ class Larder:
 
     def ask(self, method, path, value=None):
         """Sends an API request with `value` as JSON; returns status and body."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        if self.is_tls:  # a certificate of the test; it is not verified
+            context = ssl._create_unverified_context()
+            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=context)
+        else:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             body = None if value is None else json.dumps(value)
             connection.request(method, path, body, {} if body is None else {"Content-Type": "application/json"})

@@ -20,9 +20,9 @@ from .cold import cold
 from .memory import memory
 from .stage import Stage
 from .table import Table
-from .warm import tail, warm
+from .warm import tail, tls, warm
 
-PARTS = {"warm": warm, "tail": tail, "cold": cold, "memory": memory, "catalog": catalog}
+PARTS = {"warm": warm, "tls": tls, "tail": tail, "cold": cold, "memory": memory, "catalog": catalog}
 
 
 def arguments():

@@ -48,7 +48,7 @@ class Load:
     def __init__(self, directory, core):
         self.directory, self.core = pathlib.Path(directory), core
 
-    def run(self, port, target, size, length, connections, seconds, seed, pause=0.0):
+    def run(self, port, target, size, length, connections, seconds, seed, pause=0.0, scheme="http"):
         """`pause`: the mean think time of a connection between two requests, in milliseconds; 0: none."""
         script = self.directory / "load.lua"
         script.write_text(
@@ -58,7 +58,7 @@ class Load:
         )
         command = [
             "taskset", "-c", str(self.core), shutil.which("wrk") or "wrk", "-t1", f"-c{connections}",
-            f"-d{seconds:g}s", "--timeout", "30s", "-s", script, f"http://127.0.0.1:{port}",
+            f"-d{seconds:g}s", "--timeout", "30s", "-s", script, f"{scheme}://127.0.0.1:{port}",
         ]  # fmt: skip
         told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         run = Run(re.search(r"^RESULT (.*)$", told, re.MULTILINE).group(1).split())

@@ -24,23 +24,23 @@ Listening = collections.namedtuple("Listening", "process port")
 class Server:
     """A compared server; `prefix` precedes the upstream's path."""
 
-    def __init__(self, name, process, prefix=""):
-        self.name, self.process, self.prefix = name, process, prefix
+    def __init__(self, name, process, prefix="", scheme="http"):
+        self.name, self.process, self.prefix, self.scheme = name, process, prefix, scheme
         self.port, self.number = process.port, process.process.pid
 
     def url(self, path):
-        return f"http://127.0.0.1:{self.port}{self.prefix}{path}"
+        return f"{self.scheme}://127.0.0.1:{self.port}{self.prefix}{path}"
 
 
 class Stage(contextlib.ExitStack):
     """`with Stage(program, media) as stage`: stops its processes and removes its files at the end."""
 
     SLICE = """
-        access_log off; sendfile on; tcp_nopush {nopush}; tcp_nodelay on; keepalive_requests 10000000;
+        access_log off; sendfile {sendfile}; tcp_nopush {nopush}; tcp_nodelay on; keepalive_requests 10000000;
         proxy_cache_path {directory}/cache levels=1:2 keys_zone=cache:64m max_size=30g inactive=1d use_temp_path=off;
         upstream media {{ server 127.0.0.1:{upstream}; keepalive 64; keepalive_requests 10000000; }}
         server {{
-            listen 127.0.0.1:{{port}} backlog=4096;
+            listen 127.0.0.1:{{port}} {tls} backlog=4096; {certificate}
             location / {{
                 slice 1m; proxy_cache cache; proxy_cache_key $uri$is_args$args$slice_range;
                 proxy_set_header Range $slice_range; proxy_cache_valid 200 206 1d; proxy_cache_lock on;
@@ -84,10 +84,16 @@ class Stage(contextlib.ExitStack):
     def static(self, nopush="off"):
         return Server("nginx static", self.start_nginx("static", self.STATIC.format(nopush=nopush, media=self.media)))
 
-    def slices(self, upstream, nopush="off"):
+    def slices(self, upstream, nopush="off", sendfile="on", tls=None):
+        """`tls`: the files of certificate and key; None without TLS."""
         directory = self.place("slice")
-        text = self.SLICE.format(nopush=nopush, directory=directory, upstream=upstream)
-        return Server("nginx slice", self.start_nginx("slice", text, SERVER_CORE, directory))
+        certificate = "ssl_certificate {}; ssl_certificate_key {}; ssl_protocols TLSv1.3;".format(*tls) if tls else ""
+        text = self.SLICE.format(
+            nopush=nopush, sendfile=sendfile, directory=directory, upstream=upstream, tls="ssl" if tls else "",
+            certificate=certificate,
+        )  # fmt: skip
+        nginx = self.start_nginx("slice", text, SERVER_CORE, directory)
+        return Server("nginx slice", nginx, scheme="https" if tls else "http")
 
     def floor(self, file):
         """A minimal server (`floor.c`) with one file."""
@@ -113,7 +119,19 @@ class Stage(contextlib.ExitStack):
             words = (larder.directory / "larder.log").read_text()[-2000:]
             raise RuntimeError(f"larder did not start; the end of its log:\n{words}")
         self.callback(larder.stop)
-        return Server("larder", larder, "/o/media")
+        return Server("larder", larder, "/o/media", "https" if larder.is_tls else "http")
+
+    def certificate(self):
+        """The files of a new certificate for 127.0.0.1 and of its key."""
+        files = self.place("tls") / "certificate.pem", self.place("tls") / "key.pem"
+        subprocess.run(
+            [
+                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                "-keyout", files[1], "-out", files[0], "-days", "2", "-subj", "/CN=127.0.0.1",
+            ],
+            capture_output=True, check=True,
+        )  # fmt: skip
+        return files
 
     def larder_process(self, upstream, *settings, place=None, core=SERVER_CORE):
         """A Larder that is not started yet."""
@@ -127,6 +145,6 @@ def children(process):
 
 def fetch(url, core=LOAD_CORE):
     """Reads the whole response; bytes per second."""
-    command = ["taskset", "-c", str(core), "curl", "--silent", "--fail", "--output", "/dev/null"]
+    command = ["taskset", "-c", str(core), "curl", "--silent", "--fail", "--insecure", "--output", "/dev/null"]
     told = subprocess.run([*command, "--write-out", "%{speed_download}", url], capture_output=True, check=True)
     return float(told.stdout)

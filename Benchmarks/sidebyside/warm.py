@@ -42,7 +42,8 @@ class Warm:
             fetch(server.url(TARGET))  # some machines drop idle pages from the page cache after a minute
         before = processor_seconds(server.number)
         run = self.load.run(
-            server.port, server.prefix + TARGET, size, self.length, connections, seconds, seed, pause=pause
+            server.port, server.prefix + TARGET, size, self.length, connections, seconds, seed, pause=pause,
+            scheme=server.scheme,
         )
         return run, (processor_seconds(server.number) - before) / run.requests
 
@@ -82,6 +83,41 @@ def one(table, servers, name, size, connections, seconds, seed):
     )
     limit = {"most": 1.5, "aim": "1.2"} if name == "1 KiB" else {}
     table.add(f"processor µs per request ÷ static, {title}", spent["larder"] / spent["nginx static"], **limit)
+
+
+#: Processor time of Larder ÷ that of nginx slice, both with TLS: the limit, and the aim.
+PROCESSOR_TLS = {"1 KiB": (1.5, "1.1"), "64 KiB": (1.0, "0.9"), "1 MiB": (0.8, "0.7")}
+
+
+class WarmTLS(Warm):
+    """As `Warm`, with TLS 1.3, and without the servers that have none."""
+
+    def __init__(self, stage, length):
+        self.length, self.load, self.stage = length, Load(stage.directory, core=LOAD_CORE), stage
+        self.floor, files = None, stage.certificate()
+        stage.original(TARGET[1:], length)
+        upstream = stage.upstream()
+        settings = (f"listen.tls.certificateFile={files[0]}", f"listen.tls.keyFile={files[1]}")
+        self.larder = stage.larder(upstream, *settings)
+        # nginx sends no file with `sendfile` here, but the setting changes its buffers.
+        self.slice = self.better([stage.slices(upstream, sendfile=sendfile, tls=files) for sendfile in ("off", "on")])
+        fetch(self.larder.url(TARGET))
+        os.sync()
+
+
+def tls(table, stage, rounds, brief):
+    for number in range(rounds):
+        with stage.apart() as here:
+            servers = WarmTLS(here, (64 if brief else 1024) * MEBI)
+            for name, (most, aim) in PROCESSOR_TLS.items():
+                spent, rates = {}, {}
+                for server in (servers.larder, servers.slice):
+                    run, seconds = servers.run(server, SIZES[name], 16, 1 if brief else 3, number + 1)
+                    spent[server.name], rates[server.name] = seconds * 1e6, run.rate
+                ratio = spent["larder"] / spent["nginx slice"]
+                table.add(f"TLS: processor µs per request ÷ slice, {name}", ratio, spent, most=most, aim=aim)
+                table.add(f"TLS: requests per second ÷ slice, {name}", rates["larder"] / rates["nginx slice"], rates)
+            stage.configurations.update(here.configurations)
 
 
 def tail(table, stage, rounds, brief):

@@ -21,7 +21,8 @@ package func makeApplication(
     let shelf = certificates
     let fastPath = FastPathResponder(
         cache: cache, gate: Authorizer(access: settings.access, cors: settings.cors),
-        urlBytes: settings.limits.urlBytes, random: random, clock: clock, logger: logger)
+        urlBytes: settings.limits.urlBytes, sendsFiles: certificates == nil, random: random, clock: clock,
+        logger: logger)
     let (responseCaches, sendBufferBudget) = (PreparedResponseCaches(random: random), SendBufferBudget.ofThisMachine())
     let pacing = CongestionControl.ofThisMachine()
     return Application(

@@ -30,6 +30,7 @@ def arguments():
     parser.add_argument("--json", metavar="FILE", help="also writes the results to a file")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="runs every check N times")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting for Larder")
+    parser.add_argument("--tls", action="store_true", help="lets Larder serve with TLS")
     parser.add_argument("--keep", action="store_true", help="keeps the temporary directory with its logs")
     parser.add_argument("--verbose", action="store_true", help="names every check with its result")
     return parser.parse_args()
@@ -113,7 +114,7 @@ def main():
     if bool(options.larder) == bool(options.peer):
         raise SystemExit("conformance: --larder PATH or --peer NAME is needed")
     if options.larder:
-        peer = peers.Larder(options.jobs, options.larder, options.set)
+        peer = peers.Larder(options.jobs, options.larder, options.set, options.tls)
     else:
         peer = {"nginx": peers.Nginx, "varnish": peers.Varnish}[options.peer](options.jobs)
     run = Run(peer, options.jobs, options.verbose)

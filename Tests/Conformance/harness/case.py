@@ -212,7 +212,7 @@ class Trial:
 
     def connect(self, timeout=10):
         """A connection, for pipelining, partial reads and early closes."""
-        return Connection(self.peer.address, timeout)
+        return Connection(self.peer.address, timeout, self.peer.tls)
 
     def raw(self, data, method="GET", timeout=10):
         """Sends bytes unchanged and reads one response; replaces `b"{mount}"`."""

@@ -3,6 +3,7 @@
 import re
 import select
 import socket
+import ssl
 import struct
 import time
 from dataclasses import dataclass, field
@@ -83,11 +84,14 @@ class Response:
 class Connection:
     """A connection to the cache under test."""
 
-    def __init__(self, address, timeout=10):
-        self.timeout = timeout
+    def __init__(self, address, timeout=10, tls=None):
+        """`tls`: the client's `SSLContext`; None without TLS."""
+        self.timeout, self.tls = timeout, tls
         self.host = "{}:{}".format(*address)
         self.socket = socket.create_connection(address, timeout=timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_hostname=address[0])
         self.buffer = b""
         self.ended = False
         self.was_reset = False
@@ -106,7 +110,7 @@ class Connection:
         self.deadline = self.began + self.timeout
         try:
             self.socket.sendall(data)
-        except (BrokenPipeError, ConnectionResetError):
+        except (BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
             pass  # the response sent before the close can still be read
 
     def request(self, method, target, headers=(), http="1.1"):
@@ -161,8 +165,8 @@ class Connection:
 
     def finish(self, response):
         """Half-closes the connection and checks that no bytes follow the response."""
-        if not response.complete or response.framing == "close":
-            return
+        if not response.complete or response.framing == "close" or self.tls is not None:
+            return  # TLS has no half-closed connections
         try:
             self.socket.shutdown(socket.SHUT_WR)
             self.deadline = time.monotonic() + 0.1
@@ -189,11 +193,12 @@ class Connection:
         if self.ended:
             return False
         left = self.deadline - time.monotonic()
-        if left <= 0 or not select.select([self.socket], [], [], left)[0]:
+        has_bytes = self.tls is not None and self.socket.pending() > 0
+        if left <= 0 or not has_bytes and not select.select([self.socket], [], [], left)[0]:
             raise TimeoutError
         try:
             data = self.socket.recv(1 << 20)
-        except ConnectionResetError:
+        except (ConnectionResetError, ssl.SSLEOFError):
             self.was_reset = True
             data = b""
         self.ended = not data

@@ -7,10 +7,12 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
 
+from . import certificates
 from .client import Connection, Failure
 
 #: The timeouts of every test origin; the peers have similar ones.
@@ -35,6 +37,8 @@ class Peer:
 
     name = "peer"
     is_larder = False
+    #: The client's `SSLContext`; None without TLS.
+    tls = None
 
     def __init__(self, jobs):
         self.jobs = jobs
@@ -104,10 +108,15 @@ class Larder(Peer):
     name = "larder"
     is_larder = True
 
-    def __init__(self, jobs, program, settings=()):
+    def __init__(self, jobs, program, settings=(), is_tls=False):
         super().__init__(jobs)
         self.program = str(pathlib.Path(program).resolve())
         self.settings = list(settings)
+        if is_tls:
+            authority = certificates.authority()
+            certificate, key = authority.issue("larder")
+            self.settings += [f"listen.tls.certificateFile={certificate}", f"listen.tls.keyFile={key}"]
+            self.tls = ssl.create_default_context(cafile=authority.file)
         self.credentials = self.directory / "credentials"
         self.fallbacks = self.directory / "fallbacks"
         self.credentials.mkdir(mode=0o700)
@@ -140,7 +149,7 @@ class Larder(Peer):
         fields = list(headers)
         if body is not None:
             fields += [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
-        with Connection(self.address) as connection:
+        with Connection(self.address, tls=self.tls) as connection:
             lines = "".join(f"{name}: {value}\r\n" for name, value in [("Host", connection.host), *fields])
             connection.send(f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + (body or b""))
             return connection.response(method, asked=f"{method} {path}")

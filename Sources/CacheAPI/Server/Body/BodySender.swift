@@ -5,8 +5,8 @@ import NIOHTTP1
 
 /// Sends one body on a connection's event loop, piece by piece. Both paths use it.
 ///
-/// The next piece is requested after the previous one has been sent. At most one piece is thus in memory; none if the kernel
-/// sends the file. After eight pieces the sender yields to other work of the event loop.
+/// The next piece is requested after the previous one has been sent. At most one piece is thus in memory; none if the
+/// kernel sends the file. After eight pieces the sender yields to other work of the event loop.
 final class BodySender {
     let body: ContentBody
     private let context: ChannelHandlerContext

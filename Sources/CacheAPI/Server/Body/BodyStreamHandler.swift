@@ -55,7 +55,7 @@ final class BodyStreamHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var context: ChannelHandlerContext?
     /// Whether a response head has passed and its end has not.
     private var isAnswering = false
-    /// The accepted sendRequest; nil between bodies.
+    /// The accepted send request; nil between bodies.
     private var sendRequest: SendRequest?
     /// Set while the body of `sendRequest` is being sent.
     private var sender: BodySender?
@@ -67,7 +67,7 @@ final class BodyStreamHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
-    /// Accepts an sendRequest. Fails it if the handler was removed or has an sendRequest already.
+    /// Accepts a send request. Fails it if the handler was removed or has a send request already.
     private func take(_ sendRequest: SendRequest) {
         guard context != nil, self.sendRequest == nil else {
             sendRequest.body.end(.clientGone)
@@ -89,7 +89,7 @@ final class BodyStreamHandler: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Starts the body once both the sendRequest and the response head are present.
+    /// Starts the body once both the send request and the response head are present.
     private func begin() {
         guard let sendRequest, let context, sender == nil else { return }
         let sender = BodySender(sendRequest.body, on: context, sendsFiles: sendsFiles, endsAnswer: false) {
@@ -101,7 +101,7 @@ final class BodyStreamHandler: ChannelDuplexHandler, RemovableChannelHandler {
         sender.start(sendRequest.first.map { .bytes($0) } ?? .end)
     }
 
-    /// Completes the sendRequest. Closes the connection unless the body was sent completely.
+    /// Completes the send request. Closes the connection unless the body was sent completely.
     private func finished(_ ending: ReadEnding) {
         let sent = sendRequest?.sent
         (sendRequest, sender) = (nil, nil)
@@ -113,12 +113,12 @@ final class BodyStreamHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context?.close(promise: nil)
     }
 
-    /// Cancels the sendRequest for `body`. Has no effect if a later sendRequest has replaced it.
+    /// Cancels the send request for `body`. Has no effect if a later one has replaced it.
     private func giveUp(_ body: ContentBody) {
         if sendRequest?.body === body { giveUp() }
     }
 
-    /// Cancels the current sendRequest.
+    /// Cancels the current send request.
     private func giveUp() {
         guard let sendRequest else { return }
         sender?.stop(.clientGone)

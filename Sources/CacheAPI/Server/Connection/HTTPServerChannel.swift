@@ -79,9 +79,8 @@ struct HTTPServerChannel: ServerChildChannel {
         let sendBuffer = SendBufferTuning(in: sendBufferBudget)
         var handler: FastPathHandler?
         let isRegular = permit.map { !$0.isReserved } ?? false
-        // No fast path with TLS: encryption copies each byte anyway. None for reserved permits, which are for one
-        // health request.
-        if let fastPath, certificates == nil, isRegular {
+        // No fast path for reserved permits, which are for one health request.
+        if let fastPath, isRegular {
             let preparedResponses = PreparedResponseHandler(
                 responseCache: responseCaches.responseCache(of: channel.eventLoop), responder: fastPath,
                 sendBuffer: sendBuffer, watch: watch)

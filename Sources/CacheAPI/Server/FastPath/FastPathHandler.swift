@@ -142,7 +142,8 @@ final class FastPathHandler: ChannelDuplexHandler, RemovableChannelHandler {
         phase = .answering(answer)
         context.write(wrapOutboundOut(.head(answer.head)), promise: nil)
         if case .end = answer.first { return sendEnd(of: answer, context) }
-        let sender = BodySender(answer.body, on: context, sendsFiles: true, endsAnswer: true) { [weak self] ending in
+        let sender = BodySender(answer.body, on: context, sendsFiles: responder.sendsFiles, endsAnswer: true) {
+            [weak self] ending in
             guard case .sent = ending else { return self?.end(ending, context) ?? () }
             self?.finish(answer, context)
         }

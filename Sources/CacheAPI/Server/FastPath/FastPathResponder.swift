@@ -15,6 +15,8 @@ struct FastPathResponder: Sendable {
     let gate: Authorizer
     /// The maximum length of a request target in bytes; the regular path rejects longer ones.
     let urlBytes: Int
+    /// Whether bodies may be sent from the file (`sendfile`); false with TLS, which encrypts copies.
+    let sendsFiles: Bool
     let random: any RandomSource
     let clock: any Clock<Duration>
     let logger: Logger
@@ -23,12 +25,14 @@ struct FastPathResponder: Sendable {
     let isLogged: Bool
 
     init(
-        cache: AssetCache, gate: Authorizer, urlBytes: Int, random: any RandomSource, clock: any Clock<Duration>,
+        cache: AssetCache, gate: Authorizer, urlBytes: Int, sendsFiles: Bool = true, random: any RandomSource,
+        clock: any Clock<Duration>,
         logger: Logger
     ) {
         self.cache = cache
         self.gate = gate
         self.urlBytes = urlBytes
+        self.sendsFiles = sendsFiles
         self.random = random
         self.clock = clock
         self.logger = logger
@@ -85,7 +89,7 @@ struct FastPathResponder: Sendable {
     /// Reads the first bytes. Returns nil and abandons the read if that would block.
     private func first(of read: ContentRead) -> ContentRead.ReadStep? {
         // A failure is ignored: the regular path meets it too and reports it.
-        if let first = try? read.nextWithoutBlocking(fromFile: true, wake: {}), first.isAtHand { return first }
+        if let first = try? read.nextWithoutBlocking(fromFile: sendsFiles, wake: {}), first.isAtHand { return first }
         read.abandon()
         return nil
     }

@@ -48,12 +48,13 @@ final class PreparedResponse {
 
     /// Writes the head into `buffer`, followed by the body if it is copied.
     ///
-    /// Bodies of ``FilePiece/leastBytes`` and more are sent from the file if it can be pinned. Returns nil if the body
+    /// Bodies of ``FilePiece/leastBytes`` and more are sent from the file, if `fromFile` permits it and the file can be
+    /// pinned. Returns nil if the body
     /// is too large for one piece, or if its bytes are not available; `buffer` may then contain a head.
     func write(
-        _ run: ByteRange, as name: RequestID, at time: Timestamp, to buffer: inout ByteBuffer
+        _ run: ByteRange, as name: RequestID, at time: Timestamp, to buffer: inout ByteBuffer, fromFile: Bool
     ) -> Body? {
-        let lent = run.length >= FilePiece.leastBytes ? view.lend(run) : nil
+        let lent = fromFile && run.length >= FilePiece.leastBytes ? view.lend(run) : nil
         guard lent != nil || run.length <= Self.mostBytes else { return nil }
         form.write(run, of: view, as: name, at: time, to: &buffer)
         if let lent { return .file(lent) }

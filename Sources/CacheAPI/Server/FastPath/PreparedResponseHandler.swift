@@ -7,8 +7,8 @@ import NIOHTTP1
 /// Channel handler before the HTTP decoder: answers requests that differ from an earlier one in `Range` only.
 ///
 /// It reuses the decisions of ``FastPathHandler`` and makes none of its own about HTTP semantics. Unknown requests are
-/// forwarded, and their responses become entries. If a read is not exactly one complete request without a body, the handler removes itself from
-/// the pipeline; it therefore never has to track the decoder's state.
+/// forwarded, and their responses become entries. If a read is not exactly one complete request without a body, the
+/// handler removes itself from the pipeline; it therefore never has to track the decoder's state.
 ///
 /// Later handlers get no `channelReadComplete` and no `channelWritabilityChanged` for responses sent here. Before a
 /// request is forwarded, writability is fired again if it differs from the last value that they saw.
@@ -127,7 +127,10 @@ final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHand
         let name = responseCache.nextRequestID()
         let stopwatch = responder.isLogged ? Stopwatch(responder.clock) : nil
         var buffer = responseCache.takeBuffer()
-        guard let body = preparedResponse.write(run, as: name, at: time, to: &buffer) else {
+        guard
+            let body = preparedResponse.write(
+                run, as: name, at: time, to: &buffer, fromFile: responder.sendsFiles)
+        else {
             responseCache.giveBack(buffer)
             return giveInPieces(preparedResponse, run, at: time)
         }
