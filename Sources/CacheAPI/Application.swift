@@ -81,7 +81,11 @@ extension Router<APIContext> {
             let answer: @Sendable (Request, APIContext) async throws -> Response = { request, context in
                 try gate.admit(request, line.need)
                 if !readsQuery { _ = try request.query(accepting: []) }
-                return try await respond(controller, request, context)
+                // Content is served on the connection's event loop. Other requests may compute for long.
+                if line.need == .content { return try await respond(controller, request, context) }
+                return try await withTaskExecutorPreference(globalConcurrentExecutor) {
+                    try await respond(controller, request, context)
+                }
             }
             on(line.routerPath, method: line.method, use: answer)
             if line.method == .get, !methods.contains(line.pattern) {

@@ -55,12 +55,32 @@ final class SlewedClock: WallClock {
 
 /// The system's random number generator.
 struct SystemRandomSource: RandomSource {
+    /// Random numbers that are not used yet. One system call per number would cost more than the rest of a request.
+    private final class Reserve: Sendable {
+        private let numbers = Mutex<[UInt64]>([])
+
+        func take() -> UInt64 {
+            numbers.withLock { numbers in
+                if numbers.isEmpty {
+                    numbers = [UInt64](unsafeUninitializedCapacity: 32) { space, count in
+                        guard let start = space.baseAddress else { return }
+                        arc4random_buf(start, space.count * MemoryLayout<UInt64>.size)
+                        count = space.count
+                    }
+                }
+                return numbers.removeLast()
+            }
+        }
+    }
+
+    private let reserve = Reserve()
+
     /// Uniformly distributed in 0..<1.
     func uniform() -> Double { Double.random(in: 0..<1) }
 
     /// 128 random bits in hexadecimal digits.
     func identifier() -> String {
-        AssetID(high: UInt64.random(in: .min ... .max), low: UInt64.random(in: .min ... .max)).description
+        AssetID(high: reserve.take(), low: reserve.take()).description
     }
 }
 

@@ -20,6 +20,12 @@ final class BodySender {
     private var left: Int64?
     /// Set when the body has ended or was stopped.
     private var isOver = false
+    /// The step after a piece that is being written, if it was taken already.
+    private var ahead: ContentRead.ReadStep?
+    /// Whether a piece is being written.
+    private var isWriting = false
+    /// Whether the read will call back when its next bytes are there.
+    private var isAwaiting = false
     /// Pieces sent since the last yield.
     private var burst = 0
     private static let maxBurst = 8
@@ -54,6 +60,7 @@ final class BodySender {
     private func send(_ data: IOData, from hold: PinnedFile? = nil) {
         body.begins()
         let count = data.readableBytes
+        isWriting = true
         left = left.map { $0 - Int64(count) }
         let written = context.eventLoop.makePromise(of: Void.self)
         let endsNow = endsAnswer && left == 0
@@ -69,30 +76,66 @@ final class BodySender {
     /// Continues after a piece was sent, or ends the body if sending has failed.
     private func left(_ result: Result<Void, any Error>, _ data: IOData, _ count: Int) {
         guard !isOver else { return }
+        isWriting = false
         guard case .success = result else { return finish(.clientGone) }
         body.sent(count)
         if case .byteBuffer(let bytes) = data { body.read.takeBack(bytes) }
         guard left != 0 else { return finish(.sent) }
+        guard !isAwaiting else { return }
         burst += 1
         if burst < Self.maxBurst { return goOn() }
         burst = 0
-        goOnLater(context.eventLoop, NIOLoopBound(self, eventLoop: context.eventLoop))
+        let here = NIOLoopBound(self, eventLoop: context.eventLoop)
+        context.eventLoop.execute { here.value.goOn() }
     }
 
-    /// Requests the next piece; the read calls back when it is not available yet.
-    fileprivate func goOn() {
-        let (eventLoop, here) = (context.eventLoop, NIOLoopBound(self, eventLoop: context.eventLoop))
-        take { () throws(CacheError) in
-            try body.read.nextWithoutBlocking(fromFile: sendsFiles) { goOnLater(eventLoop, here) }
-        }
+    /// Requests the next piece, unless one is being written.
+    private func goOn() {
+        guard !isOver, !isWriting else { return }
+        if let step = ahead.take() { return take { () throws(CacheError) in step } }
+        take { () throws(CacheError) in try next() }
     }
+
+    /// Continues after the read has called back.
+    fileprivate func wake() {
+        isAwaiting = false
+        goOn()
+    }
+
+    /// The next step of the read, which calls back when its bytes are not available yet.
+    private func next() throws(CacheError) -> ContentRead.ReadStep {
+        let (eventLoop, here) = (context.eventLoop, NIOLoopBound(self, eventLoop: context.eventLoop))
+        let step = try body.read.nextWithoutBlocking(fromFile: sendsFiles) { eventLoop.execute { here.value.wake() } }
+        if case .later = step { isAwaiting = true }
+        return step
+    }
+
+    /// Joins small pieces of a multipart body, its delimiters among them, with those that follow: each write is a
+    /// system call. The step after them is kept in `ahead`.
+    private func joined(_ first: ByteBuffer) throws(CacheError) -> ByteBuffer {
+        var bytes = first
+        guard body.read.plan.body.count > 1 else { return bytes }
+        while bytes.readableBytes < Self.joinedBytes, let left, left > bytes.readableBytes {
+            let step = try next()
+            guard case .bytes(let more) = step else {
+                if step.isAtHand { ahead = step }
+                break
+            }
+            bytes.writeImmutableBuffer(more)
+            body.read.takeBack(more)
+        }
+        return bytes
+    }
+
+    /// Pieces are joined until this number of bytes is reached.
+    private static let joinedBytes = 16 << 10
 
     /// Processes the next step of the read. `.end` before the known length is an internal error.
     private func take(_ next: () throws(CacheError) -> ContentRead.ReadStep) {
         guard !isOver else { return }
         do throws(CacheError) {
             switch try next() {
-            case .bytes(let bytes): send(.byteBuffer(bytes))
+            case .bytes(let bytes): send(.byteBuffer(try joined(bytes)))
             case .file(let piece): send(piece)
             case .later: break
             case .end:
@@ -109,11 +152,6 @@ final class BodySender {
         stop(ending)
         done(ending)
     }
-}
-
-/// Continues a sender in a later turn of its event loop. Callable from any thread.
-private func goOnLater(_ eventLoop: any EventLoop, _ here: NIOLoopBound<BodySender>) {
-    eventLoop.execute { here.value.goOn() }
 }
 
 @available(*, unavailable)

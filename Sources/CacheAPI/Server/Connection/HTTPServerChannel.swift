@@ -97,12 +97,14 @@ struct HTTPServerChannel: ServerChildChannel {
         return BodyStreamHandler.Handle(bodies, on: channel.eventLoop)
     }
 
-    /// Serves the requests of the connection. The task-local values give them access to the connection's signal and
-    /// body stream.
+    /// Serves the requests of the connection on its event loop. The task-local values give them access to the
+    /// connection's signal and body stream.
     func handle(value: Value, logger: Logger) async {
-        await DisconnectSignal.$current.withValue(value.presence) {
-            await BodyStreamHandler.Handle.$current.withValue(value.bodyStream) {
-                await http.handle(value: value.stream, logger: logger)
+        await withTaskExecutorPreference(EventLoopExecutor(value.channel.eventLoop)) {
+            await DisconnectSignal.$current.withValue(value.presence) {
+                await BodyStreamHandler.Handle.$current.withValue(value.bodyStream) {
+                    await http.handle(value: value.stream, logger: logger)
+                }
             }
         }
     }
