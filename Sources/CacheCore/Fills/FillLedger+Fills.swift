@@ -247,7 +247,9 @@ extension FillLedger {
     /// Whether the reader's next byte will come: from a fill in flight, or from a fill that starts when the eviction of
     /// the byte has ended. A reader of metadata depends on an opening or confirmation in flight.
     private func isAwaited(_ reader: Reader) -> Bool {
-        guard let wanted = reader.wanted, !reader.needsConfirmation else { return !metadataFills.isEmpty }
+        guard let wanted = reader.wanted, !reader.needsConfirmation else {
+            return !metadataFills.isEmpty || fills.contains(where: \.isRepeatedWhole)
+        }
         let position = wanted.lowerBound
         return evicting.run(containing: position) != nil || fill(bringing: position) != nil
     }

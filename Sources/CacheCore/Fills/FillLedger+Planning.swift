@@ -24,7 +24,9 @@ extension FillLedger {
             return [start(.opening(opening(of: reader)), window: 0..<0, priority: reader.priority, for: reader)]
         }
         guard reader.needsConfirmation else { return [] }
-        if let running = metadataFills.first { return promotion(of: running, to: reader.priority) }
+        if let running = metadataFills.first ?? fills.first(where: \.isRepeatedWhole) {
+            return promotion(of: running, to: reader.priority)
+        }
         return [start(question(of: reader), window: 0..<0, priority: reader.priority, for: reader)]
     }
 
@@ -55,16 +57,13 @@ extension FillLedger {
         return .confirmation(end < length ?? .max && end > first ? .closed(first..<end) : window)
     }
 
-    /// Whether the reader must request a new transfer of the whole body to get `ranges`. True if a part is neither on
-    /// disk nor on the way, and no new response may be combined with the bytes on disk. A transfer of the whole body is
-    /// on the way from its request on, any other from its response on.
+    /// Whether only a new transfer of the whole body can bring `ranges`. True if a part is neither on disk nor on the
+    /// way, and no new response may be combined with the bytes on disk.
     func mustRestart(_ ranges: [ByteRange]) -> Bool {
         guard !canBeContinued, isDescribed, !extents.isEmpty else { return false }
         let gaps = ranges.map(clampedToEnd).flatMap { extents.gaps(in: $0) }
         guard let first = gaps.map(\.lowerBound).min() else { return false }
-        return !fills.contains {
-            ($0.answeredAt != nil || $0.fillRequest == .whole) && !$0.isCut && $0.remaining.contains(first)
-        }
+        return !fills.contains { $0.answeredAt != nil && !$0.isCut && $0.remaining.contains(first) }
     }
 
     /// Returns the `.cut` actions of `ended`, and marks these fills as cut.

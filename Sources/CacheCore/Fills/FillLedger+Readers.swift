@@ -168,7 +168,7 @@ extension FillLedger {
 extension FillLedger.Reader {
     /// Whether the reader depends on the fill: for bytes that are still missing, or for the description.
     func looksTo(_ fill: FillLedger.Fill) -> Bool {
-        guard let wanted, !needsConfirmation else { return fill.fillRequest.isDescription }
+        guard let wanted, !needsConfirmation else { return fill.fillRequest.isDescription || fill.isRepeatedWhole }
         return !fill.window.isEmpty && wanted.overlaps(fill.remaining)
     }
 }

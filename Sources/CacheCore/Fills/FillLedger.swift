@@ -243,6 +243,8 @@ extension FillLedger {
         var prospect: ByteRange { min(position, end)..<max(min(position, end), end) }
         /// Whether flow control applies to the fill if its transfer can be paused.
         var mayBeHeldBack: Bool { isOpenEnded || priority == .prefetch }
+        /// Whether it requests the whole body and has no response yet. Its response answers a confirmation, too.
+        var isRepeatedWhole: Bool { fillRequest == .whole && answeredAt == nil && !isCut }
         /// Whether the claim can grow.
         var canGrow: Bool { window.upperBound < end && !isCut && !window.isEmpty }
         /// The bytes that the transfer may be writing, including those beyond an end that it has not processed yet.
