@@ -114,6 +114,7 @@ extension OpenAsset.State {
         let number = isBare ? number(of: generation) : max(next.generation.number, generation.number)
         next.generation = generation
         next.generation.number = number
+        isUnstorable = isUnstorable || !generation.isStorable
         next.url = target.url
         record = next
         return next

@@ -25,8 +25,9 @@ extension OpenAsset {
     /// taken over.
     func stopFetching(_ error: CacheError, for successor: OpenAsset?, without fill: FillLedger.FillID? = nil) {
         change { state in
+            // An asset that has ended keeps its first successor.
+            state.successor = state.ending == nil ? successor : successor ?? state.successor
             state.ending = error
-            state.successor = successor ?? state.successor
             let actions = fill.map { state.lost($0, error) } ?? []
             return ((), actions + state.ledger.idleFills.map { .cut($0) })
         }

@@ -79,11 +79,13 @@ extension OpenAsset {
     }
 
     /// Replaces the asset that this prefetch is deferred for, if that is still to be done. Returns false if that asset
-    /// is gone.
+    /// is gone, or if some of the bytes must not be stored.
     func takePlace() -> Bool {
         let (former, isWaiting) = look { ($0.former, $0.former != nil || $0.isDisowned && $0.ending == nil) }
         guard isWaiting else { return true }
-        guard let former, context.openAssets.promote(self, over: former) else { return false }
+        guard let former, !look({ $0.isUnstorable }), context.openAssets.promote(self, over: former) else {
+            return false
+        }
         former.stopFetching(Self.changed, for: self)
         change { state in
             (state.former, state.isDisowned) = (nil, false)

@@ -29,6 +29,8 @@ final class OpenAsset: Sendable {
         /// The complete asset that this one replaces after a prefetch has fetched its bytes. Nil: no replacement is
         /// deferred.
         weak var former: OpenAsset?
+        /// Whether some of the bytes must not be stored. The asset then exists until its readers leave.
+        var isUnstorable = false
         /// Whether recent range responses contradicted one another. Then all bytes come in one transfer, whatever the
         /// upstream states about ranges.
         var isSequential = false

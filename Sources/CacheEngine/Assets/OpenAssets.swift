@@ -234,8 +234,13 @@ final class OpenAssets: Sendable {
         }
     }
 
-    /// As `detach`, and removes the asset's bytes from the space ledger: they are no candidates for eviction any more.
-    func discard(_ asset: OpenAsset) { if replace(asset, by: nil, begun: nil) { uncount(asset) } }
+    /// As `detach`, and removes the asset's bytes and its pin from the space ledger: they are no candidates for eviction
+    /// any more.
+    func discard(_ asset: OpenAsset) {
+        guard replace(asset, by: nil, begun: nil) else { return }
+        uncount(asset)
+        asset.context.space.with { _ = $0.pinned.remove(asset.id) }
+    }
 
     /// Removes the extents of the asset from the space ledger.
     private func uncount(_ asset: OpenAsset) {

@@ -213,8 +213,8 @@ struct PrefetchFill {
     /// Throws unless the asset's content is stored: the response is an error or is passed through, the upstream
     /// forbids to store it, or the disk has no space for its file.
     private func checkKept(_ asset: OpenAsset) throws(CacheError) {
-        let (generation, isKept) = asset.look { state in
-            (state.record?.generation, state.file.map { $0.name != nil } ?? true)
+        let (generation, isKept, isUnstorable) = asset.look { state in
+            (state.record?.generation, state.file.map { $0.name != nil } ?? true, state.isUnstorable)
         }
         if let status = generation?.passedStatus, status >= 400 {
             throw CacheError(.upstreamRefused(status: status), "The upstream answered with status \(status).")
@@ -222,14 +222,16 @@ struct PrefetchFill {
         if let status = generation?.passedStatus {
             throw CacheError(.conflict, "A response with status \(status) is passed through and cannot be stored.")
         }
-        let isStorable = generation?.isStorable ?? true
-        guard isStorable else { throw CacheError(.conflict, "The upstream's headers forbid storing the asset.") }
+        guard !isUnstorable else { throw Self.unstorable }
         guard isKept else { throw CacheError(.storageFull, "The disk has no space for another file.") }
     }
 
-    /// Throws `.storageFull` if some of the run is only in memory, because the disk had no space for it.
+    /// Throws `.storageFull` if some of the run is only in memory, because the disk had no space for it, and `.conflict`
+    /// if some bytes of the asset must not be stored.
     private func checkOnDisk(_ run: ByteRange, of asset: OpenAsset) throws(CacheError) {
-        guard let file = asset.look({ $0.file }), file.isSpilled, !file.spilled.runs(in: run).isEmpty else { return }
+        let (file, isUnstorable) = asset.look { ($0.file, $0.isUnstorable) }
+        guard !isUnstorable else { throw Self.unstorable }
+        guard let file, file.isSpilled, !file.spilled.runs(in: run).isEmpty else { return }
         throw Self.noRoom
     }
 
@@ -244,6 +246,7 @@ struct PrefetchFill {
         return gaps
     }
 
+    private static let unstorable = CacheError(.conflict, "The upstream's headers forbid storing the asset.")
     /// The error of an item that was not stored completely because the disk is full.
     private static let noRoom = CacheError(.storageFull, "The disk has no space for all of the item.")
 
