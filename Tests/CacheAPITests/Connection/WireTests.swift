@@ -136,13 +136,15 @@ import Testing
     @Test("A client that shuts down only its sending side gets its response")
     func aClientThatOnlySendsNoMoreGetsItsAnswer() async throws {
         try await TestService.run(limits: .init(halfClosedTimeout: .seconds(50))) { (service) async throws in
-            service.upstream.serve("/a", LoopbackAsset(size: 600_000))
-            for _ in 0..<2 {
+            let asset = LoopbackAsset(size: 7 << 20)
+            service.upstream.serve("/a", asset)
+            // The regular path, the fast path, and twice a prepared response, larger than the socket's buffer.
+            for _ in 0..<4 {
                 let connection = try await RawConnection(port: service.port)
                 try await connection.request("GET", "/o/media/a")
                 try await connection.endSending()
                 let response = try #require(try await connection.response())
-                #expect(response.status == 200 && response.body == LoopbackAsset(size: 600_000).bytes(0..<600_000))
+                #expect(response.status == 200 && response.body == asset.bytes(0..<7 << 20))
                 #expect(await connection.rest().isEmpty)
             }
         }

@@ -20,8 +20,8 @@ final class BodySender {
     private var left: Int64?
     /// Set when the body has ended or was stopped.
     private var isOver = false
-    /// The step after a piece that is being written, if it was taken already.
-    private var ahead: ContentRead.ReadStep?
+    /// The step after a piece that is being written, or its failure, if it was taken already.
+    private var ahead: Result<ContentRead.ReadStep, CacheError>?
     /// Whether a piece is being written.
     private var isWriting = false
     /// Whether the read will call back when its next bytes are there.
@@ -92,7 +92,7 @@ final class BodySender {
     /// Requests the next piece, unless one is being written.
     private func goOn() {
         guard !isOver, !isWriting else { return }
-        if let step = ahead.take() { return take { () throws(CacheError) in step } }
+        if let step = ahead.take() { return take { () throws(CacheError) in try step.get() } }
         take { () throws(CacheError) in try next() }
     }
 
@@ -112,13 +112,14 @@ final class BodySender {
 
     /// Joins small pieces of a multipart body, its delimiters among them, with those that follow: each write is a
     /// system call. The step after them is kept in `ahead`.
-    private func joined(_ first: ByteBuffer) throws(CacheError) -> ByteBuffer {
+    private func joined(_ first: ByteBuffer) -> ByteBuffer {
         var bytes = first
         guard body.read.plan.body.count > 1 else { return bytes }
         while bytes.readableBytes < Self.joinedBytes, let left, left > bytes.readableBytes {
-            let step = try next()
-            guard case .bytes(let more) = step else {
-                if step.isAtHand { ahead = step }
+            let step = Result { () throws(CacheError) in try next() }
+            guard case .success(.bytes(let more)) = step else {
+                if case .success(.later) = step { break }
+                ahead = step
                 break
             }
             bytes.writeImmutableBuffer(more)
@@ -135,7 +136,7 @@ final class BodySender {
         guard !isOver else { return }
         do throws(CacheError) {
             switch try next() {
-            case .bytes(let bytes): send(.byteBuffer(try joined(bytes)))
+            case .bytes(let bytes): send(.byteBuffer(joined(bytes)))
             case .file(let piece): send(piece)
             case .later: break
             case .end:
