@@ -23,6 +23,10 @@ class Warm:
         self.larder, self.floor = stage.larder(upstream), stage.floor(original.file)
         self.slice = self.better([stage.slices(upstream, nopush) for nopush in ("off", "on")])
         self.static = self.better([stage.static(nopush) for nopush in ("off", "on")])
+        self.settle()
+
+    def settle(self):
+        """Reads the file into the cache of Larder, and writes it to the disk."""
         fetch(self.larder.url(TARGET))
         # Otherwise the kernel writes the new file half a minute later, for seconds, on either core, which doubles the
         # measured 99th percentile.
@@ -48,11 +52,11 @@ class Warm:
         return run, (processor_seconds(server.number) - before) / run.requests
 
 
-def rounds_apart(stage, rounds, brief):
+def rounds_apart(stage, rounds, brief, kind=Warm):
     """Each round has new servers: the placement of their memory and file pages changes a rate by a tenth."""
     for number in range(rounds):
         with stage.apart() as here:
-            yield number + 1, Warm(here, (64 if brief else 1024) * MEBI)
+            yield number + 1, kind(here, (64 if brief else 1024) * MEBI)
             stage.configurations.update(here.configurations)
 
 
@@ -101,23 +105,19 @@ class WarmTLS(Warm):
         self.larder = stage.larder(upstream, *settings)
         # nginx sends no file with `sendfile` here, but the setting changes its buffers.
         self.slice = self.better([stage.slices(upstream, sendfile=sendfile, tls=files) for sendfile in ("off", "on")])
-        fetch(self.larder.url(TARGET))
-        os.sync()
+        self.settle()
 
 
 def tls(table, stage, rounds, brief):
-    for number in range(rounds):
-        with stage.apart() as here:
-            servers = WarmTLS(here, (64 if brief else 1024) * MEBI)
-            for name, (most, aim) in PROCESSOR_TLS.items():
-                spent, rates = {}, {}
-                for server in (servers.larder, servers.slice):
-                    run, seconds = servers.run(server, SIZES[name], 16, 1 if brief else 3, number + 1)
-                    spent[server.name], rates[server.name] = seconds * 1e6, run.rate
-                ratio = spent["larder"] / spent["nginx slice"]
-                table.add(f"TLS: processor µs per request ÷ slice, {name}", ratio, spent, most=most, aim=aim)
-                table.add(f"TLS: requests per second ÷ slice, {name}", rates["larder"] / rates["nginx slice"], rates)
-            stage.configurations.update(here.configurations)
+    for seed, servers in rounds_apart(stage, rounds, brief, WarmTLS):
+        for name, (most, aim) in PROCESSOR_TLS.items():
+            spent, rates = {}, {}
+            for server in (servers.larder, servers.slice):
+                run, seconds = servers.run(server, SIZES[name], 16, 1 if brief else 3, seed)
+                spent[server.name], rates[server.name] = seconds * 1e6, run.rate
+            ratio = spent["larder"] / spent["nginx slice"]
+            table.add(f"TLS: processor µs per request ÷ slice, {name}", ratio, spent, most=most, aim=aim)
+            table.add(f"TLS: requests per second ÷ slice, {name}", rates["larder"] / rates["nginx slice"], rates)
 
 
 def tail(table, stage, rounds, brief):

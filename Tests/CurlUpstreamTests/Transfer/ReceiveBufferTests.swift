@@ -1,36 +1,29 @@
+import CacheTestKit
 import Glibc
 import Testing
 
 @testable import CurlUpstream
 
 struct ReceiveBufferTests {
-    /// A TCP connection over loopback.
+    /// A TCP connection to a loopback upstream.
     private final class Connection {
-        let client, server: Int32
+        let upstream: LoopbackUpstream
+        let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
 
         init() throws {
-            let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            defer { close(listener) }
-            client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            upstream = try LoopbackUpstream()
             var address = sockaddr_in()
             address.sin_family = sa_family_t(AF_INET)
             address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let client = client
-            let isConnected = withUnsafeMutablePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    bind(listener, $0, length) == 0 && listen(listener, 1) == 0
-                        && getsockname(listener, $0, &length) == 0 && connect(client, $0, length) == 0
-                }
+            address.sin_port = UInt16(upstream.port).bigEndian
+            let length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let isConnected = withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(client, $0, length) == 0 }
             }
-            server = accept(listener, nil, nil)
-            try #require(isConnected && server >= 0)
+            try #require(isConnected)
         }
 
-        deinit {
-            close(client)
-            close(server)
-        }
+        deinit { close(client) }
 
         /// The size of the client's receive buffer, in bytes.
         var bytes: Int32 {
