@@ -22,7 +22,7 @@ KINDS = {
     "error": re.compile(r"\b(?:CacheError|Problem|ReadFailure|ProbeFailure)\("),
     "log": re.compile(r"\blogger\.(?:notice|warning|error|critical)\("),
     "metric": re.compile(r"(?<![.\w])(?:text\.)?add\("),
-    "setting": re.compile(r"\bSettingsError\("),
+    "setting": re.compile(r"\bSettings?(?:Error|Fault)\("),
     "help": re.compile(r"\b(?:ArgumentHelp|help: |abstract: )\(?"),
 }
 #: Names and values that may begin an error.

@@ -1,4 +1,3 @@
-import CacheAPI
 import CacheCore
 import Foundation
 import Yams
@@ -54,6 +53,21 @@ struct SchemaDocument {
         }
         walk(root, "")
         return (count, faults)
+    }
+
+    /// The schemas of all properties by dotted path; `isGroup` tells for which paths the properties inside are meant.
+    func leaves(of name: String, isGroup: (String) -> Bool) -> [String: JSON] {
+        func walk(_ schema: JSON, _ prefix: String) -> [String: JSON] {
+            (schema["properties"] ?? .null).members.reduce(into: [:]) { leaves, member in
+                let (path, property) = (prefix + member.key, resolved(member.value))
+                if isGroup(path) {
+                    leaves.merge(walk(property, path + ".")) { first, _ in first }
+                } else {
+                    leaves[path] = property
+                }
+            }
+        }
+        return walk(schema(name), "")
     }
 
     private func resolved(_ schema: JSON) -> JSON {

@@ -7,9 +7,7 @@ extension JSON {
     static func instant(_ time: Timestamp) -> JSON { .string(RFC3339.format(time)) }
     static func instant(_ time: Timestamp?) -> JSON { optional(time, instant) }
 
-    /// Seconds, rounded to microseconds.
-    static func seconds(_ duration: Duration) -> JSON { .number((duration.inSeconds * 1e6).rounded() / 1e6) }
-    static func seconds(_ duration: Duration?) -> JSON { optional(duration, seconds) }
+    static func seconds(_ duration: Duration?) -> JSON { duration.map { .seconds($0) } ?? .null }
 
     static func text(_ text: String?) -> JSON { optional(text, JSON.string) }
     static func bytes(_ count: Int64?) -> JSON { optional(count, JSON.integer) }

@@ -1,4 +1,4 @@
-import CacheCore
+package import CacheCore
 package import CacheEngine
 
 extension JobSnapshot {

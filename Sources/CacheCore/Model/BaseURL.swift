@@ -2,6 +2,7 @@
 package enum BaseURL {
     /// The reason for which `text` is not a base URL; nil if it is one.
     static func fault(in text: String) -> String? {
+        guard !text.isEmpty else { return "The base URL is missing; give the URL of the origin's files." }
         let lowered = FieldText.lowered(text)
         guard let scheme = ["http://", "https://"].first(where: { lowered.hasPrefix($0) }) else {
             return "The base URL must begin with http:// or https://."

@@ -24,9 +24,7 @@ extension LarderSettings {
             InMemoryProvider(name: "flags", values: overrides), variables.prefixKeys(with: "larder"),
             InMemoryProvider(name: "file", values: file?.values ?? [:]),
         ])
-        for setting in Setting<LarderSettings>.all {
-            try setting.read(lookup, SettingsPath(dotted: setting.key), &self)
-        }
+        try lookup.read(Setting<LarderSettings>.all, into: &self)
         policy.tagQuotas = try Self.tagQuotas(namedBy: paths, in: lookup)
         origins = try Self.origins(namedBy: paths, in: lookup, like: urlOrigin)
         try readTokenFiles()
@@ -81,41 +79,14 @@ extension LarderSettings {
             var settings = shared
             settings.access = nil
             settings.allowPrivateAddresses = false
-            for setting in Setting<OriginSettings>.all {
-                let inner = setting.key.split(separator: ".").map(String.init)
-                try setting.read(lookup, SettingsPath(["origins", name] + inner), &settings)
-            }
+            try lookup.read(Setting<OriginSettings>.all, below: ["origins", name], into: &settings)
             let headers = named.filter {
                 $0.components.starts(with: ["origins", name, "headers"]) && $0.components.count == 4
             }
             settings.headers = try Self.headers(at: headers, in: lookup)
-            try check(settings, of: name)
             origins.append(Origin(name: name, settings: settings))
         }
         return origins
-    }
-
-    /// Validates settings of an origin that depend on each other or on a maximum number of items.
-    private static func check(_ settings: OriginSettings, of name: String) throws(SettingsError) {
-        let key = { (setting: String) in "origins.\(name).\(setting)" }
-        guard !settings.baseURL.isEmpty else {
-            throw SettingsError(key("baseURL"), "is missing (set it to the base URL of the origin's files)")
-        }
-        guard settings.ignoreVary.count <= OriginSettings.maxIgnoredFields else {
-            throw SettingsError(key("ignoreVary"), "names more than \(OriginSettings.maxIgnoredFields) header fields")
-        }
-        guard settings.mirrors.count <= OriginSettings.maxMirrors else {
-            throw SettingsError(key("mirrors"), "names more than \(OriginSettings.maxMirrors) base URLs")
-        }
-        for (name, types) in [("never", settings.storeRules.never), ("always", settings.storeRules.always)]
-        where types.count > OriginSettings.maxStoreTypes {
-            throw SettingsError(
-                key("storeRules.\(name)"), "names more than \(OriginSettings.maxStoreTypes) media types")
-        }
-        try check(settings.quota, below: key("quota."))
-        if let index = settings.repeatedMirror {
-            throw SettingsError(key("mirrors"), "\"\(settings.mirrors[index])\" repeats the baseURL or another mirror")
-        }
     }
 
     /// The origin's header fields. Throws if a value is invalid (RFC 9110 §5.5).
@@ -165,20 +136,11 @@ extension LarderSettings {
 
     /// Validates settings that depend on each other.
     private func checkTogether() throws(SettingsError) {
-        guard policy.lowWatermark < policy.highWatermark else {
-            throw SettingsError(
-                "policy.lowWatermark",
-                "\(policy.lowWatermark) is not below policy.highWatermark (\(policy.highWatermark))")
-        }
         if listen.certificateFile != nil, listen.keyFile == nil {
             throw SettingsError("listen.tls.keyFile", "is required by listen.tls.certificateFile")
         }
         if listen.keyFile != nil, listen.certificateFile == nil {
             throw SettingsError("listen.tls.certificateFile", "is required by listen.tls.keyFile")
-        }
-        if let capacity = policy.capacityBytes, capacity < PolicySettings.minCapacityBytes {
-            let least = ByteSize.format(PolicySettings.minCapacityBytes)
-            throw SettingsError("policy.capacity", "\(capacity) bytes is less than the minimum of \(least)")
         }
         if let token = access.token, token == access.readToken {
             throw SettingsError("access.readToken", "must differ from access.token")

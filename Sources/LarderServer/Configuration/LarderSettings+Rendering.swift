@@ -6,13 +6,13 @@ extension LarderSettings {
     var rendered: String {
         var tree = SettingsTree()
         for setting in Setting<LarderSettings>.all where !isRead(from: setting.key) {
-            if let text = setting.written(self) {
+            if let text = setting.write(self) {
                 tree.insert(text, at: setting.key.split(separator: ".").map(String.init))
             }
         }
         for (tag, quota) in policy.tagQuotas.sorted(by: { $0.key < $1.key }) {
             for setting in Setting<Quota>.all {
-                if let text = setting.written(quota) {
+                if let text = setting.write(quota) {
                     tree.insert(text, at: SettingsSchema.tagQuotas + [tag, setting.key])
                 }
             }
@@ -20,7 +20,7 @@ extension LarderSettings {
         for origin in origins {
             let place = ["origins", origin.name]
             for setting in Setting<OriginSettings>.all {
-                guard let text = setting.written(origin.settings) else { continue }
+                guard let text = setting.write(origin.settings) else { continue }
                 tree.insert(text, at: place + setting.key.split(separator: ".").map(String.init))
             }
             for field in origin.settings.headers.fields {
@@ -40,13 +40,13 @@ extension LarderSettings {
 private struct SettingsTree {
     private enum Branch {
         case group(SettingsTree)
-        case leaf(SettingsText)
+        case leaf(SettingText)
     }
 
     private var branches: [(name: String, branch: Branch)] = []
 
     /// Inserts a value and creates the groups of its path.
-    mutating func insert(_ text: SettingsText, at path: [String]) {
+    mutating func insert(_ text: SettingText, at path: [String]) {
         guard let name = path.first else { return }
         let rest = Array(path.dropFirst())
         guard !rest.isEmpty else {

@@ -11,77 +11,70 @@ extension Setting<LarderSettings> {
     /// Listener, directories, log, jobs and scrub.
     private static var service: [Setting] {
         [
-            Setting("listen.address", \.listen.address, .address, "host and port to listen on"),
-            Setting("listen.tls.certificateFile", optional: \.listen.certificateFile, .path, "PEM certificate chain"),
-            Setting("listen.tls.keyFile", optional: \.listen.keyFile, .path, "PEM private key"),
-            Setting("listen.fastPath", \.listen.isFastPathEnabled, .flag, "serve cached content on the event loop"),
-            Setting("dataDirectory", \.dataDirectory, .path, "directory of the cached files and the catalog"),
+            Setting(
+                "listen.address", \.listen.address, .address,
+                "host and port of the listener; an address other than loopback needs a token"),
+            Setting(
+                "listen.tls.certificateFile", optional: \.listen.certificateFile, .path,
+                "PEM certificate chain for HTTPS; requires `listen.tls.keyFile`"),
+            Setting(
+                "listen.tls.keyFile", optional: \.listen.keyFile, .path,
+                "PEM private key; requires `listen.tls.certificateFile`"),
+            Setting(
+                "listen.fastPath", \.listen.isFastPathEnabled, .flag,
+                "serve cached, fresh content directly on the event loop; `false` sends every request "
+                    + "through the normal handlers"),
+            Setting(
+                "dataDirectory", \.dataDirectory, .path,
+                "directory of files and catalog, used by one process at a time: an existing store, an "
+                    + "empty directory, or a new path with an existing parent"),
             Setting(
                 "credentialsDirectory", optional: \.credentialsDirectory, .path,
-                "directory of the origins' credentials files"),
+                "directory of the origins' credentials files; without it no origin can have a `credentialsFile`"),
             Setting(
-                "fallbackDirectory", optional: \.fallbackDirectory, .path, "directory of the origins' fallback files"),
-            Setting("log.level", \.log.level, .choice, "minimum level of logged events"),
-            Setting("log.format", \.log.format, .choice, "text or JSON lines"),
-            Setting("jobs.concurrency", \.jobConcurrency, .count(1...256, example: 16), "concurrent prefetch items"),
+                "fallbackDirectory", optional: \.fallbackDirectory, .path,
+                "directory of the origins' fallback files; without it no origin can have a `fallback.file`"),
+            Setting(
+                "log.level", \.log.level, .choice,
+                "minimum level: `trace`, `debug`, `info`, `notice`, `warning`, `error` or `critical`"),
+            Setting("log.format", \.log.format, .choice, "`text`, or `json` with one object per line"),
+            Setting(
+                "jobs.concurrency", \.jobConcurrency, .count(1...256, example: 16),
+                "prefetch items fetched at once (1–256)"),
             Setting(
                 "scrub.interval", orNone: \.scrub.interval, .duration(example: "7d"),
-                "interval of checksum verification"),
+                "interval of full checksum verification; `none`: only on request"),
             Setting(
-                "scrub.bytesPerSecond", orNone: \.scrub.bytesPerSecond, .size(atLeast: 1024, example: "32MiB"),
-                "maximum read rate of the scrub"),
+                "scrub.bytesPerSecond", orNone: \.scrub.bytesPerSecond, .rate,
+                "maximum read rate of a scrub, at least 1 KiB, or `none`"),
         ]
     }
 
     /// Capacity and eviction. The API can replace this policy; then the stored one is in force.
-    private static var policy: [Setting] {
-        [
-            Setting("policy.capacity", orNone: \.policy.capacityBytes, .size, "maximum disk usage of the store"),
-            Setting("policy.algorithm", \.policy.algorithm, .choice, "eviction algorithm"),
-            Setting(
-                "policy.highWatermark", \.policy.highWatermark, .fraction,
-                "eviction starts above this fraction of capacity"),
-            Setting(
-                "policy.lowWatermark", \.policy.lowWatermark, .fraction,
-                "eviction stops below this fraction of capacity"),
-            Setting(
-                "policy.minFreeDisk", \.policy.minFreeDiskBytes, .size, "free disk space that the store keeps available"
-            ),
-            Setting(
-                "policy.admission.minUses", \.policy.minUses, .count(PolicySettings.uses, example: 2),
-                "an asset is stored from this number of uses on"),
-            Setting(
-                "policy.maxPinned", orNone: \.policy.maxPinnedBytes, .size(atLeast: 0, example: "5GiB"),
-                "maximum total length of pinned assets"),
-            Setting(
-                "policy.maxIdle", orNone: \.policy.maxIdle, .duration(example: "30d"),
-                "assets unread for this long are evicted"),
-            Setting(
-                "policy.maxAge", orNone: \.policy.maxAge, .duration(example: "90d"),
-                "assets older than this are evicted"),
-        ]
-    }
+    private static var policy: [Setting] { Setting<PolicySettings>.all.map { $0.moved(to: "policy", \.policy) } }
 
     /// Transfers of all origins, and the defaults of each origin.
     private static var upstream: [Setting] {
         [
             Setting(
                 "upstream.workers", orNone: \.upstream.workers, .count(1...256, example: 4),
-                "transfer threads; none: one per core, at least two"),
+                "transfer threads (1–256); `none`: one per processor core, at least two"),
             Setting(
                 "upstream.maxTransfers", \.upstream.maxTransfers, .count(1...10_000, example: 64),
-                "concurrent transfers of all origins"),
+                "concurrent transfers from all upstreams; at most one for each 32 open files that the "
+                    + "process may have, and 64 if it may have 512 to 2048"),
             Setting(
-                "upstream.maxBytesPerSecond", orNone: \.upstream.maxBytesPerSecond,
-                .size(atLeast: 1024, example: "100MiB"), "maximum rate of all transfers together"),
+                "upstream.maxBytesPerSecond", orNone: \.upstream.maxBytesPerSecond, .rate,
+                "rate limit of all transfers together, at least 1 KiB; reads from disk are not limited"),
             Setting(
                 "upstream.maxTransfersPerOrigin", \.urlOrigin.maxTransfers, .count(1...10_000, example: 16),
-                "concurrent transfers per origin"),
+                "default of `maxTransfers` for each origin"),
             Setting(
                 "upstream.pricePerGigabyte", orNone: \.upstream.pricePerGigabyte, .price,
-                "price of a gigabyte of upstream traffic"),
+                "price of 10^9 bytes from upstreams, for simulations of policies"),
             Setting(
-                "upstream.allowedHosts", list: \.upstream.allowedHosts, .host, "hosts of readable absolute URLs"),
+                "upstream.allowedHosts", list: \.upstream.allowedHosts, .host,
+                "hosts from which absolute URLs can be read: `host`, `host:port`, `*.suffix`"),
         ]
             + Setting<OriginSettings>.shared.map { $0.moved(to: "upstream", \.urlOrigin) }
     }
@@ -89,15 +82,16 @@ extension Setting<LarderSettings> {
     /// Tokens and cross-origin access.
     private static var access: [Setting] {
         [
-            Setting("access.token", secret: \.access.token, "token of the scope admin"),
-            Setting("access.tokenFile", optional: \.access.tokenFile, .path, "a file that holds it"),
-            Setting("access.readToken", secret: \.access.readToken, "token of the scope read"),
-            Setting("access.readTokenFile", optional: \.access.readTokenFile, .path, "a file that holds it"),
+            secret("access.token", \.access.token, "token with scope `admin`: all calls"),
+            Setting("access.tokenFile", optional: \.access.tokenFile, .path, "file that contains this token"),
+            secret("access.readToken", \.access.readToken, "token with scope `read`: content and reading calls"),
+            Setting("access.readTokenFile", optional: \.access.readTokenFile, .path, "file that contains this token"),
             Setting(
                 "access.allowUnauthenticated", \.access.allowUnauthenticated, .flag,
-                "serve other machines without a token"),
+                "serve other machines without any token"),
             Setting(
-                "cors.allowedOrigins", list: \.cors.allowedOrigins, .webOrigin, "web origins that may call the API"),
+                "cors.allowedOrigins", list: \.cors.allowedOrigins, .webOrigin,
+                "web origins that may call the service: `https://player.example.com`, or `*`"),
         ]
     }
 
@@ -106,47 +100,53 @@ extension Setting<LarderSettings> {
         [
             Setting(
                 "limits.bodyBytes", \.limits.bodyBytes, .memory(1024...(64 << 20), example: "1MiB"),
-                "maximum length of a request body"),
+                "largest request body (1 KiB–64 MiB)"),
             Setting(
                 "limits.headerBytes", \.limits.headerBytes, .memory(1024...(1 << 20), example: "32KiB"),
-                "maximum length of a request head"),
+                "largest request head (1 KiB–1 MiB)"),
             Setting(
                 "limits.urlBytes", \.limits.urlBytes, .memory(256...(1 << 20), example: "8KiB"),
-                "maximum length of a request target"),
+                "longest request target (256 B–1 MiB)"),
             Setting(
                 "limits.maxConnections", orNone: \.limits.maxConnections, .count(1...1_000_000, example: 10_000),
-                "maximum client connections, further ones get 503; none: two fifths of the open files"),
+                "client connections; further ones get `503`; `none`: two fifths of the limit on open "
+                    + "files, or fewer if that limit is small"),
             Setting(
                 "limits.maxConcurrentReads", \.limits.maxConcurrentReads, .count(1...1_000_000, example: 8192),
-                "maximum reads in progress outside the fast path, further ones get 503"),
+                "concurrent reads that cannot be answered at once from disk; further ones get `503`"),
             Setting(
                 "limits.maxQueuedFills", \.limits.maxQueuedFills, .count(1...1_000_000, example: 4096),
-                "maximum queued fills with readers, further misses get 503"),
+                "fills that wait for a transfer permit while a reader waits for them; above it, reads of "
+                    + "missing content get `503`"),
             Setting(
                 "limits.idleTimeout", \.limits.idleTimeout, .duration(example: "75s"),
-                "maximum idle time of a connection"),
+                "close a connection after this long without a request"),
             Setting(
                 "limits.writeTimeout", \.limits.writeTimeout, .duration(example: "5m"),
-                "maximum time without the client accepting response bytes"),
+                "close a connection after this long without the client accepting any response bytes; it "
+                    + "can take up to twice as long"),
             Setting(
                 "limits.headerTimeout", \.limits.headerTimeout, .duration(example: "15s"),
-                "maximum time for a request head"),
+                "time to receive a complete request head; then `408`"),
             Setting(
                 "limits.drainTimeout", \.limits.drainTimeout, .duration(example: "30s"),
-                "maximum time for requests in progress at shutdown"),
+                "time for requests in progress at shutdown"),
             Setting(
                 "limits.shutdownDelay", \.limits.shutdownDelay, .duration(example: "5s"),
-                "time between unreadiness and refused connections"),
+                "time between the failing readiness check and the closing of the listener at shutdown"),
         ]
     }
-}
 
-extension Setting {
-    /// The same setting for `Whole`, which contains `Root` as its `property`.
-    func moved<Whole>(to prefix: String, _ property: WritableKeyPath<Whole, Root>) -> Setting<Whole> {
-        Setting<Whole>(
-            "\(prefix).\(key)", isList: isList, meaning,
-            read: { lookup, path, whole throws(SettingsError) in try read(lookup, path, &whole[keyPath: property]) },
-            written: { whole in written(whole[keyPath: property]) })
+    /// A credential: read unchanged, written masked.
+    private static func secret(
+        _ key: String, _ property: WritableKeyPath<LarderSettings, MaskedSecret?>, _ meaning: String
+    ) -> Setting {
+        Setting(
+            key, meaning, isSecret: true,
+            parse: { text, settings throws(SettingFault) in
+                guard !text.scalar.isEmpty else { throw SettingFault("is empty") }
+                settings[keyPath: property] = MaskedSecret(text.scalar)
+            },
+            write: { settings in settings[keyPath: property].map { .scalar($0.description) } })
     }
 }

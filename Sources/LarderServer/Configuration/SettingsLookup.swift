@@ -1,3 +1,4 @@
+import CacheCore
 import Configuration
 
 /// Reads raw values by path from several providers: flags, environment, file.
@@ -14,34 +15,24 @@ struct SettingsLookup {
         config.string(forKey: ConfigKey(path.components), isSecret: isSecret)
     }
 
-    /// The items of a list; nil if no provider has it. In flags and variables, commas separate the items.
-    func list(_ path: SettingsPath) -> [String]? {
-        config.stringArray(forKey: ConfigKey(path.components))
-    }
-
-    /// The parsed value; `fallback` if no provider has it. Throws if the text is invalid.
-    func value<Value>(
-        _ path: SettingsPath, as form: SettingCodec<Value>, or fallback: Value
-    ) throws(SettingsError) -> Value {
-        guard let text = text(path) else { return fallback }
-        guard let value = form.parse(text) else {
-            throw SettingsError(path.dotted, form.refusal(of: text))
+    /// Reads the settings that a provider has. In flags and variables, commas separate the items of a list. Throws an
+    /// error with the key of the first value that is not permitted.
+    ///
+    /// - Parameter group: The position of `root` in the configuration.
+    func read<Root>(
+        _ settings: [Setting<Root>], below group: [String] = [], into root: inout Root
+    ) throws(SettingsError) {
+        for setting in settings {
+            let path = SettingsPath(group + setting.key.split(separator: ".").map(String.init))
+            let written: SettingText? =
+                setting.isList
+                ? config.stringArray(forKey: ConfigKey(path.components)).map(SettingText.list)
+                : text(path, isSecret: setting.isSecret).map(SettingText.scalar)
+            guard let written else { continue }
+            do { try setting.parse(written, &root) } catch { throw SettingsError(path.dotted, error.message) }
         }
-        return value
-    }
-
-    /// The parsed items; `fallback` if no provider has the list. Throws if an item is invalid.
-    func values<Value>(
-        _ path: SettingsPath, as form: SettingCodec<Value>, or fallback: [Value]
-    ) throws(SettingsError) -> [Value] {
-        guard let texts = list(path) else { return fallback }
-        var values: [Value] = []
-        for text in texts {
-            guard let value = form.parse(text) else {
-                throw SettingsError(path.dotted, form.refusal(of: text))
-            }
-            values.append(value)
+        if let (setting, fault) = settings.firstFault(of: root) {
+            throw SettingsError((group + [setting.key]).joined(separator: "."), fault.message)
         }
-        return values
     }
 }

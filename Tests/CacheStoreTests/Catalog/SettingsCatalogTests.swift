@@ -52,7 +52,7 @@ import Testing
 
     @Test("Origins stored by the first release load with defaults for new fields")
     func originsThatTheFirstReleaseKeptOpenWithDefaultsForTheRest() throws {
-        let settings = try RowCoding.value(StoredOrigin.self, json: Self.firstText).settings()
+        let settings = try StoredSettings.origin(Self.firstText)
 
         var expected = OriginSettings(baseURL: "https://up.test/base")
         expected.headers = ["X-A": "1"]
@@ -74,13 +74,13 @@ import Testing
     @Test(
         "A stored origin with an invalid member is reported as corrupt",
         arguments: [
-            #""freshness":"never""#, #""trustValidators":"weak""#, #""unknownLength":"206""#, #""fallbackAsset":"xyz""#,
-            #""circuitBreaker":{"failures":5}"#,
+            #""freshness":{"ttl":5}"#, #""trustValidators":"weak""#, #""unknownLength":"206""#, #""fallbackAsset":"xyz""#,
+            #""circuitBreaker":{"failures":"5"}"#,
         ])
     func aTextThatSaysWhatNobodyWroteIsCorrupt(member: String) throws {
         let text = Self.firstText.dropLast() + "," + member + "}"
         let error = #expect(throws: CacheError.self) {
-            try RowCoding.value(StoredOrigin.self, json: String(text)).settings()
+            try StoredSettings.origin(String(text))
         }
         #expect(error?.code == .storageCorrupt)
     }

@@ -4,48 +4,64 @@ import Testing
 
 @testable import LarderServer
 
-/// The tables of docs/configuration.md, compared with the settings of the program.
+/// The tables of docs/configuration.md are made from the settings of the program. After a change of a setting, run this
+/// test once with the environment variable `UPDATE_DOCUMENTS=1`.
 @Suite struct ConfigurationDocumentTests {
-    @Test("docs/configuration.md has a row with key and variable for each setting")
-    func everySettingHasARow() throws {
-        let rows = try Self.rows()
-        let keys = Setting<LarderSettings>.all.map(\.key)
+    private static let file = URL(fileURLWithPath: #filePath)
+        .appendingPathComponent("../../../../docs/configuration.md").standardized
 
-        #expect(Set(rows.keys) == Set(keys))
-        for key in keys {
-            #expect(rows[key] == Self.variable(of: key), "\(key)")
+    @Test("docs/configuration.md contains each setting with its default and its meaning")
+    func theTablesAreThoseOfTheSettings() throws {
+        let settings = LarderSettings()
+        var rows: [String: [String]] = [:]
+        for setting in Setting<LarderSettings>.all {
+            rows[setting.key] = Self.cells(setting, settings) + ["`\(Self.variable(of: setting.key))`"]
+        }
+        let shared = Set(Setting<OriginSettings>.shared.map(\.key))
+        for setting in Setting<OriginSettings>.all where !shared.contains(setting.key) {
+            rows[setting.key] = Self.cells(setting, OriginSettings(baseURL: ""))
+        }
+        for setting in Setting<Quota>.all {
+            rows["policy.tagQuotas.<tag>.\(setting.key)"] = Self.cells(setting, Quota())
+        }
+
+        let text = try String(contentsOf: Self.file, encoding: .utf8)
+        var expected: [String] = []
+        for line in text.components(separatedBy: "\n") {
+            let cells = line.components(separatedBy: " | ")
+            let key = cells[0].dropFirst("| `".count).dropLast()
+            guard line.hasPrefix("| `"), let row = rows.removeValue(forKey: String(key)) else {
+                expected.append(line)
+                continue
+            }
+            // The flags are not part of the settings.
+            let flag = cells.count > 4 ? cells[4] : row.count > 3 ? "|" : ""
+            expected.append(([cells[0]] + row).joined(separator: " | ") + (flag.isEmpty ? " |" : " | \(flag)"))
+        }
+        #expect(rows.keys.sorted() == [], "These settings have no row.")
+        for key in shared { #expect(text.contains("`\(key)`"), "\(key)") }
+        if ProcessInfo.processInfo.environment["UPDATE_DOCUMENTS"] == "1" {
+            try Data(expected.joined(separator: "\n").utf8).write(to: Self.file)
+        } else {
+            #expect(text == expected.joined(separator: "\n"), "Run this test with UPDATE_DOCUMENTS=1.")
         }
     }
 
-    @Test("docs/configuration.md names each setting of an origin")
-    func everyOriginSettingIsNamed() throws {
-        let text = try Self.text()
-        for setting in Setting<OriginSettings>.all {
-            #expect(text.contains("`\(setting.key)`"), "\(setting.key)")
-        }
-    }
-
-    /// The key and the variable of each row with the columns key, default, meaning, variable, flag.
-    private static func rows() throws -> [String: String] {
-        var rows: [String: String] = [:]
-        for line in try text().split(separator: "\n") where line.hasPrefix("| `") {
-            let cells = line.split(separator: "|", omittingEmptySubsequences: false)
-                .map { $0.trimmingCharacters(in: CharacterSet(charactersIn: " `")) }
-            guard cells.count == 7, cells[4].hasPrefix("LARDER_") else { continue }
-            rows[cells[1]] = cells[4]
-        }
-        return rows
+    /// The default and the meaning of a setting.
+    private static func cells<Root>(_ setting: Setting<Root>, _ defaults: Root) -> [String] {
+        let text =
+            switch setting.write(defaults) {
+            case .scalar(""): "required"
+            case .scalar(let text): "`\(text)`"
+            case .list(let items): items.isEmpty ? "none" : "`\(items)`"
+            case nil: "–"
+            }
+        return [text, setting.meaning]
     }
 
     private static func variable(of key: String) -> String {
         let variable = SettingsPath(dotted: key).variable
         let short = variable.replacingOccurrences(of: "LARDER_ACCESS_", with: "LARDER_")
         return SettingsSchema.shortVariables.contains(short) ? short : variable
-    }
-
-    private static func text() throws -> String {
-        let file = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../docs/configuration.md")
-            .standardized
-        return try String(contentsOf: file, encoding: .utf8)
     }
 }

@@ -7,7 +7,10 @@ import Testing
     @Test(
         "Bad flags are rejected by name",
         arguments: [
-            ("policy.capacity", "20GX", "policy.capacity: \"20GX\" is not a byte size or none (try 20GiB)"),
+            (
+                "policy.capacity", "20GX",
+                "policy.capacity: \"20GX\" is not a byte size of 16MiB or more or none (try 20GiB)"
+            ),
             ("policy.minFreeDisk", "-1", "policy.minFreeDisk: \"-1\" is not a byte size (try 20GiB)"),
             ("policy.maxIdle", "5", "policy.maxIdle: \"5\" is not a duration or none (try 30d)"),
             ("policy.maxAge", "0s", "policy.maxAge: \"0s\" is not a duration or none (try 90d)"),
@@ -15,8 +18,8 @@ import Testing
                 "policy.highWatermark", "95",
                 "policy.highWatermark: \"95\" is not a fraction above 0 and up to 1 (try 0.9)"
             ),
-            ("policy.lowWatermark", "0.96", "policy.lowWatermark: 0.96 is not below policy.highWatermark (0.95)"),
-            ("policy.capacity", "5", "policy.capacity: 5 bytes is less than the minimum of 16MiB"),
+            ("policy.lowWatermark", "0.96", "policy.lowWatermark: The low watermark must be below the high watermark."),
+            ("policy.capacity", "5", "policy.capacity: \"5\" is not a byte size of 16MiB or more or none (try 20GiB)"),
             (
                 "policy.tagQuotas.a.b.max", "0",
                 "policy.tagQuotas.a.b.max: \"0\" is not a byte size of 1 or more or none (try 100GiB)"
@@ -31,7 +34,7 @@ import Testing
                 "upstream.readAhead", "1KiB",
                 "upstream.readAhead: \"1KiB\" is not a byte size of 64KiB or more (try 16MiB)"
             ),
-            ("upstream.timeouts.read", "none", "upstream.timeouts.read: \"none\" is not a duration (try 30s)"),
+            ("upstream.timeouts.read", "none", "upstream.timeouts.read: \"none\" is not a duration up to 1d (try 30s)"),
             (
                 "upstream.allowedHosts", "ok.example,http://x",
                 "upstream.allowedHosts: \"http://x\" is not a host, *.suffix or host:port (try media.example)"
@@ -60,7 +63,10 @@ import Testing
                 "cors.allowedOrigins", "https://a.example/path",
                 "cors.allowedOrigins: \"https://a.example/path\" is not * or scheme://host (try https://dashboard.example)"
             ),
-            ("origins.m.retries", "3", "origins.m.baseURL: is missing (set it to the base URL of the origin's files)"),
+            (
+                "origins.m.retries", "3",
+                "origins.m.baseURL: The base URL is missing; give the URL of the origin's files."
+            ),
             (
                 "origins.m.baseURL", "ftp://a.example",
                 "origins.m.baseURL: \"ftp://a.example\" is not an http or https URL without user, query and fragment "
@@ -81,11 +87,11 @@ import Testing
             ),
             (
                 "origins.m.fallback.file", "/a",
-                "origins.m.fallback.file: \"/a\" is not a relative path without . and .. or none (try media.txt)"
+                "origins.m.fallback.file: \"/a\" is not a relative path without . and .. (try media.txt)"
             ),
             (
                 "origins.m.staleIfError", "none",
-                "origins.m.staleIfError: \"none\" is not respect or a duration up to 2^31 seconds (try 1h)"
+                "origins.m.staleIfError: \"none\" is not a duration up to 2^31 seconds or respect (try 1h)"
             ),
             (
                 "origins.m.negativeCaching", "30000d",
@@ -134,7 +140,7 @@ import Testing
             ),
             (
                 "upstream.maxBytesPerSecond", "1000",
-                "upstream.maxBytesPerSecond: \"1000\" is not a byte size of 1KiB or more or none (try 100MiB)"
+                "upstream.maxBytesPerSecond: \"1000\" is not a byte size of 1KiB or more or none (try 50MiB)"
             ),
             ("policy.capacitty", "1", "policy.capacitty: is not a known setting (did you mean policy.capacity?)"),
             ("origins.m.baseUrl", "x", "origins.m.baseUrl: is not a known setting (did you mean origins.m.baseURL?)"),
@@ -163,7 +169,7 @@ import Testing
             ),
             (
                 "origins: {m: {baseURL: http://a.example, fallback: {asset: a.mp4}}}",
-                "origins.m.fallback.asset: \"a.mp4\" is not an asset's id or none (try 9f86d081884c7d659a2feaa0c55ad015)"
+                "origins.m.fallback.asset: \"a.mp4\" is not an asset's id (try 9f86d081884c7d659a2feaa0c55ad015)"
             ),
             (
                 "origins: {m: {baseURL: http://a.example, fallback: "
@@ -172,12 +178,12 @@ import Testing
             ),
             (
                 "origins: {m: {baseURL: http://a.example, mirrors: [http://b.example, HTTP://A.example/]}}",
-                "origins.m.mirrors: \"http://A.example\" repeats the baseURL or another mirror"
+                "origins.m.mirrors: The mirror repeats the base URL or another mirror."
             ),
             (
                 "origins: {m: {baseURL: http://a.example, mirrors: ["
                     + "http://m1, http://m2, http://m3, http://m4, http://m5, http://m6, http://m7, http://m8, http://m9]}}",
-                "origins.m.mirrors: names more than 8 base URLs"
+                "origins.m.mirrors: has more than 8 items"
             ),
             (
                 "upstream: {circuitBreaker: {failure: 3}}",
@@ -190,7 +196,7 @@ import Testing
             ("upstream: {allowedHosts: a.example}", "upstream.allowedHosts: is a single value, not a list of values"),
             ("upstream: {allowedHosts: [[a]]}", "upstream.allowedHosts: is a list, not a list of values"),
             ("origins: {m: {baseURL: http://a.example, speed: 3}}", "origins.m.speed: is not a known setting"),
-            ("origins: {m: {}}", "origins.m.baseURL: is missing (set it to the base URL of the origin's files)"),
+            ("origins: {m: {}}", "origins.m.baseURL: The base URL is missing; give the URL of the origin's files."),
             (
                 "origins: {M: {baseURL: http://a.example}}",
                 "origins.M: is not a valid origin name (1 to 64 of a–z, 0–9, '.', '_', '-', the first a letter or digit)"

@@ -44,7 +44,7 @@ extension Catalog {
         return try await write { db in
             try Self.check(precondition, try Self.originRevision(origin.name, db))
             let revision = try Self.nextRevision(db)
-            let settings = try secrets.seal(RowCoding.json(StoredOrigin(origin.settings)))
+            let settings = try secrets.seal(StoredSettings.text(of: origin.settings))
             try db.execute(
                 sql: "INSERT OR REPLACE INTO origins (name, revision, sealed_settings) VALUES (?, ?, ?)",
                 arguments: [origin.name, revision, settings])
@@ -68,8 +68,7 @@ extension Catalog {
     package func policy() async throws(CacheError) -> Revised<PolicySettings>? {
         try await read { db in
             guard let row = try Row.fetchOne(db, sql: "SELECT revision, settings FROM policy") else { return nil }
-            return Revised(
-                value: try RowCoding.value(StoredPolicy.self, json: row[1]).policy(), revision: row[0])
+            return Revised(value: try StoredSettings.policy(row[1]), revision: row[0])
         }
     }
 
@@ -82,15 +81,15 @@ extension Catalog {
             let revision = try Self.nextRevision(db)
             try db.execute(
                 sql: "INSERT OR REPLACE INTO policy (only, revision, settings) VALUES (1, ?, ?)",
-                arguments: [revision, try RowCoding.json(StoredPolicy(policy))])
+                arguments: [revision, StoredSettings.text(of: policy)])
             return revision
         }
     }
 
     /// Decodes a row of `origins`.
     private static func origin(_ row: Row, _ secrets: SecretBox) throws -> Revised<Origin> {
-        let text = try RowCoding.value(StoredOrigin.self, json: try secrets.open(row[2]))
-        return Revised(value: Origin(name: row[0], settings: try text.settings()), revision: row[1])
+        let settings = try StoredSettings.origin(try secrets.open(row[2]))
+        return Revised(value: Origin(name: row[0], settings: settings), revision: row[1])
     }
 
     /// The stored revision of an origin; nil if none has this name.

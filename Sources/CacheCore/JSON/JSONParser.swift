@@ -1,5 +1,3 @@
-package import CacheCore
-
 /// Strict JSON parser (RFC 8259) for request bodies. Accepts UTF-8 only, no duplicate members, no text after the value,
 /// and at most 64 levels of nesting.
 package struct JSONParser {

@@ -9,18 +9,6 @@ package struct Quota: Hashable, Sendable {
         self.minBytes = minBytes
         self.maxBytes = maxBytes
     }
-
-    /// Throws `.invalidField` with the API's name of the first invalid field, prefixed with `path`.
-    func validate(at path: String) throws(CacheError) {
-        guard minBytes >= 0 else {
-            throw CacheError(.invalidField("\(path).minBytes"), "The minimum quota must not be negative.")
-        }
-        guard maxBytes.map({ $0 > 0 && $0 >= minBytes }) ?? true else {
-            throw CacheError(
-                .invalidField("\(path).maxBytes"),
-                "The maximum quota must be above 0 and at least minBytes, or null for no limit.")
-        }
-    }
 }
 
 /// The owner of a quota: all assets of an origin, or all assets with a tag.

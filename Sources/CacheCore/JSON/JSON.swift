@@ -31,6 +31,11 @@ package enum JSON: Hashable, Sendable {
     package static func optional<Value>(_ value: Value?, _ json: (Value) -> JSON) -> JSON {
         value.map(json) ?? .null
     }
+
+    /// A duration in seconds, rounded to microseconds.
+    package static func seconds(_ duration: Duration) -> JSON {
+        .number((duration.inSeconds * 1e6).rounded() / 1e6)
+    }
 }
 
 extension JSON: ExpressibleByDictionaryLiteral {

@@ -1,5 +1,3 @@
-package import CacheCore
-
 /// Strict reader for the members of one JSON object: unknown members and values of a wrong type are errors.
 ///
 /// All errors are `.invalidField` with the field's path from the top of the body (`items[2].url`). The reading methods

@@ -40,6 +40,14 @@ package struct OriginSettings: Hashable, Sendable {
         case include([String])
         /// All parameters except those with these names.
         case exclude([String])
+
+        /// The names of a list form; nil for the other forms.
+        var names: [String]? {
+            switch self {
+            case .all, .none: nil
+            case .include(let names), .exclude(let names): names
+            }
+        }
     }
 
     /// The validators that prove that two responses have the same representation, so that their bytes may be combined

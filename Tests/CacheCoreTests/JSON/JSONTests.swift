@@ -1,4 +1,3 @@
-import CacheAPI
 import CacheCore
 import Testing
 

@@ -3,48 +3,18 @@ extension PolicySettings {
     /// The smallest capacity that can be set.
     package static let minCapacityBytes: Int64 = 16 << 20
 
-    /// The valid values of `minUses`.
-    package static let uses = 1...16
-
     /// The number of tags that may have a quota.
     package static let maxTagQuotas = 100
 
-    /// Throws `.invalidField` with the API's name of the first invalid field.
+    /// Throws `.invalidField` with the path of the first invalid member of the JSON document.
     package func validate() throws(CacheError) {
-        if let capacityBytes, capacityBytes < Self.minCapacityBytes {
-            throw CacheError(.invalidField("capacityBytes"), "The capacity must be at least 16 MiB or null (no limit).")
-        }
-        guard highWatermark > 0, highWatermark <= 1 else {
-            throw CacheError(.invalidField("highWatermark"), "The high watermark must be above 0 and at most 1.")
-        }
-        guard lowWatermark > 0, lowWatermark < highWatermark else {
-            throw CacheError(.invalidField("lowWatermark"), "The low watermark must be above 0 and below the high one.")
-        }
-        guard minFreeDiskBytes >= 0 else {
-            throw CacheError(.invalidField("minFreeDiskBytes"), "The free disk space to keep must not be negative.")
-        }
-        if let maxIdle, maxIdle <= .zero {
-            throw CacheError(.invalidField("maxIdleSeconds"), "The idle limit must be above 0, or null for no limit.")
-        }
-        if let maxAge, maxAge <= .zero {
-            throw CacheError(.invalidField("maxAgeSeconds"), "The maximum age must be above 0, or null for no limit.")
-        }
-        if let maxPinnedBytes, maxPinnedBytes < 0 {
-            throw CacheError(
-                .invalidField("maxPinnedBytes"), "The limit for pinned bytes must be 0 or more, or null for no limit.")
-        }
-        guard Self.uses.contains(minUses) else {
-            throw CacheError(.invalidField("admission.minUses"), "The number of uses must be from 1 to 16.")
-        }
-        guard grace >= .zero else {
-            throw CacheError(.invalidField("graceSeconds"), "The grace period must not be negative.")
-        }
+        try Setting<PolicySettings>.all.validate(self)
         guard tagQuotas.count <= Self.maxTagQuotas, tagQuotas.keys.allSatisfy(AssetRecord.isTag) else {
             throw CacheError(
                 .invalidField("tagQuotas"),
                 "At most \(Self.maxTagQuotas) tags of 1 to 128 characters may have a quota.")
         }
-        for (tag, quota) in tagQuotas { try quota.validate(at: "tagQuotas.\(tag)") }
+        for (tag, quota) in tagQuotas { try Setting<Quota>.all.validate(quota, at: "tagQuotas.\(tag)") }
     }
 }
 

@@ -18,3 +18,16 @@ extension JSON {
         return .object(members)
     }
 }
+
+extension JSON {
+    /// Sets the member at `path`, and creates the objects above it. Other values on the way are replaced.
+    package mutating func insert(_ value: JSON, at path: [String]) {
+        guard let key = path.first else { return self = value }
+        var members: [Member] = if case .object(let present) = self { present } else { [] }
+        let index = members.firstIndex { $0.key == key }
+        var inner = index.map { members[$0].value } ?? [:]
+        inner.insert(value, at: Array(path.dropFirst()))
+        if let index { members[index].value = inner } else { members.append(Member(key, inner)) }
+        self = .object(members)
+    }
+}
