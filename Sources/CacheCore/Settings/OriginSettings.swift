@@ -105,99 +105,66 @@ package struct OriginSettings: Hashable, Sendable {
 
     package var baseURL: String
     /// Header fields for each request to the origin's own host; their values are secrets.
-    package var headers: HeaderList
-    package var freshness: Freshness
-    package var keyQuery: KeyQuery
+    package var headers: HeaderList = [:]
+    package var freshness: Freshness = .respect
+    package var keyQuery: KeyQuery = .all
     /// The timeouts of one upstream request.
-    package var timeouts: TransferTimeouts
+    package var timeouts = TransferTimeouts()
     /// The time limit of a read for its first byte; then the response is 504.
-    package var readTimeout: Duration
+    package var readTimeout: Duration = .seconds(30)
     /// The number of consecutive failures of a transfer that are retried.
-    package var retries: Int
+    package var retries: Int = 3
     /// The number of concurrent transfers.
-    package var maxTransfers: Int
+    package var maxTransfers: Int = 16
     /// The rate limit of all transfers together; nil: no limit.
     package var maxBytesPerSecond: Int64?
     /// The largest window, and the largest distance between a transfer and its readers.
-    package var readAheadBytes: Int64
+    package var readAheadBytes: Int64 = 16 << 20
     /// A window without readers is finished if at most this much is missing; otherwise it is cut.
-    package var finishIfRemainingBytes: Int64
+    package var finishIfRemainingBytes: Int64 = 8 << 20
     /// Likewise if at most this percentage of the window is missing; nil: only the bytes count.
     package var finishIfRemainingPercent: Int?
     /// The largest number of cached bytes between gaps that one window fetches again, to save a second request.
-    package var gapMergeBytes: Int64
+    package var gapMergeBytes: Int64 = 64 << 10
     /// The number of bytes that are fetched behind the requested range.
-    package var speculativeBytes: Int64
+    package var speculativeBytes: Int64 = 0
     /// Other base URLs with the same paths. The next one is used if the one before it fails.
-    package var mirrors: [String]
+    package var mirrors: [String] = []
     /// Whether a second request is sent if the first byte is later than the 95th percentile.
-    package var hedging: Bool
+    package var hedging: Bool = false
     /// Nil: requests continue regardless of failures.
-    package var circuitBreaker: CircuitBreaker?
+    package var circuitBreaker: CircuitBreaker? = CircuitBreaker()
     /// Whether upstreams may have private addresses.
-    package var allowPrivateAddresses: Bool
-    package var tls: TLSSettings
+    package var allowPrivateAddresses: Bool = false
+    package var tls = TLSSettings()
     /// Nil: `token` if the origin has header fields or credentials of its own, otherwise `public`.
     package var access: Access?
     /// A file of header fields, one `Name: value` per line, below the configured directory of credentials files. They
     /// are sent like `headers` and replace those of the same name.
     package var credentialsFile: String?
-    package var trustValidators: TrustedValidators
+    package var trustValidators: TrustedValidators = .strong
     /// The time after the end of its freshness for which a response may be used if the upstream fails. It overrides the
     /// response, except for directives that forbid stale use (RFC 9111 §4.2.4). Nil: as the response says (RFC 5861
     /// §4).
     package var staleIfError: Duration?
     /// The longest time for which a stored error status with a lifetime of its own is repeated without a request; nil:
     /// never.
-    package var negativeCaching: Duration?
+    package var negativeCaching: Duration? = .seconds(300)
     /// Whether a reader's `Cache-Control` and `Pragma` are obeyed (RFC 9111 §5.2.1).
-    package var requestDirectives: Bool
+    package var requestDirectives: Bool = false
     /// Request header fields that do not select variants, regardless of `Vary`.
-    package var ignoreVary: [String]
-    package var unknownLength: UnknownLength
-    package var errorBodies: ErrorBodies
+    package var ignoreVary: [String] = []
+    package var unknownLength: UnknownLength = .whole
+    package var errorBodies: ErrorBodies = .problem
     package var fallback: Fallback?
     /// The limits on length and media type of stored responses.
-    package var storeRules: StoreRules
+    package var storeRules = StoreRules()
     /// The guaranteed and the largest disk space of the origin.
-    package var quota: Quota
+    package var quota = Quota()
     /// When bytes from the disk are compared with their checksums.
-    package var verification: Verification
+    package var verification: Verification = .suspect
 
-    package init(baseURL: String) {
-        self.baseURL = baseURL
-        headers = [:]
-        freshness = .respect
-        keyQuery = .all
-        timeouts = TransferTimeouts()
-        readTimeout = .seconds(30)
-        retries = 3
-        maxTransfers = 16
-        maxBytesPerSecond = nil
-        readAheadBytes = 16 << 20
-        finishIfRemainingBytes = 8 << 20
-        finishIfRemainingPercent = nil
-        gapMergeBytes = 64 << 10
-        speculativeBytes = 0
-        mirrors = []
-        hedging = false
-        circuitBreaker = CircuitBreaker()
-        allowPrivateAddresses = false
-        tls = TLSSettings()
-        access = nil
-        credentialsFile = nil
-        trustValidators = .strong
-        staleIfError = nil
-        negativeCaching = .seconds(300)
-        requestDirectives = false
-        ignoreVary = []
-        unknownLength = .whole
-        errorBodies = .problem
-        fallback = nil
-        storeRules = StoreRules()
-        quota = Quota()
-        verification = .suspect
-    }
+    package init(baseURL: String) { self.baseURL = baseURL }
 
     /// Whether content needs a token, after the default of `access` is applied.
     package var effectiveAccess: Access {

@@ -74,7 +74,8 @@ import Testing
     @Test(
         "A stored origin with an invalid member is reported as corrupt",
         arguments: [
-            #""freshness":{"ttl":5}"#, #""trustValidators":"weak""#, #""unknownLength":"206""#, #""fallbackAsset":"xyz""#,
+            #""freshness":{"ttl":5}"#, #""trustValidators":"weak""#, #""unknownLength":"206""#,
+            #""fallbackAsset":"xyz""#,
             #""circuitBreaker":{"failures":"5"}"#,
         ])
     func aTextThatSaysWhatNobodyWroteIsCorrupt(member: String) throws {
