@@ -46,6 +46,7 @@ let package = Package(
         .target(name: "CLinux"),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .target(name: "CacheCore", dependencies: [collections, structuredFields], swiftSettings: settings),
+        .target(name: "CacheSimulation", dependencies: ["CacheCore"], swiftSettings: settings),
         .target(
             name: "CacheStore",
             dependencies: ["CacheCore", "CLinux", logging, crypto, .product(name: "GRDB", package: "GRDB.swift")],
@@ -53,13 +54,15 @@ let package = Package(
         .target(name: "CurlUpstream", dependencies: ["CacheCore", "CCurl", logging], swiftSettings: settings),
         .target(
             name: "CacheEngine",
-            dependencies: ["CacheCore", "CacheStore", logging, lifecycle, crypto, nio, nioPosix, collections],
+            dependencies: [
+                "CacheCore", "CacheSimulation", "CacheStore", logging, lifecycle, crypto, nio, nioPosix, collections,
+            ],
             swiftSettings: settings),
         .target(
             name: "CacheAPI",
             dependencies: [
-                "CacheCore", "CacheEngine", logging, hummingbird, hummingbirdCore, lifecycle, crypto, nio, nioPosix,
-                collections,
+                "CacheCore", "CacheSimulation", "CacheEngine", logging, hummingbird, hummingbirdCore, lifecycle, crypto,
+                nio, nioPosix, collections,
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
                 .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
@@ -71,8 +74,8 @@ let package = Package(
         .executableTarget(
             name: "LarderServer",
             dependencies: [
-                "CLinux", "CacheCore", "CacheStore", "CurlUpstream", "CacheEngine", "CacheAPI", logging, lifecycle,
-                signals, nio, nioPosix,
+                "CLinux", "CacheCore", "CacheSimulation", "CacheStore", "CurlUpstream", "CacheEngine", "CacheAPI",
+                logging, lifecycle, signals, nio, nioPosix,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Yams", package: "Yams"),
@@ -94,8 +97,8 @@ let package = Package(
             ],
             path: "Tests/CacheTestKit", swiftSettings: settings),
         .executableTarget(
-            name: "EvictionBench", dependencies: ["CacheCore", "TestChance"], path: "Benchmarks/Eviction",
-            swiftSettings: settings),
+            name: "EvictionBench", dependencies: ["CacheCore", "CacheSimulation", "TestChance"],
+            path: "Benchmarks/Eviction", swiftSettings: settings),
         .executableTarget(
             name: "MicroBench", dependencies: ["CacheCore", "CacheStore", "TestChance", logging],
             path: "Benchmarks/Micro", swiftSettings: settings),
@@ -105,7 +108,11 @@ let package = Package(
         .executableTarget(
             name: "LarderFuzz", dependencies: ["FuzzSurfaces", "TestChance"], path: "Tests/Fuzz",
             swiftSettings: settings),
-        .testTarget(name: "CacheCoreTests", dependencies: ["CacheCore", "TestChance"], swiftSettings: settings),
+        .testTarget(
+            name: "CacheCoreTests", dependencies: ["CacheCore", "CacheSimulation", "TestChance"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "CacheSimulationTests", dependencies: ["CacheSimulation", "TestChance"], swiftSettings: settings),
         .testTarget(
             name: "CacheStoreTests", dependencies: ["CacheStore", "CacheTestKit", "TestChance"], exclude: ["Fixtures"],
             swiftSettings: settings),

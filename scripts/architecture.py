@@ -15,11 +15,14 @@ TARGETS = {
     "CLinux": set(),
     "CCurl": set(),
     "CacheCore": set(),
+    "CacheSimulation": {"CacheCore"},
     "CacheStore": {"CacheCore", "CLinux"},
     "CurlUpstream": {"CacheCore", "CCurl"},
-    "CacheEngine": {"CacheCore", "CacheStore"},
-    "CacheAPI": {"CacheCore", "CacheEngine"},
-    "LarderServer": {"CLinux", "CacheCore", "CacheStore", "CurlUpstream", "CacheEngine", "CacheAPI"},
+    "CacheEngine": {"CacheCore", "CacheSimulation", "CacheStore"},
+    "CacheAPI": {"CacheCore", "CacheSimulation", "CacheEngine"},
+    "LarderServer": {
+        "CLinux", "CacheCore", "CacheSimulation", "CacheStore", "CurlUpstream", "CacheEngine", "CacheAPI"
+    },
 }
 
 # Modules of other packages, and the only targets that may import them.
@@ -33,8 +36,11 @@ OWNERS = {
     r"FoundationNetworking|AsyncHTTPClient": set(),
 }
 
-# CacheCore contains values and rules: it imports the standard library and these modules only.
-CORE_MAY_IMPORT = {"Synchronization", "DequeModule", "RawStructuredFieldValues"}
+# These targets contain values and rules: they import the standard library and these modules only.
+PURE_MAY_IMPORT = {
+    "CacheCore": {"Synchronization", "DequeModule", "RawStructuredFieldValues"},
+    "CacheSimulation": {"CacheCore"},
+}
 
 # Forbidden constructs in Sources by the word for exceptions in architecture.allow: pattern and description.
 DOORS = {
@@ -213,8 +219,8 @@ def check_imports(report, path, target, code):
     )
     for match in pattern.finditer(code):
         module, line = match.group(1), code.count("\n", 0, match.start(1)) + 1
-        if target == "CacheCore" and module not in CORE_MAY_IMPORT:
-            report.breach(path, line, f"import-{module}", f"CacheCore imports {module}")
+        if module not in PURE_MAY_IMPORT.get(target, {module}):
+            report.breach(path, line, f"import-{module}", f"{target} imports {module}")
         elif module in TARGETS:
             if module not in TARGETS[target]:
                 report.breach(path, line, f"import-{module}", f"{target} imports {module}")

@@ -1,4 +1,5 @@
 import CacheCore
+import CacheSimulation
 import Foundation
 
 /// The error of estimated miss ratios: from a sample of the segments, and from the access trace of a service

@@ -1,4 +1,5 @@
 import CacheCore
+import CacheSimulation
 
 /// Exact miss counts on a published trace.
 struct GoldenCheck {
@@ -40,7 +41,7 @@ struct GoldenCheck {
     }
 
     private func missCount(of policy: any EvictionPolicy) -> Int64 {
-        var cache = CacheSimulation(policy: policy)
+        var cache = PolicySimulation(policy: policy)
         for row in rows {
             let asset = AssetID(high: 0, low: UInt64(bitPattern: row[1]))
             _ = cache.read(SegmentID(asset: asset, index: 0), bytes: row[2])

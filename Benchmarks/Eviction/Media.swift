@@ -1,4 +1,5 @@
 import CacheCore
+import CacheSimulation
 import Foundation
 
 /// Hit ratios of a media library in caches of several sizes, relative to all bytes read.
@@ -62,7 +63,7 @@ struct MediaCheck {
     }
 
     private func figures(_ algorithm: EvictionAlgorithm, _ unit: Unit, capacity: Int64) -> Figures {
-        var cache = CacheSimulation(
+        var cache = PolicySimulation(
             policy: algorithm.policy(capacityBytes: capacity),
             grid: unit == .blocks ? SegmentGrid(segmentBytes: MediaTrace.blockBytes) : nil,
             touchInterval: unit == .blocks ? .zero : .seconds(300))

@@ -1,4 +1,5 @@
 import CacheCore
+import CacheSimulation
 
 /// The loss of byte hits by a restart half way through a trace, after which a policy has only its persisted state.
 struct RestartCheck {
@@ -31,7 +32,7 @@ struct RestartCheck {
     }
 
     private func ratio(_ algorithm: EvictionAlgorithm, _ capacity: Int64, isCut: Bool) -> Double {
-        var cache = CacheSimulation(policy: algorithm.policy(capacityBytes: capacity))
+        var cache = PolicySimulation(policy: algorithm.policy(capacityBytes: capacity))
         let half = trace.reads.count / 2
         for read in trace.reads[..<half] { cache.read(read.run, of: read.asset, at: read.at) }
         let first = cache.tally

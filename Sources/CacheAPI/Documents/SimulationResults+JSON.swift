@@ -1,5 +1,6 @@
 package import CacheCore
 package import CacheEngine
+import CacheSimulation
 
 /// The body of `POST /v1/policy/simulations`.
 package struct SimulationRequest: Sendable {

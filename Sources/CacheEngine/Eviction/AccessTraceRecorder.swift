@@ -1,4 +1,5 @@
 import CacheCore
+import CacheSimulation
 import Dispatch
 import Synchronization
 

@@ -1,4 +1,5 @@
 package import CacheCore
+package import CacheSimulation
 
 /// The results of replaying the service's own reads under other policies.
 package struct SimulationResults: Sendable {

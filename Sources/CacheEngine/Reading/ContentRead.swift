@@ -1,4 +1,5 @@
 package import CacheCore
+import CacheSimulation
 import CacheStore
 package import NIOCore
 import Synchronization

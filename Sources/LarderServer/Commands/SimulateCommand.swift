@@ -1,6 +1,7 @@
 import ArgumentParser
 import CacheAPI
 import CacheCore
+import CacheSimulation
 import Foundation
 
 /// `larder simulate`: evaluates eviction policies with a recorded trace of reads. Nothing is served or stored.
@@ -70,12 +71,12 @@ struct TraceSimulation {
     /// The eviction algorithm and the capacity in bytes.
     private let algorithm: EvictionAlgorithm
     private let capacityBytes: Int64
-    private var simulation: CacheSimulation
+    private var simulation: PolicySimulation
 
     init(_ algorithm: EvictionAlgorithm, _ capacityBytes: Int64) {
         self.algorithm = algorithm
         self.capacityBytes = capacityBytes
-        simulation = CacheSimulation(policy: algorithm.policy(capacityBytes: capacityBytes))
+        simulation = PolicySimulation(policy: algorithm.policy(capacityBytes: capacityBytes))
     }
 
     /// Applies one read: a whole object as one segment, a range as the segments that it covers.

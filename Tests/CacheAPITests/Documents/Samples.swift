@@ -1,5 +1,6 @@
 import CacheCore
 @testable import CacheEngine
+@testable import CacheSimulation
 
 /// Sample values: one of each document, with all optional members set.
 enum Samples {

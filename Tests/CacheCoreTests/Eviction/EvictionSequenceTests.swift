@@ -1,3 +1,4 @@
+import CacheSimulation
 import Testing
 
 @testable import CacheCore
@@ -11,7 +12,7 @@ import Testing
     func evictsWhatTheReferenceEvicts(
         capacity: Int64, requests: String, policy: Sequence.Policy, outcomes: String
     ) {
-        var cache = CacheSimulation(policy: policy.make(capacityBytes: capacity))
+        var cache = PolicySimulation(policy: policy.make(capacityBytes: capacity))
         var sizes: [Substring: Int64] = [:]
         var answers: [String] = []
         for request in requests.split(separator: " ") {
@@ -25,7 +26,7 @@ import Testing
     }
 
     private func answer(
-        to name: Substring, bytes: Int64, of cache: inout CacheSimulation, under policy: Sequence.Policy,
+        to name: Substring, bytes: Int64, of cache: inout PolicySimulation, under policy: Sequence.Policy,
         smallTarget: Int64
     ) -> String {
         let segment = SegmentID(named: name)

@@ -23,17 +23,4 @@ import Testing
         let error = #expect(throws: CacheError.self) { try policy.checkMinimums(of: quotas, field: "here") }
         #expect(error?.code == .invalidField("here"))
     }
-
-    @Test("A simulation accepts any capacity", arguments: [Int64.max, 1 << 62, (1 << 61) - 1] as [Int64])
-    func aTrialOfAnyCapacityAnswers(capacity: Int64) {
-        var trace = ReadTrace(epoch: Timestamp(seconds: 0))
-        trace.note(0..<100_000, of: AssetID(high: 0, low: 1), at: Timestamp(seconds: 1))
-        let simulation = SimulationResult(
-            of: trace, since: Timestamp(seconds: 0), under: .s3fifo, capacityBytes: capacity, usedShare: 1)
-        let points = MissRatioCurve.points(
-            of: trace, since: Timestamp(seconds: 0), under: .s3fifo, capacities: [capacity],
-            grid: SegmentGrid(capacity: nil))
-        #expect(simulation.byteHitRatio == 0)
-        #expect(points.allSatisfy { (0...1).contains($0.byteMissRatio) })
-    }
 }

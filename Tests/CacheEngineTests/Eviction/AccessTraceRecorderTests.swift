@@ -1,4 +1,5 @@
 import CacheCore
+import CacheSimulation
 import CacheTestKit
 import Synchronization
 import Testing

@@ -1,4 +1,5 @@
 import CacheCore
+import CacheSimulation
 import CacheStore
 import CacheTestKit
 import Testing
@@ -65,7 +66,7 @@ import Testing
     }
 
     private func simulated(_ choices: [Int], _ algorithm: EvictionAlgorithm, of count: Int64) -> Double {
-        var simulation = CacheSimulation(
+        var simulation = PolicySimulation(
             policy: algorithm.policy(capacityBytes: count * Self.bytes), grid: SegmentGrid(capacity: Self.capacity))
         for (step, number) in choices.enumerated() {
             simulation.read(

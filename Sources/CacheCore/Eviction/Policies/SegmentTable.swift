@@ -120,7 +120,7 @@ package struct SegmentTable: Sendable {
     /// Clamps a size to 0…256 TiB, the range of 48 bits.
     static func usable(_ bytes: Int64) -> Int64 { min(max(bytes, 0), 1 << 48 - 1) }
 
-    private func chain(of segment: SegmentID) -> Int { segment.mixed.scaled(below: heads.count) }
+    private func chain(of segment: SegmentID) -> Int { segment.hashed(below: heads.count) }
 
     /// Enlarges the table by a quarter and rebuilds all chains.
     private mutating func growHeads() {
@@ -136,6 +136,9 @@ package struct SegmentTable: Sendable {
 }
 
 extension SegmentID {
+    /// Maps the segment to 0..<limit by a hash that is equal in every process.
+    package func hashed(below limit: Int) -> Int { mixed.scaled(below: limit) }
+
     /// A 64-bit hash of all bits of the identifier, equal in every process (finalizer of SplitMix64).
     var mixed: UInt64 {
         var word = asset.high ^ (asset.low &* 0xFF51_AFD7_ED55_8CCD) ^ (UInt64(UInt32(bitPattern: index)) << 17)

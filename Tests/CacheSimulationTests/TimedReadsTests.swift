@@ -1,7 +1,8 @@
+import CacheCore
 import TestChance
 import Testing
 
-@testable import CacheCore
+@testable import CacheSimulation
 
 @Suite struct TimedReadsTests {
     private static let epoch = Timestamp(seconds: 1_000_000)

@@ -1,8 +1,9 @@
+import CacheCore
 import Testing
 
-@testable import CacheCore
+@testable import CacheSimulation
 
-@Suite struct CacheSimulationTests {
+@Suite struct PolicySimulationTests {
     /// Misses and missed bytes of 30,000 generated requests at 20,000, 200,000 and 700,000 bytes of capacity. The
     /// values come from a reference implementation with plain lists, which agrees with libCacheSim on a published
     /// trace.
@@ -18,7 +19,7 @@ import Testing
     func missesExactlyWhatTheReferenceMisses(algorithm: EvictionAlgorithm, misses: [Int64], bytes: [Int64]) {
         let trace = GeneratedTrace(count: 30_000)
         let tallies = [Int64(20_000), 200_000, 700_000].map { capacity in
-            var cache = CacheSimulation(policy: algorithm.policy(capacityBytes: capacity))
+            var cache = PolicySimulation(policy: algorithm.policy(capacityBytes: capacity))
             for request in trace.requests { _ = cache.read(request.segment, bytes: request.bytes) }
             return cache.tally
         }
@@ -30,9 +31,11 @@ import Testing
 
     @Test("Rejects only reads larger than the capacity")
     func refusesOnlyWhatIsLargerThanTheCapacity() {
-        var cache = CacheSimulation(policy: S3FIFOPolicy(capacityBytes: 100))
+        var cache = PolicySimulation(policy: S3FIFOPolicy(capacityBytes: 100))
 
-        let outcomes = [Int64(101), .max, 100, 0, -5].map { cache.read(SegmentID(named: "\($0)"), bytes: $0) }
+        let outcomes = [Int64(101), .max, 100, 0, -5].enumerated().map { index, bytes in
+            cache.read(SegmentID(asset: Self.asset, index: Int32(index)), bytes: bytes)
+        }
 
         #expect(outcomes.prefix(3) == [.refused, .refused, .miss(evicted: [])])
         #expect(cache.usedBytes == 100)
@@ -41,8 +44,8 @@ import Testing
 
     private static let asset = AssetID(high: 1, low: 1)
 
-    private func cache(_ policy: any EvictionPolicy) -> CacheSimulation {
-        CacheSimulation(policy: policy, grid: SegmentGrid(segmentBytes: 64 << 10))
+    private func cache(_ policy: any EvictionPolicy) -> PolicySimulation {
+        PolicySimulation(policy: policy, grid: SegmentGrid(segmentBytes: 64 << 10))
     }
 
     @Test("A read admits only its missing bytes")

@@ -1,5 +1,7 @@
+package import CacheCore
+
 /// Simulates an eviction policy on a sequence of reads, without a store: measures hits, writes and evictions.
-package struct CacheSimulation: Sendable {
+package struct PolicySimulation: Sendable {
     /// The result of one read of a whole segment.
     package enum Outcome: Hashable, Sendable {
         case hit
@@ -24,8 +26,6 @@ package struct CacheSimulation: Sendable {
         package var missedBytes: Int64 { bytes - hitBytes }
         package var requestHitRatio: Double { requests == 0 ? 0 : Double(hits) / Double(requests) }
         package var byteHitRatio: Double { bytes == 0 ? 0 : Double(hitBytes) / Double(bytes) }
-
-        package init() {}
     }
 
     /// The simulated content of one segment.

@@ -1,3 +1,5 @@
+package import CacheCore
+
 /// Estimates the miss ratios of a policy at several capacities from a sample of the segments.
 ///
 /// The sample is spatial: it has all reads of each segment with a hash below a threshold, and no others (Waldspurger et
@@ -12,12 +14,6 @@ package struct MissRatioCurve: Sendable {
         package let capacityBytes: Int64
         package let requestMissRatio: Double
         package let byteMissRatio: Double
-
-        package init(capacityBytes: Int64, requestMissRatio: Double, byteMissRatio: Double) {
-            self.capacityBytes = capacityBytes
-            self.requestMissRatio = requestMissRatio
-            self.byteMissRatio = byteMissRatio
-        }
     }
 
     /// The number of hash values.
@@ -26,7 +22,7 @@ package struct MissRatioCurve: Sendable {
     private let grid: SegmentGrid
     private let capacities: [Int64]
     /// One miniature cache for each capacity.
-    private var caches: [CacheSimulation]
+    private var caches: [PolicySimulation]
     /// A segment is sampled if its 24-bit hash is below this value.
     private let threshold: Int
     /// All reads and bytes, whether sampled or not.
@@ -38,14 +34,13 @@ package struct MissRatioCurve: Sendable {
         _ algorithm: EvictionAlgorithm, capacities: [Int64], grid: SegmentGrid, share: Double,
         touchInterval: Duration = .seconds(300)
     ) {
-        let threshold = Int(min(max(share, 0), 1) * Double(Self.hashes))
         self.grid = grid
         self.capacities = capacities
-        self.threshold = max(1, threshold)
-        let share = Double(self.threshold) / Double(Self.hashes)
+        threshold = max(1, Int(min(max(share, 0), 1) * Double(Self.hashes)))
+        let share = Double(threshold) / Double(Self.hashes)
         caches = capacities.map { capacity in
             let policy = algorithm.policy(capacityBytes: Int64(clamping: UInt64(max(0, Double(capacity) * share))))
-            return CacheSimulation(policy: policy, grid: grid, touchInterval: touchInterval)
+            return PolicySimulation(policy: policy, grid: grid, touchInterval: touchInterval)
         }
     }
 
@@ -62,7 +57,7 @@ package struct MissRatioCurve: Sendable {
             let part = grid.run(of: index).clamped(to: run)
             requests += 1
             bytes &+= part.length
-            guard SegmentID(asset: asset, index: index).mixed.scaled(below: Self.hashes) < threshold else { continue }
+            guard SegmentID(asset: asset, index: index).hashed(below: Self.hashes) < threshold else { continue }
             for slot in caches.indices { caches[slot].read(part, of: asset, at: now) }
         }
     }

@@ -1,7 +1,8 @@
+import CacheCore
 import TestChance
 import Testing
 
-@testable import CacheCore
+@testable import CacheSimulation
 
 /// A ledger driven like in a store has the hit ratio of the simulation of the same reads.
 @Suite struct SpaceSimulationTests {
@@ -23,7 +24,7 @@ import Testing
     /// The byte hit ratio of a simulation of the reads.
     private func simulated(_ reads: [ReadTrace.Read], usedShare: Double) -> Double {
         let policy = S3FIFOPolicy(capacityBytes: Int64(Double(Self.capacity) * usedShare))
-        var simulation = CacheSimulation(policy: policy, grid: SegmentGrid(capacity: Self.capacity))
+        var simulation = PolicySimulation(policy: policy, grid: SegmentGrid(capacity: Self.capacity))
         for read in reads { simulation.read(read.run, of: read.asset, at: read.at) }
         return simulation.tally.byteHitRatio
     }

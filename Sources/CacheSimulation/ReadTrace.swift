@@ -1,3 +1,5 @@
+package import CacheCore
+
 /// Records recent reads (asset, range, time) for simulations of eviction policies.
 ///
 /// A read takes 16 bytes. Consecutive reads that continue one another are merged into one entry with a duration.
@@ -168,8 +170,8 @@ package struct ReadTrace: Sendable {
         guard threshold < Self.hashes else { return true }
         // This hash differs from the hash of segments: otherwise a simulation that samples segments of this sample
         // would choose correlated ones.
-        let print = SegmentID(asset: AssetID(high: 0x5EED, low: UInt64(entry.asset)), index: entry.chunk).mixed
-        return print.scaled(below: Self.hashes) < threshold
+        let chunk = SegmentID(asset: AssetID(high: 0x5EED, low: UInt64(entry.asset)), index: entry.chunk)
+        return chunk.hashed(below: Self.hashes) < threshold
     }
 
     /// The sampled reads since `time`, in the order of recording.
@@ -205,10 +207,8 @@ package struct ReadTrace: Sendable {
     /// A copy, downsampled until it has at most `count` entries.
     package func sampled(atMost count: Int) -> ReadTrace {
         var copy = self
-        while copy.thinning != nil { copy.thinOut() }
-        while copy.count > count, copy.threshold > 1 {
-            copy.halve()
-            while copy.thinning != nil { copy.thinOut() }
+        while copy.thinning != nil || (copy.count > count && copy.threshold > 1) {
+            if copy.thinning == nil { copy.halve() } else { copy.thinOut() }
         }
         return copy
     }
@@ -266,6 +266,6 @@ private struct OpenRuns: Sendable {
     }
 
     private func slot(of entry: ReadTrace.Entry) -> Int {
-        SegmentID(asset: AssetID(high: 0, low: UInt64(entry.asset)), index: entry.chunk).mixed.scaled(below: Self.count)
+        SegmentID(asset: AssetID(high: 0, low: UInt64(entry.asset)), index: entry.chunk).hashed(below: Self.count)
     }
 }

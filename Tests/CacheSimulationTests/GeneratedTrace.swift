@@ -1,4 +1,4 @@
-@testable import CacheCore
+import CacheCore
 import TestChance
 
 /// Deterministic trace with skewed popularity. One request in sixteen is for a key that occurs only once.

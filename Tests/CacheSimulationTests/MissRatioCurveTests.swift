@@ -1,7 +1,8 @@
+import CacheCore
+import TestChance
 import Testing
 
-@testable import CacheCore
-import TestChance
+@testable import CacheSimulation
 
 @Suite struct MissRatioCurveTests {
     private static let segmentBytes: Int64 = 1 << 20
@@ -39,7 +40,7 @@ import TestChance
 
     @Test("The whole sample gives the exact simulation")
     func theWholeSampleIsTheExactSimulation() {
-        var cache = CacheSimulation(
+        var cache = PolicySimulation(
             policy: S3FIFOPolicy(capacityBytes: Self.capacities[1]), grid: SegmentGrid(segmentBytes: Self.segmentBytes))
         for read in Self.reads { cache.read(0..<Self.segmentBytes, of: read.asset, at: read.at) }
 

@@ -1,3 +1,5 @@
+import CacheCore
+
 /// Reorders reads by the time of their bytes. A read with a duration is divided into pieces of 1 MiB, spread evenly
 /// over it and interleaved with other reads.
 ///

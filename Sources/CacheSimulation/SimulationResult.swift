@@ -1,3 +1,5 @@
+package import CacheCore
+
 /// The simulated result of one eviction policy on a trace of reads.
 package struct SimulationResult: Hashable, Sendable {
     package var algorithm: EvictionAlgorithm
@@ -20,7 +22,7 @@ package struct SimulationResult: Hashable, Sendable {
         usedShare: Double = 1
     ) {
         let share = trace.share
-        var simulation = CacheSimulation(
+        var simulation = PolicySimulation(
             policy: algorithm.policy(capacityBytes: Int64(saturating: Double(capacityBytes) * usedShare * share)),
             grid: SegmentGrid(capacity: capacityBytes))
         for read in TimedReads(trace.reads(since: time)) { simulation.read(read.run, of: read.asset, at: read.at) }
