@@ -41,6 +41,15 @@ package protocol WallClock: Sendable {
     func now() -> Timestamp
 }
 
+/// The monotonic clock as a dependency is any `Clock`.
+extension Clock where Duration == Swift.Duration {
+    /// Returns a function that reports the time since this call.
+    package func stopwatch() -> @Sendable () -> Duration {
+        let start = now
+        return { start.duration(to: now) }
+    }
+}
+
 /// Randomness as a dependency, for jitter and identifiers.
 package protocol RandomSource: Sendable {
     /// A number in 0..<1.

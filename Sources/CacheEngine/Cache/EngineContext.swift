@@ -37,11 +37,3 @@ struct EngineContext: Sendable {
     /// chained.
     let loopName: String
 }
-
-extension Clock where Duration == Swift.Duration {
-    /// Returns a function that reports the time since this call.
-    func stopwatch() -> @Sendable () -> Duration {
-        let start = now
-        return { start.duration(to: now) }
-    }
-}

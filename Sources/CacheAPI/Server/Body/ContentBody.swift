@@ -7,11 +7,11 @@ import Synchronization
 final class ContentBody: Sendable {
     let read: ContentRead
     private let note: RequestLogContext
-    private let stopwatch: Stopwatch
+    private let stopwatch: @Sendable () -> Duration
     /// Set by the first ``end(_:)``.
     private let isOver = Atomic(false)
 
-    init(_ read: ContentRead, note: RequestLogContext, stopwatch: Stopwatch) {
+    init(_ read: ContentRead, note: RequestLogContext, stopwatch: @escaping @Sendable () -> Duration) {
         self.read = read
         self.note = note
         self.stopwatch = stopwatch
@@ -38,7 +38,7 @@ final class ContentBody: Sendable {
     /// Records the time to the first byte, before each write.
     func begins() {
         note.update { content in
-            if content.firstByte == nil { content.firstByte = stopwatch.elapsed }
+            if content.firstByte == nil { content.firstByte = stopwatch() }
         }
     }
 

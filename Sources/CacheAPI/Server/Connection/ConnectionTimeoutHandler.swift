@@ -37,9 +37,9 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     /// request bytes are expected.
     private var deadline: (end: NIODeadline, error: CacheError)?
     /// The deadline of the request body: moves on with each received byte.
-    private var bodyTime = NIODeadline.now()
+    private var bodyTime = NIODeadline.distantPast
     /// The time of the last read, or of the last response that was sent completely.
-    private var lastActivity = NIODeadline.now()
+    private var lastActivity = NIODeadline.distantPast
     /// The scheduled call of ``timerFired(_:)``.
     private var alarm: (time: NIODeadline, task: Scheduled<Void>)?
     /// Set after the client closed its sending side: the scheduled report that it is gone.
@@ -84,6 +84,7 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
+        restartIdleTime()
         expectRequest(context)
     }
 
@@ -104,7 +105,7 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     /// Counts a complete request that bypassed this handler. Its response will pass this handler.
     func countForwardedRequest() {
         deadline = nil
-        lastActivity = .now()
+        restartIdleTime()
         unanswered += 1
     }
 
@@ -112,7 +113,7 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     /// ``endFastPathResponse()``.
     func beginFastPathResponse() {
         deadline = nil
-        lastActivity = .now()
+        restartIdleTime()
         unsent += 1
         writes += 1
     }
@@ -121,6 +122,8 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     func endFastPathResponse() { if let context { answered(context) } }
 
     // MARK: Timer
+
+    private func restartIdleTime() { if let context { lastActivity = context.eventLoop.now } }
 
     /// Extends the deadline of the body by 1 ms for each received byte. The minimum rate is thus 1,000 bytes per
     /// second.
@@ -133,7 +136,7 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     /// Starts the deadline for the next request head. A connection with a reserved permit gets 503 at the deadline,
     /// others get 408.
     private func expectRequest(_ context: ChannelHandlerContext) {
-        let end = NIODeadline.now() + headerTimeout
+        let end = context.eventLoop.now + headerTimeout
         let late = CacheError(.requestTimedOut, "No request arrived in time.")
         deadline = (end, permit?.isReserved ?? true ? ConnectionPermits.refusal : late)
         wake(at: end, context)
@@ -154,7 +157,7 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     /// Checks, in this order, the deadline for request bytes, the progress of a response, and the idle time.
     private func timerFired(_ context: ChannelHandlerContext) {
         alarm = nil
-        let now = NIODeadline.now()
+        let now = context.eventLoop.now
         if let (end, error) = deadline {
             guard end <= now else { return wake(at: end, context) }
             deadline = nil
@@ -175,10 +178,10 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     private func checkClient(_ context: ChannelHandlerContext) {
         let bytes = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
         let isSame = waiting.map { ($0.bytes, $0.writes) == (bytes, writes) } ?? false
-        if !isSame || bytes == 0 { waiting = (bytes, writes, .now()) }
-        guard let since = waiting?.since, since + writeTimeout <= .now() else {
-            return wake(at: (waiting?.since ?? .now()) + writeTimeout, context)
-        }
+        let now = context.eventLoop.now
+        if !isSame || bytes == 0 { waiting = (bytes, writes, now) }
+        let end = (waiting?.since ?? now) + writeTimeout
+        guard end <= now else { return wake(at: end, context) }
         context.close(promise: nil)
     }
 
@@ -211,13 +214,13 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isOver else { return }
-        lastActivity = .now()
+        restartIdleTime()
         switch unwrapInboundIn(data) {
         case .head(let head):
             isReading = true
             unanswered += 1
             guard admits(head) else { return refuse(ConnectionPermits.refusal, context) }
-            bodyTime = .now() + headerTimeout
+            bodyTime = lastActivity + headerTimeout
             expectBody(0, context)
         case .body(let part): expectBody(part.readableBytes, context)
         case .end:
@@ -263,7 +266,7 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     /// response is left.
     private func answered(_ context: ChannelHandlerContext) {
         unsent -= 1
-        lastActivity = .now()
+        restartIdleTime()
         guard !isBusy else { return }
         wake(at: lastActivity + idleTimeout, context)
         guard isQuiescing, !isReading else { return }

@@ -57,7 +57,7 @@ struct FastPathResponder: Sendable {
     /// client is not authorized, or if `CDN-Loop` names this service.
     func answer(_ head: HTTPRequestHead) -> FastPathResponse? {
         guard let reference = reference(head.uri) else { return nil }
-        let stopwatch = Stopwatch(clock)
+        let stopwatch = clock.stopwatch()
         let fields = HTTPFields(head.headers, splitCookie: false)
         guard !ContentController.isLoop(fields[values: .cdnLoop], to: cache.loopName) else { return nil }
         let request = ContentRequest(isHead: head.method == .HEAD, fields: fields)
@@ -79,7 +79,7 @@ struct FastPathResponder: Sendable {
 
     /// Returns a prepared response for another range; nil if its bytes are not available without a wait.
     func answer(_ preparedResponse: PreparedResponse, _ run: ByteRange, at time: Timestamp) -> FastPathResponse? {
-        let stopwatch = Stopwatch(clock)
+        let stopwatch = clock.stopwatch()
         guard let read = preparedResponse.view.open(run, at: time), let first = first(of: read) else { return nil }
         let requestID = random.identifier()
         let head = preparedResponse.form.head(run, of: preparedResponse.view, as: requestID, at: time)
@@ -97,7 +97,7 @@ struct FastPathResponder: Sendable {
     /// Combines head, body and access log entry.
     private func answer(
         _ head: HTTPResponseHead, _ read: ContentRead, _ first: ContentRead.ReadStep, method: String, path: String,
-        as requestID: String, _ stopwatch: Stopwatch
+        as requestID: String, _ stopwatch: @escaping @Sendable () -> Duration
     ) -> FastPathResponse {
         let note = RequestLogContext()
         note.update { $0.outcome = read.outcome.requestClass.rawValue }

@@ -125,7 +125,7 @@ final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHand
         _ preparedResponse: PreparedResponse, _ run: ByteRange, at time: Timestamp, _ context: ChannelHandlerContext
     ) -> Bool {
         let name = responseCache.nextRequestID()
-        let stopwatch = responder.isLogged ? Stopwatch(responder.clock) : nil
+        let stopwatch = responder.isLogged ? responder.clock.stopwatch() : nil
         var buffer = responseCache.takeBuffer()
         guard
             let body = preparedResponse.write(
@@ -205,7 +205,7 @@ private struct AccessNote {
 
     init(
         _ preparedResponse: PreparedResponse, _ run: ByteRange, _ requestID: String, _ responder: FastPathResponder,
-        _ stopwatch: Stopwatch
+        _ stopwatch: @escaping @Sendable () -> Duration
     ) {
         bytes = run.length
         line = AccessLogEntry(
@@ -214,7 +214,7 @@ private struct AccessNote {
         note.update { content in
             content.outcome = ReadOutcome.Class.hit.rawValue
             content.bytesFromCache = run.length
-            content.firstByte = stopwatch.elapsed
+            content.firstByte = stopwatch()
         }
     }
 

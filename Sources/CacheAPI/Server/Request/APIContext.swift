@@ -9,8 +9,8 @@ package struct APIContext: RequestContext {
     package let note: RequestLogContext
     /// The request identifier. ``RequestMiddleware`` sets it before any route sees the request.
     package var requestID = ""
-    /// Measures from the start of the request; set together with `requestID`.
-    package var stopwatch = Stopwatch(ContinuousClock())
+    /// The time since the start of the request; set together with `requestID`.
+    package var stopwatch: @Sendable () -> Duration = { .zero }
     /// Reports that the client has disconnected; nil without a connection (tests).
     let presence: DisconnectSignal?
     /// Sends content bodies; nil without a connection (tests).

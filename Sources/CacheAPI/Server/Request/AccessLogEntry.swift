@@ -10,13 +10,13 @@ package final class AccessLogEntry: Sendable {
     private let requestID: String
     private let status: Int
     private let note: RequestLogContext
-    private let stopwatch: Stopwatch
+    private let stopwatch: @Sendable () -> Duration
     /// Guards the flag that makes ``write()`` effective only once.
     private let isWritten = Mutex(false)
 
     package init(
         logger: Logger, method: String, path: String, requestID: String, status: Int, note: RequestLogContext,
-        stopwatch: Stopwatch
+        stopwatch: @escaping @Sendable () -> Duration
     ) {
         self.logger = logger
         self.method = method
@@ -43,7 +43,7 @@ package final class AccessLogEntry: Sendable {
             "outcome": .string(content.outcome ?? "served"), "bytes": .stringConvertible(content.sentBytes),
             "bytesFromCache": .stringConvertible(content.bytesFromCache),
             "bytesFromUpstream": .stringConvertible(content.bytesFromUpstream),
-            "totalSeconds": .stringConvertible(Self.seconds(stopwatch.elapsed)), "requestId": .string(requestID),
+            "totalSeconds": .stringConvertible(Self.seconds(stopwatch())), "requestId": .string(requestID),
         ]
         if let firstByte = content.firstByte {
             metadata["firstByteSeconds"] = .stringConvertible(Self.seconds(firstByte))

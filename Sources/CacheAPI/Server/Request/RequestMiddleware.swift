@@ -17,7 +17,7 @@ package struct RequestMiddleware: RouterMiddleware {
     package func handle(
         _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
     ) async throws -> Response {
-        let stopwatch = Stopwatch(clock)
+        let stopwatch = clock.stopwatch()
         var context = context
         context.stopwatch = stopwatch
         context.requestID = Self.accepted(request.headers[.requestID]) ?? random.identifier()
@@ -105,7 +105,7 @@ package struct RequestMiddleware: RouterMiddleware {
     ///
     /// Hummingbird derives `Content-Length` from an assigned body. The field is removed again if the response had none.
     private func logged(
-        _ response: Response, _ request: Request, _ context: APIContext, _ stopwatch: Stopwatch
+        _ response: Response, _ request: Request, _ context: APIContext, _ stopwatch: @escaping @Sendable () -> Duration
     ) -> Response {
         let line = AccessLogEntry(
             logger: logger, method: request.method.rawValue, path: request.uri.path, requestID: context.requestID,
@@ -146,11 +146,11 @@ package struct RequestMiddleware: RouterMiddleware {
 private struct CountingWriter: ResponseBodyWriter {
     var base: any ResponseBodyWriter
     let note: RequestLogContext
-    let stopwatch: Stopwatch
+    let stopwatch: @Sendable () -> Duration
 
     mutating func write(_ buffer: ByteBuffer) async throws {
         note.update { content in
-            if content.firstByte == nil { content.firstByte = stopwatch.elapsed }
+            if content.firstByte == nil { content.firstByte = stopwatch() }
         }
         try await base.write(buffer)
         note.update { $0.sentBytes += Int64(buffer.readableBytes) }
