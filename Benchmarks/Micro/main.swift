@@ -102,7 +102,7 @@ try await commits()
     let store = try Store.open(
         directory: directory, wallClock: PolicyEntry(), logger: Logger(label: "micro") { _ in SwiftLogNoOpLogHandler() }
     )
-    let queue = CommitQueue(store: store)
+    let queue = CommitQueue(store: store, uptime: ContinuousClock().stopwatch())
     let piece = [UInt8](repeating: 7, count: 16 << 10)
     for count in [1, 10, 100] {
         var files: [SparseFile] = []

@@ -27,7 +27,9 @@ struct TestStore {
         store = try Store.open(
             directory: self.directory.path("data"), disk: disk, openFileLimit: openFileLimit,
             wallClock: FixedClock(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        commits = CommitQueue(store: store, limits: limits, lost: lost, spoiled: spoiled, freed: freed)
+        commits = CommitQueue(
+            store: store, limits: limits, uptime: ContinuousClock().stopwatch(), lost: lost, spoiled: spoiled,
+            freed: freed)
     }
 
     /// Starts a generation of an asset, writes the ranges and reports them, without a flush.

@@ -109,7 +109,7 @@ package final class AssetCache: Sendable {
         let space = SpaceReservations(settings: settings.policy)
         // The commit queue reports losses, damage and late punches of a file to every open asset of that ID. Each asset
         // releases its own hold.
-        let commits = CommitQueue(store: dependencies.store) { file, lost in
+        let commits = CommitQueue(store: dependencies.store, uptime: uptime) { file, lost in
             for asset in openAssets.acquireAll(file.asset) { asset.lost(lost, of: file) }
         } spoiled: { file, runs in
             for asset in openAssets.acquireAll(file.asset) { asset.spoiled(runs, of: file) }

@@ -35,7 +35,7 @@ package final class CommitQueue: Sendable {
     /// Punches that had to be deferred.
     private let held = Mutex(DeferredPunches())
     /// Measures the commit lag. Lock order: `pending` before its lock.
-    private let losses = CommitLagMeter()
+    private let losses: CommitLagMeter
     /// Serial queue that runs the commits.
     private let queue = DispatchQueue(label: "larder.commits", qos: .userInitiated)
     /// Open while work is pending.
@@ -43,19 +43,21 @@ package final class CommitQueue: Sendable {
     /// Open once a limit is reached.
     private let muchWork = AsyncEvent()
 
+    /// - Parameter uptime: the time since any start, which measures the commit lag.
     /// - Parameter lost: called on the commit queue with bytes that the disk failed to sync. They are never committed,
     ///   and the file accepts no more writes: the owner must discard them.
     /// - Parameter spoiled: called on the commit queue with claimed bytes that failed verification. The catalog no
     ///   longer contains them.
     /// - Parameter freed: called on the commit queue with the bytes that a deferred punch returned to the disk.
     package init(
-        store: Store, limits: Limits = Limits(),
+        store: Store, limits: Limits = Limits(), uptime: @escaping @Sendable () -> Duration,
         lost: @escaping @Sendable (FileName, ByteRangeSet) -> Void = { _, _ in },
         spoiled: @escaping @Sendable (FileName, [ByteRange]) -> Void = { _, _ in },
         freed: @escaping @Sendable (FileName, Int64) -> Void = { _, _ in }
     ) {
         self.store = store
         self.limits = limits
+        losses = CommitLagMeter(uptime: uptime)
         self.lost = lost
         self.spoiled = spoiled
         self.freed = freed
@@ -78,7 +80,7 @@ package final class CommitQueue: Sendable {
     /// Reports written ranges that stay on disk (`SparseFile.kept`). No effect if no row references the file.
     package func grew(_ file: SparseFile, _ runs: [ByteRange]) {
         guard let name = file.name, !runs.isEmpty else { return }
-        add { work in for run in runs { work.grow(file, name.serial, run) } }
+        add { work in for run in runs { work.grow(file, name.serial, run, at: losses.uptime()) } }
     }
 
     /// Records a use of an asset. No effect if it has no row. Every read calls this, so it takes only the lock of one

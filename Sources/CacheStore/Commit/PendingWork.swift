@@ -60,10 +60,10 @@ struct PendingWork: Sendable {
 
     /// Number of written bytes that are not claimed yet.
     private(set) var byteCount: Int64 = 0
-    /// Time when the first of the unclaimed bytes was reported. Failed commits do not reset it.
-    private var oldest: ContinuousClock.Instant?
-    /// Time of the oldest unclaimed report; nil if there are no unclaimed bytes.
-    var waitingSince: ContinuousClock.Instant? { byteCount > 0 ? oldest : nil }
+    /// Uptime when the first of the unclaimed bytes was reported. Failed commits do not reset it.
+    private var oldest: Duration?
+    /// Uptime of the oldest unclaimed report; nil if there are no unclaimed bytes.
+    var waitingSince: Duration? { byteCount > 0 ? oldest : nil }
 
     /// Adds a new row. It supersedes a pending one; a file that only that one names is abandoned.
     mutating func begin(_ record: AssetRecord, file: SparseFile?) {
@@ -91,9 +91,12 @@ struct PendingWork: Sendable {
         }
     }
 
-    /// Adds a written range. It also cancels a pending punch of the range.
-    mutating func grow(_ file: SparseFile, _ serial: Int64, _ range: ByteRange) {
-        if byteCount == 0 { oldest = .now }
+    /// Adds a written range. It also cancels a pending punch of the range. `uptime`: of the report; evaluated only for
+    /// the first unclaimed bytes.
+    mutating func grow(
+        _ file: SparseFile, _ serial: Int64, _ range: ByteRange, at uptime: @autoclosure () -> Duration?
+    ) {
+        if byteCount == 0 { oldest = uptime() }
         byteCount += growth[serial, default: Ranges(file: file)].ranges.insert(range)
         cuts[serial]?.holes.remove(range)
     }
@@ -170,7 +173,7 @@ extension PendingWork {
         for work in later.begun.values { begin(work.record, file: work.file) }
         for record in later.refreshed.values { refresh(record) }
         for (serial, added) in later.growth {
-            for range in added.ranges.runs { grow(added.file, serial, range) }
+            for range in added.ranges.runs { grow(added.file, serial, range, at: later.oldest) }
         }
         use(later.uses)
         abandoned += later.abandoned

@@ -127,7 +127,7 @@ private final class Witness: Sendable {
         let serial = try #require(file.name).serial
         var earlier = PendingWork()
         earlier.begin(TestStore.record(1), file: file)
-        earlier.grow(file, serial, 0..<100)
+        earlier.grow(file, serial, 0..<100, at: .zero)
         earlier.use([TestStore.id(1): PendingWork.Use(at: Timestamp(seconds: 5), hits: 2)])
         earlier.remove(TestStore.id(2))
 
@@ -136,7 +136,7 @@ private final class Witness: Sendable {
         #expect(!later.frees)
         later.cut(file, serial, [20..<50], makingHoles: true)
         #expect(later.frees)
-        later.grow(file, serial, 40..<45)
+        later.grow(file, serial, 40..<45, at: .zero)
         later.use([TestStore.id(1): PendingWork.Use(at: Timestamp(seconds: 3), hits: 1)])
         later.restore(earlier)
 
