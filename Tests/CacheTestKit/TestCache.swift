@@ -23,7 +23,7 @@ package final class TestCache: Sendable {
         self.wallClock = wallClock
         store = try Store.open(
             directory: directory, disk: disk, openFileLimit: openFileLimit, wallClock: wallClock, logger: logger)
-        pool = CurlWorkerPool(logger: logger)
+        pool = CurlWorkerPool(clock: ContinuousClock(), logger: logger)
         var absolute = OriginSettings(baseURL: "http://127.0.0.1")
         absolute.allowPrivateAddresses = true
         cache = AssetCache(

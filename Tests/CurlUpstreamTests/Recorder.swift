@@ -129,7 +129,7 @@ extension CurlWorkerPool {
             settings: CurlPoolSettings(
                 workers: workers, maxTransfers: maxTransfers, maxHeaderLines: maxHeaderLines,
                 transfersPerWorker: transfersPerWorker, maxBytesPerSecond: maxBytesPerSecond),
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+            clock: ContinuousClock(), logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
     }
 
     /// Starts `request`, and returns the recorder of its callbacks.

@@ -3,8 +3,6 @@
 /// libcurl closes the oldest idle connection if a worker has more connections than its cache size. With this size it
 /// closes none that a burst like the last one would reuse.
 struct ConnectionCacheSizer {
-    typealias Instant = ContinuousClock.Instant
-
     /// Cache size in connections without any load.
     static let least = 64
     /// Length of a measurement window.

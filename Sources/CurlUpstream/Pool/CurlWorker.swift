@@ -6,8 +6,6 @@ import CacheCore
 ///
 /// An iteration visits only exchanges with new events or an expired alarm, so that idle transfers cost nothing.
 final class CurlWorker {
-    typealias Instant = ContinuousClock.Instant
-
     private let index: Int
     private let commandQueue: WorkerCommandQueue
     private let scheduler: TransferScheduler
@@ -38,7 +36,7 @@ final class CurlWorker {
         self.settings = settings
         buffers = BufferPool(bytes: settings.bufferBytes)
         resets = StreamResets(multi: commandQueue.multi)
-        keep = ConnectionCacheSizer(most: settings.connectionsPerWorker, at: .now)
+        keep = ConnectionCacheSizer(most: settings.connectionsPerWorker, at: scheduler.now())
     }
 
     /// Runs until a `.stop` command; every transfer has ended when it returns.
@@ -47,8 +45,8 @@ final class CurlWorker {
             for command in commandQueue.collect() { obey(command) }
             guard !isStopping else { break }
             // Worker 0 alone drives the queue's timers.
-            let due = index == 0 ? scheduler.look(at: .now) : nil
-            if let connections = keep.change(running: exchanges.count, at: .now) {
+            let due = index == 0 ? scheduler.look(at: scheduler.now()) : nil
+            if let connections = keep.change(running: exchanges.count, at: scheduler.now()) {
                 larder_multi_set_long(commandQueue.multi, CURLMOPT_MAXCONNECTS, connections)
             }
             turn()
@@ -71,7 +69,7 @@ final class CurlWorker {
         case .steer(let transfer): if let exchange = byTicket[transfer.ticket] { steer(exchange) }
         case .ratesChanged:
             let sharers = Array(exchanges.values)
-            let now = Instant.now
+            let now = scheduler.now()
             for (exchange, rate) in zip(sharers, scheduler.rates(of: sharers.map(\.transfer))) {
                 exchange.setRate(rate, at: now)
             }
@@ -89,8 +87,8 @@ final class CurlWorker {
         var made: CurlExchange?
         do {
             let exchange = try CurlExchange(
-                transfer, settings: settings, buffers: buffers, sockets: commandQueue.sockets,
-                notes: notes)
+                transfer, settings: settings, buffers: buffers, sockets: commandQueue.sockets, notes: notes,
+                now: scheduler.now)
             made = exchange
             try launch(exchange)
         } catch {
@@ -118,7 +116,7 @@ final class CurlWorker {
         headers[exchange.easy] = list
         let rate = scheduler.rates(of: [exchange.transfer])[0]
         try CurlOptions.apply(to: exchange, headers: list, rate: rate)
-        exchange.setRate(rate, at: .now)
+        exchange.setRate(rate, at: scheduler.now())
         try exchange.announce()
         guard curl_multi_add_handle(commandQueue.multi, exchange.easy) == CURLM_OK else {
             throw CacheError(.internal, "libcurl could not start the transfer.")
@@ -131,9 +129,9 @@ final class CurlWorker {
     /// One iteration: opens valves that are due, drives libcurl, applies events, ends completed and timed-out
     /// exchanges.
     private func turn() {
-        let due = ring(at: .now)
+        let due = ring(at: scheduler.now())
         for exchange in due {
-            let code = exchange.setValve(at: .now)
+            let code = exchange.setValve(at: scheduler.now())
             if code != CURLE_OK { end(exchange, code) }
         }
         var running: Int32 = 0
@@ -148,7 +146,7 @@ final class CurlWorker {
                 discard(easy)
             }
         }
-        let now = Instant.now
+        let now = scheduler.now()
         for exchange in due where isUnderWay(exchange) {
             guard let timeout = exchange.timers.expired(at: now) else { continue }
             exchange.timedOut(timeout)
@@ -198,10 +196,10 @@ final class CurlWorker {
             guard exchange.canPause, isHeld || transfer.takeYield() else {
                 // The allowance may have grown between two writes of one iteration. Then the flow is shut although
                 // nothing holds it.
-                let code = exchange.isShut ? exchange.setValve(at: .now) : CURLE_OK
+                let code = exchange.isShut ? exchange.setValve(at: scheduler.now()) : CURLE_OK
                 return code == CURLE_OK ? () : end(exchange, code)
             }
-            guard exchange.pause(at: .now) else { return end(exchange, CURLE_WRITE_ERROR) }
+            guard exchange.pause(at: scheduler.now()) else { return end(exchange, CURLE_WRITE_ERROR) }
             guard !isHeld else { return scheduler.paused(transfer) }
             exchange.hold = .awaitingPlace
             scheduler.yielded(transfer)
@@ -214,7 +212,7 @@ final class CurlWorker {
                 exchange.hold = .paused
                 scheduler.paused(transfer)
             } else if scheduler.hasPlace(transfer) {
-                let code = exchange.goOn(at: .now)
+                let code = exchange.goOn(at: scheduler.now())
                 if code != CURLE_OK { end(exchange, code) }
             }
         }
@@ -268,7 +266,7 @@ final class CurlWorker {
 
     /// The poll timeout: milliseconds until the next alarm or `due`.
     private func milliseconds(until due: Instant?) -> Int64 {
-        let now = Instant.now
+        let now = scheduler.now()
         let next = [alarms.first?.rank, due].compactMap(\.self).min()
         let wait = next.map { now.duration(to: $0) } ?? Self.longestWait
         // Rounded up, so that the timeout has expired when the poll returns.

@@ -3,6 +3,9 @@ package import CacheCore
 package import Logging
 import Synchronization
 
+/// The instants of the pool's clock.
+typealias Instant = ContinuousClock.Instant
+
 /// The upstream client on libcurl's multi interface: a few worker threads, each with a connection cache of its own.
 package final class CurlWorkerPool: Upstream {
     /// `curl_global_init` runs once per process.
@@ -13,10 +16,12 @@ package final class CurlWorkerPool: Upstream {
     private let threads: Mutex<[WorkerThread]>
     private let logger: Logger
 
-    /// Starts the worker threads. Logs an error if the system provides fewer than configured.
-    package init(settings: CurlPoolSettings = CurlPoolSettings(), logger: Logger) {
+    /// Starts the worker threads. Logs an error if the system provides fewer than configured. `clock` must advance in
+    /// real time, because libcurl's own timers do.
+    package init<C: Clock>(settings: CurlPoolSettings = CurlPoolSettings(), clock: C, logger: Logger)
+    where C.Instant == ContinuousClock.Instant {
         if !Self.isReady { logger.error("libcurl could not be initialised") }
-        let scheduler = TransferScheduler(settings: settings)
+        let scheduler = TransferScheduler(settings: settings, now: { clock.now })
         let threads = scheduler.commandQueues.enumerated().compactMap { index, commandQueue in
             let thread = WorkerThread {
                 CurlWorker(index: index, commandQueue: commandQueue, scheduler: scheduler, settings: settings).run()

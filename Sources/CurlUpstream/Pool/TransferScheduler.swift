@@ -39,8 +39,11 @@ final class TransferScheduler: Sendable {
     /// Guards the queue, the assignment and the counters.
     private let state: Mutex<State>
     private let tickets = Atomic<TransferQueue.Ticket>(0)
+    /// Reads the clock of the pool.
+    let now: @Sendable () -> Instant
 
-    init(settings: CurlPoolSettings) {
+    init(settings: CurlPoolSettings, now: @escaping @Sendable () -> Instant) {
+        self.now = now
         commandQueues = (0..<settings.workers).compactMap { _ in WorkerCommandQueue() }
         let workers = max(1, commandQueues.count)
         state = Mutex(
@@ -54,7 +57,7 @@ final class TransferScheduler: Sendable {
 
     /// Queues `transfer`, and starts admissible transfers. After `stop` the transfer ends with `.shuttingDown`.
     func start(_ transfer: CurlTransfer) {
-        let now = ContinuousClock.now
+        let now = now()
         let request = transfer.request
         let messages: [WorkerMessage]? = state.withLock { state in
             guard !state.isStopped else { return nil }
@@ -86,7 +89,7 @@ final class TransferScheduler: Sendable {
     /// Moves a queued transfer to a more urgent class.
     func promote(_ transfer: CurlTransfer, to priority: TransferPriority) {
         let messages = state.withLock { state in
-            let now = ContinuousClock.now
+            let now = now()
             state.queue.promote(transfer.ticket, to: priority, at: now)
             return Self.admit(&state, at: now) + Self.makeWay(for: transfer, in: &state)
         }
@@ -107,7 +110,7 @@ final class TransferScheduler: Sendable {
             if state.queue.isActive(transfer.ticket) { state.assignment.finished(transfer.host, on: running.worker) }
             state.queue.paused(transfer.ticket)
             transfer.enter(.paused)
-            return Self.admit(&state, at: .now, after: transfer)
+            return Self.admit(&state, at: now(), after: transfer)
         }
         post(messages)
     }
@@ -122,7 +125,7 @@ final class TransferScheduler: Sendable {
     /// Queues a paused transfer for a permit; its worker is notified when it has one.
     func resumes(_ transfer: CurlTransfer) {
         let messages: [WorkerMessage] = state.withLock { state in
-            let now = ContinuousClock.now
+            let now = now()
             transfer.enter(.queued)
             state.queue.resumes(transfer.ticket, at: now)
             return Self.admit(&state, at: now)
@@ -142,7 +145,7 @@ final class TransferScheduler: Sendable {
             if state.queue.isActive(transfer.ticket) {
                 state.assignment.finished(transfer.host, on: running.worker, isConnectionIdle: isConnectionIdle)
             }
-            let now = ContinuousClock.now
+            let now = now()
             state.queue.finished(transfer.ticket, at: now)
             state.counts[running.worker].ended += 1
             state.counts[running.worker].openedConnections += connections.opened
@@ -154,7 +157,7 @@ final class TransferScheduler: Sendable {
     }
 
     /// Admits transfers that are due; returns the time of the next call, or nil if nothing is scheduled.
-    func look(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+    func look(at now: Instant) -> Instant? {
         let (messages, next) = state.withLock { state in
             let messages = state.isStopped ? [] : Self.admit(&state, at: now)
             return (messages, state.queue.nextDue)
@@ -211,7 +214,7 @@ final class TransferScheduler: Sendable {
     /// Admits queued transfers and returns the messages for their workers. `leaving`: the transfer that has just
     /// released its permit; if it shared a rate limit, the shares are recomputed.
     private static func admit(
-        _ state: inout State, at now: ContinuousClock.Instant, after leaving: CurlTransfer? = nil
+        _ state: inout State, at now: Instant, after leaving: CurlTransfer? = nil
     ) -> [WorkerMessage] {
         guard !state.isStopped else { return [] }
         var messages: [WorkerMessage] = []

@@ -16,8 +16,9 @@ enum CurlCallbacks {
         guard let bytes, let exchange = exchange(context) else { return 0 }
         let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
         // libcurl keeps these bytes, stops reading, and delivers them again when the transfer resumes.
-        guard !exchange.takesNothing(at: .now) else { return Int(CURL_WRITEFUNC_PAUSE) }
-        return exchange.receivedBody(piece) ? piece.count : Int(CURL_WRITEFUNC_ERROR)
+        let now = exchange.now()
+        guard !exchange.takesNothing(at: now) else { return Int(CURL_WRITEFUNC_PAUSE) }
+        return exchange.receivedBody(piece, at: now) ? piece.count : Int(CURL_WRITEFUNC_ERROR)
     }
 
     /// CURLOPT_OPENSOCKETFUNCTION: checks each address with the address guard before a socket is created for it.

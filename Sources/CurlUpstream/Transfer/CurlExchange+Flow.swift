@@ -54,7 +54,7 @@ extension CurlExchange {
     ///
     /// This is the only mechanism that stops a transfer over HTTP/1.1. `curl_easy_pause` inside a callback would make
     /// libcurl 7.88 read once more and keep those bytes in addition.
-    func takesNothing(at now: ContinuousClock.Instant) -> Bool {
+    func takesNothing(at now: Instant) -> Bool {
         guard !isHTTP2, case .stored(let writer) = body, !writer.isFull else { return false }
         let isStopped = hold != .none || isHeld || rest.map { $0 > now } ?? false
         if isStopped {
@@ -65,7 +65,7 @@ extension CurlExchange {
     }
 
     /// Flushes the body and stops receiving. False if the sink failed; then the worker ends the transfer.
-    func pause(at now: ContinuousClock.Instant) -> Bool {
+    func pause(at now: Instant) -> Bool {
         guard flush() else { return false }
         hold = .paused
         timers.pause(at: now)
@@ -73,7 +73,7 @@ extension CurlExchange {
     }
 
     /// Resumes after a pause. The code states whether libcurl could deliver the bytes that it had kept.
-    func goOn(at now: ContinuousClock.Instant) -> CURLcode {
+    func goOn(at now: Instant) -> CURLcode {
         hold = .none
         timers.goOn(at: now)
         return setValve(at: now)
@@ -84,7 +84,7 @@ extension CurlExchange {
     /// HTTP/1.1 is only opened here; it is shut by `takesNothing`. HTTP/2 is shut and opened here, by the rate limit
     /// alone. The code is that of libcurl's delivery of kept bytes.
     @discardableResult
-    func setValve(at now: ContinuousClock.Instant) -> CURLcode {
+    func setValve(at now: Instant) -> CURLcode {
         touch()
         if let until = rest, until <= now { rest = nil }
         let isToBeShut = rest != nil || !isHTTP2 && (hold != .none || isHeld)
@@ -95,7 +95,7 @@ extension CurlExchange {
     }
 
     /// Changes the rate limit and recomputes a wait that is in progress.
-    func setRate(_ bytesPerSecond: Int64?, at now: ContinuousClock.Instant) {
+    func setRate(_ bytesPerSecond: Int64?, at now: Instant) {
         let until = rateLimit.change(to: bytesPerSecond, at: now) ?? now
         guard rest != nil else { return }
         rest = until
@@ -104,7 +104,7 @@ extension CurlExchange {
     }
 
     /// Waits after `bytes` for as long as the rate limit requires.
-    func throttle(_ bytes: Int, _ now: ContinuousClock.Instant) {
+    func throttle(_ bytes: Int, _ now: Instant) {
         guard let until = rateLimit.took(bytes, at: now) else { return }
         rest = until
         timers.arrived(at: until)
@@ -112,7 +112,7 @@ extension CurlExchange {
     }
 
     /// The next time at which the worker must visit the exchange; nil: none. A paused exchange has no timers.
-    var nextDue: ContinuousClock.Instant? {
+    var nextDue: Instant? {
         guard hold == .none else { return nil }
         return [timers.next?.at, rest].compactMap(\.self).min()
     }

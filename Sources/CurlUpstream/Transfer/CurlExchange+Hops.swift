@@ -42,7 +42,7 @@ extension CurlExchange {
         }
         url = try CurlURL.resolve(location, from: url)
         earlier.append(RedirectHead(status: collector.status, headers: collector.headers))
-        let now = ContinuousClock.now
+        let now = now()
         timers.hopBegan(at: now)
         clock.hopBegan(at: now)
         collector = HeadCollector(maxBytes: settings.maxHeaderBytes, maxLines: settings.maxHeaderLines)

@@ -38,7 +38,7 @@ final class CurlExchange {
     /// The `errno` of a failed socket creation for the current hop; 0: none.
     var socketError: Int32 = 0
     /// The rate limit lets no bytes in before this time; nil: no wait.
-    var rest: ContinuousClock.Instant?
+    var rest: Instant?
     /// State of a pause.
     var hold = Hold.none
     /// Whether libcurl's receiving is paused.
@@ -67,6 +67,8 @@ final class CurlExchange {
     private let firstURL: UpstreamURL
     /// The heads of the redirects so far.
     var earlier: [RedirectHead] = []
+    /// Reads the clock of the pool.
+    let now: @Sendable () -> Instant
     var clock: ExchangeClock
     var rateLimit = RateLimit()
     var collector: HeadCollector
@@ -80,9 +82,10 @@ final class CurlExchange {
 
     init(
         _ transfer: CurlTransfer, settings: CurlPoolSettings, buffers: BufferPool, sockets: OpenedSockets,
-        notes: ReadyExchanges
+        notes: ReadyExchanges, now: @escaping @Sendable () -> Instant
     ) throws(CacheError) {
-        let now = ContinuousClock.now
+        let begun = now()
+        self.now = now
         self.transfer = transfer
         self.settings = settings
         self.buffers = buffers
@@ -90,8 +93,8 @@ final class CurlExchange {
         self.notes = notes
         url = try CurlURL.parse(transfer.request.url)
         firstURL = url
-        clock = ExchangeClock(begun: now)
-        timers = TransferTimers(transfer.request.timeouts, begun: now)
+        clock = ExchangeClock(begun: begun)
+        timers = TransferTimers(transfer.request.timeouts, begun: begun)
         collector = HeadCollector(maxBytes: settings.maxHeaderBytes, maxLines: settings.maxHeaderLines)
         easy = try Self.makeHandle()
     }
@@ -119,7 +122,7 @@ final class CurlExchange {
     func connected(to address: String, port: Int32, from localPort: Int32) {
         receiveBuffer = sockets.socket(localPort: localPort, remotePort: port).map { ReceiveBuffer(of: $0) }
         remote = address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)"
-        timers.connected(at: .now)
+        timers.connected(at: now())
         touch()
     }
 
@@ -137,7 +140,7 @@ final class CurlExchange {
     /// Processes one line of the response head. False: libcurl must abort the transfer.
     func receivedHead(_ line: UnsafeRawBufferPointer) -> Bool {
         touch()
-        let now = ContinuousClock.now
+        let now = now()
         clock.answered(at: now)
         timers.arrived(at: now)
         switch collector.take(line) {
@@ -156,9 +159,8 @@ final class CurlExchange {
     }
 
     /// Processes bytes of the body. False: libcurl must abort the transfer.
-    func receivedBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    func receivedBody(_ bytes: UnsafeRawBufferPointer, at now: Instant) -> Bool {
         touch()
-        let now = ContinuousClock.now
         timers.arrived(at: now)
         guard case .stored(var writer) = body else {
             dropped += Int64(bytes.count)
@@ -244,7 +246,7 @@ final class CurlExchange {
             if writer.isSatisfied, outcome == nil || isTransportFailure { outcome = .success }
         }
         return TransferEnd(
-            error: error(code), storedBytes: stored, droppedBytes: dropped, timings: clock.timings(at: .now))
+            error: error(code), storedBytes: stored, droppedBytes: dropped, timings: clock.timings(at: now()))
     }
 }
 
@@ -292,7 +294,7 @@ extension CurlExchange {
 
     /// Decides on the use of the body when the response head is complete. False: libcurl must abort the transfer,
     /// because the unwanted body is too long to be drained.
-    private func judgeHead(_ now: ContinuousClock.Instant) -> Bool {
+    private func judgeHead(_ now: Instant) -> Bool {
         if let location = redirectTarget {
             body = .redirected(to: location)
         } else if hasUntoldEnd {

@@ -3,8 +3,6 @@ import CacheCore
 
 /// Measures the timings of one transfer over all hops, relative to the start of the transfer.
 struct ExchangeClock {
-    typealias Instant = ContinuousClock.Instant
-
     /// Start of the transfer.
     private let begun: Instant
     /// Start of the current hop.

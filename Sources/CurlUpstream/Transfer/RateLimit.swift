@@ -2,8 +2,6 @@
 ///
 /// libcurl's own limit is not used: it averages over seconds and passes a window of ordinary size at once.
 struct RateLimit {
-    typealias Instant = ContinuousClock.Instant
-
     /// Shorter waits are accumulated until they reach this length.
     static let shortestRest = Duration.milliseconds(2)
 

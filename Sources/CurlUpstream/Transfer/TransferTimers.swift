@@ -2,8 +2,6 @@ import CacheCore
 
 /// Timeouts of one transfer as a value: from the reported events it computes the next timeout to expire.
 struct TransferTimers {
-    typealias Instant = ContinuousClock.Instant
-
     /// The phase of the current hop.
     private enum Step {
         case connecting

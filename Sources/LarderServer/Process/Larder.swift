@@ -27,7 +27,7 @@ enum Larder {
         logger.info("open files", metadata: files.metadata(connections: connections))
         try settings.checkCAFiles()
         let store = try openStore(settings.dataDirectory, files, logger: logger)
-        let pool = CurlWorkerPool(settings: settings.pool(files), logger: logger)
+        let pool = CurlWorkerPool(settings: settings.pool(files), clock: ContinuousClock(), logger: logger)
         let cache = AssetCache(
             dependencies: AssetCache.Dependencies(
                 store: store, upstream: pool, clock: ContinuousClock(), wallClock: SlewedClock(),

@@ -42,7 +42,8 @@ struct GuardedTransferTests {
         var settings = CurlPoolSettings(workers: 1)
         settings.refusal = { $0 == [127, 0, 0, 1] ? nil : "made-up" }
         let pool = CurlWorkerPool(
-            settings: settings, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+            settings: settings, clock: ContinuousClock(),
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         upstream.serve("/out") { [upstream] _ in .redirect(to: "http://127.0.0.2:\(upstream.port)/a") }
         let recorder = pool.fetch(UpstreamRequest(url: upstream.url("/out")))
         #expect(await recorder.failure() == .upstreamForbidden)
