@@ -5,7 +5,7 @@ struct ReservedSlots: Sendable {
 
     private var places: [String: [Instant]] = [:]
     /// Origins, ordered by the end of their oldest reservation.
-    private var firsts = IndexedHeap<String, Instant>()
+    private var firsts = IndexedHeap<[String: Int], Instant>()
     /// The number of reserved permits of all origins.
     private(set) var count = 0
 

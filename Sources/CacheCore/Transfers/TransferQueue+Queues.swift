@@ -94,6 +94,6 @@ extension TransferQueue {
         var waiting = 0
         /// Prefetch transfers with a permit that were not asked to yield it, in the order in which they got it.
         var yielding: [Ticket] = []
-        var classes = Array(repeating: IndexedHeap<Ticket, Rank>(), count: PriorityClass.allCases.count)
+        var classes = Array(repeating: IndexedHeap<[Ticket: Int], Rank>(), count: PriorityClass.allCases.count)
     }
 }

@@ -60,11 +60,11 @@ package struct TransferQueue: Sendable {
     /// The permits in use, of all origins.
     private var total = Load()
     /// For each class, the origins that have a free permit for it, ordered by their first waiting transfer.
-    private var contenders = Array(repeating: IndexedHeap<String, Rank>(), count: PriorityClass.allCases.count)
+    private var contenders = Array(repeating: IndexedHeap<[String: Int], Rank>(), count: PriorityClass.allCases.count)
     /// Delayed transfers by `notBefore`.
-    private var delayed = IndexedHeap<Ticket, Instant>()
+    private var delayed = IndexedHeap<[Ticket: Int], Instant>()
     /// Waiting prefetch by the instant from which it counts as live.
-    private var aging = IndexedHeap<Ticket, Instant>()
+    private var aging = IndexedHeap<[Ticket: Int], Instant>()
     /// Permits that are closed to prefetch.
     private var kept = ReservedSlots()
 

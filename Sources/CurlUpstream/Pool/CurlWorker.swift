@@ -21,7 +21,7 @@ final class CurlWorker {
     private var headers: [UnsafeMutableRawPointer: UnsafeMutablePointer<curl_slist>] = [:]
     /// The time of the next visit of each exchange. It is never later than the exchange's next due time; it can be
     /// earlier if that has moved since.
-    private var alarms = IndexedHeap<TransferQueue.Ticket, Instant>()
+    private var alarms = IndexedHeap<[TransferQueue.Ticket: Int], Instant>()
     private var keep: ConnectionCacheSizer
     private var resets: StreamResets
     private var isStopping = false

@@ -169,29 +169,3 @@ struct TransferQueueModelTests {
         }
     }
 }
-
-struct IndexedHeapTests {
-    @Test("The heap stays ordered through random moves and removals")
-    func theLeastComesFirstWhateverIsMovedOrTakenOut() {
-        var (numbers, seed) = SeededRandom.announced()
-        func random(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &numbers) }
-        var heap = IndexedHeap<Int, Int>()
-        var plain: [Int: Int] = [:]
-        for _ in 0..<5000 {
-            let id = random(200)
-            if random(3) == 0 {
-                let (removed, expected) = (heap.remove(id), plain.removeValue(forKey: id))
-                #expect(removed == expected, "seed \(seed)")
-            } else {
-                let rank = random(1000)
-                heap.set(id, to: rank)
-                plain[id] = rank
-            }
-            #expect(heap.first?.rank == plain.values.min(), "seed \(seed)")
-            #expect(heap.count == plain.count && heap.rank(of: id) == plain[id], "seed \(seed)")
-        }
-        var ranks: [Int] = []
-        while let member = heap.popFirst() { ranks.append(member.rank) }
-        #expect(ranks == plain.values.sorted(), "seed \(seed)")
-    }
-}

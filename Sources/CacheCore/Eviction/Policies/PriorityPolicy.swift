@@ -11,11 +11,24 @@ package struct PriorityPolicy: EvictionPolicy {
         case readsPerMegabyte
     }
 
+    private struct Rank: Comparable {
+        var priority: Double
+        /// The number of the use that set the position among equals: the one that is unused for longest comes first.
+        var sequence: UInt32
+
+        static func < (left: Rank, right: Rank) -> Bool {
+            left.priority < right.priority || (left.priority == right.priority && left.sequence < right.sequence)
+        }
+    }
+
     private let weight: Weight
     private let isAging: Bool
     /// The mark of a segment counts its reads plus 1, up to 65,535.
     package private(set) var table = SegmentTable()
-    private var heap = SegmentHeap()
+    /// The slots of all segments by rank.
+    private var heap = IndexedHeap<SlotIndex, Rank>()
+    /// The number of the next use; internal for tests of the overflow.
+    var nextSequence: UInt32 = 0
     /// The highest priority of any victim so far.
     private var floor = 0.0
     /// Does not affect the priorities.
@@ -34,7 +47,7 @@ package struct PriorityPolicy: EvictionPolicy {
         guard table.slot(of: segment) == nil else { return resize(segment, bytes: bytes) }
         let slot = table.insert(segment, bytes: bytes)
         table[mark: slot] = 1
-        heap.insert(slot, priority: priority(of: slot))
+        use(slot, priority: priority(of: slot))
     }
 
     package mutating func resize(_ segment: SegmentID, bytes: Int64) {
@@ -42,20 +55,22 @@ package struct PriorityPolicy: EvictionPolicy {
         // A restored segment has no bytes until it is counted. Its restored priority must survive that first size.
         let isCounted = table.bytes(at: slot) > 0
         table.resize(at: slot, to: bytes)
-        if weight == .readsPerMegabyte, isCounted { heap.update(slot, priority: priority(of: slot), isUse: false) }
+        guard weight == .readsPerMegabyte, isCounted, var rank = heap.rank(of: UInt32(slot)) else { return }
+        rank.priority = priority(of: slot)
+        heap.set(UInt32(slot), to: rank)
     }
 
     @discardableResult
     package mutating func touch(_ segment: SegmentID) -> Bool {
         guard let slot = table.slot(of: segment) else { return false }
         if table[mark: slot] < .max { table[mark: slot] += 1 }
-        heap.update(slot, priority: priority(of: slot), isUse: true)
+        use(slot, priority: priority(of: slot))
         return true
     }
 
     package mutating func remove(_ segment: SegmentID) {
         guard let slot = table.slot(of: segment) else { return }
-        heap.remove(slot)
+        heap.remove(UInt32(slot))
         table.remove(at: slot)
     }
 
@@ -66,12 +81,12 @@ package struct PriorityPolicy: EvictionPolicy {
         var missing = bytes
         guard missing > 0, limit > 0 else { return [] }
         var floor = floor
-        heap.walk { slot, priority in
-            let victim = table.victim(at: slot)
-            if !sparing(victim.segment, slot) {
+        heap.walk { member in
+            let victim = table.victim(at: Int(member.id))
+            if !sparing(victim.segment, Int(member.id)) {
                 victims.append(victim)
                 missing -= victim.bytes
-                floor = max(floor, priority)
+                floor = max(floor, member.rank.priority)
             }
             return missing > 0 && victims.count < limit
         }
@@ -81,15 +96,15 @@ package struct PriorityPolicy: EvictionPolicy {
 
     package var slots: [Int] {
         var slots: [Int] = []
-        heap.walk { slot, _ in
-            slots.append(slot)
+        heap.walk { member in
+            slots.append(Int(member.id))
             return true
         }
         return slots
     }
 
     package func entry(at slot: Int) -> PolicyEntry {
-        PolicyEntry(reads: table[mark: slot] - 1, priority: heap.priority(of: slot))
+        PolicyEntry(reads: table[mark: slot] - 1, priority: heap.rank(of: UInt32(slot))?.priority)
     }
 
     /// Restores a segment with its priority. Segments arrive least priority first, so the first one gives the aging
@@ -99,7 +114,23 @@ package struct PriorityPolicy: EvictionPolicy {
         if let priority = entry.priority, isAging, count == 0 { floor = priority }
         let slot = table.insert(segment, bytes: bytes)
         table[mark: slot] = min(entry.reads, .max - 1) + 1
-        heap.insert(slot, priority: entry.priority ?? priority(of: slot))
+        use(slot, priority: entry.priority ?? priority(of: slot))
+    }
+
+    /// Makes the slot the last among those of equal priority.
+    private mutating func use(_ slot: Int, priority: Double) {
+        if nextSequence == .max { renumber() }
+        heap.set(UInt32(slot), to: Rank(priority: priority, sequence: nextSequence))
+        nextSequence += 1
+    }
+
+    /// Numbers the uses from 0 in the same order, when the sequence reaches its limit.
+    private mutating func renumber() {
+        let members = heap.members.sorted { $0.rank.sequence < $1.rank.sequence }
+        for (sequence, member) in members.enumerated() {
+            heap.set(member.id, to: Rank(priority: member.rank.priority, sequence: UInt32(sequence)))
+        }
+        nextSequence = UInt32(members.count)
     }
 
     /// The present priority of a segment.
