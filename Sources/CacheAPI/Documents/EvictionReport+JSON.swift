@@ -52,7 +52,13 @@ package struct PurgeRequest: Sendable {
     /// The members of the schema.
     package static let keys = conditions + ["soft", "dryRun"]
 
-    package var selection: PurgeSelection
+    package var selection: AssetSelection
+    /// Keys, of which an asset must have one.
+    package var keys: [String]?
+    /// URLs, of which one must name the asset.
+    package var urls: [String]?
+    /// The minimum time since the asset was created.
+    package var minAge: Duration?
     /// Whether the selected assets become stale instead of being deleted.
     package var isSoft: Bool
     package var isDryRun: Bool
@@ -64,18 +70,19 @@ package struct PurgeRequest: Sendable {
             let names = Self.conditions.joined(separator: ", ")
             throw fields.invalid("origin", "At least one of \(names) is expected here.")
         }
-        selection = PurgeSelection(
+        selection = AssetSelection(
             origin: try Self.condition("origin", fields), prefix: try Self.condition("prefix", fields),
             patterns: try fields.values(
                 "patterns", atMost: 100, "A pattern has 1 to 2048 characters and no backslash at its end.",
                 KeyPattern.init),
             tag: try Self.condition("tag", fields),
-            keys: try Self.texts("keys", fields), urls: try Self.texts("urls", fields),
-            assetIDs: try fields.values("assetIds", "An asset ID with 32 hexadecimal digits is expected here.") {
+            ids: try fields.values("assetIds", "An asset ID with 32 hexadecimal digits is expected here.") {
                 AssetID($0)
             },
-            contentType: try Self.condition("contentType", fields),
-            minAge: try fields.seconds("olderThanSeconds"))
+            contentType: try Self.condition("contentType", fields))
+        keys = try Self.texts("keys", fields)
+        urls = try Self.texts("urls", fields)
+        minAge = try fields.seconds("olderThanSeconds")
         guard selection.contentType.map(OriginSettings.StoreRules.isPattern) ?? true else {
             throw fields.invalid("contentType", "A media type, as video/mp4 or video/*, is expected here.")
         }

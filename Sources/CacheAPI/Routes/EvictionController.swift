@@ -19,9 +19,10 @@ struct EvictionController: Controller {
             return .json(try await controller.cache.evict(order.goal, isDryRun: order.isDryRun).json)
         },
         Route(.post, "/v1/purges", .scope(.admin)) { controller, request, _ in
-            let order = try PurgeRequest(await request.json(upTo: controller.limits.bodyBytes).json)
+            var order = try PurgeRequest(await request.json(upTo: controller.limits.bodyBytes).json)
+            order.selection.createdBefore = order.minAge.map { controller.cache.now - $0 }
             let report = try await controller.cache.purge(
-                order.selection, isSoft: order.isSoft, isDryRun: order.isDryRun)
+                order.selection, keys: order.keys, urls: order.urls, isSoft: order.isSoft, isDryRun: order.isDryRun)
             return .json(report.json)
         },
         Route(.get, "/v1/purges/{planId}", .scope(.read)) {

@@ -42,29 +42,3 @@ package struct MapBucket: Sendable {
         self.heat = heat
     }
 }
-
-/// A partial change of an asset; nil leaves a field unchanged.
-package struct AssetPatch: Sendable {
-    /// The maximum number of tags of an asset.
-    package static let maxTags = 64
-
-    package var isPinned: Bool?
-    /// The end of a pin that this patch sets; nil: the pin has no end.
-    package var pinnedUntil: Timestamp?
-    package var tags: [String]?
-    /// The inner nil removes the asset's own lifetime.
-    package var ttl: Duration??
-    /// The inner nil restores the origin's setting.
-    package var verify: Verification??
-
-    package init(
-        isPinned: Bool? = nil, pinnedUntil: Timestamp? = nil, tags: [String]? = nil, ttl: Duration?? = nil,
-        verify: Verification?? = nil
-    ) {
-        self.isPinned = isPinned
-        self.pinnedUntil = pinnedUntil
-        self.tags = tags
-        self.ttl = ttl
-        self.verify = verify
-    }
-}

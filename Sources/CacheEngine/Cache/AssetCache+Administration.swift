@@ -35,11 +35,8 @@ extension AssetCache {
             throw CacheError(.invalidField("pinnedUntilAt"), "The pin's end is in the past; give a time in the future.")
         }
         try await context.commits.flush()
-        let change = AssetChange(
-            isPinned: patch.isPinned, pinnedUntil: patch.pinnedUntil, tags: patch.tags, ttl: patch.ttl,
-            verify: patch.verify)
         let limit = policy().settings.maxPinnedBytes
-        let updated = try await context.store.updateAsset(id, change, maxPinnedBytes: limit)
+        let updated = try await context.store.updateAsset(id, patch, maxPinnedBytes: limit)
         guard let stored = updated else { throw Self.unknown(id) }
         // The space ledger follows at once, so that a new pin protects the segments before the open asset is updated.
         context.space.with { space in

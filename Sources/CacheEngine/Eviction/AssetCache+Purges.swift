@@ -8,12 +8,16 @@ extension AssetCache {
     /// Removes the selected assets, or marks them stale if `isSoft`. A dry run only stores the plan, for an hour, so
     /// that it can be committed exactly as reported.
     ///
+    /// `keys` and `urls` select further, unless they are nil. A key selects all variants of its asset. A URL in any
+    /// spelling selects the assets that a request for it would read, under the mounts that contain it and under the
+    /// absolute URL, and assets with a given key that were fetched from it.
+    ///
     /// A dry run throws `.overloaded` if too many purges are running.
     package func purge(
-        _ selection: PurgeSelection, isSoft: Bool, isDryRun: Bool
+        _ selection: AssetSelection, keys: [String]? = nil, urls: [String]? = nil, isSoft: Bool, isDryRun: Bool
     ) async throws(CacheError) -> EvictionReport {
         try await context.commits.flush()
-        let chosen = try await choose(selection)
+        let chosen = try await choose(selection, keys: keys, urls: urls)
         var report = EvictionReport(isDryRun: isDryRun)
         for asset in chosen {
             report.add(
@@ -100,43 +104,26 @@ extension AssetCache {
         return freed
     }
 
-    /// The assets that meet every condition of the selection. Keys, URLs and identifiers are intersected first; the
-    /// catalog evaluates the other conditions.
-    private func choose(_ selection: PurgeSelection) async throws(CacheError) -> [SelectedAsset] {
+    /// The selected assets that also have one of the keys, and that a request for one of the URLs reads.
+    private func choose(
+        _ selection: AssetSelection, keys: [String]?, urls: [String]?
+    ) async throws(CacheError) -> [SelectedAsset] {
         let names = PurgeNames(resolver: resolver)
-        var named = selection.assetIDs.map(Set.init)
-        if let keys = selection.keys {
-            let keyed = try await names.assets(keyed: keys)
-            named = named?.intersection(keyed) ?? keyed
-        }
-        if let urls = selection.urls {
-            let located = try await names.assets(at: urls)
-            named = named?.intersection(located) ?? located
-        }
-        let patterns = selection.patterns
-        var isNamed: (@Sendable (String) -> Bool)?
-        if let patterns { isNamed = { key in patterns.contains { $0.matches(key) } } }
-        let prefix = selection.prefix ?? (patterns?.count == 1 ? patterns?.first?.prefix : nil)
-        let conditions = AssetSelection(
-            origin: selection.origin, prefix: prefix == "" ? nil : prefix, tag: selection.tag,
-            contentType: selection.contentType?.lowercased(), createdBefore: selection.minAge.map { now - $0 })
-        guard let named else {
-            return try await context.store.catalog.assetIDs(matching: conditions, where: isNamed)
-        }
-        return try await selected(named, conditions, where: isNamed)
+        var selection = selection
+        if let keys { selection.narrow(to: try await names.assets(keyed: keys)) }
+        if let urls { selection.narrow(to: try await names.assets(at: urls)) }
+        return try await selected(selection)
     }
 
-    /// The assets among `ids` that meet the conditions. They are queried in batches, because the number of values in
-    /// an SQL statement is limited.
-    private func selected(
-        _ ids: some Sequence<AssetID>, _ conditions: AssetSelection = AssetSelection(),
-        where isNamed: (@Sendable (String) -> Bool)? = nil
-    ) async throws(CacheError) -> [SelectedAsset] {
-        var (conditions, selected, rest) = (conditions, [SelectedAsset](), Array(ids)[...])
+    /// The selected assets. Those with given identifiers are queried in batches, because the number of values in an SQL
+    /// statement is limited.
+    private func selected(_ selection: AssetSelection) async throws(CacheError) -> [SelectedAsset] {
+        guard let ids = selection.ids else { return try await context.store.catalog.assetIDs(matching: selection) }
+        var (batch, selected, rest) = (selection, [SelectedAsset](), Array(Set(ids))[...])
         while !rest.isEmpty {
-            conditions.ids = Array(rest.prefix(Self.batch))
+            batch.ids = Array(rest.prefix(Self.batch))
             rest = rest.dropFirst(Self.batch)
-            selected += try await context.store.catalog.assetIDs(matching: conditions, where: isNamed)
+            selected += try await context.store.catalog.assetIDs(matching: batch)
         }
         return selected
     }
@@ -146,7 +133,7 @@ extension AssetCache {
         try await context.commits.flush()
         let victims = evictor.victims(toFree: bytes)
         let ranges = Dictionary(grouping: victims, by: \.victim.segment.asset).mapValues { $0.map(\.range) }
-        let chosen = try await selected(ranges.keys)
+        let chosen = try await selected(AssetSelection(ids: Array(ranges.keys)))
         var report = evictor.plan(victims)
         let sizes = try await context.store.catalog.sizes(of: report.entries.map(\.assetID))
         report.describe(chosen) { sizes[$0]?.length }
@@ -162,7 +149,7 @@ extension AssetCache {
     func expireSoftly(_ ids: [AssetID]) async throws(CacheError) {
         try await context.commits.flush()  // a later commit of pending changes would make them fresh again
         for id in ids {
-            _ = try await context.store.updateAsset(id, AssetChange(freshUntil: .some(nil)))
+            _ = try await context.store.updateAsset(id, AssetPatch(freshUntil: .some(nil)))
             guard let asset = context.openAssets.acquire(id) else { continue }
             asset.change { state in
                 state.record?.generation.freshUntil = nil
@@ -171,4 +158,9 @@ extension AssetCache {
             context.openAssets.release(asset)
         }
     }
+}
+
+extension AssetSelection {
+    /// Removes the identifiers that are not among `others`.
+    fileprivate mutating func narrow(to others: Set<AssetID>) { ids = ids?.filter(others.contains) ?? Array(others) }
 }

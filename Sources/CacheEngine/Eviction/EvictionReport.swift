@@ -59,39 +59,3 @@ package enum EvictionGoal: Sendable {
     /// Free until the store uses at most this number of bytes.
     case target(bytes: Int64)
 }
-
-/// The conditions of a purge: it selects the assets that meet all of them. A nil condition is ignored.
-package struct PurgeSelection: Sendable {
-    package var origin: String?
-    /// A prefix of the key.
-    package var prefix: String?
-    /// Glob patterns for keys, of which one must match.
-    package var patterns: [KeyPattern]?
-    package var tag: String?
-    /// Keys; each selects all variants of its asset.
-    package var keys: [String]?
-    /// Upstream URLs in any spelling. Each selects the assets that a request for it would read, under the mounts that
-    /// contain it and under the absolute URL, and assets with a given key that were fetched from it.
-    package var urls: [String]?
-    package var assetIDs: [AssetID]?
-    /// A media type such as `video/mp4`, or a range such as `video/*`.
-    package var contentType: String?
-    /// The minimum time since the asset was created.
-    package var minAge: Duration?
-
-    package init(
-        origin: String? = nil, prefix: String? = nil, patterns: [KeyPattern]? = nil, tag: String? = nil,
-        keys: [String]? = nil, urls: [String]? = nil, assetIDs: [AssetID]? = nil, contentType: String? = nil,
-        minAge: Duration? = nil
-    ) {
-        self.origin = origin
-        self.prefix = prefix
-        self.patterns = patterns
-        self.tag = tag
-        self.keys = keys
-        self.urls = urls
-        self.assetIDs = assetIDs
-        self.contentType = contentType
-        self.minAge = minAge
-    }
-}

@@ -18,34 +18,6 @@ package struct AssetPage: Hashable, Sendable {
     package var nextCursor: String?
 }
 
-/// The filter of a purge: an asset is selected if it matches every field that is not nil.
-package struct AssetSelection: Hashable, Sendable {
-    /// Name of the origin.
-    package var origin: String?
-    /// Prefix of the key.
-    package var prefix: String?
-    /// A tag that the asset must have.
-    package var tag: String?
-    /// The identifiers to select from.
-    package var ids: [AssetID]?
-    /// Media type in lower case, without parameters. `video/*` matches every subtype of `video`.
-    package var contentType: String?
-    /// Inclusive upper limit of the creation time.
-    package var createdBefore: Timestamp?
-
-    package init(
-        origin: String? = nil, prefix: String? = nil, tag: String? = nil, ids: [AssetID]? = nil,
-        contentType: String? = nil, createdBefore: Timestamp? = nil
-    ) {
-        self.origin = origin
-        self.prefix = prefix
-        self.tag = tag
-        self.ids = ids
-        self.contentType = contentType
-        self.createdBefore = createdBefore
-    }
-}
-
 /// An asset that a purge would delete, with the values for a dry run.
 package struct SelectedAsset: Hashable, Sendable {
     package var id: AssetID
@@ -69,7 +41,7 @@ extension AssetSelection {
             let kind = "lower(trim(substr(content_type, 1, instr(content_type || ';', ';') - 1)))"
             let isWhole = !contentType.hasSuffix("/*")
             conditions.append(isWhole ? "\(kind) = :kind" : "substr(\(kind), 1, length(:kind)) = :kind")
-            arguments["kind"] = isWhole ? contentType : String(contentType.dropLast())
+            arguments["kind"] = (isWhole ? contentType : String(contentType.dropLast())).lowercased()
         }
         if let createdBefore {
             conditions.append("created_at <= :createdBefore")
@@ -109,12 +81,11 @@ extension Catalog {
         }
     }
 
-    /// Returns all matching assets, ordered by identifier. `isNamed` filters by key; a variant is tested with the key
-    /// of its base asset.
-    package func assetIDs(
-        matching selection: AssetSelection, where isNamed: (@Sendable (_ key: String) -> Bool)? = nil
-    ) async throws(CacheError) -> [SelectedAsset] {
-        let query = AssetQuery(origin: selection.origin, prefix: selection.prefix, tag: selection.tag)
+    /// Returns all selected assets, ordered by identifier.
+    package func assetIDs(matching selection: AssetSelection) async throws(CacheError) -> [SelectedAsset] {
+        let patterns = selection.patterns
+        let prefix = selection.prefix ?? (patterns?.count == 1 ? patterns?.first?.prefix : nil)
+        let query = AssetQuery(origin: selection.origin, prefix: prefix == "" ? nil : prefix, tag: selection.tag)
         return try await read { db in
             var arguments = try Self.arguments(query)
             var conditions = query.conditions
@@ -129,7 +100,7 @@ extension Catalog {
                 let (key, isVariant): (String, Bool) = (row[1], row[6])
                 // The key of a variant is the key of its asset with a suffix of fixed length.
                 let name = isVariant ? String(key.dropLast(AssetRecord.variantMarkBytes)) : key
-                guard isNamed?(name) ?? true else { continue }
+                guard patterns?.contains(where: { $0.matches(name) }) ?? true else { continue }
                 selected.append(
                     SelectedAsset(
                         id: try RowCoding.assetID(row[0]), key: key, cachedBytes: row[2], generation: row[3],

@@ -41,30 +41,30 @@ extension Catalog {
     /// Applies an administrator's changes to an asset; returns nil if the asset is unknown. Throws `conflict` if the
     /// total length of the pinned assets would exceed `maxPinnedBytes`.
     package func updateAsset(
-        _ id: AssetID, _ change: AssetChange, maxPinnedBytes: Int64? = nil
+        _ id: AssetID, _ patch: AssetPatch, maxPinnedBytes: Int64? = nil
     ) async throws(CacheError) -> StoredAsset? {
         let secrets = secrets
         return try await write { db in
             let name = RowCoding.blob(id)
-            if let isPinned = change.isPinned {
+            if let isPinned = patch.isPinned {
                 try db.execute(
                     sql: "UPDATE assets SET is_pinned = ?, pinned_until = ? WHERE id = ?",
-                    arguments: [isPinned, change.pinnedUntil?.milliseconds, name])
+                    arguments: [isPinned, patch.pinnedUntil?.milliseconds, name])
                 if isPinned, let maxPinnedBytes { try Self.checkPins(atMost: maxPinnedBytes, db) }
             }
-            if let tags = change.tags {
+            if let tags = patch.tags {
                 try db.execute(
                     sql: "UPDATE assets SET tags = ? WHERE id = ?", arguments: [try RowCoding.json(tags), name])
             }
-            if let ttl = change.ttl {
+            if let ttl = patch.ttl {
                 try db.execute(
                     sql: "UPDATE assets SET ttl = ? WHERE id = ?", arguments: [ttl?.wholeMilliseconds, name])
             }
-            if let verify = change.verify {
+            if let verify = patch.verify {
                 try db.execute(
                     sql: "UPDATE assets SET verify = ? WHERE id = ?", arguments: [verify?.rawValue, name])
             }
-            if let freshUntil = change.freshUntil {
+            if let freshUntil = patch.freshUntil {
                 try db.execute(
                     sql: "UPDATE assets SET fresh_until = ? WHERE id = ?",
                     arguments: [freshUntil?.milliseconds, name])
@@ -165,35 +165,6 @@ extension Catalog {
         let extents = try asset.file.map { try ExtentTable.extents(of: $0.serial, db) }
         return StoredAsset(
             record: asset.record, extents: extents ?? ByteRangeSet(), file: asset.file, checkedRun: asset.checkedRun)
-    }
-}
-
-/// An administrator's changes to an asset; nil leaves a value unchanged.
-package struct AssetChange: Hashable, Sendable {
-    /// Whether eviction must spare the asset.
-    package var isPinned: Bool?
-    /// Expiry of the pin; nil means that the pin has no expiry. Ignored unless `isPinned` is set.
-    package var pinnedUntil: Timestamp?
-    /// The complete new list of tags.
-    package var tags: [String]?
-    /// `.some(nil)` removes the asset's own lifetime.
-    package var ttl: Duration??
-    /// `.some(nil)` restores the verification mode of the origin.
-    package var verify: Verification??
-    /// `.some(nil)` makes the response stale: it must be revalidated before its next use.
-    package var freshUntil: Timestamp??
-
-    package init(
-        isPinned: Bool? = nil, pinnedUntil: Timestamp? = nil, tags: [String]? = nil, ttl: Duration?? = nil,
-        verify: Verification?? = nil,
-        freshUntil: Timestamp?? = nil
-    ) {
-        self.isPinned = isPinned
-        self.pinnedUntil = pinnedUntil
-        self.tags = tags
-        self.ttl = ttl
-        self.verify = verify
-        self.freshUntil = freshUntil
     }
 }
 

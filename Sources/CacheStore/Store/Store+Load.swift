@@ -50,10 +50,10 @@ extension Store {
     /// Applies an administrator's changes, as `Catalog.updateAsset`. Deletes a damaged row and returns nil, as for an
     /// unknown asset.
     package func updateAsset(
-        _ id: AssetID, _ change: AssetChange, maxPinnedBytes: Int64? = nil
+        _ id: AssetID, _ patch: AssetPatch, maxPinnedBytes: Int64? = nil
     ) async throws(CacheError) -> StoredAsset? {
         try await intact(id) { () async throws(CacheError) in
-            try await catalog.updateAsset(id, change, maxPinnedBytes: maxPinnedBytes)
+            try await catalog.updateAsset(id, patch, maxPinnedBytes: maxPinnedBytes)
         }
     }
 

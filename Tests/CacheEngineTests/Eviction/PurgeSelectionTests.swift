@@ -26,8 +26,11 @@ import Testing
         return try TestCache(directory: directory.path, origins: [media, plain, deep])
     }
 
-    private func selected(_ selection: PurgeSelection, in cache: AssetCache) async throws -> Set<String> {
-        let report = try await cache.purge(selection, isSoft: false, isDryRun: true)
+    private func selected(
+        _ selection: AssetSelection = AssetSelection(), keys: [String]? = nil, urls: [String]? = nil,
+        in cache: AssetCache
+    ) async throws -> Set<String> {
+        let report = try await cache.purge(selection, keys: keys, urls: urls, isSoft: false, isDryRun: true)
         #expect(report.assets == report.entries.count)
         return Set(report.entries.map(\.key))
     }
@@ -55,7 +58,7 @@ import Testing
             #expect(Set(keys.values).count == 8)
 
             func expect(_ url: String, _ names: [String]) async throws {
-                let found = try await selected(PurgeSelection(urls: [upstream.url(url)]), in: cache)
+                let found = try await selected(urls: [upstream.url(url)], in: cache)
                 #expect(found == Set(names.compactMap { keys[$0] }), "\(url)")
             }
             try await expect("/a", ["media a", "plain a"])
@@ -87,16 +90,16 @@ import Testing
                 while try await read.nextBytes() != nil {}
                 read.finish(.sent)
             }
-            let all = try await selected(PurgeSelection(origin: "media"), in: cache)
+            let all = try await selected(AssetSelection(origin: "media"), in: cache)
             let ofA = all.filter { $0.hasPrefix("/o/media/a") }
             #expect(ofA.count >= 2)
-            #expect(try await selected(PurgeSelection(keys: ["/o/media/a", "/o/media/x"]), in: cache) == ofA)
-            #expect(try await selected(PurgeSelection(urls: [upstream.url("/a")]), in: cache) == ofA)
+            #expect(try await selected(keys: ["/o/media/a", "/o/media/x"], in: cache) == ofA)
+            #expect(try await selected(urls: [upstream.url("/a")], in: cache) == ofA)
             let pattern = try #require(KeyPattern("/o/*/a"))
-            #expect(try await selected(PurgeSelection(patterns: [pattern]), in: cache) == ofA)
-            #expect(try await selected(PurgeSelection(tag: "none", keys: ["/o/media/a"]), in: cache).isEmpty)
+            #expect(try await selected(AssetSelection(patterns: [pattern]), in: cache) == ofA)
+            #expect(try await selected(AssetSelection(tag: "none"), keys: ["/o/media/a"], in: cache).isEmpty)
             #expect(
-                try await selected(PurgeSelection(keys: ["/o/media/a"], urls: [upstream.url("/b")]), in: cache).isEmpty)
+                try await selected(keys: ["/o/media/a"], urls: [upstream.url("/b")], in: cache).isEmpty)
         }
     }
 
@@ -108,7 +111,7 @@ import Testing
             for path in paths { _ = try await cache.body(of: path) }
             func expect(_ patterns: [String], _ places: [Int]) async throws {
                 let found = try await selected(
-                    PurgeSelection(patterns: patterns.compactMap(KeyPattern.init)), in: cache)
+                    AssetSelection(patterns: patterns.compactMap(KeyPattern.init)), in: cache)
                 #expect(found == Set(places.map { "/o/media/" + paths[$0] }), "\(patterns)")
             }
             try await expect(["/o/media/s1/*"], [0, 1])
@@ -117,7 +120,7 @@ import Testing
             try await expect(["**.mp4", "**/x/*"], [2, 4])
             try await expect(["seg-1.ts"], [])
             let report = try await cache.purge(
-                PurgeSelection(patterns: [try #require(KeyPattern("/o/media/s1/**"))]), isSoft: false, isDryRun: false)
+                AssetSelection(patterns: [try #require(KeyPattern("/o/media/s1/**"))]), isSoft: false, isDryRun: false)
             #expect(report.assets == 3)
             try await expect(["**"], [3, 4])
         }

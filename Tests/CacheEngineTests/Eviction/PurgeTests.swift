@@ -58,7 +58,7 @@ import Testing
                     Task { for _ in 0..<20 { _ = try? await cache.body(of: "a.mp4", 0..<200_000) } }
                 }
                 bench.upstream.serve("/a.mp4", next)
-                _ = try await cache.purge(PurgeSelection(origin: "media"), isSoft: false, isDryRun: false)
+                _ = try await cache.purge(AssetSelection(origin: "media"), isSoft: false, isDryRun: false)
                 let after = try await cache.body(of: "a.mp4", 0..<200_000)
                 for reader in readers { await reader.value }
 
@@ -96,7 +96,7 @@ import Testing
         for name in ["x/1", "x/2", "y/1"] { bench.upstream.serve("/\(name)", LoopbackAsset(size: 1000)) }
         try await bench.cache().run { cache in
             for name in ["x/1", "x/2", "y/1"] { _ = try await cache.body(of: name) }
-            let selection = PurgeSelection(origin: "media", prefix: "/o/media/x/")
+            let selection = AssetSelection(origin: "media", prefix: "/o/media/x/")
             let plan = try await cache.purge(selection, isSoft: false, isDryRun: true)
             let listed = try await cache.assets(AssetQuery()).items.count
             let done = try await cache.purge(selection, isSoft: false, isDryRun: false)

@@ -128,7 +128,7 @@ import Testing
             UPDATE assets SET row_sum = row_sum + 1 WHERE file_serial = (SELECT min(file_serial) FROM assets);
             UPDATE assets SET ttl = 7
             """)
-        let change = AssetChange(tags: ["film"])
+        let change = AssetPatch(tags: ["film"])
         await #expect(throws: CacheError.self) {
             try await testStore.store.catalog.updateAsset(TestStore.id(1), change)
         }
