@@ -4,8 +4,9 @@ package struct TransferLoad: Hashable, Sendable {
     package struct Worker: Hashable, Sendable {
         /// Transfers in flight.
         package var active: Int
-        /// Transfers that have ended since the start.
+        /// Transfers that have ended since the start, including failed ones.
         package var ended: Int
+        /// Connections opened since the start.
         package var openedConnections: Int
         /// Requests sent on a connection that was already open.
         package var reusedConnections: Int
@@ -18,12 +19,17 @@ package struct TransferLoad: Hashable, Sendable {
         }
     }
 
+    /// Transfers that hold a permit.
     package var active: Int
+    /// Transfers that wait for a permit or for their start time, including those that resume.
     package var queued: Int
+    /// Paused transfers; they hold no permit.
     package var paused: Int
-    /// By origin; origins without any are left out.
+    /// Transfers that hold a permit, by origin; origins without any are omitted.
     package var activeByOrigin: [String: Int]
+    /// Waiting transfers, by origin; origins without any are omitted.
     package var queuedByOrigin: [String: Int]
+    /// One element per worker, by worker index.
     package var workers: [Worker]
 
     package init(

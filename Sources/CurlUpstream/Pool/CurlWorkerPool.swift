@@ -61,9 +61,6 @@ package final class CurlWorkerPool: Upstream {
         }
     }
 
-    /// The current state, for statistics.
-    package func snapshot() -> CurlPoolSnapshot { scheduler.snapshot() }
-
     /// The current rate limit of `transfer` in bytes per second; nil: no limit. For tests.
     func rate(of transfer: any Transfer) -> Int64? {
         (transfer as? CurlTransfer).flatMap { scheduler.rates(of: [$0])[0] }
@@ -71,15 +68,5 @@ package final class CurlWorkerPool: Upstream {
 
     package var queuedForReaders: Int { scheduler.queuedForReaders }
 
-    package var load: TransferLoad {
-        let now = snapshot()
-        return TransferLoad(
-            active: now.active, queued: now.queued, paused: now.paused, activeByOrigin: now.activeByOrigin,
-            queuedByOrigin: now.queuedByOrigin,
-            workers: now.workers.map {
-                TransferLoad.Worker(
-                    active: $0.active, ended: $0.ended, openedConnections: $0.openedConnections,
-                    reusedConnections: $0.reusedConnections)
-            })
-    }
+    package var load: TransferLoad { scheduler.load }
 }

@@ -20,8 +20,8 @@ final class TransferScheduler: Sendable {
         var waiting: [TransferQueue.Ticket: CurlTransfer] = [:]
         /// Transfers that were assigned to a worker, including paused ones.
         var running: [TransferQueue.Ticket: Running] = [:]
-        /// Counters by worker; `active` is filled in by `snapshot`.
-        var counts: [CurlPoolSnapshot.Worker]
+        /// Counters by worker; `active` is filled in by `load`.
+        var counts: [TransferLoad.Worker]
         /// Bytes per second of all transfers together; nil: no limit.
         let maxBytesPerSecond: Int64?
         /// After `stop` no transfer is admitted.
@@ -176,11 +176,11 @@ final class TransferScheduler: Sendable {
     var queuedForReaders: Int { state.withLock { $0.queue.queuedForReaders } }
 
     /// The current state, for statistics.
-    func snapshot() -> CurlPoolSnapshot {
+    var load: TransferLoad {
         state.withLock { state in
             var workers = state.counts
             for worker in workers.indices { workers[worker].active = state.assignment.totals[worker] }
-            return CurlPoolSnapshot(
+            return TransferLoad(
                 active: state.queue.activeCount, queued: state.queue.queuedCount,
                 paused: state.queue.pausedCount, activeByOrigin: state.queue.activeByOrigin,
                 queuedByOrigin: state.queue.queuedByOrigin, workers: workers)

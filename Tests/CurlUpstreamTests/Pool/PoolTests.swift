@@ -33,7 +33,7 @@ struct PoolTests {
             pool.fetch(request("/a?3", .live)), pool.fetch(request("/a?4", .live)),
         ]
         await latch.reached()
-        #expect(pool.snapshot().queuedByOrigin == ["test": 4])
+        #expect(pool.load.queuedByOrigin == ["test": 4])
         latch.release()
         for recorder in [first] + queued { #expect(await recorder.end().error == nil) }
         #expect(upstream.requests.map(\.target) == ["/stuck", "/a?3", "/a?4", "/a?2", "/a?1"])
@@ -83,8 +83,8 @@ struct PoolTests {
         let pool = CurlWorkerPool.forTest()
         let recorders = (0..<5).map { _ in pool.fetch(request("/stuck", .live, maxTransfers: 2)) }
         await latch.reached(2)
-        #expect(pool.snapshot().activeByOrigin == ["test": 2])
-        #expect(pool.snapshot().queued == 3)
+        #expect(pool.load.activeByOrigin == ["test": 2])
+        #expect(pool.load.queued == 3)
         #expect(upstream.requests.count == 2)
         latch.release()
         for recorder in recorders { #expect(await recorder.end().error == nil) }
@@ -105,7 +105,7 @@ struct PoolTests {
         let pool = CurlWorkerPool.forTest(workers: 3, transfersPerWorker: 2)
         let recorders = (0..<5).map { _ in pool.fetch(request("/stuck", .live)) }
         await latch.reached(5)
-        #expect(pool.snapshot().workers.map(\.active) == [2, 2, 1])
+        #expect(pool.load.workers.map(\.active) == [2, 2, 1])
         latch.release()
         for recorder in recorders { #expect(await recorder.end().error == nil) }
     }
@@ -188,7 +188,7 @@ struct PoolTests {
         pool.shutdown()
         latch.release()
         await upstream.waitForOpenConnections(atMost: 0)
-        #expect(pool.snapshot().active == 0)
+        #expect(pool.load.active == 0)
     }
 
     @Test("A released pool shuts down")
@@ -234,7 +234,7 @@ struct PoolTests {
             #expect(recorder.bytes == LoopbackUpstream.bytes(at: 0..<stored), "seed \(seed)")
             #expect(recorder.calls.last == "ended", "seed \(seed)")
         }
-        #expect(pool.snapshot().active == 0 && pool.snapshot().queued == 0, "seed \(seed)")
+        #expect(pool.load.active == 0 && pool.load.queued == 0, "seed \(seed)")
     }
 }
 

@@ -112,9 +112,9 @@ struct ReuseTests {
         }
         // The last transfers are counted after their delegates were notified.
         let areCounted = try await eventually {
-            pool.snapshot().workers.reduce(0) { $0 + $1.openedConnections + $1.reusedConnections } == 2000
+            pool.load.workers.reduce(0) { $0 + $1.openedConnections + $1.reusedConnections } == 2000
         }
-        let opened = pool.snapshot().workers.reduce(0) { $0 + $1.openedConnections }
+        let opened = pool.load.workers.reduce(0) { $0 + $1.openedConnections }
         #expect(areCounted)
         #expect(opened <= 100, "at least 95 % of the requests must reuse a connection")
     }

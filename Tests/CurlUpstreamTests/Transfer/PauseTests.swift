@@ -47,7 +47,7 @@ struct PauseTests {
     func aPausedTransferHasNoPlaceAndWaitsForOneToGoOn() async throws {
         let (pool, recorder) = (CurlWorkerPool.forTest(maxTransfers: 1), Recorder())
         let transfer = try await pausedTransfer(pool, into: recorder)
-        #expect(pool.snapshot().paused == 1 && pool.snapshot().active == 0)
+        #expect(pool.load.paused == 1 && pool.load.active == 0)
         latch.release()
         #expect(await pool.fetch(upstream.request("/a")).end().error == nil)
         let other = LoopbackLatch()
@@ -60,7 +60,7 @@ struct PauseTests {
         #expect(await second.end().error == nil)
         #expect(await recorder.end().error == nil)
         #expect(recorder.bytes == asset.bytes(0..<400_000))
-        let isOver = try await eventually { pool.snapshot().paused == 0 && pool.snapshot().active == 0 }
+        let isOver = try await eventually { pool.load.paused == 0 && pool.load.active == 0 }
         #expect(isOver)
     }
 
@@ -185,7 +185,7 @@ struct PauseTests {
         #expect(end.storedBytes == 100_000)
         latch.release()
         await upstream.waitForOpenConnections(atMost: 0)
-        #expect(try await eventually { pool.snapshot().paused == 0 })
+        #expect(try await eventually { pool.load.paused == 0 })
     }
 
     @Test("Shutting down ends a paused transfer")
@@ -251,7 +251,7 @@ struct PauseTests {
         }
         pool.shutdown()
         #expect(running.allSatisfy { $0.0.ends.count == 1 }, "seed \(seed)")
-        let rest = pool.snapshot()
+        let rest = pool.load
         #expect(rest.active == 0 && rest.queued == 0 && rest.paused == 0, "seed \(seed)")
         #expect(rest.workers.allSatisfy { $0.active == 0 }, "seed \(seed)")
     }

@@ -207,7 +207,7 @@ struct TransferTests {
             #expect(await pool.fetch(upstream.request("/a", .closed(range))).end().error == nil)
         }
         #expect(Set(upstream.requests.map(\.connection)) == [0])
-        #expect(pool.snapshot().workers.reduce(0) { $0 + $1.openedConnections } == 1)
+        #expect(pool.load.workers.reduce(0) { $0 + $1.openedConnections } == 1)
     }
 
     @Test("Concurrent transfers keep their bytes separate")
