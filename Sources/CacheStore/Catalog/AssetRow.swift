@@ -1,15 +1,15 @@
-import CacheCore
+package import CacheCore
 import Foundation
 import GRDB
 
-/// Codec for a row of the table `assets`, without its extents.
-struct AssetRow {
+/// A row of the table `assets`, without its extents, and its codec.
+package struct AssetRow: Hashable, Sendable {
     /// The decoded columns.
-    let record: AssetRecord
+    package let record: AssetRecord
     /// Nil if no bytes of this generation were ever stored.
-    let file: FileName?
+    package let file: FileName?
     /// Sum of the lengths of the row's extents, in bytes.
-    let cachedBytes: Int64
+    package let cachedBytes: Int64
     /// Number of the last service run that verified all cached bytes of the asset; 0 if none did.
     let checkedRun: Int64
 

@@ -4,16 +4,8 @@ import GRDB
 
 /// One page of an asset list.
 package struct AssetPage: Hashable, Sendable {
-    /// An asset without its extents.
-    package struct Item: Hashable, Sendable {
-        package var record: AssetRecord
-        package var cachedBytes: Int64
-        /// Nil if no bytes of this generation were ever stored.
-        package var file: FileName?
-    }
-
     /// At most the requested number of assets, in the order of the list.
-    package var items: [Item]
+    package var items: [AssetRow]
     /// Nil on the last page.
     package var nextCursor: String?
 }
@@ -72,9 +64,7 @@ extension Catalog {
                 rows.compactMap { row in
                     (try? AssetRow(row, secrets: secrets)).map { (value: row[query.sort.column] as Int64, asset: $0) }
                 })
-            let items = assets.prefix(limit).map { _, asset in
-                AssetPage.Item(record: asset.record, cachedBytes: asset.cachedBytes, file: asset.file)
-            }
+            let items = assets.prefix(limit).map(\.asset)
             guard assets.count > limit, let last = items.last else { return AssetPage(items: items, nextCursor: nil) }
             let next = PageCursor(list: list, value: assets[limit - 1].value, tie: last.record.id.description)
             return AssetPage(items: items, nextCursor: next.text)

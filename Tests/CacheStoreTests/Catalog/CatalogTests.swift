@@ -86,7 +86,7 @@ import Testing
         try await testStore.commits.flush()
 
         var query = AssetQuery(sort: sort, isDescending: isDescending, limit: 4)
-        var items: [AssetPage.Item] = []
+        var items: [AssetRow] = []
         repeat {
             let page = try await testStore.store.catalog.assetPage(query)
             #expect(page.items.count <= 4)
