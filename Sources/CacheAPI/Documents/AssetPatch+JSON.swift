@@ -1,4 +1,5 @@
 package import CacheCore
+package import CacheEngine
 
 extension AssetPatch {
     /// The members of the schema.

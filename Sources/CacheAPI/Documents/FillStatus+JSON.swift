@@ -7,10 +7,12 @@ extension FillStatus {
         [
             "fillId": .string(String(number)), "assetId": .string(assetID.description), "key": .string(key),
             "origin": .string(origin), "kind": .string(kind.rawValue), "range": .optional(range, JSON.span),
-            "positionBytes": .integer(position), "bytesPerSecond": .integer(bytesPerSecond),
-            "readers": .count(readers), "state": .string(stage.rawValue), "priority": .string(priority.name),
-            "attempt": .count(attempt), "isHedged": .bool(isHedged), "upstreamAddress": .text(address),
-            "protocol": .optional(httpVersion) { .string("HTTP/" + $0) }, "startedAt": .instant(startedAt),
+            "positionBytes": .integer(position), "bytesPerSecond": .integer(progress.bytesPerSecond),
+            "readers": .count(readers), "state": .string(progress.stage.rawValue),
+            "priority": .string(progress.priority.name), "attempt": .count(progress.attempt),
+            "isHedged": .bool(progress.isHedged), "upstreamAddress": .text(progress.address),
+            "protocol": .optional(progress.httpVersion) { .string("HTTP/" + $0) },
+            "startedAt": .instant(progress.startedAt),
         ]
     }
 }

@@ -1,5 +1,4 @@
 package import CacheCore
-package import CacheEngine
 
 extension JobSnapshot {
     /// The `Job` schema.
@@ -10,12 +9,12 @@ extension JobSnapshot {
             "createdAt": .instant(record.createdAt),
             "startedAt": .instant(record.startedAt), "finishedAt": .instant(record.finishedAt),
             "deadlineAt": .instant(record.deadlineAt), "timeoutSeconds": .seconds(record.timeout),
-            "maxBytesPerSecond": .bytes(record.maxBytesPerSecond), "itemsTotal": .count(itemsTotal),
-            "itemsDone": .count(itemsDone), "itemsFailed": .count(itemsFailed), "itemsTimedOut": .count(itemsTimedOut),
-            "itemsCancelled": .count(itemsCancelled), "itemsUnknown": .count(itemsUnknown),
-            "bytesTotal": .bytes(bytesTotal),
-            "bytesDone": .integer(bytesDone), "bytesFromCache": .integer(bytesFromCache),
-            "bytesFromUpstream": .integer(bytesFromUpstream),
+            "maxBytesPerSecond": .bytes(record.maxBytesPerSecond), "itemsTotal": .count(tally.itemsTotal),
+            "itemsDone": .count(tally[.succeeded]), "itemsFailed": .count(tally[.failed]),
+            "itemsTimedOut": .count(tally[.timedOut]), "itemsCancelled": .count(tally[.cancelled]),
+            "itemsUnknown": .count(tally.itemsUnknown), "bytesTotal": .bytes(tally.bytesTotal),
+            "bytesDone": .integer(tally.bytesDone), "bytesFromCache": .integer(tally.bytesFromCache),
+            "bytesFromUpstream": .integer(tally.bytesFromUpstream),
             "bytesPerSecond": .number(bytesPerSecond.rounded()), "etaSeconds": .seconds(eta),
             "error": .optional(record.error, \.json),
         ]

@@ -69,11 +69,11 @@ struct PrefetchJob: Sendable {
     }
 
     /// The progress of the job.
-    func progress(at now: Moment) -> JobProgress {
+    func progress(at now: Moment) -> JobSnapshot {
         var bare = record
         bare.items = []
-        return JobProgress(
-            record: bare, tally: tally, bytesPerSecond: meter.bytesPerSecond(at: now.uptime), version: version)
+        return JobSnapshot(
+            record: bare, tally: tally, presentRate: meter.bytesPerSecond(at: now.uptime), version: version)
     }
 
     // MARK: Measuring

@@ -93,7 +93,7 @@ package struct PrefetchSchedule: Sendable {
     package func state(of job: String) -> JobState? { jobs[job]?.record.state }
 
     /// The progress of the job; nil if it is not scheduled.
-    package func progress(of job: String, at now: Moment) -> JobProgress? { jobs[job]?.progress(at: now) }
+    package func progress(of job: String, at now: Moment) -> JobSnapshot? { jobs[job]?.progress(at: now) }
 
     /// The item of a run; nil if the run is obsolete.
     package func item(of run: Run) -> JobItemRecord? {

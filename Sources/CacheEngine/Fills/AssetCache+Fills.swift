@@ -40,7 +40,7 @@ extension AssetCache {
             let (id, origin) = (fill.asset.id, fill.asset.target.originName)
             guard query.assetID.map({ $0 == id }) ?? true, query.origin.map({ $0 == origin }) ?? true else { continue }
             let status = FillStatus(number: number, fill)
-            guard query.stage.map({ $0 == status.stage }) ?? true else { continue }
+            guard query.stage.map({ $0 == status.progress.stage }) ?? true else { continue }
             guard items.count < query.limit else { return (items, items.last.map { String($0.number) }) }
             items.append(status)
         }

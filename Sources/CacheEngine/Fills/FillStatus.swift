@@ -1,18 +1,18 @@
 package import CacheCore
 
 /// The progress of a fill's transfer.
-struct FillProgress: Sendable {
-    var stage: TransferStage
-    var priority: TransferPriority
+package struct FillProgress: Sendable {
+    package var stage = TransferStage.queued
+    package var priority = TransferPriority.live
     /// The number of consecutive failures before this try.
-    var attempt: Int
-    var startedAt: Timestamp
+    package var attempt = 0
+    package var startedAt: Timestamp
     /// The address of the server that answered; nil before the response.
-    var address: String?
-    var httpVersion: String?
-    var bytesPerSecond: Int64
+    package var address: String?
+    package var httpVersion: String?
+    package var bytesPerSecond: Int64 = 0
     /// Whether a hedge was sent, because the first byte was late.
-    var isHedged = false
+    package var isHedged = false
 }
 
 /// A fill in progress, as the management API reports it.
@@ -22,51 +22,19 @@ package struct FillStatus: Sendable {
         case opening, window, whole, confirmation
     }
 
-    package var number: UInt64
-    package var assetID: AssetID
-    package var key: String
-    package var origin: String
-    package var kind: Kind
+    package let number: UInt64
+    package let assetID: AssetID
+    package let key: String
+    package let origin: String
+    package let kind: Kind
     /// The bytes that the fill brings, up to `Int64.max` if their end is unknown. Nil if there are none, or if only the
     /// upstream knows them.
     package var range: ByteRange?
     /// The offset of the next byte.
-    package var position: Int64
-    package var bytesPerSecond: Int64
+    package var position: Int64 = 0
     /// The number of readers that want bytes the fill has yet to bring.
-    package var readers: Int
-    package var stage: TransferStage
-    package var priority: TransferPriority
-    /// The number of consecutive failures before this try.
-    package var attempt: Int
-    package var address: String?
-    package var httpVersion: String?
-    package var startedAt: Timestamp
-    package var isHedged: Bool
-
-    package init(
-        number: UInt64, assetID: AssetID, key: String, origin: String, kind: Kind, range: ByteRange? = nil,
-        position: Int64 = 0, bytesPerSecond: Int64 = 0, readers: Int = 0, stage: TransferStage = .queued,
-        priority: TransferPriority = .live, attempt: Int = 0, address: String? = nil, httpVersion: String? = nil,
-        startedAt: Timestamp, isHedged: Bool = false
-    ) {
-        self.number = number
-        self.assetID = assetID
-        self.key = key
-        self.origin = origin
-        self.kind = kind
-        self.range = range
-        self.position = position
-        self.bytesPerSecond = bytesPerSecond
-        self.readers = readers
-        self.stage = stage
-        self.priority = priority
-        self.attempt = attempt
-        self.address = address
-        self.httpVersion = httpVersion
-        self.startedAt = startedAt
-        self.isHedged = isHedged
-    }
+    package var readers = 0
+    package let progress: FillProgress
 }
 
 extension FillStatus.Kind {
@@ -84,15 +52,12 @@ extension FillStatus {
     /// The current status of a fill.
     init(number: UInt64, _ fill: FillTransfer) {
         let (target, state) = fill.asset.look { ($0.target, $0.ledger.state(of: fill.fill)) }
-        let progress = fill.progress
         let range = state?.window ?? fill.fillRequest.range
         self.init(
             number: number, assetID: target.id, key: target.key, origin: target.originName,
-            kind: Kind(fill.fillRequest),
-            range: range, position: state?.window == nil ? range?.lowerBound ?? 0 : state?.position ?? 0,
-            bytesPerSecond: progress.bytesPerSecond, readers: state?.readers ?? 0, stage: progress.stage,
-            priority: progress.priority, attempt: progress.attempt, address: progress.address,
-            httpVersion: progress.httpVersion, startedAt: progress.startedAt, isHedged: progress.isHedged)
+            kind: Kind(fill.fillRequest), range: range,
+            position: state?.window == nil ? range?.lowerBound ?? 0 : state?.position ?? 0,
+            readers: state?.readers ?? 0, progress: fill.progress)
     }
 }
 

@@ -7,7 +7,7 @@ extension FillTransfer {
         let now = context.uptime()
         var (progress, transfer) = state.withLock { state in
             let progress = FillProgress(
-                stage: .queued, priority: state.desired.priority, attempt: state.failureCount,
+                priority: state.desired.priority, attempt: state.failureCount,
                 startedAt: state.startedAt ?? context.wallClock.now(), address: state.head?.address,
                 httpVersion: state.head?.httpVersion,
                 bytesPerSecond: Int64(state.meter.bytesPerSecond(at: now)),

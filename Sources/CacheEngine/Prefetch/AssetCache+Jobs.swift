@@ -30,7 +30,7 @@ extension AssetCache {
         await prefetch.saveLogged()
         let page = try await context.store.catalog.jobPage(
             JobQuery(state: state, label: label, queue: queue, limit: limit, cursor: cursor))
-        return (page.items.map { prefetch.scheduled($0.record.id) ?? JobSnapshot($0) }, page.nextCursor)
+        return (page.items.map { prefetch.scheduled($0.record.id) ?? $0 }, page.nextCursor)
     }
 
     /// The job with this identifier. Throws `.notFound`.

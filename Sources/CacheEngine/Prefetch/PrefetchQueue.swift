@@ -182,14 +182,14 @@ final class PrefetchQueue: Sendable {
     /// `.notFound`.
     func job(_ id: String) async throws(CacheError) -> JobSnapshot {
         if let present = scheduled(id) { return present }
-        guard let summary = try await catalog.jobSummary(id) else { throw Self.unknown(id) }
-        return JobSnapshot(summary)
+        guard let stored = try await catalog.jobSnapshot(id) else { throw Self.unknown(id) }
+        return stored
     }
 
     /// The job's state in the schedule; nil if it is not scheduled.
     func scheduled(_ id: String) -> JobSnapshot? {
         let now = moment
-        return look { $0.progress(of: id, at: now) }.map { JobSnapshot($0) }
+        return look { $0.progress(of: id, at: now) }
     }
 
     /// The error for a job that does not exist.

@@ -23,15 +23,15 @@ extension Catalog {
                 ])
             let jobs = rows.prefix(limit)
             let next = rows.count > limit ? jobs.last.map { PageCursor(list: "jobs", value: $0["sequence"]).text } : nil
-            return JobPage(items: try jobs.map { try Self.summary($0, db) }, nextCursor: next)
+            return JobPage(items: try jobs.map { try Self.snapshot($0, db) }, nextCursor: next)
         }
     }
 
     /// Returns the list entry of one job; nil if the job is unknown.
-    package func jobSummary(_ id: String) async throws(CacheError) -> JobSummary? {
+    package func jobSnapshot(_ id: String) async throws(CacheError) -> JobSnapshot? {
         try await read { db in
             let row = try Row.fetchOne(db, sql: "SELECT * FROM jobs WHERE id = ?", arguments: [id])
-            return try row.map { try Self.summary($0, db) }
+            return try row.map { try Self.snapshot($0, db) }
         }
     }
 
@@ -56,7 +56,7 @@ extension Catalog {
     }
 
     /// Sums up the items of a job's row.
-    private static func summary(_ row: Row, _ db: Database) throws -> JobSummary {
+    private static func snapshot(_ row: Row, _ db: Database) throws -> JobSnapshot {
         let job: Int64 = row["sequence"]
         let states = try Row.fetchAll(
             db, sql: "SELECT state, count(*) FROM job_items WHERE job = ? GROUP BY state", arguments: [job])
@@ -69,10 +69,11 @@ extension Catalog {
                 """,
             arguments: [job])
         guard let sums else { throw RowCoding.corrupt("a job") }
-        let items = try counts(states)
-        let (unknown, total): (Int, Int) = (sums[0], items.values.reduce(0, +))
-        return JobSummary(
-            record: try JobRow.record(row), items: items, bytesTotal: unknown < total ? sums[1] : nil,
-            itemsUnknown: unknown, bytesFromCache: sums[2], bytesFromUpstream: sums[3])
+        let record = try JobRow.record(row)
+        let tally = JobTally(
+            counts: try counts(states), itemsUnknown: sums[0], measuredBytes: sums[1], bytesFromCache: sums[2],
+            bytesFromUpstream: sums[3])
+        return JobSnapshot(
+            record: record, tally: tally, version: (record.finishedAt ?? record.createdAt).milliseconds)
     }
 }

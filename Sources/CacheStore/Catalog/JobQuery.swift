@@ -24,25 +24,9 @@ package struct JobQuery: Hashable, Sendable {
     }
 }
 
-/// A job without its items, and the sums over its items.
-package struct JobSummary: Hashable, Sendable {
-    /// The job, with an empty list of items.
-    package var record: JobRecord
-    /// Number of items per state. States without items are absent.
-    package var items: [JobState: Int]
-    /// Total size of the items with a known size, in bytes; nil if no size is known.
-    package var bytesTotal: Int64?
-    /// Number of items of unknown size.
-    package var itemsUnknown: Int
-    /// Bytes that were cached before the job requested them.
-    package var bytesFromCache: Int64
-    /// Bytes that the job fetched.
-    package var bytesFromUpstream: Int64
-}
-
 /// One page of the job list.
 package struct JobPage: Hashable, Sendable {
-    package var items: [JobSummary]
+    package var items: [JobSnapshot]
     /// Nil on the last page.
     package var nextCursor: String?
 }

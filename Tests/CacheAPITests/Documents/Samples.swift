@@ -39,10 +39,10 @@ enum Samples {
             id: "5e884898da28047151d0e56f8dc62927", state: .running, label: "tonight", queue: "evening",
             priority: .high,
             maxBytesPerSecond: 1000, timeout: .seconds(60), deadlineAt: time, createdAt: time, startedAt: time,
-            finishedAt: time, error: RecordedError(code: "internal", message: "No.")),
-        itemsTotal: 5, itemsDone: 1, itemsFailed: 1, itemsTimedOut: 1, itemsCancelled: 1, itemsUnknown: 1,
-        bytesTotal: 100,
-        bytesFromCache: 20, bytesFromUpstream: 30, bytesPerSecond: 10.4, eta: .seconds(5), version: 4)
+            error: RecordedError(code: "internal", message: "No.")),
+        tally: JobTally(
+            counts: [.succeeded: 1, .failed: 1, .timedOut: 1, .cancelled: 1, .queued: 1], itemsUnknown: 1,
+            measuredBytes: 100, bytesFromCache: 20, bytesFromUpstream: 30), presentRate: 10.4, version: 4)
 
     static let items: [JobItemRecord] = [
         JobItemRecord(
@@ -100,11 +100,16 @@ enum Samples {
     static let fills = [
         FillStatus(
             number: 17, assetID: id, key: "k", origin: "demo", kind: .window, range: 10..<20, position: 15,
-            bytesPerSecond: 5, readers: 2, stage: .running, priority: .readAhead, attempt: 1,
-            address: "192.0.2.7:443", httpVersion: "2", startedAt: time),
+            readers: 2,
+            progress: FillProgress(
+                stage: .running, priority: .readAhead, attempt: 1, startedAt: time, address: "192.0.2.7:443",
+                httpVersion: "2", bytesPerSecond: 5)),
         FillStatus(
-            number: 18, assetID: id, key: "k", origin: "demo", kind: .whole, range: 0..<Int64.max, startedAt: time),
-        FillStatus(number: 19, assetID: id, key: "k", origin: "demo", kind: .confirmation, startedAt: time),
+            number: 18, assetID: id, key: "k", origin: "demo", kind: .whole, range: 0..<Int64.max,
+            progress: FillProgress(startedAt: time)),
+        FillStatus(
+            number: 19, assetID: id, key: "k", origin: "demo", kind: .confirmation,
+            progress: FillProgress(startedAt: time)),
     ]
 
     static var explanation: Explanation {

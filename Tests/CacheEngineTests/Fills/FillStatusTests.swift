@@ -18,8 +18,9 @@ import Testing
             #expect(fill.position == 100_000 && fill.readers == 1)
             #expect(fill.assetID == id && fill.origin == "media" && fill.key == "/o/media/a.mp4")
             #expect(fill.kind == .opening && fill.range == 0..<400_000)
-            #expect(fill.stage == .running && fill.priority == .live && fill.attempt == 0)
-            #expect(fill.httpVersion == "1.1")
+            let progress = fill.progress
+            #expect(progress.stage == .running && progress.priority == .live && progress.attempt == 0)
+            #expect(progress.httpVersion == "1.1")
             #expect(try cache.fill(String(fill.number)).number == fill.number)
 
             read.resume()

@@ -37,7 +37,7 @@ import Testing
             let second = try await cache.submit(order("b.mp4"))
 
             let ended = try await end
-            #expect(ended.record.state == .cancelled && ended.itemsCancelled == 1)
+            #expect(ended.record.state == .cancelled && ended.tally[.cancelled] == 1)
             #expect(ended.record.error == .superseded(by: second.record.id))
             #expect(second.record.queue == "player")
             latch.release()

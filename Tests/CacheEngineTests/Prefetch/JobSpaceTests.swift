@@ -37,12 +37,12 @@ import Testing
             ])
             let job = try await cache.submit(order)
 
-            #expect(job.itemsUnknown == 1)
-            #expect(job.bytesTotal == 1300)
+            #expect(job.tally.itemsUnknown == 1)
+            #expect(job.tally.bytesTotal == 1300)
             latch.release()
             let finished = try await cache.finished(job)
             #expect(finished.record.state == .succeeded)
-            #expect(finished.itemsUnknown == 0 && finished.bytesTotal == 1310)
+            #expect(finished.tally.itemsUnknown == 0 && finished.tally.bytesTotal == 1310)
         }
     }
 
@@ -55,17 +55,17 @@ import Testing
         try await cache().run { cache in
             let items = ["slow"] + (0..<20).map { "\($0)" } + ["missing"]
             let job = try await cache.submit(CreateJobRequest(items: items.map { (.media($0), []) }))
-            let isMeasured = try await eventually { try await cache.job(job.record.id).bytesTotal == 2000 }
+            let isMeasured = try await eventually { try await cache.job(job.record.id).tally.bytesTotal == 2000 }
             #expect(isMeasured)
             let present = try await cache.job(job.record.id)
-            #expect(present.itemsUnknown == 2 && present.itemsDone == 0)
+            #expect(present.tally.itemsUnknown == 2 && present.tally[.succeeded] == 0)
             #expect(
                 upstream.requests.filter { $0.path != "/slow" && $0.path != "/missing" }.allSatisfy {
                     $0.method == "HEAD"
                 })
             latch.release()
             let finished = try await cache.finished(job)
-            #expect(finished.itemsDone == 21 && finished.itemsFailed == 1)
+            #expect(finished.tally[.succeeded] == 21 && finished.tally[.failed] == 1)
             #expect(upstream.requests(for: "/3").map(\.method) == ["HEAD", "GET"])
         }
     }
@@ -78,7 +78,7 @@ import Testing
             let job = try await cache.finished(try await cache.submit(order))
 
             #expect(job.record.state == .succeeded)
-            #expect(job.bytesTotal == 0 && job.itemsDone == 2)
+            #expect(job.tally.bytesTotal == 0 && job.tally[.succeeded] == 2)
         }
     }
 
@@ -106,7 +106,7 @@ import Testing
             let job = try await cache.finished(try await cache.submit(order))
 
             #expect(job.record.state == .failed)
-            #expect(job.itemsDone == 3 && job.itemsFailed == 3)
+            #expect(job.tally[.succeeded] == 3 && job.tally[.failed] == 3)
             let items = try await cache.jobItems(job.record.id).items
             for item in items where item.state == .succeeded {
                 let id = try #require(item.assetID)
@@ -129,7 +129,7 @@ import Testing
         try await cache(capacity: 16 << 20).run { cache in
             let job = try await cache.finished(try await cache.submit(.of("a", "b", "c")))
             // Above the high watermark items would be evicted down to the low watermark.
-            #expect(job.itemsDone == 2 && job.record.error?.code == "storageFull")
+            #expect(job.tally[.succeeded] == 2 && job.record.error?.code == "storageFull")
             try await cache.evictor.makeRoom()
             let kept = try await cache.assets(AssetQuery(state: .complete)).items
             #expect(Set(kept.map(\.record.key)) == ["/o/media/a", "/o/media/b"])
@@ -179,14 +179,14 @@ import Testing
             var order = CreateJobRequest.of("0", "1", "2")
             order.isPinned = true
             let job = try await cache.submit(order)
-            let isStalled = try await eventually { try await cache.job(job.record.id).itemsDone == 2 }
+            let isStalled = try await eventually { try await cache.job(job.record.id).tally[.succeeded] == 2 }
             #expect(isStalled)
             return job.record.id
         }
         latch.release()
         try await open().run { cache in
             let job = try await cache.finished(try await cache.job(id))
-            #expect(job.itemsDone == 2 && job.itemsFailed == 1)
+            #expect(job.tally[.succeeded] == 2 && job.tally[.failed] == 1)
             #expect(job.record.error?.message.contains("origin's quota has 2097152 left") ?? false)
             #expect(try await cache.assets(AssetQuery(state: .complete)).items.count == 2)
         }
@@ -203,7 +203,7 @@ import Testing
             let isRunning = try await eventually { !upstream.requests(for: "/slow").isEmpty }
             #expect(isRunning)
             let job = try await cache.submit(.of("0", "1"))
-            let isMeasured = try await eventually { try await cache.job(job.record.id).bytesTotal == 200 }
+            let isMeasured = try await eventually { try await cache.job(job.record.id).tally.bytesTotal == 200 }
             #expect(isMeasured)
         }
     }
@@ -219,7 +219,7 @@ import Testing
             var order = CreateJobRequest.of("a", "b", "missing")
             (order.tags, order.isPinned) = (["evening", "new"], true)
             let job = try await cache.finished(try await cache.submit(order))
-            #expect(job.itemsDone == 2 && job.itemsFailed == 1)
+            #expect(job.tally[.succeeded] == 2 && job.tally[.failed] == 1)
 
             let assets = try await cache.assets(AssetQuery(isPinned: true)).items
             #expect(Set(assets.map(\.record.key)) == ["/o/media/a", "/o/media/b"])

@@ -38,8 +38,8 @@ import Testing
             let job = try await cache.finished(try await cache.job(id))
 
             #expect(job.record.state == .succeeded)
-            #expect(job.bytesFromUpstream == 20_000_000)
-            #expect(job.bytesFromCache == 0)
+            #expect(job.tally.bytesFromUpstream == 20_000_000)
+            #expect(job.tally.bytesFromCache == 0)
             #expect(try await cache.body(of: "a.mp4").bytes == LoopbackUpstream.bytes(at: 0..<20_000_000))
         }
 

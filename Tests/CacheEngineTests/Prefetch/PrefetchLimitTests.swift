@@ -34,7 +34,7 @@ import Testing
 
             #expect(job.record.state == .timedOut)
             #expect(job.record.error?.code == "upstreamTimedOut")
-            #expect([job.itemsTimedOut, job.itemsFailed] == [1, 0])
+            #expect([job.tally[.timedOut], job.tally[.failed]] == [1, 0])
             latch.release()
         }
     }
@@ -84,7 +84,7 @@ import Testing
             let job = try await cache.finished(try await cache.submit(order))
 
             #expect(job.record.error?.code == "rangeNotSatisfiable")
-            #expect([job.itemsDone, job.itemsFailed] == [1, 1])
+            #expect([job.tally[.succeeded], job.tally[.failed]] == [1, 1])
         }
     }
 
@@ -137,11 +137,11 @@ import Testing
             for await step in try await cache.jobEvents(job.record.id) {
                 // Half a second's bytes at once, the same number in flight, and the bytes of one turn.
                 let due = rate * ((ContinuousClock.now - start) / .seconds(1)) + 1_500_000
-                #expect(Double(step.bytesFromUpstream) <= due)
+                #expect(Double(step.tally.bytesFromUpstream) <= due)
                 last = step
             }
 
-            #expect(last.record.state == .succeeded && last.bytesFromUpstream == asset.size)
+            #expect(last.record.state == .succeeded && last.tally.bytesFromUpstream == asset.size)
             #expect(ContinuousClock.now - start >= .milliseconds(1450))
         }
         #expect(upstream.requests.count == 1)
@@ -156,7 +156,7 @@ import Testing
             let start = ContinuousClock.now
             let job = try await cache.finished(try await cache.submit(order))
 
-            #expect(job.record.state == .succeeded && job.bytesFromUpstream == 200_100)
+            #expect(job.record.state == .succeeded && job.tally.bytesFromUpstream == 200_100)
             #expect(ContinuousClock.now - start >= .milliseconds(1450))
         }
     }

@@ -32,10 +32,10 @@ import Testing
 
             #expect(job.record.state == .succeeded)
             #expect(job.record.error == nil)
-            #expect([job.itemsTotal, job.itemsDone, job.itemsFailed] == [2, 2, 0])
-            #expect(job.bytesTotal == 20_003_000)
-            #expect(job.bytesFromUpstream == 20_003_000)
-            #expect(job.bytesFromCache == 0)
+            #expect([job.tally.itemsTotal, job.tally[.succeeded], job.tally[.failed]] == [2, 2, 0])
+            #expect(job.tally.bytesTotal == 20_003_000)
+            #expect(job.tally.bytesFromUpstream == 20_003_000)
+            #expect(job.tally.bytesFromCache == 0)
             let read = try await cache.body(of: "a.mp4")
             #expect(read.outcome.requestClass == .hit)
             #expect(read.bytes == LoopbackUpstream.bytes(at: 0..<20_000_000))
@@ -56,8 +56,8 @@ import Testing
             let job = try await cache.finished(try await cache.submit(order))
 
             #expect(job.record.state == .succeeded)
-            #expect(job.bytesTotal == 1_565_537)
-            #expect(job.bytesFromUpstream == 1_565_537)
+            #expect(job.tally.bytesTotal == 1_565_537)
+            #expect(job.tally.bytesFromUpstream == 1_565_537)
             let id = try #require(try await cache.jobItems(job.record.id).items.first?.assetID)
             #expect(try await cache.extents(of: id) == [0..<1_500_001, 29_934_464..<30_000_000])
         }
@@ -76,8 +76,8 @@ import Testing
             let job = try await cache.finished(try await cache.submit(.of("a.mp4")))
 
             #expect(job.record.state == .succeeded)
-            #expect(job.bytesFromCache == 1_000_000)
-            #expect(job.bytesFromUpstream == 3_000_000)
+            #expect(job.tally.bytesFromCache == 1_000_000)
+            #expect(job.tally.bytesFromUpstream == 3_000_000)
         }
 
         #expect(upstream.requestedBytes("/a.mp4") == 4_000_000)
@@ -94,7 +94,7 @@ import Testing
             let jobs = try await [first, second]
 
             #expect(jobs.map(\.record.state) == [.succeeded, .succeeded])
-            #expect(jobs.map(\.bytesDone) == [25_000_000, 25_000_000])
+            #expect(jobs.map(\.tally.bytesDone) == [25_000_000, 25_000_000])
         }
 
         #expect(upstream.requestedBytes("/a.mp4") == 25_000_000)
@@ -115,7 +115,7 @@ import Testing
 
             #expect(job.record.state == .cancelled)
             #expect(job.record.finishedAt != nil)
-            #expect(job.itemsCancelled + job.itemsFailed == 6)
+            #expect(job.tally[.cancelled] + job.tally[.failed] == 6)
             let again = try await cache.cancelJob(submitted.record.id)
             #expect(again.record.state == .cancelled)
             let id = try #require(try await cache.jobItems(job.record.id).items.first?.assetID)
@@ -133,7 +133,7 @@ import Testing
             let job = try await cache.finished(try await cache.submit(.of("a.mp4", "b.mp4")))
             #expect(job.record.state == .failed)
             #expect(job.record.error?.code == "upstreamRefused")
-            #expect([job.itemsDone, job.itemsFailed] == [1, 1])
+            #expect([job.tally[.succeeded], job.tally[.failed]] == [1, 1])
 
             upstream.serve("/b.mp4", LoopbackAsset(size: 60_000))
             let again = try await cache.retryJob(job.record.id)
@@ -141,7 +141,7 @@ import Testing
             let retried = try await cache.finished(again)
 
             #expect(retried.record.state == .succeeded)
-            #expect(retried.itemsDone == 2)
+            #expect(retried.tally[.succeeded] == 2)
             let items = try await cache.jobItems(job.record.id).items
             #expect(items.map(\.attempts) == [1, 2])
             #expect(items.allSatisfy { $0.error == nil })
@@ -177,7 +177,7 @@ import Testing
             let job = try await cache.finished(try await cache.submit(.of("a.mp4")))
 
             #expect(job.record.state == .succeeded)
-            #expect(job.bytesFromUpstream == 20_000_000)
+            #expect(job.tally.bytesFromUpstream == 20_000_000)
             #expect(try await cache.jobItems(job.record.id).items.map(\.attempts) == [1])
             let read = try await cache.body(of: "a.mp4", 500_000..<700_000)
             #expect(read.outcome.requestClass == .hit)
@@ -195,8 +195,8 @@ import Testing
             let job = try await cache.finished(try await cache.submit(.of("live.mp3")))
 
             #expect(job.record.state == .succeeded)
-            #expect(job.bytesTotal == 2_500_000)
-            #expect(job.bytesDone == 2_500_000)
+            #expect(job.tally.bytesTotal == 2_500_000)
+            #expect(job.tally.bytesDone == 2_500_000)
         }
     }
 

@@ -34,10 +34,10 @@ import Testing
 
         #expect(try await catalog.job("a") == job)
         #expect(try await catalog.job("b") == nil)
-        let summary = try #require(try await catalog.jobSummary("a"))
-        #expect(summary.items == [.succeeded: 1, .timedOut: 1, .queued: 1])
-        #expect(summary.bytesTotal == 22 && summary.itemsUnknown == 1)
-        #expect(summary.bytesFromCache == 5 && summary.bytesFromUpstream == 10)
+        let tally = JobTally(
+            counts: [.succeeded: 1, .timedOut: 1, .queued: 1], itemsUnknown: 1, measuredBytes: 22, bytesFromCache: 5,
+            bytesFromUpstream: 10)
+        #expect(try await catalog.jobSnapshot("a")?.tally == tally)
     }
 
     @Test("An update changes only the job or only its items")
@@ -56,7 +56,7 @@ import Testing
         #expect(try await catalog.updateJob(job))
 
         #expect(try await catalog.job("a") == job)
-        #expect(try await catalog.jobSummary("a")?.bytesTotal == 92)
+        #expect(try await catalog.jobSnapshot("a")?.tally.bytesTotal == 92)
         #expect(try await !catalog.updateItems([job.items[1]], ofJob: "b"))
         job.id = "b"
         #expect(try await !catalog.updateJob(job))

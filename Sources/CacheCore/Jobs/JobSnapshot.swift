@@ -1,0 +1,78 @@
+/// A prefetch job at one moment, with the totals of its items.
+package struct JobSnapshot: Hashable, Sendable {
+    /// The job without its items.
+    package let record: JobRecord
+    /// The counts of its items and bytes.
+    package let tally: JobTally
+    /// The rate from the upstream: over the last seconds while the job runs, over its whole time after that.
+    package let bytesPerSecond: Double
+    /// The estimated time left; nil if it cannot be estimated.
+    package let eta: Duration?
+    /// Increases with every change of the job.
+    package var version: Int64
+
+    /// `presentRate`: the rate from the upstream over the last seconds.
+    package init(record: JobRecord, tally: JobTally, presentRate: Double = 0, version: Int64) {
+        var (rate, eta) = (0.0, Duration?.none)
+        if let startedAt = record.startedAt, let finishedAt = record.finishedAt {
+            let seconds = finishedAt.since(startedAt).inSeconds
+            if seconds > 0 { rate = Double(tally.bytesFromUpstream) / seconds }
+        } else if record.state == .running {
+            rate = presentRate
+            // Before the first byte, the rate limit is the best estimate. Items of unknown size count as the mean of
+            // the others.
+            let expected = rate > 0 ? rate : record.maxBytesPerSecond.map { Double($0) } ?? 0
+            if let bytesTotal = tally.bytesTotal, expected > 0 {
+                let mean = Double(bytesTotal) / Double(max(1, tally.itemsTotal - tally.itemsUnknown))
+                let left = Double(max(0, bytesTotal - tally.bytesDone)) + mean * Double(tally.itemsUnknown)
+                eta = .seconds(left / expected)
+            }
+        }
+        (self.record, self.tally, self.version) = (record, tally, version)
+        (bytesPerSecond, self.eta) = (rate, eta)
+    }
+}
+
+/// The item and byte counts of a job.
+package struct JobTally: Hashable, Sendable {
+    private var counts: [JobState: Int]
+    /// The number of items of unknown size.
+    package private(set) var itemsUnknown: Int
+    /// The total size of the items of known size.
+    private var measuredBytes: Int64
+    /// Bytes that were on disk before the job fetched them.
+    package private(set) var bytesFromCache: Int64
+    /// Bytes that were fetched for the job.
+    package private(set) var bytesFromUpstream: Int64
+
+    package init(
+        counts: [JobState: Int] = [:], itemsUnknown: Int = 0, measuredBytes: Int64 = 0, bytesFromCache: Int64 = 0,
+        bytesFromUpstream: Int64 = 0
+    ) {
+        self.counts = counts
+        self.itemsUnknown = itemsUnknown
+        self.measuredBytes = measuredBytes
+        self.bytesFromCache = bytesFromCache
+        self.bytesFromUpstream = bytesFromUpstream
+    }
+
+    /// The number of items in `state`.
+    package subscript(state: JobState) -> Int { counts[state] ?? 0 }
+    package var itemsTotal: Int { counts.values.reduce(0, +) }
+    /// The total size of the items of known size; nil while no size is known.
+    package var bytesTotal: Int64? { itemsUnknown < itemsTotal ? measuredBytes : nil }
+    /// The bytes that the job has finished, from the cache and from the upstream.
+    package var bytesDone: Int64 { bytesFromCache + bytesFromUpstream }
+
+    mutating func add(_ item: JobItemRecord) { count(item, times: 1) }
+
+    mutating func remove(_ item: JobItemRecord) { count(item, times: -1) }
+
+    private mutating func count(_ item: JobItemRecord, times: Int) {
+        counts[item.state, default: 0] += times
+        if item.bytesTotal == nil { itemsUnknown += times }
+        measuredBytes += (item.bytesTotal ?? 0) * Int64(times)
+        bytesFromCache += item.bytesFromCache * Int64(times)
+        bytesFromUpstream += item.bytesFromUpstream * Int64(times)
+    }
+}
