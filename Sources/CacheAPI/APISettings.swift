@@ -8,13 +8,10 @@ package struct APISettings: Sendable {
         package var certificateFile: String
         /// Path of the private key in PEM format.
         package var keyFile: String
-        /// The interval between checks of the files.
-        package var checkInterval: Duration
 
-        package init(certificateFile: String, keyFile: String, checkInterval: Duration = .seconds(10)) {
+        package init(certificateFile: String, keyFile: String) {
             self.certificateFile = certificateFile
             self.keyFile = keyFile
-            self.checkInterval = checkInterval
         }
     }
 

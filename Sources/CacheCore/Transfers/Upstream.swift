@@ -185,7 +185,6 @@ package struct UpstreamRequest: Sendable {
     package var slack = Duration.zero
     package var allowPrivateAddresses: Bool
     package var tls: TLSSettings
-    package var maxRedirects: Int
     /// Restricts the transfer to HTTP/1.1, because it may be paused for long. Paused HTTP/2 streams would buffer their
     /// data in memory.
     package var mayBePaused = false
@@ -196,7 +195,7 @@ package struct UpstreamRequest: Sendable {
         method: Method = .get, url: String, headers: HeaderList = [:], originHeaders: HeaderList = [:],
         window: Window = .whole, originName: String = "", timeouts: TransferTimeouts = .init(), maxTransfers: Int = 16,
         originBytesPerSecond: Int64? = nil, bytesPerSecond: Int64? = nil, priority: TransferPriority = .live,
-        allowPrivateAddresses: Bool = false, tls: TLSSettings = .init(), maxRedirects: Int = 5, delay: Duration = .zero
+        allowPrivateAddresses: Bool = false, tls: TLSSettings = .init(), delay: Duration = .zero
     ) {
         self.method = method
         self.url = url
@@ -211,7 +210,6 @@ package struct UpstreamRequest: Sendable {
         self.priority = priority
         self.allowPrivateAddresses = allowPrivateAddresses
         self.tls = tls
-        self.maxRedirects = maxRedirects
         self.delay = delay
     }
 }

@@ -181,7 +181,7 @@ final class FillTransfer: Sendable {
     private func delay(after failureCount: Int) -> Duration {
         if let delay = retry.delay { return delay }
         return failureCount == 0
-            ? .zero : Backoff().delay(beforeRetry: failureCount - 1, random: context.random.uniform())
+            ? .zero : Backoff.delay(beforeRetry: failureCount - 1, random: context.random.uniform())
     }
 
     /// Queues one attempt.

@@ -8,11 +8,11 @@ package struct CurlPoolSettings: Sendable {
     package var maxTransfers: Int
     /// Size of a coalescing buffer in bytes: body bytes are passed to the sink when it is full, and at the end of a
     /// loop iteration.
-    package var bufferBytes: Int
+    let bufferBytes = 256 << 10
     /// Value of the `User-Agent` field.
     package var userAgent: String
     /// Maximum header bytes of one response, including interim responses and trailers.
-    package var maxHeaderBytes: Int
+    let maxHeaderBytes = 256 << 10
     /// Maximum header lines of one response, counted like the bytes.
     package var maxHeaderLines: Int
     /// Concurrent transfers of one host per worker before another worker is used too.
@@ -20,25 +20,21 @@ package struct CurlPoolSettings: Sendable {
     /// Maximum rate of all transfers together in bytes per second; nil: no limit.
     package var maxBytesPerSecond: Int64?
     /// Maximum open connections of a worker, idle ones and those in use.
-    package var connectionsPerWorker: Int
+    let connectionsPerWorker = 256
     /// Returns the kind of a refused address (4 or 16 bytes in network order), or nil if it is allowed. Tests replace
     /// it.
     var refusal: @Sendable (_ address: [UInt8]) -> String? = AddressGuard.refusal(of:)
 
     /// `workers` nil: one per core, at least two. Values below a parameter's minimum are raised to it.
     package init(
-        workers: Int? = nil, maxTransfers: Int = 64, bufferBytes: Int = 256 << 10, userAgent: String = "larder/0.1",
-        maxHeaderBytes: Int = 256 << 10, maxHeaderLines: Int = 1000, transfersPerWorker: Int = 8,
-        maxBytesPerSecond: Int64? = nil, connectionsPerWorker: Int = 256
+        workers: Int? = nil, maxTransfers: Int = 64, userAgent: String = "larder/0.1", maxHeaderLines: Int = 1000,
+        transfersPerWorker: Int = 8, maxBytesPerSecond: Int64? = nil
     ) {
         self.workers = max(1, workers ?? max(2, WorkerThread.coreCount))
         self.maxTransfers = max(1, maxTransfers)
-        self.bufferBytes = max(16 << 10, bufferBytes)
         self.userAgent = userAgent
-        self.maxHeaderBytes = maxHeaderBytes
         self.maxHeaderLines = maxHeaderLines
         self.transfersPerWorker = max(1, transfersPerWorker)
         self.maxBytesPerSecond = maxBytesPerSecond
-        self.connectionsPerWorker = max(1, connectionsPerWorker)
     }
 }

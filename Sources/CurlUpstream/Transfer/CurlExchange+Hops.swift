@@ -3,6 +3,8 @@ import CacheCore
 
 /// Hops: connections and redirects of one exchange, and the checks that depend on the hop.
 extension CurlExchange {
+    private static let maxRedirects = 5
+
     /// A socket was created for the current hop.
     func opened(_ socket: Int32) {
         hasOpenedSocket = true
@@ -35,10 +37,10 @@ extension CurlExchange {
     /// Makes the redirect's target the current hop. Throws `.upstreamUnusable` if the limit of redirects is exceeded,
     /// and the errors of `CurlURL.resolve`.
     func follow(_ location: String) throws(CacheError) {
-        guard earlier.count < transfer.request.maxRedirects else {
+        guard earlier.count < Self.maxRedirects else {
             throw CacheError(
                 .upstreamUnusable(),
-                "\(place) exceeded the limit of \(transfer.request.maxRedirects) redirects.")
+                "\(place) exceeded the limit of \(Self.maxRedirects) redirects.")
         }
         url = try CurlURL.resolve(location, from: url)
         earlier.append(RedirectHead(status: collector.status, headers: collector.headers))

@@ -252,14 +252,13 @@ struct TransferQueueTests {
 struct BackoffTests {
     @Test("The ceiling doubles up to the cap")
     func theCeilingDoublesUpToTheCap() {
-        let backoff = Backoff()
-        let ceilings = (0..<8).map { backoff.ceiling(beforeRetry: $0).wholeMilliseconds }
+        let ceilings = (0..<8).map { Backoff.ceiling(beforeRetry: $0).wholeMilliseconds }
         #expect(ceilings == [200, 400, 800, 1600, 3200, 6400, 10_000, 10_000])
-        #expect(backoff.ceiling(beforeRetry: .max) == .seconds(10))
+        #expect(Backoff.ceiling(beforeRetry: .max) == .seconds(10))
     }
 
     @Test("The random source spreads the delay below the ceiling", arguments: [(0.0, 0), (0.5, 400), (0.25, 200)])
     func chanceSpreadsTheDelayBelowTheCeiling(_ random: Double, _ milliseconds: Int64) {
-        #expect(Backoff().delay(beforeRetry: 2, random: random).wholeMilliseconds == milliseconds)
+        #expect(Backoff.delay(beforeRetry: 2, random: random).wholeMilliseconds == milliseconds)
     }
 }

@@ -18,6 +18,8 @@ package final class CertificateReloader: Service {
         var bytes: [Data]
     }
 
+    private static let checkInterval = Duration.seconds(10)
+
     private let settings: APISettings.TLS
     private let clock: any Clock<Duration>
     private let logger: Logger
@@ -49,7 +51,7 @@ package final class CertificateReloader: Service {
     /// Calls ``refresh()`` every `checkInterval` until graceful shutdown.
     package func run() async throws {
         await cancelWhenGracefulShutdown { [self] in
-            while (try? await clock.sleep(for: settings.checkInterval)) != nil {  // fails only when cancelled
+            while (try? await clock.sleep(for: Self.checkInterval)) != nil {  // fails only when cancelled
                 await refresh()
             }
         }
