@@ -9,8 +9,6 @@ package struct PrometheusText {
     /// The text so far.
     package private(set) var text = ""
 
-    package init() {}
-
     /// Adds one metric with its samples. The name gets the prefix `larder_`.
     package mutating func add(
         _ name: String, _ kind: Kind, _ help: String, _ samples: [(labels: [(String, String)], value: Double)]

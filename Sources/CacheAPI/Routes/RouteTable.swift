@@ -11,8 +11,6 @@ package struct RouteTable: Sendable {
         + OriginController.routes.map(\.line)
         + ServiceController.routes.map(\.line)
 
-    package init() {}
-
     /// The names of the methods of all paths.
     static let methods = Set(completed(Set(lines.map(\.method))).map(\.rawValue))
 

@@ -18,21 +18,6 @@ package struct SegmentAccount: Hashable, Sendable {
     package var arrivedAt: Timestamp
     /// Nil: not read since it arrived.
     package var lastReadAt: Timestamp?
-
-    package init(
-        segment: SegmentID, bytes: Int64, reason: EvictionReason, quotaOwner: QuotaOwner? = nil, queue: Queue?,
-        reads: UInt16, priority: Double?, arrivedAt: Timestamp, lastReadAt: Timestamp?
-    ) {
-        self.segment = segment
-        self.bytes = bytes
-        self.reason = reason
-        self.quotaOwner = quotaOwner
-        self.queue = queue
-        self.reads = reads
-        self.priority = priority
-        self.arrivedAt = arrivedAt
-        self.lastReadAt = lastReadAt
-    }
 }
 
 extension SpaceLedger {

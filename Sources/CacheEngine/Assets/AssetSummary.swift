@@ -9,20 +9,8 @@ package struct AssetSummary: Sendable {
     package var diskBytes: Int64
     /// The path of the asset's file; nil unless the asset is open and completely on disk.
     package var filePath: String?
-    package var activeReaders: Int
-    package var activeFills: Int
-
-    package init(
-        record: AssetRecord, cachedBytes: Int64, diskBytes: Int64, filePath: String? = nil, activeReaders: Int = 0,
-        activeFills: Int = 0
-    ) {
-        self.record = record
-        self.cachedBytes = cachedBytes
-        self.diskBytes = diskBytes
-        self.filePath = filePath
-        self.activeReaders = activeReaders
-        self.activeFills = activeFills
-    }
+    package var activeReaders = 0
+    package var activeFills = 0
 
     /// Whether all bytes of the asset are cached.
     package var isComplete: Bool { record.generation.length == cachedBytes }
@@ -35,10 +23,4 @@ package struct MapBucket: Sendable {
     package var cached: Double
     /// Counted reads of the bucket's segments; reads of one segment within five minutes count once.
     package var heat: Int64
-
-    package init(range: ByteRange, cached: Double, heat: Int64) {
-        self.range = range
-        self.cached = cached
-        self.heat = heat
-    }
 }

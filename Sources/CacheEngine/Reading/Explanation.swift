@@ -16,34 +16,16 @@ package struct Explanation: Sendable {
         package var age: Duration?
         /// A sentence; nil if the response is fresh.
         package var reason: String?
-
-        package init(use: Use, freshUntil: Timestamp? = nil, age: Duration? = nil, reason: String? = nil) {
-            self.use = use
-            self.freshUntil = freshUntil
-            self.age = age
-            self.reason = reason
-        }
     }
 
     /// The predicted response head. Nil fields are known only to the upstream.
     package struct Answer: Sendable {
-        /// The error code of the failure; nil if content is served.
-        package var code: CacheError.Code?
         package var status: Int?
         package var requestClass: ReadOutcome.Class
         package var contentRange: String?
         package var contentLength: Int64?
-
-        package init(
-            status: Int? = nil, requestClass: ReadOutcome.Class, contentRange: String? = nil,
-            contentLength: Int64? = nil, code: CacheError.Code? = nil
-        ) {
-            self.status = status
-            self.requestClass = requestClass
-            self.contentRange = contentRange
-            self.contentLength = contentLength
-            self.code = code
-        }
+        /// The error code of the failure; nil if content is served.
+        package var code: CacheError.Code?
     }
 
     /// The addresses that bytes are fetched from.
@@ -52,15 +34,9 @@ package struct Explanation: Sendable {
         /// requested.
         package var url: String?
         /// The URLs of the origin's mirrors, without queries.
-        package var mirrors: [String]
+        package var mirrors: [String] = []
         /// The reason why the origin's own URL would not be requested; nil if it would be.
         package var whyNot: CacheError?
-
-        package init(url: String?, mirrors: [String] = [], whyNot: CacheError? = nil) {
-            self.url = url
-            self.mirrors = mirrors
-            self.whyNot = whyNot
-        }
 
         /// The reason why nothing can be fetched at all; nil if an address may be requested.
         package var refusal: CacheError? { url == nil ? whyNot : nil }
@@ -75,29 +51,11 @@ package struct Explanation: Sendable {
     /// The length of the complete asset in bytes; nil if unknown.
     package var length: Int64?
     /// The runs of the asset that the response contains; the last one ends at `Int64.max` if the length is unknown.
-    package var wanted: [ByteRange]
+    package var wanted: [ByteRange] = []
     /// The part of `wanted` that is on disk.
-    package var cached: ByteRangeSet
+    package var cached = ByteRangeSet()
     /// The upstream requests that the read would cause.
-    package var forecast: FillForecast
+    package var forecast = FillForecast()
     /// The numbers of the fills in flight that the read would wait for.
-    package var joined: [UInt64]
-
-    package init(
-        assetID: AssetID, key: String, origin: String, source: Source, freshness: Freshness, answer: Answer,
-        length: Int64? = nil, wanted: [ByteRange] = [], cached: ByteRangeSet = ByteRangeSet(),
-        forecast: FillForecast = FillForecast(), joined: [UInt64] = []
-    ) {
-        self.assetID = assetID
-        self.key = key
-        self.origin = origin
-        self.source = source
-        self.freshness = freshness
-        self.answer = answer
-        self.length = length
-        self.wanted = wanted
-        self.cached = cached
-        self.forecast = forecast
-        self.joined = joined
-    }
+    package var joined: [UInt64] = []
 }

@@ -32,28 +32,15 @@ package struct ReadOutcome: Hashable, Sendable {
     /// Nil if no upstream request was needed.
     package var forwarding: Forwarding?
     /// Whether a transfer started for another reader served this one (request coalescing).
-    package var isCollapsed: Bool
+    package var isCollapsed = false
     /// Whether the bytes fetched for this read are stored.
-    package var isStored: Bool
+    package var isStored = false
     /// The status of the upstream's response; nil if there was no request or no response.
     package var upstreamStatus: Int?
     /// The remaining freshness lifetime; negative if stale.
     package var timeToLive: Duration?
     /// A token with more detail: `stale`, `negative`, `fallback`, or an error code.
     package var detail: String?
-
-    package init(
-        requestClass: Class, forwarding: Forwarding? = nil, isCollapsed: Bool = false, isStored: Bool = false,
-        upstreamStatus: Int? = nil, timeToLive: Duration? = nil, detail: String? = nil
-    ) {
-        self.requestClass = requestClass
-        self.forwarding = forwarding
-        self.isCollapsed = isCollapsed
-        self.isStored = isStored
-        self.upstreamStatus = upstreamStatus
-        self.timeToLive = timeToLive
-        self.detail = detail
-    }
 }
 
 /// A read that failed before its content was served: the error, and the outcome to report.

@@ -78,8 +78,6 @@ package struct IntegrityFigures: Hashable, Sendable {
     package var scrubs: Int64 = 0
     /// Bytes read by the scrubber.
     package var scrubbedBytes: Int64 = 0
-
-    package init() {}
 }
 
 /// The load of the HTTP front end at this moment, against its admission limits.
@@ -90,9 +88,7 @@ package struct AdmissionStats: Hashable, Sendable {
         package var limit = 0
         package var refused = 0
 
-        package init() {}
-
-        package init(active: Int, limit: Int, refused: Int) {
+        package init(active: Int = 0, limit: Int = 0, refused: Int = 0) {
             self.active = active
             self.limit = limit
             self.refused = refused

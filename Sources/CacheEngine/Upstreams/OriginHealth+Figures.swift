@@ -7,21 +7,11 @@ package struct CircuitFigures: Hashable, Sendable {
     /// The base URL; for absolute URLs scheme, host and port.
     package var address: String
     package var state: State
-    package var failuresInARow: Int
+    package var failuresInARow = 0
     /// How often the circuit has opened, failed probes included.
-    package var opensTotal: Int64
+    package var opensTotal: Int64 = 0
     /// The remaining time without requests; zero: the next request is the probe; nil: the circuit is not open.
     package var pause: Duration?
-
-    package init(
-        address: String, state: State, failuresInARow: Int = 0, opensTotal: Int64 = 0, pause: Duration? = nil
-    ) {
-        self.address = address
-        self.state = state
-        self.failuresInARow = failuresInARow
-        self.opensTotal = opensTotal
-        self.pause = pause
-    }
 }
 
 extension OriginHealth {

@@ -20,32 +20,10 @@ package struct ProbeReport: Sendable {
     package var upstreamStatus: Int?
     package var redirects: Int
     package var timings: TransferTimings
-
-    package init(
-        assetID: AssetID, key: String, url: String, finalURL: String, generation: Generation, uti: String?,
-        cachedBytes: Int64, method: Method, upstreamStatus: Int?, redirects: Int, timings: TransferTimings
-    ) {
-        self.assetID = assetID
-        self.key = key
-        self.url = url
-        self.finalURL = finalURL
-        self.generation = generation
-        self.uti = uti
-        self.cachedBytes = cachedBytes
-        self.method = method
-        self.upstreamStatus = upstreamStatus
-        self.redirects = redirects
-        self.timings = timings
-    }
 }
 
 /// A failed probe: the error, and the timings up to it.
 package struct ProbeFailure: Error, Sendable {
     package var error: CacheError
-    package var timings: TransferTimings
-
-    package init(error: CacheError, timings: TransferTimings = TransferTimings()) {
-        self.error = error
-        self.timings = timings
-    }
+    package var timings = TransferTimings()
 }

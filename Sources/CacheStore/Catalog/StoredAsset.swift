@@ -8,15 +8,7 @@ package struct StoredAsset: Hashable, Sendable {
     /// Nil if no bytes of this generation were ever stored.
     package var file: FileName?
     /// Number of the last service run that verified all cached bytes of the asset; 0 if none did.
-    package var checkedRun: Int64
-
-    /// Creates an asset; `checkedRun` 0 means that it was never verified.
-    package init(record: AssetRecord, extents: ByteRangeSet, file: FileName?, checkedRun: Int64 = 0) {
-        self.record = record
-        self.extents = extents
-        self.file = file
-        self.checkedRun = checkedRun
-    }
+    package var checkedRun: Int64 = 0
 
     /// Number of durable bytes.
     package var cachedBytes: Int64 { extents.byteCount }

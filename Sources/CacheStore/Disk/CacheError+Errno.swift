@@ -6,12 +6,7 @@ package struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertib
     /// The errno value.
     package let number: Int32
     /// Path of the file or directory; for logs only, never for clients. Nil if there is none.
-    package let path: String?
-
-    package init(number: Int32, path: String? = nil) {
-        self.number = number
-        self.path = path
-    }
+    package var path: String?
 
     package var description: String {
         let text = strerror(number).map { String(cString: $0) } ?? "unknown"

@@ -66,18 +66,11 @@ package struct HoleSupport: Hashable, Sendable {
     package var areSparse: Bool
     /// Whether ranges in the middle of a file can be deallocated.
     package var canBePunched: Bool
-
-    package init(areSparse: Bool, canBePunched: Bool) {
-        self.areSparse = areSparse
-        self.canBePunched = canBePunched
-    }
 }
 
 /// A file descriptor.
 package struct Descriptor: Hashable, Sendable {
     package let number: Int32
-
-    package init(number: Int32) { self.number = number }
 }
 
 /// Access mode for opening a file.
@@ -97,11 +90,5 @@ package struct FileStatus: Hashable, Sendable {
     /// Disk usage in bytes: the allocated blocks.
     package var diskBytes: Int64
     /// Whether it is a regular file: no directory, link, pipe or device.
-    package var isRegular: Bool
-
-    package init(size: Int64, diskBytes: Int64, isRegular: Bool = true) {
-        self.size = size
-        self.diskBytes = diskBytes
-        self.isRegular = isRegular
-    }
+    package var isRegular = true
 }

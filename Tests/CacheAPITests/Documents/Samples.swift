@@ -1,4 +1,4 @@
-import CacheCore
+@testable import CacheCore
 @testable import CacheEngine
 @testable import CacheSimulation
 

@@ -1,6 +1,6 @@
 import CacheAPI
 import CacheCore
-import CacheEngine
+@testable import CacheEngine
 import Testing
 
 @Suite struct CacheStatusTests {
