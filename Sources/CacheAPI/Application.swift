@@ -20,7 +20,7 @@ package func makeApplication(
     if let tls = settings.tls { certificates = try CertificateReloader(tls, clock: clock, logger: logger) }
     let shelf = certificates
     let fastPath = FastPathResponder(
-        cache: cache, gate: Authorizer(access: settings.access, cors: settings.cors),
+        reader: cache.reader, gate: Authorizer(access: settings.access, cors: settings.cors),
         urlBytes: settings.limits.urlBytes, sendsFiles: certificates == nil, random: random, clock: clock,
         logger: logger)
     let (responseCaches, sendBufferBudget) = (PreparedResponseCaches(random: random), SendBufferBudget.ofThisMachine())
@@ -55,16 +55,17 @@ func makeRouter(
         middleware: RequestMiddleware(
             settings: settings, routes: RouteTable(), random: random, clock: clock, logger: logger))
     let (gate, limits) = (Authorizer(access: settings.access, cors: settings.cors), settings.limits)
-    router.mount(ContentController(cache: cache, gate: gate, places: load.reads), gate)
-    router.mount(ProbeController(cache: cache, limits: limits), gate)
-    router.mount(AssetController(cache: cache, limits: limits), gate)
-    router.mount(FillController(cache: cache), gate)
-    router.mount(JobController(cache: cache, limits: limits, clock: clock), gate)
-    router.mount(StatsController(cache: cache, load: load, version: settings.version), gate)
-    router.mount(PolicyController(cache: cache, limits: limits), gate)
-    router.mount(EvictionController(cache: cache, limits: limits), gate)
-    router.mount(ScrubController(cache: cache, limits: limits), gate)
-    router.mount(OriginController(cache: cache, limits: limits), gate)
+    router.mount(ContentController(reader: cache.reader, gate: gate, places: load.reads), gate)
+    router.mount(ProbeController(prober: cache.prober, limits: limits), gate)
+    router.mount(AssetController(assets: cache.assets, limits: limits), gate)
+    router.mount(FillController(fills: cache.fills, reader: cache.reader, statistics: cache.statistics), gate)
+    router.mount(JobController(jobs: cache.jobs, limits: limits, clock: clock), gate)
+    router.mount(StatsController(statistics: cache.statistics, load: load, version: settings.version), gate)
+    router.mount(
+        PolicyController(configuration: cache.configuration, simulator: cache.simulator, limits: limits), gate)
+    router.mount(EvictionController(evictions: cache.evictions, limits: limits), gate)
+    router.mount(ScrubController(scrubber: cache.scrubber, limits: limits), gate)
+    router.mount(OriginController(configuration: cache.configuration, limits: limits), gate)
     router.mount(ServiceController(cache: cache, settings: settings), gate)
     return router
 }

@@ -76,7 +76,7 @@ extension AssetCache {
         if let range { headers.set("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)") }
         let read: ContentRead
         do {
-            read = try await self.read(
+            read = try await reader.read(
                 .mounted(origin: origin, path: path, key: nil), request: ContentRequest(headers: headers))
         } catch {
             throw error.error

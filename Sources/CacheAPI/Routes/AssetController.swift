@@ -4,14 +4,14 @@ import Hummingbird
 
 /// Routes for cached assets: list, properties, changes, deletion, extents.
 struct AssetController: Controller {
-    let cache: AssetCache
+    let assets: AssetAdministration
     let limits: APISettings.Limits
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/assets", .scope(.read), readsQuery: true) { controller, request, _ in
             try await controller.list(request)
         },
-        Route(.get, "/v1/assets/{assetId}", .scope(.read)) { .json(try await $0.cache.asset($2.assetID()).json) },
+        Route(.get, "/v1/assets/{assetId}", .scope(.read)) { .json(try await $0.assets.asset($2.assetID()).json) },
         Route(.patch, "/v1/assets/{assetId}", .scope(.admin)) { try await $0.patch($1, $2) },
         Route(.delete, "/v1/assets/{assetId}", .scope(.admin), readsQuery: true) { try await $0.delete($1, $2) },
         Route(.get, "/v1/assets/{assetId}/extents", .scope(.read), readsQuery: true) { try await $0.extents($1, $2) },
@@ -20,7 +20,7 @@ struct AssetController: Controller {
         },
         Route(.get, "/v1/assets/{assetId}/map", .scope(.read), readsQuery: true) { try await $0.map($1, $2) },
         Route(.post, "/v1/assets/{assetId}/cancel", .scope(.admin)) { controller, _, context in
-            .json(["cancelled": .count(try await controller.cache.cancelFills(of: context.assetID()))])
+            .json(["cancelled": .count(try await controller.assets.cancelFills(of: context.assetID()))])
         },
     ]
 
@@ -34,7 +34,7 @@ struct AssetController: Controller {
     /// Lists assets page by page. The default order is the last access, newest first.
     private func list(_ request: Request) async throws -> Response {
         let query = try request.query(accepting: Self.listKeys)
-        let page = try await cache.assets(
+        let page = try await assets.page(
             AssetQuery(
                 key: query.string("key"), urls: query.string("url").map { [$0] }, origin: query.string("origin"),
                 prefix: query.string("prefix"), state: try query.choice("state"), isPinned: try query.bool("pinned"),
@@ -48,20 +48,20 @@ struct AssetController: Controller {
     private func patch(_ request: Request, _ context: APIContext) async throws -> Response {
         let id = try context.assetID()
         let patch = try AssetPatch(await request.json(upTo: limits.bodyBytes, types: Request.mergePatchTypes).json)
-        return .json(try await cache.patchAsset(id, patch).json)
+        return .json(try await assets.patch(id, patch).json)
     }
 
     /// Deletes an asset. With `soft` it becomes stale instead, and is revalidated at the next read.
     private func delete(_ request: Request, _ context: APIContext) async throws -> Response {
         let isSoft = try request.query(accepting: ["soft"]).bool("soft") ?? false
-        try await cache.deleteAsset(context.assetID(), isSoft: isSoft)
+        try await assets.delete(context.assetID(), isSoft: isSoft)
         return Response(status: .noContent)
     }
 
     /// Lists the cached ranges of an asset.
     private func extents(_ request: Request, _ context: APIContext) async throws -> Response {
         _ = try request.query(accepting: [])
-        let extents = try await cache.extents(of: context.assetID())
+        let extents = try await assets.extents(of: context.assetID())
         return .json(["items": .array(extents.map(JSON.run))])
     }
 
@@ -71,7 +71,7 @@ struct AssetController: Controller {
         let offset = try query.integer("offset", in: 0...Int64.max)
         let length = try query.integer("length", in: 1...Int64.max)
         guard let length else { throw CacheError(.invalidField("length"), "The length of the range is missing.") }
-        let dropped = try await cache.dropExtents(
+        let dropped = try await assets.dropExtents(
             of: context.assetID(), in: ByteRange(offset: offset ?? 0, length: length))
         return .json(["droppedBytes": .integer(dropped)])
     }
@@ -79,7 +79,7 @@ struct AssetController: Controller {
     /// The share of cached bytes and the use of equal parts of an asset.
     private func map(_ request: Request, _ context: APIContext) async throws -> Response {
         let buckets = try request.query(accepting: ["buckets"]).integer("buckets", in: 1...10_000) ?? 200
-        let map = try await cache.map(of: context.assetID(), buckets: Int(buckets))
+        let map = try await assets.map(of: context.assetID(), buckets: Int(buckets))
         return .json(["buckets": .array(map.map(\.json))])
     }
 }

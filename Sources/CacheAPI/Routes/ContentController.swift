@@ -6,7 +6,7 @@ import NIOCore
 
 /// Routes for content: by mounted path, by URL or key, and by asset ID. All three have one implementation.
 struct ContentController: Controller {
-    let cache: AssetCache
+    let reader: ContentReader
     let gate: Authorizer
     /// Limits concurrent reads.
     let places: AdmissionLimiter
@@ -61,7 +61,7 @@ struct ContentController: Controller {
     private func answer(_ reference: AssetReference, _ request: Request, _ context: APIContext) async -> Response {
         let answer = ContentResponseBuilder(request: request, context: context)
         do {
-            try gate.admitContent(request, access: cache.access(for: reference))
+            try gate.admitContent(request, access: reader.access(for: reference))
             guard let place = places.take() else {
                 throw CacheError(.overloaded, "Too many concurrent reads; raise limits.maxConcurrentReads or retry.")
             }
@@ -79,13 +79,13 @@ struct ContentController: Controller {
     private func open(
         _ reference: AssetReference, _ request: Request, _ context: APIContext
     ) async throws -> StartedRead {
-        guard !Self.isLoop(request.headers[values: .cdnLoop], to: cache.loopName) else {
+        guard !Self.isLoop(request.headers[values: .cdnLoop], to: reader.loopName) else {
             throw CacheError(.loop, "CDN-Loop names this service; check the origin for a loop.")
         }
         let options = ReadOptions(timeout: try Self.timeout(request.headers[.larderTimeout]))
         let asked = ContentRequest(request)
-        return try await whileClientStays(context.presence) { [cache] in
-            try await StartedRead(cache.read(reference, request: asked, options: options), context)
+        return try await whileClientStays(context.presence) { [reader] in
+            try await StartedRead(reader.read(reference, request: asked, options: options), context)
         }
     }
 

@@ -4,7 +4,7 @@ import Hummingbird
 
 /// Routes for evictions and purges.
 struct EvictionController: Controller {
-    let cache: AssetCache
+    let evictions: EvictionAdministration
     let limits: APISettings.Limits
 
     static let routes: [Route<Self>] = [
@@ -16,23 +16,23 @@ struct EvictionController: Controller {
         },
         Route(.post, "/v1/evictions", .scope(.admin)) { controller, request, _ in
             let order = try EvictRequest(await request.json(upTo: controller.limits.bodyBytes).json)
-            return .json(try await controller.cache.evict(order.goal, isDryRun: order.isDryRun).json)
+            return .json(try await controller.evictions.evict(order.goal, isDryRun: order.isDryRun).json)
         },
         Route(.post, "/v1/purges", .scope(.admin)) { controller, request, _ in
             var order = try PurgeRequest(await request.json(upTo: controller.limits.bodyBytes).json)
-            order.selection.createdBefore = order.minAge.map { controller.cache.now - $0 }
-            let report = try await controller.cache.purge(
+            order.selection.createdBefore = order.minAge.map { controller.evictions.now - $0 }
+            let report = try await controller.evictions.purge(
                 order.selection, keys: order.keys, urls: order.urls, isSoft: order.isSoft, isDryRun: order.isDryRun)
             return .json(report.json)
         },
         Route(.get, "/v1/purges/{planId}", .scope(.read)) {
-            .json(try $0.cache.purgePlan($2.parameter("planId")).json)
+            .json(try $0.evictions.plan($2.parameter("planId")).json)
         },
         Route(.post, "/v1/purges/{planId}/commit", .scope(.admin)) {
-            .json(try await $0.cache.commitPurge($2.parameter("planId")).json)
+            .json(try await $0.evictions.commit($2.parameter("planId")).json)
         },
         Route(.delete, "/v1/purges/{planId}", .scope(.admin)) { controller, _, context in
-            try controller.cache.cancelPurge(context.parameter("planId"))
+            try controller.evictions.cancel(context.parameter("planId"))
             return Response(status: .noContent)
         },
     ]
@@ -40,7 +40,7 @@ struct EvictionController: Controller {
     /// Lists past evictions page by page.
     private func list(_ request: Request) async throws -> Response {
         let query = try request.query(accepting: ["origin", "assetId", "reason", "limit", "cursor"])
-        let page = try await cache.evictions(
+        let page = try await evictions.page(
             EvictionQuery(
                 origin: query.string("origin"), assetID: try query.assetID("assetId"),
                 reason: try query.choice("reason"), limit: try query.limit(), cursor: query.string("cursor")))
@@ -51,7 +51,7 @@ struct EvictionController: Controller {
     private func next(_ request: Request) async throws -> Response {
         let query = try request.query(accepting: ["bytes", "limit"])
         let bytes = try query.integer("bytes", in: 1...Int64.max) ?? 256 << 20
-        let candidates = try await cache.nextEvictions(toFree: bytes, limit: try query.limit())
-        return .page(candidates.map { $0.json(at: cache.now) }, next: nil)
+        let candidates = try await evictions.next(toFree: bytes, limit: try query.limit())
+        return .page(candidates.map { $0.json(at: evictions.now) }, next: nil)
     }
 }

@@ -4,27 +4,31 @@ import Hummingbird
 
 /// Routes for upstream transfers: fills, explanations of a read, and workers.
 struct FillController: Controller {
-    let cache: AssetCache
+    let fills: FillRegistry
+    let reader: ContentReader
+    let statistics: CacheStatistics
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/fills", .scope(.read), readsQuery: true) { controller, request, _ in
             try controller.list(request)
         },
-        Route(.get, "/v1/fills/{fillId}", .scope(.read)) { .json(try $0.cache.fill($2.parameter("fillId")).json) },
+        Route(.get, "/v1/fills/{fillId}", .scope(.read)) { .json(try $0.fills.fill($2.parameter("fillId")).json) },
         Route(.delete, "/v1/fills/{fillId}", .scope(.admin)) { controller, _, context in
-            try controller.cache.cancelFill(context.parameter("fillId"))
+            try controller.fills.cancel(context.parameter("fillId"))
             return Response(status: .noContent)
         },
         Route(.get, "/v1/explain", .scope(.read), readsQuery: true) { controller, request, _ in
             try await controller.explain(request)
         },
-        Route(.get, "/v1/workers", .scope(.read)) { controller, _, _ in .json(controller.cache.transferLoad.json) },
+        Route(.get, "/v1/workers", .scope(.read)) { controller, _, _ in
+            .json(controller.statistics.transferLoad.json)
+        },
     ]
 
     /// Lists the current fills page by page.
     private func list(_ request: Request) throws -> Response {
         let query = try request.query(accepting: ["origin", "assetId", "state", "limit", "cursor"])
-        let page = try cache.fills(
+        let page = try fills.page(
             FillQuery(
                 origin: query.string("origin"), assetID: query.assetID("assetId"), stage: try query.choice("state"),
                 limit: try query.limit(), cursor: query.string("cursor")))
@@ -44,7 +48,7 @@ struct FillController: Controller {
         var fields = request.headers
         fields[.range] = query.string("range")
         let isHead = try query.choice("method", Method.self) == .head
-        let explanation = try await cache.explain(reference, request: ContentRequest(isHead: isHead, fields: fields))
+        let explanation = try await reader.explain(reference, request: ContentRequest(isHead: isHead, fields: fields))
         return .json(explanation.json)
     }
 }

@@ -6,7 +6,7 @@ import Hummingbird
 
 /// Routes for prefetch jobs.
 struct JobController: Controller {
-    let cache: AssetCache
+    let jobs: PrefetchJobs
     let limits: APISettings.Limits
     let clock: any Clock<Duration>
 
@@ -15,13 +15,13 @@ struct JobController: Controller {
         Route(.get, "/v1/jobs", .scope(.read), readsQuery: true) { controller, request, _ in
             try await controller.list(request)
         },
-        Route(.get, "/v1/jobs/{jobId}", .scope(.read)) { .json(try await $0.cache.job($2.parameter("jobId")).json) },
+        Route(.get, "/v1/jobs/{jobId}", .scope(.read)) { .json(try await $0.jobs.job($2.parameter("jobId")).json) },
         Route(.delete, "/v1/jobs/{jobId}", .scope(.admin)) { controller, _, context in
-            .json(try await controller.cache.cancelJob(context.parameter("jobId")).json)
+            .json(try await controller.jobs.cancel(context.parameter("jobId")).json)
         },
         Route(.get, "/v1/jobs/{jobId}/items", .scope(.read), readsQuery: true) { try await $0.items($1, $2) },
         Route(.post, "/v1/jobs/{jobId}/retry", .scope(.admin)) { controller, _, context in
-            controller.accepted(try await controller.cache.retryJob(context.parameter("jobId")))
+            controller.accepted(try await controller.jobs.retry(context.parameter("jobId")))
         },
         Route(.get, "/v1/jobs/{jobId}/events", .scope(.read)) { try await $0.events($1, $2) },
     ]
@@ -35,7 +35,7 @@ struct JobController: Controller {
         let wait = Self.wait(request.headers[values: .prefer])
         let (json, bytes) = try await request.json(upTo: limits.jobBodyBytes)
         let digest = SHA256.hash(data: bytes).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        var job = try await cache.submit(CreateJobRequest(json, fingerprint: digest), idempotencyKey: key)
+        var job = try await jobs.submit(CreateJobRequest(json, fingerprint: digest), idempotencyKey: key)
         guard let wait else { return accepted(job) }
         if !job.record.state.isFinished, let finished = try await finished(job.record.id, within: wait, context) {
             job = finished
@@ -58,7 +58,7 @@ struct JobController: Controller {
     private func finished(
         _ id: String, within wait: Duration, _ context: APIContext
     ) async throws -> JobSnapshot? {
-        let events = try await cache.jobEvents(id)
+        let events = try await jobs.events(id)
         return try await whileClientStays(context.presence) { [clock] in
             try await withThrowingTaskGroup(of: JobSnapshot?.self) { group in
                 group.addTask { await events.first { $0.record.state.isFinished } }
@@ -75,7 +75,7 @@ struct JobController: Controller {
     /// Lists jobs page by page.
     private func list(_ request: Request) async throws -> Response {
         let query = try request.query(accepting: ["state", "label", "queue", "limit", "cursor"])
-        let page = try await cache.jobs(
+        let page = try await jobs.page(
             state: try query.choice("state"), label: query.string("label"), queue: query.string("queue"),
             limit: try query.limit(), cursor: query.string("cursor"))
         return .page(page.items.map(\.json), next: page.nextCursor)
@@ -84,7 +84,7 @@ struct JobController: Controller {
     /// Lists the items of a job page by page.
     private func items(_ request: Request, _ context: APIContext) async throws -> Response {
         let query = try request.query(accepting: ["limit", "cursor"])
-        let page = try await cache.jobItems(
+        let page = try await jobs.items(
             context.parameter("jobId"), limit: try query.limit(), cursor: query.string("cursor"))
         return .page(page.items.map(\.json), next: page.nextCursor)
     }
@@ -93,12 +93,12 @@ struct JobController: Controller {
     private func events(_ request: Request, _ context: APIContext) async throws -> Response {
         let seen = request.headers[.lastEventID].flatMap { Int64($0) }
         let id = try context.parameter("jobId")
-        let present = try await cache.job(id)
+        let present = try await jobs.job(id)
         if let seen, present.record.state.isFinished, present.version <= seen {
             return Response(status: .noContent)  // an EventSource stops reconnecting on 204
         }
         let body = JobEventBody(
-            events: try await cache.jobEvents(id), seen: seen, presence: context.presence, clock: clock)
+            events: try await jobs.events(id), seen: seen, presence: context.presence, clock: clock)
         return Response(
             status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
             body: ResponseBody { writer in

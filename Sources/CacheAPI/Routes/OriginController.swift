@@ -5,24 +5,24 @@ import Hummingbird
 
 /// Routes for mounted origins.
 struct OriginController: Controller {
-    let cache: AssetCache
+    let configuration: CacheConfiguration
     let limits: APISettings.Limits
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/origins", .scope(.read)) { controller, _, _ in
-            .page(controller.cache.mountedOrigins().map(\.origin.json), next: nil)
+            .page(controller.configuration.mountedOrigins().map(\.origin.json), next: nil)
         },
         Route(.get, "/v1/origins/{name}", .scope(.read)) { controller, request, context in
-            let found = try controller.cache.origin(context.parameter("name"))
+            let found = try controller.configuration.origin(context.parameter("name"))
             return try .revised(found.origin.json, found.revision, to: request)
         },
         Route(.put, "/v1/origins/{name}", .scope(.admin)) { try await $0.put($1, $2) },
         Route(.patch, "/v1/origins/{name}", .scope(.admin)) { try await $0.patch($1, $2) },
         Route(.delete, "/v1/origins/{name}", .scope(.admin)) { controller, request, context in
             let name = try context.parameter("name")
-            let revision = try controller.cache.origin(name).revision
+            let revision = try controller.configuration.origin(name).revision
             let precondition = try RevisionConditions(request).precondition(at: revision)
-            try await controller.cache.deleteOrigin(name, if: precondition)
+            try await controller.configuration.deleteOrigin(name, if: precondition)
             return Response(status: .noContent)
         },
     ]
@@ -36,10 +36,10 @@ struct OriginController: Controller {
                 "An origin name has 1 to 64 characters of a–z, 0–9, ., _ and -; the first is a–z or 0–9.")
         }
         let json = try await request.json(upTo: limits.bodyBytes).json
-        let present = cache.mountedOrigins().first { $0.origin.name == name }
+        let present = configuration.mountedOrigins().first { $0.origin.name == name }
         let settings = try OriginSettings(json, name: name, present: present?.origin.settings)
         let precondition = try RevisionConditions(request).precondition(at: present?.revision)
-        let put = try await cache.setOrigin(Origin(name: name, settings: settings), if: precondition)
+        let put = try await configuration.setOrigin(Origin(name: name, settings: settings), if: precondition)
         return answer(put.origin, put.revision, isNew: put.isNew)
     }
 
@@ -53,10 +53,11 @@ struct OriginController: Controller {
         let (name, conditions) = (try context.parameter("name"), RevisionConditions(request))
         let patch = try await request.json(upTo: limits.bodyBytes, types: Request.mergePatchTypes).json
         let changed = try await conditions.repeating { () async throws(CacheError) in
-            let present = try cache.origin(name)
+            let present = try configuration.origin(name)
             _ = try conditions.precondition(at: present.revision)
             let settings = try present.origin.settings.merging(patch, name: name)
-            return try await cache.setOrigin(Origin(name: name, settings: settings), if: .revision(present.revision))
+            return try await configuration.setOrigin(
+                Origin(name: name, settings: settings), if: .revision(present.revision))
         }
         return answer(changed.origin, changed.revision, isNew: false)
     }

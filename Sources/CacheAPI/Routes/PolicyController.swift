@@ -4,12 +4,13 @@ import Hummingbird
 
 /// Routes for the eviction policy: settings, miss ratio curve, simulations.
 struct PolicyController: Controller {
-    let cache: AssetCache
+    let configuration: CacheConfiguration
+    let simulator: PolicySimulator
     let limits: APISettings.Limits
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/policy", .scope(.read)) { controller, request, _ in
-            let policy = controller.cache.policy()
+            let policy = controller.configuration.policy
             return try .revised(policy.settings.json, policy.revision, to: request)
         },
         Route(.put, "/v1/policy", .scope(.admin)) { controller, request, _ in
@@ -21,13 +22,13 @@ struct PolicyController: Controller {
         Route(.get, "/v1/policy/curve", .scope(.read), readsQuery: true) { controller, request, _ in
             let query = try request.query(accepting: ["windowSeconds"])
             let window = try query.seconds("windowSeconds", in: 1...315_360_000) ?? .seconds(7 * 86400)
-            return .json(await controller.cache.policyCurve(within: window).json)
+            return .json(await controller.simulator.policyCurve(within: window).json)
         },
         Route(.post, "/v1/policy/simulations", .scope(.read)) { controller, request, _ in
             let json = try await request.json(upTo: controller.limits.bodyBytes).json
-            let order = try SimulationRequest(json, under: controller.cache.policy().settings)
+            let order = try SimulationRequest(json, under: controller.configuration.policy.settings)
             let simulations =
-                await controller.cache.simulations(of: order.algorithms, at: order.capacities, within: order.window)
+                await controller.simulator.simulations(of: order.algorithms, at: order.capacities, within: order.window)
             return .json(simulations.json)
         },
     ]
@@ -42,11 +43,11 @@ struct PolicyController: Controller {
         let conditions = RevisionConditions(request)
         // Without conditions, the body is applied again to the newer policy if another client has changed it meanwhile.
         let changed = try await conditions.repeating { () async throws(CacheError) in
-            let present = cache.policy()
+            let present = configuration.policy
             _ = try conditions.precondition(at: present.revision)
             let settings = try base(present.settings).merging(json)
             // Revision 0 is the default policy, which is not stored.
-            return try await cache.setPolicy(
+            return try await configuration.setPolicy(
                 settings, if: present.revision == 0 ? .absent : .revision(present.revision))
         }
         return .json(changed.settings.json, headers: Response.entityTag(changed.revision))

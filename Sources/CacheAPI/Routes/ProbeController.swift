@@ -4,7 +4,7 @@ import Hummingbird
 
 /// Routes for probes: they ask the upstream for an asset's metadata.
 struct ProbeController: Controller {
-    let cache: AssetCache
+    let prober: Prober
     let limits: APISettings.Limits
 
     /// The number of concurrent probes of one request.
@@ -72,7 +72,7 @@ struct ProbeController: Controller {
     /// Runs one probe.
     private func outcome(_ item: ProbeRequest.Item) async -> Result<ProbeReport, ProbeFailure> {
         do {
-            return .success(try await cache.probe(item.reference, timeout: item.timeout, refresh: item.refresh))
+            return .success(try await prober.probe(item.reference, timeout: item.timeout, refresh: item.refresh))
         } catch {
             return .failure(error)
         }

@@ -3,21 +3,23 @@ import Hummingbird
 
 /// Routes for scrubs, which compare bytes on disk with their checksums.
 struct ScrubController: Controller {
-    let cache: AssetCache
+    let scrubber: Scrubber
     let limits: APISettings.Limits
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/scrubs", .scope(.read), readsQuery: true) { controller, request, _ in
             let query = try request.query(accepting: ["limit", "cursor"])
-            let page = try controller.cache.scrubs(limit: try query.limit(), cursor: query.string("cursor"))
+            let page = try controller.scrubber.page(limit: try query.limit(), cursor: query.string("cursor"))
             return .page(page.items.map(\.json), next: page.nextCursor)
         },
         Route(.post, "/v1/scrubs", .scope(.admin)) { controller, request, _ in
             let order = try ScrubRequest(await request.json(upTo: controller.limits.bodyBytes).json)
-            let report = try controller.cache.scrub(order)
+            let report = try controller.scrubber.start(order)
             return .json(
                 report.json, status: .accepted, headers: [.location: "/v1/scrubs/\(report.id)", .retryAfter: "1"])
         },
-        Route(.get, "/v1/scrubs/{scrubId}", .scope(.read)) { .json(try $0.cache.scrub($2.parameter("scrubId")).json) },
+        Route(.get, "/v1/scrubs/{scrubId}", .scope(.read)) {
+            .json(try $0.scrubber.report($2.parameter("scrubId")).json)
+        },
     ]
 }

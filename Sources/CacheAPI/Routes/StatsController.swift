@@ -4,7 +4,7 @@ import Hummingbird
 
 /// Routes for statistics and Prometheus metrics.
 struct StatsController: Controller {
-    let cache: AssetCache
+    let statistics: CacheStatistics
     let load: AdmissionLimits
     let version: String
 
@@ -20,7 +20,7 @@ struct StatsController: Controller {
 
     /// The statistics of the cache together with those of the HTTP server.
     private func stats() async throws(CacheError) -> StatsSnapshot {
-        var stats = try await cache.stats()
+        var stats = try await statistics.snapshot()
         stats.counter = load.figures
         return stats
     }
@@ -33,7 +33,7 @@ struct StatsController: Controller {
         guard step.components.seconds % 60 == 0, step.components.attoseconds == 0 else {
             throw CacheError(.invalidField("stepSeconds"), "The step must be a multiple of 60 seconds.")
         }
-        let steps = try await cache.history(window: window, step: step)
+        let steps = try await statistics.history(window: window, step: step)
         return .json(["items": .array(steps.map(\.json))])
     }
 
@@ -41,7 +41,7 @@ struct StatsController: Controller {
     private func top(_ request: Request, _ context: APIContext) throws -> Response {
         let query = try request.query(accepting: ["by", "limit"])
         let limit = try query.integer("limit", in: 1...1000) ?? 20
-        let rows = cache.top(by: try query.choice("by") ?? .served, limit: Int(limit))
+        let rows = statistics.top(by: try query.choice("by") ?? .served, limit: Int(limit))
         return .json(["items": .array(rows.map(\.json))])
     }
 }

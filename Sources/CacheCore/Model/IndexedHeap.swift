@@ -11,7 +11,7 @@ where Index.ID: Sendable {
     }
 
     /// The members in heap order: no member is less than its parent at `(position - 1) / 4`.
-    package private(set) var members: [Member] = []
+    private(set) var members: [Member] = []
     /// The position of each member in `members`.
     private(set) var index = Index()
 

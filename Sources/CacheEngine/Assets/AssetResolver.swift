@@ -2,19 +2,42 @@ package import CacheCore
 import CacheStore
 import Crypto
 
-/// Resolves a reference to its asset and its upstream URL.
+/// Resolves a reference to its asset and its upstream URL, and opens the asset.
 struct AssetResolver: Sendable {
     let origins: OriginTable
-    let upstream: any Upstream
-    let catalog: Catalog
+    let context: EngineContext
 
-    /// Throws `.notFound` for an unknown origin or asset, `.malformedRequest` for an invalid URL, and
+    var upstream: any Upstream { context.upstream }
+    var catalog: Catalog { context.store.catalog }
+
+    /// The target of a reference. The catalog is not read for an asset that is open. Throws `.notFound` for an unknown origin or asset, `.malformedRequest` for an invalid URL, and
     /// `.upstreamForbidden` for a host that is not permitted.
     func resolve(_ reference: AssetReference) async throws(CacheError) -> AssetTarget {
         switch reference {
         case .url(let text, let key): try absolute(text, key: key)
         case .mounted(let origin, let path, let key): try mounted(origin, path, key: key)
         case .known(let id): try await known(id)
+        }
+    }
+
+    /// Acquires the asset of a target: from the table of open assets, from the catalog, or as a new one. The caller
+    /// must release it.
+    func open(_ target: AssetTarget) async throws(CacheError) -> OpenAsset {
+        // 1. The table has no such asset: record its removal count.
+        // 2. Load the row, unless a removal is in progress.
+        // 3. Insert the asset into the table. This fails if a removal has begun or ended since step 1, because the row
+        //    may be outdated: start again.
+        while true {
+            if let asset = context.openAssets.acquire(target.id) {
+                asset.retarget(target)
+                return asset
+            }
+            let moment = context.openAssets.moment(for: target.id, context.commits)
+            let loaded = moment.isRemoving ? nil : try await context.store.load(target.id)
+            let asset =
+                loaded.map { OpenAsset(target: target, loaded: $0, context: context) }
+                ?? OpenAsset(target: target, context: context)
+            if let opened = context.openAssets.acquire(orInsert: asset, asOf: moment) { return opened }
         }
     }
 
@@ -69,6 +92,7 @@ struct AssetResolver: Sendable {
     }
 
     private func known(_ id: AssetID) async throws(CacheError) -> AssetTarget {
+        if let record = context.openAssets[id]?.record { return try target(of: record) }
         guard let stored = try await catalog.asset(id) else {
             throw CacheError(.notFound, "There is no asset \(id).")
         }

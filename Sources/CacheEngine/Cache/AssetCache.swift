@@ -3,7 +3,7 @@ package import CacheStore
 package import Logging
 import Synchronization
 
-/// The cache engine: opens assets for readers and performs the operations of the management API.
+/// The cache engine: its parts for readers and for the management API, and their background tasks.
 package final class AssetCache: Sendable {
     /// The parts that the cache is built from.
     package struct Dependencies: Sendable {
@@ -38,7 +38,7 @@ package final class AssetCache: Sendable {
         /// The origins of the configuration; they replace stored origins of the same name.
         package var origins: [Origin]
         /// The number of threads for blocking file operations.
-        package var diskThreads: Int
+        var diskThreads: Int
         /// The maximum number of prefetch items in progress.
         package var jobConcurrency: Int
         package var scrub: ScrubSchedule
@@ -71,34 +71,30 @@ package final class AssetCache: Sendable {
         }
     }
 
+    /// Serves content.
+    package let reader: ContentReader
+    package let prober: Prober
+    package let assets: AssetAdministration
+    package let evictions: EvictionAdministration
+    package let simulator: PolicySimulator
+    package let jobs: PrefetchJobs
+    package let configuration: CacheConfiguration
+    package let statistics: CacheStatistics
+    package let scrubber: Scrubber
+    /// The fills in progress.
+    package var fills: FillRegistry { context.fillRegistry }
+
     let context: EngineContext
     let resolver: AssetResolver
-    let origins: OriginTable
-    /// Resolved targets of mounted references.
-    let targets = ResolvedTargetCache()
     let evictor: Evictor
-    /// The plans of purge dry runs.
-    let purges = PurgePlanRegistry()
     /// Saves the eviction state.
     let stateWriter: EvictionStateWriter
-    /// The queue of prefetch jobs.
-    let prefetch: PrefetchQueue
-    let scrubber: Scrubber
-    /// The history of statistics.
-    let recorder = StatsRecorder()
-    let clock: any Clock<Duration>
-    let startedAt: Timestamp
-    let settings: Settings
-    /// Guards the policy in force.
-    let policyState: Mutex<RevisedPolicy>
-    /// Guards the use counts of assets that are not stored.
-    let admission = Mutex(AdmissionFilter())
+    private let clock: any Clock<Duration>
+    private let settings: Settings
     /// Guards the uptime of the last search for expired assets; nil: none yet.
-    let expiredAt = Mutex<Duration?>(nil)
-    /// Guards the catalog's counts of the last statistics.
-    let lastCounts = Mutex(CatalogCounts())
+    private let expiredAt = Mutex<Duration?>(nil)
     /// Whether the data directory was missing at the last check.
-    let storeIsMissing = Atomic(false)
+    private let storeIsMissing = Atomic(false)
     /// Guards the readiness.
     private let phase = Mutex(Readiness.starting)
 
@@ -130,21 +126,29 @@ package final class AssetCache: Sendable {
             health: OriginHealth(uptime: uptime, random: dependencies.random, logger: dependencies.logger),
             wallClock: dependencies.wallClock, uptime: uptime, random: dependencies.random, logger: dependencies.logger,
             loopName: "larder-" + dependencies.random.identifier().prefix(8))
-        origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)
-        resolver = AssetResolver(origins: origins, upstream: dependencies.upstream, catalog: dependencies.store.catalog)
+        let origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)
+        resolver = AssetResolver(origins: origins, context: context)
         stateWriter = EvictionStateWriter(
             space: space, commits: commits, catalog: dependencies.store.catalog, uptime: uptime)
         evictor = Evictor(context: context, resolver: resolver)
-        prefetch = PrefetchQueue(
+        scrubber = Scrubber(context: context, evictor: evictor, schedule: settings.scrub)
+        configuration = CacheConfiguration(context: context, origins: origins, settings: settings)
+        reader = ContentReader(
+            resolver: resolver, configuration: configuration, settings: settings, clock: dependencies.clock)
+        prober = Prober(context: context, resolver: resolver, clock: dependencies.clock)
+        assets = AssetAdministration(
+            context: context, resolver: resolver, evictor: evictor, configuration: configuration)
+        evictions = EvictionAdministration(context: context, resolver: resolver, evictor: evictor)
+        simulator = PolicySimulator(
+            context: context, configuration: configuration, pricePerGigabyte: settings.pricePerGigabyte)
+        let prefetch = PrefetchQueue(
             catalog: dependencies.store.catalog, claims: PrefetchClaims(space: space, uptime: uptime),
-            concurrency: settings.jobConcurrency, clock: dependencies.clock,
-            wallClock: dependencies.wallClock, logger: dependencies.logger)
-        scrubber = Scrubber(
-            context: context, evictor: evictor, schedule: settings.scrub)
+            concurrency: settings.jobConcurrency, clock: dependencies.clock, wallClock: dependencies.wallClock,
+            logger: dependencies.logger)
+        jobs = PrefetchJobs(prefetch: prefetch, context: context, resolver: resolver, configuration: configuration)
+        statistics = CacheStatistics(context: context, origins: origins, scrubber: scrubber)
         clock = dependencies.clock
-        startedAt = dependencies.wallClock.now()
         self.settings = settings
-        policyState = Mutex(RevisedPolicy(settings: settings.policy, revision: 0))
     }
 
     /// The reason why the store was recreated empty; nil if it was not.
@@ -155,18 +159,262 @@ package final class AssetCache: Sendable {
     /// Whether the data directory was removed: bytes cannot be read from disk until the next start.
     package var storeIsGone: Bool { storeIsMissing.load(ordering: .relaxed) }
 
-    /// The name of this process in `CDN-Loop` (RFC 8586).
-    package var loopName: String { context.loopName }
-
     package var readiness: Readiness { phase.withLock { $0 } }
 
-    /// Sets the readiness.
-    func enter(_ readiness: Readiness) { phase.withLock { $0 = readiness } }
+    /// Loads the policy and the origins from the catalog; call it once, before the first request is served.
+    package func prepare() async throws(CacheError) {
+        try await configuration.loadPolicy()
+        let catalog = context.store.catalog
+        if let form = try await catalog.segmentForm() { context.space.begin(as: form) }
+        context.space.with { $0.pinned.formUnion(catalog.pinned) }  // first, or their segments could be evicted
+        try await configuration.loadOrigins()
+        await logged("credentials could not be read", rereadCredentials)
+        try evictor.measureDisk()
+        phase.withLock { $0 = .ready }
+    }
 
-    /// Whether content of the reference requires a token.
-    package func access(for reference: AssetReference) -> OriginSettings.Access {
-        guard case .mounted(let name, _, nil) = reference else { return .token }
-        return origins[name]?.origin.settings.effectiveAccess ?? .token
+    /// Runs the background tasks of the cache until cancellation, then makes a last commit.
+    package func run() async {
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.context.commits.run(clock: self.clock) }
+            group.addTask {
+                await self.takeStockAtLast()
+                for await _ in self.context.space.recounts {
+                    await self.logged("segments could not be counted", self.countSegments)
+                }
+            }
+            group.addTask { await self.jobs.prefetch.run(in: self) }
+            group.addTask {
+                for await _ in self.context.space.shortage {
+                    if self.context.space.excess().bytes > 0 {
+                        await self.logged("the eviction state could not be stored", self.stateWriter.keepBeforeEviction)
+                        await self.logged("expired assets could not be removed", self.expireBeforeEviction)
+                    }
+                    await self.logged("eviction failed", self.evictor.makeRoom)
+                }
+            }
+            group.addTask { await self.runMaintenance() }
+            group.addTask { await self.scrubber.run(clock: self.clock) }
+            group.addTask { await self.every(.seconds(1), self.tidy) }
+            group.addTask { await self.every(.seconds(2), self.rereadCredentials) }
+            group.addTask {
+                await self.every(.seconds(15)) { () async throws(CacheError) in
+                    try await self.stateWriter.keep()
+                    try await self.context.evictionLog.write()
+                }
+            }
+            group.addTask { await self.every(.seconds(60), self.expire) }
+            group.addTask { await self.every(.seconds(60), self.statistics.recordMinute) }
+        }
+        // Shutdown: the state in memory is stored, then committed.
+        await logged("the statistics of the last minute could not be stored", statistics.recordMinute)
+        await logged("the eviction state could not be stored", stateWriter.keep)
+        await logged("the eviction log could not be stored", context.evictionLog.write)
+        await logged("the last commit failed", context.commits.flush)
+        context.openAssets.closeAll()
+        await context.diskThreads.shutdown()
+    }
+
+    /// Starts the shutdown: readiness turns false, and reads in progress continue.
+    package func drain() { phase.withLock { $0 = .draining } }
+
+    // MARK: Parts
+
+    /// Reconciles the store, and retries after a failure with a delay that doubles from 1 s to 60 s.
+    private func takeStockAtLast() async {
+        var pause = Duration.seconds(1)
+        while true {
+            if await logged("the reconciliation of files and catalog failed and will be retried", takeStock) { return }
+            // Cancelled: the next start completes the work.
+            guard (try? await clock.sleep(for: pause)) != nil else { return }
+            pause = min(pause * 2, .seconds(60))
+        }
+    }
+
+    /// Reconciles files and catalog after a restart, and restores the usage and the eviction state of the segments.
+    private func takeStock() async throws(CacheError) {
+        let before = context.space.with { $0.usedBytes }
+        let found = try await context.store.reconcile()
+        // Growth of old files during the scan may be counted twice: an overestimate is safe.
+        context.space.with { $0.usedBytes = found.usedDiskBytes + max(0, $0.usedBytes - before) }
+        if let form = try await context.store.catalog.segmentForm() { try await stateWriter.restore(form) }
+        try await countSegments()
+        stateWriter.begin()
+        context.space.adopt(configuration.policy.settings)
+    }
+
+    /// Tells the space ledger which bytes of each segment are on disk, asset by asset.
+    private func countSegments() async throws(CacheError) {
+        try await context.commits.flush()
+        let (context, removals) = (context, context.openAssets.removals)
+        let changing = Mutex<[AssetID]>([])
+        try await context.store.catalog.eachAsset { stored in
+            if let open = context.openAssets[stored.asset], open.count(lastUse: stored.lastAccessAt) { return }
+            let isCounted = context.space.with { ledger in
+                // A thread that opens or removes the asset after this check updates the ledger later.
+                let isAsStored = context.openAssets.isClosed(stored.asset, since: removals)
+                if isAsStored {
+                    ledger.count(stored.extents, of: stored.asset, from: stored.owners, lastUse: stored.lastAccessAt)
+                }
+                return isAsStored
+            }
+            if !isCounted { changing.withLock { $0.append(stored.asset) } }
+        }
+        // Assets that were opened or removed during the scan are counted from their open state.
+        for id in changing.withLock({ $0 }) {
+            guard let asset = try await evictor.openKnown(id) else { continue }
+            defer { context.openAssets.release(asset) }
+            asset.count(lastUse: asset.record?.lastAccessAt ?? context.wallClock.now())
+        }
+        context.space.notify()
+    }
+
+    /// Reads changed credentials files of the origins; an error in one of them is logged.
+    private func rereadCredentials() async throws(CacheError) {
+        let files = (resolver.origins.all.map(\.origin.settings) + [settings.absolute]).compactMap(\.credentialsFile)
+        guard !files.isEmpty else { return }
+        try await context.credentials.reread(Set(files))
+    }
+
+    /// Performs queued maintenance until cancellation.
+    private func runMaintenance() async {
+        for await work in context.maintenance.work {
+            await logged("damaged bytes could not be removed from the disk") { () async throws(CacheError) in
+                try await self.perform(to: work)
+            }
+        }
+    }
+
+    /// Performs one task. Orphaned bytes are removed after the commit that releases them (crash rule), and the asset's
+    /// hold is released in any case.
+    private func perform(to work: MaintenanceQueue.Work) async throws(CacheError) {
+        switch work {
+        case .orphaned(let asset, let file, let runs):
+            defer {
+                asset.finishEviction(runs, of: file)
+                context.openAssets.release(asset)
+            }
+            context.commits.cut(file, runs)
+            try await context.commits.flush()
+        case .checked(let file):
+            try await context.store.catalog.checked(file)
+        }
+    }
+
+    /// Applies time limits of readers, closes assets that have been idle for long once their state is in the catalog,
+    /// and checks the free space.
+    private func tidy() async throws(CacheError) {
+        context.openAssets.releaseDue(at: context.uptime())
+        for asset in context.openAssets.detached + context.openAssets.all {
+            asset.tick()
+            await relieveMemory(of: asset)
+        }
+        guard try findsStore() else { return }
+        try evictor.measureDisk()
+        context.space.notifyIfAwaited()
+        if context.space.excess().bytes > 0 || context.space.with({ !$0.overdrafts.isEmpty }) { context.space.notify() }
+        // The commit comes before the removal: an asset that is opened again is loaded from the catalog.
+        let surplus = context.openAssets.idleSurplus()
+        guard !surplus.isEmpty else { return }
+        try await context.commits.flush()
+        context.openAssets.close(surplus)
+    }
+
+    /// Releases spilled bytes that no reader is about to send.
+    private func relieveMemory(of asset: OpenAsset) async {
+        guard let file = asset.look({ $0.isSpilled ? $0.file : nil }) else { return }
+        guard file.name != nil, context.openAssets[asset.id] === asset else { return asset.relieveMemory(of: file) }
+        await logged("spilled bytes could not be released") { () async throws(CacheError) in
+            _ = try await self.evictor.drop(file.spilled.runs, of: asset.id, because: .freeDisk)
+        }
+    }
+
+    /// Whether the data directory exists. Its disappearance is logged once, instead of an error every second.
+    private func findsStore() throws(CacheError) -> Bool {
+        let isMissing = try !context.store.isInPlace()
+        let wasMissing = storeIsMissing.exchange(isMissing, ordering: .relaxed)
+        if isMissing, !wasMissing { context.logger.critical("the data directory is gone; start the service again") }
+        return !isMissing
+    }
+
+    /// Removes assets that exceed `maxIdle` or `maxAge` of the policy.
+    func expire() async throws(CacheError) {
+        let policy = configuration.policy.settings
+        let now = context.wallClock.now()
+        let uptime = context.uptime()
+        expiredAt.withLock { $0 = uptime }
+        try await endPins(at: now)
+        if let maxIdle = policy.maxIdle {
+            try await expire(.lastAccess, before: now - maxIdle, because: .idle) { $0.lastAccessAt }
+        }
+        if let maxAge = policy.maxAge {
+            try await expire(.createdAt, before: now - maxAge, because: .age) { $0.createdAt }
+        }
+    }
+
+    /// Removes expired assets before the policy selects victims; searches every five seconds at most.
+    private func expireBeforeEviction() async throws(CacheError) {
+        let policy = configuration.policy.settings
+        guard policy.maxIdle != nil || policy.maxAge != nil,
+            expiredAt.withLock({ $0 }).map({ context.uptime() - $0 >= .seconds(5) }) ?? true
+        else { return }
+        try await expire()
+    }
+
+    /// Unpins assets with a pin that has ended.
+    private func endPins(at now: Timestamp) async throws(CacheError) {
+        for id in try await context.store.catalog.endPins(at: now) {
+            context.space.with { _ = $0.pinned.remove(id) }
+            context.openAssets[id]?.change { state in
+                state.record?.isPinned = false
+                state.record?.pinnedUntil = nil
+                return ((), [])
+            }
+        }
+    }
+
+    /// Removes the unpinned assets with a `time` before `limit` that are not in use.
+    private func expire(
+        _ sort: AssetQuery.Sort, before limit: Timestamp, because reason: EvictionReason,
+        _ time: (AssetRecord) -> Timestamp
+    ) async throws(CacheError) {
+        var cursor: String?
+        repeat {
+            let query = AssetQuery(isPinned: false, sort: sort, isDescending: false, limit: 200, cursor: cursor)
+            let page = try await context.store.catalog.assetPage(query)
+            let old = page.items.filter { time($0.record) < limit }
+            // An asset in use is checked again in the next round.
+            let idle = old.filter { item in !evictor.isInUse(item.record.id) }
+            if !idle.isEmpty {
+                try await evictor.remove(
+                    idle.map(\.record.id), because: reason,
+                    telling: CacheError(.assetChanged, "The asset exceeded the maxIdle or maxAge of the policy."))
+                context.counters.evicted(segments: idle.count, bytes: idle.reduce(0) { $0 + $1.cachedBytes })
+            }
+            cursor = old.count == page.items.count ? page.nextCursor : nil
+        } while cursor != nil
+    }
+
+    /// Runs a task periodically until cancellation.
+    private func every(_ interval: Duration, _ body: () async throws(CacheError) -> Void) async {
+        // Only cancellation interrupts the sleep; it ends the loop.
+        while (try? await clock.sleep(for: interval)) != nil {
+            await logged("a periodic task failed", body)
+        }
+    }
+
+    /// Runs a task and logs its failure, except a cancellation. Returns whether it succeeded.
+    @discardableResult
+    private func logged(_ message: Logger.Message, _ body: () async throws(CacheError) -> Void) async -> Bool {
+        do {
+            try await body()
+            return true
+        } catch  where error.code == .cancelled {
+            // Shutdown: the next start completes the work.
+        } catch {
+            context.logger.error(message, metadata: ["error": "\(error)"])
+        }
+        return false
     }
 }
 
@@ -181,11 +429,4 @@ package struct ReadOptions: Sendable {
     package var timeout: Duration?
 
     package init(timeout: Duration? = nil) { self.timeout = timeout }
-}
-
-/// A policy with its revision.
-package struct RevisedPolicy: Sendable {
-    package var settings: PolicySettings
-    /// Incremented by each change; the `ETag` in the management API. 0: not stored yet.
-    package var revision: Int64
 }

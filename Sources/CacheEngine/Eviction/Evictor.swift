@@ -265,6 +265,26 @@ struct Evictor: Sendable {
         }
     }
 
+    /// Removes the assets for an administrator.
+    func purge(_ ids: [AssetID]) async throws(CacheError) {
+        try await remove(
+            ids, because: .purge, telling: CacheError(.assetChanged, "The asset was deleted by an administrator."))
+    }
+
+    /// Marks the assets stale, in the catalog and in open assets: they are revalidated before the next use.
+    func expire(_ ids: [AssetID]) async throws(CacheError) {
+        try await context.commits.flush()  // a later commit of pending changes would make them fresh again
+        for id in ids {
+            _ = try await context.store.updateAsset(id, AssetPatch(freshUntil: .some(nil)))
+            guard let asset = context.openAssets.acquire(id) else { continue }
+            asset.change { state in
+                state.record?.generation.freshUntil = nil
+                return ((), [])
+            }
+            context.openAssets.release(asset)
+        }
+    }
+
     /// Measures the free disk space, and ends the use of memory in place of the disk when enough is free.
     func measureDisk() throws(CacheError) {
         let free = try context.store.freeDiskBytes()

@@ -1,9 +1,10 @@
+package import CacheCore
 import Synchronization
 
 /// Registry of all fills in progress, by number; the management API lists and cancels them.
 ///
 /// A fill is added at its start and removed at its end. Its progress does not touch the registry.
-final class FillRegistry: Sendable {
+package final class FillRegistry: Sendable {
     /// Both directions of the mapping, and the last number that was assigned.
     private struct State {
         /// The last number that was assigned.
@@ -39,9 +40,80 @@ final class FillRegistry: Sendable {
     func number(of fill: FillTransfer) -> UInt64? { state.withLock { $0.numbers[ObjectIdentifier(fill)] } }
 
     /// The fills with a number above `number`, in the order of their start.
-    func fills(after number: UInt64 = 0) -> [(number: UInt64, fill: FillTransfer)] {
+    private func fills(after number: UInt64 = 0) -> [(number: UInt64, fill: FillTransfer)] {
         state.withLock { state in
             state.fills.filter { $0.key > number }.map { ($0.key, $0.value) }.sorted { $0.0 < $1.0 }
         }
+    }
+}
+
+/// Management API.
+extension FillRegistry {
+    /// Lists the fills in progress, in the order of their start. Throws `.invalidField("cursor")` for a malformed
+    /// cursor.
+    package func page(
+        _ query: FillQuery
+    ) throws(CacheError) -> (items: [FillStatus], nextCursor: String?) {
+        var last: UInt64 = 0
+        if let cursor = query.cursor {
+            guard let number = UInt64(cursor) else {
+                throw CacheError(.invalidField("cursor"), "The cursor is invalid; use nextCursor of the last page.")
+            }
+            last = number
+        }
+        var items: [FillStatus] = []
+        for (number, fill) in fills(after: last) {
+            let (id, origin) = (fill.asset.id, fill.asset.target.originName)
+            guard query.assetID.map({ $0 == id }) ?? true, query.origin.map({ $0 == origin }) ?? true else { continue }
+            let status = FillStatus(number: number, fill)
+            guard query.stage.map({ $0 == status.progress.stage }) ?? true else { continue }
+            guard items.count < query.limit else { return (items, items.last.map { String($0.number) }) }
+            items.append(status)
+        }
+        return (items, nil)
+    }
+
+    /// Returns one fill in progress. Throws `.notFound` if it has ended or never existed.
+    package func fill(_ id: String) throws(CacheError) -> FillStatus {
+        let (number, fill) = try underWay(id)
+        return FillStatus(number: number, fill)
+    }
+
+    /// Cancels a fill; stored bytes stay. Readers that wait for its bytes are notified, and it is not restarted for
+    /// readers that are present. Throws `.notFound` if it has ended or never existed.
+    package func cancel(_ id: String) throws(CacheError) {
+        let (_, fill) = try underWay(id)
+        fill.asset.cancel(fill: fill.fill)
+    }
+
+    private func underWay(_ id: String) throws(CacheError) -> (number: UInt64, fill: FillTransfer) {
+        guard let number = UInt64(id), let fill = self[number] else { throw Self.unknownFill(id) }
+        return (number, fill)
+    }
+
+    private static func unknownFill(_ id: String) -> CacheError {
+        CacheError(.notFound, "There is no fill \(id) in progress.")
+    }
+}
+
+/// The filters and the page of a list of fills; a nil filter matches all fills.
+package struct FillQuery: Sendable {
+    package var origin: String?
+    package var assetID: AssetID?
+    package var stage: TransferStage?
+    /// The maximum number of items.
+    package var limit: Int
+    /// The `nextCursor` of the previous page; nil: the first page.
+    package var cursor: String?
+
+    package init(
+        origin: String? = nil, assetID: AssetID? = nil, stage: TransferStage? = nil, limit: Int = 100,
+        cursor: String? = nil
+    ) {
+        self.origin = origin
+        self.assetID = assetID
+        self.stage = stage
+        self.limit = limit
+        self.cursor = cursor
     }
 }

@@ -21,30 +21,3 @@ final class MaintenanceQueue: Sendable {
     /// Queues a task; never blocks.
     func add(_ work: Work) { begin.yield(work) }
 }
-
-extension AssetCache {
-    /// Performs queued maintenance until cancellation.
-    func runMaintenance() async {
-        for await work in context.maintenance.work {
-            await logged("damaged bytes could not be removed from the disk") { () async throws(CacheError) in
-                try await self.perform(to: work)
-            }
-        }
-    }
-
-    /// Performs one task. Orphaned bytes are removed after the commit that releases them (crash rule), and the asset's
-    /// hold is released in any case.
-    private func perform(to work: MaintenanceQueue.Work) async throws(CacheError) {
-        switch work {
-        case .orphaned(let asset, let file, let runs):
-            defer {
-                asset.finishEviction(runs, of: file)
-                context.openAssets.release(asset)
-            }
-            context.commits.cut(file, runs)
-            try await context.commits.flush()
-        case .checked(let file):
-            try await context.store.catalog.checked(file)
-        }
-    }
-}

@@ -4,7 +4,7 @@ import Logging
 import Synchronization
 
 /// Compares stored bytes with their checksums at a limited rate; one scrub at a time.
-final class Scrubber: Sendable {
+package final class Scrubber: Sendable {
     private struct State {
         /// The most recent reports, in order of creation.
         var reports: [ScrubReport] = []
@@ -30,7 +30,7 @@ final class Scrubber: Sendable {
     }
 
     /// Starts a scrub. Throws `.conflict` if one is in progress.
-    func order(_ order: ScrubRequest) throws(CacheError) -> ScrubReport {
+    package func start(_ order: ScrubRequest) throws(CacheError) -> ScrubReport {
         let report = ScrubReport(
             id: context.random.identifier(), asset: order.asset,
             bytesPerSecond: order.bytesPerSecond ?? schedule.bytesPerSecond, startedAt: context.wallClock.now())
@@ -62,7 +62,7 @@ final class Scrubber: Sendable {
             guard let interval = schedule.interval else { return }
             group.addTask {
                 // A scheduled scrub is omitted if one is in progress.
-                while (try? await clock.sleep(for: interval)) != nil { _ = try? self.order(ScrubRequest()) }
+                while (try? await clock.sleep(for: interval)) != nil { _ = try? self.start(ScrubRequest()) }
             }
         }
     }
@@ -200,16 +200,14 @@ final class Scrubber: Sendable {
     }
 }
 
-extension AssetCache {
-    /// Starts a scrub. Throws `.conflict` if one is in progress.
-    package func scrub(_ order: ScrubRequest) throws(CacheError) -> ScrubReport { try scrubber.order(order) }
-
+/// Management API.
+extension Scrubber {
     /// A page of the scrubs since the start, at most the last 32, the newest first. The cursor is the ID of the last
     /// scrub of the previous page. Throws `.invalidField("cursor")` if that scrub is no longer remembered.
-    package func scrubs(
+    package func page(
         limit: Int, cursor: String?
     ) throws(CacheError) -> (items: [ScrubReport], nextCursor: String?) {
-        var scrubs = scrubber.all[...]
+        var scrubs = all[...]
         if let cursor {
             guard let last = scrubs.firstIndex(where: { $0.id == cursor }) else {
                 throw CacheError(.invalidField("cursor"), "The cursor is unknown; start again without a cursor.")
@@ -221,8 +219,8 @@ extension AssetCache {
     }
 
     /// Returns the report of a scrub. Throws `.notFound` if it is unknown.
-    package func scrub(_ id: String) throws(CacheError) -> ScrubReport {
-        guard let report = scrubber[id] else { throw CacheError(.notFound, "There is no scrub \(id).") }
+    package func report(_ id: String) throws(CacheError) -> ScrubReport {
+        guard let report = self[id] else { throw CacheError(.notFound, "There is no scrub \(id).") }
         return report
     }
 }

@@ -51,14 +51,14 @@ struct PrefetchFill {
     /// Fetches the asset, in a new round for each generation.
     private mutating func fetch() async throws(CacheError) {
         defer { report(tally.progress) }
-        let target = try await cache.resolve(item.reference)
+        let target = try await cache.resolver.resolve(item.reference)
         let began = context.wallClock.now()
         // Every generation stays held: a complete asset stays in use until its prefetched successor replaces it.
         var held: [OpenAsset] = []
         defer { for asset in held { context.openAssets.release(asset) } }
         for round in 1...Self.generations {
             let successor = held.last.flatMap { context.openAssets.acquireSuccessor(of: $0) }
-            let asset = if let successor { successor } else { try await cache.open(target) }
+            let asset = if let successor { successor } else { try await cache.resolver.open(target) }
             held.append(asset)
             do throws(CacheError) {
                 return try await fetchAll(of: asset, since: began, isFirst: round == 1)
@@ -188,14 +188,14 @@ struct PrefetchFill {
     /// Counts a range that is on disk, and reports the progress if due.
     private mutating func pass(_ range: ByteRange) {
         tally.passed(range)
-        if tally.isDue(at: cache.prefetch.uptime()) { report(tally.progress) }
+        if tally.isDue(at: cache.jobs.prefetch.uptime()) { report(tally.progress) }
     }
 
     /// Enters the size of the item and claims its space. Throws `.storageFull` if it does not fit into the cache.
     private mutating func measure(_ runs: [ByteRange], of asset: OpenAsset) throws(CacheError) {
         guard runs.last?.upperBound != .max else { return }
         tally.measured(runs.byteCount)
-        try room.claim(runs, of: asset, isAgain: claimed == asset.id, under: cache.policy().settings)
+        try room.claim(runs, of: asset, isAgain: claimed == asset.id, under: cache.configuration.policy.settings)
         claimed = asset.id
     }
 
@@ -207,7 +207,7 @@ struct PrefetchFill {
             throw CacheError(.conflict, "The job's tags would exceed the asset's limit of \(AssetPatch.maxTags).")
         }
         guard tags != nil || item.isPinned else { return }
-        _ = try await cache.patchAsset(asset.id, AssetPatch(isPinned: item.isPinned ? true : nil, tags: tags))
+        _ = try await cache.assets.patch(asset.id, AssetPatch(isPinned: item.isPinned ? true : nil, tags: tags))
     }
 
     /// Throws unless the asset's content is stored: the response is an error or is passed through, the upstream

@@ -22,7 +22,7 @@ extension PrefetchQueue {
     /// Measures queued items until none of unknown size is left.
     private func measureQueued(in cache: AssetCache) async {
         while !Task.isCancelled, let (job, item) = takeUnmeasured() {
-            let report = try? await cache.probe(
+            let report = try? await cache.prober.probe(
                 item.reference, timeout: Self.probeTime, refresh: false, priority: .prefetch)
             guard let length = report?.generation.length, let bytes = item.bytes(length: length) else { continue }
             change { $0.measured(item.index, of: job, bytes: bytes, at: $1) }

@@ -83,9 +83,9 @@ import Testing
 
     private func count(in service: TestService, into told: borrowing Mutex<Told>) async throws {
         let cache = service.cache
-        let id = try await cache.resolve(.mounted(origin: "media", path: "/a.mp4", key: nil)).id
+        let id = try await cache.resolver.resolve(.mounted(origin: "media", path: "/a.mp4", key: nil)).id
         try await cache.context.commits.flush()
-        var figures = try await cache.stats().all
+        var figures = try await cache.statistics.snapshot().all
         // The number of waits for the first fill is not deterministic.
         figures.waits = [:]
         let hits = try await cache.context.store.catalog.asset(id)?.record.hits ?? 0

@@ -38,7 +38,7 @@ import Testing
     }
 
     private func id(_ service: TestService) async throws -> AssetID {
-        try await service.cache.resolve(.mounted(origin: "media", path: "/large.mp4", key: nil)).id
+        try await service.cache.resolver.resolve(.mounted(origin: "media", path: "/large.mp4", key: nil)).id
     }
 
     /// The current number of readers.
@@ -92,7 +92,7 @@ import Testing
             let line = await service.log.line { $0["path"] == Self.target }
             #expect(line?["aborted"] == "true" && line?["outcome"] == "hit")
             #expect(readers(service) == 0)
-            #expect(try await service.cache.stats().all.clientAborted == 1)
+            #expect(try await service.cache.statistics.snapshot().all.clientAborted == 1)
             #expect(try await service.call("GET", "/o/media/small.mp4").body == small.bytes(0..<200_000))
         }
     }
@@ -112,7 +112,7 @@ import Testing
     func aPurgedAssetIsSentToItsEnd() async throws {
         try await run { (service) async throws in
             let connection = try await halted(service)
-            try await service.cache.deleteAsset(try await id(service), isSoft: false)
+            try await service.cache.assets.delete(try await id(service), isSoft: false)
             try await connection.read(true)
             #expect(await connection.bytes(Int(Self.large)) == Self.bytes)
             let again = try await service.call("GET", Self.target, ["Range": "bytes=0-9"])

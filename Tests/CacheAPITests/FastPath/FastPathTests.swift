@@ -14,7 +14,7 @@ import Testing
 
     private func responder(_ service: TestService, access: AccessRules = AccessRules()) -> FastPathResponder {
         FastPathResponder(
-            cache: service.cache, gate: Authorizer(access: access, cors: CORSRules()), urlBytes: 8192,
+            reader: service.cache.reader, gate: Authorizer(access: access, cors: CORSRules()), urlBytes: 8192,
             random: SeededChance(),
             clock: ContinuousClock(), logger: service.log.logger)
     }
@@ -44,7 +44,7 @@ import Testing
             for path in ["/a.mp4", "/part.mp4", "/cold.mp4"] { service.upstream.serve(path, asset()) }
             _ = try await service.call("GET", "/o/media/a.mp4")
             _ = try await service.call("GET", "/o/media/part.mp4", ["Range": "bytes=0-999"])
-            #expect(responder(service).answer(head(target, ["CDN-Loop": service.cache.loopName])) == nil)
+            #expect(responder(service).answer(head(target, ["CDN-Loop": service.cache.reader.loopName])) == nil)
             let answer = responder(service).answer(head(target, headers))
             #expect(answer.map { Int($0.head.status.code) } == status)
         }
@@ -78,12 +78,12 @@ import Testing
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a.mp4", asset())
             for _ in 0..<3 { #expect(try await service.call("GET", "/o/media/a.mp4").status == 200) }
-            let (origin, revision) = try service.cache.origin("media")
-            try await service.cache.deleteOrigin("media", if: .revision(revision))
+            let (origin, revision) = try service.cache.configuration.origin("media")
+            try await service.cache.configuration.deleteOrigin("media", if: .revision(revision))
             #expect(try await service.call("GET", "/o/media/a.mp4").status == 404)
             var changed = origin
             changed.settings.access = .token
-            _ = try await service.cache.setOrigin(changed)
+            _ = try await service.cache.configuration.setOrigin(changed)
             let responder = responder(service, access: AccessRules(tokens: [("reader", .read)]))
             #expect(responder.answer(head("/o/media/a.mp4")) == nil)
         }

@@ -61,7 +61,8 @@ import Testing
             _ service: TestService, responseCache: PreparedResponseCache = PreparedResponseCache(random: SeededChance())
         ) throws {
             let responder = FastPathResponder(
-                cache: service.cache, gate: Authorizer(access: AccessRules(), cors: CORSRules()), urlBytes: 8192,
+                reader: service.cache.reader, gate: Authorizer(access: AccessRules(), cors: CORSRules()),
+                urlBytes: 8192,
                 random: SeededChance(), clock: ContinuousClock(), logger: service.log.logger)
             let connections = ConnectionPermits(limit: 1)
             let watch = ConnectionTimeoutHandler(
@@ -197,10 +198,10 @@ import Testing
             service.wallClock.advance(by: .seconds(7200))
             #expect(try aged.ask("bytes=0-5").isEmpty && aged.passed.count == 2)
 
-            let id = try await service.cache.resolve(.mounted(origin: "media", path: "/a.mp4", key: nil)).id
+            let id = try await service.cache.resolver.resolve(.mounted(origin: "media", path: "/a.mp4", key: nil)).id
             weak let asset = service.cache.context.openAssets[id]
             #expect(asset != nil)
-            try await service.cache.deleteAsset(id, isSoft: false)
+            try await service.cache.assets.delete(id, isSoft: false)
             #expect(try await eventually { asset == nil }, "prepared responses must not retain the asset")
             #expect(try purged.ask("bytes=0-5").isEmpty && purged.passed.count == 2)
         }
@@ -211,9 +212,9 @@ import Testing
         try await run { (service) async throws in
             let line = try Line(service)
             for _ in 0..<2 { _ = try line.ask("bytes=0-5") }
-            var (origin, revision) = try service.cache.origin("media")
+            var (origin, revision) = try service.cache.configuration.origin("media")
             origin.settings.access = .token
-            _ = try await service.cache.setOrigin(origin, if: .revision(revision))
+            _ = try await service.cache.configuration.setOrigin(origin, if: .revision(revision))
             _ = try line.ask("bytes=0-5")
             #expect(line.passed.count == 2)
         }
@@ -241,9 +242,9 @@ import Testing
     func readsAreCountedAndLogged() async throws {
         try await run { (service) async throws in
             let line = try Line(service)
-            let before = try await service.cache.stats().all
+            let before = try await service.cache.statistics.snapshot().all
             for _ in 0..<10 { _ = try line.ask("bytes=0-99") }
-            let after = try await service.cache.stats().all
+            let after = try await service.cache.statistics.snapshot().all
             #expect(line.passed.count == 1)
             #expect(after.servedFromCacheBytes - before.servedFromCacheBytes == 1000)
             #expect((after.requests["hit"] ?? 0) - (before.requests["hit"] ?? 0) == 10)

@@ -112,7 +112,9 @@ import Testing
             #expect(try document().faults(of: try read.json(), in: "Origin") == [])
             let same = try await service.send("PUT", "/v1/origins/other", try read.json())
             #expect(same.status == 200, "\(same.text)")
-            #expect(try service.cache.origin("other").origin.settings.headers["Authorization"] == "Bearer s3cret")
+            #expect(
+                try service.cache.configuration.origin("other").origin.settings.headers["Authorization"]
+                    == "Bearer s3cret")
             try await secretStaysWithItsServer(service, try read.json())
             #expect(try await service.call("DELETE", "/v1/origins/other", ["If-Match": "\"0\""]).status == 412)
             #expect(try await service.call("DELETE", "/v1/origins/other").status == 204)
@@ -157,7 +159,7 @@ import Testing
             let moved = try await put(server)
             #expect(moved.status == 422 && moved.text.contains("headers.Authorization"), "\(server): \(moved.text)")
         }
-        #expect(try service.cache.origin("other").origin.settings.baseURL == "http://127.0.0.1:1")
+        #expect(try service.cache.configuration.origin("other").origin.settings.baseURL == "http://127.0.0.1:1")
         #expect(try await put("HTTP://127.0.0.1:1/films").status == 200)
     }
 

@@ -155,7 +155,7 @@ import Testing
             try await connection.hangUp()
             let line = await service.log.line { $0["path"] == "/o/media/slow" }
             #expect(line?["aborted"] == "true")
-            #expect(try await service.cache.stats().all.clientAborted == 1)
+            #expect(try await service.cache.statistics.snapshot().all.clientAborted == 1)
             latch.release()
         }
     }
@@ -177,7 +177,7 @@ import Testing
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a.mp4", asset())
             let loop = try await service.call(
-                "GET", "/o/media/a.mp4", ["CDN-Loop": "other; v=1, \(service.cache.loopName)"])
+                "GET", "/o/media/a.mp4", ["CDN-Loop": "other; v=1, \(service.cache.reader.loopName)"])
             #expect(loop.status == 508)
             #expect(try await service.call("GET", "/o/media/a.mp4", ["CDN-Loop": "larder"]).status == 200)
         }

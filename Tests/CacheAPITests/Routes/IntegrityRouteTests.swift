@@ -10,7 +10,7 @@ import Testing
 
     private func path(_ service: TestService, _ id: String?) async throws -> String {
         let id = try #require(AssetID(id ?? ""))
-        return try #require(try await service.cache.asset(id).filePath)
+        return try #require(try await service.cache.assets.asset(id).filePath)
     }
 
     @Test("Damaged bytes are never sent on a persistent connection")
@@ -28,7 +28,7 @@ import Testing
                 #expect(response.status == 206)
                 #expect(response.body.isSame(as: asset.bytes(Int64(range.lowerBound)..<Int64(range.upperBound))))
             }
-            #expect(try await service.cache.stats().integrity.badBlocks == 3)
+            #expect(try await service.cache.statistics.snapshot().integrity.badBlocks == 3)
             try await connection.hangUp()
         }
     }

@@ -83,7 +83,7 @@ import Testing
             let found = try await service.call("GET", "/v1/origins/o").json()
             #expect(found["retries"] == 3 && found["hedging"] == .bool(true))
             #expect(found["headers"]?["X-A"] == "•••" && found["timeouts"]?["idleSeconds"] == 9)
-            #expect(try service.cache.origin("o").origin.settings.headers["X-A"] == "secret")
+            #expect(try service.cache.configuration.origin("o").origin.settings.headers["X-A"] == "secret")
 
             #expect(found["headers"]?.members.count == 17)
             let other = #"{"headers": {"x-a": null}}"#

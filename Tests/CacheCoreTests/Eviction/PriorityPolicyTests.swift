@@ -41,7 +41,9 @@ import TestChance
                 policy.admit(segment, bytes: bytes)
                 model.append(Member(segment: segment, bytes: bytes))
             }
-            let sorted = model.enumerated().sorted { ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset) }
+            let sorted = model.enumerated().sorted {
+                ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset)
+            }
             #expect(policy.slots.map { policy.table.segment(at: $0) } == sorted.map(\.element.segment), "seed \(seed)")
         }
         #expect(policy.nextSequence < 3000, "seed \(seed)")

@@ -17,7 +17,7 @@ import Testing
         try await test.run { cache in
             let first = try await cache.body(of: "a.mp4")
             let second = try await cache.body(of: "a.mp4")
-            let page = try await cache.assets(AssetQuery())
+            let page = try await cache.assets.page(AssetQuery())
             let used = try await eventually { cache.context.space.with { $0.usedBytes } == 0 }
 
             #expect(first.bytes == bench.asset.bytes(0..<300_000) && second.bytes == first.bytes)
@@ -36,7 +36,7 @@ import Testing
         bench.upstream.serve("/a.mp4", asset)
         try await bench.cache { $0.retries = 1 }.run { cache in
             let error = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4") }
-            let summary = try await cache.asset(try await bench.id(in: cache))
+            let summary = try await cache.assets.asset(try await bench.id(in: cache))
 
             #expect(error?.code == .upstreamProtocol || error?.code == .upstreamUnreachable())
             #expect(summary.record.generation.length == nil)
@@ -66,7 +66,7 @@ import Testing
             let begun = ContinuousClock.now
             let error = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 0..<1000) }
             let took = ContinuousClock.now - begun
-            let figures = try await cache.stats().all
+            let figures = try await cache.statistics.snapshot().all
 
             #expect(error?.code == .upstreamTimedOut(.read))
             #expect(took < .seconds(10))
@@ -81,7 +81,7 @@ import Testing
         bench.upstream.failNext("/a.mp4", .stall(after: 100_000, until: latch))
         try await bench.cache { $0.timeouts.idle = .milliseconds(500) }.run { cache in
             let read = try await cache.body(of: "a.mp4", 0..<300_000)
-            let figures = try await cache.stats().all
+            let figures = try await cache.statistics.snapshot().all
 
             #expect(read.bytes.isSame(as: bench.asset.bytes(0..<300_000)))
             #expect(bench.upstream.requests.map(\.range) == [0..<300_000, 100_000..<300_000])

@@ -20,7 +20,7 @@ import Testing
         }
         let upstream = try #require(made)
         try await test.run { cache in
-            let open = try await cache.open(try await cache.resolve(Bench.media))
+            let open = try await cache.resolver.open(try await cache.resolver.resolve(Bench.media))
             let reader = try open.join(opening: .closed(0..<1000), priority: .live, mustConfirm: false)
             let transfer = await upstream.transfer(0)
             transfer.leaveQueue()

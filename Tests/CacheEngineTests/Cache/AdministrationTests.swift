@@ -18,7 +18,7 @@ import Testing
             var cursor: String?
             var pages = 0
             repeat {
-                let page = try await cache.assets(AssetQuery(limit: 10, cursor: cursor))
+                let page = try await cache.assets.page(AssetQuery(limit: 10, cursor: cursor))
                 keys += page.items.map(\.record.key)
                 cursor = page.nextCursor
                 pages += 1
@@ -35,12 +35,12 @@ import Testing
         bench.upstream.serve("/m", LoopbackAsset(size: 1000))
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "m", 0..<250)
-            let id = try await cache.resolve(.mounted(origin: "media", path: "m", key: nil)).id
-            let map = try await cache.map(of: id, buckets: 4)
+            let id = try await cache.resolver.resolve(.mounted(origin: "media", path: "m", key: nil)).id
+            let map = try await cache.assets.map(of: id, buckets: 4)
 
             #expect(map.map(\.range) == [0..<250, 250..<500, 500..<750, 750..<1000])
             #expect(map.map(\.cached) == [1, 0, 0, 0])
-            #expect(try await cache.map(of: id, buckets: 5000).count == 1000)
+            #expect(try await cache.assets.map(of: id, buckets: 5000).count == 1000)
         }
     }
 
@@ -49,13 +49,13 @@ import Testing
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<10)
             let patch = AssetPatch(isPinned: true, tags: ["x"], ttl: .some(.seconds(7)))
-            let patched = try await cache.patchAsset(try await bench.id(in: cache), patch)
+            let patched = try await cache.assets.patch(try await bench.id(in: cache), patch)
 
             #expect(patched.record.isPinned && patched.record.tags == ["x"] && patched.record.ttl == .seconds(7))
         }
         try await bench.cache().run { cache in
             let id = try await bench.id(in: cache)
-            let record = try await cache.asset(id).record
+            let record = try await cache.assets.asset(id).record
             let isKnown = try await eventually {
                 cache.context.space.with { $0.pinned.contains(id) }
             }
@@ -70,7 +70,7 @@ import Testing
         let test = try bench.cache()
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<10)
-            _ = try await cache.patchAsset(try await bench.id(in: cache), AssetPatch(ttl: .some(.seconds(7))))
+            _ = try await cache.assets.patch(try await bench.id(in: cache), AssetPatch(ttl: .some(.seconds(7))))
             test.wallClock.advance(by: .seconds(6))
             let fresh = try await cache.body(of: "a.mp4", 0..<10)
             test.wallClock.advance(by: .seconds(2))
@@ -85,9 +85,9 @@ import Testing
     func whatNobodyKnowsIsNotFound() async throws {
         try await bench.cache().run { cache in
             let id = AssetID(high: 1, low: 2)
-            let asked = await #expect(throws: CacheError.self) { try await cache.asset(id) }
-            let patched = await #expect(throws: CacheError.self) { try await cache.patchAsset(id, AssetPatch()) }
-            let deleted = await #expect(throws: CacheError.self) { try await cache.deleteAsset(id, isSoft: false) }
+            let asked = await #expect(throws: CacheError.self) { try await cache.assets.asset(id) }
+            let patched = await #expect(throws: CacheError.self) { try await cache.assets.patch(id, AssetPatch()) }
+            let deleted = await #expect(throws: CacheError.self) { try await cache.assets.delete(id, isSoft: false) }
 
             #expect([asked, patched, deleted].map { $0?.code } == [.notFound, .notFound, .notFound])
         }
@@ -96,15 +96,15 @@ import Testing
     @Test("A policy can be changed only at its current revision")
     func aPolicyIsChangedOnlyAtTheRevisionTheCallerSaw() async throws {
         try await bench.cache().run { cache in
-            var settings = cache.policy().settings
+            var settings = cache.configuration.policy.settings
             settings.capacityBytes = 64 << 20
-            let first = try await cache.setPolicy(settings)
+            let first = try await cache.configuration.setPolicy(settings)
             let error = await #expect(throws: CacheError.self) {
-                try await cache.setPolicy(settings, if: .revision(first.revision + 5))
+                try await cache.configuration.setPolicy(settings, if: .revision(first.revision + 5))
             }
 
             #expect(error?.code == .preconditionFailed)
-            #expect(cache.policy().settings.capacityBytes == 64 << 20)
+            #expect(cache.configuration.policy.settings.capacityBytes == 64 << 20)
         }
     }
 }

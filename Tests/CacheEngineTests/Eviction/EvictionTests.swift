@@ -30,7 +30,7 @@ import Testing
         let bench = try Bench(LoopbackAsset(size: 64 << 20))
         let test = try bench.cache(policy: Self.small) { $0.readAheadBytes = 2 << 20 }
         try await test.run { cache in
-            let read = try await cache.read(Bench.media, request: ContentRequest())
+            let read = try await cache.reader.read(Bench.media, request: ContentRequest())
             var position: Int64 = 0
             var isRight = true
             var highest: Int64 = 0
@@ -48,7 +48,7 @@ import Testing
             #expect(highest < Self.capacity + (8 << 20))
             #expect(isSmall)
             #expect(bench.upstream.requestedBytes("/a.mp4") == bench.asset.size)
-            #expect(try await cache.stats().evictedBytes > 40 << 20)
+            #expect(try await cache.statistics.snapshot().evictedBytes > 40 << 20)
             let agrees = try await eventually {  // the eviction may still be running
                 try await test.store.usedDiskBytes() == cache.context.space.with { $0.usedBytes }
             }
@@ -63,9 +63,9 @@ import Testing
         try await bench.cache(policy: Self.small).run { cache in
             try await fetch(["a.mp4"], through: cache)
             let id = try await bench.id(in: cache)
-            #expect(try await cache.patchAsset(id, AssetPatch(isPinned: true)).record.isPinned)
+            #expect(try await cache.assets.patch(id, AssetPatch(isPinned: true)).record.isPinned)
             for name in ["b", "c", "d"] { _ = try await cache.body(of: "\(name).mp4") }
-            let hasEvicted = try await eventually { try await cache.stats().evictedBytes > 0 }
+            let hasEvicted = try await eventually { try await cache.statistics.snapshot().evictedBytes > 0 }
             let again = try await cache.body(of: "a.mp4")
 
             #expect(hasEvicted)
@@ -86,11 +86,11 @@ import Testing
                 _ = try await cache.body(of: "a.mp4")
                 test.wallClock.advance(by: .seconds(300))
             }
-            _ = try await cache.assets(AssetQuery())
+            _ = try await cache.assets.page(AssetQuery())
             test.wallClock.advance(by: .seconds(701))
             for name in ["b", "c", "d", "e"] { _ = try await cache.body(of: "\(name).mp4") }
-            let hasGone = try await eventually { try await cache.evictions(EvictionQuery()).items.count > 1 }
-            let first = try await cache.evictions(EvictionQuery()).items.last
+            let hasGone = try await eventually { try await cache.evictions.page(EvictionQuery()).items.count > 1 }
+            let first = try await cache.evictions.page(EvictionQuery()).items.last
 
             #expect(hasGone)
             #expect(first?.key == "/o/media/a.mp4")
@@ -108,11 +108,11 @@ import Testing
             policy: Self.small)
         try await test.run { cache in
             try await fetch(["a.mp4"], through: cache)
-            try await cache.deleteOrigin("media")
+            try await cache.configuration.deleteOrigin("media")
             try await close(cache)
             let other = try await cache.body(of: "b.mp4", origin: "other")
             let isSmall = try await eventually { try await test.store.usedDiskBytes() <= Self.capacity }
-            let left = try await cache.assets(AssetQuery(origin: "media")).items.reduce(0) { $0 + $1.cachedBytes }
+            let left = try await cache.assets.page(AssetQuery(origin: "media")).items.reduce(0) { $0 + $1.cachedBytes }
 
             #expect(other.bytes.isSame(as: LoopbackBody.bytes(at: 0..<(12 << 20), seed: 2)))
             #expect(isSmall)
@@ -130,7 +130,7 @@ import Testing
             try await fetch(["a.mp4"], through: cache)
             disk.pretendFree(48 << 20)
             try await cache.evictor.makeRoom()
-            let left = try await cache.asset(try await bench.id(in: cache)).cachedBytes
+            let left = try await cache.assets.asset(try await bench.id(in: cache)).cachedBytes
 
             #expect(left <= 10 << 20)
             #expect(left >= 8 << 20)
@@ -167,9 +167,9 @@ import Testing
         try await test.run { cache in
             try await fetch(["a.mp4"], through: cache)
             let before = try await test.store.usedDiskBytes()
-            let plan = try await cache.evict(.free(bytes: 10 << 20), isDryRun: true)
+            let plan = try await cache.evictions.evict(.free(bytes: 10 << 20), isDryRun: true)
             let planned = try await test.store.usedDiskBytes()
-            let done = try await cache.evict(.free(bytes: 10 << 20), isDryRun: false)
+            let done = try await cache.evictions.evict(.free(bytes: 10 << 20), isDryRun: false)
             let after = try await test.store.usedDiskBytes()
 
             #expect(plan.freedBytes == 16 << 20)
@@ -190,8 +190,8 @@ import Testing
             try await fetch(names + ["a.mp4"], through: cache)
             try await close(cache)
             let before = try await test.store.usedDiskBytes()
-            let report = try await cache.evict(.free(bytes: 10 << 20), isDryRun: false)
-            let left = try await cache.assets(AssetQuery()).items
+            let report = try await cache.evictions.evict(.free(bytes: 10 << 20), isDryRun: false)
+            let left = try await cache.assets.page(AssetQuery()).items
             let after = try await test.store.usedDiskBytes()
             let again = try await cache.body(of: "a.mp4")
 
@@ -218,8 +218,8 @@ import Testing
             for algorithm in EvictionAlgorithm.allCases {
                 var policy = TestCache.policy
                 policy.algorithm = algorithm
-                _ = try await cache.setPolicy(policy)
-                let plan = try await cache.evict(.free(bytes: 5 << 20), isDryRun: true)
+                _ = try await cache.configuration.setPolicy(policy)
+                let plan = try await cache.evictions.evict(.free(bytes: 5 << 20), isDryRun: true)
 
                 let expected = names.dropFirst(3).map { "/o/media/" + $0 }
                 #expect(Set(plan.entries.map(\.key)) == Set(expected), "\(algorithm)")
@@ -233,8 +233,8 @@ import Testing
         let test = try bench.cache()
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4")
-            let read = try await cache.read(Bench.media, request: ContentRequest())
-            _ = try await cache.setPolicy(Self.small)
+            let read = try await cache.reader.read(Bench.media, request: ContentRequest())
+            _ = try await cache.configuration.setPolicy(Self.small)
             let isSmall = try await eventually { try await test.store.usedDiskBytes() <= Self.capacity }
             var bytes: [UInt8] = []
             while let next = try await read.nextBytes() { bytes += next }
@@ -268,8 +268,8 @@ import Testing
         }
         try await bench.cache(policy: policy).run { cache in
             #expect(try await eventually { cache.stateWriter.isReady })
-            let plan = try await cache.evict(.free(bytes: 3 << 20), isDryRun: true)
-            let heats = try await cache.map(of: plan.entries[0].assetID, buckets: 1)
+            let plan = try await cache.evictions.evict(.free(bytes: 3 << 20), isDryRun: true)
+            let heats = try await cache.assets.map(of: plan.entries[0].assetID, buckets: 1)
 
             #expect(Set(plan.entries.map(\.key)).isDisjoint(with: names.prefix(2).map { "/o/media/" + $0 }))
             #expect(plan.assets == 3)
@@ -286,7 +286,7 @@ import Testing
             for seconds in [0, 1, 1, 300] as [Int64] {
                 test.wallClock.advance(by: .seconds(seconds))
                 _ = try await cache.body(of: "a.mp4")
-                heats.append(try await cache.map(of: try await bench.id(in: cache), buckets: 1)[0].heat)
+                heats.append(try await cache.assets.map(of: try await bench.id(in: cache), buckets: 1)[0].heat)
             }
 
             #expect(heats == [0, 1, 1, 2])
@@ -299,7 +299,7 @@ import Testing
         try await bench.cache().run { cache in
             try await fetch(["a.mp4"], through: cache)
             let id = try await bench.id(in: cache)
-            let dropped = try await cache.dropExtents(of: id, in: 100_000..<300_000)
+            let dropped = try await cache.assets.dropExtents(of: id, in: 100_000..<300_000)
             let before = bench.upstream.requests.count
             let again = try await cache.body(of: "a.mp4")
 

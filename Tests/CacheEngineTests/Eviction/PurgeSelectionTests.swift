@@ -30,13 +30,13 @@ import Testing
         _ selection: AssetSelection = AssetSelection(), keys: [String]? = nil, urls: [String]? = nil,
         in cache: AssetCache
     ) async throws -> Set<String> {
-        let report = try await cache.purge(selection, keys: keys, urls: urls, isSoft: false, isDryRun: true)
+        let report = try await cache.evictions.purge(selection, keys: keys, urls: urls, isSoft: false, isDryRun: true)
         #expect(report.assets == report.entries.count)
         return Set(report.entries.map(\.key))
     }
 
     private func key(_ reference: AssetReference, in cache: AssetCache) async throws -> String {
-        try await cache.probe(reference, timeout: .seconds(5), refresh: false).key
+        try await cache.prober.probe(reference, timeout: .seconds(5), refresh: false).key
     }
 
     @Test("A URL selects the assets that a request for it reads")
@@ -85,7 +85,7 @@ import Testing
         }
         try await cache().run { cache in
             for (path, language) in [("a", "en"), ("a", "de"), ("b", "en"), ("b", "de")] {
-                let read = try await cache.read(
+                let read = try await cache.reader.read(
                     .media(path), request: ContentRequest(headers: ["Accept-Language": language]))
                 while try await read.nextBytes() != nil {}
                 read.finish(.sent)
@@ -119,7 +119,7 @@ import Testing
             try await expect(["/o/media/**/seg-1.ts"], [0, 2, 3])
             try await expect(["**.mp4", "**/x/*"], [2, 4])
             try await expect(["seg-1.ts"], [])
-            let report = try await cache.purge(
+            let report = try await cache.evictions.purge(
                 AssetSelection(patterns: [try #require(KeyPattern("/o/media/s1/**"))]), isSoft: false, isDryRun: false)
             #expect(report.assets == 3)
             try await expect(["**"], [3, 4])
@@ -132,22 +132,22 @@ import Testing
         try await cache().run { cache in
             _ = try await cache.body(of: "a")
             _ = try await cache.body(of: "b")
-            let plan = try await cache.evict(.free(bytes: 1), isDryRun: true)
+            let plan = try await cache.evictions.evict(.free(bytes: 1), isDryRun: true)
             let (id, entry) = (try #require(plan.planID), try #require(plan.entries.first))
             #expect(plan.entries.count == 1 && entry.ranges == [0..<1 << 20])
-            #expect(try cache.purgePlan(id).bytes == 1 << 20)
+            #expect(try cache.evictions.plan(id).bytes == 1 << 20)
 
-            let done = try await cache.commitPurge(id)
+            let done = try await cache.evictions.commit(id)
             #expect(done.state == .done && done.freedBytes == 1 << 20 && done.assetsDone == 1)
-            let left = try await cache.assets(AssetQuery()).items
+            let left = try await cache.assets.page(AssetQuery()).items
             #expect(left.map(\.record.id) != [entry.assetID] && left.count == 1)
-            #expect(try await cache.evictions(EvictionQuery(reason: .request)).items.map(\.bytes) == [1 << 20])
-            await #expect(throws: CacheError.self) { try await cache.commitPurge(id) }
+            #expect(try await cache.evictions.page(EvictionQuery(reason: .request)).items.map(\.bytes) == [1 << 20])
+            await #expect(throws: CacheError.self) { try await cache.evictions.commit(id) }
 
             // An asset that was replaced after the dry run is skipped.
-            let next = try await cache.evict(.free(bytes: 1), isDryRun: true)
-            try await cache.deleteAsset(left[0].record.id, isSoft: false)
-            let changed = try await cache.commitPurge(try #require(next.planID))
+            let next = try await cache.evictions.evict(.free(bytes: 1), isDryRun: true)
+            try await cache.assets.delete(left[0].record.id, isSoft: false)
+            let changed = try await cache.evictions.commit(try #require(next.planID))
             #expect(changed.assetsChanged == 1 && changed.freedBytes == 0)
         }
     }

@@ -15,8 +15,8 @@ import Testing
         let test = try bench.cache()
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4")
-            let read = try await cache.read(Bench.media, request: ContentRequest())
-            try await cache.deleteAsset(read.assetID, isSoft: false)
+            let read = try await cache.reader.read(Bench.media, request: ContentRequest())
+            try await cache.assets.delete(read.assetID, isSoft: false)
             var bytes: [UInt8] = []
             while let next = try await read.nextBytes() { bytes += next }
             read.finish(.sent)
@@ -25,7 +25,7 @@ import Testing
             #expect(bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size)))
             #expect(used == 0)
             #expect(cache.context.space.with { $0.usedBytes } == 0)
-            await #expect(throws: CacheError.self) { try await cache.asset(read.assetID) }
+            await #expect(throws: CacheError.self) { try await cache.assets.asset(read.assetID) }
         }
     }
 
@@ -38,8 +38,8 @@ import Testing
             let reader = Task { try await cache.body(of: "a.mp4", 0..<400_000) }
             await latch.reached()
             let id = try await bench.id(in: cache)
-            _ = try await eventually { (try? await cache.extents(of: id)) == [0..<200_000] }
-            try await cache.deleteAsset(id, isSoft: false)
+            _ = try await eventually { (try? await cache.assets.extents(of: id)) == [0..<200_000] }
+            try await cache.assets.delete(id, isSoft: false)
             let error = await #expect(throws: CacheError.self) { try await reader.value }
             let anew = try await cache.body(of: "a.mp4", 0..<1000)
 
@@ -58,7 +58,7 @@ import Testing
                     Task { for _ in 0..<20 { _ = try? await cache.body(of: "a.mp4", 0..<200_000) } }
                 }
                 bench.upstream.serve("/a.mp4", next)
-                _ = try await cache.purge(AssetSelection(origin: "media"), isSoft: false, isDryRun: false)
+                _ = try await cache.evictions.purge(AssetSelection(origin: "media"), isSoft: false, isDryRun: false)
                 let after = try await cache.body(of: "a.mp4", 0..<200_000)
                 for reader in readers { await reader.value }
 
@@ -72,7 +72,7 @@ import Testing
         let test = try bench.cache()
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1000)
-            try await cache.deleteAsset(try await bench.id(in: cache), isSoft: true)
+            try await cache.assets.delete(try await bench.id(in: cache), isSoft: true)
             test.wallClock.advance(by: .seconds(1))
             let read = try await cache.body(of: "a.mp4", 0..<1000)
 
@@ -80,7 +80,7 @@ import Testing
             #expect(bench.upstream.requests.map(\.status) == [206, 304])
         }
         try await bench.cache().run { cache in
-            try await cache.deleteAsset(try await bench.id(in: cache), isSoft: true)
+            try await cache.assets.delete(try await bench.id(in: cache), isSoft: true)
         }
         let restarted = try bench.cache()
         try await restarted.run { cache in
@@ -97,10 +97,10 @@ import Testing
         try await bench.cache().run { cache in
             for name in ["x/1", "x/2", "y/1"] { _ = try await cache.body(of: name) }
             let selection = AssetSelection(origin: "media", prefix: "/o/media/x/")
-            let plan = try await cache.purge(selection, isSoft: false, isDryRun: true)
-            let listed = try await cache.assets(AssetQuery()).items.count
-            let done = try await cache.purge(selection, isSoft: false, isDryRun: false)
-            let left = try await cache.assets(AssetQuery()).items.map(\.record.key)
+            let plan = try await cache.evictions.purge(selection, isSoft: false, isDryRun: true)
+            let listed = try await cache.assets.page(AssetQuery()).items.count
+            let done = try await cache.evictions.purge(selection, isSoft: false, isDryRun: false)
+            let left = try await cache.assets.page(AssetQuery()).items.map(\.record.key)
 
             #expect(plan.assets == 2 && plan.freedBytes == 2000 && listed == 3)
             #expect(done.assets == 2 && done.freedBytes == 2000)

@@ -9,7 +9,7 @@ import Testing
 /// Quotas of origins and tags, and store rules, on a live cache.
 @Suite struct QuotaTests {
     private func cachedBytes(_ origin: String, in cache: AssetCache) async throws -> Int64 {
-        try await cache.assets(AssetQuery(origin: origin)).items.reduce(0) { $0 + $1.cachedBytes }
+        try await cache.assets.page(AssetQuery(origin: origin)).items.reduce(0) { $0 + $1.cachedBytes }
     }
 
     private func cache(_ bench: Bench, _ change: (inout OriginSettings) -> Void) throws -> TestCache {
@@ -31,7 +31,7 @@ import Testing
             // The log lists a range after its space is free.
             var log: [EvictionRecord] = []
             let isLogged = try await eventually {
-                log = try await cache.evictions(EvictionQuery(reason: .quota)).items
+                log = try await cache.evictions.page(EvictionQuery(reason: .quota)).items
                 return log.reduce(0) { $0 + $1.bytes } >= 4 << 20
             }
 
@@ -46,9 +46,9 @@ import Testing
         let bench = try Bench()
         try await cache(bench) { _ in }.run { cache in
             for name in 0..<6 { _ = try await cache.body(of: "\(name).mp4") }
-            var (origin, _) = try cache.origin("media")
+            var (origin, _) = try cache.configuration.origin("media")
             origin.settings.quota.maxBytes = 3 << 20
-            _ = try await cache.setOrigin(origin)
+            _ = try await cache.configuration.setOrigin(origin)
             let isKept = try await eventually { try await cachedBytes("media", in: cache) <= 3 << 20 }
 
             #expect(isKept)
@@ -64,8 +64,8 @@ import Testing
             }
             // A running fill pins its bytes.
             #expect(try await eventually { try await cache.isAtRest() })
-            let first = try await cache.evict(.free(bytes: 4 << 20), isDryRun: false)
-            let rest = try await cache.evict(.free(bytes: 8 << 20), isDryRun: false)
+            let first = try await cache.evictions.evict(.free(bytes: 4 << 20), isDryRun: false)
+            let rest = try await cache.evictions.evict(.free(bytes: 8 << 20), isDryRun: false)
 
             #expect(first.entries.allSatisfy { $0.key.hasPrefix("/o/other/") })
             #expect(first.freedBytes == 4 << 20)
@@ -76,7 +76,7 @@ import Testing
     private func setQuotas(_ quotas: [String: Quota], in cache: AssetCache) async throws {
         var policy = TestCache.policy
         policy.tagQuotas = quotas
-        _ = try await cache.setPolicy(policy)
+        _ = try await cache.configuration.setPolicy(policy)
     }
 
     @Test("A tag above its quota evicts its assets of every origin")
@@ -86,23 +86,23 @@ import Testing
             for origin in ["media", "other"] {
                 for name in 0..<6 { _ = try await cache.body(of: "\(name).mp4", origin: origin) }
             }
-            let ids = try await cache.assets(AssetQuery()).items.map(\.record.id)
+            let ids = try await cache.assets.page(AssetQuery()).items.map(\.record.id)
             try await setQuotas(["promo": Quota(maxBytes: 3 << 20)], in: cache)
-            for id in ids.prefix(8) { _ = try await cache.patchAsset(id, AssetPatch(tags: ["promo", "new"])) }
+            for id in ids.prefix(8) { _ = try await cache.assets.patch(id, AssetPatch(tags: ["promo", "new"])) }
             let isKept = try await eventually {
-                try await cache.assets(AssetQuery(tag: "promo")).items.reduce(0) { $0 + $1.cachedBytes } <= 3 << 20
+                try await cache.assets.page(AssetQuery(tag: "promo")).items.reduce(0) { $0 + $1.cachedBytes } <= 3 << 20
             }
-            let log = try await cache.evictions(EvictionQuery(reason: .quota)).items
+            let log = try await cache.evictions.page(EvictionQuery(reason: .quota)).items
 
             let status = QuotaStatus(owner: .tag("promo"), quota: Quota(maxBytes: 3 << 20), cachedBytes: 3 << 20)
-            let isNotified = try await eventually { try await cache.stats().store.quotas == [status] }
+            let isNotified = try await eventually { try await cache.statistics.snapshot().store.quotas == [status] }
 
             #expect(isKept)
             #expect(isNotified)
             #expect(try await eventually { try await cache.isAtRest() })
             #expect(Set(log.map(\.assetID)).isSubset(of: ids.prefix(8)))
             #expect(log.reduce(0) { $0 + $1.bytes } == 5 << 20)
-            for id in ids.dropFirst(8) { #expect(try await cache.asset(id).cachedBytes == 1 << 20) }
+            for id in ids.dropFirst(8) { #expect(try await cache.assets.asset(id).cachedBytes == 1 << 20) }
         }
     }
 
@@ -111,15 +111,17 @@ import Testing
         let bench = try Bench()
         let pinned = try await cache(bench) { _ in }.run { cache in
             for name in 0..<6 { _ = try await cache.body(of: "\(name).mp4") }
-            let ids = try await cache.assets(AssetQuery()).items.map(\.record.id)
-            for id in ids.prefix(4) { _ = try await cache.patchAsset(id, AssetPatch(isPinned: true, tags: ["promo"])) }
+            let ids = try await cache.assets.page(AssetQuery()).items.map(\.record.id)
+            for id in ids.prefix(4) {
+                _ = try await cache.assets.patch(id, AssetPatch(isPinned: true, tags: ["promo"]))
+            }
             try await setQuotas(["promo": Quota(maxBytes: 2 << 20)], in: cache)
             return ids.prefix(4)
         }
         try await cache(bench) { _ in }.run { cache in
-            for id in pinned { _ = try await cache.patchAsset(id, AssetPatch(isPinned: false)) }
+            for id in pinned { _ = try await cache.assets.patch(id, AssetPatch(isPinned: false)) }
             let isKept = try await eventually {
-                try await cache.assets(AssetQuery(tag: "promo")).items.reduce(0) { $0 + $1.cachedBytes } <= 2 << 20
+                try await cache.assets.page(AssetQuery(tag: "promo")).items.reduce(0) { $0 + $1.cachedBytes } <= 2 << 20
             }
 
             #expect(isKept)
@@ -134,7 +136,7 @@ import Testing
         try await test.cache.prepare()  // without the background services, which would evict
         var policy = TestCache.policy
         policy.tagQuotas = ["promo": Quota(maxBytes: 1 << 20)]
-        _ = try await test.cache.setPolicy(policy)
+        _ = try await test.cache.configuration.setPolicy(policy)
         let id = { (number: UInt64) in AssetID(high: 0, low: number) }
         for number in 1...5 as ClosedRange<UInt64> {
             let owners = AssetOwners(origin: number == 5 ? "other" : "media", tags: number > 3 ? ["promo"] : [])
@@ -158,17 +160,17 @@ import Testing
         let test = try cache(bench) { _ in }
         try await test.run { cache in
             _ = try await cache.body(of: "0.mp4")
-            let id = try await cache.assets(AssetQuery()).items[0].record.id
+            let id = try await cache.assets.page(AssetQuery()).items[0].record.id
             let end = test.wallClock.now() + .seconds(60)
-            let pinned = try await cache.patchAsset(id, AssetPatch(isPinned: true, pinnedUntil: end)).record
+            let pinned = try await cache.assets.patch(id, AssetPatch(isPinned: true, pinnedUntil: end)).record
             try await cache.expire()
-            let spared = try await cache.evict(.free(bytes: 1), isDryRun: true).assets
+            let spared = try await cache.evictions.evict(.free(bytes: 1), isDryRun: true).assets
             test.wallClock.advance(by: .seconds(60))
             try await cache.expire()
-            let unpinned = try await cache.asset(id).record
-            let taken = try await cache.evict(.free(bytes: 1), isDryRun: true).assets
+            let unpinned = try await cache.assets.asset(id).record
+            let taken = try await cache.evictions.evict(.free(bytes: 1), isDryRun: true).assets
             let past = await #expect(throws: CacheError.self) {
-                try await cache.patchAsset(id, AssetPatch(isPinned: true, pinnedUntil: end))
+                try await cache.assets.patch(id, AssetPatch(isPinned: true, pinnedUntil: end))
             }
 
             #expect(pinned.isPinned && pinned.pinnedUntil == end && spared == 0)
@@ -183,19 +185,19 @@ import Testing
         try await cache(bench) { _ in }.run { cache in
             var policy = TestCache.policy
             policy.maxPinnedBytes = 1 << 20
-            _ = try await cache.setPolicy(policy)
+            _ = try await cache.configuration.setPolicy(policy)
             _ = try await cache.body(of: "0.mp4", 0..<1000)
             _ = try await cache.body(of: "1.mp4", 0..<1000)
-            let ids = try await cache.assets(AssetQuery()).items.map(\.record.id)
-            let first = try await cache.patchAsset(ids[0], AssetPatch(isPinned: true)).record.isPinned
+            let ids = try await cache.assets.page(AssetQuery()).items.map(\.record.id)
+            let first = try await cache.assets.patch(ids[0], AssetPatch(isPinned: true)).record.isPinned
             let refused = await #expect(throws: CacheError.self) {
-                try await cache.patchAsset(ids[1], AssetPatch(isPinned: true))
+                try await cache.assets.patch(ids[1], AssetPatch(isPinned: true))
             }
 
             #expect(first)
             #expect(refused?.code == .conflict)
-            #expect(try await !cache.asset(ids[1]).record.isPinned)
-            #expect(try await cache.patchAsset(ids[0], AssetPatch(isPinned: true)).record.isPinned)
+            #expect(try await !cache.assets.asset(ids[1]).record.isPinned)
+            #expect(try await cache.assets.patch(ids[0], AssetPatch(isPinned: true)).record.isPinned)
         }
     }
 
@@ -206,7 +208,7 @@ import Testing
         try await test.run { cache in
             var policy = TestCache.policy
             policy.minUses = 2
-            _ = try await cache.setPolicy(policy)
+            _ = try await cache.configuration.setPolicy(policy)
             var classes: [ReadOutcome.Class] = []
             for seconds in [0, 1, 300, 1] as [Int64] {
                 test.wallClock.advance(by: .seconds(seconds))
@@ -233,7 +235,7 @@ import Testing
                 #expect(read.bytes.count == (name == "long.mp4" ? 300_000 : 1000))
                 #expect(read.outcome.requestClass == (name == "short.mp4" ? .miss : .bypass))
             }
-            let kept = try await cache.assets(AssetQuery()).items.map(\.record.key)
+            let kept = try await cache.assets.page(AssetQuery()).items.map(\.record.key)
 
             #expect(kept == ["/o/media/short.mp4"])
         }
@@ -251,12 +253,12 @@ import Testing
                 return nil
             }
             func set(_ name: String, minBytes: Int64) async throws {
-                var (origin, _) = try cache.origin(name)
+                var (origin, _) = try cache.configuration.origin(name)
                 origin.settings.quota.minBytes = minBytes
-                _ = try await cache.setOrigin(origin)
+                _ = try await cache.configuration.setOrigin(origin)
             }
             func set(_ policy: PolicySettings) async throws {
-                _ = try await cache.setPolicy(policy)
+                _ = try await cache.configuration.setPolicy(policy)
             }
             var policy = PolicySettings(capacityBytes: 100 << 20, lowWatermark: 0.8, minFreeDiskBytes: 0)
             try await set(policy)
@@ -268,10 +270,10 @@ import Testing
             #expect(await refusal { try await set(policy) } == nil, "minimum quotas of tags may overlap")
             policy.tagQuotas["kids"] = Quota(minBytes: 81 << 20)
             #expect(await refusal { try await set(policy) } == "tagQuotas")
-            policy = cache.policy().settings
+            policy = cache.configuration.policy.settings
             policy.capacityBytes = 99 << 20
             #expect(await refusal { try await set(policy) } == "capacityBytes")
-            #expect(cache.policy().settings.capacityBytes == 100 << 20)
+            #expect(cache.configuration.policy.settings.capacityBytes == 100 << 20)
         }
     }
 }

@@ -33,7 +33,7 @@ import Testing
         try await bench.cache(disk: disk).run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<200_000)
             disk.fail(.sync, with: EIO)
-            _ = try? await cache.assets(AssetQuery())
+            _ = try? await cache.assets.page(AssetQuery())
             let same = try await cache.body(of: "a.mp4", 0..<200_000)
             let more = try await cache.body(of: "a.mp4", 1_000_000..<1_200_000)
 
@@ -49,13 +49,13 @@ import Testing
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1_000_000)
             _ = try await cache.body(of: "a.mp4", 2_000_000..<2_000_001)
-            _ = try await cache.dropExtents(of: try await bench.id(in: cache), in: 0..<500_000)
+            _ = try await cache.assets.dropExtents(of: try await bench.id(in: cache), in: 0..<500_000)
             let used = try await test.store.usedDiskBytes()
 
             // The transfers end shortly after their last byte was read.
             #expect(try await eventually { cache.context.space.with { $0.reservedBytes } == 0 })
             #expect(try await eventually { cache.context.space.with { $0.usedBytes } == used })
-            #expect(try await cache.asset(try await bench.id(in: cache)).diskBytes == used)
+            #expect(try await cache.assets.asset(try await bench.id(in: cache)).diskBytes == used)
         }
         let again = try bench.cache()
         try await again.run { cache in

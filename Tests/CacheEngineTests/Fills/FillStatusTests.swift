@@ -21,13 +21,13 @@ import Testing
             let progress = fill.progress
             #expect(progress.stage == .running && progress.priority == .live && progress.attempt == 0)
             #expect(progress.httpVersion == "1.1")
-            #expect(try cache.fill(String(fill.number)).number == fill.number)
+            #expect(try cache.fills.fill(String(fill.number)).number == fill.number)
 
             read.resume()
             _ = try await read.task.value
-            let isGone = try await eventually { try cache.fills(FillQuery()).items.isEmpty }
+            let isGone = try await eventually { try cache.fills.page(FillQuery()).items.isEmpty }
             #expect(isGone)
-            #expect(throws: CacheError.self) { try cache.fill(String(fill.number)) }
+            #expect(throws: CacheError.self) { try cache.fills.fill(String(fill.number)) }
         }
     }
 
@@ -41,16 +41,16 @@ import Testing
         try await bench.cache().run { cache in
             let readers = ["b", "c", "d"].map { name in Task { try await cache.body(of: name, 0..<1000) } }
             await bench.upstream.waitForRequests(3)
-            let first = try cache.fills(FillQuery(limit: 2))
-            let rest = try cache.fills(FillQuery(limit: 2, cursor: first.nextCursor))
-            let one = try cache.fills(FillQuery(assetID: first.items[0].assetID))
+            let first = try cache.fills.page(FillQuery(limit: 2))
+            let rest = try cache.fills.page(FillQuery(limit: 2, cursor: first.nextCursor))
+            let one = try cache.fills.page(FillQuery(assetID: first.items[0].assetID))
 
             #expect(first.items.count == 2 && rest.items.count == 1 && rest.nextCursor == nil)
             #expect(Set((first.items + rest.items).map(\.number)).count == 3)
             #expect(one.items.map(\.number) == [first.items[0].number])
-            #expect(try cache.fills(FillQuery(origin: "other")).items.isEmpty)
-            #expect(try cache.fills(FillQuery(stage: .paused)).items.isEmpty)
-            #expect(throws: CacheError.self) { try cache.fills(FillQuery(cursor: "x")) }
+            #expect(try cache.fills.page(FillQuery(origin: "other")).items.isEmpty)
+            #expect(try cache.fills.page(FillQuery(stage: .paused)).items.isEmpty)
+            #expect(throws: CacheError.self) { try cache.fills.page(FillQuery(cursor: "x")) }
             latch.release()
             for reader in readers { _ = try await reader.value }
         }
@@ -59,14 +59,14 @@ import Testing
     @Test("A stopped fill fails its waiting readers, and later readers start a new fill")
     func aStoppedFillStaysStoppedForWhoWaitedAndNotForWhoComes() async throws {
         try await bench.withStalledRead { cache, read in
-            try cache.cancelFill(String(read.fill.number))
+            try cache.fills.cancel(String(read.fill.number))
             let error = await #expect(throws: CacheError.self) { try await read.task.value }
             let isAtRest = try await eventually { try await cache.isAtRest() }
 
             #expect(isAtRest)
             #expect(error?.code == .conflict)
             #expect(bench.upstream.requests.count == 1)
-            #expect(throws: CacheError.self) { try cache.cancelFill(String(read.fill.number)) }
+            #expect(throws: CacheError.self) { try cache.fills.cancel(String(read.fill.number)) }
             let later = try await cache.body(of: "a.mp4", 0..<400_000)
             #expect(later.bytes.isSame(as: bench.asset.bytes(0..<400_000)))
             #expect(bench.upstream.requests.map(\.range) == [0..<400_000, 100_000..<400_000])
@@ -81,9 +81,9 @@ import Testing
             }
             // A transfer is counted after its reader was notified.
             let isCounted = try await eventually {
-                try await cache.stats().load.workers.reduce(0) { $0 + $1.ended } == 4
+                try await cache.statistics.snapshot().load.workers.reduce(0) { $0 + $1.ended } == 4
             }
-            let stats = try await cache.stats()
+            let stats = try await cache.statistics.snapshot()
             #expect(isCounted)
             #expect(stats.all.requestedBytes == 4000)
             #expect(stats.load.openedConnections >= 1)

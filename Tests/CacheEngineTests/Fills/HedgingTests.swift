@@ -56,7 +56,7 @@ import Testing
             first.end()
             let bytes = try await read.bytes
             second.end(.cancelled)
-            let figures = try await cache.stats().all
+            let figures = try await cache.statistics.snapshot().all
 
             #expect(bytes == asset.bytes(5000..<6000))
             #expect(figures.fillsHedged == 0 && figures.hedgesWon == 0 && figures.fillsCancelled == 0)
@@ -78,7 +78,7 @@ import Testing
             try second.bring(asset.bytes(5500..<6000))
             second.end()
             let bytes = try await read.bytes
-            let figures = try await cache.stats().all
+            let figures = try await cache.statistics.snapshot().all
 
             #expect(bytes == asset.bytes(5000..<6000))
             #expect(figures.fillsHedged == 1 && figures.hedgesWon == 1)
@@ -98,7 +98,7 @@ import Testing
             try first.bring(asset.bytes(5000..<6000))
             first.end()
             second.end(.upstreamTimedOut(.firstByte))
-            let figures = try await cache.stats().all
+            let figures = try await cache.statistics.snapshot().all
 
             #expect(try await read.bytes == asset.bytes(5000..<6000))
             #expect(figures.fillsHedged == 1 && figures.hedgesWon == 0)

@@ -11,7 +11,7 @@ import Testing
 
     private func open(_ cache: AssetCache) async throws -> ContentRead {
         do {
-            return try await cache.read(Bench.media, request: ContentRequest(headers: ["Range": "bytes=0-"]))
+            return try await cache.reader.read(Bench.media, request: ContentRequest(headers: ["Range": "bytes=0-"]))
         } catch {
             throw error.error
         }
@@ -42,7 +42,7 @@ import Testing
 
             #expect(isAtRest)
             #expect(position < 200_000)
-            #expect(try await cache.stats().all.requestedBytes < 512 << 10)
+            #expect(try await cache.statistics.snapshot().all.requestedBytes < 512 << 10)
             #expect(bench.upstream.requests.count == 1)
         }
     }
@@ -96,7 +96,7 @@ import Testing
 
             #expect(position == 100_000)
             #expect(error?.code == .upstreamTimedOut(.read))
-            #expect(try await cache.stats().all.waits["timedOut"] == 1)
+            #expect(try await cache.statistics.snapshot().all.waits["timedOut"] == 1)
         }
     }
 

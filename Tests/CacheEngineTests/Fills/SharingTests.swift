@@ -23,7 +23,7 @@ import TestChance
                 $0.gapMergeBytes = 0
             }
             try await cache.run { cache in
-                _ = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: false)
+                _ = try await cache.prober.probe(Bench.media, timeout: .seconds(5), refresh: false)
                 try await readAtRandom(bench, cache, seed: seed)
             }
             try await bench.cache().run { cache in
@@ -72,7 +72,7 @@ import TestChance
         }
         let asked = bench.upstream.requests(for: "/a.mp4").filter { $0.method == "GET" }.compactMap(\.range)
         // A request may cover more bytes than its transfer reads: a transfer ends at the start of another window.
-        let taken = try await cache.stats().all.requestedBytes
+        let taken = try await cache.statistics.snapshot().all.requestedBytes
         #expect(taken == ByteRangeSet(ranges).byteCount, "seed \(seed)")
         #expect(ByteRangeSet(asked) == ByteRangeSet(ranges), "seed \(seed)")
     }

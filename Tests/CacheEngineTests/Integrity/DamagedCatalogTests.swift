@@ -29,7 +29,7 @@ import Testing
                 #expect(isRight)
             }
             #expect(cache.catalogIsDamaged)
-            let figures = try await cache.stats().store
+            let figures = try await cache.statistics.snapshot().store
             #expect(figures.isDamaged)
             let isAtRest = try await cache.isAtRest()
             #expect(isAtRest)

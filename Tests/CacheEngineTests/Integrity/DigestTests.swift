@@ -78,7 +78,7 @@ import Testing
             let report = try await scrubbed(cache)
 
             #expect(report.badDigests == 1 && report.badBlocks == 0)
-            #expect(try await cache.stats().integrity.badDigests == 1)
+            #expect(try await cache.statistics.snapshot().integrity.badDigests == 1)
             let again = try await cache.body(of: "a.mp4")
             #expect(again.bytes.isSame(as: asset.bytes(0..<asset.size)))
             #expect(bench.upstream.requestedBytes("/a.mp4") == 2 * asset.size)
@@ -111,17 +111,17 @@ import Testing
     }
 
     private func scrubbed(_ cache: AssetCache) async throws -> ScrubReport {
-        let order = try cache.scrub(ScrubRequest(bytesPerSecond: 1 << 40))
-        let isOver = try await eventually { try cache.scrub(order.id).state != .running }
+        let order = try cache.scrubber.start(ScrubRequest(bytesPerSecond: 1 << 40))
+        let isOver = try await eventually { try cache.scrubber.report(order.id).state != .running }
         #expect(isOver)
-        let report = try cache.scrub(order.id)
+        let report = try cache.scrubber.report(order.id)
         #expect(report.state == .succeeded)
         return report
     }
 
     private func digest(in cache: AssetCache) async throws -> String? {
         let request = ContentRequest(headers: ["Range": "bytes=0-1"])
-        let read = try await cache.read(Bench.media, request: request)
+        let read = try await cache.reader.read(Bench.media, request: request)
         defer { read.abandon() }
         return read.plan.headers["Repr-Digest"]
     }

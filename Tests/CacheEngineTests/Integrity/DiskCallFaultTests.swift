@@ -80,9 +80,9 @@ import Testing
                 isRight = await reads(bench, cache, range) && isRight
             }
             // Each of these operations may fail.
-            _ = try? await cache.evict(.free(bytes: 300_000), isDryRun: false)
+            _ = try? await cache.evictions.evict(.free(bytes: 300_000), isDryRun: false)
             isRight = await reads(bench, cache, 100_000..<800_000) && isRight
-            if let id = try? await bench.id(in: cache) { try? await cache.deleteAsset(id, isSoft: false) }
+            if let id = try? await bench.id(in: cache) { try? await cache.assets.delete(id, isSoft: false) }
             isRight = await reads(bench, cache, 0..<600_000) && isRight
             // After the fault the service must recover.
             disk.heal()
@@ -108,7 +108,7 @@ import Testing
                 let read = try await cache.body(of: "a.mp4")
                 let isRight = read.bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size))
                 var failures = isRight ? [] : ["after the restart: \(wrongBytes)"]
-                let bad = try await cache.stats().integrity.badBlocks
+                let bad = try await cache.statistics.snapshot().integrity.badBlocks
                 if bad > 0 { failures.append("\(bad) bad blocks") }
                 try await cache.context.commits.flush()
                 _ = try await cache.context.store.reconcile()
@@ -130,7 +130,7 @@ import Testing
                 let read = try await cache.body(of: "a.mp4")
                 #expect(read.bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size)))
             }
-            #expect(try await cache.stats().integrity.badBlocks == 0)
+            #expect(try await cache.statistics.snapshot().integrity.badBlocks == 0)
         }
     }
 }

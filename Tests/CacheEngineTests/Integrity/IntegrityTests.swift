@@ -33,7 +33,7 @@ import Testing
 
             #expect(again.bytes.isSame(as: whole))
             #expect(third.bytes.isSame(as: bench.asset.bytes(1 << 20..<2 << 20)))
-            let integrity = try await cache.stats().integrity
+            let integrity = try await cache.statistics.snapshot().integrity
             #expect(integrity.badBlocks == 4)
             #expect(integrity.badBytes == 4 * BlockChecksums.blockBytes)
             let refetched = bench.upstream.requestedBytes("/a.mp4") - bench.asset.size
@@ -46,14 +46,14 @@ import Testing
         try await bench.cache().run { cache in
             try await readAll(cache)
             let id = try await bench.id(in: cache)
-            #expect(try await cache.patchAsset(id, AssetPatch(verify: .some(.always))).record.verify == .always)
+            #expect(try await cache.assets.patch(id, AssetPatch(verify: .some(.always))).record.verify == .always)
             try damage(file(), at: 5000)
 
             let again = try await cache.body(of: "a.mp4", 0..<10_000)
 
             #expect(again.bytes == bench.asset.bytes(0..<10_000))
-            #expect(try await cache.stats().integrity.badBlocks == 1)
-            #expect(try await cache.patchAsset(id, AssetPatch(verify: .some(nil))).record.verify == nil)
+            #expect(try await cache.statistics.snapshot().integrity.badBlocks == 1)
+            #expect(try await cache.assets.patch(id, AssetPatch(verify: .some(nil))).record.verify == nil)
         }
     }
 
@@ -70,7 +70,7 @@ import Testing
             let read = try await cache.body(of: "a.mp4")
 
             #expect(read.bytes.isSame(as: whole))
-            #expect(try await cache.stats().integrity.badBlocks == 1)
+            #expect(try await cache.statistics.snapshot().integrity.badBlocks == 1)
             let isChecked = try await eventually {
                 try await cache.openAsset()?.look { $0.unchecked.isEmpty } ?? false
             }
@@ -84,17 +84,17 @@ import Testing
             try await readAll(cache)
             for offset in [Int64(1), 900_000, 2_500_000] { try damage(file(), at: offset) }
 
-            let order = try cache.scrub(ScrubRequest(bytesPerSecond: 1 << 40))
-            let isOver = try await eventually { try cache.scrub(order.id).state != .running }
+            let order = try cache.scrubber.start(ScrubRequest(bytesPerSecond: 1 << 40))
+            let isOver = try await eventually { try cache.scrubber.report(order.id).state != .running }
 
             #expect(isOver)
-            let report = try cache.scrub(order.id)
+            let report = try cache.scrubber.report(order.id)
             #expect(report.state == .succeeded)
             #expect(report.badBlocks == 3)
             #expect(report.bytesDone == bench.asset.size && report.bytesTotal == bench.asset.size)
             #expect(report.assetsDone == 1 && report.assetsTotal == 1)
             #expect(try await cache.body(of: "a.mp4").bytes.isSame(as: whole))
-            #expect(try await cache.stats().scrub?.id == order.id)
+            #expect(try await cache.statistics.snapshot().scrub?.id == order.id)
         }
     }
 
@@ -102,11 +102,11 @@ import Testing
     func onlyOneScrubRunsAtATime() async throws {
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4")
-            let order = try cache.scrub(ScrubRequest(bytesPerSecond: 1024))
-            let error = #expect(throws: CacheError.self) { try cache.scrub(ScrubRequest()) }
+            let order = try cache.scrubber.start(ScrubRequest(bytesPerSecond: 1024))
+            let error = #expect(throws: CacheError.self) { try cache.scrubber.start(ScrubRequest()) }
             #expect(error?.code == .conflict)
-            #expect(try cache.scrub(order.id).state == .running)
-            #expect(throws: CacheError.self) { try cache.scrub("none") }
+            #expect(try cache.scrubber.report(order.id).state == .running)
+            #expect(throws: CacheError.self) { try cache.scrubber.report("none") }
         }
     }
 
@@ -132,7 +132,7 @@ import Testing
             disk.fail(.read, after: 4, with: 5)
 
             #expect(try await cache.body(of: "a.mp4").bytes.isSame(as: whole))
-            #expect(try await cache.stats().integrity.badBlocks == 1)
+            #expect(try await cache.statistics.snapshot().integrity.badBlocks == 1)
         }
     }
 
@@ -154,7 +154,7 @@ import Testing
             await latch.reached()
 
             async let again = cache.body(of: "a.mp4", damaged)
-            #expect(try await eventually { try await cache.stats().integrity.badBlocks == 1 })
+            #expect(try await eventually { try await cache.statistics.snapshot().integrity.badBlocks == 1 })
             let asset = try #require(try await cache.openAsset())
             #expect(!asset.look { $0.ledger.isLeaving(damaged) })
             try await cache.context.commits.flush()
@@ -188,7 +188,7 @@ import Testing
                 await latch.reached()
                 readers.addTask { _ = try? await cache.body(of: "a.mp4", damaged) }
                 defer { readers.cancelAll() }
-                return try? await eventually { try await cache.stats().integrity.badBlocks == 1 }
+                return try? await eventually { try await cache.statistics.snapshot().integrity.badBlocks == 1 }
             }
             #expect(isFound == true)
             #expect(try await eventually { try await cache.isAtRest() })

@@ -24,8 +24,8 @@ import Testing
 
             disk.fail(.open, with: EIO)
             switch way {
-            case .eviction: _ = try await cache.evict(.free(bytes: 1 << 30), isDryRun: false)
-            case .purge: try await cache.deleteAsset(try await bench.id(in: cache), isSoft: false)
+            case .eviction: _ = try await cache.evictions.evict(.free(bytes: 1 << 30), isDryRun: false)
+            case .purge: try await cache.assets.delete(try await bench.id(in: cache), isSoft: false)
             }
             try await cache.context.commits.flush()
 

@@ -62,7 +62,7 @@ import Testing
             #expect(try await eventually { cache.storeIsGone })
             let kept = try await cache.body(of: "a.mp4")
             #expect(kept.bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size)))
-            _ = try await cache.stats()
+            _ = try await cache.statistics.snapshot()
             try FileManager.default.moveItem(atPath: aside.path("data"), toPath: bench.directory.path)
             #expect(try await eventually { !cache.storeIsGone })
         }

@@ -14,7 +14,7 @@ extension AssetCache {
     /// Waits for the end of the job and returns its last snapshot.
     func finished(_ job: JobSnapshot) async throws -> JobSnapshot {
         var last = job
-        for await snapshot in try await jobEvents(job.record.id) { last = snapshot }
+        for await snapshot in try await jobs.events(job.record.id) { last = snapshot }
         return last
     }
 }

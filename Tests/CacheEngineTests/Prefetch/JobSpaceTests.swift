@@ -35,7 +35,7 @@ import Testing
                 (.media("slow"), []), (.media("0"), []), (.media("1"), ["bytes=0-99", "bytes=50-149", "bytes=-50"]),
                 (.media("2"), ["bytes=2900-"]),
             ])
-            let job = try await cache.submit(order)
+            let job = try await cache.jobs.submit(order)
 
             #expect(job.tally.itemsUnknown == 1)
             #expect(job.tally.bytesTotal == 1300)
@@ -54,10 +54,10 @@ import Testing
         for index in 0..<20 { upstream.serve("/\(index)", LoopbackAsset(size: 100)) }
         try await cache().run { cache in
             let items = ["slow"] + (0..<20).map { "\($0)" } + ["missing"]
-            let job = try await cache.submit(CreateJobRequest(items: items.map { (.media($0), []) }))
-            let isMeasured = try await eventually { try await cache.job(job.record.id).tally.bytesTotal == 2000 }
+            let job = try await cache.jobs.submit(CreateJobRequest(items: items.map { (.media($0), []) }))
+            let isMeasured = try await eventually { try await cache.jobs.job(job.record.id).tally.bytesTotal == 2000 }
             #expect(isMeasured)
-            let present = try await cache.job(job.record.id)
+            let present = try await cache.jobs.job(job.record.id)
             #expect(present.tally.itemsUnknown == 2 && present.tally[.succeeded] == 0)
             #expect(
                 upstream.requests.filter { $0.path != "/slow" && $0.path != "/missing" }.allSatisfy {
@@ -75,7 +75,7 @@ import Testing
         upstream.serve("/empty", LoopbackAsset(size: 0))
         try await cache().run { cache in
             let order = CreateJobRequest(items: [(.media("empty"), ["bytes=0-99"]), (.media("empty"), ["bytes=-5"])])
-            let job = try await cache.finished(try await cache.submit(order))
+            let job = try await cache.finished(try await cache.jobs.submit(order))
 
             #expect(job.record.state == .succeeded)
             #expect(job.tally.bytesTotal == 0 && job.tally[.succeeded] == 2)
@@ -86,13 +86,13 @@ import Testing
     func anItemLargerThanTheCacheIsRefusedOnceItsSizeIsKnown() async throws {
         upstream.serve("/big", LoopbackAsset(size: 20 << 20))
         try await cache(capacity: 16 << 20).run { cache in
-            let unknown = try await cache.finished(try await cache.submit(.of("big")))
+            let unknown = try await cache.finished(try await cache.jobs.submit(.of("big")))
             #expect(unknown.record.state == .failed && unknown.record.error?.code == "storageFull")
 
-            let error = await #expect(throws: CacheError.self) { try await cache.submit(.of("big")) }
+            let error = await #expect(throws: CacheError.self) { try await cache.jobs.submit(.of("big")) }
             #expect(error?.code == .invalidField("items[0]"))
             let part = CreateJobRequest(items: [(.media("big"), ["bytes=0-999"])])
-            #expect(try await cache.finished(try await cache.submit(part)).record.state == .succeeded)
+            #expect(try await cache.finished(try await cache.jobs.submit(part)).record.state == .succeeded)
         }
     }
 
@@ -103,20 +103,20 @@ import Testing
         try await cache(capacity: 16 << 20, jobConcurrency: concurrency).run { cache in
             _ = try await cache.body(of: "old")
             let order = CreateJobRequest(items: (0..<6).map { (.media("\($0)"), []) })
-            let job = try await cache.finished(try await cache.submit(order))
+            let job = try await cache.finished(try await cache.jobs.submit(order))
 
             #expect(job.record.state == .failed)
             #expect(job.tally[.succeeded] == 3 && job.tally[.failed] == 3)
-            let items = try await cache.jobItems(job.record.id).items
+            let items = try await cache.jobs.items(job.record.id).items
             for item in items where item.state == .succeeded {
                 let id = try #require(item.assetID)
-                #expect(try await cache.extents(of: id) == [0..<5 << 20])
+                #expect(try await cache.assets.extents(of: id) == [0..<5 << 20])
             }
             #expect(items.allSatisfy { $0.state == .succeeded || $0.error?.code == "storageFull" })
             // No item is protected any more.
             let isFree = try await eventually { cache.context.space.with { $0.held.isEmpty && $0.heldBytes == 0 } }
             #expect(isFree)
-            let next = try await cache.finished(try await cache.submit(.of("5")))
+            let next = try await cache.finished(try await cache.jobs.submit(.of("5")))
             #expect(next.record.state == .succeeded)
         }
     }
@@ -127,11 +127,11 @@ import Testing
             upstream.serve("/" + name, LoopbackAsset(size: size))
         }
         try await cache(capacity: 16 << 20).run { cache in
-            let job = try await cache.finished(try await cache.submit(.of("a", "b", "c")))
+            let job = try await cache.finished(try await cache.jobs.submit(.of("a", "b", "c")))
             // Above the high watermark items would be evicted down to the low watermark.
             #expect(job.tally[.succeeded] == 2 && job.record.error?.code == "storageFull")
             try await cache.evictor.makeRoom()
-            let kept = try await cache.assets(AssetQuery(state: .complete)).items
+            let kept = try await cache.assets.page(AssetQuery(state: .complete)).items
             #expect(Set(kept.map(\.record.key)) == ["/o/media/a", "/o/media/b"])
         }
     }
@@ -141,17 +141,17 @@ import Testing
         for index in 0..<10 { upstream.serve("/\(index)", LoopbackAsset(size: 5 << 20, seed: UInt64(index))) }
         try await cache(capacity: 32 << 20, jobConcurrency: 4).run { cache in
             let jobs = try await [
-                cache.submit(CreateJobRequest(items: (0..<5).map { (.media("\($0)"), []) })),
-                cache.submit(CreateJobRequest(items: (5..<10).map { (.media("\($0)"), []) })),
+                cache.jobs.submit(CreateJobRequest(items: (0..<5).map { (.media("\($0)"), []) })),
+                cache.jobs.submit(CreateJobRequest(items: (5..<10).map { (.media("\($0)"), []) })),
             ]
             let order = try await withThrowingTaskGroup(of: String.self) { group in
                 for job in jobs { group.addTask { try await cache.finished(job).record.id } }
                 return try await group.reduce(into: []) { $0.append($1) }
             }
             try await cache.evictor.makeRoom()
-            let complete = Set(try await cache.assets(AssetQuery(state: .complete)).items.map(\.record.id))
+            let complete = Set(try await cache.assets.page(AssetQuery(state: .complete)).items.map(\.record.id))
             // Items of the other job may be evicted after its end.
-            for item in try await cache.jobItems(order[1]).items {
+            for item in try await cache.jobs.items(order[1]).items {
                 if item.state == .succeeded {
                     #expect(complete.contains(try #require(item.assetID)))
                 } else {
@@ -178,17 +178,17 @@ import Testing
         let id = try await open().run(isOrderly: false) { cache in
             var order = CreateJobRequest.of("0", "1", "2")
             order.isPinned = true
-            let job = try await cache.submit(order)
-            let isStalled = try await eventually { try await cache.job(job.record.id).tally[.succeeded] == 2 }
+            let job = try await cache.jobs.submit(order)
+            let isStalled = try await eventually { try await cache.jobs.job(job.record.id).tally[.succeeded] == 2 }
             #expect(isStalled)
             return job.record.id
         }
         latch.release()
         try await open().run { cache in
-            let job = try await cache.finished(try await cache.job(id))
+            let job = try await cache.finished(try await cache.jobs.job(id))
             #expect(job.tally[.succeeded] == 2 && job.tally[.failed] == 1)
             #expect(job.record.error?.message.contains("origin's quota has 2097152 left") ?? false)
-            #expect(try await cache.assets(AssetQuery(state: .complete)).items.count == 2)
+            #expect(try await cache.assets.page(AssetQuery(state: .complete)).items.count == 2)
         }
     }
 
@@ -199,11 +199,11 @@ import Testing
         upstream.serve("/slow", LoopbackAsset(size: 10, faults: [.stallBeforeHead(until: latch)]))
         for index in 0..<2 { upstream.serve("/\(index)", LoopbackAsset(size: 100)) }
         try await cache().run { cache in
-            _ = try await cache.submit(.of("slow"))
+            _ = try await cache.jobs.submit(.of("slow"))
             let isRunning = try await eventually { !upstream.requests(for: "/slow").isEmpty }
             #expect(isRunning)
-            let job = try await cache.submit(.of("0", "1"))
-            let isMeasured = try await eventually { try await cache.job(job.record.id).tally.bytesTotal == 200 }
+            let job = try await cache.jobs.submit(.of("0", "1"))
+            let isMeasured = try await eventually { try await cache.jobs.job(job.record.id).tally.bytesTotal == 200 }
             #expect(isMeasured)
         }
     }
@@ -214,17 +214,17 @@ import Testing
         upstream.serve("/b", LoopbackAsset(size: 1000))
         try await cache().run { cache in
             _ = try await cache.body(of: "a", 0..<10)
-            let id = try await cache.probe(.media("a"), timeout: .seconds(5), refresh: false).assetID
-            _ = try await cache.patchAsset(id, AssetPatch(tags: ["old", "evening"]))
+            let id = try await cache.prober.probe(.media("a"), timeout: .seconds(5), refresh: false).assetID
+            _ = try await cache.assets.patch(id, AssetPatch(tags: ["old", "evening"]))
             var order = CreateJobRequest.of("a", "b", "missing")
             (order.tags, order.isPinned) = (["evening", "new"], true)
-            let job = try await cache.finished(try await cache.submit(order))
+            let job = try await cache.finished(try await cache.jobs.submit(order))
             #expect(job.tally[.succeeded] == 2 && job.tally[.failed] == 1)
 
-            let assets = try await cache.assets(AssetQuery(isPinned: true)).items
+            let assets = try await cache.assets.page(AssetQuery(isPinned: true)).items
             #expect(Set(assets.map(\.record.key)) == ["/o/media/a", "/o/media/b"])
-            #expect(try await cache.asset(id).record.tags == ["old", "evening", "new"])
-            let item = try #require(try await cache.jobItems(job.record.id).items.last)
+            #expect(try await cache.assets.asset(id).record.tags == ["old", "evening", "new"])
+            let item = try #require(try await cache.jobs.items(job.record.id).items.last)
             #expect(item.tags == ["evening", "new"] && item.isPinned)
         }
     }

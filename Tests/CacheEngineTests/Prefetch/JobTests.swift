@@ -26,16 +26,16 @@ import Testing
         upstream.serve("/a.mp4", LoopbackAsset(size: 20_000_000))
         upstream.failNext("/a.mp4", [.stall(after: 5_000_000, until: latch)])
         let id = try await cache().run { cache in
-            let job = try await cache.submit(.of("a.mp4"))
+            let job = try await cache.jobs.submit(.of("a.mp4"))
             await latch.reached()
-            let isStored = try await eventually { try await cache.stats().store.cachedBytes == 5_000_000 }
+            let isStored = try await eventually { try await cache.statistics.snapshot().store.cachedBytes == 5_000_000 }
             #expect(isStored)
             return job.record.id
         }
         latch.release()
 
         try await cache().run { cache in
-            let job = try await cache.finished(try await cache.job(id))
+            let job = try await cache.finished(try await cache.jobs.job(id))
 
             #expect(job.record.state == .succeeded)
             #expect(job.tally.bytesFromUpstream == 20_000_000)
@@ -52,9 +52,9 @@ import Testing
         upstream.serve("/a.mp4", LoopbackAsset(size: 4_000_000, faults: [.stallBeforeHead(until: latch)]))
         let test = try cache()
         let id = try await test.cache.prepared { cache in
-            let job = try await cache.submit(.of("a.mp4"))
+            let job = try await cache.jobs.submit(.of("a.mp4"))
             await latch.reached()
-            #expect(try await cache.jobs(state: .running).items.map(\.record.id) == [job.record.id])
+            #expect(try await cache.jobs.page(state: .running).items.map(\.record.id) == [job.record.id])
             return job.record.id
         }
 
@@ -72,15 +72,15 @@ import Testing
         try await cache().run { cache in
             var order = CreateJobRequest.of("a.mp4")
             order.fingerprint = "one"
-            let first = try await cache.submit(order, idempotencyKey: "k")
+            let first = try await cache.jobs.submit(order, idempotencyKey: "k")
             _ = try await cache.finished(first)
-            let second = try await cache.submit(order, idempotencyKey: "k")
-            let third = try await cache.submit(order, idempotencyKey: "l")
+            let second = try await cache.jobs.submit(order, idempotencyKey: "k")
+            let third = try await cache.jobs.submit(order, idempotencyKey: "l")
 
             #expect(second.record.id == first.record.id)
             #expect(third.record.id != first.record.id)
             order.fingerprint = "two"
-            await #expect(throws: CacheError.self) { try await cache.submit(order, idempotencyKey: "k") }
+            await #expect(throws: CacheError.self) { try await cache.jobs.submit(order, idempotencyKey: "k") }
         }
     }
 
@@ -107,10 +107,10 @@ import Testing
         ]
         try await cache().run { cache in
             for (order, field) in orders {
-                let error = await #expect(throws: CacheError.self) { try await cache.submit(order) }
+                let error = await #expect(throws: CacheError.self) { try await cache.jobs.submit(order) }
                 #expect(error?.code == .invalidField(field))
             }
-            let kept = try await cache.jobs().items
+            let kept = try await cache.jobs.page().items
             #expect(kept.isEmpty)
         }
     }
@@ -119,7 +119,7 @@ import Testing
     func aHostThatMustNotBeReadIsRefusedAtOnce() async throws {
         try await cache().run { cache in
             let order = CreateJobRequest(items: [(.url("http://elsewhere.test/a", key: nil), [])])
-            let error = await #expect(throws: CacheError.self) { try await cache.submit(order) }
+            let error = await #expect(throws: CacheError.self) { try await cache.jobs.submit(order) }
 
             #expect(error?.code == .upstreamForbidden)
         }
@@ -133,14 +133,14 @@ import Testing
             for (label, path) in [("x", "a.mp4"), ("y", "missing.mp4"), ("x", "a.mp4")] {
                 var order = CreateJobRequest.of(path)
                 order.label = label
-                ids.append(try await cache.finished(try await cache.submit(order)).record.id)
+                ids.append(try await cache.finished(try await cache.jobs.submit(order)).record.id)
             }
 
-            #expect(try await cache.jobs().items.map(\.record.id) == ids.reversed())
-            #expect(try await cache.jobs(label: "x").items.map(\.record.id) == [ids[2], ids[0]])
-            #expect(try await cache.jobs(state: .failed).items.map(\.record.id) == [ids[1]])
-            let page = try await cache.jobs(limit: 2)
-            let rest = try await cache.jobs(limit: 2, cursor: page.nextCursor)
+            #expect(try await cache.jobs.page().items.map(\.record.id) == ids.reversed())
+            #expect(try await cache.jobs.page(label: "x").items.map(\.record.id) == [ids[2], ids[0]])
+            #expect(try await cache.jobs.page(state: .failed).items.map(\.record.id) == [ids[1]])
+            let page = try await cache.jobs.page(limit: 2)
+            let rest = try await cache.jobs.page(limit: 2, cursor: page.nextCursor)
             #expect((page.items + rest.items).map(\.record.id) == ids.reversed())
             #expect(rest.nextCursor == nil)
         }
@@ -151,10 +151,10 @@ import Testing
         let latch = LoopbackLatch()
         upstream.serve("/a.mp4", LoopbackAsset(size: 3_000_000, faults: [.stallBeforeHead(until: latch)]))
         try await cache().run { cache in
-            let job = try await cache.submit(.of("a.mp4"))
+            let job = try await cache.jobs.submit(.of("a.mp4"))
             await latch.reached()
             var seen: [JobSnapshot] = []
-            for await snapshot in try await cache.jobEvents(job.record.id) {
+            for await snapshot in try await cache.jobs.events(job.record.id) {
                 if seen.isEmpty { latch.release() }
                 seen.append(snapshot)
             }
@@ -163,7 +163,7 @@ import Testing
             #expect(seen.last?.record.state == .succeeded)
             #expect(seen.dropLast().allSatisfy { !$0.record.state.isFinished })
             #expect(zip(seen, seen.dropFirst()).allSatisfy { $0.version < $1.version })
-            let late = try await cache.jobEvents(job.record.id)
+            let late = try await cache.jobs.events(job.record.id)
             var states: [JobState] = []
             for await snapshot in late { states.append(snapshot.record.state) }
             #expect(states == [.succeeded])
@@ -175,9 +175,9 @@ import Testing
         let latch = LoopbackLatch()
         upstream.serve("/a.mp4", LoopbackAsset(size: 3_000, faults: [.stallBeforeHead(until: latch)]))
         try await cache().run { cache in
-            let job = try await cache.submit(.of("a.mp4"))
+            let job = try await cache.jobs.submit(.of("a.mp4"))
             await latch.reached()
-            let events = try await cache.jobEvents(job.record.id)
+            let events = try await cache.jobs.events(job.record.id)
             let count = await withTaskGroup(of: Int.self) { group in
                 group.addTask {
                     var count = 0
@@ -199,16 +199,16 @@ import Testing
         upstream.serve("/a.mp4", LoopbackAsset(size: 1000))
         let clock = ManualWallClock()
         let id = try await cache(wallClock: clock).run { cache in
-            try await cache.finished(try await cache.submit(.of("a.mp4"))).record.id
+            try await cache.finished(try await cache.jobs.submit(.of("a.mp4"))).record.id
         }
 
         clock.advance(by: .seconds(7 * 24 * 3600 + 1))
         try await cache(wallClock: clock).run { cache in
             // The hourly cleanup also runs at the start. It may not have finished yet.
-            let isRemoved = try await eventually { (try? await cache.job(id)) == nil }
+            let isRemoved = try await eventually { (try? await cache.jobs.job(id)) == nil }
             #expect(isRemoved)
 
-            let error = await #expect(throws: CacheError.self) { try await cache.job(id) }
+            let error = await #expect(throws: CacheError.self) { try await cache.jobs.job(id) }
             #expect(error?.code == .notFound)
         }
     }
@@ -217,11 +217,11 @@ import Testing
     func anUnknownJobIsNotFound() async throws {
         try await cache().run { cache in
             let errors = [
-                await #expect(throws: CacheError.self) { _ = try await cache.job("none") },
-                await #expect(throws: CacheError.self) { _ = try await cache.cancelJob("none") },
-                await #expect(throws: CacheError.self) { _ = try await cache.retryJob("none") },
-                await #expect(throws: CacheError.self) { _ = try await cache.jobItems("none") },
-                await #expect(throws: CacheError.self) { _ = try await cache.jobEvents("none") },
+                await #expect(throws: CacheError.self) { _ = try await cache.jobs.job("none") },
+                await #expect(throws: CacheError.self) { _ = try await cache.jobs.cancel("none") },
+                await #expect(throws: CacheError.self) { _ = try await cache.jobs.retry("none") },
+                await #expect(throws: CacheError.self) { _ = try await cache.jobs.items("none") },
+                await #expect(throws: CacheError.self) { _ = try await cache.jobs.events("none") },
             ]
             #expect(errors.map { $0?.code } == Array(repeating: .notFound, count: 5))
         }

@@ -30,7 +30,7 @@ import Testing
         try await test.run { cache in
             var order = CreateJobRequest.of("a.mp4")
             order.timeout = .milliseconds(300)
-            let job = try await cache.finished(try await cache.submit(order))
+            let job = try await cache.finished(try await cache.jobs.submit(order))
 
             #expect(job.record.state == .timedOut)
             #expect(job.record.error?.code == "upstreamTimedOut")
@@ -49,10 +49,10 @@ import Testing
         }
 
         try await test.run { cache in
-            let job = try await cache.finished(try await cache.submit(.of("a.mp4")))
+            let job = try await cache.finished(try await cache.jobs.submit(.of("a.mp4")))
 
             #expect(job.record.state == .timedOut)
-            let item = try #require(try await cache.jobItems(job.record.id).items.first)
+            let item = try #require(try await cache.jobs.items(job.record.id).items.first)
             #expect(item.state == .timedOut)
             #expect(item.error?.code == "upstreamTimedOut")
             latch.release()
@@ -65,7 +65,7 @@ import Testing
         let test = try cache { $0.freshness = .respect }
 
         try await test.run { cache in
-            let job = try await cache.finished(try await cache.submit(.of("a.mp4")))
+            let job = try await cache.finished(try await cache.jobs.submit(.of("a.mp4")))
 
             #expect(job.record.state == .failed)
             #expect(job.record.error?.code == "conflict")
@@ -81,7 +81,7 @@ import Testing
             let order = CreateJobRequest(items: [
                 (.media("a.mp4"), ["bytes=100-200"]), (.media("a.mp4"), ["bytes=50-200"]),
             ])
-            let job = try await cache.finished(try await cache.submit(order))
+            let job = try await cache.finished(try await cache.jobs.submit(order))
 
             #expect(job.record.error?.code == "rangeNotSatisfiable")
             #expect([job.tally[.succeeded], job.tally[.failed]] == [1, 1])
@@ -94,11 +94,11 @@ import Testing
         let test = try cache(policy: PolicySettings(capacityBytes: 20_000_000, minFreeDiskBytes: 0))
 
         try await test.run { cache in
-            let job = try await cache.finished(try await cache.submit(.of("a.mp4")))
+            let job = try await cache.finished(try await cache.jobs.submit(.of("a.mp4")))
 
             #expect(job.record.state == .failed)
             #expect(job.record.error?.code == "storageFull")
-            #expect(try await cache.stats().all.requestedBytes < 1_000_000)
+            #expect(try await cache.statistics.snapshot().all.requestedBytes < 1_000_000)
         }
     }
 
@@ -111,7 +111,7 @@ import Testing
             var order = CreateJobRequest.of("a.mp4")
             order.maxBytesPerSecond = 1_000_000
             let start = ContinuousClock.now
-            let job = try await cache.finished(try await cache.submit(order))
+            let job = try await cache.finished(try await cache.jobs.submit(order))
 
             // Of 900 kB at 1 MB/s the first 500 kB are requested at once, and the last 400 kB after 500 ms.
             #expect(job.record.state == .succeeded)
@@ -132,9 +132,9 @@ import Testing
             var order = CreateJobRequest.of("a.mp4")
             order.maxBytesPerSecond = Int64(rate)
             let start = ContinuousClock.now
-            let job = try await cache.submit(order)
+            let job = try await cache.jobs.submit(order)
             var last = job
-            for await step in try await cache.jobEvents(job.record.id) {
+            for await step in try await cache.jobs.events(job.record.id) {
                 // Half a second's bytes at once, the same number in flight, and the bytes of one turn.
                 let due = rate * ((ContinuousClock.now - start) / .seconds(1)) + 1_500_000
                 #expect(Double(step.tally.bytesFromUpstream) <= due)
@@ -154,7 +154,7 @@ import Testing
             var order = CreateJobRequest(items: [(.media("a.mp4"), ["bytes=100-199", "bytes=1800000-1999999"])])
             order.maxBytesPerSecond = 1_000_000
             let start = ContinuousClock.now
-            let job = try await cache.finished(try await cache.submit(order))
+            let job = try await cache.finished(try await cache.jobs.submit(order))
 
             #expect(job.record.state == .succeeded && job.tally.bytesFromUpstream == 200_100)
             #expect(ContinuousClock.now - start >= .milliseconds(1450))
@@ -171,7 +171,7 @@ import Testing
             var order = CreateJobRequest.of("a.mp4")
             order.maxBytesPerSecond = 1_000_000
             let start = ContinuousClock.now
-            let job = try await cache.finished(try await cache.submit(order))
+            let job = try await cache.finished(try await cache.jobs.submit(order))
 
             #expect(job.record.state == .succeeded)
             #expect(ContinuousClock.now - start >= .milliseconds(1450))
@@ -188,17 +188,17 @@ import Testing
         try await test.run { cache in
             var order = CreateJobRequest.of("a.mp4")
             order.deadlineAt = test.wallClock.now() - .seconds(1)
-            await #expect(throws: CacheError.self) { try await cache.submit(order) }
+            await #expect(throws: CacheError.self) { try await cache.jobs.submit(order) }
             order.deadlineAt = test.wallClock.now() + .milliseconds(100)
-            let submitted = try await cache.submit(order)
+            let submitted = try await cache.jobs.submit(order)
             test.wallClock.advance(by: .seconds(1))
             let job = try await cache.finished(submitted)
             #expect(job.record.state == .timedOut)
 
-            let again = try await cache.retryJob(job.record.id)
+            let again = try await cache.jobs.retry(job.record.id)
 
             #expect(again.record.deadlineAt == nil)
-            _ = try await cache.cancelJob(job.record.id)
+            _ = try await cache.jobs.cancel(job.record.id)
         }
     }
 }

@@ -28,7 +28,7 @@ import Testing
         let test = try cache()
 
         try await test.run { cache in
-            let job = try await cache.finished(try await cache.submit(.of("a.mp4", "b.mp3")))
+            let job = try await cache.finished(try await cache.jobs.submit(.of("a.mp4", "b.mp3")))
 
             #expect(job.record.state == .succeeded)
             #expect(job.record.error == nil)
@@ -53,13 +53,13 @@ import Testing
             let order = CreateJobRequest(items: [
                 (.media("a.mp4"), ["bytes=0-1048575", "bytes=500000-1500000", "bytes=-65536"])
             ])
-            let job = try await cache.finished(try await cache.submit(order))
+            let job = try await cache.finished(try await cache.jobs.submit(order))
 
             #expect(job.record.state == .succeeded)
             #expect(job.tally.bytesTotal == 1_565_537)
             #expect(job.tally.bytesFromUpstream == 1_565_537)
-            let id = try #require(try await cache.jobItems(job.record.id).items.first?.assetID)
-            #expect(try await cache.extents(of: id) == [0..<1_500_001, 29_934_464..<30_000_000])
+            let id = try #require(try await cache.jobs.items(job.record.id).items.first?.assetID)
+            #expect(try await cache.assets.extents(of: id) == [0..<1_500_001, 29_934_464..<30_000_000])
         }
 
         #expect(upstream.requestedRanges("/a.mp4").runs == [0..<1_500_001, 29_934_464..<30_000_000])
@@ -73,7 +73,7 @@ import Testing
 
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4", 1_000_000..<2_000_000)
-            let job = try await cache.finished(try await cache.submit(.of("a.mp4")))
+            let job = try await cache.finished(try await cache.jobs.submit(.of("a.mp4")))
 
             #expect(job.record.state == .succeeded)
             #expect(job.tally.bytesFromCache == 1_000_000)
@@ -89,8 +89,8 @@ import Testing
         let test = try cache()
 
         try await test.run { cache in
-            async let first = cache.finished(try await cache.submit(.of("a.mp4")))
-            async let second = cache.finished(try await cache.submit(.of("a.mp4")))
+            async let first = cache.finished(try await cache.jobs.submit(.of("a.mp4")))
+            async let second = cache.finished(try await cache.jobs.submit(.of("a.mp4")))
             let jobs = try await [first, second]
 
             #expect(jobs.map(\.record.state) == [.succeeded, .succeeded])
@@ -107,19 +107,21 @@ import Testing
         let test = try cache()
 
         try await test.run { cache in
-            let submitted = try await cache.submit(.of("a.mp4", "later.mp4", "last.mp4", "c.mp4", "d.mp4", "e.mp4"))
+            let submitted = try await cache.jobs.submit(
+                .of("a.mp4", "later.mp4", "last.mp4", "c.mp4", "d.mp4", "e.mp4"))
             await latch.reached()
             // Bytes sent by the upstream may not have arrived yet.
-            #expect(try await eventually { try cache.fills(FillQuery()).items.contains { $0.position == 300_000 } })
-            let job = try await cache.cancelJob(submitted.record.id)
+            #expect(
+                try await eventually { try cache.fills.page(FillQuery()).items.contains { $0.position == 300_000 } })
+            let job = try await cache.jobs.cancel(submitted.record.id)
 
             #expect(job.record.state == .cancelled)
             #expect(job.record.finishedAt != nil)
             #expect(job.tally[.cancelled] + job.tally[.failed] == 6)
-            let again = try await cache.cancelJob(submitted.record.id)
+            let again = try await cache.jobs.cancel(submitted.record.id)
             #expect(again.record.state == .cancelled)
-            let id = try #require(try await cache.jobItems(job.record.id).items.first?.assetID)
-            #expect(try await cache.extents(of: id) == [0..<300_000])
+            let id = try #require(try await cache.jobs.items(job.record.id).items.first?.assetID)
+            #expect(try await cache.assets.extents(of: id) == [0..<300_000])
             latch.release()
         }
     }
@@ -130,19 +132,19 @@ import Testing
         let test = try cache()
 
         try await test.run { cache in
-            let job = try await cache.finished(try await cache.submit(.of("a.mp4", "b.mp4")))
+            let job = try await cache.finished(try await cache.jobs.submit(.of("a.mp4", "b.mp4")))
             #expect(job.record.state == .failed)
             #expect(job.record.error?.code == "upstreamRefused")
             #expect([job.tally[.succeeded], job.tally[.failed]] == [1, 1])
 
             upstream.serve("/b.mp4", LoopbackAsset(size: 60_000))
-            let again = try await cache.retryJob(job.record.id)
+            let again = try await cache.jobs.retry(job.record.id)
             #expect(!again.record.state.isFinished || again.record.state == .succeeded)
             let retried = try await cache.finished(again)
 
             #expect(retried.record.state == .succeeded)
             #expect(retried.tally[.succeeded] == 2)
-            let items = try await cache.jobItems(job.record.id).items
+            let items = try await cache.jobs.items(job.record.id).items
             #expect(items.map(\.attempts) == [1, 2])
             #expect(items.allSatisfy { $0.error == nil })
         }
@@ -157,10 +159,10 @@ import Testing
         let test = try cache()
 
         try await test.run { cache in
-            let job = try await cache.submit(.of("a.mp4"))
+            let job = try await cache.jobs.submit(.of("a.mp4"))
             await latch.reached()
 
-            await #expect(throws: CacheError.self) { try await cache.retryJob(job.record.id) }
+            await #expect(throws: CacheError.self) { try await cache.jobs.retry(job.record.id) }
             latch.release()
             #expect(try await cache.finished(job).record.state == .succeeded)
         }
@@ -174,11 +176,11 @@ import Testing
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<600_000)
             upstream.serve("/a.mp4", LoopbackAsset(size: 20_000_000, seed: 9, etag: "\"v2\""))
-            let job = try await cache.finished(try await cache.submit(.of("a.mp4")))
+            let job = try await cache.finished(try await cache.jobs.submit(.of("a.mp4")))
 
             #expect(job.record.state == .succeeded)
             #expect(job.tally.bytesFromUpstream == 20_000_000)
-            #expect(try await cache.jobItems(job.record.id).items.map(\.attempts) == [1])
+            #expect(try await cache.jobs.items(job.record.id).items.map(\.attempts) == [1])
             let read = try await cache.body(of: "a.mp4", 500_000..<700_000)
             #expect(read.outcome.requestClass == .hit)
             #expect(read.bytes == LoopbackUpstream.bytes(at: 500_000..<700_000, seed: 9))
@@ -192,7 +194,7 @@ import Testing
         let test = try cache()
 
         try await test.run { cache in
-            let job = try await cache.finished(try await cache.submit(.of("live.mp3")))
+            let job = try await cache.finished(try await cache.jobs.submit(.of("live.mp3")))
 
             #expect(job.record.state == .succeeded)
             #expect(job.tally.bytesTotal == 2_500_000)
@@ -208,14 +210,14 @@ import Testing
         let test = try cache()
 
         try await test.run { cache in
-            let job = try await cache.submit(.of("a.mp4"))
+            let job = try await cache.jobs.submit(.of("a.mp4"))
             await latch.reached()
-            let id = try #require(try await cache.jobItems(job.record.id).items.first?.assetID)
-            try await cache.deleteAsset(id, isSoft: false)
+            let id = try #require(try await cache.jobs.items(job.record.id).items.first?.assetID)
+            try await cache.assets.delete(id, isSoft: false)
             latch.release()
 
             #expect(try await cache.finished(job).record.state == .succeeded)
-            #expect(try await cache.asset(id).cachedBytes == 3_000_000)
+            #expect(try await cache.assets.asset(id).cachedBytes == 3_000_000)
         }
     }
 }

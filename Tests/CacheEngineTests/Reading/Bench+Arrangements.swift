@@ -42,7 +42,7 @@ extension Bench {
                 } ?? false
             }
             try #require(isStalled)
-            let fill = try #require(try cache.fills(FillQuery()).items.first)
+            let fill = try #require(try cache.fills.page(FillQuery()).items.first)
             try await body(cache, StalledRead(task: task, fill: fill, latch: latch))
         }
     }

@@ -37,13 +37,13 @@ struct Bench {
     }
 
     /// The identifier of `a.mp4`.
-    func id(in cache: AssetCache) async throws -> AssetID { try await cache.resolve(Self.media).id }
+    func id(in cache: AssetCache) async throws -> AssetID { try await cache.resolver.resolve(Self.media).id }
 }
 
 extension AssetCache {
     /// The open asset of this path; nil if it is not open.
     func openAsset(_ path: String = "a.mp4") async throws -> OpenAsset? {
-        let id = try await resolve(.mounted(origin: "media", path: path, key: nil)).id
+        let id = try await resolver.resolve(.mounted(origin: "media", path: path, key: nil)).id
         defer { if let asset = context.openAssets.acquire(id) { release(asset, times: 2) } }
         return context.openAssets.acquire(id)
     }

@@ -38,8 +38,8 @@ import Testing
 
             #expect(error?.code == .cancelled)
             #expect(isAtRest)
-            #expect(try await cache.stats().all.count(.error) == 1)
-            #expect(try await cache.stats().all.clientAborted == 1)
+            #expect(try await cache.statistics.snapshot().all.count(.error) == 1)
+            #expect(try await cache.statistics.snapshot().all.clientAborted == 1)
         }
     }
 
@@ -62,14 +62,14 @@ import Testing
     func anAdministratorStopsAFillAndItsReaderIsTold() async throws {
         try await bench.withStalledRead { cache, read in
             let id = try await bench.id(in: cache)
-            let stopped = try await cache.cancelFills(of: id)
+            let stopped = try await cache.assets.cancelFills(of: id)
             let error = await #expect(throws: CacheError.self) { try await read.task.value }
             let isAtRest = try await eventually { try await cache.isAtRest() }
 
             #expect(stopped == 1)
             #expect(error?.code == .conflict)
             #expect(isAtRest)
-            #expect(try await cache.extents(of: id) == [0..<100_000])
+            #expect(try await cache.assets.extents(of: id) == [0..<100_000])
         }
     }
 }

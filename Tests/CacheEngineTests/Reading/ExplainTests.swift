@@ -16,7 +16,7 @@ import TestChance
     ) async throws -> Explanation {
         var headers = headers
         if let range { headers.set("Range", "bytes=" + range) }
-        return try await cache.explain(Bench.media, request: ContentRequest(isHead: isHead, headers: headers))
+        return try await cache.reader.explain(Bench.media, request: ContentRequest(isHead: isHead, headers: headers))
     }
 
     @Test("Explain of an unknown asset plans one opening and opens nothing")
@@ -33,8 +33,8 @@ import TestChance
             #expect(whole.forecast.requestCount == nil && whole.forecast.requestedBytes == nil)
             #expect(bench.upstream.requests.isEmpty)
             #expect(cache.context.openAssets.all.isEmpty)
-            #expect(try await cache.assets(AssetQuery()).items.isEmpty)
-            #expect(try await cache.stats().all == TrafficFigures())
+            #expect(try await cache.assets.page(AssetQuery()).items.isEmpty)
+            #expect(try await cache.statistics.snapshot().all == TrafficFigures())
         }
     }
 
@@ -96,7 +96,7 @@ import TestChance
 
             #expect(joining.joined == [read.fill.number])
             #expect(joining.forecast.requests == [.window(400_000..<450_000)])
-            #expect(try cache.fill(String(read.fill.number)).readers == 1)
+            #expect(try cache.fills.fill(String(read.fill.number)).readers == 1)
             read.resume()
             _ = try await read.task.value
         }

@@ -37,7 +37,7 @@ import Testing
     private func read(
         _ cache: AssetCache, _ headers: HeaderList = [:], isHead: Bool = false
     ) async throws -> (read: ContentRead, bytes: [UInt8]) {
-        let read = try await cache.read(Bench.media, request: ContentRequest(isHead: isHead, headers: headers))
+        let read = try await cache.reader.read(Bench.media, request: ContentRequest(isHead: isHead, headers: headers))
         var bytes: [UInt8] = []
         while let more = try await read.nextBytes() { bytes += more }
         read.finish(.sent)
@@ -88,7 +88,7 @@ import Testing
     @Test("The fallback file is open only while it is read")
     func theFileIsOpenOnlyWhileItIsRead() async throws {
         try await cache().run { cache in
-            let read = try await cache.read(Bench.media, request: ContentRequest())
+            let read = try await cache.reader.read(Bench.media, request: ContentRequest())
             _ = try await read.nextBytes()
             let during = try descriptors(of: shelf.path("notice.mp4"))
             read.finish(.clientGone)
@@ -104,15 +104,15 @@ import Testing
         let test = try cache()
         try await test.run { cache in
             _ = try await read(cache)
-            let page = try await cache.assets(AssetQuery())
-            let figures = try await cache.stats().all
+            let page = try await cache.assets.page(AssetQuery())
+            let figures = try await cache.statistics.snapshot().all
 
             #expect(page.items.isEmpty)
             #expect(try await test.store.usedDiskBytes() == 0)
             #expect(cache.context.space.with { $0.usedBytes } == 0)
             #expect(figures.count(.error) == 1 && figures.requests.values.reduce(0, +) == 1)
             #expect(figures.servedFromCacheBytes == 300_000)
-            #expect(cache.top(by: .served, limit: 10).isEmpty)
+            #expect(cache.statistics.top(by: .served, limit: 10).isEmpty)
         }
     }
 
@@ -140,7 +140,7 @@ import Testing
     func whereTheFileCannotBeReadTheErrorIsTold(_ path: String) async throws {
         try await cache(.file(path)).run { cache in
             let error = await #expect(throws: ReadFailure.self) { try await read(cache) }
-            let figures = try await cache.stats().all
+            let figures = try await cache.statistics.snapshot().all
 
             #expect(error?.error.code == .upstreamRefused(status: 503))
             #expect(figures.count(.error) == 1)
@@ -150,7 +150,7 @@ import Testing
     @Test("A fallback file that shrinks during the response cuts it off")
     func aFileThatShrinksWhileItIsSentIsCutOff() async throws {
         try await cache().run { cache in
-            let read = try await cache.read(Bench.media, request: ContentRequest())
+            let read = try await cache.reader.read(Bench.media, request: ContentRequest())
             _ = try await read.nextBytes()
             #expect(truncate(shelf.path("notice.mp4"), 200_000) == 0)
             let error = await #expect(throws: CacheError.self) {
@@ -165,7 +165,7 @@ import Testing
     @Test("A fallback file is never sent with sendfile")
     func nothingOfAFileThatMayShrinkIsLeftToTheKernel() async throws {
         try await cache().run { cache in
-            let read = try await cache.read(Bench.media, request: ContentRequest())
+            let read = try await cache.reader.read(Bench.media, request: ContentRequest())
             let turn = try read.nextWithoutBlocking(fromFile: true) {}
             read.finish(.clientGone)
             let isLeft = if case .file = turn { true } else { false }
@@ -190,7 +190,7 @@ import Testing
             #expect(first.read.plan.headers["Cache-Control"] == "no-store")
             #expect(second.read.outcome.detail == "fallback" && second.read.age == nil)
             #expect(bench.upstream.requestedBytes("/b.mp4") == 1_000_000)
-            #expect(try await cache.stats().all.count(.error) == 2)
+            #expect(try await cache.statistics.snapshot().all.count(.error) == 2)
         }
     }
 
@@ -224,7 +224,7 @@ import Testing
         defer { latch.release() }
         bench.upstream.serve("/a.mp4", LoopbackAsset(size: 1000, faults: [.stallBeforeHead(until: latch)]))
         try await cache().run { cache in
-            let read = try await cache.read(
+            let read = try await cache.reader.read(
                 Bench.media, request: ContentRequest(), options: ReadOptions(timeout: .milliseconds(50)))
             read.finish(.clientGone)
 
@@ -237,7 +237,7 @@ import Testing
         bench.upstream.serve("/a.mp4") { _ in .response(status: 404, headers: ["Cache-Control": "max-age=60"]) }
         try await cache().run { cache in
             for _ in 0..<2 { #expect(try await read(cache).bytes.isSame(as: notice)) }
-            let figures = try await cache.stats().all
+            let figures = try await cache.statistics.snapshot().all
 
             #expect(bench.upstream.requests.count == 1)
             #expect(figures.count(.error) == 2 && figures.count(.negative) == 0)

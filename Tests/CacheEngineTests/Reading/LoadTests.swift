@@ -97,7 +97,7 @@ import Testing
 
             #expect(wrong == 0)
             #expect(isSmall)
-            #expect(try await cache.stats().evictedBytes > 0)
+            #expect(try await cache.statistics.snapshot().evictedBytes > 0)
         }
     }
 }

@@ -12,7 +12,7 @@ import Testing
     private func open(_ cache: AssetCache, _ ranges: String? = nil) async throws -> ContentRead {
         var headers: HeaderList = [:]
         if let ranges { headers.set("Range", ranges) }
-        do { return try await cache.read(Bench.media, request: ContentRequest(headers: headers)) } catch {
+        do { return try await cache.reader.read(Bench.media, request: ContentRequest(headers: headers)) } catch {
             throw error.error
         }
     }
@@ -44,9 +44,9 @@ import Testing
         let disk = FaultyDisk()
         try await bench.cache(disk: disk).run { cache in
             disk.fail(.open, with: ENOSPC, isLasting: true)
-            let job = try await cache.finished(try await cache.submit(.of("a.mp4")))
+            let job = try await cache.finished(try await cache.jobs.submit(.of("a.mp4")))
             #expect(job.record.state == .failed)
-            let item = try #require(try await cache.jobItems(job.record.id).items.first)
+            let item = try #require(try await cache.jobs.items(job.record.id).items.first)
             #expect(item.error?.code == "storageFull")
         }
     }
@@ -62,9 +62,9 @@ import Testing
             disk.fail(.write, with: ENOSPC, isLasting: true)
             var order = CreateJobRequest.of("a.mp4")
             order.maxBytesPerSecond = rate
-            let job = try await cache.finished(try await cache.submit(order))
+            let job = try await cache.finished(try await cache.jobs.submit(order))
             #expect(job.record.state == .failed)
-            let item = try #require(try await cache.jobItems(job.record.id).items.first)
+            let item = try #require(try await cache.jobs.items(job.record.id).items.first)
             #expect(item.error?.code == "storageFull")
             #expect(bench.upstream.requestedBytes("/a.mp4") <= 3 << 20)
             #expect(try await cache.body(of: "a.mp4").bytes.isSame(as: bench.asset.bytes(0..<(3 << 20))))

@@ -204,7 +204,7 @@ import Testing
     func aRangeThatTheUpstreamRefusesIsAMissWithItsStatus() async throws {
         try await makeCache().run { cache in
             let failure = await #expect(throws: ReadFailure.self) {
-                try await cache.read(
+                try await cache.reader.read(
                     Bench.media,
                     request: ContentRequest(headers: ["Range": "bytes=9000000-"]))
             }
@@ -218,7 +218,7 @@ import Testing
     func aMissingAssetIsToldWithItsStatusAndNotKept() async throws {
         try await makeCache().run { cache in
             let error = await #expect(throws: CacheError.self) { try await cache.body(of: "none.mp4", 0..<10) }
-            let page = try await cache.assets(AssetQuery())
+            let page = try await cache.assets.page(AssetQuery())
 
             #expect(error?.code == .upstreamRefused(status: 404))
             #expect(page.items.isEmpty)

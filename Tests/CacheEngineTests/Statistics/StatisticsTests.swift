@@ -26,7 +26,7 @@ import Testing
             served += Int64(try await cache.body(of: "a.mp4", 0..<1000).bytes.count)
             _ = try await eventually { try await cache.isAtRest() }
             try await cache.context.commits.flush()
-            let stats = try await cache.stats()
+            let stats = try await cache.statistics.snapshot()
             let all = stats.all
 
             #expect(all.requests == ["miss": 3, "hit": 2, "partial": 2, "revalidated": 1, "error": 1])
@@ -49,15 +49,15 @@ import Testing
         }
         try await cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<1000)
-            try await cache.recordMinute()
+            try await cache.statistics.recordMinute()
             wallClock.advance(by: .seconds(60))
             _ = try await cache.body(of: "a.mp4", 0..<1000)
-            try await cache.recordMinute()
-            try await cache.recordMinute()
+            try await cache.statistics.recordMinute()
+            try await cache.statistics.recordMinute()
         }
         try await cache().run { cache in
             wallClock.advance(by: .seconds(30))
-            let steps = try await cache.history(window: .seconds(180), step: .seconds(60))
+            let steps = try await cache.statistics.history(window: .seconds(180), step: .seconds(60))
 
             #expect(steps.count == 3)
             #expect(steps.map { $0.figures.requestsTotal } == [0, 1, 1])
@@ -72,20 +72,20 @@ import Testing
             _ = try await cache.body(of: "a.mp4", 0..<9000)
             for _ in 0..<3 { _ = try await cache.body(of: "b.mp4", 0..<1000) }
 
-            #expect(cache.top(by: .served, limit: 10).map(\.servedBytes) == [9000, 3000])
-            #expect(cache.top(by: .requests, limit: 1).map(\.key) == ["/o/media/b.mp4"])
-            #expect(cache.top(by: .fromCache, limit: 1).map(\.servedFromCacheBytes) == [2000])
+            #expect(cache.statistics.top(by: .served, limit: 10).map(\.servedBytes) == [9000, 3000])
+            #expect(cache.statistics.top(by: .requests, limit: 1).map(\.key) == ["/o/media/b.mp4"])
+            #expect(cache.statistics.top(by: .fromCache, limit: 1).map(\.servedFromCacheBytes) == [2000])
         }
     }
 
     @Test("A disconnected reader is counted with the bytes it received")
     func aReaderWhoHungUpIsCountedWithWhatItTook() async throws {
         try await bench.cache().run { cache in
-            let read = try await cache.read(Bench.media, request: ContentRequest())
+            let read = try await cache.reader.read(Bench.media, request: ContentRequest())
             let taken = Int64(try await read.nextBytes()?.count ?? 0)
             let tally = read.finish(.clientGone)
             read.finish(.sent)
-            let all = try await cache.stats().all
+            let all = try await cache.statistics.snapshot().all
 
             #expect(taken > 0 && tally.bytesAfterFill == taken)
             #expect(all.servedAfterFillBytes == taken)

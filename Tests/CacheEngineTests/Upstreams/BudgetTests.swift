@@ -42,7 +42,7 @@ import Testing
         // 60,000 bytes are less than the smallest window of a slow reader, and enough progress in the largest window.
         try await bench.cache { $0.readAheadBytes = 512 << 10 }.run { cache in
             let read = try await cache.body(of: "a.mp4")
-            let figures = try await cache.stats().all
+            let figures = try await cache.statistics.snapshot().all
 
             #expect(read.bytes.isSame(as: bench.asset.bytes(0..<bench.asset.size)))
             #expect(bench.upstream.requests.count > 40)

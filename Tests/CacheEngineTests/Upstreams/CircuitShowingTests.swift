@@ -11,11 +11,11 @@ import Testing
     init() throws { bench = try Bench() }
 
     private func explain(_ cache: AssetCache, _ range: String) async throws -> Explanation {
-        try await cache.explain(Bench.media, request: ContentRequest(headers: ["Range": "bytes=" + range]))
+        try await cache.reader.explain(Bench.media, request: ContentRequest(headers: ["Range": "bytes=" + range]))
     }
 
     private func circuit(_ cache: AssetCache) async throws -> CircuitFigures {
-        try #require(try await cache.stats().circuits["media"]?.first)
+        try #require(try await cache.statistics.snapshot().circuits["media"]?.first)
     }
 
     @Test("Explain predicts an error if the circuit is open")
@@ -83,7 +83,7 @@ import Testing
             await bench.exhaust(cache)
             await bench.exhaust(cache)
             let none = try await explain(cache, "0-999")
-            let figures = try #require(try await cache.stats().circuits["media"])
+            let figures = try #require(try await cache.statistics.snapshot().circuits["media"])
 
             #expect(well.source.url == bench.upstream.url("/a.mp4") && well.source.whyNot == nil)
             #expect(none.source.url == nil && none.source.mirrors == [mirror.url("")])
@@ -138,7 +138,7 @@ import Testing
             let isOver = try await eventually { try await explain(cache, "0-999").source.url != nil }
             async let probe = cache.body(of: "a.mp4", 0..<1000)
             await latch.reached()
-            let other = try await cache.explain(
+            let other = try await cache.reader.explain(
                 .mounted(origin: "media", path: "b.mp4", key: nil), request: ContentRequest())
             let halfOpen = try await circuit(cache)
             latch.release()
@@ -156,7 +156,7 @@ import Testing
     func originsWithoutABreakerHaveNone() async throws {
         try await bench.breakingCache { $0.circuitBreaker = nil }.run { cache in
             await bench.exhaust(cache)
-            let stats = try await cache.stats()
+            let stats = try await cache.statistics.snapshot()
 
             #expect(stats.circuits.isEmpty && stats.origins.map(\.name) == ["media"])
             #expect(try await explain(cache, "0-999").source.whyNot == nil)

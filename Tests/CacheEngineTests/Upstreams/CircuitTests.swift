@@ -11,7 +11,7 @@ import Testing
     init() throws { bench = try Bench() }
 
     private func circuit(_ cache: AssetCache) throws -> CircuitFigures {
-        try #require(cache.context.health.circuits(of: cache.origins.mounted("media")).first)
+        try #require(cache.context.health.circuits(of: cache.resolver.origins.mounted("media")).first)
     }
 
     @Test("After the configured failures no request is sent")
@@ -20,7 +20,7 @@ import Testing
             await bench.exhaust(cache)
             let error = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 0..<2000) }
             await #expect(throws: ProbeFailure.self) {
-                try await cache.probe(Bench.media, timeout: .seconds(5), refresh: true)
+                try await cache.prober.probe(Bench.media, timeout: .seconds(5), refresh: true)
             }
             let circuit = try circuit(cache)
 

@@ -144,8 +144,8 @@ import Testing
     func probesAndJobsBringTheFileToo() async throws {
         bench.upstream.serve("/b.mp4", LoopbackAsset(size: 100))
         try await cache().run { cache in
-            let job = try await cache.finished(try await cache.submit(CreateJobRequest.of("b.mp4")))
-            _ = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: true)
+            let job = try await cache.finished(try await cache.jobs.submit(CreateJobRequest.of("b.mp4")))
+            _ = try await cache.prober.probe(Bench.media, timeout: .seconds(5), refresh: true)
 
             #expect(job.record.state == .succeeded)
             #expect(keys() == ["one", "one"])
@@ -156,7 +156,7 @@ import Testing
     func aProbeIsTriedOnceMoreToo() async throws {
         demand("two", rotates: true)
         try await cache().run { cache in
-            let report = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: true)
+            let report = try await cache.prober.probe(Bench.media, timeout: .seconds(5), refresh: true)
 
             #expect(report.generation.length == bench.asset.size)
             #expect(bench.upstream.requests.map(\.status) == [401, 200])
@@ -168,7 +168,7 @@ import Testing
         demand("never")
         try await cache().run { cache in
             let failure = await #expect(throws: ProbeFailure.self) {
-                try await cache.probe(Bench.media, timeout: .seconds(5), refresh: true)
+                try await cache.prober.probe(Bench.media, timeout: .seconds(5), refresh: true)
             }
 
             #expect(failure?.error.code == .upstreamRefused(status: 401))
@@ -201,12 +201,12 @@ import Testing
             var origin = TestCache.origin(bench.upstream, name: "other")
             origin.settings.credentialsFile = name
             let error = await #expect(throws: CacheError.self) {
-                try await cache.setOrigin(origin)
+                try await cache.configuration.setOrigin(origin)
             }
 
             #expect(error?.code == .invalidField("credentialsFile"))
             #expect(error?.message.contains("secret") == false)
-            #expect(throws: CacheError.self) { try cache.origin("other") }
+            #expect(throws: CacheError.self) { try cache.configuration.origin("other") }
         }
     }
 
@@ -216,7 +216,7 @@ import Testing
         try await cache().run { cache in
             var origin = TestCache.origin(bench.upstream)
             origin.settings.credentialsFile = "later.txt"
-            _ = try await cache.setOrigin(origin)
+            _ = try await cache.configuration.setOrigin(origin)
             _ = try await cache.body(of: "a.mp4", 0..<10)
 
             #expect(keys() == ["later"])

@@ -34,7 +34,7 @@ import Testing
             _ = try await cache.body(of: "a.mp4", 0..<100_000)
             turn(failure)
             let read = try await cache.body(of: "a.mp4", 0..<600_000)
-            let record = try await cache.asset(try await bench.id(in: cache)).record
+            let record = try await cache.assets.asset(try await bench.id(in: cache)).record
 
             #expect(read.bytes.isSame(as: bench.asset.bytes(0..<600_000)))
             #expect(mirror.requests.map(\.range) == [100_000..<600_000])
@@ -154,7 +154,7 @@ import Testing
             turn(.response(status: 503))
             let error = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 0..<600_000) }
             let present = try await cache.body(of: "a.mp4", 0..<100_000)
-            let record = try await cache.asset(try await bench.id(in: cache)).record
+            let record = try await cache.assets.asset(try await bench.id(in: cache)).record
 
             #expect(error?.code == .upstreamRefused(status: 503))
             #expect(present.bytes.isSame(as: bench.asset.bytes(0..<100_000)))

@@ -12,8 +12,8 @@ import Testing
     @Test("A probe costs one HEAD, and the next probe costs none")
     func aProbeCostsAHeadAndTheNextOneNothing() async throws {
         try await bench.cache().run { cache in
-            let asked = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: false)
-            let known = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: false)
+            let asked = try await cache.prober.probe(Bench.media, timeout: .seconds(5), refresh: false)
+            let known = try await cache.prober.probe(Bench.media, timeout: .seconds(5), refresh: false)
 
             #expect(asked.method == .head && known.method == .cached)
             #expect(asked.generation.length == bench.asset.size)
@@ -30,7 +30,7 @@ import Testing
             request.method == "HEAD" ? .response(status: 405) : .asset(asset)
         }
         try await bench.cache().run { cache in
-            let report = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: false)
+            let report = try await cache.prober.probe(Bench.media, timeout: .seconds(5), refresh: false)
 
             #expect(report.method == .get && report.upstreamStatus == 206)
             #expect(report.generation.length == bench.asset.size)
@@ -46,12 +46,12 @@ import Testing
         asset.cacheControl = "max-age=31536000"
         bench.upstream.serve("/a.mp4", asset)
         try await bench.cache().run { [asset] cache in
-            _ = try await cache.probe(.url(first, key: "k"), timeout: .seconds(5), refresh: false)
+            _ = try await cache.prober.probe(.url(first, key: "k"), timeout: .seconds(5), refresh: false)
             bench.upstream.serve("/a.mp4") { request in
                 request.target.hasSuffix("s=2") ? .asset(asset) : .response(status: 404)
             }
-            let known = try await cache.probe(.url(second, key: "k"), timeout: .seconds(5), refresh: false)
-            let read = try await cache.read(.known(known.assetID), request: ContentRequest())
+            let known = try await cache.prober.probe(.url(second, key: "k"), timeout: .seconds(5), refresh: false)
+            let read = try await cache.reader.read(.known(known.assetID), request: ContentRequest())
             read.finish(.sent)
 
             #expect(known.method == .cached)
@@ -68,7 +68,7 @@ import Testing
         }
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<5000)
-            let report = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: true)
+            let report = try await cache.prober.probe(Bench.media, timeout: .seconds(5), refresh: true)
 
             #expect(report.method == .head && report.generation.acceptsRanges == true)
         }
@@ -78,7 +78,7 @@ import Testing
     func aRefreshThatFindsTheSameKeepsEveryExtent() async throws {
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<5000)
-            let report = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: true)
+            let report = try await cache.prober.probe(Bench.media, timeout: .seconds(5), refresh: true)
             let read = try await cache.body(of: "a.mp4", 0..<5000)
 
             #expect(report.cachedBytes == 5000 && report.generation.number == 1)
@@ -92,14 +92,14 @@ import Testing
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<5000)
             bench.upstream.serve("/a.mp4", next)
-            let report = try await cache.probe(Bench.media, timeout: .seconds(5), refresh: true)
+            let report = try await cache.prober.probe(Bench.media, timeout: .seconds(5), refresh: true)
             let read = try await cache.body(of: "a.mp4", 0..<5000)
 
             #expect(report.generation.number == 2 && report.cachedBytes == 0)
             #expect(read.bytes.isSame(as: next.bytes(0..<5000)))
         }
         try await bench.cache().run { cache in
-            let summary = try await cache.asset(try await bench.id(in: cache))
+            let summary = try await cache.assets.asset(try await bench.id(in: cache))
 
             #expect(summary.record.generation.number == 2)
             #expect(summary.cachedBytes == 5000)
@@ -114,7 +114,7 @@ import Testing
         bench.upstream.failNext("/a.mp4", .stallBeforeHead(until: latch))
         try await bench.cache().run { cache in
             let failure = await #expect(throws: ProbeFailure.self) {
-                try await cache.probe(Bench.media, timeout: .milliseconds(100), refresh: false)
+                try await cache.prober.probe(Bench.media, timeout: .milliseconds(100), refresh: false)
             }
 
             #expect(failure?.error.code == .upstreamTimedOut(.total))
@@ -128,7 +128,7 @@ import Testing
         for _ in 0..<2 { bench.upstream.failNext("/a.mp4", .stallBeforeHead(until: latch)) }
         try await bench.cache { $0.timeouts.firstByte = .milliseconds(60) }.run { cache in
             let failure = await #expect(throws: ProbeFailure.self) {
-                try await cache.probe(Bench.media, timeout: .seconds(5), refresh: false)
+                try await cache.prober.probe(Bench.media, timeout: .seconds(5), refresh: false)
             }
 
             #expect(failure?.error.code == .upstreamTimedOut(.firstByte))
@@ -140,7 +140,7 @@ import Testing
         bench.upstream.serve("/a.mp4") { _ in .response(status: status) }
         try await bench.cache().run { cache in
             let failure = await #expect(throws: ProbeFailure.self) {
-                try await cache.probe(Bench.media, timeout: .seconds(5), refresh: false)
+                try await cache.prober.probe(Bench.media, timeout: .seconds(5), refresh: false)
             }
 
             #expect(failure?.error.code == .upstreamRefused(status: status))
@@ -152,7 +152,7 @@ import Testing
         // No process listens on port 1, and the kernel assigns this port to no other test.
         try await bench.cache { $0.baseURL = "http://127.0.0.1:1" }.run { cache in
             let failure = await #expect(throws: ProbeFailure.self) {
-                try await cache.probe(Bench.media, timeout: .seconds(5), refresh: false)
+                try await cache.prober.probe(Bench.media, timeout: .seconds(5), refresh: false)
             }
 
             #expect(failure?.error.code == .upstreamUnreachable())

@@ -11,7 +11,7 @@ import NIOHTTPTypesHTTP1
 /// It applies the same rules as the regular path and produces the same fields, metrics and log entries. If it returns
 /// nil, it has left no trace: nothing is counted, and the regular path answers the request.
 struct FastPathResponder: Sendable {
-    let cache: AssetCache
+    let reader: ContentReader
     let gate: Authorizer
     /// The maximum length of a request target in bytes; the regular path rejects longer ones.
     let urlBytes: Int
@@ -25,11 +25,11 @@ struct FastPathResponder: Sendable {
     let isLogged: Bool
 
     init(
-        cache: AssetCache, gate: Authorizer, urlBytes: Int, sendsFiles: Bool = true, random: any RandomSource,
+        reader: ContentReader, gate: Authorizer, urlBytes: Int, sendsFiles: Bool = true, random: any RandomSource,
         clock: any Clock<Duration>,
         logger: Logger
     ) {
-        self.cache = cache
+        self.reader = reader
         self.gate = gate
         self.urlBytes = urlBytes
         self.sendsFiles = sendsFiles
@@ -59,9 +59,9 @@ struct FastPathResponder: Sendable {
         guard let reference = reference(head.uri) else { return nil }
         let stopwatch = clock.stopwatch()
         let fields = HTTPFields(head.headers, splitCookie: false)
-        guard !ContentController.isLoop(fields[values: .cdnLoop], to: cache.loopName) else { return nil }
+        guard !ContentController.isLoop(fields[values: .cdnLoop], to: reader.loopName) else { return nil }
         let request = ContentRequest(isHead: head.method == .HEAD, fields: fields)
-        let read = cache.readIfCached(reference, request: request) { access in
+        let read = reader.readIfCached(reference, request: request) { access in
             let host = head.headers.first(name: "Host")
             // The regular path sends the error to an unauthorized client.
             return (try? gate.admitContent(authorization: fields[.authorization], host: host, access: access)) != nil

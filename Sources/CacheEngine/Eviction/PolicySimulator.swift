@@ -23,7 +23,13 @@ package struct PolicyCurve: Sendable {
     package var points: [MissRatioCurve.Point]
 }
 
-extension AssetCache {
+/// Replays the recorded reads under other policies and capacities.
+package struct PolicySimulator: Sendable {
+    let context: EngineContext
+    let configuration: CacheConfiguration
+    /// The configured price of a gigabyte from the upstream; nil: unknown.
+    let pricePerGigabyte: Double?
+
     /// The maximum number of replayed reads over all combinations, which takes a few seconds.
     private static let mostSteps = 4 << 20
     /// The points of the curve, as multiples of the present capacity.
@@ -33,9 +39,9 @@ extension AssetCache {
     package func simulations(
         of algorithms: [EvictionAlgorithm], at capacities: [Int64], within window: Duration
     ) async -> SimulationResults {
-        let (now, usedShare) = (now, policy().settings.usedShare)
+        let (now, usedShare) = (context.wallClock.now(), configuration.policy.settings.usedShare)
         let pairs = algorithms.flatMap { algorithm in capacities.map { (algorithm, $0) } }
-        let price = settings.pricePerGigabyte
+        let price = pricePerGigabyte
         return await context.traceRecorder.play { trace in
             let trace = trace.sampled(atMost: Self.mostSteps / max(1, pairs.count))
             let covered = trace.covered(within: window, until: now)
@@ -51,7 +57,7 @@ extension AssetCache {
     /// The miss-ratio curve of the policy in force, from a tenth to four times its capacity. Without a capacity, the
     /// used bytes take its place.
     package func policyCurve(within window: Duration) async -> PolicyCurve {
-        let (now, policy) = (now, policy().settings)
+        let (now, policy) = (context.wallClock.now(), configuration.policy.settings)
         let capacity = policy.capacityBytes ?? max(1, context.space.with { $0.usedBytes })
         let capacities = Self.multiples.map { Int64(saturating: Double(capacity) * $0) }
         return await context.traceRecorder.play { trace in

@@ -1,9 +1,74 @@
 package import CacheCore
 import CacheStore
 
-extension AssetCache {
+/// A segment that would be evicted, and the state that determines its rank.
+package struct EvictionCandidate: Sendable {
+    package var assetID: AssetID
+    package var key: String
+    package var origin: String
+    /// The range of the segment.
+    package var range: ByteRange
+    /// The segment's state in the eviction policy.
+    package var account: SegmentAccount
+}
+
+/// Evictions and purges for the management API, with the plans of their dry runs.
+package struct EvictionAdministration: Sendable {
+    let context: EngineContext
+    let resolver: AssetResolver
+    let evictor: Evictor
+    private let plans = PurgePlanRegistry()
+
     /// The number of assets that are removed between two checks for cancellation.
     private static let batch = 1024
+
+    /// The current wall-clock time.
+    package var now: Timestamp { context.wallClock.now() }
+
+    // MARK: Evictions
+
+    /// A page of the evictions within the last day, newest first.
+    package func page(
+        _ query: EvictionQuery
+    ) async throws(CacheError) -> (items: [EvictionRecord], nextCursor: String?) {
+        try await context.evictionLog.write()
+        return try await context.store.catalog.evictionPage(query, since: context.wallClock.now() - EvictionLog.kept)
+    }
+
+    /// The segments that would be evicted to free `bytes` now, in eviction order, at most `limit`. Nothing is evicted.
+    package func next(toFree bytes: Int64, limit: Int) async throws(CacheError) -> [EvictionCandidate] {
+        var candidates: [EvictionCandidate] = []
+        var names: [AssetID: (key: String, origin: String)] = [:]
+        for (account, range) in evictor.next(toFree: bytes, limit: limit) {
+            let id = account.segment.asset
+            let name: (key: String, origin: String)
+            if let known = names[id] { name = known } else { name = try await self.name(of: id) }
+            names[id] = name
+            candidates.append(
+                EvictionCandidate(assetID: id, key: name.key, origin: name.origin, range: range, account: account))
+        }
+        return candidates
+    }
+
+    /// The key and the origin of an asset; both are empty if the asset is unknown.
+    private func name(of id: AssetID) async throws(CacheError) -> (key: String, origin: String) {
+        if let asset = context.openAssets[id] { return (asset.target.key, asset.target.originName) }
+        let record = try await context.store.catalog.asset(id)?.record
+        return (record?.key ?? "", record?.origin ?? "")
+    }
+
+    /// Evicts segments until the goal is reached; a dry run reports the victims only.
+    package func evict(_ goal: EvictionGoal, isDryRun: Bool) async throws(CacheError) -> EvictionReport {
+        let bytes =
+            switch goal {
+            case .free(let bytes): bytes
+            case .target(let target): max(0, context.space.with { $0.usedBytes } - target)
+            }
+        guard isDryRun else { return try await evictor.free(bytes) }
+        return try await planEviction(toFree: bytes)
+    }
+
+    // MARK: Purges
 
     /// Removes the selected assets, or marks them stale if `isSoft`. A dry run only stores the plan, for an hour, so
     /// that it can be committed exactly as reported.
@@ -29,7 +94,7 @@ extension AssetCache {
             expiresAt: now + PurgePlanRegistry.lifetime)
         if isSoft { report.freedBytes = 0 }
         if isDryRun {
-            try purges.keep(plan, at: now)
+            try plans.keep(plan, at: now)
             report.planID = plan.id
         } else {
             try await carryOut(plan)
@@ -38,29 +103,29 @@ extension AssetCache {
     }
 
     /// The progress of a plan. Throws `.notFound` if it is unknown or has expired.
-    package func purgePlan(_ id: String) throws(CacheError) -> PurgePlan.Progress {
-        try purges.plan(id, at: now).progress
+    package func plan(_ id: String) throws(CacheError) -> PurgePlan.Progress {
+        try plans.plan(id, at: now).progress
     }
 
     /// Executes exactly the plan: assets that have changed since it was made are left alone. Throws `.conflict` if the
     /// plan has been started before, and `.notFound`.
-    package func commitPurge(_ id: String) async throws(CacheError) -> PurgePlan.Progress {
-        let plan = try purges.begin(id, at: now)
+    package func commit(_ id: String) async throws(CacheError) -> PurgePlan.Progress {
+        let plan = try plans.begin(id, at: now)
         do throws(CacheError) {
             try await context.commits.flush()
             try await carryOut(plan)
         } catch {
-            purges.change(id) { $0.progress.state = .cancelled }
+            plans.change(id) { $0.progress.state = .cancelled }
             throw error
         }
-        purges.change(id) { if $0.progress.state == .running { $0.progress.state = .done } }
-        return try purges.plan(id, at: now).progress
+        plans.change(id) { if $0.progress.state == .running { $0.progress.state = .done } }
+        return try plans.plan(id, at: now).progress
     }
 
     /// Deletes a plan, or stops the purge that executes it; assets removed before stay removed. Throws `.notFound`.
-    package func cancelPurge(_ id: String) throws(CacheError) {
-        _ = try purges.plan(id, at: now)
-        purges.cancel(id)
+    package func cancel(_ id: String) throws(CacheError) {
+        _ = try plans.plan(id, at: now)
+        plans.cancel(id)
     }
 
     /// Executes the plan in batches until it is done or cancelled, and records the progress. An asset is skipped if
@@ -69,7 +134,7 @@ extension AssetCache {
         // A purge also clears the negative cache.
         if plan.ranges == nil { context.refusals.forgetAll() }
         var rest = plan.assets[...]
-        while !rest.isEmpty, !purges.isCancelled(plan.id) {
+        while !rest.isEmpty, !plans.isCancelled(plan.id) {
             let planned = Set(rest.prefix(Self.batch))
             rest = rest.dropFirst(Self.batch)
             let present = try await context.store.catalog.assetIDs(matching: AssetSelection(ids: planned.map(\.id)))
@@ -79,13 +144,13 @@ extension AssetCache {
             if let ranges = plan.ranges {
                 freed = try await evict(same.map(\.id), ranges)
             } else if plan.isSoft {
-                try await expireSoftly(same.map(\.id))
+                try await evictor.expire(same.map(\.id))
                 freed = 0
             } else {
-                try await evictor.remove(same.map(\.id), because: .purge, telling: Self.deleted)
+                try await evictor.purge(same.map(\.id))
                 freed = same.reduce(0) { $0 + $1.cachedBytes }
             }
-            purges.change(plan.id) { plan in
+            plans.change(plan.id) { plan in
                 plan.progress.assetsDone += same.count
                 plan.progress.assetsChanged += planned.count - same.count
                 plan.progress.freedBytes += freed
@@ -129,7 +194,7 @@ extension AssetCache {
     }
 
     /// Plans the eviction of the segments that would free `bytes`. The plan is stored like that of a purge.
-    func planEviction(toFree bytes: Int64) async throws(CacheError) -> EvictionReport {
+    private func planEviction(toFree bytes: Int64) async throws(CacheError) -> EvictionReport {
         try await context.commits.flush()
         let victims = evictor.victims(toFree: bytes)
         let ranges = Dictionary(grouping: victims, by: \.victim.segment.asset).mapValues { $0.map(\.range) }
@@ -140,23 +205,9 @@ extension AssetCache {
         let plan = PurgePlan(
             id: context.random.identifier(), chosen: chosen, ranges: ranges, bytes: report.freedBytes,
             expiresAt: now + PurgePlanRegistry.lifetime)
-        try purges.keep(plan, at: now)
+        try plans.keep(plan, at: now)
         report.planID = plan.id
         return report
-    }
-
-    /// Marks the assets stale, in the catalog and in open assets: they are revalidated before the next use.
-    func expireSoftly(_ ids: [AssetID]) async throws(CacheError) {
-        try await context.commits.flush()  // a later commit of pending changes would make them fresh again
-        for id in ids {
-            _ = try await context.store.updateAsset(id, AssetPatch(freshUntil: .some(nil)))
-            guard let asset = context.openAssets.acquire(id) else { continue }
-            asset.change { state in
-                state.record?.generation.freshUntil = nil
-                return ((), [])
-            }
-            context.openAssets.release(asset)
-        }
     }
 }
 

@@ -1,7 +1,13 @@
 package import CacheCore
 import CacheStore
 
-extension AssetCache {
+/// Creates, lists and changes prefetch jobs for the management API.
+package struct PrefetchJobs: Sendable {
+    let prefetch: PrefetchQueue
+    let context: EngineContext
+    let resolver: AssetResolver
+    let configuration: CacheConfiguration
+
     /// Creates a prefetch job; it is durable when this returns. A repeated idempotency key returns the job that it was
     /// first used for. A request that supersedes ends the unfinished jobs of its queue in the same transaction.
     ///
@@ -24,7 +30,7 @@ extension AssetCache {
     }
 
     /// A page of jobs, newest first. `nextCursor` is nil on the last page.
-    package func jobs(
+    package func page(
         state: JobState? = nil, label: String? = nil, queue: String? = nil, limit: Int = 100, cursor: String? = nil
     ) async throws(CacheError) -> (items: [JobSnapshot], nextCursor: String?) {
         await prefetch.saveLogged()
@@ -37,7 +43,7 @@ extension AssetCache {
     package func job(_ id: String) async throws(CacheError) -> JobSnapshot { try await prefetch.job(id) }
 
     /// A page of a job's items, in their order. Throws `.notFound` for an unknown job.
-    package func jobItems(
+    package func items(
         _ id: String, limit: Int = 100, cursor: String? = nil
     ) async throws(CacheError) -> (items: [JobItemRecord], nextCursor: String?) {
         await prefetch.saveLogged()
@@ -48,7 +54,7 @@ extension AssetCache {
     }
 
     /// Cancels a job; the fetched bytes stay in the cache. A finished job is not changed. Throws `.notFound`.
-    package func cancelJob(_ id: String) async throws(CacheError) -> JobSnapshot {
+    package func cancel(_ id: String) async throws(CacheError) -> JobSnapshot {
         if prefetch.look({ !$0.contains(id) }) {
             guard let record = try await context.store.catalog.job(id) else { throw PrefetchQueue.unknown(id) }
             if !record.state.isFinished { _ = prefetch.add(record) }
@@ -62,7 +68,7 @@ extension AssetCache {
     /// job supersedes, it ends the unfinished jobs of its queue in the same transaction.
     ///
     /// Throws `.conflict` while the job is not finished, and `.notFound`.
-    package func retryJob(_ id: String) async throws(CacheError) -> JobSnapshot {
+    package func retry(_ id: String) async throws(CacheError) -> JobSnapshot {
         let now = context.wallClock.now()
         try await prefetch.resubmit(id) { $0.begunAgain(at: now) }
         return try await prefetch.job(id)
@@ -70,7 +76,7 @@ extension AssetCache {
 
     /// A stream of the job's states: the present one, and one after changes. Intermediate states may be skipped, but
     /// never the last one; the stream ends after the finished job. Throws `.notFound`.
-    package func jobEvents(_ id: String) async throws(CacheError) -> AsyncStream<JobSnapshot> {
+    package func events(_ id: String) async throws(CacheError) -> AsyncStream<JobSnapshot> {
         let watch = JobObserver(id, in: prefetch)
         _ = try await prefetch.job(id)
         return AsyncStream { await watch.next() }
@@ -83,7 +89,7 @@ extension AssetCache {
         // Lengths that were learned a moment ago must be in the catalog.
         try await context.commits.flush()
         let sizes = try await context.store.catalog.sizes(of: Set(ids.compactMap(\.self)))
-        let capacity = policy().settings.capacityBytes ?? .max
+        let capacity = configuration.policy.settings.capacityBytes ?? .max
         for (index, id) in ids.enumerated() {
             guard let length = id.flatMap({ sizes[$0]?.length }),
                 let bytes = record.items[index].bytes(length: length)

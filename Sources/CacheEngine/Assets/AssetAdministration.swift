@@ -1,12 +1,16 @@
 package import CacheCore
 import CacheStore
 
-extension AssetCache {
-    // MARK: Assets
+/// Lists, changes and removes single assets for the management API.
+package struct AssetAdministration: Sendable {
+    let context: EngineContext
+    let resolver: AssetResolver
+    let evictor: Evictor
+    let configuration: CacheConfiguration
 
     /// Returns a page of assets, all reported changes included. Throws `.invalidField("cursor")` for a malformed
     /// cursor.
-    package func assets(
+    package func page(
         _ query: AssetQuery
     ) async throws(CacheError) -> (items: [AssetSummary], nextCursor: String?) {
         try await context.commits.flush()
@@ -30,12 +34,12 @@ extension AssetCache {
 
     /// Changes an asset. Throws `.notFound` if it is unknown, and `.invalidField("pinnedUntilAt")` for a time in the
     /// past.
-    package func patchAsset(_ id: AssetID, _ patch: AssetPatch) async throws(CacheError) -> AssetSummary {
+    package func patch(_ id: AssetID, _ patch: AssetPatch) async throws(CacheError) -> AssetSummary {
         if let end = patch.pinnedUntil, end <= context.wallClock.now() {
             throw CacheError(.invalidField("pinnedUntilAt"), "The pin's end is in the past; give a time in the future.")
         }
         try await context.commits.flush()
-        let limit = policy().settings.maxPinnedBytes
+        let limit = configuration.policy.settings.maxPinnedBytes
         let updated = try await context.store.updateAsset(id, patch, maxPinnedBytes: limit)
         guard let stored = updated else { throw Self.unknown(id) }
         // The space ledger follows at once, so that a new pin protects the segments before the open asset is updated.
@@ -62,15 +66,15 @@ extension AssetCache {
     }
 
     /// Removes the asset at once; soft: marks it stale, so that the upstream must confirm it before its next use.
-    package func deleteAsset(_ id: AssetID, isSoft: Bool) async throws(CacheError) {
+    package func delete(_ id: AssetID, isSoft: Bool) async throws(CacheError) {
         context.refusals.forget(id)
         do throws(CacheError) {
             context.openAssets.release(try await held(id))
         } catch  where !isSoft && error.isOfOneFile {}  // an unreadable asset is removed as well
         if isSoft {
-            try await expireSoftly([id])
+            try await evictor.expire([id])
         } else {
-            try await evictor.remove([id], because: .purge, telling: Self.deleted)
+            try await evictor.purge([id])
         }
     }
 
@@ -115,24 +119,10 @@ extension AssetCache {
         return 0
     }
 
-    // MARK: Evictions
-
-    /// Evicts segments until the goal is reached; a dry run reports the victims only.
-    package func evict(_ goal: EvictionGoal, isDryRun: Bool) async throws(CacheError) -> EvictionReport {
-        let bytes =
-            switch goal {
-            case .free(let bytes): bytes
-            case .target(let target): max(0, context.space.with { $0.usedBytes } - target)
-            }
-        guard isDryRun else { return try await evictor.free(bytes) }
-        return try await planEviction(toFree: bytes)
-    }
-
     // MARK: Parts
 
     /// The error for an asset that is not in the catalog.
-    static func unknown(_ id: AssetID) -> CacheError { CacheError(.notFound, "There is no asset \(id).") }
-    static let deleted = CacheError(.assetChanged, "The asset was deleted by an administrator.")
+    private static func unknown(_ id: AssetID) -> CacheError { CacheError(.notFound, "There is no asset \(id).") }
 
     /// The asset with a new hold; throws `.notFound` if it is unknown.
     private func held(_ id: AssetID) async throws(CacheError) -> OpenAsset {
@@ -147,7 +137,7 @@ extension AssetCache {
     private func summary(of record: AssetRecord, cachedBytes: Int64) -> AssetSummary {
         // The blocks of a closed asset are not measured for a list: its bytes are rounded up to pages of 4 KiB.
         var summary = AssetSummary(record: record, cachedBytes: cachedBytes, diskBytes: (cachedBytes + 4095) & ~4095)
-        if let origin = origins[record.origin]?.origin, !record.isBelow(origin.settings.baseURL),
+        if let origin = resolver.origins[record.origin]?.origin, !record.isBelow(origin.settings.baseURL),
             let target = try? resolver.target(of: record), target.hasMoved(since: record)
         {
             summary.record.generation.freshUntil = nil  // its bytes come from another server

@@ -1,7 +1,42 @@
 package import CacheCore
 import CacheStore
+import Logging
+import Synchronization
 
-extension AssetCache {
+/// Serves reads of content: from disk, with upstream requests for missing bytes, or the origin's fallback.
+package final class ContentReader: Sendable {
+    let context: EngineContext
+    let resolver: AssetResolver
+    private let configuration: CacheConfiguration
+    private let settings: AssetCache.Settings
+    private let clock: any Clock<Duration>
+    /// Resolved targets of mounted references.
+    private let targets = ResolvedTargetCache()
+    /// Guards the use counts of assets that are not stored.
+    private let admission = Mutex(AdmissionFilter())
+
+    init(
+        resolver: AssetResolver, configuration: CacheConfiguration, settings: AssetCache.Settings,
+        clock: any Clock<Duration>
+    ) {
+        context = resolver.context
+        self.resolver = resolver
+        self.configuration = configuration
+        self.settings = settings
+        self.clock = clock
+    }
+
+    /// The name of this process in `CDN-Loop` (RFC 8586).
+    package var loopName: String { context.loopName }
+
+    /// Whether content of the reference requires a token.
+    package func access(for reference: AssetReference) -> OriginSettings.Access {
+        guard case .mounted(let name, _, nil) = reference else { return .token }
+        return resolver.origins[name]?.origin.settings.effectiveAccess ?? .token
+    }
+
+    // MARK: Reads
+
     /// Opens a read of content; returns it with its plan as soon as its first byte is available.
     ///
     /// 1. A fresh negative cache entry is repeated without an upstream request.
@@ -15,7 +50,7 @@ extension AssetCache {
         _ reference: AssetReference, request: ContentRequest, options: ReadOptions = ReadOptions()
     ) async throws(ReadFailure) -> ContentRead {
         var target: AssetTarget
-        do { target = try await resolve(reference) } catch { throw ReadFailure(error) }
+        do { target = try await resolver.resolve(reference) } catch { throw ReadFailure(error) }
         target.cdnLoop = request.cdnLoop
         let attempt = attempt(request, at: target, options)
         let failure: ReadFailure
@@ -59,7 +94,7 @@ extension AssetCache {
     ///   response: the next round first requests one byte, to learn the asset's description.
     ///
     /// Throws `.assetChanged` after the fourth round.
-    func begin(_ target: AssetTarget, _ attempt: ReadAttempt) async throws(CacheError) -> ContentRead {
+    private func begin(_ target: AssetTarget, _ attempt: ReadAttempt) async throws(CacheError) -> ContentRead {
         var (target, attempt) = (target, attempt)
         attempt.isPassing = await isTooRare(target, at: attempt.began)
         var next: OpenAsset?
@@ -242,7 +277,7 @@ extension AssetCache {
     ///
     /// `found`: the needed bytes on disk when the read began, and whether a fill in flight brings the others. `view`
     /// creates the snapshot from which later requests can be served; by default there is none.
-    func contentRead(
+    private func contentRead(
         _ attempt: ReadAttempt, _ plan: ContentPlan, _ generation: Generation,
         found: (cached: ByteRangeSet, isJoining: Bool), _ freshness: FreshnessDecision, from asset: OpenAsset,
         to reader: FillLedger.ReaderID, view: (ReadOutcome) -> FreshAssetSnapshot? = { _ in nil }
@@ -301,4 +336,237 @@ extension AssetCache {
         case .fresh, nil: return ReadOutcome(requestClass: .hit)
         }
     }
+
+    // MARK: Reads from disk alone
+
+    /// The synchronous fast path of `read`. Returns a read if the asset is open, its response is fresh, all needed
+    /// bytes are on disk, and the response is a 304 or has at most one run of bytes.
+    ///
+    /// Returns nil, and counts nothing, in all other cases; the caller must then use `read`. `admits` decides whether
+    /// the reader may access content of that kind.
+    package func readIfCached(
+        _ reference: AssetReference, request: ContentRequest, admits: (OriginSettings.Access) -> Bool
+    ) -> ContentRead? {
+        let changes = resolver.origins.changes
+        let kept = targets.target(of: reference, changes: changes)
+        guard var target = kept ?? resolveAtOnce(reference), admits(target.settings.effectiveAccess),
+            context.refusals[target.id] == nil
+        else { return nil }
+        let found = target
+        target.cdnLoop = request.cdnLoop
+        let attempt = attempt(request, at: target, ReadOptions())
+        // The second round is for the variant that the first one may have selected.
+        for _ in 0..<2 {
+            guard let asset = context.openAssets.acquire(target.id) else { return nil }
+            asset.retarget(target)
+            switch openAtOnce(asset, attempt, changes) {
+            case .read(let read)?:
+                if kept == nil { targets.keep(found, of: reference, changes: changes) }
+                return read
+            case .variant(let variant)?:
+                context.openAssets.release(asset)
+                target = variant
+            case nil:
+                context.openAssets.release(asset)
+                return nil
+            }
+        }
+        return nil
+    }
+
+    /// Resolves the reference of a mounted asset, for which no catalog lookup is needed.
+    private func resolveAtOnce(_ reference: AssetReference) -> AssetTarget? {
+        guard case .mounted(let origin, let path, nil) = reference else { return nil }
+        // The error is dropped: `read` meets and reports it.
+        return try? resolver.mounted(origin, path)
+    }
+
+    /// Opens the read if it qualifies for the fast path; a read consumes the hold on `asset`. Nil, or a variant,
+    /// leaves the hold with the caller.
+    private func openAtOnce(_ asset: OpenAsset, _ attempt: ReadAttempt, _ changes: UInt64) -> Opening? {
+        if let variant = chosenVariant(of: asset, attempt) { return .variant(variant) }
+        let version = asset.look { $0.version }
+        let freshness = freshnessDecision(of: asset, attempt)
+        guard freshness.use == .fresh, let generation = asset.record?.generation, generation.isStorable,
+            let length = generation.length
+        else { return nil }
+        let plan = plan(attempt.request, generation, of: asset)
+        guard [200, 206, 304].contains(plan.status), plan.body.count < 2,
+            let (reader, cached) = asset.join(present: plan.neededRanges, length: length)
+        else { return nil }
+        return .read(
+            contentRead(attempt, plan, generation, found: (cached, false), freshness, from: asset, to: reader) {
+                FreshAssetSnapshot(
+                    asset, version: version, generation: generation, outcome: $0, origins: resolver.origins,
+                    originChanges: changes)
+            })
+    }
+
+    // MARK: Opening
+
+    /// Acquires the asset for a read. Returns a private, uncached instance if the asset is below the admission
+    /// threshold, the store cannot keep it, the request says `no-store`, or the catalog row cannot be read. A readable
+    /// asset is preferred if the response can be served from disk alone.
+    ///
+    /// Throws `.overloaded` if too many fills for readers are queued, and `.notCached` if the request says
+    /// `only-if-cached` and an upstream request would be needed.
+    private func openToServe(_ target: AssetTarget, _ attempt: ReadAttempt) async throws(CacheError) -> OpenAsset {
+        let asset: OpenAsset
+        do {
+            asset = try await resolver.open(target)
+        } catch  where error.code == .storageCorrupt {
+            return try unkept(target, attempt)
+        }
+        if context.upstream.queuedForReaders >= settings.maxQueuedFills, !isServedUnasked(asset, attempt) {
+            context.openAssets.release(asset)
+            throw CacheError(.overloaded, "Too many fills are queued: retry later, or raise limits.maxQueuedFills.")
+        }
+        let leavesNoTrace = attempt.directives.noStore || attempt.isPassing || !context.store.canKeep
+        guard leavesNoTrace || attempt.directives.onlyIfCached, !isServedUnasked(asset, attempt) else {
+            return asset
+        }
+        context.openAssets.release(asset)
+        return try unkept(target, attempt)
+    }
+
+    /// A private, empty instance of the asset that leaves no trace in the store. Throws `.notCached` for
+    /// `only-if-cached`.
+    private func unkept(_ target: AssetTarget, _ attempt: ReadAttempt) throws(CacheError) -> OpenAsset {
+        guard !attempt.directives.onlyIfCached else {
+            throw CacheError(
+                .notCached, "The content is not completely cached and fresh, and the request says only-if-cached.")
+        }
+        let unkept = OpenAsset(target: target.unkept, context: context)
+        context.openAssets.retain(unkept)
+        return unkept
+    }
+
+    /// Admission control: counts the read, and returns whether the asset has had fewer than the policy's `minUses`
+    /// reads. False if the asset is in the store already, or is never kept.
+    private func isTooRare(_ target: AssetTarget, at now: Timestamp) async -> Bool {
+        let minUses = configuration.policy.settings.minUses
+        guard minUses > 1, !target.keepsNothing, context.openAssets[target.id]?.record == nil,
+            await !isKept(target.id)
+        else { return false }
+        return admission.withLock { $0.use(target.id, at: now) } < minUses
+    }
+
+    /// Whether the catalog has the asset. True on a catalog error, because opening the asset then reports that error.
+    private func isKept(_ id: AssetID) async -> Bool {
+        do { return try await context.store.catalog.asset(id) != nil } catch { return true }
+    }
+
+    // MARK: Failures
+
+    /// The stored refusal of the target's upstream, as a failure, if it may be repeated without a request; nil
+    /// otherwise.
+    func keptRefusal(of target: AssetTarget, _ attempt: ReadAttempt) -> ReadFailure? {
+        guard let refusal = context.refusals[target.id], isUsable(refusal, for: attempt),
+            let left = refusal.timeToLive(at: attempt.began)
+        else { return nil }
+        let outcome = ReadOutcome(requestClass: .negative, timeToLive: left, detail: "negative")
+        return ReadFailure(Self.repeated(refusal), outcome: outcome, age: refusal.age(at: attempt.began))
+    }
+
+    /// Whether a stored refusal is fresh, and the request's directives permit its use.
+    private func isUsable(_ refusal: NegativeCache.Refusal, for attempt: ReadAttempt) -> Bool {
+        let asked = attempt.directives
+        return refusal.timeToLive(at: attempt.began) != nil && !asked.noCache
+            && asked.maxAge.map { refusal.age(at: attempt.began) <= $0 } ?? true
+    }
+
+    /// The error that repeats a stored refusal.
+    private static func repeated(_ refusal: NegativeCache.Refusal) -> CacheError {
+        CacheError(.upstreamRefused(status: refusal.status), "The upstream answered with status \(refusal.status).")
+    }
+
+    /// The failure to report for `error`. If the upstream caused it, the outcome tells why the upstream was asked and
+    /// its status.
+    private func failure(_ error: CacheError, of target: AssetTarget) -> ReadFailure {
+        var failure = ReadFailure(error)
+        guard error.code.isOfUpstream else { return failure }
+        let asset = context.openAssets.acquire(target.id)
+        defer { if let asset { context.openAssets.release(asset) } }
+        failure.outcome.forwarding = asset?.record == nil ? .miss : .stale
+        failure.outcome.upstreamStatus = error.code.upstreamStatus
+        return failure
+    }
+
+    /// Reads the origin's fallback in place of a failed read: always complete, whatever range and conditions the
+    /// client sent.
+    ///
+    /// Nil if the origin has no fallback, if the upstream is not the cause of the failure, or if the fallback cannot
+    /// be read within the origin's time limit either; the last case is logged.
+    private func fallback(for target: AssetTarget, after failure: ReadFailure, isHead: Bool) async -> ContentRead? {
+        guard let fallback = target.settings.fallback, failure.error.code.deservesFallback else { return nil }
+        var outcome = ReadOutcome(requestClass: .error, detail: "fallback")
+        outcome.forwarding = failure.outcome.forwarding
+        outcome.upstreamStatus = failure.outcome.upstreamStatus
+        do {
+            let read = try await withDeadline(target.settings.readTimeout, .read, clock: clock) {
+                [self] () async throws(CacheError) in try await whole(of: fallback, for: target, isHead: isHead)
+            }
+            return try read.standingIn(for: target, as: outcome)
+        } catch {
+            context.logger.warning(
+                "fallback could not be read", metadata: ["origin": "\(target.originName)", "error": "\(error)"])
+            return nil
+        }
+    }
+
+    private func whole(
+        of fallback: OriginSettings.Fallback, for target: AssetTarget, isHead: Bool
+    ) async throws(CacheError) -> ContentRead {
+        let request = ContentRequest(isHead: isHead)
+        switch fallback {
+        case .asset(let id):
+            return try await begin(
+                try await resolver.resolve(.known(id)),
+                ReadAttempt(
+                    request: request, directives: RequestDirectives(), began: context.wallClock.now(),
+                    limit: target.settings.readTimeout))
+        case .file(let path): return try await whole(of: path, for: target, request)
+        }
+    }
+
+    private func whole(
+        of path: String, for target: AssetTarget, _ request: ContentRequest
+    ) async throws(CacheError) -> ContentRead {
+        guard let directory = settings.fallbackDirectory else {
+            throw CacheError(.notFound, "The fallback \(path) cannot be read: set fallbackDirectory.")
+        }
+        let (file, length) = try await context.diskThreads.run { [store = context.store] in
+            let file = try store.openForeign(path, below: directory)
+            return (file, try file.size())
+        }
+        let now = context.wallClock.now()
+        let generation = Generation(
+            length: length, contentType: MediaType.effectiveType(header: nil, path: path).type, receivedAt: now)
+        let asset = OpenAsset(foreign: file, described: generation, for: target, context: context)
+        context.openAssets.retain(asset)
+        let plan = ContentPlan.make(request, generation: generation, now: now, boundary: "")
+        do {
+            let reader = try asset.join(opening: .whole, priority: .live, mustConfirm: false)
+            return ContentRead(
+                asset: asset, reader: reader, plan: plan, outcome: ReadOutcome(requestClass: .hit), age: nil,
+                cachedBefore: ByteRangeSet([0..<length]))
+        } catch {
+            context.openAssets.release(asset)
+            throw error
+        }
+    }
+}
+
+extension CacheError.Code {
+    /// The status of the upstream's response; nil if there was no response, or its status is unknown.
+    var upstreamStatus: Int? {
+        switch self {
+        case .upstreamRefused(let status, _): status
+        case .rangeNotSatisfiable: 416
+        default: nil
+        }
+    }
+
+    /// Whether no request was sent, because the circuit breaker refused it.
+    var isUnasked: Bool { if case .upstreamUnreachable(.some) = self { true } else { false } }
 }

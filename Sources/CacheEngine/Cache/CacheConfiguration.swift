@@ -1,12 +1,27 @@
 package import CacheCore
 import CacheStore
+import Logging
 import Synchronization
 
-extension AssetCache {
+/// The policy in force and the mounted origins. Each change is stored.
+package final class CacheConfiguration: Sendable {
+    private let context: EngineContext
+    private let origins: OriginTable
+    private let settings: AssetCache.Settings
+    /// Guards the policy in force.
+    private let policyState: Mutex<RevisedPolicy>
+
+    init(context: EngineContext, origins: OriginTable, settings: AssetCache.Settings) {
+        self.context = context
+        self.origins = origins
+        self.settings = settings
+        policyState = Mutex(RevisedPolicy(settings: settings.policy, revision: 0))
+    }
+
     // MARK: Policy
 
     /// The policy in force.
-    package func policy() -> RevisedPolicy { policyState.withLock { $0 } }
+    package var policy: RevisedPolicy { policyState.withLock { $0 } }
 
     /// Puts a policy in force and stores it. Throws `.preconditionFailed` if `precondition` does not hold, and
     /// `.invalidField` with the invalid setting.
@@ -15,7 +30,7 @@ extension AssetCache {
     ) async throws(CacheError) -> RevisedPolicy {
         try settings.validate()
         // The error names the setting that this call changes.
-        let isOfTags = settings.tagQuotas != policy().settings.tagQuotas
+        let isOfTags = settings.tagQuotas != policy.settings.tagQuotas
         try settings.checkMinimums(
             of: quotas(under: settings, origins.all.map(\.origin)), field: isOfTags ? "tagQuotas" : "capacityBytes")
         let revision = try await context.store.catalog.savePolicy(settings, if: precondition)
@@ -24,8 +39,31 @@ extension AssetCache {
         return revised
     }
 
+    /// Loads the policy from the catalog.
+    func loadPolicy() async throws(CacheError) {
+        guard let kept = try await context.store.catalog.policy() else { return }
+        if kept.value != settings.policy {
+            context.logger.notice("the policy set over the API is in force, not the configured one")
+        }
+        adopt(RevisedPolicy(settings: kept.value, revision: kept.revision))
+    }
+
+    /// Loads the origins from the catalog.
+    func loadOrigins() async throws(CacheError) {
+        let catalog = context.store.catalog
+        for kept in try await catalog.origins() {
+            origins[kept.value.name] = OriginTable.Entry(origin: kept.value, revision: kept.revision)
+        }
+        // Configured origins replace stored ones of the same name.
+        for origin in settings.origins where origins[origin.name]?.origin != origin {
+            let revision = try await catalog.saveOrigin(origin)
+            origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)
+        }
+        adoptQuotas()
+    }
+
     /// Puts a policy in force without storing it.
-    func adopt(_ policy: RevisedPolicy) {
+    private func adopt(_ policy: RevisedPolicy) {
         policyState.withLock { $0 = policy }
         context.space.adopt(policy.settings)
         adoptQuotas()
@@ -62,7 +100,7 @@ extension AssetCache {
             try requireURL(mirror, field: "mirrors[\(index)]")
         }
         let others = origins.all.map(\.origin).filter { $0.name != origin.name }
-        let policy = policy().settings
+        let policy = self.policy.settings
         try policy.checkMinimums(of: quotas(under: policy, others + [origin]), field: "quota.minBytes")
         // The files are checked before the origin is stored.
         if let file = origin.settings.credentialsFile { try await context.credentials.load(file) }
@@ -109,9 +147,9 @@ extension AssetCache {
 
     /// Puts the quotas of policy and origins in force. A concurrent caller may have seen older settings: the loop ends
     /// when they have not changed.
-    func adoptQuotas() {
+    private func adoptQuotas() {
         var adopted: [QuotaOwner: Quota]?
-        while case let quotas = quotas(under: policy().settings, origins.all.map(\.origin)), quotas != adopted {
+        while case let quotas = quotas(under: policy.settings, origins.all.map(\.origin)), quotas != adopted {
             context.space.adopt(quotas)
             adopted = quotas
         }
@@ -123,4 +161,11 @@ extension AssetCache {
         let tags = policy.tagQuotas.map { (QuotaOwner.tag($0.key), $0.value) }
         return Dictionary((origins + tags).filter { $0.1 != Quota() }) { first, _ in first }
     }
+}
+
+/// A policy with its revision.
+package struct RevisedPolicy: Sendable {
+    package var settings: PolicySettings
+    /// Incremented by each change; the `ETag` in the management API. 0: not stored yet.
+    package var revision: Int64
 }

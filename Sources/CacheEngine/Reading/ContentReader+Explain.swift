@@ -1,7 +1,7 @@
 package import CacheCore
 import CacheStore
 
-extension AssetCache {
+extension ContentReader {
     /// Predicts the result of `read` without side effects: the same planner runs on a copy of the asset. Nothing is
     /// fetched, opened, stored or counted.
     ///
@@ -10,7 +10,7 @@ extension AssetCache {
     package func explain(
         _ reference: AssetReference, request: ContentRequest
     ) async throws(CacheError) -> Explanation {
-        var target = try await resolve(reference)
+        var target = try await resolver.resolve(reference)
         var attempt = attempt(request, at: target, ReadOptions())
         if let refusal = keptRefusal(of: target, attempt) { return negative(target, refusal) }
         for _ in 0..<4 {

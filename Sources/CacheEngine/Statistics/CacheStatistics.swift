@@ -2,10 +2,26 @@ package import CacheCore
 import CacheStore
 import Synchronization
 
-extension AssetCache {
+/// Statistics at this moment, and the history of the last day.
+package final class CacheStatistics: Sendable {
+    private let context: EngineContext
+    private let origins: OriginTable
+    private let scrubber: Scrubber
+    private let startedAt: Timestamp
+    private let recorder = StatsRecorder()
+    /// Guards the catalog's counts of the last statistics.
+    private let lastCounts = Mutex(CatalogCounts())
+
+    init(context: EngineContext, origins: OriginTable, scrubber: Scrubber) {
+        self.context = context
+        self.origins = origins
+        self.scrubber = scrubber
+        startedAt = context.wallClock.now()
+    }
+
     /// A snapshot of all statistics. If the catalog is corrupt, its counts are those of the last success; other
     /// catalog errors are thrown.
-    package func stats() async throws(CacheError) -> StatsSnapshot {
+    package func snapshot() async throws(CacheError) -> StatsSnapshot {
         let counts = try await catalogCounts()
         // Without a data directory there is no disk to measure.
         let free = (try? context.store.freeDiskBytes()) ?? 0
@@ -91,7 +107,7 @@ extension AssetCache {
 }
 
 /// Counts that the statistics take from the catalog.
-struct CatalogCounts: Sendable {
+private struct CatalogCounts: Sendable {
     var totals = CatalogTotals()
     var jobs: [JobState: Int] = [:]
 }

@@ -1,6 +1,11 @@
 package import CacheCore
 
-extension AssetCache {
+/// Determines the metadata of assets.
+package struct Prober: Sendable {
+    let context: EngineContext
+    let resolver: AssetResolver
+    let clock: any Clock<Duration>
+
     /// Determines the metadata of an asset: from the stored description while it is fresh, otherwise by `HEAD`,
     /// otherwise by a one-byte range.
     ///
@@ -13,8 +18,8 @@ extension AssetCache {
         _ reference: AssetReference, timeout: Duration, refresh: Bool, priority: TransferPriority = .live
     ) async throws(ProbeFailure) -> ProbeReport {
         do {
-            let target = try await resolve(reference)
-            let asset = try await open(target)
+            let target = try await resolver.resolve(reference)
+            let asset = try await resolver.open(target)
             defer { context.openAssets.release(asset) }
             if !refresh, let record = asset.record, asset.isFresh(at: context.wallClock.now()) {
                 asset.rebind()
