@@ -26,7 +26,7 @@ package struct APISettings: Sendable {
         /// Maximum size of one header field, and of all fields of a request together; larger ones get 431.
         package var headerBytes: Int
         /// Maximum number of header fields of a request; more get 431.
-        package var headerFields: Int
+        var headerFields: Int
         /// Maximum time for a request, then 408. It applies to three parts:
         /// - from the start of the connection to the end of the first request head,
         /// - from the first byte to the end of a further request head,

@@ -1,5 +1,4 @@
 package import CacheCore
-package import CacheEngine
 
 extension AssetPatch {
     /// The members of the schema.

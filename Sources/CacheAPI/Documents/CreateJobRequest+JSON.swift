@@ -8,9 +8,9 @@ extension CreateJobRequest {
         "tags", "pinned",
     ]
     /// The members of an item.
-    package static let itemKeys = AssetReference.keys + ["assetId", "ranges"]
+    static let itemKeys = AssetReference.keys + ["assetId", "ranges"]
     /// The maximum number of items of one job.
-    package static let itemLimit = 10_000
+    static let itemLimit = 10_000
 
     /// Reads the `CreateJobRequest` schema.
     ///

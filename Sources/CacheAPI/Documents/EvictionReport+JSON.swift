@@ -58,7 +58,7 @@ package struct PurgeRequest: Sendable {
     /// URLs, of which one must name the asset.
     package var urls: [String]?
     /// The minimum time since the asset was created.
-    package var minAge: Duration?
+    var minAge: Duration?
     /// Whether the selected assets become stale instead of being deleted.
     package var isSoft: Bool
     package var isDryRun: Bool

@@ -3,7 +3,7 @@ package import CacheEngine
 
 extension Explanation {
     /// The maximum number of cached ranges in the document; `extents` has their total number.
-    package static let listedRuns = 100
+    static let listedRuns = 100
 
     /// The `Explanation` schema.
     package var json: JSON {

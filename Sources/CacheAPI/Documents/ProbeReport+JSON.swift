@@ -53,9 +53,9 @@ package struct ProbeRequest: Sendable {
     /// The members of the schema.
     package static let keys = AssetReference.keys + ["timeoutSeconds", "refresh", "items"]
     /// The members of an item.
-    package static let itemKeys = AssetReference.keys + ["timeoutSeconds", "refresh"]
+    static let itemKeys = AssetReference.keys + ["timeoutSeconds", "refresh"]
     /// The maximum number of items of one request.
-    package static let itemLimit = 100
+    static let itemLimit = 100
 
     /// One asset to probe.
     package struct Item: Sendable {
@@ -68,7 +68,7 @@ package struct ProbeRequest: Sendable {
     /// At least one.
     package var items: [Item]
     /// Whether the response is a list, even for one item.
-    package var isMany: Bool
+    var isMany: Bool
 
     /// Reads the request. Beside `items`, `timeoutSeconds` and `refresh` are the defaults of all items.
     package init(_ json: JSON) throws(CacheError) {

@@ -7,7 +7,7 @@ package struct SimulationRequest: Sendable {
     /// The members of the schema.
     package static let keys = ["algorithms", "capacities", "windowSeconds"]
     /// The maximum number of combinations of algorithm and capacity in one request.
-    package static let mostTrials = 64
+    static let mostTrials = 64
 
     package var algorithms: [EvictionAlgorithm]
     /// In bytes, from 1 MiB to 1 EiB.

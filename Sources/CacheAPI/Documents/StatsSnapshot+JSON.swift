@@ -62,7 +62,7 @@ extension StatsSnapshot {
     }
 
     /// The maximum number of failing servers in the document.
-    package static let listedServers = 100
+    static let listedServers = 100
 
     /// The `OriginCircuit` schema; null for an origin without a circuit breaker. The first circuit is that of the base
     /// URL, the others are those of the mirrors.

@@ -22,7 +22,7 @@ package struct RouteTable: Sendable {
     }
 
     /// The methods of all paths as a value of `Allow`.
-    package var allMethods: String { Self.methods.sorted().joined(separator: ", ") }
+    var allMethods: String { Self.methods.sorted().joined(separator: ", ") }
 
     /// The methods as a sorted, comma-separated list.
     private static func list(_ methods: Set<HTTPRequest.Method>) -> String {

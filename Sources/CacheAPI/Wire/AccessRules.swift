@@ -107,7 +107,7 @@ package struct AccessRules: Sendable {
     private static func digest(_ token: String) -> [UInt8] { Array(SHA256.hash(data: Array(token.utf8))) }
 
     /// Whether a `Host` field names this machine (`localhost`, `127.0.0.1`, `[::1]`), with or without a port.
-    package static func isLocal(host: String?) -> Bool {
+    static func isLocal(host: String?) -> Bool {
         guard var name = host?.lowercased()[...] else { return false }
         if let colon = name.lastIndex(of: ":"), name[name.index(after: colon)...].allSatisfy(\.isNumber),
             !name.hasPrefix("[") || name[..<colon].hasSuffix("]")

@@ -10,13 +10,13 @@ extension HTTPField.Name {
 
     package static let requestID = named("X-Request-Id")
     /// Internal: ``HTTP1FramingHandler`` renames it to `Date` before it is sent.
-    package static let contentDate = named(HTTP1FramingHandler.contentDate)
-    package static let cacheStatus = named("Cache-Status")
-    package static let larderAssetID = named("Larder-Asset-Id")
-    package static let larderTimeout = named("Larder-Timeout")
+    static let contentDate = named(HTTP1FramingHandler.contentDate)
+    static let cacheStatus = named("Cache-Status")
+    static let larderAssetID = named("Larder-Asset-Id")
+    static let larderTimeout = named("Larder-Timeout")
     package static let cdnLoop = named("CDN-Loop")
     package static let idempotencyKey = named("Idempotency-Key")
-    package static let lastEventID = named("Last-Event-ID")
-    package static let prefer = named("Prefer")
-    package static let preferenceApplied = named("Preference-Applied")
+    static let lastEventID = named("Last-Event-ID")
+    static let prefer = named("Prefer")
+    static let preferenceApplied = named("Preference-Applied")
 }

@@ -15,7 +15,7 @@ package struct Problem: Sendable {
     package var instance: String
     package var requestID: String
     /// Extension members of one kind of problem (RFC 9457 §3.2). Standard members of the same name take precedence.
-    package var extra: [JSON.Member]
+    var extra: [JSON.Member]
 
     /// - Parameter status: Nil for the status of the error's code.
 

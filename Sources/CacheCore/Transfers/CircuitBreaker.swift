@@ -24,9 +24,9 @@ package struct CircuitBreaker: Hashable, Sendable {
     }
 
     /// The longest pause of an open circuit, before jitter.
-    package static let longestPause = Duration.seconds(60)
+    static let longestPause = Duration.seconds(60)
     /// The random share of a pause, in both directions, so that clients do not return at the same time.
-    package static let jitter = 0.2
+    static let jitter = 0.2
 
     package private(set) var state = State.closed
     /// The number of consecutive failures.

@@ -14,7 +14,7 @@ package struct RetryBudget: Hashable, Sendable {
     }
 
     /// The number of retries that is always allowed within ten seconds.
-    package static let floor = 10
+    static let floor = 10
     /// One retry for so many first requests.
     private static let share = 5
     /// The period that is counted, in seconds.

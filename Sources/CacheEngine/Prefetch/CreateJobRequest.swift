@@ -42,7 +42,7 @@ package struct CreateJobRequest: Sendable {
     }
 
     /// The maximum number of items per job.
-    package static let maxItems = 10_000
+    static let maxItems = 10_000
 
     /// The job record with a new identifier. Throws `.invalidField` for invalid limits, no items or too many, invalid
     /// ranges, a passed deadline, and an invalid or missing queue name.

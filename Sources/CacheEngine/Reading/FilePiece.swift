@@ -12,7 +12,7 @@ package struct FilePiece: Sendable {
     /// eviction.
     package static let mostBytes: Int64 = 2 << 20
     /// The maximum size in bytes of any piece.
-    package static let mostWarmBytes: Int64 = 8 << 20
+    static let mostWarmBytes: Int64 = 8 << 20
     /// The maximum size in bytes while later bytes of the run are still to be fetched. Small pieces report the
     /// reader's position often, and the position controls the read-ahead.
     static let mostFilledBytes: Int64 = 128 << 10

@@ -4,7 +4,7 @@ import GRDB
 /// The eviction log: the table `evictions`.
 extension Catalog {
     /// Maximum number of log entries, whatever their age.
-    package static let mostEvictions: Int64 = 100_000
+    static let mostEvictions: Int64 = 100_000
 
     /// Appends entries to the eviction log, in the given order. Deletes entries older than `time` and entries above the
     /// limit.

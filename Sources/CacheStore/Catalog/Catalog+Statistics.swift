@@ -31,7 +31,7 @@ extension Catalog {
     }
 
     /// Stores one minute.
-    package func appendMinute(at time: Timestamp, origin: String, counters: String) async throws(CacheError) {
+    func appendMinute(at time: Timestamp, origin: String, counters: String) async throws(CacheError) {
         try await saveStatistics(minutes: [StatisticsMinute(at: time, origin: origin, counters: counters)])
     }
 

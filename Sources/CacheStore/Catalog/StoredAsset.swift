@@ -8,7 +8,7 @@ package struct StoredAsset: Hashable, Sendable {
     /// Nil if no bytes of this generation were ever stored.
     package var file: FileName?
     /// Number of the last service run that verified all cached bytes of the asset; 0 if none did.
-    package var checkedRun: Int64 = 0
+    var checkedRun: Int64 = 0
 
     /// Number of durable bytes.
     package var cachedBytes: Int64 { extents.byteCount }

@@ -63,7 +63,7 @@ package protocol Disk: Sendable {
 /// A file system's support for holes.
 package struct HoleSupport: Hashable, Sendable {
     /// Whether unwritten ranges occupy no disk space.
-    package var areSparse: Bool
+    var areSparse: Bool
     /// Whether ranges in the middle of a file can be deallocated.
     package var canBePunched: Bool
 }

@@ -20,7 +20,7 @@ package struct StoreLayout: Hashable, Sendable {
     /// The SQLite database; its log and the log's index lie beside it (`-wal`, `-shm`).
     package var catalog: String { directory + "/catalog.sqlite" }
     /// The key of `SecretBox`.
-    package var secretKey: String { directory + "/secret.key" }
+    var secretKey: String { directory + "/secret.key" }
     /// Draft of the secret key, until it is complete and renamed.
     var secretKeyDraft: String { secretKey + ".new" }
     /// The file of `EmergencyReserve`.

@@ -4,7 +4,7 @@ import Synchronization
 /// Checksums of the file's bytes.
 extension SparseFile {
     /// Returns the known checksums of bytes in `ranges` that were written but not committed.
-    package func writtenSums(in ranges: ByteRangeSet) -> BlockChecksums {
+    func writtenSums(in ranges: ByteRangeSet) -> BlockChecksums {
         withState { state in
             var sums = BlockChecksums()
             for run in ranges.runs {
@@ -32,7 +32,7 @@ extension SparseFile {
     }
 
     /// Reads a range completely. Nil if the file ends before its end, or if reading fails twice. Blocks.
-    package func wholeBytes(_ range: ByteRange) throws(CacheError) -> [UInt8]? {
+    func wholeBytes(_ range: ByteRange) throws(CacheError) -> [UInt8]? {
         if let bytes = try bytesAtOnce(range) { return bytes }
         return try bytesAtOnce(range)
     }

@@ -74,7 +74,7 @@ extension Store {
     ///    finds it and keeps it. Otherwise it finds the recorded removal here.
     /// 3. If it finds no record, the removal may already be complete. The name is therefore checked once more before
     ///    the descriptor is released.
-    package func openFile(_ name: FileName) throws(CacheError) -> SparseFile? {
+    func openFile(_ name: FileName) throws(CacheError) -> SparseFile? {
         if let file = openFiles.file(serial: name.serial), !file.hasVanished { return file }
         let path = layout.path(of: name)
         guard let descriptor = try openIfThere(path) else { return nil }

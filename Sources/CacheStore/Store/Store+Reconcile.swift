@@ -4,13 +4,13 @@ import Logging
 /// Result of a reconciliation.
 package struct Reconciliation: Hashable, Sendable {
     /// Files without a row, left by a process that ended before its commit.
-    package var removedFiles = 0
+    var removedFiles = 0
     /// Rows with a missing file.
     package var emptiedRows = 0
     /// Rows that claimed bytes beyond the end of their file.
     package var cutRows = 0
     /// Files with blocks that no row claims: punches that were pending when the service ended.
-    package var trimmedFiles = 0
+    var trimmedFiles = 0
     /// Disk usage of the files of earlier runs, in bytes. The engine accounts for the files that this run writes.
     package var usedDiskBytes: Int64 = 0
 }

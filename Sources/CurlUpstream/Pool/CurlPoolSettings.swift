@@ -14,9 +14,9 @@ package struct CurlPoolSettings: Sendable {
     /// Maximum header bytes of one response, including interim responses and trailers.
     let maxHeaderBytes = 256 << 10
     /// Maximum header lines of one response, counted like the bytes.
-    package var maxHeaderLines: Int
+    var maxHeaderLines: Int
     /// Concurrent transfers of one host per worker before another worker is used too.
-    package var transfersPerWorker: Int
+    var transfersPerWorker: Int
     /// Maximum rate of all transfers together in bytes per second; nil: no limit.
     package var maxBytesPerSecond: Int64?
     /// Maximum open connections of a worker, idle ones and those in use.

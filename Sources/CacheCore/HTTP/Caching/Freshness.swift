@@ -14,7 +14,7 @@ package struct Freshness: Hashable, Sendable {
     }
 
     /// The longest heuristic lifetime, derived from `Last-Modified` (§4.2.2).
-    package static let maxHeuristicLifetime = Duration.seconds(86_400)
+    static let maxHeuristicLifetime = Duration.seconds(86_400)
 
     /// Computes the properties of a response received at `now`.
     ///

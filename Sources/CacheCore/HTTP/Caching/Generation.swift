@@ -17,7 +17,7 @@ package struct Generation: Hashable, Sendable {
     package var headers: HeaderList
     /// Fields that belong to the response that brought the generation. They are sent only with responses for which it
     /// was requested, and are not stored.
-    package var firstHeaders: HeaderList = [:]
+    var firstHeaders: HeaderList = [:]
     /// The time of the response, or of its last validation.
     package var receivedAt: Timestamp
     /// The age of the response at `receivedAt` (RFC 9111 §4.2.3).

@@ -2,7 +2,7 @@
 package enum StorePolicy {
     /// Error statuses that describe the asset and may be reused if they have a lifetime. Excluded are 5xx, and statuses
     /// about the credentials, the conditions or the connection of the request.
-    package static let keptRefusals: Set<Int> = [403, 404, 405, 410, 414, 451]
+    static let keptRefusals: Set<Int> = [403, 404, 405, 410, 414, 451]
 
     /// Whether a 200 or 206 may be stored.
     ///

@@ -87,7 +87,7 @@ extension Generation {
 extension CacheControl {
     /// Whether a shared cache must not use the response when it is stale (RFC 9111 §4.2.4); `s-maxage` also forbids it
     /// (§5.2.2.10).
-    package var forbidsStaleUse: Bool { noCache || mustRevalidate || proxyRevalidate || sharedMaxAge != nil }
+    var forbidsStaleUse: Bool { noCache || mustRevalidate || proxyRevalidate || sharedMaxAge != nil }
 }
 
 extension CacheError.Code {

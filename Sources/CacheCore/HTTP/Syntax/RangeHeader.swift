@@ -26,7 +26,7 @@ package enum RangeHeader: Hashable, Sendable {
     /// The maximum number of ranges in a field. A field with more is ignored as a likely attack.
     package static let maxSpecs = 256
     /// The maximum number of runs in one response; for more, the response is the whole asset.
-    package static let maxRuns = 16
+    static let maxRuns = 16
 
     /// Parses the value of the field; nil: the field is absent. Positions that overflow `Int64` are clamped: a last
     /// position then means the end, and a first position is beyond every asset.
