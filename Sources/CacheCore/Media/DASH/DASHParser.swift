@@ -1,0 +1,24 @@
+/// Parser for DASH manifests (ISO/IEC 23009-1, media presentation description).
+package enum DASHParser {
+    /// Parses a manifest. Each representation becomes a rendition; representations of several periods with the same id
+    /// in the same adaptation set become one rendition, if both have segments. A representation with `SegmentBase`, or
+    /// without segment information, becomes a rendition with a `file`.
+    ///
+    /// A dynamic manifest is live and has only the segments of its `SegmentTimeline` elements. The time and memory are
+    /// linear in the length of the text and in the limits.
+    ///
+    /// Throws `.unsupported` if the text is not a manifest, has a DOCTYPE or refers to remote elements; `.malformed`
+    /// with the name of the element and attribute at the offset of the element; `.tooLarge` for "playlist", "segments",
+    /// "renditions", "depth" or "attributes".
+    package static func manifest(_ text: [UInt8], limits: MediaLimits) throws(MediaError) -> MediaPlaylist {
+        guard text.count <= limits.playlistBytes else { throw .tooLarge("playlist") }
+        let content = MediaText.withoutByteOrderMark(text)
+        guard content.first(where: { !MediaText.isSpace($0) }) == UInt8(ascii: "<") else {
+            throw MediaText.unknownFormat(text)
+        }
+        var reader = DASHReader(text, limits: limits)
+        let manifest = try reader.manifest()
+        var builder = DASHBuilder(limits: limits)
+        return try builder.playlist(manifest)
+    }
+}

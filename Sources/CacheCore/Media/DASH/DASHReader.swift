@@ -1,0 +1,217 @@
+/// Reads the elements of a manifest. Each level has a function of its own, so that the input cannot deepen the
+/// recursion.
+struct DASHReader {
+    private var xml: XMLReader
+    private let limits: MediaLimits
+    /// The number of elements in memory, which are bounded by the limit for segments.
+    private var elementCount = 0
+
+    init(_ text: [UInt8], limits: MediaLimits) {
+        xml = XMLReader(text, depth: limits.depth)
+        self.limits = limits
+    }
+
+    /// Reads the document. Throws `.unsupported` with the name of the root element if it is not `MPD`.
+    mutating func manifest() throws(MediaError) -> DASHManifest {
+        guard case .start(let root) = try xml.next() else { throw .malformed("XML", offset: 0) }
+        guard root.name == "MPD" else { throw .unsupported("root element \(String(root.name.prefix(64)))") }
+        var manifest = DASHManifest()
+        manifest.offset = root.offset
+        manifest.isDynamic = root.attribute("type") == "dynamic"
+        manifest.duration = try root.duration("mediaPresentationDuration")
+        while let child = try xml.nextChild() {
+            switch child.name {
+            case "BaseURL": try readBase(into: &manifest.base)
+            case "Period": manifest.periods.append(try period(child))
+            default: try xml.skip()
+            }
+        }
+        guard case .finished = try xml.next() else { throw .malformed("XML", offset: 0) }
+        return manifest
+    }
+
+    private mutating func period(_ element: XMLReader.Element) throws(MediaError) -> DASHManifest.Period {
+        var period = DASHManifest.Period()
+        period.start = try element.duration("start")
+        period.duration = try element.duration("duration")
+        try begin(element, &period.common)
+        while let child = try xml.nextChild() {
+            if child.name == "AdaptationSet" {
+                period.sets.append(try adaptationSet(child))
+            } else {
+                try readCommon(child, &period.common)
+            }
+        }
+        return period
+    }
+
+    private mutating func adaptationSet(_ element: XMLReader.Element) throws(MediaError) -> DASHManifest.AdaptationSet {
+        var set = DASHManifest.AdaptationSet()
+        set.id = element.prefix(of: "id")
+        try begin(element, &set.common)
+        while let child = try xml.nextChild() {
+            switch child.name {
+            case "Representation": set.representations.append(try representation(child))
+            case "ContentComponent":
+                set.common.contentType = set.common.contentType ?? child.prefix(of: "contentType")
+                try xml.skip()
+            default: try readCommon(child, &set.common)
+            }
+        }
+        return set
+    }
+
+    private mutating func representation(_ element: XMLReader.Element) throws(MediaError) -> DASHManifest.Representation
+    {
+        var representation = DASHManifest.Representation()
+        representation.id = element.attribute("id")
+        representation.bandwidth = try element.number("bandwidth")
+        try begin(element, &representation.common)
+        while let child = try xml.nextChild() { try readCommon(child, &representation.common) }
+        return representation
+    }
+
+    /// Reads the attributes that occur on several levels. Throws `.unsupported` for a remote element.
+    private mutating func begin(
+        _ element: XMLReader.Element, _ common: inout DASHManifest.Common
+    ) throws(MediaError) {
+        try count()
+        try element.requireLocal()
+        common.offset = element.offset
+        common.contentType = element.prefix(of: "contentType")
+        common.mimeType = element.prefix(of: "mimeType")
+        common.codecs = element.prefix(of: "codecs")
+        common.isVisual = element.attribute("width") != nil || element.attribute("maxWidth") != nil
+    }
+
+    /// Reads a child element that occurs on several levels, or skips it.
+    private mutating func readCommon(
+        _ child: XMLReader.Element, _ common: inout DASHManifest.Common
+    ) throws(MediaError) {
+        switch child.name {
+        case "BaseURL": try readBase(into: &common.base)
+        case "SegmentBase": common.segments = try segments(child, kind: .base)
+        case "SegmentList": common.segments = try segments(child, kind: .list)
+        case "SegmentTemplate": common.segments = try segments(child, kind: .template)
+        default: try xml.skip()
+        }
+    }
+
+    /// Reads a `BaseURL`. Further ones on the same level are alternatives and are ignored.
+    private mutating func readBase(into base: inout String?) throws(MediaError) {
+        let text = try xml.text()
+        base = base ?? text
+    }
+
+    private mutating func segments(
+        _ element: XMLReader.Element, kind: DASHSegments.Kind
+    ) throws(MediaError) -> DASHSegments {
+        try element.requireLocal()
+        var segments = DASHSegments(kind: kind, offset: element.offset)
+        segments.timescale = try element.positiveNumber("timescale")
+        segments.duration = try element.positiveNumber("duration")
+        segments.startNumber = try element.number("startNumber")
+        segments.endNumber = try element.number("endNumber")
+        segments.timeOffset = try element.number("presentationTimeOffset")
+        segments.media = element.attribute("media")
+        segments.initializationTemplate = element.attribute("initialization")
+        while let child = try xml.nextChild() {
+            switch child.name {
+            case "Initialization":
+                segments.initialization = DASHSegments.Initialization(
+                    source: child.attribute("sourceURL"), range: try child.byteRange("range"))
+                try xml.skip()
+            case "SegmentTimeline": segments.timeline = try timeline()
+            case "SegmentURL":
+                try count()
+                segments.urls.append(
+                    DASHSegments.SegmentURL(
+                        media: child.attribute("media"), range: try child.byteRange("mediaRange")))
+                try xml.skip()
+            default: try xml.skip()
+            }
+        }
+        return segments
+    }
+
+    private mutating func timeline() throws(MediaError) -> [DASHSegments.Entry] {
+        var entries: [DASHSegments.Entry] = []
+        while let child = try xml.nextChild() {
+            if child.name == "S" {
+                try count()
+                guard let duration = try child.positiveNumber("d") else {
+                    throw .malformed("S@d", offset: child.offset)
+                }
+                entries.append(
+                    DASHSegments.Entry(
+                        offset: child.offset, time: try child.number("t"), duration: duration,
+                        repetitions: try child.repetitions(), number: try child.number("n")))
+            }
+            try xml.skip()
+        }
+        return entries
+    }
+
+    /// Counts an element that remains in memory.
+    private mutating func count() throws(MediaError) {
+        elementCount += 1
+        guard elementCount <= limits.segments else { throw .tooLarge("segments") }
+    }
+}
+
+/// Attribute values. The errors name the element and the attribute.
+extension XMLReader.Element {
+    private func malformed(_ attribute: String) -> MediaError {
+        .malformed("\(String(name.prefix(64)))@\(attribute)", offset: offset)
+    }
+
+    /// The first 256 bytes of a value. Each representation uses the values of its adaptation set; longer ones would
+    /// make the time quadratic.
+    fileprivate func prefix(of attribute: String) -> String? {
+        self.attribute(attribute).map { String(decoding: $0.utf8.prefix(256), as: UTF8.self) }
+    }
+
+    /// Whole number; nil if the attribute is absent.
+    fileprivate func number(_ attribute: String) throws(MediaError) -> Int64? {
+        guard let text = self.attribute(attribute) else { return nil }
+        guard let number = FieldText.number(text.utf8) else { throw malformed(attribute) }
+        return number
+    }
+
+    /// Whole number above 0.
+    fileprivate func positiveNumber(_ attribute: String) throws(MediaError) -> Int64? {
+        guard let number = try number(attribute) else { return nil }
+        guard number > 0 else { throw malformed(attribute) }
+        return number
+    }
+
+    /// The attribute `r` of an element `S`; -1 for each negative number.
+    fileprivate func repetitions() throws(MediaError) -> Int64 {
+        guard let text = attribute("r") else { return 0 }
+        let isNegative = text.utf8.first == UInt8(ascii: "-")
+        guard let number = FieldText.clampedNumber(isNegative ? text.utf8.dropFirst() : text.utf8[...]) else {
+            throw malformed("r")
+        }
+        return isNegative ? -1 : number
+    }
+
+    /// ISO 8601 duration in seconds.
+    fileprivate func duration(_ attribute: String) throws(MediaError) -> Double? {
+        guard let text = self.attribute(attribute) else { return nil }
+        guard let duration = MediaText.duration(text) else { throw malformed(attribute) }
+        return duration
+    }
+
+    fileprivate func byteRange(_ attribute: String) throws(MediaError) -> ByteRange? {
+        guard let text = self.attribute(attribute) else { return nil }
+        guard let range = MediaText.byteRange(text) else { throw malformed(attribute) }
+        return range
+    }
+
+    /// Checks that the content of the element is not in another document.
+    fileprivate func requireLocal() throws(MediaError) {
+        if let reference = attribute("xlink:href"), reference != "urn:mpeg:dash:resolve-to-zero:2013" {
+            throw .unsupported("xlink:href")
+        }
+    }
+}

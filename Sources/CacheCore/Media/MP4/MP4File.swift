@@ -1,0 +1,97 @@
+/// Reads of one file by a parser: bytes that were read are kept, and the number of reads and bytes is limited.
+struct MP4File {
+    /// The length of a speculative read: the head of the file, or the header of a box and a part of the payload.
+    static let windowLength: Int64 = 4 << 10
+
+    /// The longest run that is kept; a larger box is parsed once.
+    private static let keptLength: Int64 = 1 << 20
+
+    /// The length of the file in bytes.
+    let length: Int64
+    private let source: MediaSource
+    private let limits: MediaLimits
+    /// The last runs that were read, in the order of the reads.
+    private var windows: [(range: ByteRange, bytes: [UInt8])] = []
+    private var readCount = 0
+    private var byteCount: Int64 = 0
+
+    init(_ source: MediaSource, limits: MediaLimits) {
+        self.source = source
+        self.limits = limits
+        length = max(0, source.length)
+    }
+
+    /// The header of the box at `offset`; nil at the end of the file, or if fewer than 8 bytes follow.
+    ///
+    /// - Parameter window: the number of bytes to read if the header was not read yet.
+    /// - Throws: `malformed` if the size of the box is invalid or exceeds the file, and the errors of a read.
+    mutating func header(
+        at offset: Int64, window: Int64 = windowLength
+    ) async throws(MediaError) -> MP4BoxHeader? {
+        guard length - offset >= 8 else { return nil }
+        let needed = ByteRange(offset: offset, length: min(16, length - offset))
+        if cached(needed) == nil {
+            _ = try await bytes(offset..<min(length, max(needed.upperBound, offset + window)))
+        }
+        let bytes = try await bytes(needed)
+        return try MP4BoxHeader.parse(bytes, base: offset, at: offset, parentEnd: length)
+    }
+
+    /// The whole box with this header.
+    ///
+    /// - Throws: `tooLarge` if the box exceeds the limit, and the errors of a read.
+    mutating func box(_ header: MP4BoxHeader) async throws(MediaError) -> MP4Box {
+        guard header.end - header.start <= limits.indexBytes else {
+            throw .tooLarge("The \(header.type) box exceeds \(limits.indexBytes) bytes.")
+        }
+        guard header.payloadStart <= header.end else { throw .malformed("\(header.type)", offset: header.start) }
+        return MP4Box(header, bytes: try await bytes(header.start..<header.end), base: header.start)
+    }
+
+    /// The bytes of a range within the file. Only bytes that were not read yet are requested.
+    mutating func bytes(_ range: ByteRange) async throws(MediaError) -> [UInt8] {
+        if let bytes = cached(range) { return bytes }
+        // A box often begins in one window and continues behind it, or ends with bytes that were read.
+        let first = windows.last { $0.range.contains(range.lowerBound) }
+        let start = first?.range.upperBound ?? range.lowerBound
+        let last = windows.last { start < $0.range.lowerBound && $0.range.contains(range.upperBound - 1) }
+        let end = last?.range.lowerBound ?? range.upperBound
+        var bytes = try await read(start..<end)
+        if let first { bytes = slice(first, range.lowerBound..<start) + bytes }
+        if let last { bytes += slice(last, end..<range.upperBound) }
+        if range.length <= Self.keptLength { remember(bytes, range) }
+        return bytes
+    }
+
+    private func cached(_ range: ByteRange) -> [UInt8]? {
+        windows.last { $0.range.lowerBound <= range.lowerBound && range.upperBound <= $0.range.upperBound }
+            .map { slice($0, range) }
+    }
+
+    private func slice(_ window: (range: ByteRange, bytes: [UInt8]), _ range: ByteRange) -> [UInt8] {
+        let start = Int(range.lowerBound - window.range.lowerBound)
+        return Array(window.bytes[start..<start + Int(range.length)])
+    }
+
+    private mutating func read(_ range: ByteRange) async throws(MediaError) -> [UInt8] {
+        readCount += 1
+        byteCount += range.length
+        guard readCount <= limits.fragments + 64 else {
+            throw .tooLarge("The index is distributed over more than \(limits.fragments) places.")
+        }
+        guard byteCount <= limits.indexBytes + (1 << 20) else {
+            throw .tooLarge("The index exceeds \(limits.indexBytes) bytes.")
+        }
+        let bytes = try await source.read(range)
+        guard bytes.count == Int(range.length) else {
+            throw .unreadable(CacheError(.internal, "A read returned \(bytes.count) of \(range.length) bytes."))
+        }
+        return bytes
+    }
+
+    /// Keeps the last windows; a parser goes forward and never needs more than the head, a tail and two boxes.
+    private mutating func remember(_ bytes: [UInt8], _ range: ByteRange) {
+        if windows.count >= 8 { windows.remove(at: 1) }
+        windows.append((range, bytes))
+    }
+}

@@ -1,0 +1,262 @@
+/// Finds the fragments of a file behind its movie box: by `sidx`, otherwise by `mfra`, otherwise by each `moof`.
+struct MP4FragmentScan {
+    /// The pieces of a track that were found.
+    struct TrackPieces {
+        var pieces: [MediaIndex.Piece] = []
+        var syncTimes: [Double] = []
+        /// Whether ``syncTimes`` are a proper subset of the samples.
+        var hasOtherSamples = false
+    }
+
+    private(set) var tracks: [UInt32: TrackPieces] = [:]
+    /// The bytes of `sidx` boxes, and of `mfra` or its end.
+    private(set) var indexRanges: [ByteRange] = []
+    /// Whether the pieces contain all tracks, although a table may exist for one track only.
+    private(set) var piecesContainAllTracks = false
+
+    private var file: MP4File
+    private let movie: MP4Movie
+    private let limits: MediaLimits
+    private let timelines: [UInt32: MP4Timeline]
+    /// The largest number of pieces of a track.
+    private let pieceLimit: Int
+    /// The offsets of the segment indexes that were parsed.
+    private var segmentIndexes: Set<Int64> = []
+    /// The first fragment to which a segment index refers.
+    private var firstFragment: MP4Fragment?
+    /// The seconds by which the times of the segment indexes of a track are too small.
+    private var shifts: [UInt32: Double] = [:]
+    /// The first byte that belongs to no piece yet.
+    private var regionStart: Int64 = 0
+    private var fragment: MP4Fragment?
+    private var decodeTimes: [UInt32: Int64] = [:]
+
+    init(_ file: MP4File, movie: MP4Movie, limits: MediaLimits) {
+        self.file = file
+        self.movie = movie
+        self.limits = limits
+        pieceLimit = max(2, limits.pieces / movie.tracks.count)
+        timelines = Dictionary(
+            movie.tracks.map { ($0.id, MP4Timeline(fragmentsOf: $0, movieScale: movie.timeScale)) },
+            uniquingKeysWith: { first, _ in first })
+    }
+
+    /// Scans the file from the end of the movie box.
+    mutating func run(from start: Int64) async throws(MediaError) {
+        var position = start
+        var covered = start
+        var fragmentEnd = start
+        var hasMedia = false
+        var triedRandomAccess = false
+        regionStart = start
+        scan: while let header = try await file.header(at: position) {
+            switch header.type {
+            case "sidx" where !segmentIndexes.contains(header.start):
+                flush(until: fragmentEnd)
+                if !hasMedia { indexRanges.append(header.start..<min(file.length, header.end + 8)) }
+                covered = max(covered, try await addSegmentIndex(header, depth: 1))
+                position = header.end
+                continue
+            case "mfra": break scan
+            case "moof" where position >= covered:
+                flush(until: fragmentEnd)
+                if !triedRandomAccess {
+                    triedRandomAccess = true
+                    if try await addRandomAccessTables(from: start) { return }
+                }
+                try await addFragment(header)
+                fragmentEnd = header.end
+                hasMedia = true
+            case "moof" where firstFragment == nil:
+                let fragment = try MP4Fragment(try await file.box(header), movie: movie, decodeTimes: [:])
+                alignSegmentIndexes(to: fragment)
+                firstFragment = fragment
+                // Players read the first fragment to learn the frame rate and similar properties.
+                indexRanges.append(header.start..<min(file.length, header.end + 8))
+            case "mdat" where position >= covered: fragmentEnd = header.end
+            default: break
+            }
+            hasMedia = hasMedia || position < covered
+            let isSearching = firstFragment == nil && header.type != "mdat"
+            position = position < covered && !isSearching ? covered : header.end
+            regionStart = max(regionStart, covered)
+        }
+        flush(until: fragmentEnd)
+        // ffmpeg reads the end of the file to learn whether an `mfra` box follows the last reference.
+        if !segmentIndexes.isEmpty, covered < file.length { indexRanges.append(max(0, file.length - 16)..<file.length) }
+    }
+
+    private mutating func append(_ piece: MediaIndex.Piece, syncTimes: [Double], to id: UInt32) {
+        guard timelines[id] != nil else { return }
+        var track = tracks.removeValue(forKey: id) ?? TrackPieces()
+        if track.pieces.count >= pieceLimit { MediaIndex.Piece.merge(&track.pieces, to: pieceLimit / 2) }
+        track.pieces.append(piece)
+        track.syncTimes += syncTimes
+        while track.syncTimes.count > pieceLimit {
+            track.syncTimes = stride(from: 0, to: track.syncTimes.count, by: 2).map { track.syncTimes[$0] }
+        }
+        tracks[id] = track
+    }
+}
+
+// MARK: - Movie fragments
+
+extension MP4FragmentScan {
+    private mutating func addFragment(_ header: MP4BoxHeader) async throws(MediaError) {
+        let box = try await file.box(header)
+        let fragment = try MP4Fragment(box, movie: movie, decodeTimes: decodeTimes)
+        for (id, track) in fragment.tracks { decodeTimes[id] = track.decodeEnd }
+        self.fragment = fragment
+        // ffmpeg reads the headers of all fragments when it opens a file without an index.
+        indexRanges.append(header.start..<min(file.length, header.end + 8))
+    }
+
+    /// Appends the last fragment with its media data up to `end`.
+    private mutating func flush(until end: Int64) {
+        guard let fragment else { return }
+        let bytes = regionStart..<max(regionStart, end)
+        for (id, track) in fragment.tracks {
+            guard let segment = timelines[id]?.segments.first, let timeScale = timelines[id]?.timeScale else {
+                continue
+            }
+            let seconds = { segment.seconds($0, timeScale: timeScale) }
+            let start = seconds(track.times.lowerBound)
+            let piece = MediaIndex.Piece(
+                time: start..<max(start.nextUp, seconds(track.times.upperBound)), bytes: bytes)
+            append(piece, syncTimes: track.syncTimes.map(seconds), to: id)
+            if track.hasOtherSamples { tracks[id]?.hasOtherSamples = true }
+        }
+        regionStart = bytes.upperBound
+        self.fragment = nil
+    }
+}
+
+// MARK: - Segment indexes
+
+extension MP4FragmentScan {
+    /// Adds the references of a `sidx` box and of those to which it refers. Returns the end of the last reference.
+    private mutating func addSegmentIndex(_ header: MP4BoxHeader, depth: Int) async throws(MediaError) -> Int64 {
+        guard depth <= limits.depth else {
+            throw .tooLarge("Segment indexes are nested more than \(limits.depth) deep.")
+        }
+        // An index that is referenced twice would give the same pieces again.
+        guard segmentIndexes.insert(header.start).inserted else { return header.end }
+        guard segmentIndexes.count <= limits.fragments else {
+            throw .tooLarge("The file has more than \(limits.fragments) segment indexes.")
+        }
+        let index = try MP4SegmentIndex(try await file.box(header), fileLength: file.length)
+        piecesContainAllTracks = true
+        for reference in index.references {
+            guard reference.isIndex else {
+                let shift = shifts[index.trackID] ?? 0
+                let start = reference.time.lowerBound + shift
+                let piece = MediaIndex.Piece(
+                    time: start..<max(start.nextUp, reference.time.upperBound + shift), bytes: reference.bytes)
+                append(piece, syncTimes: reference.syncTime.map { [$0 + shift] } ?? [], to: index.trackID)
+                if reference.syncTime != nil { tracks[index.trackID]?.hasOtherSamples = true }
+                continue
+            }
+            guard let nested = try await file.header(at: reference.bytes.lowerBound), nested.type == "sidx" else {
+                throw .malformed("sidx", offset: reference.bytes.lowerBound)
+            }
+            indexRanges.append(nested.start..<min(file.length, nested.end + 8))
+            _ = try await addSegmentIndex(nested, depth: depth + 1)
+        }
+        return index.end
+    }
+
+    /// Corrects the times of segment indexes by the presentation times of their first fragment. Some writers, among
+    /// them ffmpeg, store decoding times, or ignore the edit list.
+    private mutating func alignSegmentIndexes(to fragment: MP4Fragment) {
+        for (id, times) in fragment.tracks.mapValues(\.times) {
+            guard var track = tracks[id], let first = track.pieces.first, let timeline = timelines[id],
+                let segment = timeline.segments.first
+            else { continue }
+            let shift = segment.seconds(times.lowerBound, timeScale: timeline.timeScale) - first.time.lowerBound
+            track.pieces = track.pieces.map { piece in
+                let start = piece.time.lowerBound + shift
+                return MediaIndex.Piece(
+                    time: start..<max(start.nextUp, piece.time.upperBound + shift), bytes: piece.bytes)
+            }
+            track.syncTimes = track.syncTimes.map { $0 + shift }
+            tracks[id] = track
+            shifts[id] = shift
+        }
+    }
+}
+
+// MARK: - Random access tables
+
+extension MP4FragmentScan {
+    /// Adds the pieces of the `mfra` box at the end of the file, which its last 16 bytes (`mfro`) locate.
+    ///
+    /// - Returns: whether the file has such a box with entries. The pieces that were found before are then replaced.
+    private mutating func addRandomAccessTables(from start: Int64) async throws(MediaError) -> Bool {
+        guard let header = try await randomAccessHeader(behind: start) else { return false }
+        var tables: [MP4RandomAccessTable] = []
+        var children = (try await file.box(header)).children
+        while let child = try children.next(), tables.count < MP4Movie.trackLimit {
+            guard child.type == "tfra" else { continue }
+            let table = try MP4RandomAccessTable(child, limit: header.start)
+            if !table.entries.isEmpty, timelines[table.trackID] != nil { tables.append(table) }
+        }
+        let first = tables.compactMap(\.entries.first?.offset).min()
+        let last = tables.compactMap(\.entries.last?.offset).max()
+        guard let first, let last else { return false }
+        tracks = [:]
+        let firstFragment = try await fragment(at: first)
+        let lastFragment = first == last ? firstFragment : try await fragment(at: last)
+        for table in tables {
+            addPieces(table, from: start, until: header.start, first: firstFragment, last: lastFragment)
+        }
+        indexRanges.append(header.start..<file.length)
+        piecesContainAllTracks = true
+        return true
+    }
+
+    private mutating func randomAccessHeader(behind start: Int64) async throws(MediaError) -> MP4BoxHeader? {
+        guard file.length - start >= 24 else { return nil }
+        let tail = try await file.bytes(file.length - 16..<file.length)
+        let length = Int64(tail.bigEndian(at: 12, width: 4))
+        guard tail.bigEndian(at: 4, width: 4) == UInt64(MP4FourCC("mfro").value), length >= 24,
+            length <= file.length - start
+        else { return nil }
+        let header = try await file.header(at: file.length - length, window: length)
+        return header.flatMap { $0.type == "mfra" && $0.end == file.length ? $0 : nil }
+    }
+
+    private mutating func fragment(at offset: Int64) async throws(MediaError) -> MP4Fragment {
+        guard let header = try await file.header(at: offset), header.type == "moof" else {
+            throw .malformed("tfra", offset: offset)
+        }
+        indexRanges.append(header.start..<min(file.length, header.end + 8))
+        return try MP4Fragment(try await file.box(header), movie: movie, decodeTimes: [:])
+    }
+
+    private mutating func addPieces(
+        _ table: MP4RandomAccessTable, from start: Int64, until end: Int64, first: MP4Fragment, last: MP4Fragment
+    ) {
+        guard let segment = timelines[table.trackID]?.segments.first,
+            let timeScale = timelines[table.trackID]?.timeScale, let firstEntry = table.entries.first
+        else { return }
+        // Some writers, among them ffmpeg, store decoding times. The first fragment shows the difference.
+        var correction: Int64 = 0
+        if let track = first.tracks[table.trackID], track.decodeTime == firstEntry.time {
+            correction = track.firstTime - track.decodeTime
+        }
+        let seconds = { segment.seconds($0 + correction, timeScale: timeScale) }
+        let mediaEnd = last.tracks[table.trackID].map { segment.seconds($0.times.upperBound, timeScale: timeScale) }
+        let isVideo = movie.tracks.contains { $0.id == table.trackID && $0.kind == .video }
+        for (position, entry) in table.entries.enumerated() {
+            let next = position + 1 < table.entries.count ? table.entries[position + 1] : nil
+            let time = seconds(entry.time)
+            let timeEnd = next.map { seconds($0.time) } ?? mediaEnd ?? time
+            let piece = MediaIndex.Piece(
+                time: time..<max(time.nextUp, timeEnd),
+                bytes: (position == 0 ? min(start, entry.offset) : entry.offset)..<max(
+                    next?.offset ?? end, entry.offset))
+            append(piece, syncTimes: isVideo ? [time] : [], to: table.trackID)
+        }
+        if isVideo { tracks[table.trackID]?.hasOtherSamples = true }
+    }
+}

@@ -1,0 +1,81 @@
+/// A format of media files or playlists that has a parser.
+package enum MediaFormat: String, Hashable, Sendable, CaseIterable {
+    case mp4, matroska, mp3, mpegTS, hls, dash
+
+    /// The format of a file: by its first bytes, else by its media type, else by the extension of its path.
+    ///
+    /// - Parameters:
+    ///   - head: the first bytes; 4 KiB are enough for all formats without an ID3 tag.
+    ///   - contentType: the value of `Content-Type`, with or without parameters.
+    ///   - path: the path of the file; a query is ignored.
+    /// - Returns: nil if nothing names a format.
+    package static func detect(head: [UInt8], contentType: String?, path: String) -> MediaFormat? {
+        let named = contentType.flatMap(named(byMediaType:)) ?? named(byExtensionOf: path)
+        return magic(head, named: named) ?? named
+    }
+
+    /// The format by the first bytes. An ID3 tag can precede MP3 and MPEG-TS: if `head` ends inside the tag, `named`
+    /// decides.
+    private static func magic(_ head: [UInt8], named: MediaFormat?) -> MediaFormat? {
+        let bytes = MediaBytes(offset: 0, bytes: head[...])
+        if bytes.number(at: 0, count: 4) == UInt64(MatroskaID.ebml) { return .matroska }
+        if isISOBaseMedia(bytes) { return .mp4 }
+        if let format = text(bytes) { return format }
+        let tag = ID3Tag.end(in: bytes, at: 0)
+        if TransportStreamGrid.begins(bytes, at: tag ?? 0) { return .mpegTS }
+        if let tag, tag >= bytes.end { return named == .mpegTS ? .mpegTS : .mp3 }
+        let start = tag ?? 0
+        if let frame = MP3FrameHeader(bytes, at: start), let next = MP3FrameHeader(bytes, at: start + frame.length),
+            next.continues(frame)
+        {
+            return .mp3
+        }
+        return nil
+    }
+
+    /// Whether the bytes begin with a box that can be the first one of a file or segment (ISO/IEC 14496-12 §4.2).
+    private static func isISOBaseMedia(_ bytes: MediaBytes) -> Bool {
+        guard let size = bytes.number(at: 0, count: 4), size >= 8 || size < 2 else { return false }
+        let types: [StaticString] = ["ftyp", "styp", "moov", "moof", "mdat", "sidx", "free", "skip", "wide", "pnot"]
+        return types.contains { bytes.holds($0, at: 4) }
+    }
+
+    /// The format of a playlist, after a byte order mark: `#EXTM3U` (RFC 8216 §4.3.1.1), or XML with `<MPD`.
+    private static func text(_ bytes: MediaBytes) -> MediaFormat? {
+        var start: Int64 = bytes.number(at: 0, count: 3) == 0xEFBBBF ? 3 : 0
+        if bytes.holds("#EXTM3U", at: start) { return .hls }
+        while let byte = bytes.byte(at: start), [0x09, 0x0A, 0x0D, 0x20].contains(byte) { start += 1 }
+        guard bytes.byte(at: start) == UInt8(ascii: "<") else { return nil }
+        let end = min(bytes.end, start + 4096)
+        return (start..<max(start, end)).contains { bytes.holds("<MPD", at: $0) } ? .dash : nil
+    }
+
+    private static func named(byMediaType type: String) -> MediaFormat? {
+        switch type.prefix(while: { $0 != ";" }).filter({ $0 != " " && $0 != "\t" }).lowercased() {
+        case "video/mp4", "audio/mp4", "application/mp4", "video/quicktime", "video/x-m4v", "audio/x-m4a",
+            "video/iso.segment", "audio/iso.segment", "video/3gpp", "audio/3gpp":
+            .mp4
+        case "video/webm", "audio/webm", "video/matroska", "audio/matroska", "video/x-matroska", "audio/x-matroska":
+            .matroska
+        case "audio/mpeg", "audio/mp3", "audio/x-mpeg", "audio/x-mp3": .mp3
+        case "video/mp2t", "video/vnd.dlna.mpeg-tts": .mpegTS
+        case "application/vnd.apple.mpegurl", "application/x-mpegurl", "audio/mpegurl", "audio/x-mpegurl": .hls
+        case "application/dash+xml": .dash
+        default: nil
+        }
+    }
+
+    private static func named(byExtensionOf path: String) -> MediaFormat? {
+        let name = path.prefix { $0 != "?" }.split(separator: "/", omittingEmptySubsequences: false).last ?? ""
+        guard let dot = name.lastIndex(of: ".") else { return nil }
+        return switch name[name.index(after: dot)...].lowercased() {
+        case "mp4", "m4v", "m4a", "m4s", "mov", "cmfv", "cmfa", "cmft", "3gp", "3g2", "f4v": .mp4
+        case "mkv", "mka", "mks", "mk3d", "webm", "weba": .matroska
+        case "mp3", "mp2", "mpga": .mp3
+        case "ts", "mts", "m2ts", "m2t": .mpegTS
+        case "m3u8", "m3u": .hls
+        case "mpd": .dash
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,145 @@
+extension MediaIndex {
+    /// The seconds before the start of a span from which players read tracks other than video. A player seeks by the
+    /// decoding time of the video frame, which is less than its presentation time when frames are reordered, and sound
+    /// is read in packets of many samples. For a fragmented file this selects the fragment before the first one, which
+    /// ffmpeg reads too.
+    private static let seekAllowance = 0.25
+
+    /// The longest gap that players read through.
+    private static let readThroughBytes: Int64 = 64 << 10
+
+    /// The seconds at the beginning of a file that players decode when they open it, wherever they play then: ffmpeg
+    /// examines 20 frames.
+    private static let openingSeconds = 1.0
+
+    /// The bytes that a player needs to play a span of time: those of ``spanRanges(of:kinds:)``, the first second,
+    /// because players examine it, and the short gaps between all of them.
+    ///
+    /// - Parameters:
+    ///   - time: in seconds from the beginning of the presentation; an empty span selects the index only.
+    ///   - kinds: the kinds of tracks; nil: all tracks.
+    ///   - length: the length of the file in bytes, at which the ranges are cut off; nil: unknown.
+    package func ranges(of time: Range<Double>, kinds: Set<TrackKind>? = nil, length: Int64? = nil) -> ByteRangeSet {
+        var runs = spanRanges(of: time, kinds: kinds)
+        for track in chosen(kinds) where !time.isEmpty {
+            let opening = track.pieces.lazy.filter { $0.time.lowerBound < Self.openingSeconds }.map(\.bytes)
+            runs += opening
+            if let end = opening.map(\.upperBound).max() {
+                runs.append(ByteRange(offset: end, length: min(slack, Self.readThroughBytes)))
+            }
+        }
+        if let length { runs = runs.map { $0.clamped(to: 0..<max(0, length)) } }
+        return Self.joined(runs)
+    }
+
+    /// The index and the pieces of the tracks from the last sync time at or before the start up to the end of the span,
+    /// with ``slack`` behind the last piece of each track.
+    ///
+    /// Tracks other than video are included from the sync time of the video, because players seek to it, and with an
+    /// allowance before it.
+    func spanRanges(of time: Range<Double>, kinds: Set<TrackKind>? = nil) -> [ByteRange] {
+        var runs = indexRanges
+        let chosen = chosen(kinds)
+        let videoStart =
+            chosen.filter { $0.kind == .video }.map { $0.decodeStart(of: time.lowerBound) }
+            .filter { $0 > -.infinity }.min() ?? time.lowerBound
+        for track in chosen where !time.isEmpty {
+            var start = track.decodeStart(of: time.lowerBound)
+            if track.kind != .video { start = min(start, videoStart) - Self.seekAllowance }
+            let needed = track.pieces.lazy.filter { piece in
+                piece.time.lowerBound < time.upperBound && piece.time.upperBound > start
+            }.map(\.bytes)
+            runs += needed
+            if let end = needed.map(\.upperBound).max() { runs.append(ByteRange(offset: end, length: slack)) }
+        }
+        return runs
+    }
+
+    private func chosen(_ kinds: Set<TrackKind>?) -> [Track] { tracks.filter { kinds?.contains($0.kind) ?? true } }
+
+    /// The runs with the short gaps between them, through which players read instead of sending another request.
+    private static func joined(_ runs: [ByteRange]) -> ByteRangeSet {
+        var joined: [ByteRange] = []
+        for run in runs.sorted(by: { $0.lowerBound < $1.lowerBound }) where !run.isEmpty {
+            guard let last = joined.last, run.lowerBound - last.upperBound <= readThroughBytes else {
+                joined.append(run)
+                continue
+            }
+            joined[joined.count - 1] = last.lowerBound..<max(last.upperBound, run.upperBound)
+        }
+        return ByteRangeSet(joined)
+    }
+
+    /// The maximal spans of time that can be played with cached bytes only, ascending, in seconds; empty if the index
+    /// is not cached. Takes O(n log n) in the number of pieces.
+    ///
+    /// A span begins at a sync time with cached samples. ``slack`` is not required.
+    ///
+    /// - Parameters:
+    ///   - cached: the cached bytes.
+    ///   - kinds: the kinds of the tracks that are played; nil: all tracks.
+    package func playableSpans(cached: ByteRangeSet, kinds: Set<TrackKind>? = nil) -> [Range<Double>] {
+        guard indexRanges.allSatisfy(cached.contains) else { return [] }
+        let chosen = chosen(kinds)
+        let end = duration ?? chosen.flatMap(\.pieces).map(\.time.upperBound).max() ?? 0
+        guard end > 0, chosen.contains(where: { !$0.pieces.isEmpty }) else { return [] }
+        return chosen.reduce([0..<end]) { spans, track in
+            Self.intersection(spans, track.playableSpans(cached: cached, until: end))
+        }
+    }
+
+    /// The intersection of two ascending lists of disjoint spans.
+    private static func intersection(_ left: [Range<Double>], _ right: [Range<Double>]) -> [Range<Double>] {
+        var result: [Range<Double>] = []
+        var (leftIndex, rightIndex) = (0, 0)
+        while leftIndex < left.count, rightIndex < right.count {
+            let common = left[leftIndex].clamped(to: right[rightIndex])
+            if !common.isEmpty { result.append(common) }
+            if left[leftIndex].upperBound < right[rightIndex].upperBound { leftIndex += 1 } else { rightIndex += 1 }
+        }
+        return result
+    }
+}
+
+extension MediaIndex.Track {
+    /// The last sync time at or before a time; the time itself if the track can be decoded from each piece, and
+    /// -infinity if all sync times are later.
+    func decodeStart(of time: Double) -> Double {
+        guard !syncTimes.isEmpty else { return time }
+        let count = Self.count(of: syncTimes) { $0 <= time }
+        return count > 0 ? syncTimes[count - 1] : -.infinity
+    }
+
+    /// The maximal spans within `0..<end` for which all pieces of this track are cached.
+    func playableSpans(cached: ByteRangeSet, until end: Double) -> [Range<Double>] {
+        let missing = pieces.lazy.filter { !cached.contains($0.bytes) }.map(\.time)
+            .sorted { $0.lowerBound < $1.lowerBound }
+        var spans: [Range<Double>] = []
+        // All pieces before this time are irrelevant for a span that begins with a sync sample at or behind it.
+        var missingEnd = -Double.infinity
+        for time in missing + [end..<Double.infinity] {
+            let upper = min(time.lowerBound, end)
+            let lower = missingEnd == -.infinity ? 0 : max(0, decodableStart(from: missingEnd))
+            if lower < upper { spans.append(lower..<upper) }
+            missingEnd = max(missingEnd, time.upperBound)
+        }
+        return spans
+    }
+
+    /// The first time at or behind `time` from which decoding can begin; infinity if there is none.
+    private func decodableStart(from time: Double) -> Double {
+        guard !syncTimes.isEmpty else { return time }
+        let count = Self.count(of: syncTimes) { $0 < time }
+        return count < syncTimes.count ? syncTimes[count] : .infinity
+    }
+
+    /// The number of leading values for which `holds` is true, by binary search.
+    private static func count(of values: [Double], where holds: (Double) -> Bool) -> Int {
+        var (low, high) = (0, values.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if holds(values[middle]) { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}

@@ -1,0 +1,88 @@
+/// A playlist or manifest: HLS (RFC 8216 and draft-pantos-hls-rfc8216bis) or DASH (ISO/IEC 23009-1).
+package struct MediaPlaylist: Hashable, Sendable {
+    /// The format.
+    package enum Format: String, Hashable, Sendable, CaseIterable {
+        /// An HLS multivariant playlist; its renditions refer to media playlists.
+        case hlsMultivariant
+        /// An HLS media playlist; it has one rendition.
+        case hlsMedia
+        /// A DASH manifest.
+        case dash
+    }
+
+    /// One alternative of the content: a variant stream or rendition of HLS, or a representation of DASH.
+    package struct Rendition: Hashable, Sendable {
+        /// The name: `NAME` or `GROUP-ID` of HLS, `id` of DASH; may be empty.
+        package var id: String
+        package var kind: MediaIndex.TrackKind
+        /// The peak bit rate in bits per second; nil: unknown.
+        package var bitsPerSecond: Int64?
+        /// Groups of alternative renditions that this variant uses (`AUDIO`, `VIDEO`, `SUBTITLES` of HLS).
+        package var groups: [String] = []
+        /// The group that contains this rendition; empty for variant streams and DASH.
+        package var group = ""
+        /// Whether a player chooses the rendition of its group by default.
+        package var isDefault = false
+        /// The media playlist; nil if ``segments`` or ``file`` describe the rendition.
+        package var playlist: String?
+        /// A single file with an index of its own (SegmentBase of DASH); nil if ``segments`` describe the rendition.
+        package var file: Resource?
+        /// The presentation times of ``file`` in seconds, which are those of its period; nil: unknown.
+        package var fileTime: Range<Double>?
+        package var segments: [Segment] = []
+
+        package init(id: String, kind: MediaIndex.TrackKind, bitsPerSecond: Int64? = nil) {
+            self.id = id
+            self.kind = kind
+            self.bitsPerSecond = bitsPerSecond
+        }
+    }
+
+    /// One media segment.
+    package struct Segment: Hashable, Sendable {
+        /// The presentation times in seconds from the beginning of the playlist.
+        package var time: Range<Double>
+        package var resource: Resource
+        /// The initialization section (`EXT-X-MAP`, `initialization`); nil: the segment needs none.
+        package var initialization: Resource?
+        /// The key to decrypt the segment; nil: it is not encrypted, or the key is not fetched over HTTP.
+        package var key: Resource?
+
+        package init(
+            time: Range<Double>, resource: Resource, initialization: Resource? = nil, key: Resource? = nil
+        ) {
+            self.time = time
+            self.resource = resource
+            self.initialization = initialization
+            self.key = key
+        }
+    }
+
+    /// A file, or a part of one.
+    package struct Resource: Hashable, Sendable {
+        /// The reference as it must be resolved against the URL of the playlist (RFC 3986 §5). `BaseURL` of DASH is
+        /// already applied.
+        package var uri: String
+        /// Nil: the whole file.
+        package var range: ByteRange?
+
+        package init(uri: String, range: ByteRange? = nil) {
+            self.uri = uri
+            self.range = range
+        }
+    }
+
+    package var format: Format
+    /// Whether further segments will be added.
+    package var isLive: Bool
+    /// The duration in seconds; nil: unknown, as for live playlists and multivariant playlists.
+    package var duration: Double?
+    package var renditions: [Rendition]
+
+    package init(format: Format, isLive: Bool = false, duration: Double? = nil, renditions: [Rendition] = []) {
+        self.format = format
+        self.isLive = isLive
+        self.duration = duration
+        self.renditions = renditions
+    }
+}

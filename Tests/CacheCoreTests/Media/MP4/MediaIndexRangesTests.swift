@@ -1,0 +1,97 @@
+@testable import CacheCore
+import Testing
+
+@Suite("Ranges of a time span, and spans that are playable from cached bytes")
+struct MediaIndexRangesTests {
+    /// Video of 10 s with a sync sample each 2 s, and audio; each second has 100 bytes of video, then 10 of audio.
+    static let index: MediaIndex = {
+        var video = MediaIndex.Track(id: 1, kind: .video, codec: "avc1", syncTimes: [0, 2, 4, 6, 8])
+        var audio = MediaIndex.Track(id: 2, kind: .audio, codec: "mp4a")
+        for second in 0..<10 {
+            let start = 1000 + Int64(second) * 110
+            let time = Double(second)..<Double(second + 1)
+            video.pieces.append(MediaIndex.Piece(time: time, bytes: start..<start + 100))
+            audio.pieces.append(MediaIndex.Piece(time: time, bytes: start + 100..<start + 110))
+        }
+        return MediaIndex(
+            container: .mp4, layout: .headIndex, duration: 10, tracks: [video, audio], indexRanges: [0..<1000],
+            slack: 50)
+    }()
+
+    static func bytes(_ seconds: Range<Int>) -> ByteRange {
+        1000 + Int64(seconds.lowerBound) * 110..<1000 + Int64(seconds.upperBound) * 110
+    }
+
+    @Test("A span begins with the last sync sample and has slack at its end")
+    func span() {
+        let first: [ByteRange] = [0..<1270]
+        #expect(Self.index.cutSpanRanges(of: 0..<2).runs == first)
+        // Sound begins 0.25 s before the sync sample at 4 s.
+        let runs: [ByteRange] = [0..<1000, 1430..<1710]
+        #expect(Self.index.cutSpanRanges(of: 5..<6).runs == runs)
+        #expect(Self.index.cutSpanRanges(of: 5..<6, kinds: [.video]).contains(1440..<1540))
+        #expect(!Self.index.cutSpanRanges(of: 5..<6, kinds: [.video]).contains(1540..<1541))
+        #expect(Self.index.cutSpanRanges(of: 3..<3).runs == [0..<1000])
+        #expect(Self.index.cutSpanRanges(of: 9..<20, length: 2100).runs.last?.upperBound == 2100)
+        #expect(Self.index.cutSpanRanges(of: 20..<30, kinds: [.subtitles]).runs == [0..<1000])
+    }
+
+    @Test("Nothing is playable without the index, and everything with the whole file")
+    func whole() {
+        #expect(Self.index.playableSpans(cached: ByteRangeSet([1..<3000])).isEmpty)
+        #expect(Self.index.playableSpans(cached: ByteRangeSet([0..<2100])) == [0..<10])
+        #expect(Self.index.playableSpans(cached: ByteRangeSet([0..<1000])).isEmpty)
+    }
+
+    @Test("A span behind a gap begins with the next sync sample")
+    func gaps() {
+        let cached = ByteRangeSet([0..<1000, Self.bytes(0..<1), Self.bytes(3..<7)])
+        #expect(Self.index.playableSpans(cached: cached) == [0..<1, 4..<7])
+        var withoutSound = cached
+        withoutSound.remove(1000 + 5 * 110 + 100..<1000 + 5 * 110 + 101)
+        #expect(Self.index.playableSpans(cached: withoutSound) == [0..<1, 4..<5, 6..<7])
+        #expect(Self.index.playableSpans(cached: withoutSound, kinds: [.video]) == [0..<1, 4..<7])
+    }
+
+    @Test("Spans are playable exactly if all their pieces are cached")
+    func randomSets() {
+        var generator = SplitMix(state: 7)
+        for _ in 0..<300 {
+            var cached = ByteRangeSet([0..<1000])
+            for _ in 0..<Int.random(in: 0...12, using: &generator) {
+                let start = Int64.random(in: 1000..<2100, using: &generator)
+                cached.insert(start..<start + Int64.random(in: 1...400, using: &generator))
+            }
+            let spans = Self.index.playableSpans(cached: cached)
+            for start in 0..<10 {
+                for end in start + 1...10 {
+                    let span = Double(start)..<Double(end)
+                    let needed = Self.index.tracks.flatMap { track in
+                        let decodeStart = track.syncTimes.last { $0 <= span.lowerBound } ?? span.lowerBound
+                        return track.pieces.filter {
+                            $0.time.upperBound > decodeStart && $0.time.lowerBound < span.upperBound
+                        }
+                    }
+                    let isPlayable = needed.allSatisfy { cached.contains($0.bytes) }
+                    let isListed = spans.contains {
+                        $0.lowerBound <= span.lowerBound && span.upperBound <= $0.upperBound
+                    }
+                    #expect(isPlayable == isListed, "\(span) \(spans) \(cached.runs)")
+                }
+            }
+        }
+    }
+}
+
+/// A generator with a fixed sequence (SplitMix64, Steele et al. 2014).
+struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
+        return value ^ value >> 31
+    }
+}

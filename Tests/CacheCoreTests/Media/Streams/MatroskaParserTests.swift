@@ -1,0 +1,105 @@
+import CacheCore
+import Testing
+
+@Suite struct MatroskaParserTests {
+    typealias Builder = EBMLBuilder
+
+    private func parse(_ bytes: [UInt8], _ limits: MediaLimits = MediaLimits()) async throws -> MediaIndex {
+        try await MatroskaParser.index(of: ReadRecorder(bytes).source, limits: limits)
+    }
+
+    /// The error of the parser as text; empty if it succeeds.
+    private func failure(_ bytes: [UInt8], _ limits: MediaLimits = MediaLimits()) async -> String {
+        do {
+            _ = try await MatroskaParser.index(of: ReadRecorder(bytes).source, limits: limits)
+            return ""
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    private func file(_ content: [UInt8], size: [UInt8]? = nil) -> [UInt8] {
+        Builder.header + Builder.element(0x1853_8067, content, size: size)
+    }
+
+    @Test("Clusters of unknown size are walked block by block")
+    func walksUnknownSizes() async throws {
+        let clusters = (0..<5).flatMap { Builder.cluster($0 * 1000, size: Builder.unknownSize) }
+        let index = try await parse(file(Builder.tracks + clusters, size: Builder.unknownSize))
+        #expect(index.layout == .none)
+        #expect(index.duration == nil)
+        #expect(index.tracks.map(\.pieces.count) == [5])
+        #expect(index.tracks.map(\.syncTimes) == [[0, 1, 2, 3, 4]])
+    }
+
+    @Test("A file with more clusters than can be walked is rejected after few reads")
+    func rejectsTooManyClusters() async {
+        let clusters = (0..<6000).flatMap { Builder.cluster($0, bytes: 2200) }
+        let recorder = ReadRecorder(file(Builder.tracks + clusters))
+        await #expect(throws: MediaError.self) { try await MatroskaParser.index(of: recorder.source) }
+        #expect(recorder.reads.count < 600)
+    }
+
+    @Test("Cues behind the end of a truncated file are ignored")
+    func ignoresCuesBehindTheEnd() async throws {
+        let cues = Builder.cues([(0, 200), (2000, 1 << 40), (4000, UInt64.max)])
+        let clusters = Builder.cluster(0, bytes: 300)
+        let index = try await parse(file(Builder.tracks + cues + clusters))
+        #expect(index.layout == .headIndex)
+        #expect(index.tracks.map(\.syncTimes) == [[0]])
+    }
+
+    @Test("Adjacent clusters are merged beyond the limit of pieces")
+    func mergesPieces() async throws {
+        let clusters = (0..<40).flatMap { Builder.cluster($0 * 1000) }
+        let bytes = file(Builder.tracks + clusters)
+        var limits = MediaLimits()
+        limits.pieces = 7
+        let index = try await parse(bytes, limits)
+        #expect((1...7).contains(index.tracks[0].pieces.count))
+        #expect(index.tracks[0].pieces.last?.bytes.upperBound == Int64(bytes.count))
+    }
+
+    @Test("An index beyond the limit is rejected")
+    func rejectsLargeIndex() async {
+        var limits = MediaLimits()
+        limits.indexBytes = 70_000
+        let cues = Builder.element(0x1C53_BB6B, [UInt8](repeating: 0xEC, count: 100_000))
+        #expect(await failure(file(Builder.tracks + cues + Builder.cluster(0)), limits).hasPrefix("tooLarge"))
+    }
+
+    @Test("Contradictions are rejected with element and offset")
+    func rejectsContradictions() async {
+        #expect(await failure([]).hasPrefix("unsupported"))
+        #expect(await failure(Array("not a Matroska file".utf8)).hasPrefix("unsupported"))
+        let other = Builder.element(0x1A45_DFA3, Builder.element(0x4282, Array("other".utf8)))
+        #expect(await failure(other + [0]).contains("document type"))
+        #expect(await failure(file(Builder.cluster(0))).contains("Segment without Tracks"))
+        #expect(await failure(file(Builder.tracks)).contains("Segment without a Cluster"))
+        let badTracks = Builder.element(0x1654_AE6B, [0xAE, 0x88, 0xD7])
+        #expect(await failure(file(badTracks)).contains("Tracks: the element 0xAE exceeds its parent."))
+        let unknown = Builder.element(0x1549_A966, [], size: Builder.unknownSize)
+        #expect(await failure(file(unknown)).contains("Info: unknown size"))
+        let zeroScale = Builder.element(0x1549_A966, Builder.element(0x2A_D7B1, [0]))
+        #expect(await failure(file(zeroScale)).contains("TimestampScale"))
+        #expect(await failure(file([0x00, 0x00, 0x00])).contains("EBML element ID"))
+        let long = Builder.element(0x1654_AE6B, [1, 2, 3], size: [0x01, 0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF])
+        #expect(await failure(file(long)).contains("Tracks: the element exceeds the segment or the file."))
+    }
+
+    @Test("A failed read is reported as it is")
+    func reportsFailedReads() async throws {
+        let bytes = try StreamSamples.shared.bytes(.mkv)
+        let whole = ReadRecorder(bytes).source
+        let source = MediaSource(length: whole.length) { range async throws(MediaError) -> [UInt8] in
+            guard range.lowerBound < 1000 else { throw .unreadable(CacheError(.storageFull, "No space.")) }
+            return try await whole.read(range)
+        }
+        do {
+            _ = try await MatroskaParser.index(of: source)
+            Issue.record("The parser ignored a failed read.")
+        } catch .unreadable(let error) {
+            #expect(error.message == "No space.")
+        }
+    }
+}

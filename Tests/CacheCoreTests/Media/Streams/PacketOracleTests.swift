@@ -1,0 +1,69 @@
+import CacheCore
+import Testing
+
+@Suite(.enabled(if: FFmpegOutput.isAvailable)) struct PacketOracleTests {
+    typealias Sample = StreamSamples.Sample
+
+    @Test("The chosen bytes contain all packets of a span, and not many more", arguments: Sample.allCases)
+    func containsPackets(sample: Sample) async throws {
+        let recorder = ReadRecorder(try StreamSamples.shared.bytes(sample))
+        let length = Int64(recorder.bytes.count)
+        let index = try await parse(sample, recorder.source)
+        let (packets, duration) = try StreamSamples.shared.packets(sample)
+        #expect(index.isConsistent(length: length))
+        // ffprobe estimates the duration of an MP3 file without header by the first frames; the packets are exact.
+        let end = packets.map { $0.time + $0.duration }.max() ?? 0
+        if let stated = index.duration { #expect(abs(stated - end) < max(0.1, 0.01 * end)) }
+
+        for span in [0..<3.0, end * 0.37..<end * 0.37 + 3, end / 2..<end / 2 + 5, end - 3..<end, 7.9..<8.0] {
+            let chosen = index.chosen(span)
+            let needed = needed(packets, span, isIndexed: index.container == .matroska)
+            let missing = needed.filter { !chosen.contains($0.bytes) }
+            #expect(missing.isEmpty, "\(sample) \(span): \(missing.prefix(3))")
+            guard let low = needed.map(\.bytes.lowerBound).min(), let high = needed.map(\.bytes.upperBound).max()
+            else { continue }
+            var minimum = ByteRangeSet(index.indexRanges)
+            minimum.insert(low..<high)
+            let bound = minimum.byteCount * 110 / 100 + 2 * index.longestPiece + index.slack
+            let chosenCount = chosen.byteCount(in: 0..<length)
+            #expect(chosenCount <= bound, "\(sample) \(span): \(chosenCount) > \(bound)")
+        }
+    }
+
+    @Test("No byte is read twice", arguments: Sample.allCases)
+    func readsOnce(sample: Sample) async throws {
+        let recorder = ReadRecorder(try StreamSamples.shared.bytes(sample))
+        _ = try await parse(sample, recorder.source)
+        #expect(ByteRangeSet(recorder.reads).byteCount == recorder.reads.byteCount)
+        #expect(recorder.reads.count <= 80)
+    }
+
+    @Test("The format of each sample is detected by its first bytes", arguments: Sample.allCases)
+    func detectsFormat(sample: Sample) throws {
+        let bytes = try StreamSamples.shared.bytes(sample)
+        let expected: MediaFormat =
+            switch sample.rawValue.split(separator: ".").last {
+            case "mkv", "mka", "webm": .matroska
+            case "mp3", "mp2": .mp3
+            default: .mpegTS
+            }
+        #expect(MediaFormat.detect(head: Array(bytes.prefix(4096)), contentType: nil, path: "/x") == expected)
+    }
+
+    private func parse(_ sample: Sample, _ source: MediaSource) async throws -> MediaIndex {
+        switch sample.rawValue.split(separator: ".").last {
+        case "mkv", "mka", "webm": try await MatroskaParser.index(of: source, limits: MediaLimits())
+        case "mp3", "mp2": try await MP3Parser.index(of: source, limits: MediaLimits())
+        default: try await TransportStreamParser.index(of: source, limits: MediaLimits())
+        }
+    }
+
+    /// The packets that a player needs for a span: from the last key frame on in a file with an index.
+    private func needed(
+        _ packets: [StreamSamples.Packet], _ span: Range<Double>, isIndexed: Bool
+    ) -> [StreamSamples.Packet] {
+        let key = packets.last { $0.isVideo && $0.isKey && $0.time <= span.lowerBound }?.time
+        let start = isIndexed ? key ?? span.lowerBound : span.lowerBound
+        return packets.filter { $0.time < span.upperBound && $0.time + $0.duration > start }
+    }
+}
