@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance upstreams api image
+.PHONY: help setup run test unit lint demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media upstreams api image
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -43,6 +43,7 @@ test: setup ## run all tests: HTTP conformance over real sockets, then the tests
 	@Tests/Conformance/run.py --larder .build/debug/larder --jobs 8 --tls --only 'range syntax'
 	@scripts/upstreams .build/debug/larder --brief
 	@scripts/api .build/debug/larder --brief
+	@scripts/media .build/debug/larder --brief
 	@scripts/readme .build/debug/larder
 	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief
 	@Benchmarks/bench .build/debug/larder --brief
@@ -119,6 +120,10 @@ else
 		Tests/Conformance/run.py --larder $(LARDER) --only '$(ONLY)' --set listen.fastPath=$$way || status=1; \
 	done; exit $$status
 endif
+
+media: setup ## prefetch seconds of generated media, stop the upstream, and play them with ffmpeg (ONLY=mp4,hls)
+	$(RELEASE) --product larder
+	@ONLY='$(ONLY)' scripts/media $(LARDER)
 
 upstreams: setup ## test with real upstream servers: nginx, Apache, lighttpd, Caddy, Varnish, PHP, Python, Flask, Node (ONLY=nginx,php)
 	$(RELEASE) --product larder

@@ -228,6 +228,7 @@ class Calls:
         expect(dropped == 65536, f"dropExtents: {dropped}")
         expect(self.call("cancelFills", self.one).cancelled == 0, "cancelFills: a fill was under way")
         self.refused("getAsset", "0" * 32, status=404, code="notFound")
+        self.refused("getMedia", self.one, status=422, code="unsupportedMedia")
 
     # Fills
 

@@ -54,7 +54,8 @@ import Testing
         let documents: [(String, [JSON])] = [
             ("Asset", [Samples.asset.json, Samples.bareAsset.json]), ("ProbeReport", [Samples.probe.json]),
             ("Timings", [Samples.timings.json, TransferTimings().json]), ("Job", [Samples.job.json]),
-            ("JobItem", Samples.items.map(\.json)),
+            ("JobItem", Samples.items.map(\.json)), ("Media", Samples.media.map(\.json)),
+            ("PlayRequest", Samples.items.compactMap { $0.play?.json }),
             ("RecordedError", [RecordedError(code: "internal", message: "").json]),
             ("Stats", [Samples.stats().json, Samples.stats(capacityBytes: nil).json]),
             ("OriginStats", Samples.stats().json["origins"]?.array ?? []),
@@ -95,6 +96,7 @@ import Testing
         let bodies: [(String, [String])] = [
             ("AssetPatch", AssetPatch.keys), ("ProbeRequest", ProbeRequest.keys), ("ProbeItem", ProbeRequest.itemKeys),
             ("CreateJobRequest", CreateJobRequest.keys), ("JobItemRequest", CreateJobRequest.itemKeys),
+            ("PlayRequest", PlayRequest.keys),
             ("EvictRequest", EvictRequest.keys), ("PurgeRequest", PurgeRequest.keys),
             ("ScrubRequest", ScrubRequest.keys),
             ("SimulationRequest", SimulationRequest.keys),
@@ -153,7 +155,8 @@ import Testing
         .notImplemented,
         .upstreamUnreachable(), .upstreamProtocol, .upstreamRefused(status: 500), .upstreamRefused(status: 410),
         .upstreamRefused(status: 451), .overloaded, .shuttingDown, .storageCorrupt, .upstreamTimedOut(.read),
-        .notCached, .storageFull, .loop, .cancelled,
+        .notCached, .storageFull, .unsupportedMedia, .malformedMedia, .mediaIndexTooLarge, .outOfRange, .loop,
+        .cancelled,
     ]
 
     private static var problems: [JSON] {

@@ -8,7 +8,7 @@ extension CreateJobRequest {
         "tags", "pinned",
     ]
     /// The members of an item.
-    static let itemKeys = AssetReference.keys + ["assetId", "ranges"]
+    static let itemKeys = AssetReference.keys + ["assetId", "ranges", "play"]
     /// The maximum number of items of one job.
     static let itemLimit = 10_000
 
@@ -22,10 +22,17 @@ extension CreateJobRequest {
         guard let entries = try fields.array("items", atMost: Self.itemLimit), !entries.isEmpty else {
             throw fields.invalid("items", "At least one item is expected here.")
         }
-        var items: [(reference: AssetReference, ranges: [String])] = []
+        var items: [CreateJobRequest.Item] = []
         for (index, entry) in entries.enumerated() {
             let inner = try JSONFields(entry, at: "items[\(index)]", accepting: Self.itemKeys)
-            items.append((try AssetReference(inner), try Self.ranges(inner)))
+            var item = CreateJobRequest.Item(reference: try AssetReference(inner), ranges: try Self.ranges(inner))
+            if let play = inner.json("play") {
+                guard item.ranges.isEmpty else {
+                    throw inner.invalid("play", "play cannot be combined with ranges; remove one of them.")
+                }
+                item.play = try PlayRequest(play, at: inner.name("play"))
+            }
+            items.append(item)
         }
         if let label = try fields.string("label"), label.unicodeScalars.count > 256 {
             throw fields.invalid("label", "A label has at most 256 characters.")

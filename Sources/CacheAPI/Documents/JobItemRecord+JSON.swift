@@ -6,7 +6,11 @@ extension JobItemRecord {
         .object(
             [.init("index", .count(index))] + reference.members + [
                 .init("assetId", .text(assetID?.description ?? known?.description)),
-                .init("ranges", .array(ranges.map(JSON.string))), .init("tags", .array(tags.map(JSON.string))),
+                .init("ranges", .array(ranges.map(JSON.string))), .init("play", .optional(play, \.json)),
+                .init("media", playResult?.json ?? .null),
+                .init("playableSeconds", .optional(playResult) { .number($0.playableSeconds) }),
+                .init("parent", .optional(parent) { .count($0) }),
+                .init("tags", .array(tags.map(JSON.string))),
                 .init("pinned", .bool(isPinned)), .init("state", .string(state.rawValue)),
                 .init("attempts", .count(attempts)), .init("bytesTotal", .bytes(bytesTotal)),
                 .init("bytesDone", .integer(bytesDone)), .init("bytesFromCache", .integer(bytesFromCache)),

@@ -5,6 +5,7 @@ import Hummingbird
 /// Routes for cached assets: list, properties, changes, deletion, extents.
 struct AssetController: Controller {
     let assets: AssetAdministration
+    let media: MediaInspector
     let limits: APISettings.Limits
 
     static let routes: [Route<Self>] = [
@@ -19,6 +20,9 @@ struct AssetController: Controller {
             try await $0.dropExtents($1, $2)
         },
         Route(.get, "/v1/assets/{assetId}/map", .scope(.read), readsQuery: true) { try await $0.map($1, $2) },
+        Route(.get, "/v1/assets/{assetId}/media", .scope(.read)) {
+            .json(try await $0.media.media(of: $2.assetID()).json)
+        },
         Route(.post, "/v1/assets/{assetId}/cancel", .scope(.admin)) { controller, _, context in
             .json(["cancelled": .count(try await controller.assets.cancelFills(of: context.assetID()))])
         },

@@ -95,6 +95,14 @@ package struct JobItemRecord: Hashable, Sendable {
     package var reference: AssetReference
     /// The ranges as the client wrote them, in the syntax of `Range`; empty: the whole asset.
     package var ranges: [String]
+    /// The time span that the item makes playable; nil: it fetches bytes. Its ``ranges`` are resolved when it runs.
+    package var play: PlayRequest?
+    /// The position of the playlist that this item is a file of; nil: the client has ordered the item.
+    package var parent: Int?
+    /// The presentation time that the item is needed for, if it has a parent.
+    package var time: Range<Double>?
+    /// The result of an item with ``play``.
+    package var playResult: PlayResult?
     /// Tags that the asset gets when all bytes of the item are on disk.
     package var tags: [String]
     /// Whether the asset is pinned at that time.

@@ -18,6 +18,8 @@ struct PrefetchJob: Sendable {
         }
     }
 
+    /// The largest number of items after the expansion of playlists.
+    private static let maxItems = 200_000
     /// The largest number of restarts of an item because its asset changed.
     private static let maxChanges = 2
 
@@ -37,6 +39,8 @@ struct PrefetchJob: Sendable {
     /// Items that differ from the catalog.
     private var unsavedItems: Set<Int> = []
     private var isRecordSaved = true
+    /// The files of each expanded playlist.
+    private var files: [Int: PlaylistFiles] = [:]
     /// The uptime at which the timeout expires; nil: no timeout, or not started.
     private var limitAt: Duration?
 
@@ -53,6 +57,8 @@ struct PrefetchJob: Sendable {
             }
             tally.add(self.record.items[index])
         }
+        let children = Dictionary(grouping: record.items.filter { $0.parent != nil }) { $0.parent ?? 0 }
+        files = children.mapValues { PlaylistFiles($0.map(\.index), in: record.items) }
         if let startedAt = record.startedAt { limit(startedAt: startedAt, at: now) }
         meter.note(tally.bytesFromUpstream, at: now.uptime)
         version = now.wall.milliseconds
@@ -82,7 +88,7 @@ struct PrefetchJob: Sendable {
     mutating func takeUnmeasured() -> JobItemRecord? {
         while let index = unmeasured.popFirst() {
             let item = record.items[index]
-            if item.state == .queued, item.bytesTotal == nil { return item }
+            if item.state == .queued, item.bytesTotal == nil, item.play == nil { return item }
         }
         return nil
     }
@@ -123,6 +129,7 @@ struct PrefetchJob: Sendable {
             item.bytesTotal = progress.bytesTotal
             item.bytesFromCache = progress.bytesFromCache
             item.bytesFromUpstream = progress.bytesFromUpstream
+            if let resolved = progress.resolved { (item.ranges, item.playResult) = resolved }
         }
         return true
     }
@@ -133,6 +140,7 @@ struct PrefetchJob: Sendable {
         running[run.item] = nil
         switch outcome {
         case .succeeded: finish(run.item, .succeeded, nil, at: now)
+        case .expanded(let children): expand(run.item, children, at: now)
         case .failed(let error): finish(run.item, .failed, error, at: now)
         case .timedOut(let error): finish(run.item, .timedOut, error, at: now)
         case .cancelled(let error): finish(run.item, .cancelled, error, at: now)
@@ -213,6 +221,41 @@ struct PrefetchJob: Sendable {
             item.state = state
             item.error = error
         }
+        notePlayable(of: record.items[index].parent, at: now)
+    }
+
+    /// Finishes a playlist and adds its files, in one change: after a crash the catalog has all of them or none. The
+    /// files precede the queued items.
+    private mutating func expand(_ index: Int, _ children: [JobItemRecord], at now: Moment) {
+        guard record.items.count + children.count <= Self.maxItems else {
+            let error = CacheError(.mediaIndexTooLarge, "The job would have more than \(Self.maxItems) items.")
+            return finish(index, .failed, RecordedError(error), at: now)
+        }
+        let first = record.items.count
+        for child in children {
+            var child = child
+            child.index = record.items.count
+            record.items.append(child)
+            tally.add(child)
+            unsavedItems.insert(child.index)
+        }
+        for position in (first..<record.items.count).reversed() { queued.prepend(position) }
+        files[index] = PlaylistFiles(Array(first..<record.items.count), in: record.items)
+        finish(index, .succeeded, nil, at: now)
+        notePlayable(of: index, at: now)
+    }
+
+    /// Computes the playable time of a playlist, and of the playlists above it.
+    private mutating func notePlayable(of playlist: Int?, at now: Moment) {
+        guard let playlist, record.items.indices.contains(playlist), let play = record.items[playlist].play,
+            var files = files[playlist]
+        else { return }
+        let end = min(files.playableEnd(in: record.items), play.time.upperBound)
+        self.files[playlist] = files
+        let seconds = max(0, end - play.time.lowerBound)
+        guard record.items[playlist].playResult?.playableSeconds != seconds else { return }
+        change(playlist, at: now) { $0.playResult?.playableSeconds = seconds }
+        notePlayable(of: record.items[playlist].parent, at: now)
     }
 
     /// Changes an item, and updates counts, rate and version.
@@ -267,4 +310,30 @@ extension JobPriority {
         case .low: 2
         }
     }
+}
+
+/// The files of an expanded playlist, for its playable time.
+private struct PlaylistFiles: Sendable {
+    /// Items with an index or a playlist of their own.
+    private let indexed: [Int]
+    /// The other items by their times, the latest first; without those that are known to have succeeded.
+    private var pending: [Int]
+
+    init(_ positions: [Int], in items: [JobItemRecord]) {
+        indexed = positions.filter { items[$0].play != nil }
+        pending = positions.filter { items[$0].play == nil }
+            .sorted { items[$0].beginning > items[$1].beginning }
+    }
+
+    /// The presentation time up to which all files are on disk: the beginning of the first one that is not.
+    mutating func playableEnd(in items: [JobItemRecord]) -> Double {
+        while let last = pending.last, items[last].state == .succeeded { pending.removeLast() }
+        let ends = indexed.map { items[$0].beginning + (items[$0].playResult?.playableSeconds ?? 0) }
+        return (ends + [pending.last.map { items[$0].beginning } ?? .infinity]).min() ?? .infinity
+    }
+}
+
+extension JobItemRecord {
+    /// The first presentation time that the item is needed for.
+    fileprivate var beginning: Double { time?.lowerBound ?? 0 }
 }

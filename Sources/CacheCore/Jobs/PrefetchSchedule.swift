@@ -37,6 +37,8 @@ package struct PrefetchSchedule: Sendable {
     package enum Outcome: Hashable, Sendable {
         /// All bytes of the item are on disk and in the catalog.
         case succeeded
+        /// Likewise, and the item is a playlist: these items are added to the job.
+        case expanded([JobItemRecord])
         case failed(RecordedError)
         case timedOut(RecordedError)
         case cancelled(RecordedError)
@@ -47,12 +49,14 @@ package struct PrefetchSchedule: Sendable {
     }
 
     /// The progress of a run.
-    package struct Progress: Hashable, Sendable {
+    package struct Progress: Sendable {
         package var assetID: AssetID?
         /// Nil while the asset's length is not known.
         package var bytesTotal: Int64?
         package var bytesFromCache: Int64
         package var bytesFromUpstream: Int64
+        /// The ranges and the result of an item by time, once they are resolved.
+        package var resolved: (ranges: [String], result: PlayResult)?
 
         package init(
             assetID: AssetID? = nil, bytesTotal: Int64? = nil, bytesFromCache: Int64 = 0, bytesFromUpstream: Int64 = 0

@@ -55,6 +55,14 @@ package struct CacheError: Error, Sendable {
         /// The reader accepts cached content only (`only-if-cached`, RFC 9111 §5.2.1.7), and the content is not cached.
         case notCached
         case storageFull
+        /// The bytes are no media of a known format.
+        case unsupportedMedia
+        /// The media contradicts its own format.
+        case malformedMedia
+        /// The index of the media, or the playlist, exceeds a limit.
+        case mediaIndexTooLarge
+        /// A time lies behind the end of the media.
+        case outOfRange
         /// The request has passed through this service before.
         case loop
         /// The caller has cancelled the operation and does not read the error.
@@ -110,6 +118,10 @@ extension CacheError.Code {
         case .upstreamTimedOut: "upstreamTimedOut"
         case .notCached: "notCached"
         case .storageFull: "storageFull"
+        case .unsupportedMedia: "unsupportedMedia"
+        case .malformedMedia: "malformedMedia"
+        case .mediaIndexTooLarge: "mediaIndexTooLarge"
+        case .outOfRange: "outOfRange"
         case .loop: "loop"
         case .cancelled: "cancelled"
         }

@@ -74,6 +74,7 @@ package final class AssetCache: Sendable {
     /// Serves content.
     package let reader: ContentReader
     package let prober: Prober
+    package let media: MediaInspector
     package let assets: AssetAdministration
     package let evictions: EvictionAdministration
     package let simulator: PolicySimulator
@@ -136,6 +137,7 @@ package final class AssetCache: Sendable {
         reader = ContentReader(
             resolver: resolver, configuration: configuration, settings: settings, clock: dependencies.clock)
         prober = Prober(context: context, resolver: resolver, clock: dependencies.clock)
+        media = MediaInspector(context: context, resolver: resolver)
         assets = AssetAdministration(
             context: context, resolver: resolver, evictor: evictor, configuration: configuration)
         evictions = EvictionAdministration(context: context, resolver: resolver, evictor: evictor)

@@ -2,8 +2,22 @@ package import CacheCore
 
 /// A request to create a prefetch job: the items to fetch, and the limits.
 package struct CreateJobRequest: Sendable {
-    /// The assets, each with ranges in `Range` header syntax; no ranges select the whole asset.
-    package var items: [(reference: AssetReference, ranges: [String])]
+    /// An asset, and the part of it to fetch.
+    package struct Item: Sendable {
+        package var reference: AssetReference
+        /// Ranges in the syntax of the `Range` field; empty: the whole asset.
+        package var ranges: [String]
+        /// The time span to make playable; nil: the item fetches bytes.
+        package var play: PlayRequest?
+
+        package init(reference: AssetReference, ranges: [String] = [], play: PlayRequest? = nil) {
+            self.reference = reference
+            self.ranges = ranges
+            self.play = play
+        }
+    }
+
+    package var items: [Item]
     /// Tags that are added to every item's asset.
     package var tags: [String]
     /// Whether every item's asset is pinned after it was fetched.
@@ -24,7 +38,7 @@ package struct CreateJobRequest: Sendable {
     package var fingerprint: String
 
     package init(
-        items: [(reference: AssetReference, ranges: [String])], priority: JobPriority = .normal, label: String? = nil,
+        items: [Item], priority: JobPriority = .normal, label: String? = nil,
         queue: String? = nil, supersedes: Bool = false, maxBytesPerSecond: Int64? = nil, timeout: Duration? = nil,
         deadlineAt: Timestamp? = nil, tags: [String] = [], isPinned: Bool = false, fingerprint: String = ""
     ) {
@@ -60,9 +74,10 @@ package struct CreateJobRequest: Sendable {
                         "A range like bytes=0-1048575 or bytes=-65536 is expected here.")
                 }
             }
-            records.append(
-                JobItemRecord(
-                    index: index, reference: item.reference, ranges: item.ranges, tags: tags, isPinned: isPinned))
+            var record = JobItemRecord(
+                index: index, reference: item.reference, ranges: item.ranges, tags: tags, isPinned: isPinned)
+            record.play = item.play
+            records.append(record)
         }
         return JobRecord(
             id: id, label: label, queue: queue, supersedes: supersedes, priority: priority,

@@ -11,6 +11,8 @@ struct PrefetchByteCount {
     private var before = ByteRangeSet()
     /// Bytes that the same item fetched before it was interrupted. They are on disk now, but count as fetched by it.
     private var credit: Int64
+    /// The seconds that play when all bytes are on disk.
+    private var playable = 0.0
     /// The uptime of the last progress report; nil before the first one.
     private var toldAt: Duration?
 
@@ -30,6 +32,21 @@ struct PrefetchByteCount {
         (before, credit) = (ByteRangeSet(), 0)
         (progress.bytesFromCache, progress.bytesFromUpstream) = (0, 0)
     }
+
+    /// Enters the ranges of an item by time. `play`: the request; nil if the item plays nothing.
+    mutating func resolved(_ ranges: [String], _ result: PlayResult, of play: PlayRequest?) {
+        progress.resolved = (ranges, result)
+        playable = play.map { max(0, min($0.time.upperBound, result.duration ?? .infinity) - $0.time.lowerBound) } ?? 0
+    }
+
+    /// Throws `.outOfRange` if the requested time begins behind the end of the media.
+    func checkDuration(of play: PlayRequest) throws(CacheError) {
+        guard let duration = progress.resolved?.result.duration, play.time.lowerBound >= duration else { return }
+        throw CacheError(.outOfRange, "The requested time begins behind the end: the media has \(duration) seconds.")
+    }
+
+    /// Enters that all bytes of an item by time are on disk.
+    mutating func isPlayable() { progress.resolved?.result.playableSeconds = playable }
 
     /// Sets the item's total size in bytes.
     mutating func measured(_ bytes: Int64) { progress.bytesTotal = bytes }

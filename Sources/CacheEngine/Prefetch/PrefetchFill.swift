@@ -5,7 +5,7 @@ import Synchronization
 /// Fetches one item of a job: a reader that waits until bytes are on disk, without reading them.
 struct PrefetchFill {
     let cache: AssetCache
-    let item: JobItemRecord
+    private(set) var item: JobItemRecord
     /// The rate limiter of the job; nil if the job has no limit.
     let pace: PrefetchRateLimiter?
     /// The space claims of the job.
@@ -13,6 +13,8 @@ struct PrefetchFill {
     /// Receives the progress of the item.
     let report: (PrefetchSchedule.Progress) -> Void
     private var tally: PrefetchByteCount
+    /// The files of a playlist, if the item is one.
+    private(set) var children: [JobItemRecord]?
     /// The asset for which the item has claimed space.
     private var claimed: AssetID?
     /// How often writes of the asset had failed for lack of disk space when the item started.
@@ -101,6 +103,7 @@ struct PrefetchFill {
     /// 3. Runs that were evicted meanwhile are fetched once more.
     /// 4. The generation becomes the one that readers are served from, and gets its tags and its pin.
     private mutating func fetchAll(of asset: OpenAsset, _ reader: FillLedger.ReaderID) async throws(CacheError) {
+        if let play = item.play { try await resolve(play, of: asset, reader) }
         var runs = try item.runs(length: asset.look { $0.ledger.length })
         try measure(runs, of: asset)
         report(tally.progress)
@@ -116,10 +119,38 @@ struct PrefetchFill {
             guard !runs.isEmpty else {
                 try checkPresent(asset)
                 try await context.commits.flush()
+                if children == nil { tally.isPlayable() }
                 return try await mark(asset)
             }
         }
         throw CacheError(.storageFull, "Bytes were evicted before all of the item was on disk.")
+    }
+
+    /// Finds the ranges of an item by time with the index of the media, or the files of a playlist.
+    private mutating func resolve(
+        _ play: PlayRequest, of asset: OpenAsset, _ reader: FillLedger.ReaderID
+    ) async throws(CacheError) {
+        let media = MediaReader(asset: asset, reader: reader, pace: pace)
+        do throws(CacheError) {
+            switch try await cache.media.document(of: asset, media) {
+            case .index(let index):
+                item.ranges = index.ranges(of: play.time, kinds: play.kinds, length: try media.length).runs.map {
+                    "bytes=\($0.lowerBound)-\($0.upperBound - 1)"
+                }
+                tally.resolved(item.ranges, index.result, of: play)
+            case .playlist(let playlist):
+                item.ranges = []
+                children = PlaylistExpansion(item: item, play: play, target: asset.target).children(of: playlist)
+                tally.resolved([], playlist.result, of: play)
+            }
+        } catch {
+            guard [.unsupportedMedia, .malformedMedia, .mediaIndexTooLarge].contains(error.code),
+                play.otherwise != .fail
+            else { throw error }
+            item.ranges = play.otherwise == .head ? ["bytes=0-\(PlayRequest.headBytes - 1)"] : []
+            tally.resolved(item.ranges, PlayResult(container: nil, layout: nil, duration: nil), of: nil)
+        }
+        try tally.checkDuration(of: play)
     }
 
     /// Fetches the runs at the rate limit of the job, which cached bytes do not use up. `isCounted`: the bytes count
@@ -262,6 +293,7 @@ struct PrefetchFill {
     /// The window of the first request for an unknown asset: the beginning of the range nearest to the asset's start,
     /// because this range exists if any does.
     private var opening: UpstreamRequest.Window {
+        if item.play != nil { return .closed(0..<MediaDocument.openingBytes) }
         let nearest = item.specs.min { $0.start < $1.start } ?? .from(first: 0)
         return nearest.opening(limit: pace?.pieceBytes ?? .max)
     }

@@ -90,7 +90,7 @@ package struct PrefetchJobs: Sendable {
         try await context.commits.flush()
         let sizes = try await context.store.catalog.sizes(of: Set(ids.compactMap(\.self)))
         let capacity = configuration.policy.settings.capacityBytes ?? .max
-        for (index, id) in ids.enumerated() {
+        for (index, id) in ids.enumerated() where record.items[index].play == nil {
             guard let length = id.flatMap({ sizes[$0]?.length }),
                 let bytes = record.items[index].bytes(length: length)
             else { continue }

@@ -71,7 +71,7 @@ extension PrefetchQueue {
                 self.change { $0.progressed(run, progress, at: $1) }
             }
             try await fill.run()
-            return .succeeded
+            return fill.children.map { .expanded($0) } ?? .succeeded
         } catch {
             let recorded = RecordedError(error)
             switch error.code {

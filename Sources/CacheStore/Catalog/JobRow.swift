@@ -33,13 +33,15 @@ enum JobRow {
     /// decrypted.
     static func item(_ row: Row, secrets: SecretBox) throws -> JobItemRecord {
         let order = try StoredReference(json: secrets.open(row["sealed_reference"]))
-        return JobItemRecord(
+        var item = JobItemRecord(
             index: row["position"], reference: try order.reference(), ranges: try RowCoding.value(json: row["ranges"]),
             tags: order.tags ?? [], isPinned: order.pinned ?? false,
             state: try RowCoding.choice(row["state"], "a job item's state"),
             assetID: try (row["asset"] as Data?).map { try RowCoding.assetID($0) }, attempts: row["attempts"],
             bytesTotal: row["bytes_total"], bytesFromCache: row["bytes_from_cache"],
             bytesFromUpstream: row["bytes_from_upstream"], error: error(row))
+        try order.media?.restore(to: &item)
+        return item
     }
 
     static func arguments(
@@ -103,11 +105,13 @@ private struct StoredReference: Codable {
     var asset: String?
     var tags: [String]?
     var pinned: Bool?
+    var media: StoredPlay?
 
     /// Encodes an item. Empty tags and a missing pin are omitted.
     init(_ item: JobItemRecord) {
         if !item.tags.isEmpty { tags = item.tags }
         if item.isPinned { pinned = true }
+        media = StoredPlay(item)
         switch item.reference {
         case .url(let url, let key): (self.url, self.key) = (url, key)
         case .mounted(let origin, let path, let key): (self.origin, self.path, self.key) = (origin, path, key)
@@ -123,5 +127,63 @@ private struct StoredReference: Codable {
         if let origin, let path { return .mounted(origin: origin, path: path, key: key) }
         if let id = asset.flatMap({ AssetID($0) }) { return .known(id) }
         throw RowCoding.corrupt("a job item's reference")
+    }
+}
+
+/// The parts of a job item by time, and of the files of its playlists.
+private struct StoredPlay: Codable {
+    var parent: Int?
+    var time: [Double]?
+    var play: [Double]?
+    var kinds: [String]?
+    var renditions: String?
+    var keys: Bool?
+    var otherwise: String?
+    var container: String?
+    var layout: String?
+    var duration: Double?
+    var playable: Double?
+
+    /// Nil for an item that fetches bytes.
+    init?(_ item: JobItemRecord) {
+        guard item.play != nil || item.parent != nil else { return nil }
+        parent = item.parent
+        time = item.time.map { [$0.lowerBound, $0.upperBound] }
+        if let request = item.play {
+            play = [request.time.lowerBound, request.time.upperBound]
+            kinds = request.kinds?.map(\.rawValue).sorted()
+            (renditions, keys, otherwise) = (request.renditions.text, request.includesKeys, request.otherwise.rawValue)
+        }
+        if let result = item.playResult {
+            (container, layout, duration) = (result.container, result.layout, result.duration)
+            playable = result.playableSeconds
+        }
+    }
+
+    /// Throws `storageCorrupt` if a value is invalid.
+    func restore(to item: inout JobItemRecord) throws(CacheError) {
+        item.parent = parent
+        item.time = try time.map { (ends) throws(CacheError) in try Self.range(ends) }
+        if let play {
+            var kinds: Set<MediaIndex.TrackKind>?
+            for name in self.kinds ?? [] {
+                kinds = (kinds ?? []).union([try RowCoding.choice(name, "a kind of tracks")])
+            }
+            guard let renditions = RenditionChoice(renditions ?? "lowest") else {
+                throw RowCoding.corrupt("a choice of renditions")
+            }
+            item.play = PlayRequest(
+                time: try Self.range(play), kinds: kinds, renditions: renditions, includesKeys: keys ?? true,
+                otherwise: try RowCoding.choice(otherwise ?? "fail", "a fallback of an item by time"))
+        }
+        if let playable {
+            item.playResult = PlayResult(
+                container: container, layout: layout, duration: duration, playableSeconds: playable)
+        }
+    }
+
+    private static func range(_ ends: [Double]) throws(CacheError) -> Range<Double> {
+        guard ends.count == 2, ends[0] <= ends[1] else { throw RowCoding.corrupt("a time span") }
+        return ends[0]..<ends[1]
     }
 }

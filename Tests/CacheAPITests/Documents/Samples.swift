@@ -52,6 +52,28 @@ enum Samples {
             bytesFromUpstream: 1, error: RecordedError(code: "upstreamTimedOut", message: "Late.")),
         JobItemRecord(index: 1, reference: .mounted(origin: "demo", path: "a.mp4", key: nil)),
         JobItemRecord(index: 2, reference: .known(id)),
+        {
+            var item = JobItemRecord(index: 3, reference: .mounted(origin: "demo", path: "b.mp4", key: nil))
+            item.play = PlayRequest(time: 60..<70, kinds: [.video], renditions: .maxBitsPerSecond(3_000_000))
+            item.playResult = PlayResult(
+                container: "mp4", layout: "tailIndex", duration: 5400, playableSeconds: 10)
+            item.parent = 2
+            return item
+        }(),
+    ]
+    static let media = [
+        MediaReport(
+            assetID: id,
+            document: .index(
+                MediaIndex(
+                    container: .mp4, layout: .tailIndex, duration: 1,
+                    tracks: [.init(id: 1, kind: .video, codec: "avc1", pieces: [.init(time: 0..<1, bytes: 8..<100)])],
+                    indexRanges: [0..<8, 100..<120])), cached: ByteRangeSet([0..<120])),
+        MediaReport(
+            assetID: id,
+            document: .playlist(
+                MediaPlaylist(format: .dash, renditions: [.init(id: "1", kind: .audio, bitsPerSecond: 96_000)])),
+            cached: ByteRangeSet()),
     ]
 
     static var figures: TrafficFigures {

@@ -6,6 +6,16 @@ extension AssetReference {
 }
 
 extension CreateJobRequest {
+    /// Requests ranges of assets; without ranges the whole asset.
+    init(
+        items: [(reference: AssetReference, ranges: [String])], queue: String? = nil, supersedes: Bool = false,
+        maxBytesPerSecond: Int64? = nil, timeout: Duration? = nil
+    ) {
+        self.init(
+            items: items.map { Item(reference: $0.reference, ranges: $0.ranges) }, queue: queue,
+            supersedes: supersedes, maxBytesPerSecond: maxBytesPerSecond, timeout: timeout)
+    }
+
     /// Requests whole assets of the origin `media`.
     static func of(_ paths: String...) -> CreateJobRequest { CreateJobRequest(items: paths.map { (.media($0), []) }) }
 }

@@ -5,6 +5,17 @@ import Testing
 @testable import CacheStore
 
 @Suite struct JobCatalogTests {
+    /// A file of a playlist, with an index of its own.
+    private static var playable: JobItemRecord {
+        var item = JobItemRecord(index: 3, reference: .mounted(origin: "media", path: "b.mp4", key: nil))
+        item.play = PlayRequest(
+            time: 60..<70.5, kinds: [.video, .audio], renditions: .maxBitsPerSecond(3_000_000), includesKeys: false,
+            otherwise: .head)
+        (item.parent, item.time) = (2, 61..<71.5)
+        item.playResult = PlayResult(container: "mp4", layout: "tailIndex", duration: nil, playableSeconds: 4.5)
+        return item
+    }
+
     /// A job without any default value, with an item of each kind.
     private static func fullJob(_ id: String) -> JobRecord {
         JobRecord(
@@ -21,7 +32,7 @@ import Testing
                 JobItemRecord(
                     index: 1, reference: .mounted(origin: "media", path: "b.mp4", key: nil), state: .timedOut,
                     error: RecordedError(code: "upstreamTimedOut", message: "Too late.")),
-                JobItemRecord(index: 2, reference: .known(TestStore.id(3)), bytesTotal: 7),
+                JobItemRecord(index: 2, reference: .known(TestStore.id(3)), bytesTotal: 7), playable,
             ])
     }
 
@@ -35,7 +46,7 @@ import Testing
         #expect(try await catalog.job("a") == job)
         #expect(try await catalog.job("b") == nil)
         let tally = JobTally(
-            counts: [.succeeded: 1, .timedOut: 1, .queued: 1], itemsUnknown: 1, measuredBytes: 22, bytesFromCache: 5,
+            counts: [.succeeded: 1, .timedOut: 1, .queued: 2], itemsUnknown: 2, measuredBytes: 22, bytesFromCache: 5,
             bytesFromUpstream: 10)
         #expect(try await catalog.jobSnapshot("a")?.tally == tally)
     }

@@ -1,0 +1,78 @@
+/// The part of a media asset that a prefetch item makes playable.
+package struct PlayRequest: Hashable, Sendable {
+    /// What an item fetches if its asset has no usable index.
+    package enum Otherwise: String, Hashable, Sendable, CaseIterable {
+        /// Nothing: the item fails.
+        case fail
+        /// The first ``headBytes`` bytes.
+        case head
+        case whole
+    }
+
+    /// The presentation time in seconds.
+    package var time: Range<Double>
+    /// The kinds of tracks; nil: all.
+    package var kinds: Set<MediaIndex.TrackKind>?
+    /// The renditions of a playlist.
+    package var renditions: RenditionChoice
+    /// Whether keys of encrypted segments are fetched too.
+    package var includesKeys: Bool
+    package var otherwise: Otherwise
+
+    package init(
+        time: Range<Double>, kinds: Set<MediaIndex.TrackKind>? = nil, renditions: RenditionChoice = .lowest,
+        includesKeys: Bool = true, otherwise: Otherwise = .fail
+    ) {
+        self.time = time
+        self.kinds = kinds
+        self.renditions = renditions
+        self.includesKeys = includesKeys
+        self.otherwise = otherwise
+    }
+
+    /// The number of bytes that ``Otherwise/head`` fetches.
+    package static let headBytes: Int64 = 2 << 20
+}
+
+/// What a prefetch item by time found in its asset.
+package struct PlayResult: Hashable, Sendable {
+    /// The format: a ``MediaIndex/Container``, `hls` or `dash`; nil: the asset has no usable index.
+    package var container: String?
+    /// A ``MediaIndex/Layout``, or `segmented`.
+    package var layout: String?
+    /// The duration in seconds; nil: unknown.
+    package var duration: Double?
+    /// The seconds from the start of the request that play without the upstream.
+    package var playableSeconds: Double
+
+    package init(container: String?, layout: String?, duration: Double?, playableSeconds: Double = 0) {
+        self.container = container
+        self.layout = layout
+        self.duration = duration
+        self.playableSeconds = playableSeconds
+    }
+}
+
+extension RenditionChoice {
+    /// The form of requests and of the catalog: `lowest`, `first`, `all`, or the largest number of bits per second.
+    package var text: String {
+        switch self {
+        case .lowest: "lowest"
+        case .first: "first"
+        case .all: "all"
+        case .maxBitsPerSecond(let rate): String(rate)
+        }
+    }
+
+    /// Nil if the text has another form.
+    package init?(_ text: String) {
+        switch text {
+        case "lowest": self = .lowest
+        case "first": self = .first
+        case "all": self = .all
+        default:
+            guard let rate = Int64(text), rate > 0 else { return nil }
+            self = .maxBitsPerSecond(rate)
+        }
+    }
+}

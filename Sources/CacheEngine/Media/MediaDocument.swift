@@ -1,0 +1,66 @@
+package import CacheCore
+
+/// A parsed media file or playlist.
+package enum MediaDocument: Sendable {
+    case index(MediaIndex)
+    case playlist(MediaPlaylist)
+
+    /// The length of the first request for media: most indices at the head are in it.
+    static let openingBytes: Int64 = 64 << 10
+    /// The number of bytes that the format is detected from.
+    private static let headBytes: Int64 = 4096
+
+    /// Parses the media of `source`, whose format is detected from its first bytes, its media type and its path.
+    static func parsed(
+        _ source: MediaSource, contentType: String?, path: String, limits: MediaLimits
+    ) async throws(MediaError) -> MediaDocument {
+        let head = try await source.read(0..<min(headBytes, source.length))
+        switch MediaFormat.detect(head: head, contentType: contentType, path: path) {
+        case .mp4: return .index(try await MP4Parser.index(of: source, limits: limits))
+        case .matroska: return .index(try await MatroskaParser.index(of: source, limits: limits))
+        case .mp3: return .index(try await MP3Parser.index(of: source, limits: limits))
+        case .mpegTS: return .index(try await TransportStreamParser.index(of: source, limits: limits))
+        case .hls: return .playlist(try HLSParser.playlist(try await text(of: source, limits), limits: limits))
+        case .dash: return .playlist(try DASHParser.manifest(try await text(of: source, limits), limits: limits))
+        case nil: throw .unsupported("no known format: the file begins with \(head.prefix(8).hexadecimal)")
+        }
+    }
+
+    /// All bytes of a playlist.
+    private static func text(of source: MediaSource, _ limits: MediaLimits) async throws(MediaError) -> [UInt8] {
+        guard source.length <= limits.playlistBytes else { throw .tooLarge("playlist") }
+        return try await source.read(0..<source.length)
+    }
+}
+
+extension MediaIndex {
+    /// The result of an item by time, before its bytes are fetched.
+    var result: PlayResult { PlayResult(container: container.rawValue, layout: layout.rawValue, duration: duration) }
+}
+
+extension MediaPlaylist {
+    /// As ``MediaIndex/result``.
+    var result: PlayResult {
+        PlayResult(container: format == .dash ? "dash" : "hls", layout: "segmented", duration: duration)
+    }
+}
+
+extension MediaError {
+    /// The error for clients.
+    var cacheError: CacheError {
+        switch self {
+        case .unsupported(let what): CacheError(.unsupportedMedia, "The media cannot be indexed: \(what).")
+        case .malformed(let what, let offset):
+            CacheError(.malformedMedia, "The media contradicts its format: \(what), at byte \(offset).")
+        case .tooLarge(let what): CacheError(.mediaIndexTooLarge, "The media index exceeds a limit: \(what).")
+        case .unreadable(let error): error
+        }
+    }
+}
+
+extension Sequence<UInt8> {
+    /// Two hexadecimal digits for each byte, separated by spaces.
+    fileprivate var hexadecimal: String {
+        map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined(separator: " ")
+    }
+}

@@ -1,0 +1,82 @@
+import Testing
+
+@testable import CacheCore
+
+/// Playlists in prefetch jobs by time.
+@Suite struct PlaylistExpansionTests {
+    private static let now = PrefetchSchedule.Moment(wall: Timestamp(seconds: 1000), uptime: .zero)
+    private let play = PlayRequest(time: 10..<20)
+
+    private func item(_ index: Int, _ path: String, play: PlayRequest? = nil) -> JobItemRecord {
+        var item = JobItemRecord(index: index, reference: .mounted(origin: "media", path: path, key: nil))
+        item.play = play
+        return item
+    }
+
+    private func segment(_ path: String, _ time: Range<Double>) -> JobItemRecord {
+        var segment = item(0, path)
+        (segment.parent, segment.time) = (0, time)
+        return segment
+    }
+
+    /// Starts a job of one playlist, and ends its run with two segments.
+    private func expanded() throws -> PrefetchSchedule {
+        var schedule = PrefetchSchedule(concurrency: 1)
+        _ = schedule.open(at: Self.now)
+        let job = JobRecord(id: "j", createdAt: Self.now.wall, items: [item(0, "a.m3u8", play: play)])
+        let run = try #require(schedule.add(job, at: Self.now)?.compactMap(\.run).first)
+        var progress = PrefetchSchedule.Progress()
+        progress.resolved = ([], PlayResult(container: "hls", layout: "segmented", duration: 60))
+        _ = schedule.progressed(run, progress, at: Self.now)
+        _ = schedule.ended(run, .expanded([segment("1.ts", 8..<14), segment("2.ts", 14..<20)]), at: Self.now)
+        return schedule
+    }
+
+    @Test("The files of a playlist are saved together with its end, and started in order")
+    func filesAreAdded() throws {
+        var schedule = try expanded()
+
+        let change = try #require(schedule.takeChanges().first)
+
+        #expect(change.items.map(\.index) == [0, 1, 2])
+        #expect(change.items.map(\.state) == [.succeeded, .running, .queued])
+        #expect(change.items.map(\.parent) == [nil, 0, 0])
+        #expect(schedule.state(of: "j") == .running)
+    }
+
+    @Test("A playlist is playable up to the first file that is missing")
+    func playableTimeFollowsTheFiles() throws {
+        var schedule = try expanded()
+        func playable() -> Double? {
+            schedule.takeChanges().flatMap(\.items).first { $0.index == 0 }?.playResult?.playableSeconds
+        }
+        #expect(playable() == 0)
+        var run = PrefetchSchedule.Run(job: "j", item: 1, number: 2)
+
+        run = try #require(schedule.ended(run, .succeeded, at: Self.now).compactMap(\.run).first)
+        #expect(playable() == 4)
+        _ = schedule.ended(run, .succeeded, at: Self.now)
+
+        #expect(playable() == 10)
+        #expect(schedule.state(of: "j") == .succeeded)
+    }
+
+    @Test("A failed file limits the playable time of its playlist")
+    func aFailedFileEndsThePlayableTime() throws {
+        var schedule = try expanded()
+        let failure = RecordedError(code: "upstreamForbidden", message: "No.")
+
+        let run = PrefetchSchedule.Run(job: "j", item: 1, number: 2)
+        let next = try #require(schedule.ended(run, .failed(failure), at: Self.now).compactMap(\.run).first)
+        _ = schedule.ended(next, .succeeded, at: Self.now)
+
+        let items = schedule.takeChanges().flatMap(\.items)
+        #expect(items.first { $0.index == 0 }?.playResult?.playableSeconds == 0)
+        #expect(schedule.state(of: "j") == .failed)
+    }
+}
+
+extension PrefetchSchedule.Action {
+    /// The run that starts; nil for other actions.
+    fileprivate var run: PrefetchSchedule.Run? { if case .start(let run) = self { run } else { nil } }
+}

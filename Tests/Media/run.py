@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""Prefetches some seconds of media, stops the upstream, and lets ffmpeg play them.
+
+    run.py --larder .build/release/larder
+    run.py --larder .build/debug/larder --only mp4,hls --brief
+
+One source is made by ffmpeg and stored in each container and layout. For every layout and three positions a job makes
+SECONDS playable. Then the upstream is stopped, and ffmpeg must decode that time without an error. The table shows what
+was fetched, beside the size of the files.
+"""
+
+import argparse
+import atexit
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent.parent / "scripts"))
+
+from servers import Larder, MediaServer  # noqa: E402
+
+DURATION, SECONDS = 120, 10
+POSITIONS = {"head": 0, "middle": 60, "end": DURATION - SECONDS}
+
+#: File or playlist, and the arguments of ffmpeg that make it from the source.
+LAYOUTS = {
+    "mp4-tail.mp4": ["-c", "copy"],
+    "mp4-head.mp4": ["-c", "copy", "-movflags", "faststart"],
+    "mp4-fragmented.mp4": ["-c", "copy", "-movflags", "frag_keyframe+empty_moov+default_base_moof"],
+    "mp4-sidx.mp4": ["-c", "copy", "-movflags", "frag_keyframe+global_sidx+default_base_moof"],
+    "mov-tail.mov": ["-c", "copy"],
+    "audio.m4a": ["-vn", "-c", "copy"],
+    "matroska-tail.mkv": ["-c", "copy"],
+    "matroska-head.mkv": ["-c", "copy", "-cues_to_front", "1"],
+    "xing.mp3": ["-vn", "-c:a", "libmp3lame", "-b:a", "128k"],
+    "stream.ts": ["-c", "copy", "-f", "mpegts"],
+    "hls-ts/index.m3u8": ["-c", "copy", "-f", "hls", "-hls_time", "4", "-hls_playlist_type", "vod"],
+    "hls-fmp4/index.m3u8": [
+        "-c", "copy", "-f", "hls", "-hls_time", "4", "-hls_playlist_type", "vod", "-hls_segment_type", "fmp4",
+    ],
+    "hls-single/index.m3u8": [
+        "-c", "copy", "-f", "hls", "-hls_time", "4", "-hls_playlist_type", "vod", "-hls_flags", "single_file",
+    ],
+    "hls-key/index.m3u8": [
+        "-c", "copy", "-f", "hls", "-hls_time", "4", "-hls_playlist_type", "vod", "-hls_key_info_file", "KEY",
+    ],
+    "hls-master/master.m3u8": [
+        "-map", "0:v", "-map", "0:a", "-map", "0:v", "-c", "copy", "-f", "hls", "-hls_time", "4",
+        "-hls_playlist_type", "vod", "-var_stream_map", "v:0,agroup:sound a:0,agroup:sound,default:yes v:1,agroup:sound",
+        "-master_pl_name", "master.m3u8", "-hls_segment_filename", "DIRECTORY/%v/%03d.ts",
+    ],
+    "dash-template/manifest.mpd": ["-c", "copy", "-f", "dash", "-seg_duration", "4", "-use_timeline", "0"],
+    "dash-timeline/manifest.mpd": ["-c", "copy", "-f", "dash", "-seg_duration", "4", "-use_timeline", "1"],
+    "dash-single/manifest.mpd": ["-c", "copy", "-f", "dash", "-seg_duration", "4", "-single_file", "1"],
+}
+BRIEF = ["mp4-tail.mp4", "mp4-head.mp4", "matroska-tail.mkv", "hls-ts/index.m3u8", "dash-timeline/manifest.mpd"]
+
+
+def ffmpeg(*arguments, timeout=300):
+    return subprocess.run(
+        ["ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error", *map(str, arguments)],
+        capture_output=True, text=True, timeout=timeout,
+    )  # fmt: skip
+
+
+def make(directory, names, duration):
+    """Creates the files below `directory`; returns the names of those that ffmpeg can make."""
+    source = directory / "source.mkv"
+    done = ffmpeg(
+        "-f", "lavfi", "-i", f"testsrc2=s=480x270:r=25:d={duration},noise=alls=20:allf=t",
+        "-f", "lavfi", "-i", f"sine=f=440:d={duration}", "-c:v", "libx264", "-preset", "ultrafast", "-g", "50",
+        "-b:v", "1500k", "-maxrate", "1500k", "-bufsize", "1500k", "-pix_fmt", "yuv420p", "-c:a", "aac", "-b:a", "96k",
+        "-t", duration, source,
+    )  # fmt: skip
+    if done.returncode:
+        raise SystemExit(f"ffmpeg cannot make the source: {done.stderr}")
+    made = []
+    for name in names:
+        file = directory / "files" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        arguments = [part.replace("DIRECTORY", str(file.parent)) for part in LAYOUTS[name]]
+        if "KEY" in arguments:
+            key = file.parent / "secret.key"
+            key.write_bytes(os.urandom(16))
+            (file.parent / "key.info").write_text(f"secret.key\n{key}\n")
+            arguments[arguments.index("KEY")] = str(file.parent / "key.info")
+        target = file.parent / "%v/index.m3u8" if "-var_stream_map" in arguments else file
+        done = ffmpeg("-i", source, *arguments, target)
+        if done.returncode:
+            print(f"  skipped {name}: {done.stderr.splitlines()[-1:]}")
+        else:
+            made.append(name)
+    return made
+
+
+class Failures:
+    def __init__(self):
+        self.count, self.checks = 0, 0
+
+    def check(self, holds, what):
+        self.checks += 1
+        if not holds:
+            self.count += 1
+            print(f"  FAILED: {what}", flush=True)
+
+
+def job(larder, position, start, seconds, name):
+    item = {"origin": "media", "path": f"{position}/{name}", "play": {"startSeconds": start, "seconds": seconds}}
+    status, body = larder.ask("POST", "/v1/jobs", {"items": [item], "label": f"{name} {position}"})
+    if status != 202:
+        raise SystemExit(f"the job of {name} was refused: {status} {body.decode()}")
+    return json.loads(body)["jobId"]
+
+
+def finished(larder, identifier):
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        found = json.loads(larder.ask("GET", f"/v1/jobs/{identifier}")[1])
+        if found["state"] not in ("queued", "running"):
+            break
+        time.sleep(0.05)
+    items = json.loads(larder.ask("GET", f"/v1/jobs/{identifier}/items?limit=1000")[1])["items"]
+    return found, items
+
+
+def size_of(directory, name):
+    file = directory / "files" / name
+    return file.stat().st_size if "/" not in name else sum(f.stat().st_size for f in file.parent.rglob("*") if f.is_file())
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--larder", required=True)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--brief", action="store_true")
+    options = parser.parse_args()
+    if options.brief and not (shutil.which("ffmpeg") and (shutil.which("nginx") or os.path.exists("/usr/sbin/nginx"))):
+        print("media: skipped, ffmpeg or nginx is not installed; `make media` installs them")
+        return
+    names = [n for n in (BRIEF if options.brief else LAYOUTS) if any(p in n for p in options.only.split(","))]
+    duration = 30 if options.brief else DURATION
+    seconds = 4 if options.brief else SECONDS
+    positions = {"head": 0, "middle": duration // 2, "end": duration - seconds}
+
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-media."))
+    atexit.register(shutil.rmtree, directory, True)
+    failures = Failures()
+    names = make(directory, names, duration)
+    for position in positions:
+        (directory / "media").mkdir(exist_ok=True)
+        (directory / "media" / position).symlink_to(directory / "files")
+    (directory / "nginx").mkdir()
+    upstream = MediaServer(directory / "nginx", directory / "media")
+    larder = Larder(os.path.abspath(options.larder), directory, upstream.port)
+    if larder.start() is None:
+        raise SystemExit("Larder does not start")
+
+    fetched = {}
+    for name in names:
+        for position, start in positions.items():
+            upstream.forget_requests()
+            found, items = finished(larder, job(larder, position, start, seconds, name))
+            error = (found["error"] or {}).get("message")
+            failures.check(found["state"] == "succeeded", f"{name} {position}: the job is {found['state']}: {error}")
+            playable = items[0]["playableSeconds"] or 0
+            failures.check(playable >= seconds - 0.3, f"{name} {position}: playableSeconds is {playable}")
+            answers = upstream.answers()
+            fetched[name, position] = (len(answers), sum(sent for _, _, sent in answers), playable)
+    upstream.stop()
+
+    print(f"  {'layout':28}{'position':10}{'requests':>9}{'bytes':>11}{'of file':>9}{'playable':>10}  ffmpeg")
+    for name in names:
+        for position, start in positions.items():
+            url = f"http://127.0.0.1:{larder.port}/o/media/{position}/{name}"
+            began = time.monotonic()
+            extra = ["-allowed_extensions", "ALL"] if name.endswith(".m3u8") else []
+            if name == "xing.mp3":
+                extra = ["-usetoc", "1"]  # otherwise ffmpeg reads all bytes before the position
+            played = ffmpeg("-xerror", *extra, "-ss", start, "-t", seconds, "-i", url, "-f", "null", "-")
+            requests, sent, playable = fetched[name, position]
+            problem = played.stderr.strip().splitlines()[-1][:90] if played.stderr.strip() else ""
+            verdict = "plays" if played.returncode == 0 and not problem else f"exit {played.returncode}: {problem}"
+            failures.check(played.returncode == 0, f"{name} {position}: ffmpeg cannot play it: {problem}")
+            print(
+                f"  {name:28}{position:10}{requests:9}{sent:11}{sent / size_of(directory, name):9.1%}{playable:10.2f}"
+                f"  {verdict} ({time.monotonic() - began:.1f} s)", flush=True,
+            )  # fmt: skip
+    larder.stop()
+    print(f"media: {failures.checks} checks, {failures.count} failed")
+    sys.exit(1 if failures.count else 0)
+
+
+if __name__ == "__main__":
+    main()
