@@ -222,13 +222,17 @@ class Calls:
         self.refused("patchAsset", self.one, body=patch(tags=[""]), status=422, code="invalidField")
         extents = self.call("listExtents", self.one).to_dict()["items"]
         expect(sum(extent["length"] for extent in extents) == files.SIZE, "listExtents: wrong sum")
+        self.refused("getMedia", self.one, status=422, code="unsupportedMedia")
+        self.call("readMounted", "demo", "list.m3u8", kind=self.types.File)
+        playlist = self.call("probe", body=self.models.ProbeRequest(origin="demo", path="list.m3u8"), kind="ProbeReport")
+        media = self.call("getMedia", playlist.asset_id, kind="Media")
+        expect(media.duration_seconds == 4 and media.renditions[0].segments == 1, "getMedia: wrong playlist")
         buckets = self.call("mapAsset", self.one, buckets=10).buckets
         expect(len(buckets) == 10 and all(bucket.cached == 1 for bucket in buckets), "mapAsset: wrong buckets")
         dropped = self.call("dropExtents", self.one, offset=0, length=65536).dropped_bytes
         expect(dropped == 65536, f"dropExtents: {dropped}")
         expect(self.call("cancelFills", self.one).cancelled == 0, "cancelFills: a fill was under way")
         self.refused("getAsset", "0" * 32, status=404, code="notFound")
-        self.refused("getMedia", self.one, status=422, code="unsupportedMedia")
 
     # Fills
 

@@ -20,6 +20,8 @@ struct PrefetchJob: Sendable {
 
     /// The largest number of items after the expansion of playlists.
     private static let maxItems = 200_000
+    /// The deepest nesting of playlists: a multivariant playlist and its media playlists.
+    private static let maxDepth = 2
     /// The largest number of restarts of an item because its asset changed.
     private static let maxChanges = 2
 
@@ -231,6 +233,10 @@ struct PrefetchJob: Sendable {
             let error = CacheError(.mediaIndexTooLarge, "The job would have more than \(Self.maxItems) items.")
             return finish(index, .failed, RecordedError(error), at: now)
         }
+        guard depth(of: index) < Self.maxDepth else {
+            let error = CacheError(.mediaIndexTooLarge, "Playlists are nested more than \(Self.maxDepth) levels deep.")
+            return finish(index, .failed, RecordedError(error), at: now)
+        }
         let first = record.items.count
         for child in children {
             var child = child
@@ -243,6 +249,15 @@ struct PrefetchJob: Sendable {
         files[index] = PlaylistFiles(Array(first..<record.items.count), in: record.items)
         finish(index, .succeeded, nil, at: now)
         notePlayable(of: index, at: now)
+    }
+
+    /// The number of playlists above an item.
+    private func depth(of index: Int) -> Int {
+        var (depth, item) = (0, index)
+        while let parent = record.items[item].parent, record.items.indices.contains(parent), depth < Self.maxDepth {
+            (depth, item) = (depth + 1, parent)
+        }
+        return depth
     }
 
     /// Computes the playable time of a playlist, and of the playlists above it.

@@ -12,6 +12,9 @@ package enum BaseURL {
         if authority.isEmpty || authority.first == UInt8(ascii: ":") || text.utf8.count > 2048 {
             return "The base URL must contain a host and have at most 2048 bytes."
         }
+        guard isAddress(String(decoding: authority, as: UTF8.self)) else {
+            return "The base URL must contain a host, and at most a port from 1 to 65535."
+        }
         if authority.contains(UInt8(ascii: "@")) { return "The base URL must not contain a user or a password." }
         guard rest.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\\") }) else {
             return "The base URL must be ASCII without blanks, control characters and backslashes."
@@ -20,6 +23,18 @@ package enum BaseURL {
             return "The base URL must not have a query or a fragment."
         }
         return nil
+    }
+
+    /// Whether the text is a host with an optional port; an IPv6 address has brackets. A user is permitted here.
+    private static func isAddress(_ text: String) -> Bool {
+        let host = text.split(separator: "@", omittingEmptySubsequences: false).last ?? ""
+        let isIPv6 = host.hasPrefix("[")
+        guard let end = isIPv6 ? host.firstIndex(of: "]").map({ host.index(after: $0) }) : host.firstIndex(of: ":")
+        else {
+            return !isIPv6
+        }
+        guard end < host.endIndex else { return true }
+        return host[end] == ":" && (UInt16(host[host.index(after: end)...]).map { $0 > 0 } ?? false)
     }
 
     /// Whether both URLs have the same scheme, host and port in the same notation. False if in doubt.

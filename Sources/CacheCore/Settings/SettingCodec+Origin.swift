@@ -130,7 +130,7 @@ extension SettingCodec<OriginSettings.KeyQuery> {
     /// `all`, `none`, or lists of names, which configurations contain as settings of their own.
     static var keyQuery: SettingCodec {
         let forms = "\"all\", \"none\", {\"include\": […]} or {\"exclude\": […]}"
-        let names = SettingCodec<String>.text("a string", example: "").list(upTo: 256)
+        let names = SettingCodec<String>.text("a string", example: "").list(upTo: .max)
         var codec = SettingCodec(
             "all, none, or a mapping with include or exclude", example: "none", documentName: forms,
             parse: { text in text == "all" ? .all : text == "none" ? OriginSettings.KeyQuery.none : nil },

@@ -72,7 +72,8 @@ extension Array {
         for member in members where !others.contains(member.key) {
             let (name, place) = (group + member.key, path + member.key)
             let setting = known.first { $0.path == name }
-            guard setting != nil || known.contains(where: { $0.path.hasPrefix(name + ".") }) else {
+            guard !member.key.contains("."), setting != nil || known.contains(where: { $0.path.hasPrefix(name + ".") })
+            else {
                 throw CacheError(.invalidField(place), "The field is unknown; check its name.")
             }
             guard member.value != .null || setting?.isNullable == true else {

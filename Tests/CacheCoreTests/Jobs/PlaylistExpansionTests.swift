@@ -61,6 +61,23 @@ import Testing
         #expect(schedule.state(of: "j") == .succeeded)
     }
 
+    @Test("A playlist that names itself ends at the second level")
+    func nestedPlaylistsEnd() throws {
+        var schedule = PrefetchSchedule(concurrency: 1)
+        _ = schedule.open(at: Self.now)
+        let job = JobRecord(id: "j", createdAt: Self.now.wall, items: [item(0, "a.m3u8", play: play)])
+        var runs = schedule.add(job, at: Self.now)?.compactMap(\.run) ?? []
+        while let run = runs.first {
+            var child = item(0, "a.m3u8", play: play)
+            (child.parent, child.time) = (run.item, play.time)
+            runs = schedule.ended(run, .expanded([child]), at: Self.now).compactMap(\.run)
+        }
+
+        let items = schedule.takeChanges().flatMap(\.items)
+        #expect(items.map(\.state) == [.succeeded, .succeeded, .failed])
+        #expect(items.last?.error?.code == "mediaIndexTooLarge")
+    }
+
     @Test("A failed file limits the playable time of its playlist")
     func aFailedFileEndsThePlayableTime() throws {
         var schedule = try expanded()

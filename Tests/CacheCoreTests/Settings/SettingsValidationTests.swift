@@ -36,6 +36,8 @@ import Testing
         ("baseURL", { $0.baseURL = "" }), ("baseURL", { $0.baseURL = "ftp://h/" }),
         ("baseURL", { $0.baseURL = "http://" }),
         ("baseURL", { $0.baseURL = "http:///a" }), ("baseURL", { $0.baseURL = "http://:80/" }),
+        ("baseURL", { $0.baseURL = "http://h:99999/" }), ("baseURL", { $0.baseURL = "http://h:80O" }),
+        ("baseURL", { $0.baseURL = "http://::1/" }), ("baseURL", { $0.baseURL = "http://[::1" }),
         ("baseURL", { $0.baseURL = "http://u:p@h/" }), ("baseURL", { $0.baseURL = "http://h/?a" }),
         ("baseURL", { $0.baseURL = "http://h/#a" }), ("baseURL", { $0.baseURL = "http://h/\r\nX: 1" }),
         ("baseURL", { $0.baseURL = "http://h\\@x/" }), ("baseURL", { $0.baseURL = "http://h/a b" }),

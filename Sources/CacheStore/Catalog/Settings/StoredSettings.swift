@@ -15,8 +15,9 @@ enum StoredSettings {
         let json = try read(text, besides: ["headers"], into: &settings, Setting<OriginSettings>.all) {
             $0["readTimeout"] == nil ? $0 : converted(origin: $0)
         }
+        guard let headers = json["headers"]?.items else { throw RowCoding.corrupt("an origin header") }
         settings.headers = HeaderList(
-            try (json["headers"]?.items ?? []).map { pair throws(CacheError) in
+            try headers.map { pair throws(CacheError) in
                 guard case .array(let texts) = pair, texts.count == 2, case .string(let name) = texts[0],
                     case .string(let value) = texts[1]
                 else { throw RowCoding.corrupt("an origin header") }
@@ -40,7 +41,7 @@ enum StoredSettings {
         }
         for member in json["tagQuotas"]?.members ?? [] {
             var quota = Quota()
-            try Setting<Quota>.all.read(member.value, into: &quota)
+            do { try Setting<Quota>.all.read(member.value, into: &quota) } catch { throw RowCoding.corrupt("a quota") }
             policy.tagQuotas[member.key] = quota
         }
         return policy
@@ -108,7 +109,9 @@ extension JSON {
     fileprivate var members: [Member]? { if case .object(let members) = self { members } else { nil } }
     /// A number of milliseconds in seconds.
     fileprivate var seconds: JSON {
-        if case .integer(let milliseconds) = self { .seconds(.milliseconds(milliseconds)) } else { self }
+        // Earlier versions had no upper limit.
+        guard case .integer(let milliseconds) = self else { return self }
+        return .seconds(min(.milliseconds(milliseconds), OriginSettings.maxLifetime))
     }
 
     /// Moves the member at one dotted path to another, if it exists, and converts its value.

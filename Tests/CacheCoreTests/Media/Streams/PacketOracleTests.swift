@@ -9,7 +9,7 @@ import Testing
         let recorder = ReadRecorder(try StreamSamples.shared.bytes(sample))
         let length = Int64(recorder.bytes.count)
         let index = try await parse(sample, recorder.source)
-        let (packets, duration) = try StreamSamples.shared.packets(sample)
+        let (packets, _) = try StreamSamples.shared.packets(sample)
         #expect(index.isConsistent(length: length))
         // ffprobe estimates the duration of an MP3 file without header by the first frames; the packets are exact.
         let end = packets.map { $0.time + $0.duration }.max() ?? 0
