@@ -38,7 +38,8 @@ extension AssetReference {
             let plain = url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first
             return [.init("url", .string(plain.map(String.init) ?? url)), .init("key", .text(key))]
         case .mounted(let origin, let path, let key):
-            return [.init("origin", .string(origin)), .init("path", .string(path)), .init("key", .text(key))]
+            let shown = path.prefix { $0 != "?" }
+            return [.init("origin", .string(origin)), .init("path", .string(String(shown))), .init("key", .text(key))]
         case .known: return []
         }
     }

@@ -59,8 +59,9 @@ struct PrefetchJob: Sendable {
             }
             tally.add(self.record.items[index])
         }
-        let children = Dictionary(grouping: record.items.filter { $0.parent != nil }) { $0.parent ?? 0 }
-        files = children.mapValues { PlaylistFiles($0.map(\.index), in: record.items) }
+        let children = record.items.indices.filter { record.items[$0].parent != nil }
+        files = Dictionary(grouping: children) { record.items[$0].parent ?? 0 }
+            .mapValues { PlaylistFiles($0, in: record.items) }
         if let startedAt = record.startedAt { limit(startedAt: startedAt, at: now) }
         meter.note(tally.bytesFromUpstream, at: now.uptime)
         version = now.wall.milliseconds

@@ -12,6 +12,8 @@ package final class MediaInspector: Sendable {
     /// A parsed document, and the generation that it describes.
     private struct Parsed {
         let asset: AssetID
+        /// The creation of the catalog row: a row that was deleted numbers its generations anew.
+        let created: Timestamp
         let generation: Int64
         let document: MediaDocument
     }
@@ -48,18 +50,21 @@ package final class MediaInspector: Sendable {
     /// The document of an open asset, parsed or from memory. `media`: a reader of the asset.
     func document(of asset: OpenAsset, _ media: MediaReader) async throws(CacheError) -> MediaDocument {
         if let document = kept(of: asset) { return document }
-        let (generation, source) = (asset.record?.generation, try media.source)
+        let (record, source) = (asset.record, try media.source)
         let document: MediaDocument
         do throws(MediaError) {
             document = try await MediaDocument.parsed(
-                source, contentType: generation?.contentType, path: asset.target.path, limits: MediaLimits())
+                source, contentType: record?.generation.contentType, path: asset.target.path, limits: MediaLimits())
         } catch {
             throw error.cacheError
         }
-        if let number = generation?.number {
+        if let record {
             parsed.withLock { parsed in
                 parsed.removeAll { $0.asset == asset.id }
-                parsed.append(Parsed(asset: asset.id, generation: number, document: document))
+                parsed.append(
+                    Parsed(
+                        asset: asset.id, created: record.createdAt, generation: record.generation.number,
+                        document: document))
                 if parsed.count > Self.capacity { parsed.removeFirst() }
             }
         }
@@ -68,9 +73,11 @@ package final class MediaInspector: Sendable {
 
     /// The document of the asset's present generation, if it is in memory.
     private func kept(of asset: OpenAsset) -> MediaDocument? {
-        guard let number = asset.record?.generation.number else { return nil }
+        guard let record = asset.record else { return nil }
         return parsed.withLock { parsed in
-            parsed.first { $0.asset == asset.id && $0.generation == number }?.document
+            parsed.first {
+                $0.asset == asset.id && $0.created == record.createdAt && $0.generation == record.generation.number
+            }?.document
         }
     }
 

@@ -29,20 +29,30 @@ struct MediaReader: Sendable {
         }
     }
 
+    /// The largest piece that is read at once.
+    private static let pieceBytes: Int64 = 1 << 20
+
     /// The bytes of a range within the asset.
     private func bytes(_ range: ByteRange) async throws(CacheError) -> [UInt8] {
         guard !range.isEmpty else { return [] }
         let missing = asset.look { $0.ledger.extents.gaps(in: range) }.byteCount
         if let pace, missing > 0 { try await pace.take(missing) }
         asset.want(range, by: reader)
+        var bytes: [UInt8] = []
         while case .bytes(let present) = try await asset.settle(reader) {
-            asset.advance(reader, to: present.upperBound)
+            // The reader protects its bytes only until it advances.
+            let piece = present.prefix(Self.pieceBytes)
+            guard let file = asset.look({ $0.file }) else {
+                throw CacheError(.storageFull, "The disk has no space for the file of the asset.")
+            }
+            let buffer = try await asset.context.diskThreads.read(piece, of: file)
+            bytes += buffer.readableBytesView
+            asset.context.diskThreads.takeBack(buffer)
+            asset.advance(reader, to: piece.upperBound)
         }
-        guard let file = asset.look({ $0.file }) else {
-            throw CacheError(.storageFull, "The disk has no space for the file of the asset.")
+        guard bytes.count == range.length else {
+            throw CacheError(.storageCorrupt, "Bytes of the media index were lost while they were read.")
         }
-        let buffer = try await asset.context.diskThreads.read(range, of: file)
-        defer { asset.context.diskThreads.takeBack(buffer) }
-        return Array(buffer.readableBytesView)
+        return bytes
     }
 }

@@ -130,6 +130,7 @@ struct PrefetchFill {
     private mutating func resolve(
         _ play: PlayRequest, of asset: OpenAsset, _ reader: FillLedger.ReaderID
     ) async throws(CacheError) {
+        children = nil  // those of an earlier generation
         let media = MediaReader(asset: asset, reader: reader, pace: pace)
         do throws(CacheError) {
             switch try await cache.media.document(of: asset, media) {
