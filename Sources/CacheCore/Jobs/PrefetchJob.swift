@@ -238,6 +238,10 @@ struct PrefetchJob: Sendable {
             let error = CacheError(.mediaIndexTooLarge, "Playlists are nested more than \(Self.maxDepth) levels deep.")
             return finish(index, .failed, RecordedError(error), at: now)
         }
+        guard !children.isEmpty else {
+            let error = CacheError(.outOfRange, "The playlist names no file for the requested time and tracks.")
+            return finish(index, .failed, RecordedError(error), at: now)
+        }
         let first = record.items.count
         for child in children {
             var child = child
@@ -266,7 +270,8 @@ struct PrefetchJob: Sendable {
         guard let playlist, record.items.indices.contains(playlist), let play = record.items[playlist].play,
             var files = files[playlist]
         else { return }
-        let end = min(files.playableEnd(in: record.items), play.time.upperBound)
+        let duration = record.items[playlist].playResult?.duration ?? .infinity
+        let end = min(files.playableEnd(in: record.items), play.time.upperBound, duration)
         self.files[playlist] = files
         let seconds = max(0, end - play.time.lowerBound)
         guard record.items[playlist].playResult?.playableSeconds != seconds else { return }
