@@ -37,7 +37,13 @@ struct MediaBytes {
 
     /// Up to 8 bytes from `position` in hexadecimal, for error messages.
     func hexadecimal(at position: Int64) -> String {
-        part(ByteRange(offset: max(0, position), length: 8)).bytes
-            .map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined(separator: " ")
+        part(ByteRange(offset: max(0, position), length: 8)).bytes.hexadecimal
+    }
+}
+
+extension Sequence<UInt8> {
+    /// Two hexadecimal digits for each byte, separated by spaces.
+    package var hexadecimal: String {
+        map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined(separator: " ")
     }
 }

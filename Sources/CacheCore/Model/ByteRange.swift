@@ -15,6 +15,9 @@ extension Range where Bound == Int64 {
     /// The part of the range before `length`; empty if it begins there or later.
     package func cutOff(at length: Int64) -> ByteRange { clamped(to: 0..<Swift.max(length, lowerBound)) }
 
+    /// The value of a `Range` field for this range, which must not be empty (RFC 9110 §14.2).
+    package var fieldValue: String { "bytes=\(lowerBound)-\(upperBound - 1)" }
+
     /// The first bytes of the range, at most `most`.
     package func prefix(_ most: Int64) -> ByteRange { lowerBound..<(length > most ? lowerBound + most : upperBound) }
 }

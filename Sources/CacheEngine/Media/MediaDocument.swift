@@ -57,10 +57,3 @@ extension MediaError {
         }
     }
 }
-
-extension Sequence<UInt8> {
-    /// Two hexadecimal digits for each byte, separated by spaces.
-    fileprivate var hexadecimal: String {
-        map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined(separator: " ")
-    }
-}

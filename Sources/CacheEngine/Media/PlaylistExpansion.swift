@@ -49,7 +49,7 @@ struct PlaylistExpansion {
             resources = opening + resources.filter { !opening.contains($0) }
         }
         return resources.map { resource in
-            let range = resource.range.map { ["bytes=\($0.lowerBound)-\($0.upperBound - 1)"] } ?? []
+            let range = resource.range.map { [$0.fieldValue] } ?? []
             return child(resource.uri, ranges: range, time: times[resource] ?? play.time)
         }
     }

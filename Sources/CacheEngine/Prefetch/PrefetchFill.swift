@@ -135,9 +135,8 @@ struct PrefetchFill {
         do throws(CacheError) {
             switch try await cache.media.document(of: asset, media) {
             case .index(let index):
-                item.ranges = index.ranges(of: play.time, kinds: play.kinds, length: try media.length).runs.map {
-                    "bytes=\($0.lowerBound)-\($0.upperBound - 1)"
-                }
+                item.ranges = index.ranges(of: play.time, kinds: play.kinds, length: try media.length).runs
+                    .map(\.fieldValue)
                 tally.resolved(item.ranges, index.result, of: play)
             case .playlist(let playlist):
                 item.ranges = []

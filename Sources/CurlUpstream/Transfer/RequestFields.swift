@@ -37,7 +37,7 @@ enum RequestFields {
             guard range.lowerBound >= 0, !range.isEmpty else {
                 throw CacheError(.malformedRequest, "The requested range is empty or begins before byte 0.")
             }
-            return "bytes=\(range.lowerBound)-\(range.upperBound - 1)"
+            return range.fieldValue
         case .from(let first):
             guard first >= 0 else { throw CacheError(.malformedRequest, "The requested range begins before byte 0.") }
             return "bytes=\(first)-"

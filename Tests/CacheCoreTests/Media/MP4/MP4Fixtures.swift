@@ -1,23 +1,5 @@
 @testable import CacheCore
 import Foundation
-import Synchronization
-
-/// A source over bytes in memory that records the reads.
-final class RecordedSource: Sendable {
-    let bytes: [UInt8]
-    private let recorded = Mutex<[ByteRange]>([])
-
-    init(_ bytes: [UInt8]) { self.bytes = bytes }
-
-    var reads: [ByteRange] { recorded.withLock { $0 } }
-
-    var source: MediaSource {
-        MediaSource(length: Int64(bytes.count)) { range throws(MediaError) in
-            self.recorded.withLock { $0.append(range) }
-            return Array(self.bytes[Int(range.lowerBound)..<Int(range.upperBound)])
-        }
-    }
-}
 
 /// A packet as ffprobe prints it.
 struct ProbedPacket: Hashable {
@@ -31,8 +13,6 @@ struct ProbedPacket: Hashable {
 
 /// Media files that ffmpeg generates, and the packets that ffprobe finds in them.
 enum GeneratedMedia {
-    struct Failure: Error { var text: String }
-
     /// A file of 12 s: H.264 with B-frames at 25 frames per second and a key frame each 48 frames, and AAC.
     private static let original = Result { try generate("original.mp4", encoding: ["-bf", "2"]) }
     /// The same without B-frames.
@@ -40,7 +20,7 @@ enum GeneratedMedia {
 
     private static func generate(_ name: String, encoding: [String]) throws -> URL {
         let file = try directory().appending(path: name)
-        try run(
+        try FFmpeg.run(
             "ffmpeg",
             ["-f", "lavfi", "-i", "testsrc=size=192x108:rate=25", "-f", "lavfi", "-i", "sine=frequency=440"]
                 + ["-t", "12", "-c:v", "libx264", "-preset", "veryfast", "-threads", "1", "-g", "48"]
@@ -68,7 +48,7 @@ enum GeneratedMedia {
     ) throws -> URL {
         let input = try (reordered ? original : originalWithoutReordering).get()
         let file = try directory().appending(path: "\(UUID().uuidString)-\(name)")
-        try run("ffmpeg", inputOptions + ["-i", input.path, "-c", "copy"] + options + [file.path])
+        try FFmpeg.run("ffmpeg", inputOptions + ["-i", input.path, "-c", "copy"] + options + [file.path])
         return file
     }
 
@@ -76,7 +56,7 @@ enum GeneratedMedia {
 
     static func packets(_ file: URL) throws -> [ProbedPacket] {
         let entries = "packet=stream_index,pts_time,duration_time,size,pos,flags"
-        let text = try run("ffprobe", ["-show_entries", entries, "-of", "compact=p=0", file.path])
+        let text = try FFmpeg.run("ffprobe", ["-show_entries", entries, "-of", "compact=p=0", file.path])
         return text.split(separator: "\n").compactMap { line in
             let fields = Dictionary(
                 line.split(separator: "|").compactMap { field -> (Substring, Substring)? in
@@ -91,23 +71,6 @@ enum GeneratedMedia {
                 stream: stream, time: time, duration: fields["duration_time"].flatMap { Double($0) } ?? 0.02,
                 bytes: ByteRange(offset: position, length: size), isKey: fields["flags"]?.contains("K") ?? false)
         }
-    }
-
-    @discardableResult
-    static func run(_ program: String, _ arguments: [String]) throws -> String {
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/\(program)")
-        process.arguments =
-            ["-hide_banner", "-v", "fatal"] + (program == "ffmpeg" ? ["-nostdin", "-y"] : []) + arguments
-        let output = Pipe()
-        process.standardOutput = output
-        // A second pipe could fill while the first one is read.
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw Failure(text: "\(program) \(arguments) failed.") }
-        return text
     }
 }
 

@@ -1,7 +1,8 @@
 @testable import CacheCore
+import TestChance
 import Testing
 
-@Suite("Mutated MP4 files", .enabled(if: FFmpegOutput.isAvailable))
+@Suite("Mutated MP4 files", .enabled(if: FFmpeg.isAvailable))
 struct MP4FuzzTests {
     typealias B = BoxBuilder
 
@@ -34,7 +35,7 @@ struct MP4FuzzTests {
     @Test("2,000 mutations neither trap nor cause many reads")
     func mutations() async throws {
         let seed: UInt64 = 0x4C61_7264_6572
-        var generator = SplitMix(state: seed)
+        var generator = SeededRandom(seed: seed)
         var limits = MediaLimits()
         limits.pieces = 64
         limits.fragments = 16
@@ -60,7 +61,7 @@ struct MP4FuzzTests {
     }
 
     /// Changes one to eight places: bits, bytes, 32-bit integers with extreme values, copies, insertions and cuts.
-    private static func mutate(_ seed: [UInt8], using generator: inout SplitMix) -> [UInt8] {
+    private static func mutate(_ seed: [UInt8], using generator: inout SeededRandom) -> [UInt8] {
         var bytes = seed
         let extremes = [0, 1, 2, 7, 8, 15, 16, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF, 0xFFFF_FFFE, bytes.count]
         for _ in 0..<Int.random(in: 1...8, using: &generator) {

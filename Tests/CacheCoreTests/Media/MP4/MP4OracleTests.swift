@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// Compares the index with the packets that ffprobe prints.
-@Suite("The ranges of an MP4 file contain the packets that ffprobe lists", .enabled(if: FFmpegOutput.isAvailable))
+@Suite("The ranges of an MP4 file contain the packets that ffprobe lists", .enabled(if: FFmpeg.isAvailable))
 struct MP4OracleTests {
     struct Variant: CustomTestStringConvertible, Sendable {
         var name: String
@@ -131,7 +131,7 @@ struct MP4OracleTests {
 
     /// The checksums of the decoded frames of 1.5 s.
     private static func frames(_ file: URL, _ start: Double) throws -> [Substring] {
-        let text = try GeneratedMedia.run(
+        let text = try FFmpeg.run(
             "ffmpeg", ["-ss", "\(start)", "-t", "1.5", "-i", file.path, "-f", "framemd5", "-"])
         return text.split(separator: "\n").filter { !$0.hasPrefix("#") }
     }
@@ -139,7 +139,7 @@ struct MP4OracleTests {
     @Test("Uncompressed sound of QuickTime")
     func pcm() async throws {
         let file = try GeneratedMedia.directory().appending(path: "pcm.mov")
-        try GeneratedMedia.run(
+        try FFmpeg.run(
             "ffmpeg", ["-f", "lavfi", "-i", "sine=frequency=440", "-t", "6", "-c:a", "pcm_s16le", file.path])
         try await Self.check(Variant(name: "pcm.mov", options: [], layout: .tailIndex, reads: 2), file)
     }

@@ -1,4 +1,5 @@
 @testable import CacheCore
+import TestChance
 import Testing
 
 @Suite("Ranges of a time span, and spans that are playable from cached bytes")
@@ -55,7 +56,7 @@ struct MediaIndexRangesTests {
 
     @Test("Spans are playable exactly if all their pieces are cached")
     func randomSets() {
-        var generator = SplitMix(state: 7)
+        var generator = SeededRandom(seed: 7)
         for _ in 0..<300 {
             var cached = ByteRangeSet([0..<1000])
             for _ in 0..<Int.random(in: 0...12, using: &generator) {
@@ -80,18 +81,5 @@ struct MediaIndexRangesTests {
                 }
             }
         }
-    }
-}
-
-/// A generator with a fixed sequence (SplitMix64, Steele et al. 2014).
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
-        return value ^ value >> 31
     }
 }

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// Playlists and manifests that ffmpeg writes. Each file and byte range that they name must exist.
-@Suite(.enabled(if: FFmpegOutput.isAvailable))
+@Suite(.enabled(if: FFmpeg.isAvailable))
 struct FFmpegPlaylistTests {
     @Test("HLS with transport stream segments")
     func transportStream() throws {
@@ -94,17 +94,17 @@ struct FFmpegPlaylistTests {
 
 /// A temporary directory with the output of one run of ffmpeg; deleted with the object.
 final class FFmpegOutput {
-    static let isAvailable = FileManager.default.isExecutableFile(atPath: "/usr/bin/ffmpeg")
     /// The duration of the source in seconds.
     static let duration = 12.4
 
     /// A source with key frames every 2 s.
     private static let source = Result {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("larder-source-\(UUID()).mp4")
-        try run(
+        try FFmpeg.run(
+            "ffmpeg",
             ["-f", "lavfi", "-i", "testsrc2=size=160x90:rate=25", "-f", "lavfi", "-i", "sine=440"]
                 + "-t \(duration) -c:v libx264 -preset ultrafast -g 50 -c:a aac".split(separator: " ").map(String.init)
-                + [path.path], in: FileManager.default.temporaryDirectory)
+                + [path.path])
         return path
     }
 
@@ -116,20 +116,10 @@ final class FFmpegOutput {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         for (name, content) in files { try content.write(to: directory.appendingPathComponent(name)) }
         let words = arguments.split(separator: " ").map { $0.replacingOccurrences(of: "|", with: " ") }
-        try Self.run(["-i", try Self.source.get().path] + words, in: directory)
+        try FFmpeg.run("ffmpeg", ["-i", try Self.source.get().path] + words, in: directory)
     }
 
     deinit { try? FileManager.default.removeItem(at: directory) }
-
-    private static func run(_ arguments: [String], in directory: URL) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/ffmpeg")
-        process.arguments = ["-v", "error", "-nostdin", "-y"] + arguments
-        process.currentDirectoryURL = directory
-        try process.run()
-        process.waitUntilExit()
-        try #require(process.terminationStatus == 0)
-    }
 
     func hls(_ name: String) throws -> MediaPlaylist {
         try HLSParser.playlist(try bytes(name), limits: MediaLimits())

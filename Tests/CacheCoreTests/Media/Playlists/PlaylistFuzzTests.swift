@@ -1,21 +1,9 @@
 import CacheCore
+import TestChance
 import Testing
 
 /// Mutated playlists: no trap, and results within the limits.
 struct PlaylistFuzzTests {
-    /// SplitMix64 (Steele et al., 2014).
-    struct SeededGenerator: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var mixed = state
-            mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-            return mixed ^ (mixed >> 31)
-        }
-    }
-
     private static let hlsSeeds = [
         """
         #EXTM3U
@@ -79,7 +67,7 @@ struct PlaylistFuzzTests {
     }
 
     /// One to four changes of a text.
-    private func mutated(_ text: [UInt8], _ random: inout SeededGenerator) -> [UInt8] {
+    private func mutated(_ text: [UInt8], _ random: inout SeededRandom) -> [UInt8] {
         var text = text
         for _ in 0..<Int.random(in: 1...4, using: &random) {
             let place = Int.random(in: 0...text.count, using: &random)
@@ -124,7 +112,7 @@ struct PlaylistFuzzTests {
     private func run(
         _ seeds: [String], seed: UInt64, _ parse: ([UInt8], MediaLimits) throws(MediaError) -> MediaPlaylist
     ) -> Int {
-        var random = SeededGenerator(state: seed)
+        var random = SeededRandom(seed: seed)
         var accepted = 0
         for round in 0..<2_000 {
             let text = mutated(Array(seeds[round % seeds.count].utf8), &random)

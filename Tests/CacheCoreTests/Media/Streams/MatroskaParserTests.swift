@@ -5,13 +5,13 @@ import Testing
     typealias Builder = EBMLBuilder
 
     private func parse(_ bytes: [UInt8], _ limits: MediaLimits = MediaLimits()) async throws -> MediaIndex {
-        try await MatroskaParser.index(of: ReadRecorder(bytes).source, limits: limits)
+        try await MatroskaParser.index(of: RecordedSource(bytes).source, limits: limits)
     }
 
     /// The error of the parser as text; empty if it succeeds.
     private func failure(_ bytes: [UInt8], _ limits: MediaLimits = MediaLimits()) async -> String {
         do {
-            _ = try await MatroskaParser.index(of: ReadRecorder(bytes).source, limits: limits)
+            _ = try await MatroskaParser.index(of: RecordedSource(bytes).source, limits: limits)
             return ""
         } catch {
             return "\(error)"
@@ -35,7 +35,7 @@ import Testing
     @Test("A file with more clusters than can be walked is rejected after few reads")
     func rejectsTooManyClusters() async {
         let clusters = (0..<6000).flatMap { Builder.cluster($0, bytes: 2200) }
-        let recorder = ReadRecorder(file(Builder.tracks + clusters))
+        let recorder = RecordedSource(file(Builder.tracks + clusters))
         await #expect(throws: MediaError.self) { try await MatroskaParser.index(of: recorder.source) }
         #expect(recorder.reads.count < 600)
     }
@@ -90,7 +90,7 @@ import Testing
     @Test("A failed read is reported as it is")
     func reportsFailedReads() async throws {
         let bytes = try StreamSamples.shared.bytes(.mkv)
-        let whole = ReadRecorder(bytes).source
+        let whole = RecordedSource(bytes).source
         let source = MediaSource(length: whole.length) { range async throws(MediaError) -> [UInt8] in
             guard range.lowerBound < 1000 else { throw .unreadable(CacheError(.storageFull, "No space.")) }
             return try await whole.read(range)

@@ -1,49 +1,32 @@
 import CacheCore
+import TestChance
 import Testing
 
-@Suite(.enabled(if: FFmpegOutput.isAvailable)) struct MediaFuzzTests {
-    /// SplitMix64, so that a failure can be repeated.
-    private struct Generator: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var value = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-            return value ^ (value >> 31)
-        }
-    }
-
+@Suite(.enabled(if: FFmpeg.isAvailable)) struct MediaFuzzTests {
     private static let seed: UInt64 = 20_261_126
-
-    /// The number of reads and bytes, and whether a read was outside of the file.
-    private final class Tally: @unchecked Sendable {
-        var reads = 0
-        var bytes: Int64 = 0
-        var isOutside = false
-    }
 
     @Test("2,000 mutations cause no trap, no unbounded reads and no inconsistent index")
     func survivesMutations() async throws {
         let seeds = try Self.seeds()
-        var generator = Generator(state: Self.seed)
+        var generator = SeededRandom(seed: Self.seed)
         var parsed = 0
         for round in 0..<2_000 {
             let (kind, seed) = seeds[round % seeds.count]
             let bytes = Self.mutate(seed, &generator)
             // Now and then the file is said to be much longer; the missing bytes are zeros.
             let length = Int64.random(in: 0..<64, using: &generator) == 0 ? 1 << 62 : Int64(bytes.count)
-            let tally = Tally()
+            let source = RecordedSource(bytes, length: length)
             do {
-                let index = try await Self.parse(kind, Self.source(bytes, length, tally))
+                let index = try await Self.parse(kind, source.source)
                 parsed += 1
                 let count = index.tracks.reduce(0) { $0 + $1.pieces.count }
                 if !index.isConsistent(length: length) || count > max(100, index.tracks.count) {
                     Issue.record("seed \(Self.seed), round \(round): inconsistent index")
                 }
             } catch {}  // each error is a valid result
-            if tally.isOutside || tally.reads > 2100 || tally.bytes > 4 << 20 {
-                Issue.record("seed \(Self.seed), round \(round): \(tally.reads) reads of \(tally.bytes) bytes")
+            let reads = source.reads
+            if source.isReadOutside || reads.count > 2100 || reads.byteCount > 4 << 20 {
+                Issue.record("seed \(Self.seed), round \(round): \(reads.count) reads of \(reads.byteCount) bytes")
             }
         }
         #expect(parsed > 300)
@@ -71,7 +54,7 @@ import Testing
     }
 
     /// Changes up to 8 places; half of them are in the first 600 bytes.
-    private static func mutate(_ seed: [UInt8], _ generator: inout Generator) -> [UInt8] {
+    private static func mutate(_ seed: [UInt8], _ generator: inout SeededRandom) -> [UInt8] {
         var bytes = seed
         let values: [UInt8] = [0, 1, 0x7F, 0x80, 0xFF, 0x47, 0xE7, 0xA3]
         for _ in 0..<Int.random(in: 1...8, using: &generator) where !bytes.isEmpty {
@@ -88,19 +71,6 @@ import Testing
             }
         }
         return bytes
-    }
-
-    private static func source(_ bytes: [UInt8], _ length: Int64, _ tally: Tally) -> MediaSource {
-        MediaSource(length: length) { range async throws(MediaError) -> [UInt8] in
-            tally.reads += 1
-            tally.bytes += range.length
-            if range.lowerBound < 0 || range.upperBound > length { tally.isOutside = true }
-            let inside = range.clamped(to: 0..<Int64(bytes.count))
-            let known =
-                inside.lowerBound == range.lowerBound
-                ? Array(bytes[Int(inside.lowerBound)..<Int(inside.upperBound)]) : []
-            return known + [UInt8](repeating: 0, count: Int(range.length) - known.count)
-        }
     }
 
     private static func parse(_ kind: MediaFormat, _ source: MediaSource) async throws(MediaError) -> MediaIndex {

@@ -1,12 +1,12 @@
 import CacheCore
 import Testing
 
-@Suite(.enabled(if: FFmpegOutput.isAvailable)) struct PacketOracleTests {
+@Suite(.enabled(if: FFmpeg.isAvailable)) struct PacketOracleTests {
     typealias Sample = StreamSamples.Sample
 
     @Test("The chosen bytes contain all packets of a span, and not many more", arguments: Sample.allCases)
     func containsPackets(sample: Sample) async throws {
-        let recorder = ReadRecorder(try StreamSamples.shared.bytes(sample))
+        let recorder = RecordedSource(try StreamSamples.shared.bytes(sample))
         let length = Int64(recorder.bytes.count)
         let index = try await parse(sample, recorder.source)
         let (packets, _) = try StreamSamples.shared.packets(sample)
@@ -32,7 +32,7 @@ import Testing
 
     @Test("No byte is read twice", arguments: Sample.allCases)
     func readsOnce(sample: Sample) async throws {
-        let recorder = ReadRecorder(try StreamSamples.shared.bytes(sample))
+        let recorder = RecordedSource(try StreamSamples.shared.bytes(sample))
         _ = try await parse(sample, recorder.source)
         #expect(ByteRangeSet(recorder.reads).byteCount == recorder.reads.byteCount)
         #expect(recorder.reads.count <= 80)

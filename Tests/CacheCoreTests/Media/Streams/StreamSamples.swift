@@ -77,24 +77,7 @@ final class StreamSamples: Sendable {
 
     private func ffmpeg(_ arguments: String) throws {
         let words = arguments.split(separator: " ").map(String.init)
-        _ = try run("ffmpeg", ["-hide_banner", "-loglevel", "error", "-nostdin", "-y", "-fflags", "+bitexact"] + words)
-    }
-
-    /// The standard output of a tool, which runs in the directory of the samples.
-    private func run(_ tool: String, _ arguments: [String]) throws -> String {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = [tool] + arguments
-        process.currentDirectoryURL = directory
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let data = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            throw CocoaError(.executableLoad, userInfo: ["command": "\(tool) \(arguments)"])
-        }
-        return String(decoding: data, as: UTF8.self)
+        try FFmpeg.run("ffmpeg", ["-fflags", "+bitexact"] + words, in: directory)
     }
 
     func bytes(_ sample: Sample) throws -> [UInt8] {
@@ -113,7 +96,8 @@ final class StreamSamples: Sendable {
     /// The packets of a file and its duration. Subtitles are omitted.
     func packets(_ sample: Sample) throws -> (packets: [Packet], duration: Double) {
         let entries = "packet=codec_type,pts_time,duration_time,size,pos,flags:format=start_time,duration"
-        let text = try run("ffprobe", ["-v", "error", "-show_entries", entries, "-of", "csv", sample.rawValue])
+        let text = try FFmpeg.run(
+            "ffprobe", ["-show_entries", entries, "-of", "csv", sample.rawValue], in: directory)
         let lines = text.split(separator: "\n").map { $0.split(separator: ",", omittingEmptySubsequences: false) }
         let format = lines.first { $0[0] == "format" }.map { $0.compactMap { Double($0) } } ?? []
         let isStream = sample.rawValue.hasSuffix("ts")
@@ -129,29 +113,6 @@ final class StreamSamples: Sendable {
                 bytes: ByteRange(offset: position, length: length), isKey: line[6].hasPrefix("K"))
         }
         return (packets, format.count > 1 ? format[1] : 0)
-    }
-}
-
-/// A media file in memory that records the reads.
-final class ReadRecorder: @unchecked Sendable {
-    let bytes: [UInt8]
-    private let lock = NSLock()
-    private var recorded: [ByteRange] = []
-
-    init(_ bytes: [UInt8]) {
-        self.bytes = bytes
-    }
-
-    var reads: [ByteRange] { lock.withLock { recorded } }
-
-    var source: MediaSource {
-        MediaSource(length: Int64(bytes.count)) { range async throws(MediaError) -> [UInt8] in
-            self.lock.withLock { self.recorded.append(range) }
-            guard range.lowerBound >= 0, range.upperBound <= self.bytes.count else {
-                throw .unreadable(CacheError(.internal, "The read \(range) exceeds the file."))
-            }
-            return Array(self.bytes[Int(range.lowerBound)..<Int(range.upperBound)])
-        }
     }
 }
 
