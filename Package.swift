@@ -83,6 +83,7 @@ let package = Package(
             swiftSettings: settings, plugins: ["EmbedDocument"]),
         .plugin(name: "EmbedDocument", capability: .buildTool()),
         .target(name: "TestChance", path: "Tests/TestChance", swiftSettings: settings),
+        .target(name: "TestMedia", path: "Tests/TestMedia", swiftSettings: settings),
         .target(
             name: "CRecordingVFS", path: "Tests/CRecordingVFS",
             linkerSettings: [.linkedLibrary("sqlite3")]),
@@ -109,7 +110,7 @@ let package = Package(
             name: "LarderFuzz", dependencies: ["FuzzSurfaces", "TestChance"], path: "Tests/Fuzz",
             swiftSettings: settings),
         .testTarget(
-            name: "CacheCoreTests", dependencies: ["CacheCore", "CacheSimulation", "TestChance"],
+            name: "CacheCoreTests", dependencies: ["CacheCore", "CacheSimulation", "TestChance", "TestMedia"],
             swiftSettings: settings),
         .testTarget(
             name: "CacheSimulationTests", dependencies: ["CacheSimulation", "TestChance"], swiftSettings: settings),
@@ -120,7 +121,7 @@ let package = Package(
             name: "CurlUpstreamTests", dependencies: ["CurlUpstream", "CacheTestKit", "TestChance"],
             swiftSettings: settings),
         .testTarget(
-            name: "CacheEngineTests", dependencies: ["CacheEngine", "CacheTestKit", "TestChance"],
+            name: "CacheEngineTests", dependencies: ["CacheEngine", "CacheTestKit", "TestChance", "TestMedia"],
             swiftSettings: settings),
         .testTarget(
             name: "CacheAPITests",

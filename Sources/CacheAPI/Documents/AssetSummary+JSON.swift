@@ -35,7 +35,8 @@ extension MapBucket {
     package var json: JSON {
         [
             "offset": .integer(range.lowerBound), "length": .integer(range.length), "cached": .number(cached),
-            "heat": .integer(heat),
+            "heat": .integer(heat), "startSeconds": .optional(time) { .mediaTime($0.lowerBound) },
+            "endSeconds": .optional(time) { .mediaTime($0.upperBound) },
         ]
     }
 }

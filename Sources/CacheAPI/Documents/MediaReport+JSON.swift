@@ -14,7 +14,7 @@ extension MediaReport {
         let playable = playable
         return [
             "assetId": .string(assetID.description), "container": .string(index.container.rawValue),
-            "layout": .string(index.layout.rawValue), "durationSeconds": .optional(index.duration) { .number($0) },
+            "layout": .string(index.layout.rawValue), "durationSeconds": .optional(index.duration, JSON.mediaTime),
             "tracks": .array(
                 index.tracks.map {
                     ["id": .integer($0.id), "kind": .string($0.kind.rawValue), "codec": .string($0.codec)]
@@ -27,8 +27,8 @@ extension MediaReport {
                     ]
                 }),
             "playable": .array(
-                playable.map { ["startSeconds": .number($0.lowerBound), "endSeconds": .number($0.upperBound)] }),
-            "playableUntilSeconds": .number(playable.first { $0.lowerBound < 0.1 }?.upperBound ?? 0),
+                playable.map { ["startSeconds": .mediaTime($0.lowerBound), "endSeconds": .mediaTime($0.upperBound)] }),
+            "playableUntilSeconds": .mediaTime(playable.first { $0.lowerBound < 0.1 }?.upperBound ?? 0),
             "renditions": [],
         ]
     }
@@ -36,7 +36,7 @@ extension MediaReport {
     private func json(of playlist: MediaPlaylist) -> JSON {
         [
             "assetId": .string(assetID.description), "container": playlist.format == .dash ? "dash" : "hls",
-            "layout": "segmented", "durationSeconds": .optional(playlist.duration) { .number($0) },
+            "layout": "segmented", "durationSeconds": .optional(playlist.duration, JSON.mediaTime),
             "tracks": [], "indexRanges": [], "playable": [], "playableUntilSeconds": 0,
             "renditions": .array(
                 playlist.renditions.map { rendition in
@@ -47,4 +47,9 @@ extension MediaReport {
                 }),
         ]
     }
+}
+
+extension JSON {
+    /// A presentation time in seconds, rounded to milliseconds.
+    static func mediaTime(_ seconds: Double) -> JSON { .number((seconds * 1000).rounded() / 1000) }
 }

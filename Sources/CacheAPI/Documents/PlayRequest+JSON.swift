@@ -3,14 +3,11 @@ package import CacheCore
 extension PlayRequest {
     /// The members of the schema.
     package static let keys = ["startSeconds", "seconds", "tracks", "renditions", "keys", "otherwise"]
-    /// The longest time in seconds.
-    private static let maxSeconds = 315_360_000.0
-
     /// Reads the `PlayRequest` schema.
     init(_ json: JSON, at path: String) throws(CacheError) {
         let fields = try JSONFields(json, at: path, accepting: Self.keys)
-        let start = try fields.number("startSeconds", in: 0...Self.maxSeconds) ?? 0
-        guard let length = try fields.number("seconds", in: 0.001...Self.maxSeconds) else {
+        let start = try fields.number("startSeconds", in: 0...PlayRequest.maxSeconds) ?? 0
+        guard let length = try fields.number("seconds", in: 0.001...PlayRequest.maxSeconds) else {
             throw fields.invalid("seconds", "The number of seconds to play is missing.")
         }
         self.init(

@@ -80,10 +80,19 @@ struct AssetController: Controller {
         return .json(["droppedBytes": .integer(dropped)])
     }
 
-    /// The share of cached bytes and the use of equal parts of an asset.
+    /// The values of the query parameter `by`.
+    private enum MapAxis: String, CaseIterable { case bytes, time }
+
+    /// The share of cached bytes and the use of equal parts of an asset, or of its time.
     private func map(_ request: Request, _ context: APIContext) async throws -> Response {
-        let buckets = try request.query(accepting: ["buckets"]).integer("buckets", in: 1...10_000) ?? 200
-        let map = try await assets.map(of: context.assetID(), buckets: Int(buckets))
+        let query = try request.query(accepting: ["buckets", "by"])
+        let buckets = Int(try query.integer("buckets", in: 1...10_000) ?? 200)
+        let id = try context.assetID()
+        let map =
+            switch try query.choice("by", MapAxis.self) {
+            case .time: try await media.map(of: id, buckets: buckets)
+            case .bytes, nil: try await assets.map(of: id, buckets: buckets)
+            }
         return .json(["buckets": .array(map.map(\.json))])
     }
 }

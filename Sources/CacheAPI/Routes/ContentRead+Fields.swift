@@ -24,9 +24,14 @@ extension ContentRead {
 
     /// Adds security fields. Content has the same web origin as the API, so a browser must neither guess its type nor
     /// run its scripts with access to the API.
+    ///
+    /// Several servers send `text/plain` for files of unknown type. Browsers do not take it for a type with scripts (WHATWG
+    /// MIME Sniffing §7), but with `nosniff` they refuse to play media of this type.
     private static func harden(_ fields: inout HTTPFields) {
-        fields[.xContentTypeOptions] = "nosniff"
-        guard let type = fields[.contentType], isActive(type) else { return }
+        let type = fields[.contentType]
+        let isPlain = type.map { FieldText.lowered($0).hasPrefix("text/plain") && !$0.contains(",") } ?? false
+        if !isPlain { fields[.xContentTypeOptions] = "nosniff" }
+        guard let type, isPlain || isActive(type) else { return }
         fields.append(HTTPField(name: .contentSecurityPolicy, value: "sandbox"))
     }
 

@@ -6,6 +6,7 @@ import Hummingbird
 struct FillController: Controller {
     let fills: FillRegistry
     let reader: ContentReader
+    let media: MediaInspector
     let statistics: CacheStatistics
 
     static let routes: [Route<Self>] = [
@@ -38,17 +39,35 @@ struct FillController: Controller {
     /// The values of the query parameter `method`.
     private enum Method: String, CaseIterable { case get = "GET", head = "HEAD" }
 
-    /// Explains how a read would be answered. The fields of this request count as those of the read; its range and
-    /// method are query parameters.
+    /// Explains how a read would be answered. The fields of this request count as those of the read; its range, or its
+    /// time, and its method are query parameters.
     private func explain(_ request: Request) async throws -> Response {
         let keys = AssetReference.keys + ["assetId"]
-        let query = try request.query(accepting: keys + ["range", "method"])
+        let query = try request.query(accepting: keys + ["range", "method", "startSeconds", "seconds"])
         let members = keys.compactMap { key in query.string(key).map { JSON.Member(key, .string($0)) } }
         let reference = try AssetReference(JSONFields(.object(members), accepting: keys))
         var fields = request.headers
         fields[.range] = query.string("range")
         let isHead = try query.choice("method", Method.self) == .head
-        let explanation = try await reader.explain(reference, request: ContentRequest(isHead: isHead, fields: fields))
+        let time = try time(of: query)
+        let ranges: [ByteRange]? = if let time { try await media.ranges(of: reference, time: time) } else { nil }
+        let explanation = try await reader.explain(
+            reference, request: ContentRequest(isHead: isHead, fields: fields), ranges: ranges)
         return .json(explanation.json)
+    }
+
+    /// The time span of the read in seconds; nil: the read is one of bytes.
+    private func time(of query: QueryFields) throws(CacheError) -> Range<Double>? {
+        let start = try query.seconds("startSeconds", in: 0...PlayRequest.maxSeconds)?.inSeconds
+        let length = try query.seconds("seconds", in: 0.001...PlayRequest.maxSeconds)?.inSeconds
+        guard start != nil || length != nil else { return nil }
+        guard let start, let length else {
+            let missing = start == nil ? "startSeconds" : "seconds"
+            throw CacheError(.invalidField(missing), "A time span needs startSeconds and seconds.")
+        }
+        guard query.string("range") == nil else {
+            throw CacheError(.invalidField("range"), "A read has either a range or a time span.")
+        }
+        return start..<start + length
     }
 }

@@ -106,7 +106,7 @@ extension FillLedger {
     /// Whether the fill was begun for a reader without a stated end.
     package func isOpenEnded(_ id: FillID) -> Bool { fill(id)?.isOpenEnded ?? false }
 
-    /// The time that a carried transfer waits for its first reader.
+    /// The time that a carried or anticipated transfer waits for its first reader.
     private static let carriedFor = Duration.seconds(5)
 
     /// Records that the generation is current, and its length if that is known. `isSequential`: its bytes come in one
@@ -138,6 +138,21 @@ extension FillLedger {
     package mutating func confirmBehind() -> [Action] {
         guard isDescribed, metadataFills.isEmpty else { return [] }
         return [start(.confirmation(.closed(0..<1)), window: 0..<0, priority: .readAhead, isBehind: true)]
+    }
+
+    /// Starts the transfer of the first missing bytes of `range`, which a reader is expected to want soon. It is kept
+    /// without readers for some seconds. No transfer starts if one is on the way, or if one transfer must bring all bytes.
+    package mutating func anticipate(_ range: ByteRange) -> [Action] {
+        guard isDescribed, canBeContinued, acceptsRanges == true, evicting.runs(in: range).isEmpty,
+            let gap = extents.gaps(in: clampedToEnd(range)).first, fill(bringing: gap.lowerBound) == nil,
+            fills.allSatisfy({ $0.window.upperBound <= gap.lowerBound || $0.window.lowerBound >= gap.upperBound })
+        else { return [] }
+        let shortened = shorten(before: gap.lowerBound)
+        let action = start(.window(gap), window: gap, priority: .readAhead, sizedBy: .anticipatedIndex)
+        if case .start(let id, _) = action, let index = fills.firstIndex(where: { $0.id == id }) {
+            fills[index].keptUntil = now + Self.carriedFor
+        }
+        return shortened + [action]
     }
 
     /// Whether a fill in flight will bring the bytes before `end` and none from there on.

@@ -20,6 +20,8 @@ extension FillLedger {
         case wholeAsset
         /// The request asks whether the stored generation is still current.
         case confirmation
+        /// The range is expected to contain the index of a media file.
+        case anticipatedIndex
     }
 
     /// The reason for the end of a window; `limit` is the largest end that the reader's demand permits.

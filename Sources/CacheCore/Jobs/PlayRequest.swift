@@ -30,8 +30,19 @@ package struct PlayRequest: Hashable, Sendable {
         self.otherwise = otherwise
     }
 
+    /// The largest start and the longest duration in seconds: ten years.
+    package static let maxSeconds = 315_360_000.0
+
     /// The number of bytes that ``Otherwise/head`` fetches.
     package static let headBytes: Int64 = 2 << 20
+}
+
+extension Range<Double> {
+    /// Throws `.outOfRange` if this time span in seconds begins behind the end of media of this duration.
+    package func checkBegins(within duration: Double?) throws(CacheError) {
+        guard let duration, lowerBound >= duration else { return }
+        throw CacheError(.outOfRange, "The requested time begins behind the end: the media has \(duration) seconds.")
+    }
 }
 
 /// What a prefetch item by time found in its asset.

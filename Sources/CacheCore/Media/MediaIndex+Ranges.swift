@@ -13,7 +13,8 @@ extension MediaIndex {
     private static let openingSeconds = 1.0
 
     /// The bytes that a player needs to play a span of time: those of ``spanRanges(of:kinds:)``, the first second,
-    /// because players examine it, and the short gaps between all of them.
+    /// because players examine it, and the short gaps between all of them. Chromium reads whole blocks of 32 KiB, so the
+    /// ranges begin and end at multiples of that.
     ///
     /// - Parameters:
     ///   - time: in seconds from the beginning of the presentation; an empty span selects the index only.
@@ -28,8 +29,8 @@ extension MediaIndex {
                 runs.append(ByteRange(offset: end, length: min(slack, Self.readThroughBytes)))
             }
         }
-        if let length { runs = runs.map { $0.clamped(to: 0..<max(0, length)) } }
-        return Self.joined(runs)
+        let end = length.map { max(0, $0) } ?? .max
+        return Self.joined(runs.map { Self.blocks(of: $0).clamped(to: 0..<end) })
     }
 
     /// The index and the pieces of the tracks from the last sync time at or before the start up to the end of the span,
@@ -54,6 +55,16 @@ extension MediaIndex {
         }
         return runs
     }
+
+    /// The smallest range of whole blocks of 32 KiB that contains `run`.
+    static func blocks(of run: ByteRange) -> ByteRange {
+        guard !run.isEmpty else { return run }
+        let lower = run.lowerBound / blockBytes * blockBytes
+        return lower..<ByteRange(offset: lower, length: blockBytes * ((run.upperBound - lower - 1) / blockBytes + 1)).upperBound
+    }
+
+    /// The size of the blocks in which Chromium reads media.
+    private static let blockBytes: Int64 = 32 << 10
 
     private func chosen(_ kinds: Set<TrackKind>?) -> [Track] { tracks.filter { kinds?.contains($0.kind) ?? true } }
 

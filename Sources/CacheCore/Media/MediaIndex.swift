@@ -103,7 +103,7 @@ package enum MediaError: Error, Sendable {
 /// The limits for parsers of media files and playlists.
 package struct MediaLimits: Hashable, Sendable {
     /// The largest index of a media file in bytes.
-    package var indexBytes: Int64 = 64 << 20
+    package var indexBytes = 64 << 20
     /// The deepest nesting of boxes or elements.
     package var depth = 10
     /// The largest number of pieces of all tracks together; tables with more samples are merged into longer pieces.
@@ -112,7 +112,7 @@ package struct MediaLimits: Hashable, Sendable {
     package var playlistBytes = 8 << 20
     /// The largest number of segments of a playlist.
     package var segments = 50_000
-    /// The largest number of fragments whose headers are read one by one, in a file without `sidx` and `mfra`.
+    /// The largest number of fragments whose headers are read one by one, in a file without `sidx`.
     package var fragments = 4_096
     /// The largest number of renditions of a playlist.
     package var renditions = 64

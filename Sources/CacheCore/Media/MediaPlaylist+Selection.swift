@@ -55,6 +55,41 @@ extension MediaPlaylist {
         return resources
     }
 
+    /// The seconds before and behind a time span that players read: the frames that overlap its ends, and the segment
+    /// that ends where the span begins.
+    private static let allowance = 0.25
+
+    /// The seconds at the beginning of an HLS playlist that ffmpeg analyses when it opens it.
+    private static let openingSeconds = 5.0
+
+    /// The resources of ``resources(of:in:keys:)``, and what players read besides: the first segments, by which ffmpeg
+    /// learns the codecs, and after both, if the segments are fragmented MP4, the next one: ffmpeg needs the header of
+    /// the next fragment to return the last samples of a fragment.
+    ///
+    /// - Returns: each resource with the presentation times for which it is needed; nil: for all times.
+    package func playbackResources(
+        of span: Range<Double>, in rendition: Rendition, keys: Bool
+    ) -> [(resource: Resource, time: Range<Double>?)] {
+        var times = [span.lowerBound - Self.allowance..<span.upperBound + Self.allowance]
+        if !isLive, let first = rendition.segments.first {
+            let opening = format == .dash ? Self.allowance : Self.openingSeconds
+            times.insert(first.time.lowerBound..<first.time.lowerBound + opening, at: 0)
+        }
+        let segmentTimes = Dictionary(
+            rendition.segments.map { ($0.resource, $0.time) }, uniquingKeysWith: { first, _ in first })
+        var seen: Set<Resource> = []
+        var needed: [(resource: Resource, time: Range<Double>?)] = []
+        for time in times {
+            var resources = resources(of: time, in: rendition, keys: keys)
+            let next = rendition.segments.first { $0.initialization != nil && $0.time.lowerBound >= time.upperBound }
+            if let next, format != .dash { resources.append(next.resource) }
+            for resource in resources where seen.insert(resource).inserted {
+                needed.append((resource, segmentTimes[resource]))
+            }
+        }
+        return needed
+    }
+
     /// The first rendition, and each following one whose first or last segment is not covered by those before it.
     private static func covering(_ renditions: [Rendition]) -> [Rendition] {
         var selected: [Rendition] = []

@@ -199,6 +199,9 @@ extension Setting<OriginSettings> {
                 "speculative", \.speculativeBytes, .size(0...(1 << 30), example: "2MiB"),
                 "bytes fetched beyond the requested range, at most 1 GiB"),
             Setting(
+                "anticipateIndex", \.anticipatesIndex, .flag,
+                "fetch the index at the end of an MP4 file, up to 2 MiB, when a reader has passed its first 256 KiB"),
+            Setting(
                 "hedging", \.hedging, .flag,
                 "send a second request if the first byte takes longer than the 95th percentile"),
         ]

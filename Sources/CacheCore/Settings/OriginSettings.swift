@@ -132,6 +132,8 @@ package struct OriginSettings: Hashable, Sendable {
     package var mirrors: [String] = []
     /// Whether a second request is sent if the first byte is later than the 95th percentile.
     package var hedging: Bool = false
+    /// Whether the index behind the media data of an MP4 file is fetched as soon as a reader has passed the first bytes.
+    package var anticipatesIndex = true
     /// Nil: requests continue regardless of failures.
     package var circuitBreaker: CircuitBreaker? = CircuitBreaker()
     /// Whether upstreams may have private addresses.

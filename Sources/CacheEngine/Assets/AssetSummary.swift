@@ -18,7 +18,10 @@ package struct AssetSummary: Sendable {
 
 /// One bucket of an asset's map.
 package struct MapBucket: Sendable {
+    /// The bytes of the part. For a part of the time: its first byte, and the number of its bytes, which can be scattered.
     package var range: ByteRange
+    /// The presentation times in seconds; nil: the part is one of the bytes.
+    package var time: Range<Double>?
     /// The fraction of the range that is on disk, 0…1.
     package var cached: Double
     /// Counted reads of the bucket's segments; reads of one segment within five minutes count once.

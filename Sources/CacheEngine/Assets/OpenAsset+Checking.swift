@@ -24,6 +24,53 @@ extension OpenAsset {
         look { $0.mustCheck(chunk) } ? BlockChecksums.cut(chunk.prefix(BlockChecksums.blockBytes)).first : nil
     }
 
+    /// The result of a read of bytes that the ledger has stated to be on disk.
+    enum StoredBytes {
+        case bytes(ByteBuffer)
+        /// They were evicted during the read.
+        case evicted
+        /// They are damaged or cannot be read, and were invalidated. A caller ends after ``mostUnusable`` such reads.
+        case unusable(CacheError)
+    }
+
+    /// The number of unusable reads after which a reader ends with the error.
+    static let mostUnusable = 64
+
+    /// Reads `chunk` on a disk thread, and verifies it if required; a chunk that must be verified is a part of one
+    /// block, see ``toCheck(_:)``. After `.evicted` and `.unusable` the ledger fetches the bytes again for their reader.
+    ///
+    /// Throws the errors of a read that another attempt cannot mend.
+    func storedBytes(_ chunk: ByteRange, of file: SparseFile) async throws(CacheError) -> StoredBytes {
+        let threads = context.diskThreads
+        do throws(CacheError) {
+            guard toCheck(chunk) != nil else {
+                // An eviction may punch the range during the read. The bytes count only if the ledger has lost none
+                // meanwhile.
+                let before = look { $0.ledger.extents.contains(chunk) ? $0.ledger.losses : nil }
+                let buffer = try await threads.read(chunk, of: file)
+                return before != nil && look { $0.ledger.losses } == before ? .bytes(buffer) : .evicted
+            }
+            if let buffer = try await threads.run({ try self.readChecked(chunk, of: file) }) { return .bytes(buffer) }
+        } catch {
+            try invalidateUnreadable(chunk, of: file, error)
+            return .unusable(error)
+        }
+        return .unusable(Self.damaged)
+    }
+
+    /// The error for bytes that repeatedly do not match their checksums.
+    static let damaged = CacheError(.storageCorrupt, "The disk keeps damaging data: check the disk.")
+
+    /// Invalidates bytes of the store's own file that a read could not return, so that they are fetched again. Throws
+    /// `error` if it is of another kind, and the asset's new error if the file has been removed.
+    func invalidateUnreadable(
+        _ chunk: ByteRange, of file: SparseFile, _ error: CacheError
+    ) throws(CacheError) {
+        guard error.code == .storageCorrupt, file.name != nil, !isForeign else { throw error }
+        if file.hasVanished { throw vanished(file) }
+        invalidate([chunk], of: file)
+    }
+
     /// Reads bytes of one block and verifies their checksum. On a mismatch, invalidates the bytes and returns nil.
     /// Blocks.
     func readChecked(_ range: ByteRange, of file: SparseFile) throws(CacheError) -> ByteBuffer? {

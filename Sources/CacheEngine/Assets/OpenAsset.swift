@@ -41,6 +41,8 @@ final class OpenAsset: Sendable {
         var dismissal: CacheError?
         /// Parameters of the fills that the current change starts.
         var retry = FillRetry()
+        /// The offset at which the index of the media file is expected, until it is fetched; nil: unknown.
+        var expectedIndex: Int64?
         /// The status of the latest upstream response; nil before the first one.
         var upstreamStatus: Int?
         /// Disk usage in bytes. It is measured from time to time; growth since the last measurement is added
@@ -257,7 +259,8 @@ final class OpenAsset: Sendable {
     /// released.
     func advance(_ reader: FillLedger.ReaderID, to position: Int64) {
         let file = change { state in
-            (state.file.flatMap { $0.isSpilled ? $0 : nil }, state.ledger.advance(reader, to: position))
+            let actions = state.ledger.advance(reader, to: position)
+            return (state.file.flatMap { $0.isSpilled ? $0 : nil }, actions + state.anticipateIndex(at: position))
         }
         if let file { passed(file.spilled, of: file, isOnDisk: false) }
     }

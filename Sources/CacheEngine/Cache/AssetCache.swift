@@ -50,12 +50,14 @@ package final class AssetCache: Sendable {
         package var pricePerGigabyte: Double?
         /// The number of transfers queued for readers at which reads that need a fill are rejected.
         package var maxQueuedFills: Int
+        /// Limits for media files and playlists whose index is read.
+        package var mediaLimits: MediaLimits
 
         package init(
             policy: PolicySettings, absolute: OriginSettings, allowedHosts: HostPatterns, origins: [Origin],
             diskThreads: Int = 4, jobConcurrency: Int = 16, scrub: ScrubSchedule = ScrubSchedule(),
             credentialsDirectory: String? = nil, fallbackDirectory: String? = nil, pricePerGigabyte: Double? = nil,
-            maxQueuedFills: Int = 4096
+            maxQueuedFills: Int = 4096, mediaLimits: MediaLimits = MediaLimits()
         ) {
             self.policy = policy
             self.absolute = absolute
@@ -68,6 +70,7 @@ package final class AssetCache: Sendable {
             self.fallbackDirectory = fallbackDirectory
             self.pricePerGigabyte = pricePerGigabyte
             self.maxQueuedFills = maxQueuedFills
+            self.mediaLimits = mediaLimits
         }
     }
 
@@ -137,7 +140,7 @@ package final class AssetCache: Sendable {
         reader = ContentReader(
             resolver: resolver, configuration: configuration, settings: settings, clock: dependencies.clock)
         prober = Prober(context: context, resolver: resolver, clock: dependencies.clock)
-        media = MediaInspector(context: context, resolver: resolver)
+        media = MediaInspector(context: context, resolver: resolver, limits: settings.mediaLimits)
         assets = AssetAdministration(
             context: context, resolver: resolver, evictor: evictor, configuration: configuration)
         evictions = EvictionAdministration(context: context, resolver: resolver, evictor: evictor)

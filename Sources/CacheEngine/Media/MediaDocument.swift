@@ -26,9 +26,18 @@ package enum MediaDocument: Sendable {
         }
     }
 
+    /// The approximate memory of the document in bytes.
+    var byteCount: Int {
+        switch self {
+        case .index(let index): index.tracks.reduce(256) { $0 + 40 * $1.pieces.count + 8 * $1.syncTimes.count + 128 }
+        // Most URIs of segments share their storage with the playlist or are short.
+        case .playlist(let playlist): playlist.renditions.reduce(256) { $0 + 256 * $1.segments.count + 512 }
+        }
+    }
+
     /// All bytes of a playlist.
     private static func text(of source: MediaSource, _ limits: MediaLimits) async throws(MediaError) -> [UInt8] {
-        guard source.length <= limits.playlistBytes else { throw .tooLarge("playlist") }
+        guard source.length <= Int64(limits.playlistBytes) else { throw .tooLarge("playlist") }
         return try await source.read(0..<source.length)
     }
 }

@@ -6,6 +6,7 @@ import Synchronization
 package final class MediaInspector: Sendable {
     private let context: EngineContext
     private let resolver: AssetResolver
+    private let limits: MediaLimits
     /// Guards the documents that were parsed last.
     private let parsed = Mutex<[Parsed]>([])
 
@@ -18,12 +19,13 @@ package final class MediaInspector: Sendable {
         let document: MediaDocument
     }
 
-    /// The number of kept documents.
-    private static let capacity = 32
+    /// The memory for kept documents in bytes.
+    private static let capacity = 64 << 20
 
-    init(context: EngineContext, resolver: AssetResolver) {
+    init(context: EngineContext, resolver: AssetResolver, limits: MediaLimits) {
         self.context = context
         self.resolver = resolver
+        self.limits = limits
     }
 
     /// The index of an asset, and what plays without the upstream. Missing bytes of the index are fetched at prefetch
@@ -47,14 +49,59 @@ package final class MediaInspector: Sendable {
         return report(on: asset, document)
     }
 
+    /// The byte ranges that a player needs for a span of time in seconds; nothing is fetched.
+    ///
+    /// Throws `.conflict` if the index is not cached, `.outOfRange` if the media ends before the span, `.unsupportedMedia`
+    /// for a playlist, and the errors of ``media(of:)``.
+    package func ranges(
+        of reference: AssetReference, time: Range<Double>
+    ) async throws(CacheError) -> [ByteRange] {
+        let asset = try await resolver.open(try await resolver.resolve(reference))
+        defer { context.openAssets.release(asset) }
+        let index = try await cachedIndex(of: asset)
+        try time.checkBegins(within: index.duration)
+        return index.ranges(of: time, length: asset.look { $0.ledger.length }).runs
+    }
+
+    /// An asset divided into `buckets` of equal duration; nothing is fetched. A bucket contains the data of all tracks
+    /// that overlaps its time; empty without a duration.
+    ///
+    /// Throws `.mediaIndexTooLarge` if the data overlaps too many buckets, and as ``ranges(of:time:)``.
+    package func map(of id: AssetID, buckets: Int) async throws(CacheError) -> [MapBucket] {
+        let asset = try await resolver.open(try await resolver.resolve(.known(id)))
+        defer { context.openAssets.release(asset) }
+        let index = try await cachedIndex(of: asset)
+        guard let parts = index.bytes(inPartsOfTime: buckets) else {
+            throw CacheError(.mediaIndexTooLarge, "The samples overlap too much for \(buckets) parts: ask for fewer.")
+        }
+        let extents = asset.look { $0.ledger.extents }
+        return parts.map { time, bytes in
+            let present = bytes.runs.reduce(Int64(0)) { $0 + extents.byteCount(in: $1) }
+            let heat = context.space.with { space in bytes.runs.map { space.reads(of: id, in: $0) }.max() ?? 0 }
+            return MapBucket(
+                range: ByteRange(offset: bytes.runs.first?.lowerBound ?? 0, length: bytes.byteCount), time: time,
+                cached: bytes.isEmpty ? 0 : Double(present) / Double(bytes.byteCount), heat: heat)
+        }
+    }
+
+    /// The index of a media file, from memory or from cached bytes.
+    private func cachedIndex(of asset: OpenAsset) async throws(CacheError) -> MediaIndex {
+        guard asset.record != nil else { throw MediaReader.notCached }
+        guard case .index(let index) = try await document(of: asset, MediaReader(asset: asset, reader: nil)) else {
+            throw CacheError(.unsupportedMedia, "The asset is a playlist: its segments are assets of their own.")
+        }
+        return index
+    }
+
     /// The document of an open asset, parsed or from memory. `media`: a reader of the asset.
     func document(of asset: OpenAsset, _ media: MediaReader) async throws(CacheError) -> MediaDocument {
         if let document = kept(of: asset) { return document }
-        let (record, source) = (asset.record, try media.source)
+        let source = try await media.source(limits: limits)
+        let record = asset.record
         let document: MediaDocument
         do throws(MediaError) {
             document = try await MediaDocument.parsed(
-                source, contentType: record?.generation.contentType, path: asset.target.path, limits: MediaLimits())
+                source, contentType: record?.generation.contentType, path: asset.target.path, limits: limits)
         } catch {
             throw error.cacheError
         }
@@ -65,7 +112,9 @@ package final class MediaInspector: Sendable {
                     Parsed(
                         asset: asset.id, created: record.createdAt, generation: record.generation.number,
                         document: document))
-                if parsed.count > Self.capacity { parsed.removeFirst() }
+                while parsed.count > 1, parsed.reduce(0, { $0 + $1.document.byteCount }) > Self.capacity {
+                    parsed.removeFirst()
+                }
             }
         }
         return document

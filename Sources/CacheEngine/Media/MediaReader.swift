@@ -2,31 +2,40 @@ import CacheCore
 import CacheStore
 import NIOCore
 
-/// A reader of an open asset that fetches the missing bytes of a range and returns it. Parsers of media read with it.
+/// Reads ranges of an open asset for parsers of media.
 struct MediaReader: Sendable {
     let asset: OpenAsset
-    /// The reader's entry in the ledger of the asset.
-    let reader: FillLedger.ReaderID
+    /// The reader's entry in the ledger of the asset, which fetches missing bytes; nil: missing bytes are an error.
+    let reader: FillLedger.ReaderID?
     /// The rate limiter of a job; nil: no limit.
     var pace: PrefetchRateLimiter?
 
-    /// The length of the asset. Throws `.unsupportedMedia` while it is unknown.
-    var length: Int64 {
-        get throws(CacheError) {
-            guard let length = asset.look({ $0.ledger.length }) else {
-                throw CacheError(.unsupportedMedia, "The length of the asset is unknown.")
-            }
-            return length
+    /// The source for a parser. If the upstream states no length, the asset is read up to its end, or up to the largest
+    /// length of a playlist.
+    ///
+    /// Throws `.unsupportedMedia` if the length remains unknown, and the errors of the upstream and the disk.
+    func source(limits: MediaLimits) async throws(CacheError) -> MediaSource {
+        guard let length = try await length(limit: Int64(limits.playlistBytes)) else {
+            let limit = limits.playlistBytes
+            throw CacheError(
+                .unsupportedMedia, "The upstream states no length, and the asset has more than \(limit) bytes.")
+        }
+        return MediaSource(length: length) { range throws(MediaError) in
+            do throws(CacheError) { return try await bytes(range) } catch { throw .unreadable(error) }
         }
     }
 
-    /// The source for a parser. Throws as ``length``.
-    var source: MediaSource {
-        get throws(CacheError) {
-            MediaSource(length: try length) { range throws(MediaError) in
-                do throws(CacheError) { return try await bytes(range) } catch { throw .unreadable(error) }
-            }
+    /// The length of the asset, which is found at its end if the upstream does not state it; nil: it exceeds `limit`.
+    private func length(limit: Int64) async throws(CacheError) -> Int64? {
+        if let length = asset.look({ $0.ledger.length }) { return length }
+        guard let reader else { throw Self.notCached }
+        asset.want(0..<limit, by: reader)
+        while case .bytes(let present) = try await asset.settle(reader) {
+            if let length = asset.look({ $0.ledger.length }) { return length }
+            if let pace { try await pace.take(present.length) }
+            asset.advance(reader, to: present.upperBound)
         }
+        return asset.look { $0.ledger.length }
     }
 
     /// The largest piece that is read at once.
@@ -35,24 +44,62 @@ struct MediaReader: Sendable {
     /// The bytes of a range within the asset.
     private func bytes(_ range: ByteRange) async throws(CacheError) -> [UInt8] {
         guard !range.isEmpty else { return [] }
+        guard let reader else { return try await cachedBytes(range) }
         let missing = asset.look { $0.ledger.extents.gaps(in: range) }.byteCount
         if let pace, missing > 0 { try await pace.take(missing) }
         asset.want(range, by: reader)
         var bytes: [UInt8] = []
+        var unusableCount = 0
         while case .bytes(let present) = try await asset.settle(reader) {
             // The reader protects its bytes only until it advances.
-            let piece = present.prefix(Self.pieceBytes)
-            guard let file = asset.look({ $0.file }) else {
-                throw CacheError(.storageFull, "The disk has no space for the file of the asset.")
+            let whole = present.prefix(Self.pieceBytes)
+            let piece = asset.toCheck(whole) ?? whole
+            let file = try file
+            switch try await asset.storedBytes(piece, of: file) {
+            case .bytes(let buffer):
+                bytes += buffer.readableBytesView
+                asset.context.diskThreads.takeBack(buffer)
+                asset.advance(reader, to: piece.upperBound)
+            case .evicted: continue
+            case .unusable(let error):
+                unusableCount += 1
+                if unusableCount > OpenAsset.mostUnusable { throw error }
             }
-            let buffer = try await asset.context.diskThreads.read(piece, of: file)
-            bytes += buffer.readableBytesView
-            asset.context.diskThreads.takeBack(buffer)
-            asset.advance(reader, to: piece.upperBound)
         }
         guard bytes.count == range.length else {
             throw CacheError(.storageCorrupt, "Bytes of the media index were lost while they were read.")
         }
         return bytes
     }
+
+    /// The bytes of a range that is on disk. Throws ``notCached`` if it is not.
+    private func cachedBytes(_ range: ByteRange) async throws(CacheError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var rest = range
+        while !rest.isEmpty {
+            let whole = rest.prefix(Self.pieceBytes)
+            let piece = asset.toCheck(whole) ?? whole
+            guard asset.look({ $0.ledger.extents.contains(piece) }),
+                case .bytes(let buffer) = try await asset.storedBytes(piece, of: try file)
+            else { throw Self.notCached }
+            bytes += buffer.readableBytesView
+            asset.context.diskThreads.takeBack(buffer)
+            rest = piece.upperBound..<rest.upperBound
+        }
+        return bytes
+    }
+
+    /// The file of the asset. Throws `.storageFull` if the disk had no space for it.
+    private var file: SparseFile {
+        get throws(CacheError) {
+            guard let file = asset.look({ $0.file }) else {
+                throw CacheError(.storageFull, "The disk has no space for the file of the asset.")
+            }
+            return file
+        }
+    }
+
+    /// The error for an index that would have to be fetched.
+    static let notCached = CacheError(
+        .conflict, "The media index is not cached: GET /v1/assets/{assetId}/media fetches it.")
 }

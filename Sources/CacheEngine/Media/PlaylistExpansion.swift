@@ -7,9 +7,8 @@ struct PlaylistExpansion {
     let play: PlayRequest
     /// The playlist's own target: its children are resolved against its URL.
     let target: AssetTarget
-
-    /// The seconds behind the requested time that players read, to find its last frame.
-    private static let endAllowance = 0.25
+    /// Parses URLs into their normal form.
+    let upstream: any Upstream
 
     /// One child for each file: media playlists and files with an index of their own by time, segments,
     /// initialization sections and keys by ranges. The job assigns their positions.
@@ -39,18 +38,9 @@ struct PlaylistExpansion {
 
     /// The files of one rendition. Initialization sections and keys are needed from the beginning.
     private func segments(of rendition: MediaPlaylist.Rendition, in playlist: MediaPlaylist) -> [JobItemRecord] {
-        let times = Dictionary(
-            rendition.segments.map { ($0.resource, $0.time) }, uniquingKeysWith: { first, _ in first })
-        let time = play.time.lowerBound..<play.time.upperBound + Self.endAllowance
-        var resources = playlist.resources(of: time, in: rendition, keys: play.includesKeys)
-        if playlist.format == .dash {
-            // Players open every representation with its first segment.
-            let opening = playlist.resources(of: 0..<Self.endAllowance, in: rendition, keys: play.includesKeys)
-            resources = opening + resources.filter { !opening.contains($0) }
-        }
-        return resources.map { resource in
+        playlist.playbackResources(of: play.time, in: rendition, keys: play.includesKeys).map { resource, time in
             let range = resource.range.map { [$0.fieldValue] } ?? []
-            return child(resource.uri, ranges: range, time: times[resource] ?? play.time)
+            return child(resource.uri, ranges: range, time: time ?? play.time)
         }
     }
 
@@ -70,12 +60,15 @@ struct PlaylistExpansion {
         return child
     }
 
-    /// The reference to a file of the playlist: within the mount of the playlist if its URL lies there, else by its URL.
-    /// A URL of another host is refused when the child runs.
+    /// The reference to a file of the playlist: within the mount of the playlist if its URL lies there, else by its URL
+    /// without user info. A URL of another host is refused when the child runs.
     private func reference(to uri: String) -> AssetReference {
-        guard let url = MediaURI.resolved(uri, against: target.url) else { return .url(uri, key: nil) }
+        guard let resolved = MediaURI.resolved(uri, against: target.url),
+            let url = try? upstream.parse(url: resolved).text
+        else { return .url(uri, key: nil) }
         guard target.originName != Origin.absoluteName else { return .url(url, key: nil) }
         for base in [target.settings.baseURL] + target.settings.mirrors {
+            guard let base = try? upstream.parse(url: base).text else { continue }
             let prefix = base.hasSuffix("/") ? base : base + "/"
             if url.hasPrefix(prefix) {
                 return .mounted(origin: target.originName, path: String(url.dropFirst(prefix.count)), key: nil)

@@ -41,8 +41,7 @@ struct PrefetchByteCount {
 
     /// Throws `.outOfRange` if the requested time begins behind the end of the media.
     func checkDuration(of play: PlayRequest) throws(CacheError) {
-        guard let duration = progress.resolved?.result.duration, play.time.lowerBound >= duration else { return }
-        throw CacheError(.outOfRange, "The requested time begins behind the end: the media has \(duration) seconds.")
+        try play.time.checkBegins(within: progress.resolved?.result.duration)
     }
 
     /// Enters that all bytes of an item by time are on disk.

@@ -135,12 +135,13 @@ struct PrefetchFill {
         do throws(CacheError) {
             switch try await cache.media.document(of: asset, media) {
             case .index(let index):
-                item.ranges = index.ranges(of: play.time, kinds: play.kinds, length: try media.length).runs
+                item.ranges = index.ranges(of: play.time, kinds: play.kinds, length: asset.look { $0.ledger.length }).runs
                     .map(\.fieldValue)
                 tally.resolved(item.ranges, index.result, of: play)
             case .playlist(let playlist):
                 item.ranges = []
-                children = PlaylistExpansion(item: item, play: play, target: asset.target).children(of: playlist)
+                children = PlaylistExpansion(item: item, play: play, target: asset.target, upstream: context.upstream)
+                    .children(of: playlist)
                 tally.resolved([], playlist.result, of: play)
             }
         } catch {

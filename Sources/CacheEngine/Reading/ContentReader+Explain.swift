@@ -5,17 +5,19 @@ extension ContentReader {
     /// Predicts the result of `read` without side effects: the same planner runs on a copy of the asset. Nothing is
     /// fetched, opened, stored or counted.
     ///
+    /// `ranges`: the bytes that are read instead of those of the request; nil: those of the request.
+    ///
     /// Throws the errors of resolving the reference and of reading the catalog, and `.assetChanged` if the variant
     /// selection does not end.
     package func explain(
-        _ reference: AssetReference, request: ContentRequest
+        _ reference: AssetReference, request: ContentRequest, ranges: [ByteRange]? = nil
     ) async throws(CacheError) -> Explanation {
         var target = try await resolver.resolve(reference)
         var attempt = attempt(request, at: target, ReadOptions())
         if let refusal = keptRefusal(of: target, attempt) { return negative(target, refusal) }
         for _ in 0..<4 {
             let asset = try await copy(of: target)
-            guard let variant = chosenVariant(of: asset, attempt) else { return explanation(asset, attempt) }
+            guard let variant = chosenVariant(of: asset, attempt) else { return explanation(asset, attempt, ranges) }
             target = variant
             attempt.forwarding = .varyMiss
         }
@@ -38,15 +40,17 @@ extension ContentReader {
 
     /// Applies the request directives `no-store` and `only-if-cached`, which matter only if the response is not served
     /// from disk alone.
-    private func explanation(_ known: OpenAsset, _ attempt: ReadAttempt) -> Explanation {
+    private func explanation(
+        _ known: OpenAsset, _ attempt: ReadAttempt, _ ranges: [ByteRange]?
+    ) -> Explanation {
         let asked = attempt.directives
         guard asked.noStore || asked.onlyIfCached, !isServedUnasked(known, attempt) else {
-            return explanation(of: known, attempt)
+            return explanation(of: known, attempt, ranges)
         }
         guard asked.onlyIfCached else {
-            return explanation(of: OpenAsset(target: known.target.unkept, context: context), attempt)
+            return explanation(of: OpenAsset(target: known.target.unkept, context: context), attempt, ranges)
         }
-        var explanation = explanation(of: known, attempt)
+        var explanation = explanation(of: known, attempt, ranges)
         explanation.answer = Explanation.Answer(requestClass: .error, code: .notCached)
         (explanation.forecast, explanation.joined) = (FillForecast(), [])
         return explanation
@@ -54,20 +58,23 @@ extension ContentReader {
 
     /// The explanation for an asset as it is. If the upstream cannot be asked and `stale-if-error` permits it, a stale
     /// response is predicted.
-    private func explanation(of asset: OpenAsset, _ attempt: ReadAttempt) -> Explanation {
+    private func explanation(
+        of asset: OpenAsset, _ attempt: ReadAttempt, _ ranges: [ByteRange]?
+    ) -> Explanation {
         guard let generation = asset.record?.generation else { return unknown(asset, attempt) }
         let source = source(of: asset.target)
         let plan = plan(attempt.request, generation, of: asset)
+        let needed = ranges ?? plan.neededRanges
         var freshness = freshnessDecision(of: asset, attempt)
-        var forecast = asset.forecast(of: plan.neededRanges, attempt, asking: freshness.question)
+        var forecast = asset.forecast(of: needed, attempt, asking: freshness.question)
         let isUnconfirmed =
             freshness.mustConfirm && source.refusal != nil && forecast.requests.contains { $0.isDescription }
         let standsIn = isUnconfirmed && generation.servesErrors(at: attempt.began, under: freshness.rules)
         if standsIn {
             freshness = FreshnessDecision(isKnown: true, isSettling: false, use: .stale, rules: freshness.rules)
-            forecast = asset.forecast(of: plan.neededRanges, attempt)
+            forecast = asset.forecast(of: needed, attempt)
         }
-        let cached = asset.look { $0.ledger.lookUp(plan.neededRanges).cached }
+        let cached = asset.look { $0.ledger.lookUp(needed).cached }
         let outcome = outcome(attempt, plan, generation, cached: cached, freshness, keeps: asset.target)
         var explanation = Explanation(
             of: asset.target, source: source,
@@ -76,7 +83,7 @@ extension ContentReader {
                 status: plan.status, requestClass: outcome.requestClass, contentRange: plan.headers["Content-Range"],
                 contentLength: plan.contentLength))
         explanation.length = generation.length
-        explanation.wanted = plan.neededRanges
+        explanation.wanted = needed
         explanation.cached = cached
         explanation.forecast = forecast
         explanation.joined = asset.numbers(of: forecast.joined)

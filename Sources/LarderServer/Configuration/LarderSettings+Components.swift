@@ -31,7 +31,7 @@ extension LarderSettings {
             policy: policy, absolute: urlOrigin, allowedHosts: HostPatterns(upstream.allowedHosts), origins: origins,
             jobConcurrency: jobConcurrency, scrub: scrub, credentialsDirectory: credentialsDirectory,
             fallbackDirectory: fallbackDirectory, pricePerGigabyte: upstream.pricePerGigabyte,
-            maxQueuedFills: limits.maxQueuedFills)
+            maxQueuedFills: limits.maxQueuedFills, mediaLimits: limits.media)
     }
 
     /// The settings of the HTTP API. `openAPI`: the OpenAPI document that it serves.

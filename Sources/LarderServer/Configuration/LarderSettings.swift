@@ -89,6 +89,8 @@ struct LimitSettings: Hashable, Sendable {
     var maxConcurrentReads = 8192
     /// Maximum queued fills with a waiting reader.
     var maxQueuedFills = 4096
+    /// Limits for media files and playlists.
+    var media = MediaLimits()
     /// Maximum time between two requests on a connection.
     var idleTimeout: Duration = .seconds(75)
     /// Maximum time without the client accepting response bytes; the connection is closed after one to two times this

@@ -95,9 +95,9 @@ extension Setting<LarderSettings> {
         ]
     }
 
-    /// Limits of requests, connections and reads.
+    /// Limits of requests, connections, reads, and media files and playlists.
     private static var limits: [Setting] {
-        [
+        media + [
             Setting(
                 "limits.bodyBytes", \.limits.bodyBytes, .memory(1024...(64 << 20), example: "1MiB"),
                 "largest request body (1 KiB–64 MiB)"),
@@ -134,6 +134,30 @@ extension Setting<LarderSettings> {
             Setting(
                 "limits.shutdownDelay", \.limits.shutdownDelay, .duration(example: "5s"),
                 "time between the failing readiness check and the closing of the listener at shutdown"),
+        ]
+    }
+
+    /// Limits for indices of media and playlists.
+    private static var media: [Setting] {
+        [
+            Setting(
+                "limits.media.indexBytes", \.limits.media.indexBytes, .memory(65536...(1 << 30), example: "64MiB"),
+                "largest index of a media file (64 KiB–1 GiB)"),
+            Setting(
+                "limits.media.playlistBytes", \.limits.media.playlistBytes, .memory(1024...(64 << 20), example: "8MiB"),
+                "largest playlist or manifest (1 KiB–64 MiB)"),
+            Setting(
+                "limits.media.segments", \.limits.media.segments, .count(1...1_000_000, example: 50_000),
+                "segments of a playlist"),
+            Setting(
+                "limits.media.renditions", \.limits.media.renditions, .count(1...1000, example: 64),
+                "renditions of a playlist"),
+            Setting(
+                "limits.media.fragments", \.limits.media.fragments, .count(1...1_000_000, example: 4096),
+                "fragments of a media file whose headers are read one by one"),
+            Setting(
+                "limits.media.depth", \.limits.media.depth, .count(4...64, example: 10),
+                "nesting of boxes or elements in a media file"),
         ]
     }
 

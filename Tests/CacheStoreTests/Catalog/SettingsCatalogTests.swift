@@ -22,6 +22,7 @@ import Testing
         settings.gapMergeBytes = 0
         settings.speculativeBytes = 79
         settings.mirrors = ["https://one.test/base", "https://two.test"]
+        settings.anticipatesIndex = false
         settings.hedging = true
         settings.circuitBreaker = nil
         settings.allowPrivateAddresses = true

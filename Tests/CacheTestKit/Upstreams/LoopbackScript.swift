@@ -8,6 +8,8 @@ package struct LoopbackAsset: Sendable {
     package enum Framing: Sendable { case length, chunked, untilClose }
 
     package var size: Int64
+    /// The bytes of the asset; nil: they are computed from ``seed``.
+    package var content: [UInt8]?
     /// Determines the bytes. A changed asset has a different seed and a different entity tag.
     package var seed: UInt64
     package var etag: String?
@@ -40,8 +42,17 @@ package struct LoopbackAsset: Sendable {
         self.faults = faults
     }
 
+    /// An asset with the given bytes.
+    package init(content: [UInt8], contentType: String?) {
+        self.init(size: Int64(content.count), contentType: contentType)
+        self.content = content
+    }
+
     /// The bytes of the asset in `range`.
-    package func bytes(_ range: ByteRange) -> [UInt8] { LoopbackBody.bytes(at: range, seed: seed) }
+    package func bytes(_ range: ByteRange) -> [UInt8] {
+        content.map { Array($0[Int(range.lowerBound)..<Int(range.upperBound)]) }
+            ?? LoopbackBody.bytes(at: range, seed: seed)
+    }
 }
 
 /// A fault of one response. Offsets count body bytes of this response.

@@ -26,7 +26,7 @@ package enum MP3Parser {
     package static func index(
         of source: MediaSource, limits: MediaLimits = MediaLimits()
     ) async throws(MediaError) -> MediaIndex {
-        var buffer = MediaReadBuffer(source: source, byteLimit: limits.indexBytes)
+        var buffer = MediaReadBuffer(source: source, byteLimit: Int64(limits.indexBytes))
         let start = try await ID3Tag.end(in: &buffer, ahead: headLength)
         let run = try await firstRun(&buffer, from: start)
         let needed = MP3SeekHeader.length(try await buffer.view(run.position..<run.position + 64), at: run.position)
@@ -41,7 +41,11 @@ package enum MP3Parser {
         let pieces = chosen.map.pieces(limit: limits.pieces, seconds: chosen.seconds, bytes: chosen.bytes).map {
             MediaIndex.Piece(time: $0.time, bytes: $0.bytes.clamped(to: 0..<source.length))
         }
-        index.tracks = [.init(id: 1, kind: .audio, codec: "mp\(run.first.layer)", pieces: pieces)]
+        // Players begin to read at the entry before the requested time.
+        let entryTimes = index.duration.map { end in header?.table.map { $0.time * end } ?? [] } ?? []
+        index.tracks = [
+            .init(id: 1, kind: .audio, codec: "mp\(run.first.layer)", pieces: pieces, syncTimes: entryTimes.sorted())
+        ]
         let headEnd = min(source.length, run.position + headLength)
         let tail = max(headEnd, source.length - 128)..<source.length
         index.indexRanges = ByteRangeSet(start > 0 ? [0..<headEnd] : [0..<headEnd, tail]).runs
@@ -65,7 +69,7 @@ package enum MP3Parser {
         guard let frames = header.frames, frames > 0, length > run.position else { return nil }
         let duration = Double(frames) * run.first.duration
         let byteCount = header.byteCount.flatMap { $0 > 0 ? $0 : nil } ?? length - run.position
-        let points = header.table.map { entry in
+        let points = (header.isConstant ? [] : header.table).map { entry in
             MediaTimeMap.Point(
                 position: run.position + Int64(saturating: entry.position * Double(byteCount)),
                 time: entry.time * duration)

@@ -11,6 +11,8 @@ struct MP3SeekHeader {
     private(set) var table: [(position: Double, time: Double)] = []
     /// The smallest step of positions in the table as a share of the bytes.
     private(set) var resolution = 0.0
+    /// Whether the bit rate is constant (`Info`): times are then computed more exactly without the table.
+    private(set) var isConstant = false
 
     /// The length of a VBRI header without its table, from the beginning of the frame.
     private static let vbriLength: Int64 = 36 + 26
@@ -51,8 +53,8 @@ struct MP3SeekHeader {
             byteCount = bytes.number(at: next, count: 4).map(Int64.init)
             next += 4
         }
-        // An Info header is that of a constant bit rate; the positions are more exact without its table.
-        guard flags & 4 != 0, bytes.holds("Xing", at: start) else { return }
+        isConstant = bytes.holds("Info", at: start)
+        guard flags & 4 != 0 else { return }
         let entries = bytes.part(next..<next + 100).bytes
         guard entries.count == 100 else { return }
         table = entries.enumerated().map { (Double($0.element) / 256, Double($0.offset) / 100) }

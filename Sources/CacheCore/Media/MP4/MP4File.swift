@@ -1,7 +1,7 @@
 /// Reads of one file by a parser: bytes that were read are kept, and the number of reads and bytes is limited.
 struct MP4File {
-    /// The length of a speculative read: the head of the file, or the header of a box and a part of the payload.
-    static let windowLength: Int64 = 4 << 10
+    /// The number of bytes that are read at the head of the file.
+    static let headLength: Int64 = 4 << 10
 
     /// The longest run that is kept; a larger box is parsed once.
     private static let keptLength: Int64 = 1 << 20
@@ -23,15 +23,18 @@ struct MP4File {
 
     /// The header of the box at `offset`; nil at the end of the file, or if fewer than 8 bytes follow.
     ///
-    /// - Parameter window: the number of bytes to read if the header was not read yet.
+    /// If the header was not read yet, the blocks that contain it are read, or `window` bytes: players need these blocks
+    /// for the index as well.
+    ///
     /// - Throws: `malformed` if the size of the box is invalid or exceeds the file, and the errors of a read.
     mutating func header(
-        at offset: Int64, window: Int64 = windowLength
+        at offset: Int64, window: Int64? = nil
     ) async throws(MediaError) -> MP4BoxHeader? {
         guard length - offset >= 8 else { return nil }
         let needed = ByteRange(offset: offset, length: min(16, length - offset))
         if cached(needed) == nil {
-            _ = try await bytes(offset..<min(length, max(needed.upperBound, offset + window)))
+            let wanted = window.map { offset..<max(needed.upperBound, offset + $0) } ?? MediaIndex.blocks(of: needed)
+            _ = try await bytes(wanted.clamped(to: 0..<length))
         }
         let bytes = try await bytes(needed)
         return try MP4BoxHeader.parse(bytes, base: offset, at: offset, parentEnd: length)
@@ -79,7 +82,7 @@ struct MP4File {
         guard readCount <= limits.fragments + 64 else {
             throw .tooLarge("The index is distributed over more than \(limits.fragments) places.")
         }
-        guard byteCount <= limits.indexBytes + (1 << 20) else {
+        guard byteCount <= Int64(limits.indexBytes) + (1 << 20) else {
             throw .tooLarge("The index exceeds \(limits.indexBytes) bytes.")
         }
         let bytes = try await source.read(range)

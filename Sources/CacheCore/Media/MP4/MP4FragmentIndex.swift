@@ -52,34 +52,6 @@ struct MP4SegmentIndex {
     }
 }
 
-/// A table of random access points of a track (`tfra`, ISO/IEC 14496-12 §8.8.10).
-struct MP4RandomAccessTable {
-    let trackID: UInt32
-    /// The composition or decoding times in units of the track, and the offsets of the `moof` boxes. Entries of the
-    /// same fragment are merged.
-    private(set) var entries: [(time: Int64, offset: Int64)] = []
-
-    /// - Throws: `malformed` if the table exceeds its box or an offset is not within `limit`.
-    init(_ box: MP4Box, limit: Int64) throws(MediaError) {
-        let width = try box.version() == 1 ? 8 : 4
-        trackID = try box.uint32(at: 4)
-        let lengths = try box.uint32(at: 8)
-        // Three numbers (traf, trun, sample) of 1 to 4 bytes each.
-        let numbers = [4, 2, 0].reduce(3) { (sum: Int, shift: UInt32) in sum + Int(lengths >> shift & 3) }
-        let table = try MP4Table(box, countAt: 12, rowLength: 2 * width + numbers)
-        for row in 0..<table.count {
-            let time = table.uint(row, at: 0, width: width)
-            let offset = table.uint(row, at: width, width: width)
-            guard time < 1 << 60, offset < UInt64(limit) else { throw table.malformed(row: row) }
-            if let last = entries.last, last.offset == Int64(offset) { continue }
-            entries.append((Int64(time), Int64(offset)))
-        }
-        if !zip(entries, entries.dropFirst()).allSatisfy({ $0.offset < $1.offset }) {
-            entries.sort { ($0.offset, $0.time) < ($1.offset, $1.time) }
-        }
-    }
-}
-
 /// The times of the tracks in one movie fragment (`moof`, ISO/IEC 14496-12 §8.8.4 to §8.8.12).
 struct MP4Fragment {
     /// The samples of a track in the fragment; all times are in units of the track.

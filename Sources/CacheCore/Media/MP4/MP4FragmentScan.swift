@@ -1,4 +1,5 @@
-/// Finds the fragments of a file behind its movie box: by `sidx`, otherwise by `mfra`, otherwise by each `moof`.
+/// Finds the fragments of a file behind its movie box: by `sidx`, otherwise by each `moof`. An `mfra` box is not used:
+/// players read the headers of all fragments in spite of it.
 struct MP4FragmentScan {
     /// The pieces of a track that were found.
     struct TrackPieces {
@@ -9,7 +10,7 @@ struct MP4FragmentScan {
     }
 
     private(set) var tracks: [UInt32: TrackPieces] = [:]
-    /// The bytes of `sidx` boxes, and of `mfra` or its end.
+    /// The bytes of `sidx` boxes and of fragment headers, and the end of the file.
     private(set) var indexRanges: [ByteRange] = []
     /// Whether the pieces contain all tracks, although a table may exist for one track only.
     private(set) var piecesContainAllTracks = false
@@ -24,6 +25,9 @@ struct MP4FragmentScan {
     private var segmentIndexes: Set<Int64> = []
     /// The first fragment to which a segment index refers.
     private var firstFragment: MP4Fragment?
+    /// The offset of the second fragment to which segment indexes refer.
+    private var secondFragment: Int64?
+    private var referenceCount = 0
     /// The seconds by which the times of the segment indexes of a track are too small.
     private var shifts: [UInt32: Double] = [:]
     /// The first byte that belongs to no piece yet.
@@ -47,7 +51,7 @@ struct MP4FragmentScan {
         var covered = start
         var fragmentEnd = start
         var hasMedia = false
-        var triedRandomAccess = false
+        var fragmentCount = 0
         regionStart = start
         scan: while let header = try await file.header(at: position) {
             switch header.type {
@@ -60,9 +64,9 @@ struct MP4FragmentScan {
             case "mfra": break scan
             case "moof" where position >= covered:
                 flush(until: fragmentEnd)
-                if !triedRandomAccess {
-                    triedRandomAccess = true
-                    if try await addRandomAccessTables(from: start) { return }
+                fragmentCount += 1
+                guard fragmentCount <= limits.fragments else {
+                    throw .tooLarge("The file has more than \(limits.fragments) fragments.")
                 }
                 try await addFragment(header)
                 fragmentEnd = header.end
@@ -72,7 +76,7 @@ struct MP4FragmentScan {
                 alignSegmentIndexes(to: fragment)
                 firstFragment = fragment
                 // Players read the first fragment to learn the frame rate and similar properties.
-                indexRanges.append(header.start..<min(file.length, header.end + 8))
+                addFragmentHeader(header)
             case "mdat" where position >= covered: fragmentEnd = header.end
             default: break
             }
@@ -82,8 +86,18 @@ struct MP4FragmentScan {
             regionStart = max(regionStart, covered)
         }
         flush(until: fragmentEnd)
-        // ffmpeg reads the end of the file to learn whether an `mfra` box follows the last reference.
+        // ffmpeg reads the end of the file to learn whether an `mfra` box follows the last reference, and the header
+        // behind the first fragment.
         if !segmentIndexes.isEmpty, covered < file.length { indexRanges.append(max(0, file.length - 16)..<file.length) }
+        if let secondFragment, let header = try await file.header(at: secondFragment), header.type == "moof" {
+            addFragmentHeader(header)
+        }
+    }
+
+    /// Adds the header of a fragment, and of the media data behind it, to the bytes that players read when they open the
+    /// file.
+    private mutating func addFragmentHeader(_ header: MP4BoxHeader) {
+        indexRanges.append(header.start..<min(file.length, header.end + 8))
     }
 
     private mutating func append(_ piece: MediaIndex.Piece, syncTimes: [Double], to id: UInt32) {
@@ -107,8 +121,8 @@ extension MP4FragmentScan {
         let fragment = try MP4Fragment(box, movie: movie, decodeTimes: decodeTimes)
         for (id, track) in fragment.tracks { decodeTimes[id] = track.decodeEnd }
         self.fragment = fragment
-        // ffmpeg reads the headers of all fragments when it opens a file without an index.
-        indexRanges.append(header.start..<min(file.length, header.end + 8))
+        // ffmpeg reads the headers of all fragments when it opens a file without a segment index.
+        addFragmentHeader(header)
     }
 
     /// Appends the last fragment with its media data up to `end`.
@@ -154,6 +168,8 @@ extension MP4FragmentScan {
                     time: start..<max(start.nextUp, reference.time.upperBound + shift), bytes: reference.bytes)
                 append(piece, syncTimes: reference.syncTime.map { [$0 + shift] } ?? [], to: index.trackID)
                 if reference.syncTime != nil { tracks[index.trackID]?.hasOtherSamples = true }
+                referenceCount += 1
+                if referenceCount == 2 { secondFragment = reference.bytes.lowerBound }
                 continue
             }
             guard let nested = try await file.header(at: reference.bytes.lowerBound), nested.type == "sidx" else {
@@ -182,81 +198,5 @@ extension MP4FragmentScan {
             tracks[id] = track
             shifts[id] = shift
         }
-    }
-}
-
-// MARK: - Random access tables
-
-extension MP4FragmentScan {
-    /// Adds the pieces of the `mfra` box at the end of the file, which its last 16 bytes (`mfro`) locate.
-    ///
-    /// - Returns: whether the file has such a box with entries. The pieces that were found before are then replaced.
-    private mutating func addRandomAccessTables(from start: Int64) async throws(MediaError) -> Bool {
-        guard let header = try await randomAccessHeader(behind: start) else { return false }
-        var tables: [MP4RandomAccessTable] = []
-        var children = (try await file.box(header)).children
-        while let child = try children.next(), tables.count < MP4Movie.trackLimit {
-            guard child.type == "tfra" else { continue }
-            let table = try MP4RandomAccessTable(child, limit: header.start)
-            if !table.entries.isEmpty, timelines[table.trackID] != nil { tables.append(table) }
-        }
-        let first = tables.compactMap(\.entries.first?.offset).min()
-        let last = tables.compactMap(\.entries.last?.offset).max()
-        guard let first, let last else { return false }
-        tracks = [:]
-        let firstFragment = try await fragment(at: first)
-        let lastFragment = first == last ? firstFragment : try await fragment(at: last)
-        for table in tables {
-            addPieces(table, from: start, until: header.start, first: firstFragment, last: lastFragment)
-        }
-        indexRanges.append(header.start..<file.length)
-        piecesContainAllTracks = true
-        return true
-    }
-
-    private mutating func randomAccessHeader(behind start: Int64) async throws(MediaError) -> MP4BoxHeader? {
-        guard file.length - start >= 24 else { return nil }
-        let tail = try await file.bytes(file.length - 16..<file.length)
-        let length = Int64(tail.bigEndian(at: 12, width: 4))
-        guard tail.bigEndian(at: 4, width: 4) == UInt64(MP4FourCC("mfro").value), length >= 24,
-            length <= file.length - start
-        else { return nil }
-        let header = try await file.header(at: file.length - length, window: length)
-        return header.flatMap { $0.type == "mfra" && $0.end == file.length ? $0 : nil }
-    }
-
-    private mutating func fragment(at offset: Int64) async throws(MediaError) -> MP4Fragment {
-        guard let header = try await file.header(at: offset), header.type == "moof" else {
-            throw .malformed("tfra", offset: offset)
-        }
-        indexRanges.append(header.start..<min(file.length, header.end + 8))
-        return try MP4Fragment(try await file.box(header), movie: movie, decodeTimes: [:])
-    }
-
-    private mutating func addPieces(
-        _ table: MP4RandomAccessTable, from start: Int64, until end: Int64, first: MP4Fragment, last: MP4Fragment
-    ) {
-        guard let segment = timelines[table.trackID]?.segments.first,
-            let timeScale = timelines[table.trackID]?.timeScale, let firstEntry = table.entries.first
-        else { return }
-        // Some writers, among them ffmpeg, store decoding times. The first fragment shows the difference.
-        var correction: Int64 = 0
-        if let track = first.tracks[table.trackID], track.decodeTime == firstEntry.time {
-            correction = track.firstTime - track.decodeTime
-        }
-        let seconds = { segment.seconds($0 + correction, timeScale: timeScale) }
-        let mediaEnd = last.tracks[table.trackID].map { segment.seconds($0.times.upperBound, timeScale: timeScale) }
-        let isVideo = movie.tracks.contains { $0.id == table.trackID && $0.kind == .video }
-        for (position, entry) in table.entries.enumerated() {
-            let next = position + 1 < table.entries.count ? table.entries[position + 1] : nil
-            let time = seconds(entry.time)
-            let timeEnd = next.map { seconds($0.time) } ?? mediaEnd ?? time
-            let piece = MediaIndex.Piece(
-                time: time..<max(time.nextUp, timeEnd),
-                bytes: (position == 0 ? min(start, entry.offset) : entry.offset)..<max(
-                    next?.offset ?? end, entry.offset))
-            append(piece, syncTimes: isVideo ? [time] : [], to: table.trackID)
-        }
-        if isVideo { tracks[table.trackID]?.hasOtherSamples = true }
     }
 }

@@ -75,7 +75,7 @@ extension MP4Parser {
     }
 
     static func locateMovie(_ file: inout MP4File) async throws(MediaError) -> MovieLocation {
-        let head = try await file.bytes(0..<min(file.length, MP4File.windowLength))
+        let head = try await file.bytes(0..<min(file.length, MP4File.headLength))
         guard isBaseMedia(head) else {
             let text = head.prefix(8).map(MP4FourCC.text).joined()
             throw .unsupported("The file begins with \"\(text)\", which is no box of an ISO base media file.")
@@ -84,7 +84,7 @@ extension MP4Parser {
         var mediaStart: Int64?
         for _ in 0..<boxLimit {
             let rest = file.length - offset
-            let window = mediaStart != nil && rest <= tailLength ? rest : MP4File.windowLength
+            let window = mediaStart != nil && rest <= tailLength ? rest : nil
             guard let header = try await file.header(at: offset, window: window) else {
                 throw .unsupported("The file has no moov box.")
             }
@@ -167,6 +167,6 @@ extension MP4Parser {
     /// Players read one fragment beyond the last needed one, and the header of the next; a large fragment is not read
     /// as a whole.
     private static func slack(largestFragment: Int64) -> Int64 {
-        max(64 << 10, min(largestFragment, 4 << 20) + MP4File.windowLength)
+        max(64 << 10, min(largestFragment, 4 << 20) + MP4File.headLength)
     }
 }

@@ -20,7 +20,7 @@ struct MatroskaFile {
 
     /// Parses the EBML header and finds the segment. Throws `.unsupported` for another document.
     init(source: MediaSource, limits: MediaLimits) async throws(MediaError) {
-        buffer = MediaReadBuffer(source: source, byteLimit: limits.indexBytes)
+        buffer = MediaReadBuffer(source: source, byteLimit: Int64(limits.indexBytes))
         let head = try await buffer.view(0..<Self.headLength)
         guard head.number(at: 0, count: 4) == UInt64(MatroskaID.ebml) else {
             throw .unsupported("The file does not begin with an EBML header: \(head.hexadecimal(at: 0))")

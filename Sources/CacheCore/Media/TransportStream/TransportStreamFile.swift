@@ -37,7 +37,7 @@ struct TransportStreamFile {
 
     /// Finds the first packet behind ID3 tags. Throws `.unsupported` if there is none.
     init(source: MediaSource, limits: MediaLimits) async throws(MediaError) {
-        buffer = MediaReadBuffer(source: source, byteLimit: limits.indexBytes)
+        buffer = MediaReadBuffer(source: source, byteLimit: Int64(limits.indexBytes))
         let tagsEnd = try await ID3Tag.end(in: &buffer, ahead: Self.firstRead)
         let bytes = try await buffer.view(tagsEnd..<tagsEnd + Self.firstRead)
         guard let grid = TransportStreamGrid(in: bytes, at: tagsEnd) else {

@@ -1,6 +1,7 @@
-@testable import CacheCore
 import TestChance
+import TestMedia
 import Testing
+@testable import CacheCore
 
 @Suite("Mutated MP4 files", .enabled(if: FFmpeg.isAvailable))
 struct MP4FuzzTests {

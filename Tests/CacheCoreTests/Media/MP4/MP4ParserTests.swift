@@ -1,5 +1,6 @@
-@testable import CacheCore
+import TestMedia
 import Testing
+@testable import CacheCore
 
 @Suite("MP4 boxes that are written by hand")
 struct MP4ParserTests {

@@ -1,0 +1,34 @@
+import CacheCore
+import Synchronization
+
+/// Anticipation of the index of a media file. A player that opens an MP4 file whose index is at the end asks for it one
+/// round trip after the first bytes; the transfer of the index begins before that.
+extension OpenAsset {
+    /// A reader has read enough to count as a player when it has passed this position.
+    private static let leastPosition: Int64 = 256 << 10
+    /// The number of bytes behind the media data that are fetched.
+    private static let indexBytes: Int64 = 2 << 20
+    /// The number of bytes at the beginning that are examined.
+    private static let headBytes = 4096
+
+    /// Finds the index in the first bytes of the asset; nil if the origin does not anticipate.
+    var indexAnticipation: (@Sendable (UnsafeRawBufferPointer) -> Void)? {
+        guard target.settings.anticipatesIndex else { return nil }
+        return { [self] bytes in
+            guard let offset = MP4Parser.mediaDataBeforeIndex(head: [UInt8](bytes.prefix(Self.headBytes))) else { return }
+            change { state in
+                state.expectedIndex = offset
+                return ((), [])
+            }
+        }
+    }
+}
+
+extension OpenAsset.State {
+    /// The actions that fetch the expected index, once a client's reader has reached `position`.
+    mutating func anticipateIndex(at position: Int64) -> [FillLedger.Action] {
+        guard let offset = expectedIndex, position >= OpenAsset.leastPosition, !ledger.isPrefetched else { return [] }
+        expectedIndex = nil
+        return ledger.anticipate(ByteRange(offset: offset, length: OpenAsset.indexBytes))
+    }
+}
