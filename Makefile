@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media upstreams api image
+.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media upstreams api image
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -63,8 +63,12 @@ lint: setup ## format, import rules, sizes, the language of all files and compil
 	scripts/language
 	scripts/warnings
 
-demo: ## serve the files of the documents' calls on FILES until Ctrl-C
-	@scripts/demo $(FILES)
+files: ## serve the files of the documents' calls on FILES until Ctrl-C
+	@scripts/files $(FILES)
+
+demo: setup ## prefetch ten seconds of a film, stop the upstream, and play them
+	$(RELEASE) --product larder
+	@scripts/demo $(LARDER)
 
 readme: setup ## run the calls in the documents and compare their output
 	$(RELEASE) --product larder
@@ -121,7 +125,7 @@ else
 	done; exit $$status
 endif
 
-media: setup ## prefetch seconds of generated media, stop the upstream, and play them with ffmpeg (ONLY=mp4,hls)
+media: setup ## prefetch seconds of generated media, stop the upstream, and play them with ffmpeg, mpv and Chromium; kills; comparison with nginx (ONLY=mp4,hls ONLY=kills ONLY=compare)
 	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' scripts/media $(LARDER)
 

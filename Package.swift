@@ -104,7 +104,7 @@ let package = Package(
             name: "MicroBench", dependencies: ["CacheCore", "CacheStore", "TestChance", logging],
             path: "Benchmarks/Micro", swiftSettings: settings),
         .target(
-            name: "FuzzSurfaces", dependencies: ["CacheAPI", "CacheCore", "CacheEngine", "CacheStore"],
+            name: "FuzzSurfaces", dependencies: ["CacheAPI", "CacheCore", "CacheEngine", "CacheStore", "TestMedia"],
             path: "Tests/FuzzSurfaces", swiftSettings: settings),
         .executableTarget(
             name: "LarderFuzz", dependencies: ["FuzzSurfaces", "TestChance"], path: "Tests/Fuzz",

@@ -29,12 +29,11 @@ struct Fuzz {
             }
             let surface = Surface.all[Int(number % UInt64(Surface.all.count))]
             let bytes = Mutation.input(number, seed: seed, from: surface.seeds)
-            let text = String(decoding: bytes, as: UTF8.self)
             let began = Self.threadSeconds()
-            let holds = surface.take(text)
+            let holds = surface.take(bytes)
             var seconds = Self.threadSeconds() - began
             // Thread time includes interrupts: only an input that is slow twice is slow.
-            if seconds > Self.mostSeconds { seconds = min(seconds, again(surface, text)) }
+            if seconds > Self.mostSeconds { seconds = min(seconds, again(surface, bytes)) }
             if seconds > slowest[surface.name]?.seconds ?? -1 { slowest[surface.name] = (seconds, number) }
             guard !holds || seconds > Self.mostSeconds else { continue }
             faults += 1
@@ -46,9 +45,9 @@ struct Fuzz {
         print("inputs \(count), faults \(faults)")
     }
 
-    private func again(_ surface: Surface, _ text: String) -> Double {
+    private func again(_ surface: Surface, _ bytes: [UInt8]) -> Double {
         let began = Self.threadSeconds()
-        _ = surface.take(text)
+        _ = surface.take(bytes)
         return Self.threadSeconds() - began
     }
 

@@ -23,7 +23,7 @@ public func takeOne(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let input = UnsafeBufferPointer(start: bytes, count: count)
     guard let first = input.first else { return 0 }
     let surface = Surface.all[Int(first) % Surface.all.count]
-    precondition(surface.take(String(decoding: input.dropFirst(), as: UTF8.self)), surface.name)
+    precondition(surface.take(Array(input.dropFirst())), surface.name)
     return 0
 }
 
@@ -34,7 +34,7 @@ public func begin(_ count: UnsafeMutableRawPointer?, _ arguments: UnsafeMutableR
     for (number, surface) in Surface.all.enumerated() {
         for (place, seed) in surface.seeds.enumerated() {
             guard let file = fopen("\(directory)/seed-\(number)-\(place)", "w") else { continue }
-            let bytes = [UInt8(number)] + Array(seed.utf8)
+            let bytes = [UInt8(number)] + seed
             fwrite(bytes, 1, bytes.count, file)
             fclose(file)
         }

@@ -3,17 +3,28 @@ import CacheCore
 import CacheEngine
 import CacheStore
 
-/// A parser of external text, with valid example inputs.
+/// A parser of external input, with valid example inputs.
 package struct Surface: Sendable {
     package let name: String
-    package let seeds: [String]
+    package let seeds: [[UInt8]]
     /// Parses any input without a trap; whether the result satisfies its invariants.
-    package let take: @Sendable (String) -> Bool
+    package let take: @Sendable ([UInt8]) -> Bool
+
+    init(name: String, seeds: [[UInt8]], take: @escaping @Sendable ([UInt8]) -> Bool) {
+        self.name = name
+        self.seeds = seeds
+        self.take = take
+    }
+
+    /// A parser of text.
+    private init(name: String, seeds: [String], take: @escaping @Sendable (String) -> Bool) {
+        self.init(name: name, seeds: seeds.map { Array($0.utf8) }) { take(String(decoding: $0, as: UTF8.self)) }
+    }
 
     private static let now = Timestamp(seconds: 1_795_248_000)
     private static let length: Int64 = 1 << 33
 
-    package static let all: [Surface] = fields + heads + documents
+    package static let all: [Surface] = fields + heads + documents + media
 
     private static let fields = [
         Surface(name: "Range", seeds: ["bytes=0-499,-5,9223372036854775807-", "bytes=1-2, 4-5 ,7-", "items=0-1"]) {

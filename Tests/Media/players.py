@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 import urllib.parse
+import wave
 
 
 def run(command, timeout=120):
@@ -63,7 +64,7 @@ class FFmpeg:
 
 
 class MPV:
-    """Plays the span at four times the normal speed, without output devices."""
+    """Plays the span as fast as possible and stores the decoded sound."""
 
     name = "mpv"
 
@@ -77,17 +78,20 @@ class MPV:
         return shutil.which("mpv") is not None
 
     def play(self, url, start, seconds):
-        code, output = run(
-            [
-                "mpv", "--no-config", "--vo=null", "--ao=null", "--speed=4", "--ytdl=no", f"--start={start}",
-                f"--length={seconds}", "--term-status-msg=AT ${=time-pos}\n", "--msg-level=all=error,statusline=status",
-                url,
-            ]
-        )  # fmt: skip
-        times = [part.split()[0] for part in output.replace("\r", "\n").split("AT ")[1:] if part.split()]
-        last = max((float(time) for time in times if time.replace(".", "", 1).isdigit()), default=start)
-        lines = [line for line in output.splitlines() if line.strip() and "AT " not in line and "\x1b" not in line]
-        return (last - start if code == 0 else 0.0), (lines or [""])[-1]
+        with tempfile.NamedTemporaryFile(prefix="larder-media.", suffix=".wav") as sound:
+            code, output = run(
+                [
+                    "mpv", "--no-config", "--vo=null", "--untimed", "--ao=pcm", f"--ao-pcm-file={sound.name}",
+                    "--audio-format=s16", "--ytdl=no", f"--start={start}", f"--length={seconds}",
+                    "--no-terminal", "--msg-level=all=error", url,
+                ]
+            )  # fmt: skip
+            try:
+                with wave.open(sound.name) as decoded:
+                    played = decoded.getnframes() / decoded.getframerate()
+            except (EOFError, wave.Error):
+                played = 0.0
+        return (played if code == 0 else 0.0), (output.strip().splitlines() or [""])[-1]
 
     def stop(self):
         pass

@@ -124,7 +124,7 @@ def finished(larder, identifier):
         found = json.loads(larder.ask("GET", f"/v1/jobs/{identifier}")[1])
         if found["state"] not in ("queued", "running"):
             break
-        time.sleep(0.05)
+        time.sleep(0.01)
     items = json.loads(larder.ask("GET", f"/v1/jobs/{identifier}/items?limit=1000")[1])["items"]
     return found, items
 

@@ -6,7 +6,7 @@
     run.py --larder .build/release/larder docs/quickstart.md
 
 The default documents are README.md, docs/quickstart.md and docs/api.md. Each document gets a new Larder process with an
-empty store and a new bash session. The file server of `make demo` and Larder use the ports that the documents name, or
+empty store and a new bash session. The file server of `make files` and Larder use the ports that the documents name, or
 free ports if those are in use. All shell blocks with curl commands of a document run in its bash session, in order. The
 block after the commands is the expected output: `…` matches any text, also across lines, and `,…,` also a single comma;
 all other text must be equal. Commands without an output block must not print a problem document. `--update` writes the
@@ -285,8 +285,8 @@ def main():
     atexit.register(processes.stop_all)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     ports = {FILES: port_for(FILES)}
-    demo = [sys.executable, "-B", str(ROOT / "scripts/demo.py"), f"127.0.0.1:{ports[FILES]}"]
-    start("demo", demo, ports[FILES], "/song.mp3", directory)
+    files = [sys.executable, "-B", str(ROOT / "scripts/files.py"), f"127.0.0.1:{ports[FILES]}"]
+    start("files", files, ports[FILES], "/song.mp3", directory)
     ports[LARDER] = port_for(LARDER)
     blocks, faults = 0, 0
     for number, name in enumerate(options.documents):

@@ -9,15 +9,15 @@ package struct Mutation {
     package static let longBytes = 1 << 20
 
     /// The input of this number; it depends only on the number and the seed.
-    package static func input(_ number: UInt64, seed: UInt64, from seeds: [String]) -> [UInt8] {
+    package static func input(_ number: UInt64, seed: UInt64, from seeds: [[UInt8]]) -> [UInt8] {
         var random = SeededRandom(seed: seed ^ number &* 0xA24B_AED4_963E_E407)
-        var bytes = Array(seeds[Int.random(in: 0..<seeds.count, using: &random)].utf8)
+        var bytes = seeds[Int.random(in: 0..<seeds.count, using: &random)]
         for _ in 0..<Int.random(in: 0..<8, using: &random) { change(&bytes, seeds, &random) }
         guard random.next() % longEvery == 0, !bytes.isEmpty else { return Array(bytes.prefix(4096)) }
         return lengthened(bytes, &random)
     }
 
-    private static func change(_ bytes: inout [UInt8], _ seeds: [String], _ random: inout SeededRandom) {
+    private static func change(_ bytes: inout [UInt8], _ seeds: [[UInt8]], _ random: inout SeededRandom) {
         let place = Int.random(in: 0...bytes.count, using: &random)
         let end = Int.random(in: place...bytes.count, using: &random)
         switch Int.random(in: 0..<8, using: &random) {
@@ -26,7 +26,7 @@ package struct Mutation {
         case 2: bytes.removeSubrange(place..<end)
         case 3: bytes.insert(contentsOf: bytes[place..<end], at: place)
         case 4: bytes.insert(contentsOf: numbers[Int.random(in: 0..<numbers.count, using: &random)].utf8, at: place)
-        case 5: bytes.append(contentsOf: seeds[Int.random(in: 0..<seeds.count, using: &random)].utf8)
+        case 5: bytes.append(contentsOf: seeds[Int.random(in: 0..<seeds.count, using: &random)])
         default: bytes.insert(alphabet[Int.random(in: 0..<alphabet.count, using: &random)], at: place)
         }
     }

@@ -61,6 +61,8 @@ final class FillLedgerModel {
     var fills: [FillLedger.FillID: Fill] = [:]
     var leases: [FillLedger.LeaseID: ByteRange] = [:]
     var evicting: [[ByteRange]] = []
+    /// The range of a call of `anticipate` in progress.
+    var anticipated: ByteRange?
     /// New or notified readers that have not checked for bytes since.
     var awake: [FillLedger.ReaderID] = []
     var notified = 0, served = 0
@@ -186,7 +188,8 @@ final class FillLedgerModel {
             return window.lowerBound >= wanted.lowerBound && window.lowerBound < wanted.upperBound
                 && window.upperBound <= end
         }
-        check(isWanted, "window \(window) exceeds the wanted ranges")
+        let isAnticipated = anticipated.map { $0.clamped(to: window) == window } ?? false
+        check(isWanted || isAnticipated, "window \(window) exceeds the wanted ranges")
     }
 
     // MARK: Actions of readers

@@ -39,6 +39,11 @@ extension FillLedgerModel {
             case 0: stop()
             case 1...4: lease()
             case 5: invalidate()
+            case 6:
+                let range = ByteRange(offset: .random(in: 0..<length, using: &random), length: 40)
+                anticipated = range
+                perform(ledger.anticipate(range))
+                anticipated = nil
             default: beginEviction()
             }
         case 4...5: left()

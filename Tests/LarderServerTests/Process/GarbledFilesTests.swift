@@ -20,7 +20,7 @@ import Testing
         let (_, seed) = SeededRandom.announced()
         for number in UInt64(0)..<3_000 {
             let text = String(
-                decoding: Mutation.input(number, seed: seed, from: Self.configuration).prefix(4096), as: UTF8.self)
+                decoding: Mutation.input(number, seed: seed, from: Self.configuration.map { Array($0.utf8) }).prefix(4096), as: UTF8.self)
             do {
                 _ = try LarderSettings(file: ConfigurationFile(text: text, name: "garbled.yaml"))
             } catch {
@@ -34,7 +34,7 @@ import Testing
         let (_, seed) = SeededRandom.announced()
         let directory = try TemporaryDirectory()
         for number in UInt64(0)..<2_000 {
-            let bytes = Mutation.input(number, seed: seed, from: Self.traces)
+            let bytes = Mutation.input(number, seed: seed, from: Self.traces.map { Array($0.utf8) })
             let path = directory.path("trace.csv")
             try Data(bytes).write(to: URL(fileURLWithPath: path))
             do {

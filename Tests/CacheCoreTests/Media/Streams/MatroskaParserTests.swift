@@ -1,4 +1,5 @@
 import CacheCore
+import TestMedia
 import Testing
 
 @Suite struct MatroskaParserTests {

@@ -1,5 +1,6 @@
 import CacheCore
 import TestChance
+import TestMedia
 import Testing
 
 @Suite(.enabled(if: FFmpeg.isAvailable)) struct MediaFuzzTests {

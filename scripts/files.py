@@ -1,4 +1,4 @@
-"""A file server for the calls in README.md: scripts/demo [HOST:PORT]
+"""A file server for the calls in README.md: scripts/files [HOST:PORT]
 
 Serves three files from memory. Their bytes, dates and ETags are the same in each run, so that the output in README.md can
 be reproduced. GET and HEAD, single ranges, If-Range, If-None-Match and If-Modified-Since are supported. Requests are
@@ -38,7 +38,7 @@ class Handler(BaseHTTPRequestHandler):
     files = {}
 
     def version_string(self):
-        return "demo"
+        return "files"
 
     def do_GET(self):
         file = self.files.get(self.path.partition("?")[0].removeprefix("/"))
@@ -120,13 +120,13 @@ class Server(ThreadingHTTPServer):
 def main():
     host, _, port = (sys.argv[1] if len(sys.argv) > 1 else DEFAULT_ADDRESS).rpartition(":")
     if not host or not port.isdecimal():
-        raise SystemExit("usage: scripts/demo [HOST:PORT]")
+        raise SystemExit("usage: scripts/files [HOST:PORT]")
     Handler.files = {name: File(name, *properties) for name, properties in FILES.items()}
     try:
         server = Server((host, int(port)), Handler)
     except OSError as error:
         raise SystemExit(
-            f"demo: cannot listen on {host}:{port}: {error.strerror}. `make demo FILES=HOST:PORT` uses another address."
+            f"files: cannot listen on {host}:{port}: {error.strerror}. `make files FILES=HOST:PORT` uses another address."
         ) from None
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     sizes = ", ".join(f"{name} ({file.size:,} bytes)" for name, file in Handler.files.items())

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Prefetches ten seconds at 60 s of a film and of a playlist, stops the upstream, and lets ffmpeg play them.
+
+demo.py --larder .build/release/larder
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent.parent / "scripts"))
+
+import run  # noqa: E402
+from players import FFmpeg  # noqa: E402
+from servers import Larder, MediaServer  # noqa: E402
+
+START, SECONDS = 60, 10
+NAMES = ["mp4-tail.mp4", "hls-ts/index.m3u8"]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--larder", required=True)
+    program = os.path.abspath(parser.parse_args().larder)
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-demo."))
+    try:
+        sys.exit(demonstrate(program, directory))
+    finally:
+        shutil.rmtree(directory, True)
+
+
+def demonstrate(program, directory):
+    """Returns the exit code."""
+    print("ffmpeg makes two minutes of a film: an MP4 file with the index at its end, and an HLS playlist.")
+    names = run.make(directory, NAMES, run.DURATION)
+    (directory / "nginx").mkdir()
+    upstream = MediaServer(directory / "nginx", directory / "files")
+    larder = Larder(program, directory, upstream.port)
+    if larder.start() is None:
+        raise SystemExit("Larder does not start")
+    print(f"nginx serves them on port {upstream.port}; Larder is on port {larder.port} with an empty store.\n")
+
+    items = [
+        {"origin": "media", "path": name, "play": {"startSeconds": START, "seconds": SECONDS}} for name in names
+    ]
+    body = {"items": items, "label": "demo"}
+    print(f"POST /v1/jobs {json.dumps(body)}")
+    job, items = run.finished(larder, json.loads(larder.ask("POST", "/v1/jobs", body)[1])["jobId"])
+    sizes = {name: run.size_of(directory, name) for name in names}
+    print(f"  the job has {job['state']}; from the upstream: {job['bytesFromUpstream']} of {sum(sizes.values())} bytes")
+    for item in items:
+        if item["play"]:
+            media = item["media"]
+            what = f"{media['container']}, {media['layout']}, {media['durationSeconds']} s"
+            print(f"  {item['path']}: {what}; playable: {item['playableSeconds']} s; ranges: {item['ranges'] or 'all'}")
+    upstream.stop()
+    print("\nThe upstream is stopped.")
+
+    failed = job["state"] != "succeeded"
+    for name in names:
+        url = f"http://127.0.0.1:{larder.port}/o/media/{name}"
+        played, message = FFmpeg().play(url, START, SECONDS)
+        print(f"ffmpeg -ss {START} -t {SECONDS} -i {url} plays {played:.1f} s. {message}")
+        failed = failed or played < SECONDS - 0.5
+    larder.stop()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    main()
