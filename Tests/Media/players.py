@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 import threading
 import urllib.parse
-import wave
 
 
 def run(command, timeout=120):
@@ -78,19 +77,16 @@ class MPV:
         return shutil.which("mpv") is not None
 
     def play(self, url, start, seconds):
-        with tempfile.NamedTemporaryFile(prefix="larder-media.", suffix=".wav") as sound:
+        with tempfile.NamedTemporaryFile(prefix="larder-media.") as sound:
             code, output = run(
                 [
                     "mpv", "--no-config", "--vo=null", "--untimed", "--ao=pcm", f"--ao-pcm-file={sound.name}",
-                    "--audio-format=s16", "--ytdl=no", f"--start={start}", f"--length={seconds}",
+                    "--ao-pcm-waveheader=no", "--audio-format=s16", "--audio-channels=mono", "--audio-samplerate=44100",
+                    "--ytdl=no", f"--start={start}", f"--length={seconds}",
                     "--no-terminal", "--msg-level=all=error", url,
                 ]
             )  # fmt: skip
-            try:
-                with wave.open(sound.name) as decoded:
-                    played = decoded.getnframes() / decoded.getframerate()
-            except (EOFError, wave.Error):
-                played = 0.0
+            played = pathlib.Path(sound.name).stat().st_size / (2 * 44100)
         return (played if code == 0 else 0.0), (output.strip().splitlines() or [""])[-1]
 
     def stop(self):

@@ -207,6 +207,9 @@ def main():
     larder.stop()
     if unproved:
         print(f"  No player plays these directly from the bytes of the span, so nothing is proved: {', '.join(unproved)}")
+    for player in present:
+        able = sum(played >= seconds - 0.5 for (_, _, name), (played, _) in direct.items() if name == player.name)
+        failures.check(able > 0 or len(names) < 5, f"{player.name} plays nothing directly")
     failures.check(not any(all(f"{n} {p}" in unproved for p in positions) for n in names), "a layout is never proved")
     print(f"media: {failures.checks} checks, {failures.count} failed")
     sys.exit(1 if failures.count else 0)
