@@ -59,7 +59,8 @@ func makeRouter(
     router.mount(ProbeController(prober: cache.prober, limits: limits), gate)
     router.mount(AssetController(assets: cache.assets, media: cache.media, limits: limits), gate)
     router.mount(
-        FillController(fills: cache.fills, reader: cache.reader, media: cache.media, statistics: cache.statistics), gate)
+        FillController(fills: cache.fills, reader: cache.reader, media: cache.media, statistics: cache.statistics), gate
+    )
     router.mount(JobController(jobs: cache.jobs, limits: limits, clock: clock), gate)
     router.mount(StatsController(statistics: cache.statistics, load: load, version: settings.version), gate)
     router.mount(

@@ -31,7 +31,9 @@ extension Surface {
             let source = MediaSource(length: Int64(bytes.count)) { range throws(MediaError) in
                 Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
             }
-            guard let index = InlineExecutor.run({ try? await parse(source, limits) }) else { return !seeds.contains(bytes) }
+            guard let index = InlineExecutor.run({ try? await parse(source, limits) }) else {
+                return !seeds.contains(bytes)
+            }
             let whole = 0..<Int64(bytes.count)
             let isInside = (index.indexRanges + index.tracks.flatMap(\.pieces).map(\.bytes)).allSatisfy {
                 $0.clamped(to: whole) == $0
@@ -170,7 +172,9 @@ private final class InlineExecutor: TaskExecutor {
         while let job = executor.jobs.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
             job.runSynchronously(on: executor.asUnownedTaskExecutor())
         }
-        guard let result = result.value.withLock({ $0 }) else { preconditionFailure("The function waits for another thread.") }
+        guard let result = result.value.withLock({ $0 }) else {
+            preconditionFailure("The function waits for another thread.")
+        }
         return result
     }
 }

@@ -60,7 +60,7 @@ extension MediaIndex {
     static func blocks(of run: ByteRange) -> ByteRange {
         guard !run.isEmpty else { return run }
         let lower = run.lowerBound / blockBytes * blockBytes
-        return lower..<ByteRange(offset: lower, length: blockBytes * ((run.upperBound - lower - 1) / blockBytes + 1)).upperBound
+        return lower..<ByteRange(offset: (run.upperBound - 1) | (blockBytes - 1), length: 1).upperBound
     }
 
     /// The size of the blocks in which Chromium reads media.

@@ -15,7 +15,9 @@ extension OpenAsset {
     var indexAnticipation: (@Sendable (UnsafeRawBufferPointer) -> Void)? {
         guard target.settings.anticipatesIndex else { return nil }
         return { [self] bytes in
-            guard let offset = MP4Parser.mediaDataBeforeIndex(head: [UInt8](bytes.prefix(Self.headBytes))) else { return }
+            guard let offset = MP4Parser.mediaDataBeforeIndex(head: [UInt8](bytes.prefix(Self.headBytes))) else {
+                return
+            }
             change { state in
                 state.expectedIndex = offset
                 return ((), [])

@@ -102,7 +102,8 @@ extension FillTransfer {
         let (end, allowance) = state.withLock { ($0.body?.end, $0.desired.allowance) }
         let first = range.lowerBound
         return .store(
-            into: FileSink(file: file, offset: first, headObserver: asset.indexAnticipation), limit: end.map { $0 - first },
+            into: FileSink(file: file, offset: first, headObserver: asset.indexAnticipation),
+            limit: end.map { $0 - first },
             allowance: allowance < .max ? max(0, allowance - first) : .max)
     }
 

@@ -135,7 +135,8 @@ struct PrefetchFill {
         do throws(CacheError) {
             switch try await cache.media.document(of: asset, media) {
             case .index(let index):
-                item.ranges = index.ranges(of: play.time, kinds: play.kinds, length: asset.look { $0.ledger.length }).runs
+                item.ranges = index.ranges(of: play.time, kinds: play.kinds, length: asset.look { $0.ledger.length })
+                    .runs
                     .map(\.fieldValue)
                 tally.resolved(item.ranges, index.result, of: play)
             case .playlist(let playlist):

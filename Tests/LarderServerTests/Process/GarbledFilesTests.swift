@@ -20,7 +20,8 @@ import Testing
         let (_, seed) = SeededRandom.announced()
         for number in UInt64(0)..<3_000 {
             let text = String(
-                decoding: Mutation.input(number, seed: seed, from: Self.configuration.map { Array($0.utf8) }).prefix(4096), as: UTF8.self)
+                decoding: Mutation.input(number, seed: seed, from: Self.configuration.map { Array($0.utf8) }).prefix(
+                    4096), as: UTF8.self)
             do {
                 _ = try LarderSettings(file: ConfigurationFile(text: text, name: "garbled.yaml"))
             } catch {
