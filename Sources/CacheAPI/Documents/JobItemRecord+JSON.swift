@@ -8,7 +8,7 @@ extension JobItemRecord {
                 .init("assetId", .text(assetID?.description ?? known?.description)),
                 .init("ranges", .array(ranges.map(JSON.string))), .init("play", .optional(play, \.json)),
                 .init("media", playResult?.json ?? .null),
-                .init("playableSeconds", .optional(playResult) { .number($0.playableSeconds) }),
+                .init("playableSeconds", .optional(playResult) { .mediaTime($0.playableSeconds) }),
                 .init("parent", .optional(parent) { .count($0) }),
                 .init("tags", .array(tags.map(JSON.string))),
                 .init("pinned", .bool(isPinned)), .init("state", .string(state.rawValue)),

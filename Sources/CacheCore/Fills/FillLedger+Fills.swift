@@ -15,11 +15,12 @@ extension FillLedger {
         if isNew { forgetDescription() }
         let end = fill.end
         let isElastic = fill.allowance < .max
+        let shortened = fill.isAnticipated ? shorten(before: window.lowerBound) : []
         fill.began(at: now, bringing: window)
         if let firstByte { roundTrip = roundTrip == .zero ? firstByte : (roundTrip * 3 + firstByte) / 4 }
         self.acceptsRanges = acceptsRanges ?? self.acceptsRanges
         if isMultiplexed { hasFlowControl = false }
-        let notified = confirmed(length: length, canBeContinued: canBeContinued)
+        let notified = shortened + confirmed(length: length, canBeContinued: canBeContinued)
         guard self.acceptsRanges != false else {
             fill.allowance = .max
             insert(fill)
@@ -140,19 +141,23 @@ extension FillLedger {
         return [start(.confirmation(.closed(0..<1)), window: 0..<0, priority: .readAhead, isBehind: true)]
     }
 
-    /// Starts the transfer of the first missing bytes of `range`, which a reader is expected to want soon. It is kept
-    /// without readers for some seconds. No transfer starts if one is on the way, or if one transfer must bring all bytes.
+    /// Starts the transfer of the missing bytes of `range`, which ends the asset and which a reader is expected to want
+    /// soon. It is kept without readers for some seconds. No transfer starts if one is on the way, if the bytes have gaps,
+    /// or if one transfer must bring all bytes.
     package mutating func anticipate(_ range: ByteRange) -> [Action] {
         guard isDescribed, canBeContinued, acceptsRanges == true, evicting.runs(in: range).isEmpty,
-            let gap = extents.gaps(in: clampedToEnd(range)).first, fill(bringing: gap.lowerBound) == nil,
-            fills.allSatisfy({ $0.window.upperBound <= gap.lowerBound || $0.window.lowerBound >= gap.upperBound })
+            let length, range.upperBound == length
         else { return [] }
-        let shortened = shorten(before: gap.lowerBound)
+        let gaps = extents.gaps(in: range)
+        guard gaps.count == 1, let gap = gaps.first,
+            fills.allSatisfy({ $0.window.upperBound < gap.lowerBound || $0.window.lowerBound > gap.upperBound })
+        else { return [] }
         let action = start(.window(gap), window: gap, priority: .readAhead, sizedBy: .anticipatedIndex)
         if case .start(let id, _) = action, let index = fills.firstIndex(where: { $0.id == id }) {
+            fills[index].isAnticipated = true
             fills[index].keptUntil = now + Self.carriedFor
         }
-        return shortened + [action]
+        return [action]
     }
 
     /// Whether a fill in flight will bring the bytes before `end` and none from there on.
@@ -195,7 +200,7 @@ extension FillLedger {
     /// of `code`.
     package mutating func broke(_ id: FillID, with code: CacheError.Code, isWorthRetrying: Bool) -> [Action] {
         guard let fill = take(id) else { return [] }
-        guard code != .cancelled else { return handOver(fill) }
+        guard code != .cancelled, !fill.isAnticipated || fill.answeredAt != nil else { return handOver(fill) }
         if case .rangeNotSatisfiable = code, case .opening(let window) = fill.fillRequest {
             return notify(.failed(code)) { $0.opening == window && $0.wanted == nil } + handOver(fill)
         }

@@ -48,7 +48,13 @@ extension FillLedger {
         let fill = fills[index]
         let (claimed, allowed) = (fill.window.upperBound, fill.allowance)
         let exposure = reader.readAhead.exposure(at: wanted.lowerBound, roundTrip: roundTrip)
-        let bound = min(fill.end, evicting.run(startingFrom: claimed)?.lowerBound ?? .max)
+        // A fill ends where the next one begins, unless that is anticipated and not answered yet.
+        let next = fills[(index + 1)...].first { $0.window.lowerBound < fill.end }
+        let bound = min(
+            fill.end, evicting.run(startingFrom: claimed)?.lowerBound ?? .max, next?.window.lowerBound ?? .max)
+        if let next, wanted.lowerBound >= fill.position, claimed >= bound - settings.overshootBytes {
+            return next.isCut ? [] : cut([next])
+        }
         let most = min(bound, limit(of: wanted))
         let target = min(most, ByteRange(offset: wanted.lowerBound, length: exposure).upperBound)
         guard target > allowed,

@@ -218,6 +218,9 @@ extension FillLedger {
         var position: Int64
         /// Whether the fill was begun without a reader. It is not cut when no reader waits.
         var isBehind = false
+        /// Whether the fill brings bytes that no reader has requested yet. Until it is answered, it takes nothing from the
+        /// fill before it, and its failure has no effect.
+        var isAnticipated = false
         /// The uptime until which the fill is kept without readers: the readers that waited for it are about to join.
         /// Nil: not kept.
         var keptUntil: Duration?

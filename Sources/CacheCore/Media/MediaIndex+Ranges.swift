@@ -11,6 +11,8 @@ extension MediaIndex {
     /// The seconds at the beginning of a file that players decode when they open it, wherever they play then: ffmpeg
     /// examines 20 frames.
     private static let openingSeconds = 1.0
+    /// The longest time that ffmpeg searches for the first samples of a track that begins later.
+    private static let searchSeconds = 6.0
 
     /// The bytes that a player needs to play a span of time: those of ``spanRanges(of:kinds:)``, the first second,
     /// because players examine it, and the short gaps between all of them. Chromium reads whole blocks of 32 KiB, so the
@@ -22,8 +24,12 @@ extension MediaIndex {
     ///   - length: the length of the file in bytes, at which the ranges are cut off; nil: unknown.
     package func ranges(of time: Range<Double>, kinds: Set<TrackKind>? = nil, length: Int64? = nil) -> ByteRangeSet {
         var runs = spanRanges(of: time, kinds: kinds)
-        for track in chosen(kinds) where !time.isEmpty {
-            let opening = track.pieces.lazy.filter { $0.time.lowerBound < Self.openingSeconds }.map(\.bytes)
+        let chosen = chosen(kinds)
+        let latestStart = chosen.compactMap { $0.pieces.first?.time.lowerBound }.max() ?? 0
+        let openingEnd = Self.openingSeconds + min(max(0, latestStart), Self.searchSeconds)
+        for track in chosen where !time.isEmpty {
+            if let first = track.pieces.first { runs.append(first.bytes) }
+            let opening = track.pieces.lazy.filter { $0.time.lowerBound < openingEnd }.map(\.bytes)
             runs += opening
             if let end = opening.map(\.upperBound).max() {
                 runs.append(ByteRange(offset: end, length: min(slack, Self.readThroughBytes)))
@@ -47,6 +53,7 @@ extension MediaIndex {
         for track in chosen where !time.isEmpty {
             var start = track.decodeStart(of: time.lowerBound)
             if track.kind != .video { start = min(start, videoStart) - Self.seekAllowance }
+            if isReadFromStart { start = -.infinity }
             let needed = track.pieces.lazy.filter { piece in
                 piece.time.lowerBound < time.upperBound && piece.time.upperBound > start
             }.map(\.bytes)
@@ -65,6 +72,25 @@ extension MediaIndex {
 
     /// The size of the blocks in which Chromium reads media.
     private static let blockBytes: Int64 = 32 << 10
+
+    /// Whether players read the file from its beginning to the requested time: a Matroska file without cues.
+    private var isReadFromStart: Bool { container == .matroska && layout == .none }
+
+    /// The end of the last sample in seconds, or the duration if that is less; nil: unknown.
+    package var end: Double? {
+        let end = tracks.lazy.flatMap(\.pieces).map(\.time.upperBound).max()
+        return [end, duration].compactMap(\.self).min()
+    }
+
+    /// The seconds that play with cached bytes from the start of a time span on, at most to its end.
+    package func playableSeconds(
+        of time: Range<Double>, cached: ByteRangeSet, kinds: Set<TrackKind>? = nil
+    ) -> Double {
+        let span = playableSpans(cached: cached, kinds: kinds).first {
+            $0.lowerBound <= time.lowerBound + Self.seekAllowance && time.lowerBound < $0.upperBound
+        }
+        return span.map { min($0.upperBound, time.upperBound) - time.lowerBound } ?? 0
+    }
 
     private func chosen(_ kinds: Set<TrackKind>?) -> [Track] { tracks.filter { kinds?.contains($0.kind) ?? true } }
 
@@ -94,9 +120,10 @@ extension MediaIndex {
         let chosen = chosen(kinds)
         let end = duration ?? chosen.flatMap(\.pieces).map(\.time.upperBound).max() ?? 0
         guard end > 0, chosen.contains(where: { !$0.pieces.isEmpty }) else { return [] }
-        return chosen.reduce([0..<end]) { spans, track in
+        let spans = chosen.reduce([0..<end]) { spans, track in
             Self.intersection(spans, track.playableSpans(cached: cached, until: end))
         }
+        return isReadFromStart ? spans.filter { $0.lowerBound == 0 } : spans
     }
 
     /// The intersection of two ascending lists of disjoint spans.

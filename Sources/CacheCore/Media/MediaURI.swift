@@ -1,6 +1,7 @@
 /// URI references of playlists (RFC 3986).
 package enum MediaURI {
-    /// The URL of a reference in a playlist with the URL `base` (RFC 3986 §5.2), without its fragment. Blanks and
+    /// The URL of a reference in a playlist with the URL `base` (RFC 3986 §5.2), without its fragment and user
+    /// info. Blanks and
     /// bytes outside of ASCII are percent-encoded. Nil if one of them contains a control character, or if the result
     /// is not an http or https URL with a host.
     package static func resolved(_ reference: String, against base: String) -> String? {
@@ -13,6 +14,9 @@ package enum MediaURI {
         let target = (path.isEmpty ? "/" : path) + (parts.query.map { "?" + $0 } ?? "")
         return scheme + "://" + PercentEncoding.sendable(query: String(authority) + target)
     }
+
+    /// The reference without user info and fragment.
+    package static func withoutUserInfo(_ reference: String) -> String { Parts(reference).text }
 
     /// Resolves a reference against another reference, which may be relative (RFC 3986 §5.2.2). Dot segments remain
     /// for the last resolution against a URL.
@@ -60,7 +64,7 @@ extension MediaURI {
     private struct Parts {
         /// Without the colon; nil for a relative reference.
         var scheme: Substring?
-        /// Without the slashes before it.
+        /// Without the slashes before it and without user info, which is a secret.
         var authority: Substring?
         var path: String
         /// Without the `?`.
@@ -83,7 +87,8 @@ extension MediaURI {
             if rest.starts(with: "//".utf8) {
                 rest = rest.dropFirst(2)
                 let end = rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.endIndex
-                authority = Substring(rest[..<end])
+                let userInfoEnd = rest[..<end].lastIndex(of: UInt8(ascii: "@")).map { rest.index(after: $0) }
+                authority = Substring(rest[(userInfoEnd ?? rest.startIndex)..<end])
                 rest = rest[end...]
             }
             path = String(Substring(rest))

@@ -6,7 +6,7 @@ import Synchronization
 extension OpenAsset {
     /// A reader has read enough to count as a player when it has passed this position.
     private static let leastPosition: Int64 = 256 << 10
-    /// The number of bytes behind the media data that are fetched.
+    /// The largest number of bytes behind the media data that are fetched.
     private static let indexBytes: Int64 = 2 << 20
     /// The number of bytes at the beginning that are examined.
     private static let headBytes = 4096
@@ -31,6 +31,7 @@ extension OpenAsset.State {
     mutating func anticipateIndex(at position: Int64) -> [FillLedger.Action] {
         guard let offset = expectedIndex, position >= OpenAsset.leastPosition, !ledger.isPrefetched else { return [] }
         expectedIndex = nil
-        return ledger.anticipate(ByteRange(offset: offset, length: OpenAsset.indexBytes))
+        guard let length = ledger.length, offset < length, length - offset <= OpenAsset.indexBytes else { return [] }
+        return ledger.anticipate(offset..<length)
     }
 }

@@ -7,6 +7,7 @@ package final class MediaInspector: Sendable {
     private let context: EngineContext
     private let resolver: AssetResolver
     private let limits: MediaLimits
+    private let executor = MediaExecutor()
     /// Guards the documents that were parsed last.
     private let parsed = Mutex<[Parsed]>([])
 
@@ -59,7 +60,7 @@ package final class MediaInspector: Sendable {
         let asset = try await resolver.open(try await resolver.resolve(reference))
         defer { context.openAssets.release(asset) }
         let index = try await cachedIndex(of: asset)
-        try time.checkBegins(within: index.duration)
+        try time.checkBegins(within: index.end)
         return index.ranges(of: time, length: asset.look { $0.ledger.length }).runs
     }
 
@@ -100,8 +101,10 @@ package final class MediaInspector: Sendable {
         let record = asset.record
         let document: MediaDocument
         do throws(MediaError) {
-            document = try await MediaDocument.parsed(
-                source, contentType: record?.generation.contentType, path: asset.target.path, limits: limits)
+            document = try await withTaskExecutorPreference(executor) { () async throws(MediaError) in
+                try await MediaDocument.parsed(
+                    source, contentType: record?.generation.contentType, path: asset.target.path, limits: limits)
+            }
         } catch {
             throw error.cacheError
         }

@@ -65,7 +65,7 @@ struct PlaylistExpansion {
     private func reference(to uri: String) -> AssetReference {
         guard let resolved = MediaURI.resolved(uri, against: target.url),
             let url = try? upstream.parse(url: resolved).text
-        else { return .url(uri, key: nil) }
+        else { return .url(MediaURI.withoutUserInfo(uri), key: nil) }
         guard target.originName != Origin.absoluteName else { return .url(url, key: nil) }
         for base in [target.settings.baseURL] + target.settings.mirrors {
             guard let base = try? upstream.parse(url: base).text else { continue }

@@ -11,8 +11,6 @@ struct PrefetchByteCount {
     private var before = ByteRangeSet()
     /// Bytes that the same item fetched before it was interrupted. They are on disk now, but count as fetched by it.
     private var credit: Int64
-    /// The seconds that play when all bytes are on disk.
-    private var playable = 0.0
     /// The uptime of the last progress report; nil before the first one.
     private var toldAt: Duration?
 
@@ -33,19 +31,11 @@ struct PrefetchByteCount {
         (progress.bytesFromCache, progress.bytesFromUpstream) = (0, 0)
     }
 
-    /// Enters the ranges of an item by time. `play`: the request; nil if the item plays nothing.
-    mutating func resolved(_ ranges: [String], _ result: PlayResult, of play: PlayRequest?) {
-        progress.resolved = (ranges, result)
-        playable = play.map { max(0, min($0.time.upperBound, result.duration ?? .infinity) - $0.time.lowerBound) } ?? 0
-    }
+    /// Enters the ranges of an item by time.
+    mutating func resolved(_ ranges: [String], _ result: PlayResult) { progress.resolved = (ranges, result) }
 
-    /// Throws `.outOfRange` if the requested time begins behind the end of the media.
-    func checkDuration(of play: PlayRequest) throws(CacheError) {
-        try play.time.checkBegins(within: progress.resolved?.result.duration)
-    }
-
-    /// Enters that all bytes of an item by time are on disk.
-    mutating func isPlayable() { progress.resolved?.result.playableSeconds = playable }
+    /// Enters the seconds that play with the bytes on disk.
+    mutating func plays(_ seconds: Double) { progress.resolved?.result.playableSeconds = seconds }
 
     /// Sets the item's total size in bytes.
     mutating func measured(_ bytes: Int64) { progress.bytesTotal = bytes }

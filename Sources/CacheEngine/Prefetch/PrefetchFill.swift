@@ -15,6 +15,8 @@ struct PrefetchFill {
     private var tally: PrefetchByteCount
     /// The files of a playlist, if the item is one.
     private(set) var children: [JobItemRecord]?
+    /// The index of the media file, if the item is one by time.
+    private var index: MediaIndex?
     /// The asset for which the item has claimed space.
     private var claimed: AssetID?
     /// How often writes of the asset had failed for lack of disk space when the item started.
@@ -119,7 +121,10 @@ struct PrefetchFill {
             guard !runs.isEmpty else {
                 try checkPresent(asset)
                 try await context.commits.flush()
-                if children == nil { tally.isPlayable() }
+                if let play = item.play, let index {
+                    let extents = asset.look { $0.ledger.extents }
+                    tally.plays(index.playableSeconds(of: play.time, cached: extents, kinds: play.kinds))
+                }
                 return try await mark(asset)
             }
         }
@@ -130,29 +135,31 @@ struct PrefetchFill {
     private mutating func resolve(
         _ play: PlayRequest, of asset: OpenAsset, _ reader: FillLedger.ReaderID
     ) async throws(CacheError) {
-        children = nil  // those of an earlier generation
+        (children, index) = (nil, nil)  // those of an earlier generation
         let media = MediaReader(asset: asset, reader: reader, pace: pace)
         do throws(CacheError) {
             switch try await cache.media.document(of: asset, media) {
             case .index(let index):
+                try play.time.checkBegins(within: index.end)
+                self.index = index
                 item.ranges = index.ranges(of: play.time, kinds: play.kinds, length: asset.look { $0.ledger.length })
                     .runs
                     .map(\.fieldValue)
-                tally.resolved(item.ranges, index.result, of: play)
+                tally.resolved(item.ranges, index.result)
             case .playlist(let playlist):
+                try play.time.checkBegins(within: playlist.duration)
                 item.ranges = []
                 children = PlaylistExpansion(item: item, play: play, target: asset.target, upstream: context.upstream)
                     .children(of: playlist)
-                tally.resolved([], playlist.result, of: play)
+                tally.resolved([], playlist.result)
             }
         } catch {
             guard [.unsupportedMedia, .malformedMedia, .mediaIndexTooLarge].contains(error.code),
                 play.otherwise != .fail
             else { throw error }
             item.ranges = play.otherwise == .head ? ["bytes=0-\(PlayRequest.headBytes - 1)"] : []
-            tally.resolved(item.ranges, PlayResult(container: nil, layout: nil, duration: nil), of: nil)
+            tally.resolved(item.ranges, PlayResult(container: nil, layout: nil, duration: nil))
         }
-        try tally.checkDuration(of: play)
     }
 
     /// Fetches the runs at the rate limit of the job, which cached bytes do not use up. `isCounted`: the bytes count

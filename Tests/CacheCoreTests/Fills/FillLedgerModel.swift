@@ -179,7 +179,9 @@ final class FillLedgerModel {
         check(!isOnDisk[Int(window.lowerBound)], "window \(window) starts with a cached byte")
         check(!isOnDisk[Int(window.upperBound - 1)], "window \(window) ends with a cached byte")
         for fill in fills.values where !fill.isCut {
-            check(!fill.prospect.overlaps(window), "window \(window) overlaps a running fill")
+            // An anticipated window may begin within the prospect of a fill, and not within its claim.
+            let taken = anticipated == nil ? fill.prospect : fill.reach
+            check(!taken.overlaps(window), "window \(window) overlaps a running fill")
         }
         for run in evicting.joined() { check(!run.overlaps(window), "window \(window) overlaps an evicting range") }
         let isWanted = readers.values.contains { reader in

@@ -40,7 +40,7 @@ extension FillLedgerModel {
             case 1...4: lease()
             case 5: invalidate()
             case 6:
-                let range = ByteRange(offset: .random(in: 0..<length, using: &random), length: 40)
+                let range = Int64.random(in: 0..<length, using: &random)..<length
                 anticipated = range
                 perform(ledger.anticipate(range))
                 anticipated = nil

@@ -9,6 +9,8 @@ struct MatroskaFile {
 
     private(set) var buffer: MediaReadBuffer
     private(set) var header: MatroskaHeader
+    /// Whether the segment is longer than the file; its duration is then that of the missing part as well.
+    let isTruncated: Bool
     /// The position of the first cluster; the end of the segment if there is none.
     private(set) var firstCluster: Int64
     /// The bytes of header and index.
@@ -34,6 +36,7 @@ struct MatroskaFile {
             position = element.end ?? .max
         } while element.id != MatroskaID.segment
         header = MatroskaHeader(segment: element.content..<max(element.content, min(position, source.length)))
+        isTruncated = element.end.map { $0 > source.length } ?? false
         firstCluster = header.segment.upperBound
     }
 

@@ -27,7 +27,8 @@ package enum MatroskaParser {
         } else {
             points = try await MatroskaClusters.refine(MatroskaClusters.cued(file), &file, until: end)
         }
-        var index = MediaIndex(container: .matroska, layout: layout, duration: file.header.duration)
+        let duration = file.isTruncated ? nil : file.header.duration
+        var index = MediaIndex(container: .matroska, layout: layout, duration: duration)
         index.indexRanges = file.indexRanges.runs
         let share = max(1, limits.pieces / file.header.tracks.count)
         let header = file.header

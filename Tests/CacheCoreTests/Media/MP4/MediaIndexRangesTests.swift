@@ -37,6 +37,44 @@ struct MediaIndexRangesTests {
         #expect(Self.index.cutSpanRanges(of: 20..<30, kinds: [.subtitles]).runs == [0..<1000])
     }
 
+    @Test("The beginning contains the first samples of a track that begins late")
+    func lateTrack() {
+        var index = Self.index
+        index.slack = 0
+        index.tracks[1].pieces.removeFirst(4)
+        // ffmpeg reads until it has found the sound; in blocks of 32 KiB all bytes are in the first one.
+        for track in index.tracks.indices {
+            index.tracks[track].pieces = index.tracks[track].pieces.map { piece in
+                .init(time: piece.time, bytes: piece.bytes.lowerBound << 10..<piece.bytes.upperBound << 10)
+            }
+        }
+        let ranges = index.ranges(of: 9..<10, kinds: nil)
+        #expect(ranges.contains(1000 << 10..<1550 << 10), "\(ranges)")
+        #expect(!Self.index.ranges(of: 9..<10).isEmpty)
+    }
+
+    @Test("The playable seconds are those of the cached span that contains the start")
+    func playableSeconds() {
+        let cached = ByteRangeSet([0..<1000, Self.bytes(2..<5)])
+        #expect(Self.index.playableSeconds(of: 3..<9, cached: cached) == 2)
+        #expect(Self.index.playableSeconds(of: 3..<4, cached: cached) == 1)
+        #expect(Self.index.playableSeconds(of: 5..<6, cached: cached) == 0)
+        #expect(Self.index.playableSeconds(of: 20..<21, cached: cached) == 0)
+        #expect(Self.index.end == 10)
+        var open = Self.index
+        open.duration = nil
+        #expect(open.end == 10)
+    }
+
+    @Test("A Matroska file without cues plays from its beginning only")
+    func sequential() {
+        var index = Self.index
+        (index.container, index.layout) = (.matroska, .none)
+        #expect(index.spanRanges(of: 8..<9).contains(Self.bytes(0..<1).lowerBound..<1100))
+        #expect(index.playableSpans(cached: ByteRangeSet([0..<1000, Self.bytes(4..<8)])).isEmpty)
+        #expect(index.playableSpans(cached: ByteRangeSet([0..<1000, Self.bytes(0..<3)])) == [0..<3])
+    }
+
     @Test("Nothing is playable without the index, and everything with the whole file")
     func whole() {
         #expect(Self.index.playableSpans(cached: ByteRangeSet([1..<3000])).isEmpty)

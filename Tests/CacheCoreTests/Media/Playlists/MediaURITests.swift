@@ -36,6 +36,16 @@ struct MediaURITests {
         #expect(MediaURI.resolved("seg.ts", against: "https://cdn.example?x") == "https://cdn.example/seg.ts")
     }
 
+    @Test("User info is removed")
+    func userInfo() {
+        let base = "https://name:secret@cdn.example/v/index.m3u8"
+        #expect(MediaURI.resolved("a.ts", against: base) == "https://cdn.example/v/a.ts")
+        #expect(MediaURI.resolved("http://u:p@b.example:81/a@b", against: base) == "http://b.example:81/a@b")
+        #expect(MediaURI.resolved("//u@p@b.example/a", against: base) == "https://b.example/a")
+        #expect(MediaURI.withoutUserInfo("ftp://u:p@b.example/a?x") == "ftp://b.example/a?x")
+        #expect(MediaURI.withoutUserInfo("a@b.ts") == "a@b.ts")
+    }
+
     @Test("Encoded dot segments are removed, and blanks are encoded")
     func encoding() {
         #expect(MediaURI.resolved("%2e%2E/g", against: "http://a/b/c/d") == "http://a/b/g")
