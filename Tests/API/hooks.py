@@ -16,6 +16,8 @@ RULES = {
     # An instant in the future.
     "patchAsset": ("pinnedUntilAt",),
     "createJob": ("deadlineAt",),
+    # Either a range or a time span, and both ends of the latter.
+    "explainRead": ("range", "startSeconds", "seconds"),
     # At most 64 combinations of an algorithm and a capacity.
     "simulatePolicies": ("capacities",),
 }
