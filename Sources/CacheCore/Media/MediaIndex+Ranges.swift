@@ -71,7 +71,7 @@ extension MediaIndex {
     }
 
     /// The size of the blocks in which Chromium reads media.
-    private static let blockBytes: Int64 = 32 << 10
+    package static let blockBytes: Int64 = 32 << 10
 
     /// Whether players read the file from its beginning to the requested time: a Matroska file without cues.
     private var isReadFromStart: Bool { container == .matroska && layout == .none }

@@ -32,6 +32,6 @@ extension OpenAsset.State {
         guard let offset = expectedIndex, position >= OpenAsset.leastPosition, !ledger.isPrefetched else { return [] }
         expectedIndex = nil
         guard let length = ledger.length, offset < length, length - offset <= OpenAsset.indexBytes else { return [] }
-        return ledger.anticipate(offset..<length)
+        return ledger.anticipate(offset - offset % MediaIndex.blockBytes..<length)
     }
 }
