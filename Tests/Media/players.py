@@ -27,19 +27,28 @@ def ffmpeg(*arguments, timeout=300):
     return run(["ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error", *arguments], timeout)
 
 
-class FFmpeg:
-    """Decodes the span; stops at the first error."""
+class Player:
+    """A player; its program has the same name."""
 
-    name = "ffmpeg"
+    name = ""
+
+    @classmethod
+    def is_installed(cls):
+        return shutil.which(cls.name) is not None
 
     @staticmethod
     def reads_more(name, position):
         """Whether it needs bytes beyond the span."""
         return False
 
-    @staticmethod
-    def is_installed():
-        return shutil.which("ffmpeg") is not None
+    def stop(self):
+        pass
+
+
+class FFmpeg(Player):
+    """Decodes the span; stops at the first error."""
+
+    name = "ffmpeg"
 
     def play(self, url, start, seconds):
         """Returns the played seconds and the last message."""
@@ -58,11 +67,8 @@ class FFmpeg:
         time = entries.get("out_time_us", "N/A")
         return (frames / 25 if frames else int(time) / 1e6 if time != "N/A" else 0.0), message
 
-    def stop(self):
-        pass
 
-
-class MPV:
+class MPV(Player):
     """Plays the span as fast as possible and stores the decoded sound."""
 
     name = "mpv"
@@ -71,10 +77,6 @@ class MPV:
     def reads_more(name, position):
         """It reads MP3 files from their beginning."""
         return name.endswith(".mp3") and position != "head"
-
-    @staticmethod
-    def is_installed():
-        return shutil.which("mpv") is not None
 
     def play(self, url, start, seconds):
         with tempfile.NamedTemporaryFile(prefix="larder-media.") as sound:
@@ -88,9 +90,6 @@ class MPV:
             )  # fmt: skip
             played = pathlib.Path(sound.name).stat().st_size / (2 * 44100)
         return (played if code == 0 else 0.0), (output.strip().splitlines() or [""])[-1]
-
-    def stop(self):
-        pass
 
 
 PAGE = """<!doctype html><meta charset=utf-8><video muted></video><script>
@@ -111,7 +110,7 @@ video.src = asked.get("source");
 </script>"""
 
 
-class Chromium:
+class Chromium(Player):
     """Plays the span in a video element, at four times the normal speed."""
 
     name = "chromium"
@@ -120,10 +119,6 @@ class Chromium:
     def reads_more(name, position):
         """It gives up a playlist when one of the segments ahead cannot be fetched."""
         return name.endswith(".m3u8") and position != "end"
-
-    @staticmethod
-    def is_installed():
-        return shutil.which("chromium") is not None
 
     def __init__(self):
         reports = self.reports = queue.Queue()

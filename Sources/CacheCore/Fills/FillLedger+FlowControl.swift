@@ -49,7 +49,7 @@ extension FillLedger {
         let (claimed, allowed) = (fill.window.upperBound, fill.allowance)
         let exposure = reader.readAhead.exposure(at: wanted.lowerBound, roundTrip: roundTrip)
         // A fill ends where the next one begins, unless that is anticipated and not answered yet.
-        let next = fills[(index + 1)...].first { $0.window.lowerBound < fill.end }
+        let next = fills[(index + 1)...].first.flatMap { $0.window.lowerBound < fill.end ? $0 : nil }
         let bound = min(
             fill.end, evicting.run(startingFrom: claimed)?.lowerBound ?? .max, next?.window.lowerBound ?? .max)
         if let next, wanted.lowerBound >= fill.position, claimed >= bound - settings.overshootBytes {

@@ -8,7 +8,16 @@ struct PlaylistExpansion {
     /// The playlist's own target: its children are resolved against its URL.
     let target: AssetTarget
     /// Parses URLs into their normal form.
-    let upstream: any Upstream
+    private let upstream: any Upstream
+    /// The URLs below which a file belongs to the mount of the playlist, in normal form.
+    private let mountPrefixes: [String]
+
+    init(item: JobItemRecord, play: PlayRequest, target: AssetTarget, upstream: any Upstream) {
+        (self.item, self.play, self.target, self.upstream) = (item, play, target, upstream)
+        let isMounted = target.originName != Origin.absoluteName
+        let bases = isMounted ? [target.settings.baseURL] + target.settings.mirrors : []
+        mountPrefixes = bases.compactMap { try? upstream.parse(url: $0).text }.map { $0.hasSuffix("/") ? $0 : $0 + "/" }
+    }
 
     /// One child for each file: media playlists and files with an index of their own by time, segments,
     /// initialization sections and keys by ranges. The job assigns their positions.
@@ -66,14 +75,7 @@ struct PlaylistExpansion {
         guard let resolved = MediaURI.resolved(uri, against: target.url),
             let url = try? upstream.parse(url: resolved).text
         else { return .url(MediaURI.withoutUserInfo(uri), key: nil) }
-        guard target.originName != Origin.absoluteName else { return .url(url, key: nil) }
-        for base in [target.settings.baseURL] + target.settings.mirrors {
-            guard let base = try? upstream.parse(url: base).text else { continue }
-            let prefix = base.hasSuffix("/") ? base : base + "/"
-            if url.hasPrefix(prefix) {
-                return .mounted(origin: target.originName, path: String(url.dropFirst(prefix.count)), key: nil)
-            }
-        }
-        return .url(url, key: nil)
+        guard let prefix = mountPrefixes.first(where: url.hasPrefix) else { return .url(url, key: nil) }
+        return .mounted(origin: target.originName, path: String(url.dropFirst(prefix.count)), key: nil)
     }
 }
