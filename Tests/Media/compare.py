@@ -135,7 +135,7 @@ def measure(method, program, root, name, start, round_trip):
     began = time.monotonic()
     cache.warm(name, start)
     took = time.monotonic() - began
-    # A cache can still be reading what the client no longer wants.
+    # A cache can still read bytes that the client no longer wants.
     time.sleep(0.2)
     log = upstream.log()
     upstream.stop()

@@ -62,7 +62,7 @@ extension MediaPlaylist {
     /// The seconds at the beginning of an HLS playlist that ffmpeg analyses when it opens it.
     private static let openingSeconds = 5.0
 
-    /// The resources of ``resources(of:in:keys:)``, and what players read besides: the first segments, by which ffmpeg
+    /// The resources of ``resources(of:in:keys:)``, and those that players read besides: the first segments, by which ffmpeg
     /// learns the codecs, and after both, if the segments are fragmented MP4, the next one: ffmpeg needs the header of
     /// the next fragment to return the last samples of a fragment.
     ///

@@ -1,7 +1,7 @@
 import CacheCore
 import Synchronization
 
-/// Anticipation of the index of a media file. A player that opens an MP4 file whose index is at the end asks for it one
+/// Anticipation of the index of a media file. A player that opens an MP4 file with the index at its end asks for it one
 /// round trip after the first bytes; the transfer of the index begins before that.
 extension OpenAsset {
     /// A reader has read enough to count as a player when it has passed this position.

@@ -50,7 +50,7 @@ package final class AssetCache: Sendable {
         package var pricePerGigabyte: Double?
         /// The number of transfers queued for readers at which reads that need a fill are rejected.
         package var maxQueuedFills: Int
-        /// Limits for media files and playlists whose index is read.
+        /// Limits for media indices and playlists.
         package var mediaLimits: MediaLimits
 
         package init(
