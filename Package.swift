@@ -52,20 +52,24 @@ let package = Package(
             dependencies: ["CacheCore", "CLinux", logging, crypto, .product(name: "GRDB", package: "GRDB.swift")],
             swiftSettings: settings),
         .target(name: "CurlUpstream", dependencies: ["CacheCore", "CCurl", logging], swiftSettings: settings),
+        .target(name: "CacheTracing", dependencies: ["CacheCore", logging, collections], swiftSettings: settings),
         .target(
             name: "CacheEngine",
             dependencies: [
-                "CacheCore", "CacheSimulation", "CacheStore", logging, lifecycle, crypto, nio, nioPosix, collections,
+                "CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", logging, lifecycle, crypto, nio, nioPosix,
+                collections,
             ],
             swiftSettings: settings),
         .target(
             name: "CacheAPI",
             dependencies: [
-                "CacheCore", "CacheSimulation", "CacheEngine", logging, hummingbird, hummingbirdCore, lifecycle, crypto,
+                "CacheCore", "CacheSimulation", "CacheEngine", "CacheTracing", logging, hummingbird, hummingbirdCore,
+                lifecycle, crypto,
                 nio, nioPosix, collections,
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
                 .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
+                .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
                 structuredFields,
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -74,13 +78,14 @@ let package = Package(
         .executableTarget(
             name: "LarderServer",
             dependencies: [
-                "CLinux", "CacheCore", "CacheSimulation", "CacheStore", "CurlUpstream", "CacheEngine", "CacheAPI",
+                "CLinux", "CCurl", "CacheCore", "CacheSimulation", "CacheStore", "CurlUpstream", "CacheEngine",
+                "CacheAPI", "CacheTracing",
                 logging, lifecycle, signals, nio, nioPosix,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Yams", package: "Yams"),
             ],
-            swiftSettings: settings, plugins: ["EmbedDocument"]),
+            exclude: ["Dashboard"], swiftSettings: settings, plugins: ["EmbedDocument"]),
         .plugin(name: "EmbedDocument", capability: .buildTool()),
         .target(name: "TestChance", path: "Tests/TestChance", swiftSettings: settings),
         .target(name: "TestMedia", path: "Tests/TestMedia", swiftSettings: settings),
@@ -118,6 +123,9 @@ let package = Package(
             name: "CacheStoreTests", dependencies: ["CacheStore", "CacheTestKit", "TestChance"], exclude: ["Fixtures"],
             swiftSettings: settings),
         .testTarget(
+            name: "CacheTracingTests", dependencies: ["CacheTracing", "CacheTestKit", "TestChance", logging],
+            swiftSettings: settings),
+        .testTarget(
             name: "CurlUpstreamTests", dependencies: ["CurlUpstream", "CacheTestKit", "TestChance"],
             swiftSettings: settings),
         .testTarget(
@@ -132,7 +140,11 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
-            name: "LarderServerTests", dependencies: ["LarderServer", "CacheTestKit", "TestChance"],
+            name: "LarderServerTests",
+            dependencies: [
+                "LarderServer", "CacheTestKit", "TestChance", "CCurl",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
             swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

@@ -18,10 +18,12 @@ TARGETS = {
     "CacheSimulation": {"CacheCore"},
     "CacheStore": {"CacheCore", "CLinux"},
     "CurlUpstream": {"CacheCore", "CCurl"},
-    "CacheEngine": {"CacheCore", "CacheSimulation", "CacheStore"},
-    "CacheAPI": {"CacheCore", "CacheSimulation", "CacheEngine"},
+    "CacheTracing": {"CacheCore"},
+    "CacheEngine": {"CacheCore", "CacheSimulation", "CacheStore", "CacheTracing"},
+    "CacheAPI": {"CacheCore", "CacheSimulation", "CacheEngine", "CacheTracing"},
     "LarderServer": {
-        "CLinux", "CacheCore", "CacheSimulation", "CacheStore", "CurlUpstream", "CacheEngine", "CacheAPI"
+        "CLinux", "CCurl", "CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "CurlUpstream", "CacheEngine",
+        "CacheAPI",
     },
 }
 
@@ -31,7 +33,7 @@ OWNERS = {
     r"RawStructuredFieldValues": {"CacheCore", "CacheAPI"},
     r"GRDB\w*": {"CacheStore"},
     r"CLinux": {"CacheStore", "LarderServer"},
-    r"CCurl": {"CurlUpstream"},
+    r"CCurl": {"CurlUpstream", "LarderServer"},
     r"ArgumentParser|Configuration|Yams": {"LarderServer"},
     r"FoundationNetworking|AsyncHTTPClient": set(),
 }
