@@ -15,9 +15,11 @@ package enum Export {
     /// Writes the complete asset to a new file; returns the number of bytes. `text` is an asset identifier or a key.
     ///
     /// Throws `notFound` if there is no such store or asset. Throws `conflict` if the asset is not completely cached,
-    /// or if `path` exists. Throws `storageCorrupt` if bytes do not match their checksums.
+    /// or if `path` exists. Throws `storageCorrupt` if bytes do not match their checksums. `onProgress` is called
+    /// before each block with the copied bytes and the length of the asset.
     package static func copy(
-        _ text: String, from directory: String, to path: String, disk: any Disk = SystemDisk()
+        _ text: String, from directory: String, to path: String, disk: any Disk = SystemDisk(),
+        onProgress: (_ bytes: Int64, _ whole: Int64) -> Void = { _, _ in }
     ) throws(CacheError) -> Int64 {
         let layout = StoreLayout(directory: directory)
         guard try disk.status(of: layout.catalog) != nil else {
@@ -33,7 +35,10 @@ package enum Export {
         let output = try disk.open(partial, .create)
         do throws(CacheError) {
             defer { disk.close(output) }
-            for part in BlockChecksums.cut(0..<source.length) { try copy(part, of: source, input, output, disk) }
+            for part in BlockChecksums.cut(0..<source.length) {
+                onProgress(part.lowerBound, source.length)
+                try copy(part, of: source, input, output, disk)
+            }
             try disk.sync(output)
             try disk.rename(partial, to: path)
         } catch {

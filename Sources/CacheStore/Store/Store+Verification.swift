@@ -2,11 +2,19 @@ package import CacheCore
 
 /// Offline verification and repair (`larder verify`).
 extension Store {
+    /// Receives the verified bytes, and the bytes of all assets; nil if the catalog cannot tell them.
+    package typealias VerificationObserver = @Sendable (_ bytes: Int64, _ whole: Int64?) -> Void
+
     /// Verifies catalog, files and checksums completely, for a store that no service uses. `repairing`: deletes
-    /// everything that is wrong, so that the rest is consistent.
-    package func audit(repairing: Bool) async throws(CacheError) -> VerificationReport {
+    /// everything that is wrong, so that the rest is consistent. `onProgress` is called after each block.
+    package func audit(
+        repairing: Bool, onProgress: VerificationObserver? = nil
+    ) async throws(CacheError) -> VerificationReport {
         var audit = VerificationReport()
+        // A damaged catalog is a finding below; only the progress lacks its whole then.
+        let whole = onProgress == nil ? nil : try? await catalog.totals().cachedBytes
         let commits = CommitQueue(store: self, uptime: { .zero })  // nothing reads its commit lag
+        onProgress?(0, whole)
         for sentence in try await catalog.faults() {
             audit.findings.append(VerificationReport.Finding(kind: .damagedCatalog, file: sentence))
         }
@@ -14,7 +22,9 @@ extension Store {
         while true {
             let page = try await catalog.assetIDs(after: last, limit: 256)
             guard let end = page.last else { break }
-            for id in page { try await lookIfReadable(at: id, repairing, commits, &audit) }
+            for id in page {
+                try await lookIfReadable(at: id, repairing, commits, &audit) { onProgress?($0, whole) }
+            }
             last = end
         }
         try await commits.flush()
@@ -26,11 +36,12 @@ extension Store {
     /// Verifies one asset. An unreadable file is a finding and does not stop the others; `repairing` removes its bytes
     /// from the row. Throws `overloaded` if the process has no free file descriptor.
     private func lookIfReadable(
-        at id: AssetID, _ repairing: Bool, _ commits: CommitQueue, _ audit: inout VerificationReport
+        at id: AssetID, _ repairing: Bool, _ commits: CommitQueue, _ audit: inout VerificationReport,
+        onBlock: (_ bytes: Int64) -> Void
     ) async throws(CacheError) {
         audit.assets += 1
         do throws(CacheError) {
-            try await look(at: id, repairing, commits, &audit)
+            try await look(at: id, repairing, commits, &audit, onBlock: onBlock)
         } catch {
             guard let failure = error.cause as? SystemCallError, error.code != .overloaded else { throw error }
             audit.findings.append(VerificationReport.Finding(kind: .unreadable, asset: id, file: failure.path))
@@ -40,7 +51,8 @@ extension Store {
 
     /// Verifies the row, the checksum rows and the bytes of one asset, and adds the findings.
     private func look(
-        at id: AssetID, _ repairing: Bool, _ commits: CommitQueue, _ audit: inout VerificationReport
+        at id: AssetID, _ repairing: Bool, _ commits: CommitQueue, _ audit: inout VerificationReport,
+        onBlock: (_ bytes: Int64) -> Void
     ) async throws(CacheError) {
         let stored: StoredAsset?
         do throws(CacheError) {
@@ -58,7 +70,7 @@ extension Store {
             return
         }
         try await lookAtRows(of: name, stored, repairing, &audit)
-        try await look(at: file, stored, repairing, commits, &audit)
+        try await look(at: file, stored, repairing, commits, &audit, onBlock: onBlock)
     }
 
     /// Verifies the checksum rows and the byte count of one file.
@@ -81,7 +93,7 @@ extension Store {
     /// is recorded as verified by this run.
     private func look(
         at file: SparseFile, _ stored: StoredAsset, _ repairing: Bool, _ commits: CommitQueue,
-        _ audit: inout VerificationReport
+        _ audit: inout VerificationReport, onBlock: (_ bytes: Int64) -> Void
     ) async throws(CacheError) {
         guard let name = file.name else { return }
         let size = try await onDiskQueue { () throws(CacheError) in try file.size() }
@@ -96,6 +108,7 @@ extension Store {
         }
         var bad = ByteRangeSet()
         for part in extents.runs.flatMap(BlockChecksums.cut) {
+            onBlock(audit.bytes)
             audit.bytes += part.length
             guard case .bad = try await onDiskQueue({ () throws(CacheError) in try commits.check(part, of: file) })
             else { continue }

@@ -11,6 +11,7 @@ struct LarderCommand: AsyncParsableCommand {
             ServeCommand.self, ConfigCommand.self, HealthcheckCommand.self, VerifyCommand.self, ExportCommand.self,
             SimulateCommand.self, VersionCommand.self,
         ],
+        groupedSubcommands: [CommandGroup(name: "Client", subcommands: ClientCommands.all)],
         defaultSubcommand: ServeCommand.self)
 
     /// The version of Larder; also sent in `User-Agent` and served by `/v1/version` and `/metrics`.
@@ -21,6 +22,6 @@ struct LarderCommand: AsyncParsableCommand {
     static func main() async {
         let command = CommandLine.arguments.dropFirst().first ?? "serve"
         if command == "serve" || command.hasPrefix("-") { ProcessLimits.ignoreHangUp() }
-        await main(nil)
+        if ClientCommands.contain(command) { await ClientCommands.main() } else { await main(nil) }
     }
 }

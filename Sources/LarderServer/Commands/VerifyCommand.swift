@@ -43,9 +43,13 @@ struct VerifyCommand: AsyncParsableCommand {
         logger.logLevel = .critical
         let store = try Store.open(
             directory: directory, mayLose: false, wallClock: SystemWallClock(), logger: logger)
+        let meter = ProgressMeter.onTerminal
         let audit: VerificationReport
         do throws(CacheError) {
-            audit = try await store.audit(repairing: repairing)
+            defer { meter?.clear() }
+            audit = try await store.audit(repairing: repairing) { bytes, whole in
+                meter?.show(ProgressLine(bytes: bytes, of: whole, verb: "verified"))
+            }
         } catch {
             try store.close()
             throw error
@@ -74,11 +78,19 @@ struct ExportCommand: ParsableCommand {
     func run() throws {
         let directory = try options.dataDirectoryOrExit()
         do throws(CacheError) {
-            let bytes = try Export.copy(asset, from: directory, to: file)
+            let bytes = try copy(from: directory)
             output.write("\(bytes) bytes", json: ["bytes": .integer(bytes)])
         } catch {
             StandardError.write("larder: \(error.sentence)\n")
             throw ExitCode.failure
+        }
+    }
+    /// Copies the asset with progress on standard error; returns the number of bytes.
+    private func copy(from directory: String) throws(CacheError) -> Int64 {
+        let meter = ProgressMeter.onTerminal
+        defer { meter?.clear() }
+        return try Export.copy(asset, from: directory, to: file) { bytes, whole in
+            meter?.show(ProgressLine(bytes: bytes, of: whole, verb: "copied"))
         }
     }
 }

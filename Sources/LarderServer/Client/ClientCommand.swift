@@ -1,0 +1,90 @@
+import ArgumentParser
+import CacheCore
+import Foundation
+import Glibc
+
+/// Options of all commands that call a running service.
+struct ServiceOptions: ParsableArguments {
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "URL of the service (environment: LARDER_URL; default: \(ServiceAddress.standard)).", valueName: "url"))
+    var url: String?
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "File of the certificate authorities to trust, for https, instead of the system's.", valueName: "file"))
+    var caFile: String?
+
+    @Flag(name: .long, help: "Print the documents of the API unchanged, one per line.")
+    var json = false
+
+    /// The client for the service. The token comes from LARDER_TOKEN or LARDER_TOKEN_FILE only, because other users can
+    /// read command lines. Throws `ValidationError` for an invalid URL or token.
+    func client(_ environment: ClientEnvironment = .process) throws -> ServiceClient {
+        do {
+            let address = try ServiceAddress(url ?? environment.url ?? ServiceAddress.standard)
+            return try ServiceClient(to: address, token: try environment.token(), authorities: caFile)
+        } catch let fault as ServiceAddress.Fault {
+            throw ValidationError(fault.description)
+        } catch let fault as ClientEnvironment.Fault {
+            throw ValidationError(fault.description)
+        }
+    }
+}
+
+/// A command that calls a running service.
+protocol ClientCommand: AsyncParsableCommand, Sendable {
+    var service: ServiceOptions { get }
+
+    /// Executes the command; it may block. Throws `ClientError`, `ValidationError` or `ExitCode`.
+    func perform(_ client: ServiceClient) throws
+}
+
+extension ClientCommand {
+    /// Executes the command on a thread of its own. Prints a `ClientError` and exits with status 1, or 130 after an
+    /// interruption.
+    func run() async throws {
+        signal(SIGPIPE, SIG_IGN)  // a closed connection or pipe is an error of the write
+        try await withCheckedThrowingContinuation { (ended: CheckedContinuation<Void, any Error>) in
+            Thread { ended.resume(with: Result { try performOnThread() }) }.start()
+        }
+    }
+
+    private func performOnThread() throws {
+        do {
+            try perform(try service.client())
+        } catch let error as ClientError {
+            if error.kind == .interrupted { throw ExitCode(130) }
+            StandardError.write(error.text)
+            throw ExitCode(1)
+        }
+    }
+
+    /// Prints a line on standard output.
+    func say(_ line: String) { Terminal.output.write(line + "\n") }
+}
+
+/// The commands that call a running service.
+enum ClientCommands {
+    static let all: [any ParsableCommand.Type] = [
+        StatsCommand.self, AssetsCommand.self, JobsCommand.self, PrefetchCommand.self, PurgeCommand.self,
+    ]
+
+    /// Whether the first argument of the program names one of the commands.
+    static func contain(_ argument: String) -> Bool { all.contains { $0.configuration.commandName == argument } }
+
+    /// Executes the program. Exit status 2 for usage errors: for these commands 1 means that the call failed.
+    static func main() async {
+        do {
+            var command = try await LarderCommand.asyncParseAsRoot()
+            guard var asynchronous = command as? any AsyncParsableCommand else { return try command.run() }
+            try await asynchronous.run()
+        } catch {
+            guard LarderCommand.exitCode(for: error) == .validationFailure else { LarderCommand.exit(withError: error) }
+            StandardError.write(LarderCommand.fullMessage(for: error) + "\n")
+            LarderCommand.exit(withError: ExitCode(2))
+        }
+    }
+}

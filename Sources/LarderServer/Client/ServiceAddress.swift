@@ -1,0 +1,36 @@
+import CCurl
+import CacheCore
+
+/// The base URL of a service: scheme, host, port and an optional path, without a slash at its end.
+struct ServiceAddress: Hashable, Sendable, CustomStringConvertible {
+    /// An address that cannot be used; its description is a sentence.
+    struct Fault: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    static let standard = "http://127.0.0.1:8080"
+
+    let description: String
+
+    init(_ text: String) throws(Fault) {
+        guard let url = curl_url() else { throw Fault(description: "No memory is left for a URL.") }
+        defer { curl_url_cleanup(url) }
+        func part(_ part: CURLUPart) -> String? {
+            var value: UnsafeMutablePointer<CChar>?
+            guard curl_url_get(url, part, &value, 0) == CURLUE_OK, let value else { return nil }
+            defer { curl_free(value) }
+            return String(cString: value)
+        }
+        guard !text.utf8.contains(0), curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK,
+            ["http", "https"].contains(part(CURLUPART_SCHEME))
+        else { throw Fault(description: "\"\(text)\" is not a URL such as \(Self.standard).") }
+        guard part(CURLUPART_USER) == nil, part(CURLUPART_PASSWORD) == nil else {
+            throw Fault(description: "The URL contains credentials; set LARDER_TOKEN or LARDER_TOKEN_FILE instead.")
+        }
+        guard part(CURLUPART_QUERY) == nil, part(CURLUPART_FRAGMENT) == nil, var whole = part(CURLUPART_URL) else {
+            throw Fault(description: "\"\(text)\" has a query or a fragment; remove it.")
+        }
+        while whole.last == "/" { whole.removeLast() }
+        description = whole
+    }
+}

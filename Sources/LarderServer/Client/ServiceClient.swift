@@ -1,0 +1,93 @@
+import CacheCore
+
+/// A document of the API with its text as it was sent.
+struct APIDocument {
+    let json: JSON
+    /// Without a line feed at the end.
+    let text: String
+}
+
+/// Blocking client of the API. Not thread-safe: used on the thread of a command.
+final class ServiceClient {
+    /// The pause before a lost stream is requested again.
+    private static let reconnectPause = Duration.seconds(1)
+
+    let address: ServiceAddress
+    private let connection: CurlConnection
+
+    init(to address: ServiceAddress, token: MaskedSecret?, authorities: String?) throws(ClientError) {
+        self.address = address
+        connection = try CurlConnection(to: address, token: token, authorities: authorities)
+    }
+
+    /// Sends the request and returns the document of its response. Throws `ClientError` for error statuses, too.
+    func document(_ request: ServiceRequest) throws -> APIDocument {
+        let collector = ResponseCollector(url: address.description)
+        try connection.perform(request, into: collector)
+        guard (200..<300).contains(collector.status) else { throw failure(collector) }
+        // A body that is not JSON is reported as a foreign response.
+        guard let json = try? JSONParser.parse(collector.body) else { throw ClientError.malformed(from: "\(address)") }
+        let lines = String(decoding: collector.body, as: UTF8.self).split(separator: "\n")
+        return APIDocument(json: json, text: lines.joined(separator: " "))
+    }
+
+    /// Sends a request whose response has no content.
+    func send(_ request: ServiceRequest) throws {
+        let collector = ResponseCollector(url: address.description)
+        try connection.perform(request, into: collector)
+        guard (200..<300).contains(collector.status) else { throw failure(collector) }
+    }
+
+    /// Reads pages of a list until `limit` items are read or the list ends, and passes each to `onPage`. Returns
+    /// whether the list has more items.
+    func pages(
+        _ path: String, query: [(name: String, value: String?)] = [], limit: Int,
+        onPage: (APIDocument) throws -> Void
+    ) throws -> Bool {
+        var (left, cursor): (Int, String?) = (limit, nil)
+        repeat {
+            let size = String(min(left, 1000))
+            let page = try document(ServiceRequest(.get, path, query: query + [("limit", size), ("cursor", cursor)]))
+            try onPage(page)
+            left -= page.json.list("items").count
+            cursor = page.json.text("nextCursor")
+        } while left > 0 && cursor != nil
+        return cursor != nil
+    }
+
+    /// Passes the events of a stream to `onEvent` until that stops the stream, or the service ends it with status 204.
+    ///
+    /// A stream that is lost is requested again after its last event; `onLoss` is called before. Throws if the first
+    /// attempt fails, or if the service cannot be reached for `patience`.
+    func follow(
+        _ request: ServiceRequest, patience: Duration = .seconds(60), onLoss: (ClientError) -> Void,
+        onEvent: @escaping (ServerSentEvent) throws -> ResponseCollector.Continuation
+    ) throws {
+        var request = request
+        var lastContact: ContinuousClock.Instant?
+        while true {
+            let collector = ResponseCollector(url: address.description) { event in
+                request.lastEventID = event.id
+                return try onEvent(event)
+            }
+            let loss: ClientError
+            do {
+                let attempt = request
+                defer { if collector.status == 200 { lastContact = ContinuousClock.now } }
+                try connection.perform(attempt, into: collector)
+                guard [200, 204].contains(collector.status) else { throw failure(collector) }
+                guard collector.status == 200, !collector.isStopped else { return }
+                loss = ClientError(.unreachable, "\(address) ended the stream of events.")
+            } catch let error as ClientError where error.isTemporary {
+                loss = error
+            }
+            guard let lastContact, lastContact.duration(to: ContinuousClock.now) < patience else { throw loss }
+            onLoss(loss)
+            try Interruption.pause(for: Self.reconnectPause)
+        }
+    }
+
+    private func failure(_ collector: ResponseCollector) -> ClientError {
+        ClientError(status: collector.status, body: collector.body, from: address.description)
+    }
+}

@@ -1,0 +1,45 @@
+import CacheCore
+
+/// One call of the API.
+struct ServiceRequest: Hashable {
+    enum Method: String { case get = "GET", post = "POST", delete = "DELETE" }
+
+    var method: Method
+    /// The path with its query, percent-encoded.
+    var target: String
+    /// The JSON body; nil: none.
+    var body: String?
+    /// Whether the response is a stream of server-sent events.
+    var isStream = false
+    /// The identifier of the last event that was received; empty: none.
+    var lastEventID = ""
+    /// The limit for the whole response; nil: none.
+    var timeout: Duration? = .seconds(60)
+
+    init(_ method: Method, _ path: String, query: [(name: String, value: String?)] = [], body: JSON? = nil) {
+        self.method = method
+        let fields = query.compactMap { name, value in value.map { "\(name)=\(Self.encoded($0))" } }
+        target = path + (fields.isEmpty ? "" : "?" + fields.joined(separator: "&"))
+        self.body = body?.text
+    }
+
+    /// A stream of server-sent events. It has no time limit, because it is unbounded.
+    static func events(_ path: String) -> ServiceRequest {
+        var request = ServiceRequest(.get, path)
+        request.isStream = true
+        request.timeout = nil
+        return request
+    }
+
+    /// `text` with every byte encoded that is not unreserved (RFC 3986 §2.3), for a path segment or a query value.
+    static func encoded(_ text: String) -> String {
+        text.utf8.reduce(into: "") { encoded, byte in
+            if FieldText.isLetter(byte) || FieldText.isDigit(byte) || "-._~".utf8.contains(byte) {
+                encoded.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                let digits = String(byte, radix: 16, uppercase: true)
+                encoded += (byte < 16 ? "%0" : "%") + digits
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+import ArgumentParser
+import CacheCore
+
+/// `larder jobs`: lists, shows, cancels and retries the prefetch jobs of a running service.
+struct JobsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "jobs", abstract: "List, show, cancel and retry the jobs of a running service.",
+        subcommands: [JobsListCommand.self, JobsCancelCommand.self, JobsRetryCommand.self],
+        defaultSubcommand: JobsListCommand.self)
+}
+
+/// `larder jobs [list]`: lists the jobs, or shows one with its failed items.
+struct JobsListCommand: ClientCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "List the jobs, newest first, or show one job; this is the default.")
+
+    @Argument(help: "Identifier of the job to show with its failed items.")
+    var job: String?
+
+    @Option(name: .long, help: "Only jobs in this state.")
+    var state: JobState?
+
+    @Option(name: .long, help: "Only jobs with this label.")
+    var label: String?
+
+    @Option(name: .long, help: "Maximum number of jobs.")
+    var limit = 100
+
+    @Flag(name: .long, help: "Show all items of the job.")
+    var items = false
+
+    @OptionGroup var service: ServiceOptions
+
+    func validate() throws {
+        guard limit > 0 else { throw ValidationError("--limit must be at least 1.") }
+        guard job == nil || (state == nil && label == nil) else {
+            throw ValidationError("--state and --label select jobs of the list; leave them out to show one job.")
+        }
+        guard job != nil || !items else { throw ValidationError("--items requires the identifier of a job.") }
+    }
+
+    func perform(_ client: ServiceClient) throws {
+        if let job { try show(job, client) } else { try list(client) }
+    }
+
+    private func list(_ client: ServiceClient) throws {
+        var table = JobTable(at: SystemWallClock().now())
+        let query: [(String, String?)] = [("state", state?.rawValue), ("label", label)]
+        let hasMore = try client.pages("/v1/jobs", query: query, limit: limit) { page in
+            if service.json { say(page.text) } else { page.json.list("items").forEach { table.add($0) } }
+        }
+        guard !service.json else { return }
+        say(table.isEmpty ? "No jobs match." : table.text)
+        if hasMore { say("More jobs match; raise --limit, which is \(limit).") }
+    }
+
+    /// In JSON the document of the job and, with `--items`, the pages of its items.
+    private func show(_ job: String, _ client: ServiceClient) throws {
+        let path = "/v1/jobs/" + ServiceRequest.encoded(job)
+        let document = try client.document(ServiceRequest(.get, path))
+        if service.json { say(document.text) } else { say(JobReport(document.json, at: SystemWallClock().now()).text) }
+        guard items || !service.json && JobReport.hasFailedItems(document.json) else { return }
+        var table = JobItemTable()
+        _ = try client.pages(path + "/items", limit: .max) { page in
+            if service.json { return say(page.text) }
+            for item in page.json.list("items") where items || JobItemTable.isFailed(item) { table.add(item) }
+        }
+        if !service.json { say("\n" + table.text) }
+    }
+}
+
+/// `larder jobs cancel`: cancels a job. Fetched bytes stay cached.
+struct JobsCancelCommand: ClientCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cancel", abstract: "Cancel a job. Fetched bytes stay cached.")
+
+    @Argument(help: "Identifier of the job.")
+    var job: String
+
+    @OptionGroup var service: ServiceOptions
+
+    func perform(_ client: ServiceClient) throws {
+        let document = try client.document(ServiceRequest(.delete, "/v1/jobs/" + ServiceRequest.encoded(job)))
+        say(service.json ? document.text : "The job \(job) is cancelled. \(JobReport.outcome(of: document.json)).")
+    }
+}
+
+/// `larder jobs retry`: restarts the items of a job that did not succeed.
+struct JobsRetryCommand: ClientCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "retry", abstract: "Restart the items of a job that did not succeed.")
+
+    @Argument(help: "Identifier of the job.")
+    var job: String
+
+    @OptionGroup var service: ServiceOptions
+
+    func perform(_ client: ServiceClient) throws {
+        let path = "/v1/jobs/" + ServiceRequest.encoded(job) + "/retry"
+        let document = try client.document(ServiceRequest(.post, path))
+        say(service.json ? document.text : "The job \(job) was restarted; `larder jobs \(job)` shows its progress.")
+    }
+}
+
+extension JobState: ExpressibleByArgument {}
+extension JobPriority: ExpressibleByArgument {}

@@ -1,0 +1,97 @@
+import ArgumentParser
+import CacheCore
+
+/// `larder prefetch`: creates a prefetch job on a running service, and waits for its end on request.
+///
+/// Exit status 0: the job was created, and succeeded if it was awaited. 1: it did not. 130: the wait was interrupted.
+struct PrefetchCommand: ClientCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "prefetch", abstract: "Prefetch assets with a job on a running service.",
+        discussion: """
+            The assets are URLs, or paths below an origin. With --wait the exit status is 0 only if the job succeeds, and \
+            failed items are reported on standard error. An interrupted wait (Ctrl-C) does not end the job.
+            """)
+
+    @Argument(help: ArgumentHelp("URLs of assets.", valueName: "asset-url"))
+    var urls: [String] = []
+
+    @Option(name: .long, help: "Origin of the paths.")
+    var origin: String?
+
+    @Option(name: .long, help: "Path below the origin; repeatable.")
+    var path: [String] = []
+
+    @Option(
+        name: .long, help: ArgumentHelp("Range to fetch, for example bytes=0-1048575; repeatable.", valueName: "range"))
+    var range: [String] = []
+
+    @Option(name: .long, help: ArgumentHelp("Make this time playable, for example 10s.", valueName: "duration"))
+    var play: PlayDuration?
+
+    @Option(name: .long, help: ArgumentHelp("Start of the playable time, for example 60s.", valueName: "duration"))
+    var start: PlayDuration?
+
+    @Option(name: .long, help: "Priority of the job.")
+    var priority: JobPriority = .normal
+
+    @Option(name: .long, help: "Text to find the job with.")
+    var label: String?
+
+    @Flag(name: .long, help: "Wait for the end of the job, and show its progress.")
+    var wait = false
+
+    @OptionGroup var service: ServiceOptions
+
+    func validate() throws {
+        guard (origin == nil) == path.isEmpty else {
+            throw ValidationError("--origin and --path require each other.")
+        }
+        guard !urls.isEmpty || !path.isEmpty else {
+            throw ValidationError("Name the assets: URLs, or --origin and --path.")
+        }
+        guard play != nil || start == nil else { throw ValidationError("--start requires --play.") }
+        guard play == nil || range.isEmpty else { throw ValidationError("--play and --range exclude each other.") }
+        guard play?.duration != .zero else { throw ValidationError("--play must be longer than 0 s.") }
+    }
+
+    func perform(_ client: ServiceClient) throws {
+        let job = try client.document(ServiceRequest(.post, "/v1/jobs", body: body))
+        guard let identifier = job.json.text("jobId") else { throw ClientError.malformed(from: "\(client.address)") }
+        if service.json {
+            say(job.text)
+        } else {
+            let hint = wait ? "" : "; `larder jobs \(identifier)` shows its progress"
+            say(
+                "Created the job \(identifier) with \(FigureText.count(Int64(urls.count + path.count), "item"))\(hint)."
+            )
+        }
+        if wait { try JobWatch(of: identifier, client, printsEvents: service.json).run() }
+    }
+
+    /// The body of the request: `CreateJobRequest` of the API.
+    var body: JSON {
+        var shared: [JSON.Member] = []
+        if !range.isEmpty { shared.append(.init("ranges", .array(range.map(JSON.string)))) }
+        if let play {
+            let from = start?.duration ?? .zero
+            shared.append(.init("play", ["startSeconds": .seconds(from), "seconds": .seconds(play.duration)]))
+        }
+        let mounted = path.map { path -> [JSON.Member] in
+            [.init("origin", .string(origin ?? "")), .init("path", .string(path))]
+        }
+        let items = (urls.map { [.init("url", .string($0))] } + mounted).map { JSON.object($0 + shared) }
+        var members: [JSON.Member] = [.init("items", .array(items)), .init("priority", .string(priority.rawValue))]
+        if let label { members.append(.init("label", .string(label))) }
+        return .object(members)
+    }
+}
+
+/// A duration on the command line, such as `10s`, `1500ms` or `2m`.
+struct PlayDuration: ExpressibleByArgument, Sendable {
+    let duration: Duration
+
+    init?(argument: String) {
+        guard let duration = try? DurationText.parse(argument) else { return nil }  // ArgumentParser reports it
+        self.duration = duration
+    }
+}

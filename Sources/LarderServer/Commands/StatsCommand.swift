@@ -1,0 +1,28 @@
+import ArgumentParser
+import CacheCore
+
+/// `larder stats`: shows the counters of a running service, or with `--watch` its traffic in each second.
+struct StatsCommand: ClientCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stats", abstract: "Show the statistics of a running service.",
+        discussion: "With --watch the terminal shows the traffic of each second until Ctrl-C. "
+            + "Without a terminal, each second is a line.")
+
+    @Flag(name: .long, help: "Show the traffic of each second until Ctrl-C.")
+    var watch = false
+
+    @OptionGroup var service: ServiceOptions
+
+    func perform(_ client: ServiceClient) throws {
+        guard watch else {
+            let stats = try client.document(ServiceRequest(.get, "/v1/stats"))
+            return say(service.json ? stats.text : StatisticsReport(stats.json).text)
+        }
+        Interruption.catchSignals()
+        do {
+            try TrafficWatch(client, printsEvents: service.json).run()
+        } catch let error as ClientError where error.kind == .interrupted {
+            return  // Ctrl-C is the usual end
+        }
+    }
+}

@@ -1,0 +1,386 @@
+#!/usr/bin/env python3
+"""Runs each command of the client against a real service and a real upstream, in pipes and on pseudo-terminals.
+
+    run.py --larder .build/debug/larder
+    run.py --larder .build/debug/larder --only purge,watch
+"""
+
+import argparse
+import atexit
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent.parent / "scripts"), str(HERE.parent / "Conformance")]
+
+from console import Client  # noqa: E402
+from harness import certificates  # noqa: E402
+from servers import Larder, MediaServer, free_port  # noqa: E402
+
+MIB = 1 << 20
+#: File and size. The origin `slow` sends SLOW_RATE bytes per second.
+FILES = {"film.mp4": 8 * MIB, "song.mp3": MIB, "a b.mp4": 4096}
+SLOW_RATE = 2 * MIB
+ALTERNATE_SCREEN, USUAL_SCREEN, SHOWN_CURSOR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"
+
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+class Stage:
+    """The upstream, the service and the client of all cases, and the results of the checks."""
+
+    def __init__(self, program):
+        self.program = program
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-client."))
+        atexit.register(shutil.rmtree, self.directory, True)
+        for folder in ("nginx", "files", "larder"):
+            (self.directory / folder).mkdir()
+        for name, size in FILES.items():
+            (self.directory / "files" / name).write_bytes(os.urandom(size))
+        self.upstream = MediaServer(self.directory / "nginx", self.directory / "files")
+        self.service = self.start(
+            "larder", f"origins.slow.baseURL=http://127.0.0.1:{self.upstream.port}/",
+            "origins.slow.allowPrivateAddresses=true", f"origins.slow.maxBytesPerSecond={SLOW_RATE}",
+        )  # fmt: skip
+        self.url = f"http://127.0.0.1:{self.service.port}"
+        self.client = Client(program, self.url)
+        self.checks = self.failures = 0
+
+    def start(self, folder, *settings):
+        (self.directory / folder).mkdir(exist_ok=True)
+        service = Larder(self.program, self.directory / folder, self.upstream.port, settings)
+        if service.start() is None:
+            log = (self.directory / folder / "larder.log").read_text()
+            raise SystemExit(f"Larder does not start:\n{log}")
+        return service
+
+    def api(self, method, path, value=None):
+        return json.loads(self.service.ask(method, path, value)[1])
+
+    def purge_all(self):
+        for origin in ("media", "slow"):
+            self.service.ask("POST", "/v1/purges", {"origin": origin})
+
+    def check(self, holds, sentence, shown=""):
+        self.checks += 1
+        if not holds:
+            self.failures += 1
+            print(f"  FAILED: {sentence}\n{shown}", flush=True)
+
+    def equal(self, found, expected, sentence):
+        self.check(found == expected, f"{sentence}: {found!r} instead of {expected!r}")
+
+
+@case
+def usage(stage):
+    """Usage errors have the exit status 2."""
+    for line, part in [
+        ("prefetch", "Name the assets"), ("purge", "Select the assets"), ("assets --limit 0", "at least 1"),
+        ("jobs --state broken", "--state"), ("stats --url ftp://x", "is not a URL"), ("stats --token x", "--token"),
+    ]:  # fmt: skip
+        status, output, errors = stage.client.run(*line.split())
+        stage.check(status == 2 and part in errors and not output, f"{line}: {status}", errors)
+    both = Client(stage.program, stage.url, LARDER_TOKEN="a", LARDER_TOKEN_FILE="/nowhere")
+    stage.equal(both.run("stats")[0], 2, "two tokens")
+    for name in ("stats", "assets", "jobs", "prefetch", "purge"):
+        status, output, _ = stage.client.run(name, "--help")
+        stage.check(status == 0 and f"larder {name}" in output and "--url" in output or name == "jobs", f"help of {name}")
+
+
+@case
+def unreachable(stage):
+    """A refused connection names the URL and the start of the service; another server is recognised."""
+    url = f"http://127.0.0.1:{free_port()}"
+    for line in ("stats", "stats --watch", "assets", "jobs", "prefetch http://a/x", "purge --tag x --yes"):
+        status, output, errors = Client(stage.program, url).run(*line.split())
+        named = f"No service listens on {url}" in errors and "`larder serve`" in errors
+        stage.check(status == 1 and named and not output, f"{line} without a service: {status}", errors)
+    status, _, errors = stage.client.run("stats", "--url", f"http://127.0.0.1:{stage.upstream.port}")
+    stage.check(status == 1 and "another server may listen there" in errors, f"nginx as the service: {status}", errors)
+    status, _, errors = stage.client.run("stats", "--url", "http://larder.invalid")
+    stage.check(status == 1 and "could not be resolved" in errors, "an unknown host", errors)
+
+
+@case
+def tokens(stage):
+    """The token is sent from a variable or a file."""
+    service = stage.start("secret", "access.token=admin-secret", "access.readToken=read-secret")
+    url, file = f"http://127.0.0.1:{service.port}", stage.directory / "token"
+    file.write_text("admin-secret\n")
+    status, _, errors = Client(stage.program, url).run("stats")
+    stage.check(status == 1 and "code unauthorized" in errors and "LARDER_TOKEN" in errors, "no token", errors)
+    status, _, errors = Client(stage.program, url, LARDER_TOKEN="read-secret").run("purge", "--tag", "x", "--yes")
+    stage.check(status == 1 and "code forbidden" in errors and "admin token" in errors, "the read token", errors)
+    for variables in ({"LARDER_TOKEN": "read-secret"}, {"LARDER_TOKEN_FILE": str(file)}):
+        status, _, errors = Client(stage.program, url, **variables).run("stats")
+        stage.check(status == 0, f"{variables}: {status}", errors)
+    service.stop()
+
+
+@case
+def https(stage):
+    """A certificate is verified, with the system's authorities or those of a file."""
+    if not certificates.available():
+        return
+    authority = certificates.Authority()
+    certificate, key = authority.issue("service")
+    service = stage.start("tls", f"listen.tls.certificateFile={certificate}", f"listen.tls.keyFile={key}")
+    url = f"https://127.0.0.1:{service.port}"
+    status, _, errors = Client(stage.program, url).run("stats")
+    stage.check(status == 1 and "--ca-file" in errors, f"an unknown authority: {status}", errors)
+    status, output, errors = Client(stage.program, url).run("stats", "--ca-file", str(authority.file))
+    stage.check(status == 0 and "hit ratio" in output, f"a known authority: {status}", errors)
+    plain = url.replace("https:", "http:")
+    status, _, errors = Client(stage.program, plain).run("stats")
+    stage.check(status == 1 and errors.startswith("larder: "), f"http to a TLS listener: {status}", errors)
+    service.stop()
+
+
+@case
+def prefetch(stage):
+    """A job is created and awaited; failed items and their causes are on standard error."""
+    stage.purge_all()
+    status, output, errors = stage.client.run("prefetch", "--origin", "media", "--path", "song.mp3", "--label", "e v")
+    identifier = re.search(r"Created the job (\w+) with 1 item; ", output)
+    stage.check(status == 0 and identifier and not errors, f"a job without --wait: {status}", output + errors)
+    stage.equal(stage.api("GET", f"/v1/jobs/{identifier[1]}")["label"], "e v", "label")
+
+    status, output, errors = stage.client.run(
+        "prefetch", "--origin", "media", "--path", "film.mp4", "--path", "song.mp3", "--range", "bytes=0-99", "--wait"
+    )
+    succeeded = "The job succeeded: 2 of 2 items succeeded; 200 B of 200 B" in output
+    stage.check(status == 0 and succeeded, f"a job that succeeds: {status}", output + errors)
+    stage.check("succeeded: 100 %" in errors and "\x1b" not in errors + output, "plain lines", errors)
+
+    status, output, errors = stage.client.run(
+        "prefetch", "--origin", "media", "--path", "missing.mp4", "--path", "song.mp3", "--wait"
+    )
+    cause = "/o/media/missing.mp4: upstreamRefused: " in errors
+    stage.check(status == 1 and cause and "The job failed: 1 of 2" in output, f"a job that fails: {status}", output + errors)
+
+    status, output, errors = stage.client.run("prefetch", "--origin", "nowhere", "--path", "x")
+    named = "code invalidField, field items[0].origin" in errors
+    stage.check(status == 1 and named and not output, f"an unknown origin: {status}", errors)
+
+    status, output, errors = stage.client.run("prefetch", "--origin", "media", "--path", "film.mp4", "--wait", "--json")
+    documents = [json.loads(line) for line in output.splitlines()]
+    stage.check(status == 0 and not errors and documents[-1]["state"] == "succeeded", "JSON events", output + errors)
+
+
+@case
+def progress_bar(stage):
+    """The progress bar is redrawn on a terminal, and the outcome follows it."""
+    stage.purge_all()
+    began = time.monotonic()
+    console = stage.client.console("prefetch", "--origin", "slow", "--path", "film.mp4", "--wait", columns=70)
+    status, elapsed = console.end(), time.monotonic() - began
+    bars = re.findall(r"\r\[[█░]+\] [^\r\n\x1b]*", console.text)
+    stage.check(status == 0 and "The job succeeded" in console.text, f"status {status}", console.text)
+    stage.check(any("█" in bar and "░" in bar and "MiB/s" in bar for bar in bars), "no bar in between", console.text)
+    stage.check(len(bars) <= 4 * elapsed + 2, f"{len(bars)} updates in {elapsed:.1f} s")
+    stage.check(all(len(bar) <= 70 for bar in bars), "a bar is wider than the terminal", console.text)
+
+
+@case
+def interruption(stage):
+    """Ctrl-C ends the wait, not the job; the job can be cancelled and retried."""
+    stage.purge_all()
+    console = stage.client.console("prefetch", "--origin", "slow", "--path", "film.mp4", "--wait")
+    stage.check(console.wait_for(" %"), "no progress", console.text)
+    console.interrupt()
+    status = console.end(10)
+    identifier = re.search(r"Created the job (\w+)", console.text)[1]
+    hint = f"The job {identifier} continues on the service." in console.text
+    stage.check(status == 130 and hint, f"Ctrl-C: {status}", console.text)
+    stage.equal(stage.api("GET", f"/v1/jobs/{identifier}")["state"], "running", "state after Ctrl-C")
+    status, output, errors = stage.client.run("jobs", "cancel", identifier)
+    stage.check(status == 0 and "is cancelled" in output, f"cancel: {status}", output + errors)
+    stage.equal(stage.api("GET", f"/v1/jobs/{identifier}")["state"], "cancelled", "state after cancel")
+    status, output, errors = stage.client.run("jobs", "retry", identifier, "--json")
+    stage.check(status == 0 and json.loads(output)["state"] in ("queued", "running"), f"retry: {status}", errors)
+    status, _, errors = stage.client.run("jobs", "cancel", "0" * 32)
+    stage.check(status == 1 and "code notFound" in errors, f"cancel of an unknown job: {status}", errors)
+    stage.service.ask("DELETE", f"/v1/jobs/{identifier}")
+
+
+@case
+def restart(stage):
+    """A wait survives a restart of the service."""
+    stage.purge_all()
+    waiting = stage.client.start("prefetch", "--origin", "slow", "--path", "film.mp4", "--wait")
+    time.sleep(1.5)
+    stage.service.kill()
+    stage.service.start()
+    output, errors = waiting.communicate(timeout=60)
+    stage.check(waiting.returncode == 0 and "Trying again." in errors, f"status {waiting.returncode}", output + errors)
+
+
+@case
+def jobs(stage):
+    """Jobs are listed, and one is shown with its failed items; JSON is the document of the API."""
+    missing = {"origin": "media", "path": "missing.mp4"}
+    body = {"items": [{"origin": "media", "path": "song.mp3"}, missing], "label": "colour \x1b[31m"}
+    identifier = stage.api("POST", "/v1/jobs", body)["jobId"]
+    while stage.api("GET", f"/v1/jobs/{identifier}")["state"] in ("queued", "running"):
+        time.sleep(0.05)
+    status, output, errors = stage.client.run("jobs", "--state", "failed", "--limit", "5")
+    row = next((line for line in output.splitlines() if line.startswith(identifier)), "")
+    stage.check(status == 0 and re.search(r"failed +1/2 +1 +1\.0 MiB", row), "the row of a job", output + errors)
+    stage.check("\x1b" not in output and "colour \ufffd[31m" in row, "a control character", output)
+    status, output, errors = stage.client.run("jobs", identifier)
+    stage.check(status == 0 and re.search(r"^items +1 of 2 items succeeded, 1 failed$", output, re.M), "details", output)
+    stage.check(re.search(r"1  failed .*/o/media/missing.mp4  upstreamRefused: ", output), "failed item", output)
+    stage.check("song.mp3" not in output, "only failed items", output)
+    stage.check("song.mp3" in stage.client.run("jobs", identifier, "--items")[1], "all items")
+    document = stage.service.ask("GET", f"/v1/jobs/{identifier}")[1].decode()
+    stage.equal(stage.client.run("jobs", identifier, "--json")[1], document.rstrip("\n") + "\n", "JSON of a job")
+    page = stage.service.ask("GET", "/v1/jobs?label=none&limit=100")[1].decode()
+    stage.equal(stage.client.run("jobs", "--label", "none", "--json")[1], page.rstrip("\n") + "\n", "JSON of a list")
+    stage.equal(stage.client.run("jobs", "--label", "none")[1], "No jobs match.\n", "an empty list")
+    status, _, errors = stage.client.run("jobs", "../stats")
+    stage.check(status == 1 and "code notFound" in errors, "an identifier with a slash", errors)
+
+
+@case
+def assets(stage):
+    """Assets are listed with conditions, an order and a limit."""
+    stage.purge_all()
+    for name in ("song.mp3", "a%20b.mp4"):
+        stage.service.ask("GET", f"/o/media/{name}")
+    status, output, errors = stage.client.run("assets", "--origin", "media", "--sort", "cachedBytes")
+    lines = output.splitlines()
+    stage.check(status == 0 and lines[0].startswith("asset ") and len(lines) == 3, f"status {status}", output + errors)
+    stage.check(re.search(r"1\.0 MiB +1\.0 MiB +complete +\d+ +\S.* +/o/media/song.mp3$", lines[1]), "a row", output)
+    output = stage.client.run("assets", "--ascending", "--sort", "cachedBytes", "--limit", "1", "--state", "complete")[1]
+    stage.check("b.mp4" in output and output.endswith("raise --limit, which is 1.\n"), "the limit", output)
+    output = stage.client.run("assets", "--prefix", "/o/media/song", "--json")[1]
+    stage.equal([item["key"] for item in json.loads(output)["items"]], ["/o/media/song.mp3"], "JSON")
+    stage.equal(stage.client.run("assets", "--tag", "none")[1], "No assets match.\n", "an empty list")
+
+
+@case
+def stats(stage):
+    """Statistics are shown as text, and as the document of the API."""
+    status, output, errors = stage.client.run("stats")
+    shown = all(re.search(rf"^{name} ", output, re.M) for name in ("requests", "hit ratio", "store", "jobs", "media"))
+    stage.check(status == 0 and shown, f"status {status}", output + errors)
+    stage.check("requests" in json.loads(stage.client.run("stats", "--json")[1]), "JSON")
+
+
+@case
+def watch(stage):
+    """The live screen shows the traffic, and the terminal is restored; without a terminal each second is a line."""
+    stage.service.ask("GET", "/o/media/song.mp3")
+    console = stage.client.console("stats", "--watch", columns=90)
+    stage.check(console.wait_for("to clients", 10) and ALTERNATE_SCREEN in console.text, "no screen", console.text)
+    stage.check(not console.has_echo, "typed characters are echoed")
+    until, traffic = time.monotonic() + 10, re.compile(r"to clients +[1-9][\d.]* MiB/s")
+    while not traffic.search(console.text) and time.monotonic() < until:
+        stage.service.ask("GET", "/o/media/song.mp3")
+        console.read(0.2)
+    stage.check(traffic.search(console.text), "no traffic", console.text[-3000:])
+    shown = all(name in console.text for name in ("from cache", "hit ratio", "first byte", "p95", "readers", "fills", "█"))
+    stage.check(shown, "missing figures", console.text[-3000:])
+    console.interrupt()
+    until = time.monotonic() + 5
+    while console.process.poll() is None and time.monotonic() < until:
+        console.read(0.1)
+    stage.check(console.has_echo, "the echo is still off")
+    status = console.end(5)
+    restored = USUAL_SCREEN in console.text and SHOWN_CURSOR in console.text
+    stage.check(status == 0 and restored, f"after Ctrl-C: {status}", console.text[-200:])
+
+    for arguments, read in (([], str), (["--json"], json.loads)):
+        process = stage.client.start("stats", "--watch", *arguments)
+        lines = [process.stdout.readline() for _ in range(3)]
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=10)
+        stage.equal(process.returncode, 0, f"status of stats --watch {arguments}, {errors}")
+        stage.check(all("clientBytesFromCache" in read(line) if arguments else "hit ratio" in line for line in lines),
+                    f"lines of stats --watch {arguments}", "".join(lines))  # fmt: skip
+
+
+@case
+def purge(stage):
+    """A purge is shown and confirmed before it is carried out."""
+    def assets():
+        return len(stage.api("GET", "/v1/assets?prefix=/o/media/")["items"])
+
+    stage.purge_all()
+    for name in ("song.mp3", "a%20b.mp4"):
+        stage.service.ask("GET", f"/o/media/{name}")
+    selection = ("purge", "--prefix", "/o/media/")
+    status, output, errors = stage.client.run(*selection, "--dry-run")
+    stage.check(status == 0 and "2 assets, 1.0 MiB" in output and "/o/media/song.mp3" in output, "dry run", output + errors)
+    status, _, errors = stage.client.run(*selection)
+    stage.check(status == 2 and "--yes" in errors and assets() == 2, f"no terminal: {status}", errors)
+    console = stage.client.console(*selection)
+    stage.check(console.wait_for("Purge 2 assets? [y/N] "), "no question", console.text)
+    console.type("n\n")
+    stage.check(console.end() == 1 and "Nothing was purged." in console.text and assets() == 2, "declined", console.text)
+    console = stage.client.console(*selection)
+    console.wait_for("[y/N] ")
+    console.interrupt()
+    stage.check(console.end() != 0 and assets() == 2, "Ctrl-C at the question", console.text)
+    console = stage.client.console(*selection, "--soft")
+    console.wait_for("as stale? [y/N] ")
+    console.type("yes\n")
+    stage.check(console.end() == 0 and "Marked 2 assets as stale." in console.text and assets() == 2, "soft", console.text)
+    url = f"http://127.0.0.1:{stage.upstream.port}/song.mp3"
+    status, output, errors = stage.client.run("purge", url, "--origin", "media", "--yes")
+    stage.check(status == 0 and "Purged 1 asset, freed 1.0 MiB." in output and assets() == 1, "a URL", output + errors)
+    status, output, errors = stage.client.run(*selection, "--yes", "--json")
+    documents = [json.loads(line) for line in output.splitlines()]
+    stage.check(status == 0 and documents[0]["dryRun"] and documents[1]["state"] == "done", "JSON", output + errors)
+    status, output, _ = stage.client.run(*selection, "--yes")
+    stage.check(status == 0 and output == "No assets match.\n", "nothing to purge", output)
+
+
+@case
+def offline(stage):
+    """verify and export show their progress on a terminal only."""
+    stage.service.ask("GET", "/o/media/film.mp4")
+    stage.service.stop()
+    store = stage.directory / "larder" / "store"
+    console = stage.client.console("verify", "--data-directory", str(store))
+    status = console.end()
+    progress = re.search(r"\r\[[█░]+\] +\d+ %  .* verified", console.text)
+    stage.check(status == 0 and progress and "no problems found" in console.text, f"verify: {status}", console.text)
+    target = stage.directory / "copy"
+    console = stage.client.console("export", "/o/media/film.mp4", str(target), "--data-directory", str(store))
+    status = console.end()
+    stage.check(status == 0 and " copied" in console.text and f"{FILES['film.mp4']} bytes" in console.text,
+                f"export: {status}", console.text)  # fmt: skip
+    status, output, errors = stage.client.run("verify", "--data-directory", str(store))
+    stage.check(status == 0 and "\x1b" not in output + errors and "[" not in errors, "verify in a pipe", output + errors)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--larder", required=True)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    stage = Stage(os.path.abspath(options.larder))
+    for function in CASES:
+        if any(part in function.__name__ for part in options.only.split(",")):
+            function(stage)
+    stage.service.stop()
+    print(f"client: {stage.checks} checks, {stage.failures} failed")
+    sys.exit(1 if stage.failures else 0)
+
+
+if __name__ == "__main__":
+    main()
