@@ -1,0 +1,74 @@
+// Calls of the HTTP API with the token of the user.
+const STORAGE = "larder.token";
+const ROOT = new URL("../", document.baseURI);
+const TIME_LIMIT = 60_000;
+const LONGEST_LINE = 4 << 20;
+
+export const session = {
+  token: sessionStorage.getItem(STORAGE) ?? "",
+  canChange: false,
+  use(token) {
+    this.token = token;
+    sessionStorage.setItem(STORAGE, token);
+  },
+};
+
+// An error response of the service. Other errors of a call mean that the service does not answer.
+export class Problem extends Error {
+  constructor(status, { field, detail, requestId }) {
+    super((field ? `${field}: ` : "") + (detail ?? `The service answered with status ${status}.`));
+    Object.assign(this, { status, requestId });
+  }
+}
+
+async function request(path, { method = "GET", query = {}, body, headers, signal }) {
+  const pairs = Object.entries(query).filter(([, value]) => value || value === 0);
+  const address = ROOT + path.slice(1) + (pairs.length ? "?" : "") + pairs.map((pair) => pair.map(encodeURIComponent).join("=")).join("&");
+  const fields = { Accept: "application/json", ...(session.token && { Authorization: `Bearer ${session.token}` }), ...(body && { "Content-Type": "application/json" }), ...headers };
+  const response = await fetch(address, { method, headers: fields, body: body && JSON.stringify(body), signal, credentials: "omit", cache: "no-store", redirect: "error" });
+  if (!response.ok) throw new Problem(response.status, await response.json().catch(() => ({})));
+  return response;
+}
+
+// Sends a request and reads its body with a time limit. The caller's signal cancels it earlier.
+export async function call(path, { signal: outer, read = "json", ...options } = {}) {
+  outer?.throwIfAborted();
+  const controller = new AbortController();
+  const cancel = () => controller.abort(outer.reason);
+  const timer = setTimeout(() => controller.abort(), TIME_LIMIT);
+  outer?.addEventListener("abort", cancel);
+  try {
+    const response = await request(path, { ...options, signal: controller.signal });
+    return response.status === 204 ? null : await response[read]();
+  } catch (error) {
+    throw error instanceof Problem || outer?.aborted ? error : new Error("The service does not answer.");
+  } finally {
+    clearTimeout(timer);
+    outer?.removeEventListener("abort", cancel);
+  }
+}
+
+// Reads server-sent events until the stream ends. EventSource cannot send the Authorization field.
+export async function readEvents(path, { query, lastId, signal, opened, alive, receive }) {
+  const headers = { Accept: "text/event-stream", ...(lastId && { "Last-Event-ID": lastId }) };
+  const { body } = await request(path, { query, headers, signal });
+  opened();
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let [rest, event] = ["", {}];
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    alive();
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    if (rest.length > LONGEST_LINE) throw new Error("A line of the event stream is too long.");
+    for (const line of lines) {
+      const [, name, text] = /^([^:]*):? ?(.*)/.exec(line);
+      if (name) event[name] = text;
+      else if (line === "") {
+        if (event.event) receive(event);
+        event = {};
+      }
+    }
+  }
+}

@@ -1,0 +1,64 @@
+// One asset: cached bytes and heat by byte or by second, properties, actions.
+import { make, setText } from "./dom.js";
+import { strip } from "./draw.js";
+import { bytes, percent, pick, position, some } from "./format.js";
+import { cachedMeter, labels } from "./assets.js";
+import { newJob, splitTags } from "./jobs.js";
+import { planDialog } from "./plan.js";
+import { action, announce, button, checkField, dialog, facts, grid, heading, link, panel, textField } from "./view.js";
+
+const PARTS = 240;
+const PROPERTIES = "contentLength diskBytes contentType hits lastAccessAt createdAt freshUntilAt pinnedUntilAt generation etag activeReaders activeFills ttlSeconds origin url";
+
+export function assetPage(page) {
+  const id = page.argument;
+  const path = `/v1/assets/${id}`;
+  const [map, properties, note] = [strip("Parts of the asset"), facts(), make("p.muted", " ")];
+  let [asset, by] = [null, "bytes"];
+  const axes = [button("Bytes", () => choose("bytes")), button("Seconds", () => choose("time"))];
+  const choose = async (axis) => {
+    by = axis;
+    axes.forEach((control, index) => { control.ariaPressed = index === (axis === "time" ? 1 : 0); });
+    loadMap();
+  };
+  const readIndex = async () => {
+    const { container, layout, durationSeconds, playableUntilSeconds } = await page.get(`${path}/media`);
+    announce(`${container}, ${layout}, ${position(durationSeconds ?? 0)}; plays from the start until ${position(playableUntilSeconds)}.`);
+    choose("time");
+  };
+  const mapPanel = panel("Cached bytes and reads", { tools: [button("Read the media index", readIndex), axes] }, map.element, note);
+  const title = heading("Asset", link("#/assets", "All assets"), link(`#/fills?target=${id}`, "Explain a read"));
+  const patch = async (body, text) => {
+    show(await page.send("PATCH", path, body));
+    announce(text);
+  };
+  const pin = action("Pin", () => patch({ pinned: !asset.pinned }, `The asset is ${asset.pinned ? "not pinned any more" : "pinned"}.`));
+  const editTags = () => dialog(page, "Tags", "Save", ({ tags }) => patch({ tags: splitTags(tags) }, "The tags were changed."), textField("Tags, separated by commas", "tags", { value: asset.tags.join(", ") }));
+  const purge = () => planDialog(page, "Purge this asset", "/v1/purges", ({ soft }) => ({ assetIds: [id], soft: soft === "on" }), make("p.mono", asset.key), checkField("Mark as stale instead of removing", "soft"));
+  const tools = [pin, action("Tags…", editTags), action("Prefetch…", () => newJob(page, id)), action("Purge…", purge, "danger")];
+  const propertyPanel = panel("Properties", { tools }, properties.element);
+
+  function show(newAsset) {
+    asset = newAsset;
+    setText(title.firstChild, asset.key);
+    if (pin) setText(pin, asset.pinned ? "Unpin" : "Pin");
+    properties.update({ Cached: cachedMeter(asset), Tags: labels(asset), ...pick(asset, PROPERTIES) });
+  }
+
+  page.every(5, propertyPanel, async () => show(await page.get(path)));
+  const loadMap = page.every(5, mapPanel, async () => {
+    const { buckets } = await page.get(`${path}/map`, { by, buckets: PARTS });
+    const isTime = buckets[0]?.endSeconds > 0;
+    const format = isTime ? position : bytes;
+    const hottest = Math.max(1, ...buckets.map(({ heat }) => heat));
+    const spans = (strength) => buckets.map(({ offset, length, startSeconds, endSeconds, cached, heat }) => {
+      const [from, to] = isTime ? [startSeconds, endSeconds] : [offset, offset + length];
+      return { from, to, strength: strength === "cached" ? cached : heat / hottest, hint: `${format(from)} to ${format(to)}: ${percent(cached)} cached, ${some(heat, "read")}` };
+    });
+    const rows = [["cached", "a", spans("cached")], ["reads", "b", spans("heat")]];
+    map.update({ length: rows[0][2].at(-1)?.to ?? 0, format, rows });
+    setText(note, buckets.length ? `Up to ${some(hottest, "read")} of one part.` : "The length of the asset is unknown.");
+  });
+  choose("bytes");
+  return [title, grid(mapPanel, propertyPanel)];
+}

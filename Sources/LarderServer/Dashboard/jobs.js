@@ -1,0 +1,131 @@
+// Jobs: the list, one job with the causes of its failures, a new job.
+import { make, replace, setText } from "./dom.js";
+import { count, pick } from "./format.js";
+import { action, announce, assetLink, badge, checkField, dialog, facts, field, grid, heading, keyLink, link, listPanel, meter, numbers, pair, panel, selectField, table, textField, words } from "./view.js";
+
+const STATES = ["queued", "running", "succeeded", "failed", "timedOut", "cancelled"];
+const SUMMARY = "itemsTotal itemsDone itemsFailed itemsTimedOut itemsCancelled bytesTotal bytesDone bytesFromCache bytesFromUpstream bytesPerSecond maxBytesPerSecond etaSeconds priority queue createdAt finishedAt deadlineAt";
+const MOST_PAGES = 10;
+
+const name = (job) => job.label ?? job.jobId.slice(0, 12);
+const hasEnded = (job) => STATES.indexOf(job.state) > 1;
+const failures = (job) => job.itemsFailed + job.itemsTimedOut + job.itemsCancelled;
+const isLate = (job) => !hasEnded(job) && Date.now() + job.etaSeconds * 1000 > Date.parse(job.deadlineAt ?? "");
+const state = (job) => make("span", badge(job.state), isLate(job) && badge("deadline at risk", "warn"));
+const target = (item) => item.url ?? (item.origin ? `${item.origin}/${item.path}` : item.assetId);
+
+const share = (job) => (job.bytesTotal ? job.bytesDone / job.bytesTotal : Number(job.state === "succeeded"));
+const progress = (job) => meter(share(job), failures(job) ? "bad" : "");
+
+const COLUMNS = [
+  ["Job", "wide", (job) => keyLink(`#/jobs/${job.jobId}`, name(job))], ["State", "", state], ["Progress", "", progress],
+  ["Not done", "number", (job) => count(failures(job))], ...numbers("itemsDone itemsTotal bytesDone bytesPerSecond etaSeconds createdAt"),
+];
+
+export function jobsPage(page) {
+  const filter = page.query.get("state");
+  const pick = selectField("State", "state", [["", "any"], ...STATES], filter);
+  pick.addEventListener("change", (event) => { location.hash = `/jobs?state=${event.target.value}`; });
+  const list = listPanel(page, "Jobs", {
+    path: "/v1/jobs", query: () => ({ state: filter, total: true }), columns: COLUMNS, key: (job) => job.jobId, empty: "There are no such jobs.",
+    tools: [pick, action("New job…", () => newJob(page), "main")],
+  });
+  page.on("jobs", ({ job, type }) => {
+    if (list.items.some(({ jobId }) => jobId === job.jobId)) list.put(job);
+    else if (type === "state" && list.isFirst()) list.load();
+  });
+  return [heading("Jobs"), grid(list)];
+}
+
+export function jobPage(page) {
+  const path = `/v1/jobs/${page.argument}`;
+  const [bar, problem, summary, title] = [make("p"), make("p.problem"), facts(), heading("Job", link("#/jobs", "All jobs"))];
+  const act = (text, method, tail, kind) => action(text, async () => {
+    show(await page.send(method, path + tail));
+    page.update();
+  }, kind);
+  const [retry, cancel] = [act("Retry", "POST", "/retry"), act("Cancel", "DELETE", "", "danger")];
+  const jobPanel = panel("Progress", { tools: [retry, cancel] }, bar, problem, summary.element);
+  const causes = table("Causes of failures", [...numbers("items"), ...numbers("cause", "text"), ...words("code"), ...numbers("firstItem", "text mono")],
+    ({ cause }) => cause, "No item has failed.");
+  const causePanel = panel("Causes of failures", {}, causes.element);
+  const list = listPanel(page, "Items", {
+    path: `${path}/items`, query: () => ({ total: true }), key: (item) => item.index, empty: "The job has no items.", seconds: 5,
+    columns: [
+      ...words("index"), ["Asset", "wide", (item) => (item.assetId ? assetLink({ assetId: item.assetId, key: target(item) }) : make("span.key", target(item)))],
+      ["Ranges", "text", ({ play, ranges }) => (play ? `${play.seconds} s from ${play.startSeconds ?? 0} s` : ranges.slice(0, 3).join(", ") || "all")],
+      ["State", "", (item) => badge(item.state)], ...numbers("bytesDone bytesTotal attempts"), ["Error", "text", (item) => item.error?.message],
+    ],
+  });
+  let known = -1;
+
+  function show(job) {
+    setText(title.firstChild, `Job ${name(job)}`);
+    replace(bar, state(job), progress(job));
+    setText(problem, job.error?.message ?? "");
+    summary.update(pick(job, SUMMARY));
+    if (retry) retry.disabled = !hasEnded(job) || job.state === "succeeded";
+    if (cancel) cancel.disabled = hasEnded(job);
+    if (known === failures(job)) return;
+    known = failures(job);
+    loadCauses();
+  }
+  page.every(10, jobPanel, async () => show(await page.get(path)));
+  const loadCauses = page.every(0, causePanel, async () => causes.update(known > 0 ? await readCauses(page, path) : []));
+  page.on("jobs", ({ job, type }) => {
+    if (job.jobId !== page.argument) return;
+    show(job);
+    if (type === "state") list.load();
+  });
+  return [title, grid(jobPanel, causePanel, list)];
+}
+
+async function readCauses(page, path) {
+  const causes = new Map();
+  for (let number = 0, cursor; number < MOST_PAGES && cursor !== null; number += 1) {
+    const { items, nextCursor } = await page.get(`${path}/items`, { limit: 1000, cursor });
+    cursor = nextCursor;
+    for (const { error, ...item } of items.filter((each) => each.error)) {
+      const cause = causes.get(error.message) ?? { cause: error.message, code: error.code, items: 0, firstItem: target(item) };
+      cause.items += 1;
+      causes.set(error.message, cause);
+    }
+  }
+  return [...causes.values()].sort((left, right) => right.items - left.items).slice(0, 50);
+}
+
+// Asks for a new job; with `assetId` for this asset only.
+export function newJob(page, assetId) {
+  const headers = { "Idempotency-Key": crypto.getRandomValues(new Uint32Array(4)).join("-") };
+  const submit = async (values) => {
+    const job = await page.send("POST", "/v1/jobs", jobRequest(values, assetId), headers);
+    announce(`The job ${name(job)} was created.`);
+    location.hash = `/jobs/${job.jobId}`;
+  };
+  dialog(page, assetId ? "Prefetch this asset" : "New job", "Create the job", submit,
+    !assetId && field("Origin and path, URL or asset ID, one on each line", make("textarea", { name: "targets", spellcheck: "false" })),
+    pair(textField("Ranges, such as bytes=0-1048575", "ranges"), textField("Or play for, seconds", "seconds"), textField("From, seconds", "start")),
+    pair(textField("Label", "label"), selectField("Priority", "priority", ["normal", "low", "high"])),
+    pair(textField("Maximum rate, MiB/s", "rate"), textField("Deadline", "deadline", { type: "datetime-local" }), textField("Tags, separated by commas", "tags")),
+    checkField("Pin the assets", "pinned"));
+}
+
+function jobRequest({ targets = "", ranges, start = 0, seconds, tags, rate: limit, deadline, pinned, ...rest }, assetId) {
+  const part = seconds ? { play: { startSeconds: Number(start), seconds: Number(seconds) } } : { ranges: ranges?.split(/\s+/) ?? [] };
+  const items = assetId ? [{ assetId }] : targets.split("\n").filter((line) => line.trim()).map(readTarget);
+  return {
+    ...rest, items: items.map((item) => ({ ...item, ...part })), tags: splitTags(tags), pinned: pinned === "on",
+    maxBytesPerSecond: limit ? limit * 2 ** 20 : null, deadlineAt: deadline ? new Date(deadline).toISOString() : null,
+  };
+}
+
+export const splitTags = (text = "") => text.split(",").map((tag) => tag.trim()).filter(Boolean);
+
+// An asset ID, a URL, or an origin and a path.
+export function readTarget(text) {
+  const line = text.trim();
+  if (/^[0-9a-f]{32}$/.test(line)) return { assetId: line };
+  if (/^https?:/i.test(line)) return { url: line };
+  const [, origin, path] = /^\/?(?:o\/)?([^/]*)\/?(.*)/.exec(line);
+  return { origin, path };
+}

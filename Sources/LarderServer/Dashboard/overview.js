@@ -1,0 +1,120 @@
+// Overview: traffic by second, hit ratio, disk, health, most requested assets.
+import { make, replace, setStyle, setText } from "./dom.js";
+import { seriesChart } from "./draw.js";
+import { bytes, count, duration, percent, rate, some } from "./format.js";
+import { live } from "./live.js";
+import { assetLink, badge, button, grid, heading, meter, numbers, panel, table } from "./view.js";
+
+const SMOOTHED = 5;
+const DAY = { seconds: 86_400, step: 300 };
+const TRAFFIC = [["clients, from the cache", "a", "area"], ["clients, after a fetch", "b", "area"], ["from upstreams", "c", "below"]];
+const RESULTS = [["hit", "a", "area"], ["partial", "c", "area"], ["miss", "b", "area"], ["other", "e", "area"], ["error", "f", "area"]];
+const PERCENTILES = [["p50", "a", "line"], ["p95", "c", "line"], ["p99", "b", "line"]];
+
+const total = (list, value) => list.reduce((sum, item) => sum + value(item), 0);
+const sent = (second) => second.clientBytesFromCache + second.clientBytesFromUpstream;
+
+export function overviewPage(page) {
+  const tiles = ["To clients", "From upstreams", "Byte hit ratio, 15 min", "Upstream traffic saved", "Requests", "First byte, p95"].map(makeTile);
+  const chart = (label, height, series, format, more) => seriesChart({ label, height, format, series, signal: page.signal, ...more });
+  const traffic = chart("Bytes per second, 15 minutes", 220, TRAFFIC, rate, { base: 1024 });
+  const day = chart("Bytes per second, one day", 220, TRAFFIC, rate, { base: 1024, ...DAY });
+  const requests = chart("Requests per second", 140, RESULTS, count);
+  const firstByte = chart("Time to first byte", 140, PERCENTILES, duration);
+  const spans = [["15 min", traffic], ["24 h", day]].map(([name, shown]) => button(name, () => choose(shown)));
+  const choose = async (shown) => [traffic, day].forEach((each, index) => {
+    each.element.hidden = each !== shown;
+    spans[index].ariaPressed = each === shown;
+  });
+  choose(traffic);
+  const trafficPanel = panel("Traffic", { tools: spans }, traffic.element, day.element);
+  const disk = diskView();
+  const diskPanel = panel("Disk", { size: "half" }, disk.element);
+  const health = make("ul");
+  const top = table("Most requested assets", [
+    ["Asset", "wide", assetLink], ...numbers("requests servedBytes"),
+    ["From the cache", "", ({ servedBytes, servedFromCacheBytes }) => meter(servedFromCacheBytes / servedBytes)],
+  ], (item) => item.assetId, "No asset was requested since the start.");
+  const topPanel = panel("Most requested assets", {}, top.element);
+
+  const showSeconds = () => {
+    const { seconds } = live;
+    const draw = (target, values) => target.update(seconds.map((second) => ({ time: second.time, values: values(second) })));
+    draw(traffic, (second) => [second.clientBytesFromCache, second.clientBytesFromUpstream, second.upstreamBytes]);
+    draw(requests, ({ requests: { hit, revalidated, stale, partial, miss, negative, bypass, error } }) => [hit + revalidated + stale, partial, miss, negative + bypass, error]);
+    draw(firstByte, ({ firstByteSeconds }) => PERCENTILES.map(([name]) => firstByteSeconds?.[name] ?? null));
+    const last = seconds.slice(-SMOOTHED);
+    const mean = (value) => total(last, value) / (last.length || 1);
+    const { activeReaders = 0, activeFills = 0 } = last.at(-1) ?? {};
+    const slow = seconds.findLast((second) => second.firstByteSeconds)?.firstByteSeconds;
+    tiles[0].show(rate(mean(sent)), some(activeReaders, "active reader"));
+    tiles[1].show(rate(mean((second) => second.upstreamBytes)), some(activeFills, "active fill"));
+    tiles[2].show(percent(total(seconds, (second) => second.clientBytesFromCache) / total(seconds, sent)));
+    tiles[4].show(`${count(mean((second) => second.requests.total))}/s`, `${some(total(seconds, (second) => second.requests.error), "error")} in 15 min`);
+    tiles[5].show(duration(slow?.p95), slow && `p50 ${duration(slow.p50)}, p99 ${duration(slow.p99)}`);
+  };
+  page.on("stats", showSeconds);
+  page.every(5, diskPanel, async () => {
+    const [stats, policy] = await Promise.all([page.get("/v1/stats"), page.get("/v1/policy")]);
+    const { bytes: { served, upstream }, pricePerGigabyte: price } = stats;
+    const saved = Math.max(0, served - upstream);
+    tiles[2].show(undefined, `${percent(stats.byteHitRatio)} since the start`);
+    if (!price) tiles[3].show(bytes(saved), `in ${duration(stats.uptimeSeconds)}`);
+    else tiles[3].show((saved / 1e9 * price).toFixed(2), `${bytes(saved)} at ${price} per GB`);
+    showSeconds();
+    disk.update(stats.store, policy);
+    const items = await healthItems(page, stats);
+    replace(health, items.map(([kind, name, text]) => make("li", badge(name, kind), text)));
+  });
+  page.every(60, trafficPanel, async () => {
+    const { items } = await page.get("/v1/stats/history", { windowSeconds: DAY.seconds, stepSeconds: DAY.step });
+    day.update(items.map(({ at, bytes: { servedFromCache, servedAfterFill, upstream } }) => ({ time: Date.parse(at), values: [servedFromCache, servedAfterFill, upstream].map((value) => value / DAY.step) })));
+  });
+  page.every(10, topPanel, async () => top.update((await page.get("/v1/stats/top", { limit: 8 })).items));
+  return [heading("Overview"), grid({ element: make("dl.tiles", tiles.map(({ element }) => element)) }, trafficPanel,
+    panel("Requests per second", { size: "half" }, requests.element), panel("Time to first byte", { size: "half" }, firstByte.element), diskPanel, panel("Health", { size: "half" }, health), topPanel)];
+}
+
+function makeTile(name) {
+  const [value, note] = [make("dd", "–"), make("small", " ")];
+  return {
+    element: make("div.tile", make("dt", name), value, note),
+    show(text, detail) {
+      setText(value, text ?? value.textContent);
+      setText(note, detail ?? note.textContent);
+    },
+  };
+}
+
+function diskView() {
+  const [used, low, high, text, rest] = [make("i"), make("span", "low"), make("span", "high"), make("p", "–"), make("p.muted", " ")];
+  return {
+    element: make("div", make("div.disk", used, low, high), text, rest),
+    update({ capacityBytes, diskBytes, freeDiskBytes, assets, extents }, { lowWatermark, highWatermark }) {
+      const capacity = capacityBytes ?? diskBytes + freeDiskBytes;
+      setStyle(used, "width", `${Math.min(100, (diskBytes / capacity) * 100)}%`);
+      setStyle(low, "left", `${lowWatermark * 100}%`);
+      setStyle(high, "left", `${highWatermark * 100}%`);
+      low.hidden = high.hidden = capacityBytes === null;
+      setText(text, `${bytes(diskBytes)} of ${capacityBytes === null ? "the disk" : bytes(capacity)} (${percent(diskBytes / capacity)})`);
+      setText(rest, `${some(assets, "asset")}, ${some(extents, "range")}, ${bytes(freeDiskBytes)} free on the disk`);
+    },
+  };
+}
+
+// Items are [kind, name, text].
+async function healthItems(page, { origins, failingServers, store, integrity }) {
+  const items = [await page.get("/health/ready").then(({ detail }) => [detail ? "warn" : "good", "ready", detail ?? "The service accepts requests."], (error) => ["bad", "not ready", error.message])];
+  for (const { origin, circuit } of origins) if (circuit) items.push(...circuitItems(origin, circuit));
+  for (const server of failingServers) items.push(...circuitItems("(url)", server));
+  if (store.damaged) items.push(["bad", "damaged", "The catalog was damaged; counts may be out of date."]);
+  if (integrity.badBlocks) items.push(["warn", "corrupt", `${some(integrity.badBlocks, "block")} with a wrong checksum`]);
+  return items;
+}
+
+export function circuitItems(origin, circuit) {
+  return [circuit, ...(circuit.mirrors ?? [])].map(({ url, state, failuresInARow, probeInSeconds }) => {
+    const detail = state !== "closed" ? `, next probe in ${duration(Math.ceil(probeInSeconds ?? 0))}` : failuresInARow ? `, ${some(failuresInARow, "failure")} in a row` : "";
+    return [state === "open" ? "bad" : detail ? "warn" : "good", `circuit ${state === "halfOpen" ? "half open" : state}`, `${origin}: ${url}${detail}`];
+  });
+}

@@ -1,0 +1,65 @@
+// Policy: settings, miss-ratio curve and simulation, candidates, evictions, quotas.
+import { make, setText } from "./dom.js";
+import { curveChart } from "./draw.js";
+import { bytes, duration, percent, pick, some } from "./format.js";
+import { assetLink, badge, checkField, facts, form, grid, heading, listPanel, meter, numbers, panel, submitButton, table, textField, words } from "./view.js";
+
+const COLORS = { s3fifo: "a", lru: "b", sieve: "c", lfuda: "d", gdsf: "e" };
+const LEAST_CAPACITY = 1 << 20;
+
+export function policyPage(page) {
+  const settings = facts();
+  const policyPanel = panel("In force", {}, settings.element);
+  page.every(15, policyPanel, async () => {
+    const { tagQuotas, admission, ...policy } = await page.get("/v1/policy");
+    settings.update(pick({ ...policy, ...admission }));
+  });
+  const quotas = table("Quotas", [
+    ["Owner", "wide", ({ owner }) => Object.entries(owner).flat().join(" ")], ...numbers("cachedBytes minBytes maxBytes"),
+    ["Used", "", ({ cachedBytes, maxBytes }) => maxBytes && meter(cachedBytes / maxBytes, cachedBytes > maxBytes ? "bad" : "")],
+  ], ({ owner }) => JSON.stringify(owner), "No origin and no tag has a quota.");
+  const quotaPanel = panel("Quotas", {}, quotas.element);
+  page.every(10, quotaPanel, async () => quotas.update((await page.get("/v1/stats")).store.quotas));
+  const next = listPanel(page, "Next to be evicted", {
+    path: "/v1/evictions/next", query: () => ({ limit: 12 }), key: (item) => `${item.assetId} ${item.range.offset}`, empty: "No bytes would be evicted.", size: "half",
+    columns: [["Asset", "wide", assetLink], ["Offset", "number", (item) => bytes(item.range.offset)], ...numbers("bytes reads ageSeconds"), ...words("queue")],
+  });
+  const evictions = listPanel(page, "Evictions of the last day", {
+    path: "/v1/evictions", seconds: 3, query: () => ({ limit: 12, total: true }), key: (item) => `${item.at} ${item.assetId} ${item.ranges[0]?.offset}`, empty: "No bytes were evicted.", size: "half",
+    columns: [...words("at"), ["Reason", "", (item) => badge(item.reason)], ["Asset", "wide", assetLink], ...numbers("bytes")],
+  });
+  return [heading("Policy"), grid(policyPanel, curvePanel(page), next, evictions, quotaPanel)];
+}
+
+// The curve in force, and curves of simulated algorithms.
+function curvePanel(page) {
+  const chart = curveChart({ label: "Miss ratio of bytes by capacity", height: 220, format: bytes, signal: page.signal });
+  const note = make("p.muted", " ");
+  const columns = [...words("algorithm"), ...numbers("capacityBytes byteHitRatio requestHitRatio upstreamBytesPerDay writtenBytesPerDay"), ["Upstream cost per day", "number", (item) => item.upstreamCostPerDay?.toFixed(2)]];
+  const results = table("Results of the simulation", columns, (item) => item.algorithm, "");
+  results.element.hidden = true;
+  let [curve, simulated] = [null, []];
+  const show = () => {
+    const points = curve.points.map(({ capacityBytes, byteMissRatio }) => ({ x: capacityBytes, y: byteMissRatio }));
+    chart.update([[`${curve.algorithm}, in force`, "f", points], ...simulated], curve.capacityBytes);
+    setText(note, curve.reads ? `Miss ratio of bytes by capacity, from ${some(curve.reads, "read")} in ${duration(curve.windowSeconds)}.` : "There were no reads since the start.");
+  };
+  const submit = async ({ capacity, ...chosen }) => {
+    const algorithms = Object.keys(chosen);
+    const wanted = capacity ? capacity * 2 ** 30 : curve.capacityBytes;
+    const capacities = [...curve.points.map(({ capacityBytes }) => capacityBytes), wanted].filter((size) => size >= LEAST_CAPACITY).sort((left, right) => left - right);
+    const { items } = await page.send("POST", "/v1/policy/simulations", { capacities, ...(algorithms.length && { algorithms }) });
+    const points = (name) => items.filter(({ algorithm }) => algorithm === name).map(({ capacityBytes, byteHitRatio }) => ({ x: capacityBytes, y: 1 - byteHitRatio }));
+    simulated = algorithms.map((name) => [name, COLORS[name], points(name)]);
+    results.update(items.filter((item) => item.capacityBytes === wanted));
+    results.element.hidden = false;
+    show();
+  };
+  const body = panel("Miss ratio and simulation", {}, note, chart.element, form("form.filters", submit, textField("Capacity, GiB", "capacity", { placeholder: "in force" }),
+    Object.keys(COLORS).map((name) => checkField(name, name, name === "lru")), submitButton("Simulate")), results.element);
+  page.every(60, body, async () => {
+    curve = await page.get("/v1/policy/curve");
+    show();
+  });
+  return body;
+}

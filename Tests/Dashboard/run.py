@@ -1,0 +1,622 @@
+#!/usr/bin/env python3
+"""Tests the dashboard of a Larder in Chromium: each page and each action, outages, hostile names and contents.
+
+    run.py --larder .build/debug/larder
+    run.py --larder .build/debug/larder --brief
+    run.py --larder .build/debug/larder --only outage,jobs --screenshots /tmp/shots
+    run.py --larder .build/debug/larder --picture docs/dashboard.png
+
+--files serves the page from a directory instead of from the program, for changes without a build. The console must stay
+empty, the content security policy must not be violated, and no request may leave the service.
+"""
+
+import argparse
+import io
+import os
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent.parent / "scripts"))
+
+from playwright.sync_api import expect, sync_playwright  # noqa: E402
+
+from stage import ADMIN, FRAMES, HOSTILE, POLICY, READ, Stage, Visit  # noqa: E402
+
+ROUTES = {
+    "": "Overview", "assets": "Assets", "jobs": "Jobs", "fills": "Fills", "policy": "Policy", "origins": "Origins",
+    "problems": "Problems",
+}  # fmt: skip
+BYTES_LIMIT = 80 << 10
+PICTURE_LIMIT = 100_000
+#: Buttons that need the scope `admin`, by page.
+ACTIONS = {
+    "assets": ["Purge…"], "jobs": ["New job…"], "assets/ASSET": ["Pin", "Tags…", "Prefetch…", "Purge…"],
+    "jobs/JOB": ["Retry", "Cancel"],
+}  # fmt: skip
+
+
+def button(place, name):
+    return place.get_by_role("button", name=name, exact=True)
+
+
+def panel(page, title):
+    heading = page.get_by_role("heading", name=title, exact=True, level=2)
+    return page.locator("section.panel").filter(has=heading)
+
+
+def row(place, text):
+    return place.locator("tbody tr").filter(has_text=text)
+
+
+def check_files(stage, _):
+    """The files are small, compressed, revalidated by ETag, and carry the content security policy."""
+    status, fields, body = stage.call("GET", "/ui/", token="wrong")
+    assert status == 200 and fields["Content-Security-Policy"] == POLICY, fields.items()
+    assert fields["X-Content-Type-Options"] == "nosniff" and fields["Referrer-Policy"] == "no-referrer"
+    names, sizes = ["index.html"], {}
+    while names:
+        name = names.pop()
+        status, fields, body = stage.call("GET", f"/ui/{name}")
+        assert status == 200 and fields["ETag"], f"{name}: {status}"
+        sizes[name] = len(body)
+        names += {found for found in re.findall(r'"(?:\./)?([\w-]+\.(?:js|css))"', body.decode()) if found not in sizes}
+        status = stage.call("GET", f"/ui/{name}", If_None_Match=fields["ETag"])[0]
+        assert status == 304, f"{name} with its ETag: {status}"
+        fields = stage.call("GET", f"/ui/{name}", Accept_Encoding="gzip")[1]
+        assert len(body) < 2048 or fields["Content-Encoding"] == "gzip", f"{name} is not compressed"
+    assert sum(sizes.values()) <= BYTES_LIMIT, f"{sum(sizes.values())} bytes: {sizes}"
+    status, fields, _ = stage.call("GET", "/", Accept="text/html")
+    assert (status, fields["Location"]) == (302, "/ui/")
+
+
+def check_tokens(stage, visit):
+    """A wrong token is rejected, a read token shows no actions, an admin token shows them."""
+    asset, job = stage.asset("film.mp4"), stage.job("film.mp4")
+    routes = {route.replace("ASSET", asset).replace("JOB", job): names for route, names in ACTIONS.items()}
+    with visit() as view:
+        view.expect_message("401 (Unauthorized)")
+        page = view.page
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        expect(page.get_by_label("Access token")).to_be_focused()
+        view.enter("wrong")
+        expect(page.get_by_role("alert").filter(has_text="does not accept")).to_be_visible()
+        assert page.evaluate("sessionStorage.getItem('larder.token')") in (None, "", "wrong")
+        view.sign_in(READ)
+        expect(page.locator("#scope")).to_have_text("read only")
+        for route in [*ROUTES, *routes]:
+            view.go(route, ROUTES.get(route))
+            expect(page.locator("main tbody tr, main figure, main .empty").first).to_be_attached()
+            for name in ("Purge…", "New job…", "Pin", "Tags…", "Prefetch…", "Retry", "Cancel", "Stop"):
+                expect(button(page, name)).to_have_count(0)
+        page.reload()
+        expect(page.locator("#scope")).to_have_text("read only")
+        button(page, "Sign out").click()
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        assert not page.evaluate("sessionStorage.getItem('larder.token')"), "the token is still stored"
+        view.sign_in(ADMIN)
+        expect(page.locator("#scope")).to_have_text("admin")
+        for route, names in routes.items():
+            view.go(route)
+            for name in names:
+                expect(button(page, name)).to_be_visible()
+
+
+def check_overview(stage, visit):
+    """The overview follows the traffic, second by second, and nothing moves."""
+    with visit(ADMIN) as view, stage.traffic(2):
+        page = view.page
+        tiles = page.locator(".tile")
+        expect(tiles).to_have_count(6)
+        expect(page.locator("#state")).to_have_text("Live")
+        expect(tiles.nth(0)).to_contain_text(re.compile(r"[1-9][\d.]* .iB/s"))
+        expect(tiles.nth(2)).to_contain_text(re.compile(r"\d %.*since the start"))
+        expect(tiles.nth(3)).to_contain_text("per GB")
+        expect(panel(page, "Health")).to_contain_text("The service accepts requests.")
+        expect(panel(page, "Disk")).to_contain_text("of 64 MiB")
+        expect(row(panel(page, "Most requested assets"), "/o/media/").first).to_be_visible()
+        page.evaluate(SHIFTS)
+        shape = page.locator("path.area").first
+        for _ in range(3):
+            before = shape.get_attribute("d")
+            expect(shape).not_to_have_attribute("d", before)
+        assert page.evaluate("shifts") == [], f"these elements move: {page.evaluate('shifts')}"
+        button(page, "24 h").click()
+        expect(button(page, "24 h")).to_have_attribute("aria-pressed", "true")
+        expect(page.get_by_role("img", name="Bytes per second, one day")).to_be_visible()
+
+
+#: Records the elements that move without an action of the user.
+SHIFTS = """() => {
+  window.shifts = [];
+  const record = (list) => list.getEntries().forEach((entry) => shifts.push(...entry.sources.map(({ node }) => node?.outerHTML ?? node?.data)));
+  new PerformanceObserver(record).observe({ type: "layout-shift" });
+}"""
+
+
+def check_assets(stage, visit):
+    """Search, filters, pages, the strip by bytes and by seconds, pin, tags, prefetch, purge by plan and commit."""
+    for number in range(60):
+        stage.read(f"part{number:02}.bin")
+    stage.read("film.mp4", 0, 300_000)
+    asset = stage.asset("film.mp4")
+    with visit(ADMIN) as view:
+        page = view.go("assets", "Assets")
+        assets = panel(page, "Assets")
+        expect(assets.locator("tbody tr")).to_have_count(50)
+        button(assets, "Next").click()
+        expect(assets.locator(".pager")).to_contain_text("page 2")
+        button(assets, "Previous").click()
+        expect(button(assets, "Previous")).to_be_disabled()
+        page.get_by_label("Key prefix, URL or asset ID").fill("/o/media/part0")
+        page.get_by_label("Sort by").select_option("key")
+        page.get_by_label("Order").select_option("asc")
+        button(page, "Search").click()
+        expect(assets.locator("tbody tr")).to_have_count(10)
+        expect(assets.locator("tbody tr").first).to_contain_text("part00.bin")
+        page.get_by_label("Key prefix, URL or asset ID").fill(asset)
+        button(page, "Search").click()
+        expect(page.get_by_role("heading", name="/o/media/film.mp4")).to_be_visible()
+
+        strip = page.get_by_role("img", name="Parts of the asset: cached")
+        expect(strip.locator("rect").nth(1)).to_be_attached()
+        if shutil.which("ffmpeg"):
+            button(page, "Read the media index").click()
+            expect(page.locator("#messages")).to_contain_text("mp4")
+            expect(page.locator(".axis")).to_contain_text("00:20")
+            button(page, "Bytes").click()
+            expect(page.locator(".axis")).to_contain_text("iB")
+        button(page, "Pin").click()
+        expect(button(page, "Unpin")).to_be_visible()
+        assert stage.call("GET", f"/v1/assets/{asset}")[2]["pinned"]
+        button(page, "Unpin").click()
+        expect(button(page, "Pin")).to_be_visible()
+        button(page, "Tags…").click()
+        page.get_by_label("Tags, separated by commas").fill(f"feature, {HOSTILE}")
+        button(page, "Save").click()
+        expect(panel(page, "Properties").locator(".badge", has_text=HOSTILE)).to_be_visible()
+
+        button(page, "Prefetch…").click()
+        page.get_by_label("Ranges").fill("bytes=0-65535")
+        button(page, "Create the job").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("Job")
+        expect(panel(page, "Progress").locator(".badge", has_text="succeeded")).to_be_visible()
+
+        view.go(f"assets/{asset}", "/o/media/film.mp4")
+        button(page, "Purge…").click()
+        dialog = page.get_by_role("dialog")
+        button(dialog, "Plan (dry run)").click()
+        expect(dialog).to_contain_text("The dry run selected 1 asset")
+        button(dialog, "Cancel").click()
+        expect(dialog).to_have_count(0)
+        assert stage.call("GET", f"/v1/assets/{asset}")[0] == 200, "a plan has removed the asset"
+
+        view.go("assets", "Assets")
+        page.get_by_label("Tag", exact=True).fill(HOSTILE)
+        button(page, "Search").click()
+        expect(assets.locator("tbody tr")).to_have_count(1)
+        button(page, "Purge…").click()
+        dialog.get_by_label("Key prefix").fill("/o/media/part0")
+        button(dialog, "Plan (dry run)").click()
+        expect(dialog).to_contain_text("The dry run selected 10 assets")
+        dialog.get_by_label("Key prefix").fill("/o/media/part00")
+        expect(button(dialog, "Plan (dry run)")).to_be_visible()
+        button(dialog, "Plan (dry run)").click()
+        button(dialog, "Commit: 1 asset").click()
+        expect(page.locator("#messages")).to_contain_text("of 1 asset removed")
+        gone = stage.call("GET", "/v1/assets?prefix=/o/media/part00")[2]["items"]
+        assert gone == [], gone
+        button(page, "Purge…").click()
+        button(dialog, "Plan (dry run)").click()
+        expect(dialog.get_by_role("alert")).not_to_be_empty()
+        view.expect_message("422")
+
+
+def check_jobs(stage, visit):
+    """A new job with live progress, the causes of its failures, retry, cancellation, a deadline at risk."""
+    with visit(ADMIN) as view:
+        page = view.go("jobs", "Jobs")
+        button(page, "New job…").click()
+        page.get_by_label("Origin and path").fill("media/slow/large.bin\nmedia/none.mp4\nmedia/none2.mp4")
+        page.get_by_label("Label").fill(HOSTILE)
+        button(page, "Create the job").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(f"Job {HOSTILE}")
+        bar = panel(page, "Progress").locator(".share")
+        before = bar.inner_text()
+        expect(bar).not_to_have_text(before)
+        causes = panel(page, "Causes of failures")
+        expect(row(causes, "status 404")).to_contain_text("2")
+        expect(row(panel(page, "Items"), "none2.mp4")).to_contain_text("status 404")
+        button(page, "Cancel").click()
+        expect(panel(page, "Progress").locator(".badge", has_text="cancelled")).to_be_visible()
+        expect(button(page, "Cancel")).to_be_disabled()
+        button(page, "Retry").click()
+        expect(panel(page, "Progress").locator(".badge", has_text="running")).to_be_visible()
+        button(page, "Cancel").click()
+        expect(panel(page, "Progress").locator(".badge", has_text="cancelled")).to_be_visible()
+
+        view.go("jobs?state=cancelled", "Jobs")
+        expect(row(page, HOSTILE)).to_be_visible()
+        view.go("jobs", "Jobs")
+        late = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 20))
+        stage.job("slow/film.mp4", "slow/large.bin", label="late", deadlineAt=late, maxBytesPerSecond=100_000)
+        expect(row(page, "late")).to_contain_text("deadline at risk")
+        row(page, "late").get_by_role("link").click()
+        button(page, "Cancel").click()
+        expect(panel(page, "Progress").locator(".badge", has_text="cancelled")).to_be_visible()
+        view.go("jobs", "Jobs")
+        button(page, "New job…").click()
+        page.get_by_label("Origin and path").fill("nowhere/one.mp4")
+        button(page, "Create the job").click()
+        expect(page.get_by_role("dialog").get_by_role("alert")).not_to_be_empty()
+        view.expect_message("422")
+        view.expect_message("404")
+
+
+def check_fills(stage, visit):
+    """Running and ended fills, the end of one by its button, the plan of a read by path, by URL and by identifier."""
+    stage.read("plan.bin", 0, 99_999)
+    job = stage.job("slow/part07.bin", "slow/large.bin")
+    with visit(ADMIN) as view:
+        page = view.go("fills", "Fills")
+        running = panel(page, "Running fills")
+        expect(row(running, "slow/large.bin")).to_contain_text("running")
+        button(row(running, "slow/large.bin"), "Stop").click()
+        expect(row(running, "slow/large.bin")).to_have_count(0)
+        expect(row(panel(page, "Ended fills"), "cancelled").first).to_be_visible()
+        explain = panel(page, "Explain a read")
+        for target, range_, text in [
+            ("media/plan.bin", "bytes=50000-149999", "partial"),
+            ("/o/media/plan.bin", "bytes=0-99", "hit"),
+            (stage.asset("plan.bin"), "bytes=0-99", "hit"),
+            ("media/unknown.mp4", "", "miss"),
+        ]:
+            explain.get_by_label("Origin and path").fill(target)
+            explain.get_by_label("Range").fill(range_)
+            button(explain, "Explain").click()
+            expect(explain.locator(".facts")).to_contain_text(text)
+        expect(explain.get_by_role("img", name="Plan of the read: fetch")).to_be_visible()
+        explain.get_by_label("Origin and path").fill("http://example.com/film.mp4")
+        button(explain, "Explain").click()
+        expect(page.locator("#messages .bad")).to_be_visible()
+        view.expect_message("Failed to load resource")
+    stage.call("DELETE", f"/v1/jobs/{job}")
+
+
+def check_policy(stage, visit):
+    """Settings, the curve, a simulation, candidates, evictions, quotas."""
+    for _ in range(2):
+        for number in range(20):
+            stage.read(f"part{number:02}.bin")
+    with visit(ADMIN) as view:
+        page = view.go("policy", "Policy")
+        expect(panel(page, "In force")).to_contain_text("64 MiB")
+        curve = panel(page, "Miss ratio and simulation")
+        expect(curve.locator("path.line")).to_have_count(1)
+        curve.get_by_label("sieve").check()
+        curve.get_by_label("Capacity, GiB").fill("0.0625")
+        button(curve, "Simulate").click()
+        expect(curve.locator("path.line")).to_have_count(3)
+        expect(row(curve, "sieve")).to_contain_text("%")
+        expect(row(panel(page, "Next to be evicted"), "/o/media/").first).to_be_visible()
+        expect(row(panel(page, "Quotas"), "media")).to_contain_text("32 MiB")
+        stage.call("POST", "/v1/evictions", {"freeBytes": 100_000})
+        expect(row(panel(page, "Evictions of the last day"), "request").first).to_be_visible()
+
+
+def check_origins(stage, visit):
+    """Settings, latencies and circuits; a failure of an origin appears among the problems, too."""
+    stage.read("slow/part33.bin")
+    with visit(ADMIN) as view:
+        page = view.go("origins", "Origins")
+        media = panel(page, "media")
+        expect(media).to_contain_text("circuit closed")
+        expect(media).to_contain_text(re.compile(r"First byte, p95\s*≤ "))
+        media.get_by_text("Settings").click()
+        expect(media).to_contain_text("Read ahead16 MiB")
+        for number in range(4):
+            stage.call("GET", f"/o/dead/{number}.mp4")
+        expect(panel(page, "dead")).to_contain_text("circuit open")
+        view.go("", "Overview")
+        expect(panel(page, "Health")).to_contain_text("circuit open")
+        view.go("problems", "Problems")
+        expect(row(page, "dead").first).to_be_visible()
+
+
+def check_names(stage, visit):
+    """Names with HTML are shown as text."""
+    asset = stage.read_as(HOSTILE)
+    stage.call("PATCH", f"/v1/assets/{asset}", {"tags": [HOSTILE]})
+    job = stage.job("film.mp4", HOSTILE, label=HOSTILE)
+    with visit(ADMIN) as view:
+        page = view.page
+        for route in ["assets", f"assets/{asset}", "jobs", f"jobs/{job}", "policy"]:
+            if route == "policy":
+                stage.call("POST", "/v1/purges", {"assetIds": [asset]})
+            view.go(route)
+            expect(page.locator("main").get_by_text(HOSTILE).first, route).to_be_visible()
+            assert page.locator("main img").count() == 0, f"{route} contains an image"
+
+
+def check_contents(stage, visit):
+    """HTML, XHTML and SVG from the cache get neither the token nor the API, in the same tab and in frames."""
+    stage.point_frames()
+    files = ["attack.html", "attack.svg", "attack.xhtml"]
+    upstream = f"http://127.0.0.1:{stage.upstream.port}"
+    with visit() as view:  # The attack works if the cache does not contain it.
+        view.page.goto(f"{upstream}/attack.html")
+        expect(view.page).to_have_title(re.compile("attack ran"))
+        view.messages.clear()
+        view.requests.clear()
+    stage.forget_reports()
+    for name in files:
+        stage.read(name)
+    with visit(ADMIN) as view:
+        page = view.page
+        asset = stage.asset("attack.html")
+        for path in [*(f"/o/media/{name}" for name in files), f"/v1/assets/{asset}/content"]:
+            response = page.goto(stage.base + path)
+            if response.status != 401:  # a call below /v1/ without the token
+                assert response.headers.get("content-security-policy") == "sandbox", f"{path}: {response.headers}"
+                assert response.headers.get("x-content-type-options") == "nosniff", f"{path}: {response.headers}"
+            assert "attack" not in page.title(), f"{path} runs code"
+            page.go_back()
+            expect(page.locator("#scope")).to_have_text("admin")
+        page.goto(f"{upstream}/frames.html")
+        for name in FRAMES:
+            frame = page.frame(name=name)
+            expect(frame.locator(":root")).to_be_attached()
+            assert "attack" not in frame.title(), f"the frame {name} runs code"
+        assert page.frame(name="dashboard").locator("#main").count() == 0, "a foreign page shows the dashboard in a frame"
+        page.go_back()
+        expect(page.locator("#scope")).to_have_text("admin")
+        page.go_forward()
+        page.wait_for_load_state()
+        page.go_back()
+        view.expect_message("sandbox")
+        view.expect_message("frame-ancestors")
+        view.expect_message("404 (Not Found)")  # the icon of a page without one
+        view.expect_message("401 (Unauthorized)")
+        view.requests = [url for url in view.requests if not url.startswith(f"{upstream}/frames.html")]
+    assert stage.reports() == [], f"a hostile asset reports {stage.reports()}"
+
+
+def check_outage(stage, visit):
+    """The page says that the service is stopped, keeps its values, and continues by itself."""
+    with visit(ADMIN) as view:
+        page = view.go("assets", "Assets")
+        expect(page.locator("#state")).to_have_text("Live")
+        rows = panel(page, "Assets").locator("tbody tr")
+        expect(rows.first).to_be_visible()
+        stage.larder.kill()
+        expect(page.get_by_role("alert").filter(has_text="does not answer")).to_be_visible()
+        expect(page.locator("#state")).to_have_text("Reconnecting…")
+        expect(rows.first).to_be_visible()
+        view.go("", "Overview")
+        stage.start()
+        expect(page.locator("#state")).to_have_text("Live", timeout=30_000)
+        expect(page.locator("#outage")).to_be_hidden()
+        expect(panel(page, "Health")).to_contain_text("The service accepts requests.")
+        stage.larder.stop()
+        expect(page.locator("#outage")).to_be_visible()
+        stage.start()
+        button(page, "Connect now").click()
+        expect(page.locator("#state")).to_have_text("Live")
+        view.expect_message("Failed to load resource")
+        view.expect_message("net::ERR")
+
+
+def check_keyboard(stage, visit):
+    """Each step works with keys alone, and the focus is visible."""
+    stage.read("film.mp4", 0, 9)
+    with visit() as view:
+        page, press = view.page, view.page.keyboard.press
+        expect(page.get_by_label("Access token")).to_be_focused()
+        page.keyboard.type(ADMIN)
+        press("Enter")
+        expect(page.get_by_role("navigation")).to_contain_text("Problems")
+        view.messages.clear()
+
+        def walk(name, most=60):
+            """Presses Tab until the element with this name has the focus."""
+            for _ in range(most):
+                press("Tab")
+                text, outline = page.evaluate(
+                    "[document.activeElement.innerText || document.activeElement.labels?.[0]?.innerText || '', getComputedStyle(document.activeElement).outlineStyle]"
+                )
+                if text.strip() == name:
+                    assert outline != "none", f"the focus on {name} is invisible"
+                    return
+            raise AssertionError(f"Tab does not reach {name}")
+
+        page.evaluate("document.activeElement.blur()")
+        walk("Skip to the content")
+        expect(page.locator(".skip")).to_be_in_viewport()
+        press("Enter")
+        expect(page.locator("#main")).to_be_focused()
+        walk("Sign out")
+        page.reload()
+        walk("Assets")
+        press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Assets")
+        expect(page.locator("#main")).to_be_focused()
+        walk("Key prefix, URL or asset ID")
+        page.keyboard.type("/o/media/film")
+        press("Enter")
+        expect(panel(page, "Assets").locator("tbody tr")).to_have_count(1)
+        walk("/o/media/film.mp4")
+        press("Enter")
+        walk("Purge…")
+        press("Enter")
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_be_visible()
+        walk("Plan (dry run)")
+        press("Enter")
+        expect(dialog).to_contain_text("1 asset")
+        press("Escape")
+        expect(dialog).to_have_count(0)
+        expect(button(page, "Purge…")).to_be_focused()
+
+
+def check_views(stage, visit, screenshots=None):
+    """Pages fit 360, 768 and 1440 pixels; texts have contrast in the light and in the dark scheme."""
+    asset, job = stage.asset("film.mp4"), stage.job("film.mp4", "none.mp4", label="tonight")
+    for width in (360, 768, 1440):
+        for scheme in ("light", "dark"):
+            with visit(ADMIN, viewport={"width": width, "height": 800}, color_scheme=scheme) as view:
+                for route in [*ROUTES, f"assets/{asset}", f"jobs/{job}"]:
+                    page = view.go(route, ROUTES.get(route))
+                    expect(page.get_by_text("Loading…").locator("visible=true")).to_have_count(0)
+                    excess = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                    assert excess <= 0, f"{route or 'overview'} is {excess} pixels wider than {width}: {page.evaluate(WIDE)}"
+                    faint = page.evaluate(CONTRAST)
+                    assert not faint, f"{route or 'overview'}, {scheme}: low contrast of {faint}"
+                    if screenshots:
+                        name = (route.partition("/")[0] or "overview") + ("-item" if "/" in route else "")
+                        page.screenshot(path=screenshots / f"{name}-{width}-{scheme}.png", full_page=True)
+
+
+WIDE = """() => [...document.querySelectorAll("body *")].filter((element) => element.getBoundingClientRect().right > innerWidth)
+  .map((element) => element.outerHTML.slice(0, 80)).slice(0, 5)"""
+
+#: Texts with a contrast below 4.5 to the background of the closest element that has one.
+CONTRAST = """() => {
+  const context = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
+  const pixel = (...colors) => {
+    context.clearRect(0, 0, 1, 1);
+    for (const color of colors) { context.fillStyle = color; context.fillRect(0, 0, 1, 1); }
+    return [...context.getImageData(0, 0, 1, 1).data];
+  };
+  const luminance = (color) => color.slice(0, 3).map((part) => part / 255).map((part) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, part, index) => sum + part * [0.2126, 0.7152, 0.0722][index], 0);
+  const ground = (element) => {
+    for (let place = element; place; place = place.parentElement) {
+      const color = getComputedStyle(place).backgroundColor;
+      if (pixel(color)[3] === 255) return color;
+    }
+    return "white";
+  };
+  const faint = new Set();
+  for (const element of document.querySelectorAll("main *, header *")) {
+    if (![...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim()) || !element.checkVisibility() || element.closest("svg, :disabled")) continue;
+    const [text, back] = [getComputedStyle(element).color, ground(element)].map((color) => luminance(pixel(color)));
+    if ((Math.max(text, back) + 0.05) / (Math.min(text, back) + 0.05) < 4.5) faint.add(element.innerText.slice(0, 30));
+  }
+  return [...faint];
+}"""
+
+
+def check_memory(stage, visit):
+    """Memory, elements and handlers stay flat while the user changes pages."""
+    asset, job = stage.asset("film.mp4"), stage.job("film.mp4")
+    with visit(ADMIN) as view, stage.traffic():
+        page = view.page
+        session = view.context.new_cdp_session(page)
+        session.send("Performance.enable")
+
+        def figures():
+            session.send("HeapProfiler.collectGarbage")
+            metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
+            return [metrics[name] for name in ("JSHeapUsedSize", "Nodes", "JSEventListeners")]
+
+        def tour(rounds):
+            for _ in range(rounds):
+                for route in [*ROUTES, f"assets/{asset}", f"jobs/{job}"]:
+                    view.go(route, ROUTES.get(route))
+                    expect(page.locator("main .panel, main .grid").first).to_be_visible()
+            view.go("problems", "Problems")
+            return figures()
+
+        tour(5)
+        before = tour(5)
+        after = tour(20)
+        assert after[0] < before[0] * 1.25 + (1 << 20), f"the heap grows from {before[0]} to {after[0]} bytes"
+        assert after[1] < before[1] * 1.25 + 200, f"the number of nodes grows from {before[1]} to {after[1]}"
+        assert after[2] < before[2] * 1.25 + 50, f"the number of handlers grows from {before[2]} to {after[2]}"
+
+
+CHECKS = {
+    "files": check_files, "tokens": check_tokens, "overview": check_overview, "assets": check_assets,
+    "jobs": check_jobs, "fills": check_fills, "policy": check_policy, "origins": check_origins, "names": check_names,
+    "contents": check_contents, "keyboard": check_keyboard, "views": check_views, "memory": check_memory,
+    "outage": check_outage,
+}  # fmt: skip
+BRIEF = ["files", "tokens", "overview", "names", "contents", "outage"]
+
+
+def take_picture(stage, visit, path, seconds):
+    """Writes a picture of the overview after some minutes of traffic, at most PICTURE_LIMIT bytes."""
+    from PIL import Image
+
+    with stage.traffic(4), visit(ADMIN, viewport={"width": 1440, "height": 940}) as view:
+        page = view.page
+        expect(page.locator("#state")).to_have_text("Live")
+        ready = f"import('/ui/live.js').then(({{ live }}) => live.seconds.length >= {seconds})"
+        page.wait_for_function(ready, timeout=(seconds + 60) * 1000, polling=1000)
+        image = Image.open(io.BytesIO(page.screenshot()))
+    for colors in (128, 64, 32):
+        image.convert("RGB").quantize(colors, dither=Image.Dither.NONE).save(path, optimize=True)
+        if os.path.getsize(path) <= PICTURE_LIMIT:
+            print(f"{path}: {os.path.getsize(path)} bytes")
+            return
+    raise SystemExit(f"{path} is larger than {PICTURE_LIMIT} bytes")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--larder", required=True)
+    parser.add_argument("--chromium", default="chromium")
+    parser.add_argument("--brief", action="store_true")
+    parser.add_argument("--only", default="", help=f"names, with commas: {', '.join(CHECKS)}")
+    parser.add_argument("--files", help="directory with the files of the page")
+    parser.add_argument("--screenshots", help="directory for pictures of all pages")
+    parser.add_argument("--picture", help="write a picture of the overview to this file instead")
+    parser.add_argument("--seconds", type=int, default=840, help="traffic before --picture")
+    options = parser.parse_args()
+    names = options.only.split(",") if options.only else BRIEF if options.brief else list(CHECKS)
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-dashboard."))
+    stage = None
+    try:
+        stage = Stage(os.path.abspath(options.larder), directory)
+        with sync_playwright() as playwright:
+            program = shutil.which(options.chromium)
+            browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+
+            def visit(token=None, **more):
+                return Visit(stage, browser, token, files=options.files, **more)
+
+            if options.picture:
+                take_picture(stage, visit, options.picture, options.seconds)
+                return 0
+            failed = [name for name in names if not passes(name, stage, visit, options)]
+            browser.close()
+    finally:
+        if stage:
+            stage.stop()
+        shutil.rmtree(directory, True)
+    print(f"{len(names) - len(failed)} of {len(names)} checks passed" + (f"; failed: {', '.join(failed)}" if failed else ""))
+    return 1 if failed else 0
+
+
+def passes(name, stage, visit, options):
+    check, start = CHECKS[name], time.monotonic()
+    more = {}
+    if name == "views" and options.screenshots:
+        more["screenshots"] = pathlib.Path(options.screenshots)
+        more["screenshots"].mkdir(parents=True, exist_ok=True)
+    try:
+        check(stage, visit, **more)
+    except Exception as error:  # a failed expectation, a time limit, or a crash of the page
+        print(f"FAILED {name}: {str(error).partition('Aria snapshot')[0]}", flush=True)
+        return False
+    print(f"ok {name}: {check.__doc__.splitlines()[0]} ({time.monotonic() - start:.1f} s)", flush=True)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())
