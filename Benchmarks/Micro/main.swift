@@ -138,3 +138,14 @@ try await commits()
 struct PolicyEntry: WallClock {
     func now() -> Timestamp { Timestamp(seconds: 1_780_000_000) }
 }
+
+let histogram = Histogram(.seconds)
+for microseconds in [100, 20_000, 90_000_000] {
+    let duration = Duration.microseconds(microseconds)
+    measure("Histogram: record a duration", size: microseconds) { histogram.record(duration.inSeconds, shard: 3) }
+}
+let stopwatchClock = ContinuousClock()
+measure("Stopwatch: start and read twice", size: 1) {
+    let stopwatch = (stopwatchClock as any Clock<Duration>).stopwatch()
+    histogram.record((stopwatch() + stopwatch()).inSeconds)
+}

@@ -78,6 +78,18 @@ package struct APISettings: Sendable {
         }
     }
 
+    /// One file of the dashboard.
+    package struct DashboardFile: Hashable, Sendable {
+        /// The name below `/ui/`.
+        package var name: String
+        package var text: String
+
+        package init(name: String, text: String) {
+            self.name = name
+            self.text = text
+        }
+    }
+
     /// Host name or address to listen on.
     package var host: String
     /// Port to listen on; 0 selects a free port.
@@ -89,15 +101,19 @@ package struct APISettings: Sendable {
     package var limits: Limits
     /// Whether cached content is answered on the event loop (`listen.fastPath`).
     package var isFastPathEnabled: Bool
+    /// The access log; nil: entries of the level `info` in the service's own log.
+    package var accessLog: AccessLog?
     /// The version of the program.
     package var version: String
     /// The text of `openapi.yaml`.
     package var openAPI: String
+    /// The files of the dashboard; none: it is not served.
+    package var dashboard: [DashboardFile]
 
     package init(
         host: String = "127.0.0.1", port: Int = 8080, tls: TLS? = nil, access: AccessRules = AccessRules(),
         cors: CORSRules = CORSRules(), limits: Limits = Limits(), isFastPathEnabled: Bool = true, version: String,
-        openAPI: String
+        openAPI: String, dashboard: [DashboardFile] = []
     ) {
         self.host = host
         self.port = port
@@ -108,5 +124,6 @@ package struct APISettings: Sendable {
         self.isFastPathEnabled = isFastPathEnabled
         self.version = version
         self.openAPI = openAPI
+        self.dashboard = dashboard
     }
 }

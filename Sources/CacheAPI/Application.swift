@@ -14,15 +14,19 @@ package func makeApplication(
     onRunning: @escaping @Sendable (_ port: Int?) async -> Void = { _ in }
 ) throws(CacheError) -> some ApplicationProtocol {
     let load = AdmissionLimits(settings.limits)
+    let recorder = RequestRecorder(
+        log: settings.accessLog ?? AccessLog(logger), latencies: cache.statistics.requestLatencies)
     let router =
-        makeRouter(cache: cache, settings: settings, load: load, random: random, clock: clock, logger: logger)
+        makeRouter(
+            cache: cache, settings: settings, recorder: recorder, load: load, random: random, clock: clock, wallClock: wallClock,
+            logger: logger)
     var certificates: CertificateReloader?
     if let tls = settings.tls { certificates = try CertificateReloader(tls, clock: clock, logger: logger) }
     let shelf = certificates
     let fastPath = FastPathResponder(
         reader: cache.reader, gate: Authorizer(access: settings.access, cors: settings.cors),
         urlBytes: settings.limits.urlBytes, sendsFiles: certificates == nil, random: random, clock: clock,
-        logger: logger)
+        recorder: recorder, tracing: RequestTracing(tracer: cache.tracer))
     let (responseCaches, sendBufferBudget) = (PreparedResponseCaches(random: random), SendBufferBudget.ofThisMachine())
     let pacing = CongestionControl.ofThisMachine()
     return Application(
@@ -47,13 +51,13 @@ package func makeApplication(
 
 /// Makes the router with all routes of ``RouteTable``, behind ``RequestMiddleware``.
 func makeRouter(
-    cache: AssetCache, settings: APISettings, load: AdmissionLimits, random: any RandomSource,
-    clock: any Clock<Duration>, logger: Logger
+    cache: AssetCache, settings: APISettings, recorder: RequestRecorder, load: AdmissionLimits, random: any RandomSource,
+    clock: any Clock<Duration>, wallClock: any WallClock, logger: Logger
 ) -> Router<APIContext> {
     let router = Router(context: APIContext.self)
     router.add(
         middleware: RequestMiddleware(
-            settings: settings, routes: RouteTable(), random: random, clock: clock, logger: logger))
+            settings: settings, recorder: recorder, tracing: RequestTracing(tracer: cache.tracer), routes: RouteTable(), random: random, clock: clock, logger: logger))
     let (gate, limits) = (Authorizer(access: settings.access, cors: settings.cors), settings.limits)
     router.mount(ContentController(reader: cache.reader, gate: gate, places: load.reads), gate)
     router.mount(ProbeController(prober: cache.prober, limits: limits), gate)
@@ -62,13 +66,16 @@ func makeRouter(
         FillController(fills: cache.fills, reader: cache.reader, media: cache.media, statistics: cache.statistics), gate
     )
     router.mount(JobController(jobs: cache.jobs, limits: limits, clock: clock), gate)
-    router.mount(StatsController(statistics: cache.statistics, load: load, version: settings.version), gate)
+    router.mount(StatsController(cache: cache, load: load, version: settings.version, clock: clock), gate)
+    let tickets = EventTickets(random: random, uptime: clock.stopwatch(), wallClock: wallClock)
+    router.mount(EventController(events: cache.events, tickets: tickets, gate: gate, clock: clock), gate)
     router.mount(
         PolicyController(configuration: cache.configuration, simulator: cache.simulator, limits: limits), gate)
     router.mount(EvictionController(evictions: cache.evictions, limits: limits), gate)
     router.mount(ScrubController(scrubber: cache.scrubber, limits: limits), gate)
     router.mount(OriginController(configuration: cache.configuration, limits: limits), gate)
     router.mount(ServiceController(cache: cache, settings: settings), gate)
+    router.mount(DashboardController(files: settings.dashboard), gate)
     return router
 }
 

@@ -25,6 +25,7 @@ struct TestService: Sendable {
         access: AccessRules = AccessRules(), limits: APISettings.Limits = .init(), tls: APISettings.TLS? = nil,
         origins: [Origin] = [], credentialsDirectory: String? = nil, fallbackDirectory: String? = nil,
         change: @Sendable (inout OriginSettings) -> Void = { _ in },
+        settings adjust: @Sendable (inout APISettings) -> Void = { _ in },
         _ body: @Sendable @escaping (TestService) async throws -> Void
     ) async throws {
         let (directory, upstream) = (try TemporaryDirectory(), try LoopbackUpstream())
@@ -32,17 +33,20 @@ struct TestService: Sendable {
         var media = TestCache.origin(upstream)
         change(&media.settings)
         let log = LogRecord()
-        let settings = APISettings(
+        var settings = APISettings(
             port: 0, tls: tls, access: access, limits: limits, isFastPathEnabled: isFastPathEnabled,
             version: "0.1.0-test",
-            openAPI: "openapi: 3.1.0\n")
+            openAPI: "openapi: 3.1.0\n",
+            dashboard: [.init(name: "index.html", text: "<!doctype html>"), .init(name: "main.js", text: "export {}")])
+        adjust(&settings)
+        let apiSettings = settings
         let test = try TestCache(
             directory: directory.path, origins: [media] + origins, credentialsDirectory: credentialsDirectory,
             fallbackDirectory: fallbackDirectory)
         try await test.run { cache in
             let (ports, port) = AsyncStream<Int>.makeStream()
             let application = try makeApplication(
-                cache: cache, settings: settings, random: SeededChance(), clock: ContinuousClock(),
+                cache: cache, settings: apiSettings, random: SeededChance(), clock: ContinuousClock(),
                 wallClock: test.wallClock, logger: log.logger
             ) { port.yield($0 ?? 0) }
             let group = ServiceGroup(configuration: .init(services: [application], logger: log.logger))
@@ -61,6 +65,11 @@ struct TestService: Sendable {
                 try await tasks.waitForAll()
             }
         }
+    }
+
+    /// The recorder of the service's requests.
+    var recorder: RequestRecorder {
+        RequestRecorder(log: AccessLog(log.logger), latencies: cache.statistics.requestLatencies)
     }
 
     /// Sends one request on its own connection.

@@ -1,28 +1,78 @@
-/// Builder for the Prometheus text exposition format, version 0.0.4.
+package import CacheCore
+
+/// Builder for the Prometheus text exposition format, version 0.0.4, or for OpenMetrics 1.0.
 package struct PrometheusText {
     /// The type of a metric.
-    package enum Kind: String { case counter, gauge }
+    package enum Kind: String { case counter, gauge, histogram }
 
-    /// The media type of the format.
-    package static let mediaType = "text/plain; version=0.0.4; charset=utf-8"
+    /// The two text formats. OpenMetrics has exemplars.
+    package enum Format: Sendable {
+        case prometheus, openMetrics
 
-    /// The text so far.
-    package private(set) var text = ""
+        package var mediaType: String {
+            switch self {
+            case .prometheus: "text/plain; version=0.0.4; charset=utf-8"
+            case .openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
+            }
+        }
+    }
+
+    private let format: Format
+    private var lines = ""
+
+    package init(_ format: Format = .prometheus) { self.format = format }
+
+    /// The whole text.
+    package var text: String { format == .openMetrics ? lines + "# EOF\n" : lines }
 
     /// Adds one metric with its samples. The name gets the prefix `larder_`.
     package mutating func add(
         _ name: String, _ kind: Kind, _ help: String, _ samples: [(labels: [(String, String)], value: Double)]
     ) {
-        text += "# HELP larder_\(name) \(help)\n# TYPE larder_\(name) \(kind.rawValue)\n"
-        for sample in samples {
-            let labels = sample.labels.map { "\($0.0)=\"\(Self.escaped($0.1))\"" }.joined(separator: ",")
-            text += "larder_\(name)" + (labels.isEmpty ? "" : "{\(labels)}") + " \(Self.number(sample.value))\n"
-        }
+        describe(name, kind, help)
+        for sample in samples { add(name, sample.labels, sample.value) }
     }
 
     /// Adds a metric with one sample without labels.
     package mutating func add(_ name: String, _ kind: Kind, _ help: String, _ value: Double) {
         add(name, kind, help, [([], value)])
+    }
+
+    /// Adds a histogram with cumulative buckets.
+    package mutating func add(
+        _ name: String, _ help: String, _ rows: [(labels: [(String, String)], histogram: HistogramSnapshot)]
+    ) {
+        describe(name, .histogram, help)
+        for (labels, histogram) in rows {
+            var below: UInt64 = 0
+            for (bucket, count) in histogram.counts.enumerated() {
+                below += count
+                let isLast = bucket == histogram.bounds.values.count
+                let bound = isLast ? "+Inf" : "\(histogram.bounds.values[bucket])"
+                add(name + "_bucket", labels + [("le", bound)], Double(below), histogram.exemplars[bucket])
+            }
+            add(name + "_sum", labels, histogram.sum)
+            add(name + "_count", labels, Double(below))
+        }
+    }
+
+    private mutating func describe(_ name: String, _ kind: Kind, _ help: String) {
+        // In OpenMetrics the name of a counter has no suffix; its sample has.
+        let isShort = format == .openMetrics && kind == .counter && name.hasSuffix("_total")
+        let family = "larder_" + (isShort ? String(name.dropLast("_total".count)) : name)
+        lines += "# HELP \(family) \(help)\n# TYPE \(family) \(kind.rawValue)\n"
+    }
+
+    private mutating func add(
+        _ name: String, _ labels: [(String, String)], _ value: Double, _ exemplar: Histogram.Exemplar? = nil
+    ) {
+        let labels = labels.map { "\($0.0)=\"\(Self.escaped($0.1))\"" }.joined(separator: ",")
+        lines += "larder_\(name)" + (labels.isEmpty ? "" : "{\(labels)}") + " \(Self.number(value))"
+        if format == .openMetrics, let exemplar {
+            let at = Double(exemplar.at.milliseconds) / 1000
+            lines += " # {trace_id=\"\(exemplar.traceID)\"} \(Self.number(exemplar.value)) \(at)"
+        }
+        lines += "\n"
     }
 
     /// Escapes a label value: backslash, quote and line feed.

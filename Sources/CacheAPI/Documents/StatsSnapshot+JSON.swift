@@ -51,7 +51,8 @@ extension StatsSnapshot {
         }
         return .object(
             [.init("startedAt", .instant(startedAt)), .init("uptimeSeconds", .seconds(uptime))] + all.members + [
-                .init("store", store.json), .init("fills", .object(running + all.fills)), .init("jobs", .object(jobs)),
+                .init("pricePerGigabyte", .optional(pricePerGigabyte, JSON.number)), .init("store", store.json),
+                .init("fills", .object(running + all.fills)), .init("jobs", .object(jobs)),
                 .init("evictions", ["count": .integer(evictions), "bytes": .integer(evictedBytes)]),
                 .init("integrity", integrity.json(scrub)),
                 .init("connections", load.connections), .init("load", counter.json), .init("origins", .array(origins)),

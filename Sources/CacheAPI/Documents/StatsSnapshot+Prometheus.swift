@@ -7,13 +7,15 @@ extension StatsSnapshot {
     package static let labelledOrigins = 100
 
     /// The text of `/metrics`.
-    package func prometheus(version: String) -> String {
-        var text = PrometheusText()
+    package func prometheus(version: String, format: PrometheusText.Format = .prometheus) -> String {
+        var text = PrometheusText(format)
+        text.add("ready", .gauge, "1 if the service is ready for requests, else 0.", isReady ? 1 : 0)
         text.add("build_info", .gauge, "Version of the running service.", [([("version", version)], 1)])
         text.add("uptime_seconds", .gauge, "Seconds since the start.", uptime.inSeconds)
         addTraffic(to: &text)
         addFills(to: &text)
         addCircuits(to: &text)
+        addLatencies(to: &text)
         addStore(to: &text)
         text.add(
             "connections_active", .gauge, "Open client connections.", Double(counter.connections.active))
@@ -134,6 +136,41 @@ extension StatsSnapshot {
             })
     }
 
+    /// Adds the histograms.
+    private func addLatencies(to text: inout PrometheusText) {
+        if let latencies = requestLatencies {
+            let results = ReadOutcome.Class.allCases.map { [("result", $0.rawValue)] }
+            text.add(
+                "request_duration_seconds", "Time from the head of a content request to the end of its response.",
+                zip(results, latencies.durations).map { ($0, $1) })
+            text.add(
+                "time_to_first_byte_seconds",
+                "Time from the head of a content request to the first byte of the response body.",
+                zip(results, latencies.firstBytes).map { ($0, $1) })
+        }
+        guard let latencies = upstreamLatencies else { return }
+        text.add(
+            "upstream_first_byte_seconds", "Time from an upstream request to the head of its response, by origin.",
+            histograms(latencies.firstByte))
+        text.add(
+            "upstream_transfer_bytes_per_second",
+            "Rates of upstream transfers of at least 64 KiB from their response head on, by origin.",
+            histograms(latencies.rate))
+        text.add("job_item_duration_seconds", "Durations of items of prefetch jobs.", [([], latencies.items)])
+        text.add("commit_duration_seconds", "Durations of commits of the catalog.", [([], latencies.commits)])
+    }
+
+    /// The histograms of the origins with a label of their own, and the sum of the others.
+    private func histograms(
+        _ known: [String: HistogramSnapshot]
+    ) -> [(labels: [(String, String)], histogram: HistogramSnapshot)] {
+        let own = Set(origins.prefix(Self.labelledOrigins).map(\.name))
+        let labelled = known.filter { own.contains($0.key) }.sorted { $0.key < $1.key }
+        let others = known.filter { !own.contains($0.key) }.values
+        let rest = others.first.map { first in others.dropFirst().reduce(first) { $0.adding($1) } }
+        return labelled.map { ([("origin", $0.key)], $0.value) } + (rest.map { [([("origin", Self.rest)], $0)] } ?? [])
+    }
+
     /// The circuit breakers of one row: of an origin, of all origins without a label, or of servers that are addressed
     /// by absolute URLs.
     private func circuits(of row: String) -> [CircuitFigures] {
@@ -159,6 +196,9 @@ extension StatsSnapshot {
         text.add("store_free_disk_bytes", .gauge, "Free bytes on the disk.", Double(store.freeDiskBytes))
         text.add(
             "store_uncommitted_bytes", .gauge, "Cached bytes that are not committed yet.", Double(store.losses.bytes))
+        text.add(
+            "store_uncommitted_seconds", .gauge, "Age in seconds of the oldest bytes that are not committed yet.",
+            store.losses.age.inSeconds)
         text.add(
             "store_longest_uncommitted_seconds", .gauge,
             "Longest time in seconds from a write to its commit, since the start.",

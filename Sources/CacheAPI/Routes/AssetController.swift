@@ -31,6 +31,7 @@ struct AssetController: Controller {
     /// The query parameters of the list.
     private static let listKeys = [
         "key", "url", "origin", "prefix", "state", "pinned", "tag", "sort", "order", "limit", "cursor",
+        "total",
     ]
 
     private enum Order: String, CaseIterable { case asc, desc }
@@ -38,14 +39,15 @@ struct AssetController: Controller {
     /// Lists assets page by page. The default order is the last access, newest first.
     private func list(_ request: Request) async throws -> Response {
         let query = try request.query(accepting: Self.listKeys)
-        let page = try await assets.page(
-            AssetQuery(
-                key: query.string("key"), urls: query.string("url").map { [$0] }, origin: query.string("origin"),
-                prefix: query.string("prefix"), state: try query.choice("state"), isPinned: try query.bool("pinned"),
-                tag: query.string("tag"), sort: try query.choice("sort") ?? .lastAccess,
-                isDescending: try query.choice("order", Order.self) != .asc, limit: try query.limit(),
-                cursor: query.string("cursor")))
-        return .page(page.items.map(\.json), next: page.nextCursor)
+        let list = AssetQuery(
+            key: query.string("key"), urls: query.string("url").map { [$0] }, origin: query.string("origin"),
+            prefix: query.string("prefix"), state: try query.choice("state"), isPinned: try query.bool("pinned"),
+            tag: query.string("tag"), sort: try query.choice("sort") ?? .lastAccess,
+            isDescending: try query.choice("order", Order.self) != .asc, limit: try query.limit(),
+            cursor: query.string("cursor"))
+        let page = try await assets.page(list)
+        let total = try query.wantsTotal() ? try await assets.count(list) : nil
+        return .page(page.items.map(\.json), next: page.nextCursor, total: total)
     }
 
     /// Applies a merge patch (RFC 7396) to an asset's properties.

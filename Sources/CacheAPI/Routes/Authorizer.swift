@@ -13,6 +13,8 @@ struct Authorizer: Sendable {
     /// Throws `.unauthorized` or `.forbidden`.
     func admit(_ request: Request, _ need: AccessRules.Need) throws(CacheError) {
         guard need != .content else { return }
+        // The route redeems the ticket. Only authorized clients can get one.
+        if need == .ticketOrRead, request.uri.queryParameters["ticket"] != nil { return }
         try access.admit(need, authorization: request.headers[.authorization], host: request.head.authority)
         try access.admitOrigin(
             request.headers[.origin], isChanging: request.method != .get && request.method != .head,

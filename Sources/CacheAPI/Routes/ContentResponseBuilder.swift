@@ -1,5 +1,6 @@
 import CacheCore
 import CacheEngine
+import CacheTracing
 import HTTPTypes
 import Hummingbird
 
@@ -11,7 +12,8 @@ struct ContentResponseBuilder {
     /// The response for a started read. 412 and 416 become problem documents.
     func content(_ opening: StartedRead) -> Response {
         let read = opening.read
-        context.note.update { $0.outcome = read.outcome.requestClass.rawValue }
+        context.note.conclude(read.outcome.requestClass)
+        context.note.content.span?.set("larder.asset.id", read.assetID.description)
         var response = [412, 416].contains(read.plan.status) ? unmet(opening) : planned(opening)
         read.sign(&response.headers)
         return response
@@ -20,9 +22,7 @@ struct ContentResponseBuilder {
     /// The problem document for a failed read, with the upstream's `Retry-After`, `Age` and freshness if there are any.
     func refusal(_ failure: ReadFailure) -> Response {
         let (code, outcome) = (failure.error.code, failure.outcome)
-        context.note.update {
-            $0.outcome = outcome.requestClass == .error ? code.name : outcome.requestClass.rawValue
-        }
+        context.note.conclude(outcome.requestClass, code: code)
         var response = problem(failure.error, status: code.contentStatus)
         let length = response.headers[.contentLength]
         response.headers = code.contentHeaders

@@ -39,12 +39,13 @@ struct EvictionController: Controller {
 
     /// Lists past evictions page by page.
     private func list(_ request: Request) async throws -> Response {
-        let query = try request.query(accepting: ["origin", "assetId", "reason", "limit", "cursor"])
-        let page = try await evictions.page(
-            EvictionQuery(
-                origin: query.string("origin"), assetID: try query.assetID("assetId"),
-                reason: try query.choice("reason"), limit: try query.limit(), cursor: query.string("cursor")))
-        return .page(page.items.map(\.json), next: page.nextCursor)
+        let query = try request.query(accepting: ["origin", "assetId", "reason", "limit", "cursor", "total"])
+        let list = EvictionQuery(
+            origin: query.string("origin"), assetID: try query.assetID("assetId"),
+            reason: try query.choice("reason"), limit: try query.limit(), cursor: query.string("cursor"))
+        let page = try await evictions.page(list)
+        let total = try query.wantsTotal() ? try await evictions.count(list) : nil
+        return .page(page.items.map(\.json), next: page.nextCursor, total: total)
     }
 
     /// Lists the segments that would be evicted next to free `bytes` (default 256 MiB).

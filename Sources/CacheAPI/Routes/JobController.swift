@@ -74,19 +74,22 @@ struct JobController: Controller {
 
     /// Lists jobs page by page.
     private func list(_ request: Request) async throws -> Response {
-        let query = try request.query(accepting: ["state", "label", "queue", "limit", "cursor"])
-        let page = try await jobs.page(
+        let query = try request.query(accepting: ["state", "label", "queue", "limit", "cursor", "total"])
+        let list = JobQuery(
             state: try query.choice("state"), label: query.string("label"), queue: query.string("queue"),
             limit: try query.limit(), cursor: query.string("cursor"))
-        return .page(page.items.map(\.json), next: page.nextCursor)
+        let page = try await jobs.page(list)
+        let total = try query.wantsTotal() ? try await jobs.count(list) : nil
+        return .page(page.items.map(\.json), next: page.nextCursor, total: total)
     }
 
     /// Lists the items of a job page by page.
     private func items(_ request: Request, _ context: APIContext) async throws -> Response {
-        let query = try request.query(accepting: ["limit", "cursor"])
-        let page = try await jobs.items(
-            context.parameter("jobId"), limit: try query.limit(), cursor: query.string("cursor"))
-        return .page(page.items.map(\.json), next: page.nextCursor)
+        let query = try request.query(accepting: ["limit", "cursor", "total"])
+        let id = try context.parameter("jobId")
+        let page = try await jobs.items(id, limit: try query.limit(), cursor: query.string("cursor"))
+        let total = try query.wantsTotal() ? try await jobs.job(id).tally.itemsTotal : nil
+        return .page(page.items.map(\.json), next: page.nextCursor, total: total)
     }
 
     /// Streams the events of a job. Answers 204 if the client has seen the last event already.
@@ -97,14 +100,7 @@ struct JobController: Controller {
         if let seen, present.record.state.isFinished, present.version <= seen {
             return Response(status: .noContent)  // an EventSource stops reconnecting on 204
         }
-        let body = JobEventBody(
-            events: try await jobs.events(id), seen: seen, presence: context.presence, clock: clock)
-        return Response(
-            status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
-            body: ResponseBody { writer in
-                try await body.send(to: &writer)
-                try await writer.finish(nil)
-            })
+        return .events(try await jobs.events(id), JobEventRenderer(seen: seen), context, clock: clock)
     }
 
     /// Returns a valid `Idempotency-Key`; nil without the field.

@@ -87,6 +87,9 @@ struct QueryFields {
         return choice
     }
 
+    /// Whether the number of entries of all pages is requested: `total`, default false.
+    func wantsTotal() throws(CacheError) -> Bool { try bool("total") ?? false }
+
     /// The page size of a list, `limit`: 1 to 1,000, default 100.
     func limit() throws(CacheError) -> Int { Int(try integer("limit", in: 1...1000) ?? 100) }
 }

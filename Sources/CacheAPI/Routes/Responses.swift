@@ -12,9 +12,13 @@ extension Response {
         return Response(status: status, headers: headers, body: .init(byteBuffer: ByteBuffer(string: json.text + "\n")))
     }
 
-    /// A response with one page of a list. `next` is the cursor of the next page; nil on the last one.
-    static func page(_ items: [JSON], next: String?) -> Response {
-        .json(["items": .array(items), "nextCursor": .optional(next, JSON.string)])
+    /// A response with one page of a list. `next` is the cursor of the next page; nil on the last one. `total` is the
+    /// number of entries of all pages; nil if it was not requested.
+    static func page(_ items: [JSON], next: String?, total: Int? = nil) -> Response {
+        let members: [JSON.Member] = [
+            .init("items", .array(items)), .init("nextCursor", .optional(next, JSON.string)),
+        ]
+        return .json(.object(members + (total.map { [.init("total", .count($0))] } ?? [])))
     }
 
     /// A response with a text of the media type `type`.

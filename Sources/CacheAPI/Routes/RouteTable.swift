@@ -9,7 +9,8 @@ package struct RouteTable: Sendable {
         + PolicyController.routes.map(\.line)
         + EvictionController.routes.map(\.line) + ScrubController.routes.map(\.line)
         + OriginController.routes.map(\.line)
-        + ServiceController.routes.map(\.line)
+        + EventController.routes.map(\.line) + ServiceController.routes.map(\.line)
+        + DashboardController.routes.map(\.line)
 
     /// The names of the methods of all paths.
     static let methods = Set(completed(Set(lines.map(\.method))).map(\.rawValue))
@@ -19,6 +20,12 @@ package struct RouteTable: Sendable {
         let segments = path.split(separator: "/")
         let methods = Set(Self.lines.filter { $0.matches(segments) }.map(\.method))
         return methods.isEmpty ? nil : Self.list(methods)
+    }
+
+    /// The pattern of a path; nil for an unknown path.
+    func pattern(of path: String) -> String? {
+        let segments = path.split(separator: "/")
+        return Self.lines.first { $0.matches(segments) }?.pattern
     }
 
     /// The methods of all paths as a value of `Allow`.

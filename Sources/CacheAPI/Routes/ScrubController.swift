@@ -8,9 +8,10 @@ struct ScrubController: Controller {
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/scrubs", .scope(.read), readsQuery: true) { controller, request, _ in
-            let query = try request.query(accepting: ["limit", "cursor"])
+            let query = try request.query(accepting: ["limit", "cursor", "total"])
             let page = try controller.scrubber.page(limit: try query.limit(), cursor: query.string("cursor"))
-            return .page(page.items.map(\.json), next: page.nextCursor)
+            let total = try query.wantsTotal() ? controller.scrubber.count : nil
+            return .page(page.items.map(\.json), next: page.nextCursor, total: total)
         },
         Route(.post, "/v1/scrubs", .scope(.admin)) { controller, request, _ in
             let order = try ScrubRequest(await request.json(upTo: controller.limits.bodyBytes).json)

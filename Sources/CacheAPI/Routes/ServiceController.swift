@@ -24,8 +24,11 @@ struct ServiceController: Controller {
             }
             return .json(["status": "started"])
         },
-        Route(.get, "/version", .scope(.read)) { controller, _, _ in
-            .json(["name": "larder", "version": .string(controller.settings.version)])
+        Route(.get, "/version", .scope(.read)) { controller, request, _ in
+            let scope = controller.settings.access.scope(ofAuthorized: request.headers[.authorization])
+            return .json([
+                "name": "larder", "version": .string(controller.settings.version), "scope": .string(scope.rawValue),
+            ])
         },
         Route(.get, "/openapi.yaml", .scope(.read)) { controller, _, _ in
             .text(controller.settings.openAPI, type: "application/yaml")

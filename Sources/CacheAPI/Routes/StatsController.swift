@@ -4,17 +4,23 @@ import Hummingbird
 
 /// Routes for statistics and Prometheus metrics.
 struct StatsController: Controller {
-    let statistics: CacheStatistics
+    let cache: AssetCache
     let load: AdmissionLimits
     let version: String
+    let clock: any Clock<Duration>
+
+    private var statistics: CacheStatistics { cache.statistics }
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/stats", .scope(.read)) { controller, _, _ in .json(try await controller.stats().json) },
         Route(.get, "/v1/stats/history", .scope(.read), readsQuery: true) { try await $0.history($1, $2) },
         Route(.get, "/v1/stats/top", .scope(.read), readsQuery: true) { try $0.top($1, $2) },
-        Route(.get, "/metrics", .scope(.read)) { controller, _, _ in
-            let text = try await controller.stats().prometheus(version: controller.version)
-            return .text(text, type: PrometheusText.mediaType)
+        Route(.get, "/v1/stats/live", .scope(.read), readsQuery: true) { try $0.live($1, $2) },
+        Route(.get, "/metrics", .scope(.read)) { controller, request, _ in
+            let format: PrometheusText.Format =
+                request.accepts("application/openmetrics-text") ? .openMetrics : .prometheus
+            let text = try await controller.stats().prometheus(version: controller.version, format: format)
+            return .text(text, type: format.mediaType)
         },
     ]
 
@@ -22,6 +28,7 @@ struct StatsController: Controller {
     private func stats() async throws(CacheError) -> StatsSnapshot {
         var stats = try await statistics.snapshot()
         stats.counter = load.figures
+        stats.isReady = cache.readiness == .ready && !cache.storeIsGone
         return stats
     }
 
@@ -35,6 +42,24 @@ struct StatsController: Controller {
         }
         let steps = try await statistics.history(window: window, step: step)
         return .json(["items": .array(steps.map(\.json))])
+    }
+
+    /// The statistics of the last seconds, as a document or, with `Accept: text/event-stream`, as a stream.
+    private func live(_ request: Request, _ context: APIContext) throws -> Response {
+        let query = try request.query(accepting: ["windowSeconds"])
+        let window = Int(try query.integer("windowSeconds", in: 1...Int64(LiveStatistics.length)) ?? 900)
+        let seconds = statistics.live.seconds(last: window)
+        guard request.accepts("text/event-stream") else {
+            return .json([
+                "at": .optional(seconds.last) { .instant($0.at + .seconds(1)) }, "stepSeconds": 1,
+                "seconds": .array(seconds.map(\.json)),
+            ])
+        }
+        let seen = request.headers[.lastEventID].flatMap { Int64($0) }.map { Timestamp(seconds: $0) }
+        let start = seconds.first.map { $0.at - .seconds(1) } ?? Timestamp(milliseconds: 0)
+        return .events(
+            cache.events.changes(), LiveSecondRenderer(live: statistics.live, last: max(seen ?? start, start)),
+            context, clock: clock)
     }
 
     /// The assets with the highest use.

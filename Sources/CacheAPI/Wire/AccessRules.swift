@@ -19,6 +19,8 @@ package struct AccessRules: Sendable {
         case nothing
         /// None for assets of public origins, else the `read` scope: content.
         case content
+        /// The scope `read`, or a ticket in the query, which the route checks: the event stream.
+        case ticketOrRead
         case scope(AccessScope)
     }
 
@@ -68,6 +70,7 @@ package struct AccessRules: Sendable {
         case .content:
             if contentIsPublic { return }
             needed = .read
+        case .ticketOrRead: needed = .read
         case .scope(let scope): needed = scope
         }
         guard let given = scope(of: authorization) else {
@@ -102,6 +105,14 @@ package struct AccessRules: Sendable {
             if difference == 0 { best = max(best ?? entry.scope, entry.scope) }
         }
         return best
+    }
+
+    /// The name of the given bearer token in the access log: its scope; nil if it is missing or unknown.
+    package func tokenName(of authorization: String?) -> String? { scope(of: authorization)?.rawValue }
+
+    /// The scope of an authorized request. Without tokens it is `admin`.
+    func scope(ofAuthorized authorization: String?) -> AccessScope {
+        entries.isEmpty ? .admin : scope(of: authorization) ?? .read
     }
 
     private static func digest(_ token: String) -> [UInt8] { Array(SHA256.hash(data: Array(token.utf8))) }

@@ -1,3 +1,4 @@
+import CacheTracing
 package import HTTPTypes
 
 /// Field names that the HTTP library does not define.
@@ -17,6 +18,11 @@ extension HTTPField.Name {
     package static let cdnLoop = named("CDN-Loop")
     package static let idempotencyKey = named("Idempotency-Key")
     static let lastEventID = named("Last-Event-ID")
+    static let traceparent = named(TraceContext.parentField)
+    static let tracestate = named(TraceContext.stateField)
+    static let referrerPolicy = named("Referrer-Policy")
     static let prefer = named("Prefer")
+    /// Internal: marks a response for ``ResponseCompression``, which removes the field.
+    static let compressionMark = named("Larder-Compress")
     static let preferenceApplied = named("Preference-Applied")
 }

@@ -20,6 +20,18 @@ extension FillLedger {
         return FillState(window: window, position: fill.position, readers: wanting)
     }
 
+    /// The readers that want bytes, or the description, that the fill has yet to bring.
+    package func readers(lookingTo id: FillID) -> [ReaderID] {
+        guard let fill = fill(id) else { return [] }
+        return readers.filter { $0.value.looksTo(fill) }.map(\.key)
+    }
+
+    /// Whether the reader wants bytes, or the description, that the fill has yet to bring.
+    package func reader(_ reader: ReaderID, looksTo id: FillID) -> Bool {
+        guard let fill = fill(id), let reader = readers[reader] else { return false }
+        return reader.looksTo(fill)
+    }
+
     /// A copy without readers and leases: cached bytes and fills in flight only. Evicting and orphaned ranges count as
     /// removed.
     package var withoutReaders: FillLedger {

@@ -3,7 +3,11 @@ package struct AssetQuery: Hashable, Sendable {
     /// The part of an asset that is on disk.
     package enum State: String, Hashable, Sendable, CaseIterable { case complete, partial, empty }
     /// The property by which the list is ordered.
-    package enum Sort: String, Hashable, Sendable, CaseIterable { case lastAccess, cachedBytes, hits, createdAt }
+    package enum Sort: String, Hashable, Sendable, CaseIterable {
+        case lastAccess, cachedBytes, hits, createdAt, key
+        /// Assets of unknown length are the shortest.
+        case contentLength
+    }
 
     package var key: String?
     /// Upstream URLs: an asset is listed if it was fetched from one of them. Queries are not compared.

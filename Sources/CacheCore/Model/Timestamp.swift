@@ -33,7 +33,7 @@ extension Duration {
     }
 
     /// The duration in seconds.
-    package var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
+    package var inSeconds: Double { self / .seconds(1) }
 }
 
 /// The wall clock as a dependency, for freshness, records and logs; never for durations.

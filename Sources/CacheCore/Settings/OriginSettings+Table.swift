@@ -34,6 +34,9 @@ extension Setting<OriginSettings> {
                 "tls.caFile", optional: \.tls.caFile, .path,
                 "PEM file of certificate authorities, used instead of the system's"),
             Setting("tls.verify", \.tls.verify, .flag, "verify the upstream's certificate"),
+            Setting(
+                "propagateTrace", \.propagatesTrace, .flag,
+                "send `traceparent` and `tracestate` to the upstream if tracing is enabled"),
         ]
     }
 

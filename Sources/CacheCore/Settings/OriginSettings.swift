@@ -134,6 +134,8 @@ package struct OriginSettings: Hashable, Sendable {
     package var hedging: Bool = false
     /// Whether the index behind the media data of an MP4 file is fetched as soon as a reader has passed the first bytes.
     package var anticipatesIndex = true
+    /// Whether requests to a mounted origin carry `traceparent` and `tracestate`.
+    package var propagatesTrace = true
     /// Nil: requests continue regardless of failures.
     package var circuitBreaker: CircuitBreaker? = CircuitBreaker()
     /// Whether upstreams may have private addresses.

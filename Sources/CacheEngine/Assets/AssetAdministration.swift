@@ -14,14 +14,24 @@ package struct AssetAdministration: Sendable {
         _ query: AssetQuery
     ) async throws(CacheError) -> (items: [AssetSummary], nextCursor: String?) {
         try await context.commits.flush()
+        let page = try await context.store.catalog.assetPage(resolved(query))
+        return (page.items.map { summary(of: $0.record, cachedBytes: $0.cachedBytes) }, page.nextCursor)
+    }
+
+    /// The number of assets on all pages of a list.
+    package func count(_ query: AssetQuery) async throws(CacheError) -> Int {
+        try await context.store.catalog.assetCount(resolved(query))
+    }
+
+    /// Adds the keys and other spellings of the query's URLs.
+    private func resolved(_ query: AssetQuery) -> AssetQuery {
         var query = query
         if let urls = query.urls {
             let parsed = urls.compactMap { try? context.upstream.parse(url: $0) }
             query.urls = urls + parsed.flatMap { PurgeNames.spellings(of: $0) }
             query.urlKeys = parsed.flatMap(PurgeNames(resolver: resolver).keys)
         }
-        let page = try await context.store.catalog.assetPage(query)
-        return (page.items.map { summary(of: $0.record, cachedBytes: $0.cachedBytes) }, page.nextCursor)
+        return query
     }
 
     /// Returns one asset; throws `.notFound` if it is unknown.

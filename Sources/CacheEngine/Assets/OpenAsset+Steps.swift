@@ -23,8 +23,12 @@ extension OpenAsset {
             switch action {
             case .start(let fill, let start):
                 guard let ending = state.ending else {
+                    let readers =
+                        state.traces.isEmpty
+                        ? [] : state.ledger.readers(lookingTo: fill).compactMap { state.traces[$0] }
                     let transfer = FillTransfer(
-                        for: FillLocation(asset: self, fill: fill, fillRequest: start.fillRequest), retry: state.retry)
+                        for: FillLocation(asset: self, fill: fill, fillRequest: start.fillRequest), retry: state.retry,
+                        trace: FillTrace("fill", tracer: context.tracer, readers: readers))
                     state.fills[fill] = transfer
                     steps.append(.begin(transfer, start))
                     continue

@@ -18,7 +18,10 @@ extension OpenAsset {
     ) throws(CacheError) -> FillLedger.Presence {
         try change { state in
             let (presence, actions) = state.presence(of: reader)
-            if case .success(.pending) = presence { state.waiters[reader] = waiter }
+            if case .success(.pending) = presence {
+                state.waiters[reader] = waiter
+                state.linkFills(of: reader)
+            }
             return (presence, actions)
         }.get()
     }
@@ -38,6 +41,7 @@ extension OpenAsset {
                     }
                     change { state in
                         state.waiters[reader] = waiter
+                        state.linkFills(of: reader)
                         if state.missedFailures[reader] != nil { return ((), [.notify(reader, .arrived)]) }
                         let (presence, actions) = state.ledger.presence(for: reader)
                         let isOver = presence != .pending || Task.isCancelled
@@ -57,6 +61,12 @@ extension OpenAsset {
 }
 
 extension OpenAsset.State {
+    /// Links a waiting reader's trace with the fills that it waits for.
+    fileprivate func linkFills(of reader: FillLedger.ReaderID) {
+        guard let trace = traces[reader] else { return }
+        for (id, fill) in fills where ledger.reader(reader, looksTo: id) { fill.trace.link(trace) }
+    }
+
     /// The presence of a reader, or the error that ended its read.
     fileprivate mutating func presence(
         of reader: FillLedger.ReaderID

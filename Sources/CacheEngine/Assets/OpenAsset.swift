@@ -19,6 +19,8 @@ final class OpenAsset: Sendable {
         var fills: [FillLedger.FillID: FillTransfer] = [:]
         /// Wake-up callbacks of suspended readers.
         var waiters: [FillLedger.ReaderID: Waiter] = [:]
+        /// The traces of readers, while tracing is enabled.
+        var traces: [FillLedger.ReaderID: RequestTrace] = [:]
         /// Failures of readers that were notified between their check and their wait; see `wait`.
         var missedFailures: [FillLedger.ReaderID: CacheError] = [:]
         /// The reason why nothing more is fetched: purged, superseded or lost. Readers get only the bytes on disk or in
@@ -207,6 +209,7 @@ final class OpenAsset: Sendable {
             let (reader, actions) = state.ledger.join(
                 opening: opening, priority: priority, needsConfirmation: mustConfirm && !isNew, waitLimit: waitLimit,
                 maxLead: maxLead)
+            if let trace = RequestTrace.current { state.traces[reader] = trace }
             return ((reader, state.ledger.isDescribed ? nil : state.ending), actions)
         }
         if let reader, ending == nil { return reader }
@@ -269,6 +272,7 @@ final class OpenAsset: Sendable {
     func leave(_ reader: FillLedger.ReaderID) {
         change { state in
             state.missedFailures[reader] = nil
+            state.traces[reader] = nil
             // The ledger does not notify a reader that has left; a remaining waiter is woken here.
             return ((), state.ledger.leave(reader) + [.notify(reader, .arrived)])
         }

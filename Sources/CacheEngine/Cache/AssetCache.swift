@@ -1,5 +1,6 @@
 package import CacheCore
 package import CacheStore
+package import CacheTracing
 package import Logging
 import Synchronization
 
@@ -13,10 +14,13 @@ package final class AssetCache: Sendable {
         package var wallClock: any WallClock
         package var random: any RandomSource
         package var logger: Logger
+        package var events: EventLog
+        package var tracer: Tracer
 
         package init(
             store: Store, upstream: any Upstream, clock: any Clock<Duration>, wallClock: any WallClock,
-            random: any RandomSource, logger: Logger
+            random: any RandomSource, logger: Logger, events: EventLog? = nil,
+            tracer: Tracer = .disabled
         ) {
             self.store = store
             self.upstream = upstream
@@ -24,6 +28,8 @@ package final class AssetCache: Sendable {
             self.wallClock = wallClock
             self.random = random
             self.logger = logger
+            self.events = events ?? EventLog(wallClock: wallClock)
+            self.tracer = tracer
         }
     }
 
@@ -85,6 +91,10 @@ package final class AssetCache: Sendable {
     package let configuration: CacheConfiguration
     package let statistics: CacheStatistics
     package let scrubber: Scrubber
+    /// The recent changes of state and warnings.
+    package var events: EventLog { context.events }
+    /// Starts the spans of requests.
+    package var tracer: Tracer { context.tracer }
     /// The fills in progress.
     package var fills: FillRegistry { context.fillRegistry }
 
@@ -107,6 +117,7 @@ package final class AssetCache: Sendable {
         let uptime = dependencies.clock.stopwatch()
         let openAssets = OpenAssets()
         let space = SpaceReservations(settings: settings.policy)
+        let upstreamLatencies = UpstreamLatencies()
         // The commit queue reports losses, damage and late punches of a file to every open asset of that ID. Each asset
         // releases its own hold.
         let commits = CommitQueue(store: dependencies.store, uptime: uptime) { file, lost in
@@ -116,17 +127,22 @@ package final class AssetCache: Sendable {
         } freed: { file, bytes in
             for asset in openAssets.acquireAll(file.asset) { asset.freed(bytes, of: file) }
             space.used(changedBy: -bytes)
+        } committed: {
+            upstreamLatencies.committed(in: $0)
         }
         let diskThreads = DiskThreads(threads: settings.diskThreads)
         context = EngineContext(
             store: dependencies.store, commits: commits, upstream: dependencies.upstream, space: space,
-            evictionLog: EvictionLog(catalog: dependencies.store.catalog, wallClock: dependencies.wallClock),
-            counters: CacheCounters(), traceRecorder: AccessTraceRecorder(wallClock: dependencies.wallClock),
+            evictionLog: EvictionLog(
+                catalog: dependencies.store.catalog, wallClock: dependencies.wallClock, events: dependencies.events),
+            counters: CacheCounters(), requestLatencies: RequestLatencies(wallClock: dependencies.wallClock),
+            upstreamLatencies: upstreamLatencies, events: dependencies.events, tracer: dependencies.tracer,
+            traceRecorder: AccessTraceRecorder(wallClock: dependencies.wallClock),
             diskThreads: diskThreads,
             credentials: CredentialsFileCache(
                 store: dependencies.store, threads: diskThreads, directory: settings.credentialsDirectory,
                 logger: dependencies.logger), openAssets: openAssets, refusals: NegativeCache(),
-            fillRegistry: FillRegistry(),
+            fillRegistry: FillRegistry(events: dependencies.events, uptime: uptime),
             health: OriginHealth(uptime: uptime, random: dependencies.random, logger: dependencies.logger),
             wallClock: dependencies.wallClock, uptime: uptime, random: dependencies.random, logger: dependencies.logger,
             loopName: "larder-" + dependencies.random.identifier().prefix(8))
@@ -149,9 +165,11 @@ package final class AssetCache: Sendable {
         let prefetch = PrefetchQueue(
             catalog: dependencies.store.catalog, claims: PrefetchClaims(space: space, uptime: uptime),
             concurrency: settings.jobConcurrency, clock: dependencies.clock, wallClock: dependencies.wallClock,
+            events: dependencies.events, latencies: upstreamLatencies, tracer: dependencies.tracer,
             logger: dependencies.logger)
         jobs = PrefetchJobs(prefetch: prefetch, context: context, resolver: resolver, configuration: configuration)
-        statistics = CacheStatistics(context: context, origins: origins, scrubber: scrubber)
+        statistics = CacheStatistics(
+            context: context, origins: origins, scrubber: scrubber, pricePerGigabyte: settings.pricePerGigabyte)
         clock = dependencies.clock
         self.settings = settings
     }
@@ -176,6 +194,7 @@ package final class AssetCache: Sendable {
         await logged("credentials could not be read", rereadCredentials)
         try evictor.measureDisk()
         phase.withLock { $0 = .ready }
+        context.events.publish(.readiness(isReady: true, reasons: []))
     }
 
     /// Runs the background tasks of the cache until cancellation, then makes a last commit.
@@ -201,6 +220,7 @@ package final class AssetCache: Sendable {
             group.addTask { await self.runMaintenance() }
             group.addTask { await self.scrubber.run(clock: self.clock) }
             group.addTask { await self.every(.seconds(1), self.tidy) }
+            group.addTask { await self.sampleEachSecond() }
             group.addTask { await self.every(.seconds(2), self.rereadCredentials) }
             group.addTask {
                 await self.every(.seconds(15)) { () async throws(CacheError) in
@@ -221,7 +241,10 @@ package final class AssetCache: Sendable {
     }
 
     /// Starts the shutdown: readiness turns false, and reads in progress continue.
-    package func drain() { phase.withLock { $0 = .draining } }
+    package func drain() {
+        phase.withLock { $0 = .draining }
+        context.events.publish(.readiness(isReady: false, reasons: ["The service is shutting down."]))
+    }
 
     // MARK: Parts
 
@@ -338,6 +361,10 @@ package final class AssetCache: Sendable {
     private func findsStore() throws(CacheError) -> Bool {
         let isMissing = try !context.store.isInPlace()
         let wasMissing = storeIsMissing.exchange(isMissing, ordering: .relaxed)
+        if isMissing != wasMissing {
+            let reasons = isMissing ? ["The data directory is missing."] : []
+            context.events.publish(.readiness(isReady: !isMissing, reasons: reasons))
+        }
         if isMissing, !wasMissing { context.logger.critical("the data directory is gone; start the service again") }
         return !isMissing
     }
@@ -398,6 +425,15 @@ package final class AssetCache: Sendable {
             }
             cursor = old.count == page.items.count ? page.nextCursor : nil
         } while cursor != nil
+    }
+
+    /// Ends a bucket of the live statistics at the end of each second of the wall clock.
+    private func sampleEachSecond() async {
+        repeat {
+            for second in statistics.live.sample(at: context.wallClock.now()) {
+                context.events.publish(.second(second))
+            }
+        } while (try? await clock.sleep(for: .milliseconds(1000 - context.wallClock.now().milliseconds % 1000))) != nil
     }
 
     /// Runs a task periodically until cancellation.

@@ -1,5 +1,6 @@
 import CacheCore
 import CacheStore
+import CacheTracing
 import Logging
 
 /// The shared services that an open asset works with.
@@ -12,6 +13,13 @@ struct EngineContext: Sendable {
     let evictionLog: EvictionLog
     /// Counters of statistics and metrics.
     let counters: CacheCounters
+    /// Counters of moving bytes, for the live statistics.
+    let live = LiveCounters()
+    let requestLatencies: RequestLatencies
+    let upstreamLatencies: UpstreamLatencies
+    /// The recent changes of state and warnings.
+    let events: EventLog
+    let tracer: Tracer
     /// The recorder of reads for simulations.
     let traceRecorder: AccessTraceRecorder
     /// Threads for blocking file operations.

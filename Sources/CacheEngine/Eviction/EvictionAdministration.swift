@@ -35,6 +35,11 @@ package struct EvictionAdministration: Sendable {
         return try await context.store.catalog.evictionPage(query, since: context.wallClock.now() - EvictionLog.kept)
     }
 
+    /// The number of evictions that `page` lists.
+    package func count(_ query: EvictionQuery) async throws(CacheError) -> Int {
+        try await context.store.catalog.evictionCount(query, since: context.wallClock.now() - EvictionLog.kept)
+    }
+
     /// The segments that would be evicted to free `bytes` now, in eviction order, at most `limit`. Nothing is evicted.
     package func next(toFree bytes: Int64, limit: Int) async throws(CacheError) -> [EvictionCandidate] {
         var candidates: [EvictionCandidate] = []

@@ -14,10 +14,12 @@ final class EvictionLog: Sendable {
     private let pending = Mutex<[EvictionRecord]>([])
     private let catalog: Catalog
     private let wallClock: any WallClock
+    private let events: EventLog
 
-    init(catalog: Catalog, wallClock: any WallClock) {
+    init(catalog: Catalog, wallClock: any WallClock, events: EventLog) {
         self.catalog = catalog
         self.wallClock = wallClock
+        self.events = events
     }
 
     /// Adds a record; no effect if `ranges` have no bytes.
@@ -27,6 +29,7 @@ final class EvictionLog: Sendable {
         let record = EvictionRecord(
             at: wallClock.now(), reason: reason, assetID: target.id, key: target.key, origin: target.originName,
             bytes: bytes, ranges: ranges)
+        events.publish(.evicted(record))
         pending.withLock { pending in
             pending.append(record)
             if pending.count > 2 * Self.limit { pending.removeFirst(Self.limit) }

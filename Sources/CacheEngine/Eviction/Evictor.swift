@@ -1,5 +1,6 @@
 import CacheCore
 import CacheStore
+import CacheTracing
 import Logging
 
 /// Frees disk space: chooses victims with the space ledger, lets open assets give up the ranges, and commits the
@@ -18,9 +19,18 @@ struct Evictor: Sendable {
     /// Runs one round of evictions as the policy demands, and grants the space that fills wait for. If evictions fail,
     /// waiting fills are granted space over the limit, and the error is thrown.
     func makeRoom() async throws(CacheError) {
+        let before = context.counters.evictions
+        let span = space.excess().bytes > 0 ? context.tracer.span("eviction", .internal) : nil
+        defer {
+            let evicted = context.counters.evictions
+            span?.set("larder.evicted.segments", evicted.count - before.count)
+            span?.set("larder.bytes", evicted.bytes - before.bytes)
+            span?.end()
+        }
         do {
             try await evict()
         } catch {
+            span?.fail(error.code.name)
             grantOverLimit()
             throw error
         }

@@ -10,40 +10,66 @@ package final class FillRegistry: Sendable {
         /// The last number that was assigned.
         var last: UInt64 = 0
         var fills: [UInt64: FillTransfer] = [:]
-        var numbers: [ObjectIdentifier: UInt64] = [:]
+        var numbers: [ObjectIdentifier: (number: UInt64, startedAt: Duration)] = [:]
     }
+
+    private let events: EventLog
+    private let uptime: @Sendable () -> Duration
 
     /// Guards the mapping of numbers to fills.
     private let state = Mutex(State())
 
-    /// Adds the fill under the next number.
-    func enter(_ fill: FillTransfer) {
-        state.withLock { state in
-            state.last += 1
-            state.fills[state.last] = fill
-            state.numbers[ObjectIdentifier(fill)] = state.last
-        }
+    init(events: EventLog, uptime: @escaping @Sendable () -> Duration) {
+        self.events = events
+        self.uptime = uptime
     }
 
-    /// Removes the fill; its number is not used again.
-    func leave(_ fill: FillTransfer) {
-        state.withLock { state in
-            guard let number = state.numbers.removeValue(forKey: ObjectIdentifier(fill)) else { return }
-            state.fills[number] = nil
+    /// The number of fills in progress.
+    var count: Int { state.withLock { $0.fills.count } }
+
+    /// Adds the fill under the next number.
+    func enter(_ fill: FillTransfer) {
+        let now = uptime()
+        let number = state.withLock { state in
+            state.last += 1
+            state.fills[state.last] = fill
+            state.numbers[ObjectIdentifier(fill)] = (state.last, now)
+            return state.last
         }
+        events.publish(.fillStarted(FillEvent(number, fill)))
+    }
+
+    /// Removes the fill, which has received `bytes`; its number is not used again.
+    func leave(_ fill: FillTransfer, bytes: Int64, error: CacheError.Code?) {
+        let entry = state.withLock { state in
+            let entry = state.numbers.removeValue(forKey: ObjectIdentifier(fill))
+            if let entry { state.fills[entry.number] = nil }
+            return entry
+        }
+        guard let entry else { return }
+        let end = FillEvent.End(error: error, bytes: bytes, duration: uptime() - entry.startedAt)
+        events.publish(.fillEnded(FillEvent(entry.number, fill), end))
     }
 
     /// The fill of that number; nil if it has ended.
     subscript(number: UInt64) -> FillTransfer? { state.withLock { $0.fills[number] } }
 
     /// The fill's number; nil if it has ended.
-    func number(of fill: FillTransfer) -> UInt64? { state.withLock { $0.numbers[ObjectIdentifier(fill)] } }
+    func number(of fill: FillTransfer) -> UInt64? { state.withLock { $0.numbers[ObjectIdentifier(fill)]?.number } }
 
     /// The fills with a number above `number`, in the order of their start.
     private func fills(after number: UInt64 = 0) -> [(number: UInt64, fill: FillTransfer)] {
         state.withLock { state in
             state.fills.filter { $0.key > number }.map { ($0.key, $0.value) }.sorted { $0.0 < $1.0 }
         }
+    }
+}
+
+extension FillEvent {
+    init(_ number: UInt64, _ fill: FillTransfer) {
+        let target = fill.asset.target
+        self.init(
+            number: number, assetID: target.id, origin: target.originName, range: fill.fillRequest.range)
     }
 }
 

@@ -113,7 +113,9 @@ extension FillTransfer {
     private func noteLatency(of number: Int) {
         let (target, startedAt) = state.withLock { ($0.target, $0.attempts[number].startedAt) }
         guard let target, let startedAt else { return }
-        context.health.answered(target, after: context.uptime() - startedAt)
+        let time = context.uptime() - startedAt
+        context.health.answered(target, after: time)
+        context.upstreamLatencies.answered(origin: target.originName, after: time)
     }
 
     /// The state of an accepted body before its first byte.
@@ -131,6 +133,7 @@ extension FillTransfer {
             state.judging = nil
             state.winner = number
             state.body = body
+            state.bodyStartedAt = body == nil ? nil : now
             state.desired.start = body?.start
             if let end = state.desired.end { state.body?.end(at: end) }
             for index in state.attempts.indices where index != number { state.attempts[index].isCancelled = true }
@@ -169,6 +172,7 @@ extension FillTransfer {
             return (range, body.file, released)
         }
         guard let arrival else { return }
+        context.live.received(arrival.range.length, of: asset.id)
         settle(number, OriginHealth.Evidence(status: state.withLock { $0.head?.status ?? 200 }))
         asset.arrived(arrival.range, in: arrival.file, by: fill)
         context.space.release(arrival.released)

@@ -1,5 +1,6 @@
 import CacheCore
 import CacheStore
+import CacheTracing
 import Synchronization
 
 /// The end of the attempts and of the fill.
@@ -68,9 +69,29 @@ extension FillTransfer {
         if let brought = state.withLock({ $0.isCountedAtEnd ? $0.broughtBytes : nil }) {
             context.counters.requested(brought, origin: asset.target.originName)
         }
-        context.fillRegistry.leave(self)
+        let (received, bodyTime) = state.withLock { state in
+            (state.broughtBytes ?? 0, state.bodyStartedAt.map { context.uptime() - $0 })
+        }
+        if let bodyTime {
+            context.upstreamLatencies.transferred(origin: asset.target.originName, bytes: received, in: bodyTime)
+        }
+        context.fillRegistry.leave(self, bytes: received, error: error?.code)
+        endSpan(bytes: received, error)
         context.space.release(rest)
         tell(error, failure.flatMap { next(after: $0, failureCount: failureCount) })
+    }
+
+    /// Ends the span of this try.
+    private func endSpan(bytes: Int64, _ error: CacheError?) {
+        guard let span = trace.span else { return }
+        let (status, failureCount) = state.withLock { ($0.head?.status, $0.failureCount) }
+        let target = asset.target
+        span.describe(target, status: status)
+        span.set("larder.bytes", bytes)
+        span.set("larder.fill.kind", FillStatus.Kind(fillRequest).rawValue)
+        if failureCount > 0 { span.set("http.request.resend_count", failureCount) }
+        if let error { span.fail(error.code.name) }
+        span.end()
     }
 
     /// The next try; nil: no further try. A request is repeated at the same address only within the origin's retry

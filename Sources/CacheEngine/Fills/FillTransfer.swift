@@ -82,6 +82,8 @@ final class FillTransfer: Sendable {
         var head: UpstreamHead?
         /// Nil until a response head with a usable body is accepted.
         var body: Body?
+        /// The uptime at which that head was accepted.
+        var bodyStartedAt: Duration?
         var meter = RateMeter()
         /// Whether the fill brings another generation than it was started for.
         var hasMoved = false
@@ -98,6 +100,7 @@ final class FillTransfer: Sendable {
     let context: EngineContext
     /// The parameters of this try.
     let retry: FillRetry
+    let trace: FillTrace
     /// Guards the mutable state.
     let state = Mutex(State())
 
@@ -105,10 +108,11 @@ final class FillTransfer: Sendable {
     var fill: FillLedger.FillID { location.withLock { $0.fill } }
     var fillRequest: FillLedger.FillRequest { location.withLock { $0.fillRequest } }
 
-    init(for location: FillLocation, retry: FillRetry = FillRetry()) {
+    init(for location: FillLocation, retry: FillRetry, trace: FillTrace) {
         self.location = Mutex(location)
         context = location.asset.context
         self.retry = retry
+        self.trace = trace
     }
 
     /// Continues in the asset of the generation that the response started, which has a hold for the transfer.
@@ -195,6 +199,7 @@ final class FillTransfer: Sendable {
         var request = asset.upstreamRequest(
             for: fillRequest, priority: desired.priority, delay: delay, isPlain: isPlain)
         request.url = url
+        asset.target.propagate(trace.context, in: &request.headers)
         request.slack = slack
         request.mayBePaused = request.window == .whole
         let transfer = context.upstream.start(request, delivering: TransferAttempt(of: self, number: number))

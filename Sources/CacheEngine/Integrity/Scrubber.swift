@@ -218,6 +218,9 @@ extension Scrubber {
         return (page, page.count < scrubs.count ? page.last?.id : nil)
     }
 
+    /// The number of scrubs that `page` lists.
+    package var count: Int { all.count }
+
     /// Returns the report of a scrub. Throws `.notFound` if it is unknown.
     package func report(_ id: String) throws(CacheError) -> ScrubReport {
         guard let report = self[id] else { throw CacheError(.notFound, "There is no scrub \(id).") }

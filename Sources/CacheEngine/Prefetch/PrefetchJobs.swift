@@ -31,12 +31,16 @@ package struct PrefetchJobs: Sendable {
 
     /// A page of jobs, newest first. `nextCursor` is nil on the last page.
     package func page(
-        state: JobState? = nil, label: String? = nil, queue: String? = nil, limit: Int = 100, cursor: String? = nil
+        _ query: JobQuery = JobQuery()
     ) async throws(CacheError) -> (items: [JobSnapshot], nextCursor: String?) {
         await prefetch.saveLogged()
-        let page = try await context.store.catalog.jobPage(
-            JobQuery(state: state, label: label, queue: queue, limit: limit, cursor: cursor))
+        let page = try await context.store.catalog.jobPage(query)
         return (page.items.map { prefetch.scheduled($0.record.id) ?? $0 }, page.nextCursor)
+    }
+
+    /// The number of jobs on all pages of a list.
+    package func count(_ query: JobQuery) async throws(CacheError) -> Int {
+        try await context.store.catalog.jobCount(query)
     }
 
     /// The job with this identifier. Throws `.notFound`.

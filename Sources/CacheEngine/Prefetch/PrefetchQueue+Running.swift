@@ -1,5 +1,6 @@
 import CacheCore
 import CacheStore
+import CacheTracing
 import Logging
 
 /// Execution of jobs: starting items, ending jobs at their limits, saving progress.
@@ -46,8 +47,10 @@ extension PrefetchQueue {
 
     /// Executes one run: its fill races with the signal that stops it.
     private func carryOut(_ start: Start, in cache: AssetCache) async {
+        let begin = uptime()
+        let trace = tracer.isEnabled ? RequestTrace(span: tracer.span("job.item", .internal)) : nil
         let outcome = await withTaskGroup(of: PrefetchSchedule.Outcome?.self) { race in
-            race.addTask { await self.fill(start.run, in: cache) }
+            race.addTask { await RequestTrace.$current.withValue(trace) { await self.fill(start.run, in: cache) } }
             race.addTask {
                 for await _ in start.stop {}
                 return .interrupted
@@ -57,8 +60,21 @@ extension PrefetchQueue {
             race.cancelAll()
             return outcome ?? .interrupted
         }
+        end(trace?.span, of: start.run, outcome)
+        if outcome != .interrupted { latencies.itemEnded(after: uptime() - begin) }
         ended(start.run, outcome)
         await saveLogged()
+    }
+
+    /// Ends the span of a run.
+    private func end(_ span: TraceSpan?, of run: Run, _ outcome: PrefetchSchedule.Outcome) {
+        guard let span else { return }
+        span.set("larder.job.id", run.job)
+        switch outcome {
+        case .failed(let error), .timedOut(let error), .cancelled(let error), .changed(let error): span.fail(error.code)
+        case .succeeded, .expanded, .interrupted: break
+        }
+        span.end()
     }
 
     /// Fetches the item of the run and maps its error to an outcome. Nil during shutdown: the run then waits to be
@@ -92,6 +108,7 @@ extension PrefetchQueue {
             let wait = min(look { $0.nextLimit(at: now) } ?? Self.tickInterval, Self.tickInterval)
             guard await isPast(max(wait, .milliseconds(1))) else { return }
             let hasExpired = change { $0.expire(at: $1) }
+            await publishChanges()
             if hasExpired || uptime() - savedAt >= Self.saveInterval {
                 await saveLogged()
                 savedAt = uptime()

@@ -1,5 +1,6 @@
 import CacheCore
 import CacheStore
+import CacheTracing
 import Logging
 import Synchronization
 
@@ -25,6 +26,10 @@ final class PrefetchQueue: Sendable {
         /// The change signals of each observed job, by token.
         var signals: [String: [UInt64: AsyncStream<Void>.Continuation]] = [:]
         var lastToken: UInt64 = 0
+        /// The jobs with changes that are not published yet.
+        var changed: Set<String> = []
+        /// The last published state of each unfinished job.
+        var published: [String: JobState] = [:]
     }
 
     /// An action to perform after the lock is released.
@@ -45,6 +50,9 @@ final class PrefetchQueue: Sendable {
     let clock: any Clock<Duration>
     let wallClock: any WallClock
     let logger: Logger
+    private let events: EventLog
+    let latencies: UpstreamLatencies
+    let tracer: Tracer
     /// The time since the queue was created, for durations.
     let uptime: @Sendable () -> Duration
     /// Runs to start; consumed by `run`.
@@ -62,13 +70,17 @@ final class PrefetchQueue: Sendable {
 
     init(
         catalog: Catalog, claims: PrefetchClaims, concurrency: Int, clock: any Clock<Duration>,
-        wallClock: any WallClock, logger: Logger
+        wallClock: any WallClock, events: EventLog, latencies: UpstreamLatencies,
+        tracer: Tracer, logger: Logger
     ) {
         self.catalog = catalog
         self.claims = claims
         self.clock = clock
         self.wallClock = wallClock
         self.logger = logger
+        self.events = events
+        self.latencies = latencies
+        self.tracer = tracer
         uptime = clock.stopwatch()
         (starts, begin) = AsyncStream.makeStream()
         (measuring, measure) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(2))
@@ -226,6 +238,20 @@ final class PrefetchQueue: Sendable {
 
     // MARK: Observing
 
+    /// Publishes the changes of jobs since the last call, one event for each job.
+    func publishChanges() async {
+        for id in state.withLock({ $0.changed }) {
+            state.withLock { _ = $0.changed.remove(id) }
+            // A job that cannot be read has no event: the client's next request reports the error.
+            guard let job = try? await job(id) else { continue }
+            let isState = state.withLock { state in
+                defer { state.published[id] = job.record.state.isFinished ? nil : job.record.state }
+                return state.published[id] != job.record.state
+            }
+            events.publish(.job(job, isState: isState))
+        }
+    }
+
     /// A signal that fires when the job has changed, and the token to cancel it with `unwatch`.
     func watch(_ job: String) -> (signal: AsyncStream<Void>, token: UInt64) {
         let (signal, notify) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
@@ -255,7 +281,9 @@ extension PrefetchQueue.State {
             stops[run] = stop
             return [.start(PrefetchQueue.Start(run: run, stop: stream))]
         case .stop(let run): return stops[run].map { [.stop($0)] } ?? []
-        case .changed(let job): return signals[job]?.values.map { .notify($0) } ?? []
+        case .changed(let job):
+            changed.insert(job)
+            return signals[job]?.values.map { .notify($0) } ?? []
         }
     }
 }

@@ -113,6 +113,7 @@ package final class ContentRead: Sendable {
         self.view = view
         let source = Source(asset: asset, reader: reader, cachedBefore: cachedBefore)
         state = Mutex(State(source: source, segments: plan.body[...]))
+        asset.context.live.readers(1, of: assetID)
     }
 
     deinit { release() }
@@ -128,6 +129,7 @@ package final class ContentRead: Sendable {
             throw CacheError(.conflict, "The fallback is not a complete 200 response without Content-Encoding.")
         }
         state.withLock { $0.isFinished = true }
+        asset.context.live.readers(-1, of: assetID)
         return ContentRead(
             asset: asset, reader: reader, plan: plan, outcome: outcome, age: nil, cachedBefore: cachedBefore,
             asked: target)
@@ -229,6 +231,7 @@ package final class ContentRead: Sendable {
         }
         guard isFirst else { return false }
         let source = source
+        source.asset.context.live.readers(-1, of: assetID)
         source.asset.leave(source.reader)
         source.asset.closeIfForeign()
         source.asset.context.openAssets.release(source.asset)
@@ -306,6 +309,7 @@ package final class ContentRead: Sendable {
             state.tally.bytesAfterFill += chunk.length - fromCache
             return state.log(chunk)
         }
+        asset.context.live.sent(fromCache: fromCache, fromUpstream: chunk.length - fromCache, of: assetID)
         if let past, !asset.isForeign { asset.context.traceRecorder.note(past, of: asset.id) }
         // Bytes that were fetched for this reader, or during its read, are no use of cached data.
         for run in cached { asset.wasRead(run, at: asset.context.wallClock.now()) }

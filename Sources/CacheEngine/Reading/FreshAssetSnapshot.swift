@@ -146,6 +146,7 @@ package final class FreshAssetSnapshot: Sendable {
         context.counters.ended(
             outcome.requestClass, of: assetID, key: key, origin: originName,
             sent: ReadTally(bytesFromCache: range.length), isAborted: isAborted)
+        context.live.sent(fromCache: range.length, fromUpstream: 0, of: assetID)
         asset?.wasRead(range, at: time)
         context.traceRecorder.note(range, of: assetID, at: time)
         context.commits.touched(assetID, at: time, hits: 1)

@@ -8,15 +8,24 @@ package final class CacheStatistics: Sendable {
     private let origins: OriginTable
     private let scrubber: Scrubber
     private let startedAt: Timestamp
+    private let pricePerGigabyte: Double?
+    package let live: LiveStatistics
+    /// The histograms of content requests.
+    package var requestLatencies: RequestLatencies { context.requestLatencies }
+    /// The histograms of upstream transfers, job items and commits.
+    package var upstreamLatencies: UpstreamLatencies { context.upstreamLatencies }
     private let recorder = StatsRecorder()
     /// Guards the catalog's counts of the last statistics.
     private let lastCounts = Mutex(CatalogCounts())
 
-    init(context: EngineContext, origins: OriginTable, scrubber: Scrubber) {
+    init(context: EngineContext, origins: OriginTable, scrubber: Scrubber, pricePerGigabyte: Double?) {
         self.context = context
         self.origins = origins
         self.scrubber = scrubber
+        self.pricePerGigabyte = pricePerGigabyte
         startedAt = context.wallClock.now()
+        live = LiveStatistics(
+            counters: context.live, latencies: context.requestLatencies, fills: context.fillRegistry)
     }
 
     /// A snapshot of all statistics. If the catalog is corrupt, its counts are those of the last success; other
@@ -48,7 +57,9 @@ package final class CacheStatistics: Sendable {
                 quotas: quotas.sorted { $0.owner.place < $1.owner.place }),
             load: transferLoad,
             jobs: counts.jobs.mapValues { Int64($0) }, evictions: evictions.count,
-            evictedBytes: evictions.bytes, integrity: integrity, scrub: scrubber.latest)
+            evictedBytes: evictions.bytes, integrity: integrity, scrub: scrubber.latest,
+            pricePerGigabyte: pricePerGigabyte, requestLatencies: context.requestLatencies.snapshot,
+            upstreamLatencies: context.upstreamLatencies.snapshot)
     }
 
     /// The counts of the catalog. If it is corrupt, the last counts.

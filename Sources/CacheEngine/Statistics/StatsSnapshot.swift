@@ -143,6 +143,13 @@ package struct StatsSnapshot: Sendable {
     package var counter = AdmissionStats()
     /// The scrub in progress, or the last one; nil if there was none.
     package var scrub: ScrubReport?
+    /// The price of 10^9 bytes from upstreams; nil: unknown.
+    package var pricePerGigabyte: Double?
+    /// The histograms of content requests; nil if they are not needed.
+    package var requestLatencies: RequestLatencySnapshot?
+    package var upstreamLatencies: UpstreamLatencySnapshot?
+    /// Whether the service is ready for requests, which the API enters.
+    package var isReady = false
 }
 
 /// One step of the history: the counts during it.

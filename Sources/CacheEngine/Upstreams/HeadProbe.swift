@@ -1,4 +1,5 @@
 import CacheCore
+import CacheTracing
 
 /// Requests response heads of an asset from its upstream. After the first 401, the origin's credentials are read again
 /// and the request is repeated once. Mirrors are not asked: only the origin defines its content.
@@ -6,6 +7,7 @@ struct HeadProbe {
     let target: AssetTarget
     let context: EngineContext
     let priority: TransferPriority
+    let trace: FillTrace
     /// Whether the credentials were read again; this happens once in a probe.
     private var hasNewCredentials = false
 
@@ -13,6 +15,7 @@ struct HeadProbe {
         self.target = target
         self.context = context
         self.priority = priority
+        trace = FillTrace("probe", tracer: context.tracer)
     }
 
     /// Returns the response head of a request. Throws `ProbeFailure` if there is none.
@@ -35,13 +38,17 @@ struct HeadProbe {
         var request = context.request(to: target, priority: priority)
         request.method = method
         request.window = window
+        target.propagate(trace.context, in: &request.headers)
         let permit = try leave()
         do {
             let head = try await HeadRequest.head(of: request, from: context.upstream)
             settle(permit, OriginHealth.Evidence(status: head.status))
+            trace.span?.describe(target, status: head.status)
             return head
         } catch {
             settle(permit, error.error.code.evidence)
+            trace.span?.describe(target, status: nil)
+            trace.span?.fail(error.error.code.name)
             throw error
         }
     }

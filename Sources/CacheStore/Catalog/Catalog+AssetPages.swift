@@ -47,7 +47,7 @@ extension Catalog {
     /// the cursor does not belong to a list with this order.
     package func assetPage(_ query: AssetQuery) async throws(CacheError) -> AssetPage {
         let list = "assets.\(query.sort.rawValue).\(query.isDescending ? "desc" : "asc")"
-        let cursor = try Self.assetCursor(query.cursor, list: list)
+        let cursor = try Self.assetCursor(query.cursor, list: list, sort: query.sort)
         let limit = min(max(query.limit, 1), 1000)
         let secrets = secrets
         return try await read { db in
@@ -62,12 +62,28 @@ extension Catalog {
             // Damaged rows are omitted here. `Store.load` deletes such a row when the asset is opened.
             let assets = try Array(
                 rows.compactMap { row in
-                    (try? AssetRow(row, secrets: secrets)).map { (value: row[query.sort.column] as Int64, asset: $0) }
+                    (try? AssetRow(row, secrets: secrets)).map {
+                        (value: row["sort_value"] as DatabaseValue, asset: $0)
+                    }
                 })
             let items = assets.prefix(limit).map(\.asset)
             guard assets.count > limit, let last = items.last else { return AssetPage(items: items, nextCursor: nil) }
-            let next = PageCursor(list: list, value: assets[limit - 1].value, tie: last.record.id.description)
+            // A sort value that is a text follows the identifier, which has a fixed length.
+            let value = assets[limit - 1].value
+            let tie = last.record.id.description + (String.fromDatabaseValue(value).map { Self.hex($0) } ?? "")
+            let next = PageCursor(list: list, value: Int64.fromDatabaseValue(value) ?? 0, tie: tie)
             return AssetPage(items: items, nextCursor: next.text)
+        }
+    }
+
+    /// Returns the number of assets on all pages of a list.
+    package func assetCount(_ query: AssetQuery) async throws(CacheError) -> Int {
+        try await read { db in
+            let conditions = query.conditions
+            let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
+            return try Int.fetchOne(
+                db, sql: "SELECT count(*) FROM assets \(filter)",
+                arguments: StatementArguments(try Self.arguments(query))) ?? 0
         }
     }
 
@@ -135,12 +151,28 @@ extension Catalog {
 
     /// Decodes a cursor into the sort value and the identifier of the last row. Returns nil for the first page.
     private static func assetCursor(
-        _ text: String?, list: String
-    ) throws(CacheError) -> (value: Int64, id: Data)? {
+        _ text: String?, list: String, sort: AssetQuery.Sort
+    ) throws(CacheError) -> (value: DatabaseValue, id: Data)? {
         guard let text else { return nil }
         let cursor = try PageCursor(text, list: list)
-        guard let id = AssetID(cursor.tie) else { throw PageCursor.refusal }
-        return (cursor.value, RowCoding.blob(id))
+        guard let id = AssetID(String(cursor.tie.prefix(32))) else { throw PageCursor.refusal }
+        guard sort == .key else { return (cursor.value.databaseValue, RowCoding.blob(id)) }
+        guard let key = Self.text(ofHex: cursor.tie.dropFirst(32)) else { throw PageCursor.refusal }
+        return (key.databaseValue, RowCoding.blob(id))
+    }
+
+    /// The UTF-8 bytes of a text in hexadecimal digits: the parts of a cursor contain no blanks.
+    private static func hex(_ text: String) -> String {
+        text.utf8.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+
+    private static func text(ofHex digits: Substring) -> String? {
+        let digits = Array(digits.utf8)
+        guard digits.count % 2 == 0 else { return nil }
+        let bytes = stride(from: 0, to: digits.count, by: 2).map { index in
+            UInt8(String(decoding: digits[index..<index + 2], as: UTF8.self), radix: 16)
+        }
+        return bytes.contains(nil) ? nil : String(validating: bytes.compactMap { $0 }, as: UTF8.self)
     }
 
     /// Builds a keyset-pagination query: the row after `(:value, :tie)` in the list's order.
@@ -150,7 +182,8 @@ extension Catalog {
         if isContinued { conditions.append("(\(column), id) \(query.isDescending ? "<" : ">") (:value, :tie)") }
         let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
         let direction = query.isDescending ? "DESC" : "ASC"
-        return "SELECT * FROM assets \(filter) ORDER BY \(column) \(direction), id \(direction) LIMIT :limit"
+        return
+            "SELECT *, \(column) AS sort_value FROM assets \(filter) ORDER BY \(column) \(direction), id \(direction) LIMIT :limit"
     }
 
     /// The bound values of the query's conditions.
@@ -203,6 +236,8 @@ extension AssetQuery.Sort {
         case .cachedBytes: "cached_bytes"
         case .hits: "hits"
         case .createdAt: "created_at"
+        case .key: "key"
+        case .contentLength: "coalesce(length, -1)"
         }
     }
 }

@@ -43,19 +43,37 @@ extension Catalog {
                 db,
                 sql: """
                     SELECT sequence, at, reason, asset, key, origin, bytes, ranges FROM evictions
-                    WHERE sequence < :end AND at >= :time AND (:origin IS NULL OR origin = :origin)
-                        AND (:asset IS NULL OR asset = :asset) AND (:reason IS NULL OR reason = :reason)
+                    WHERE sequence < :end AND \(Self.evictionConditions)
                     ORDER BY sequence DESC LIMIT :limit
                     """,
-                arguments: [
-                    "end": end ?? Int64.max, "time": time.milliseconds, "origin": query.origin,
-                    "asset": query.assetID.map(RowCoding.blob), "reason": query.reason?.rawValue, "limit": limit + 1,
-                ])
+                arguments: Self.arguments(query, since: time) + ["end": end ?? Int64.max, "limit": limit + 1])
             let page = rows.prefix(limit)
             let next =
                 rows.count > limit ? page.last.map { PageCursor(list: "evictions", value: $0["sequence"]).text } : nil
             return (try page.map(Self.eviction), next)
         }
+    }
+
+    /// Returns the number of entries on all pages of the eviction log.
+    package func evictionCount(_ query: EvictionQuery, since time: Timestamp) async throws(CacheError) -> Int {
+        try await read { db in
+            try Int.fetchOne(
+                db, sql: "SELECT count(*) FROM evictions WHERE \(Self.evictionConditions)",
+                arguments: Self.arguments(query, since: time)) ?? 0
+        }
+    }
+
+    /// SQL conditions of an eviction list.
+    private static let evictionConditions = """
+        at >= :time AND (:origin IS NULL OR origin = :origin) AND (:asset IS NULL OR asset = :asset)
+            AND (:reason IS NULL OR reason = :reason)
+        """
+
+    private static func arguments(_ query: EvictionQuery, since time: Timestamp) -> StatementArguments {
+        [
+            "time": time.milliseconds, "origin": query.origin, "asset": query.assetID.map(RowCoding.blob),
+            "reason": query.reason?.rawValue,
+        ]
     }
 
     /// Decodes a log entry. Throws `storageCorrupt` if a value is invalid.

@@ -12,19 +12,33 @@ extension Catalog {
             let rows = try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT * FROM jobs
-                    WHERE sequence < :end AND (:state IS NULL OR state = :state) AND (:label IS NULL OR label = :label)
-                        AND (:queue IS NULL OR queue = :queue)
+                    SELECT * FROM jobs WHERE sequence < :end AND \(Self.jobConditions)
                     ORDER BY sequence DESC LIMIT :limit
                     """,
-                arguments: [
-                    "end": end ?? Int64.max, "state": query.state?.rawValue, "label": query.label, "queue": query.queue,
-                    "limit": limit + 1,
-                ])
+                arguments: Self.arguments(query) + ["end": end ?? Int64.max, "limit": limit + 1])
             let jobs = rows.prefix(limit)
             let next = rows.count > limit ? jobs.last.map { PageCursor(list: "jobs", value: $0["sequence"]).text } : nil
             return JobPage(items: try jobs.map { try Self.snapshot($0, db) }, nextCursor: next)
         }
+    }
+
+    /// Returns the number of jobs on all pages of a list.
+    package func jobCount(_ query: JobQuery) async throws(CacheError) -> Int {
+        try await read { db in
+            try Int.fetchOne(
+                db, sql: "SELECT count(*) FROM jobs WHERE \(Self.jobConditions)", arguments: Self.arguments(query))
+                ?? 0
+        }
+    }
+
+    /// SQL conditions of a job list.
+    private static let jobConditions = """
+        (:state IS NULL OR state = :state) AND (:label IS NULL OR label = :label)
+            AND (:queue IS NULL OR queue = :queue)
+        """
+
+    private static func arguments(_ query: JobQuery) -> StatementArguments {
+        ["state": query.state?.rawValue, "label": query.label, "queue": query.queue]
     }
 
     /// Returns the list entry of one job; nil if the job is unknown.

@@ -28,6 +28,8 @@ package final class CommitQueue: Sendable {
     let lost: @Sendable (FileName, ByteRangeSet) -> Void
     private let spoiled: @Sendable (FileName, [ByteRange]) -> Void
     private let freed: @Sendable (FileName, Int64) -> Void
+    private let committed: @Sendable (Duration) -> Void
+    private let uptime: @Sendable () -> Duration
     /// Reported work that no commit has taken yet.
     let pending = Mutex(PendingWork())
     /// Uses that are not yet in `pending`. Lock order: `pending` before a shard of `uses`.
@@ -49,14 +51,18 @@ package final class CommitQueue: Sendable {
     /// - Parameter spoiled: called on the commit queue with claimed bytes that failed verification. The catalog no
     ///   longer contains them.
     /// - Parameter freed: called on the commit queue with the bytes that a deferred punch returned to the disk.
+    /// - Parameter committed: called on the commit queue with the duration of each successful commit.
     package init(
         store: Store, limits: Limits = Limits(), uptime: @escaping @Sendable () -> Duration,
         lost: @escaping @Sendable (FileName, ByteRangeSet) -> Void = { _, _ in },
         spoiled: @escaping @Sendable (FileName, [ByteRange]) -> Void = { _, _ in },
-        freed: @escaping @Sendable (FileName, Int64) -> Void = { _, _ in }
+        freed: @escaping @Sendable (FileName, Int64) -> Void = { _, _ in },
+        committed: @escaping @Sendable (Duration) -> Void = { _ in }
     ) {
         self.store = store
         self.limits = limits
+        self.uptime = uptime
+        self.committed = committed
         losses = CommitLagMeter(uptime: uptime)
         self.lost = lost
         self.spoiled = spoiled
@@ -200,6 +206,7 @@ package final class CommitQueue: Sendable {
     private func commit() -> Result<Void, CacheError> {
         someWork.close()
         muchWork.close()
+        let begin = uptime()
         var work = pending.withLock { work in
             _ = uses.map { uses in
                 work.use(uses)
@@ -215,14 +222,15 @@ package final class CommitQueue: Sendable {
         do throws(CacheError) {
             failure = try syncNames(&work) ?? failure
             let written = work.growth.values.map { ($0.file, $0.file.writtenSums(in: $0.ranges)) }
-            let committed = try commitWithReserve(work)
+            let made = try commitWithReserve(work)
             losses.end(isMade: true)
+            committed(uptime() - begin)
             pending.withLock { $0.done() }
             for (file, sums) in written { file.committed(sums) }
-            for (file, ranges) in committed.spoiled {
+            for (file, ranges) in made.spoiled {
                 if let name = file.name { spoiled(name, ranges) }
             }
-            failure = clear(work, committed.orphans) ?? failure
+            failure = clear(work, made.orphans) ?? failure
         } catch {
             let earlier = work
             pending.withLock { work in

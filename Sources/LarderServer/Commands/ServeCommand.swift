@@ -1,5 +1,6 @@
 import ArgumentParser
 import CacheCore
+import CacheEngine
 import Logging
 
 /// `larder serve`: runs the service until SIGTERM or SIGINT.
@@ -18,9 +19,10 @@ struct ServeCommand: AsyncParsableCommand {
         } catch {
             throw SettingsSource.refusal(error)
         }
-        settings.log.bootstrap()
+        let events = EventLog(wallClock: SystemWallClock())
+        settings.log.bootstrap(events: events)
         do {
-            try await Larder.serve(settings: settings)
+            try await Larder.serve(settings: settings, events: events)
         } catch let error as SettingsError {
             throw SettingsSource.refusal(error)
         } catch let error as CacheError {

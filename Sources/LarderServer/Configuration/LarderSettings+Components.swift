@@ -34,8 +34,12 @@ extension LarderSettings {
             maxQueuedFills: limits.maxQueuedFills, mediaLimits: limits.media)
     }
 
-    /// The settings of the HTTP API. `openAPI`: the OpenAPI document that it serves.
-    func apiSettings(openAPI: String) -> APISettings {
+    /// The settings of the HTTP API.
+    ///
+    /// - Parameters:
+    ///   - openAPI: The OpenAPI document that it serves.
+    ///   - dashboard: The files of the dashboard.
+    func apiSettings(openAPI: String, dashboard: [APISettings.DashboardFile] = []) -> APISettings {
         var tls: APISettings.TLS?
         if let certificate = listen.certificateFile, let key = listen.keyFile {
             tls = APISettings.TLS(certificateFile: certificate, keyFile: key)
@@ -46,7 +50,7 @@ extension LarderSettings {
             if cors.allowedOrigins.contains("*") { .any } else if cors.allowedOrigins.isEmpty { .none } else {
                 .these(Set(cors.allowedOrigins))
             }
-        return APISettings(
+        var settings = APISettings(
             host: listen.address.host, port: listen.address.port, tls: tls,
             access: AccessRules(tokens: tokens, allowUnauthenticated: access.allowUnauthenticated),
             cors: CORSRules(origins: origins),
@@ -54,6 +58,9 @@ extension LarderSettings {
                 bodyBytes: limits.bodyBytes, urlBytes: limits.urlBytes, headerBytes: limits.headerBytes,
                 headerTimeout: limits.headerTimeout, idleTimeout: limits.idleTimeout,
                 writeTimeout: limits.writeTimeout, maxConcurrentReads: limits.maxConcurrentReads),
-            isFastPathEnabled: listen.isFastPathEnabled, version: LarderCommand.version, openAPI: openAPI)
+            isFastPathEnabled: listen.isFastPathEnabled, version: LarderCommand.version, openAPI: openAPI,
+            dashboard: isDashboardEnabled ? dashboard : [])
+        settings.accessLog = log.accessLog
+        return settings
     }
 }

@@ -24,6 +24,9 @@ struct LarderSettings: Hashable, Sendable {
     var log = LogSettings()
     /// Concurrent prefetch items.
     var jobConcurrency = 16
+    var telemetry = TelemetrySettings()
+    /// Whether `/ui/` is served.
+    var isDashboardEnabled = true
     /// Schedule of the checksum verification.
     var scrub = ScrubSchedule()
 
@@ -104,10 +107,27 @@ struct LimitSettings: Hashable, Sendable {
     var shutdownDelay: Duration = .seconds(1)
 }
 
+/// Export of traces. The variables of OpenTelemetry apply to members that are nil.
+struct TelemetrySettings: Hashable, Sendable {
+    /// URL of `/v1/traces` of an OTLP/HTTP receiver.
+    var endpoint: String?
+    /// Path of a file with header fields for the receiver.
+    var headersFile: String?
+    /// The share of recorded traces without a parent, 0–1.
+    var sampleRatio: Double?
+    /// The time limit of one request.
+    var timeout: Duration?
+}
+
 /// Level and format of the log.
 struct LogSettings: Hashable, Sendable {
     enum Format: String, Hashable, Sendable, CaseIterable { case text, json }
 
+    /// The format of access log entries.
+    enum AccessFormat: String, Hashable, Sendable, CaseIterable { case text, json, combined, off }
+
     var level = Logger.Level.info
     var format = Format.text
+    /// Nil: entries of the level `info` in the log itself.
+    var access: AccessFormat?
 }

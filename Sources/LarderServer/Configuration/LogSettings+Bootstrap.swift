@@ -1,19 +1,42 @@
+import CacheAPI
+import CacheEngine
 import Logging
 
 extension LogSettings {
-    /// Configures all loggers of the process: standard error, this format, this minimum level. Must be called once per
-    /// process.
-    func bootstrap() {
-        let level = level
+    /// Configures all loggers of the process: standard error, this format, this minimum level; warnings and errors also
+    /// go to `events`. Must be called once per process.
+    func bootstrap(events: EventLog) {
+        let settings = self
+        LoggingSystem.bootstrap { label in
+            MultiplexLogHandler([
+                settings.handler(label: label, format: settings.format, level: settings.level),
+                EventLogHandler(events: events),
+            ])
+        }
+    }
+
+    /// The access log; nil: the service's own log.
+    var accessLog: AccessLog? {
+        switch access {
+        case nil: nil
+        case .off: .off
+        case .combined: .combined(now: { SystemWallClock().now() }, write: StandardError.write)
+        case .text: AccessLog(accessLogger(.text))
+        case .json: AccessLog(accessLogger(.json))
+        }
+    }
+
+    private func accessLogger(_ format: Format) -> Logger {
+        Logger(label: "larder.access") { handler(label: $0, format: format, level: .info) }
+    }
+
+    private func handler(label: String, format: Format, level: Logger.Level) -> any LogHandler {
         switch format {
         case .text:
-            LoggingSystem.bootstrap { label in
-                var handler = StreamLogHandler.standardError(label: label)
-                handler.logLevel = level
-                return handler
-            }
-        case .json:
-            LoggingSystem.bootstrap { label in JSONLogHandler(label: label, logLevel: level) }
+            var handler = StreamLogHandler.standardError(label: label)
+            handler.logLevel = level
+            return handler
+        case .json: return JSONLogHandler(label: label, logLevel: level)
         }
     }
 }

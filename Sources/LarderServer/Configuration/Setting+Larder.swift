@@ -5,7 +5,7 @@ import Logging
 extension Setting<LarderSettings> {
     /// All settings except those of origins and tags, in output order.
     static var all: [Setting] {
-        service + policy + upstream + access + limits
+        service + telemetry + policy + upstream + access + limits
     }
 
     /// Listener, directories, log, jobs and scrub.
@@ -39,6 +39,11 @@ extension Setting<LarderSettings> {
                 "minimum level: `trace`, `debug`, `info`, `notice`, `warning`, `error` or `critical`"),
             Setting("log.format", \.log.format, .choice, "`text`, or `json` with one object per line"),
             Setting(
+                "log.access", orNone: \.log.access, .choice,
+                "access log, whatever `log.level` is: `text`, `json`, `combined` (the format of Apache and nginx with "
+                    + "more members) or `off`; `none`: entries of the level `info` in the log itself"),
+            Setting("dashboard.enabled", \.isDashboardEnabled, .flag, "serve the dashboard at `/ui/`"),
+            Setting(
                 "jobs.concurrency", \.jobConcurrency, .count(1...256, example: 16),
                 "prefetch items fetched at once (1–256)"),
             Setting(
@@ -47,6 +52,25 @@ extension Setting<LarderSettings> {
             Setting(
                 "scrub.bytesPerSecond", orNone: \.scrub.bytesPerSecond, .rate,
                 "maximum read rate of a scrub, at least 1 KiB, or `none`"),
+        ]
+    }
+
+    /// Export of traces.
+    private static var telemetry: [Setting] {
+        [
+            Setting(
+                "telemetry.traces.endpoint", optional: \.telemetry.endpoint, .receiverURL,
+                "URL of `/v1/traces` of an OTLP/HTTP receiver for JSON; without it no trace is recorded, unless a "
+                    + "variable of OpenTelemetry names one"),
+            Setting(
+                "telemetry.traces.headersFile", optional: \.telemetry.headersFile, .path,
+                "file with header fields for the receiver, one `Name: value` per line"),
+            Setting(
+                "telemetry.traces.sampleRatio", orNone: \.telemetry.sampleRatio, .fraction,
+                "share of recorded traces that have no parent (0–1); `none`: that of OpenTelemetry, otherwise 1"),
+            Setting(
+                "telemetry.traces.timeout", orNone: \.telemetry.timeout, .duration(example: "10s"),
+                "time limit of one request to the receiver; `none`: that of OpenTelemetry, otherwise 10s"),
         ]
     }
 

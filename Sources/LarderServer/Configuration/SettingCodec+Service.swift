@@ -12,6 +12,13 @@ extension SettingCodec<String> {
             }, write: { $0 })
     }
 
+    /// The URL of an OTLP/HTTP receiver. Its parts are checked when tracing starts.
+    static var receiverURL: SettingCodec {
+        SettingCodec(
+            "an http or https URL", example: "http://127.0.0.1:4318/v1/traces",
+            parse: { $0.hasPrefix("http://") || $0.hasPrefix("https://") ? $0 : nil }, write: { $0 })
+    }
+
     /// The value of the `Origin` field of a browser (RFC 6454 §7), or `*`.
     static var webOrigin: SettingCodec {
         SettingCodec(

@@ -60,6 +60,8 @@ enum SettingsSchema {
     /// Variables with short names: `LARDER_TOKEN` for `LARDER_ACCESS_TOKEN` and so on, and the configuration file's.
     static let shortVariables = [
         "LARDER_CONFIG", "LARDER_TOKEN", "LARDER_TOKEN_FILE", "LARDER_READ_TOKEN", "LARDER_READ_TOKEN_FILE",
+        // Of the client commands.
+        "LARDER_URL",
     ]
 
     /// Whether Kubernetes sets the variable for a service named `larder…` (`…_SERVICE_HOST`, `…_PORT_8080_TCP`, …).

@@ -2,6 +2,7 @@ import CacheAPI
 import CacheCore
 import CacheEngine
 import CacheStore
+import CacheTracing
 import CurlUpstream
 import Dispatch
 import Logging
@@ -17,7 +18,9 @@ enum Larder {
     /// store is committed and closed.
     ///
     /// Throws a `SettingsError` or `CacheError` if the service cannot start.
-    static func serve(settings: LarderSettings) async throws {
+    ///
+    /// - Parameter events: The recent changes of state, with the warnings of the log.
+    static func serve(settings: LarderSettings, events: EventLog) async throws {
         let files = ProcessLimits.prepare()
         try files.check()
         // One event loop per core that this process may use.
@@ -28,13 +31,17 @@ enum Larder {
         try settings.checkCAFiles()
         let store = try openStore(settings.dataDirectory, files, logger: logger)
         let pool = CurlWorkerPool(settings: settings.pool(files), clock: ContinuousClock(), logger: logger)
+        let tracing = try Tracing(settings.telemetry, logger: logger)
         let cache = AssetCache(
             dependencies: AssetCache.Dependencies(
                 store: store, upstream: pool, clock: ContinuousClock(), wallClock: SlewedClock(),
-                random: SystemRandomSource(), logger: logger),
+                random: SystemRandomSource(), logger: logger, events: events,
+                tracer: tracing.tracer),
             settings: settings.cache)
         try await cache.prepare()
-        var counter = settings.apiSettings(openAPI: EmbeddedDocument.openAPI)
+        var counter = settings.apiSettings(
+            openAPI: EmbeddedDocument.openAPI,
+            dashboard: EmbeddedDocument.dashboard.map { APISettings.DashboardFile(name: $0.name, text: $0.text) })
         counter.limits.maxConnections = connections
         // An error before the listener is open is a configuration error.
         let isServing = Atomic(false)
@@ -44,7 +51,9 @@ enum Larder {
         }
         let readiness = ReadinessService(
             cache: cache, delay: settings.limits.shutdownDelay, clock: ContinuousClock())
-        let services: [any Service] = [CacheService(cache: cache), server, HangUpService(logger: logger), readiness]
+        let exporter: [any Service] = tracing.exporter.map { [TraceService(exporter: $0)] } ?? []
+        let services: [any Service] =
+            exporter + [CacheService(cache: cache), server, HangUpService(logger: logger), readiness]
         var configuration = ServiceGroupConfiguration(
             services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         configuration.maximumGracefulShutdownDuration =
@@ -109,6 +118,20 @@ private struct CacheService: Service {
 
     func run() async throws {
         await cancelWhenGracefulShutdown { await cache.run() }
+    }
+}
+
+/// Sends the recorded spans. It is the last service that is shut down, so that the spans of the others are sent.
+private struct TraceService: Service {
+    let exporter: OTLPExporter
+
+    func run() async throws {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await exporter.run() }
+            // It throws if the task is cancelled, which ends the exporter as well.
+            try? await gracefulShutdown()
+            exporter.stop()
+        }
     }
 }
 

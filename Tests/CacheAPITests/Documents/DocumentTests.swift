@@ -272,12 +272,12 @@ import Testing
 
     @Test("A server-sent event has the job on one line")
     func anEventHoldsTheJobInOneLine() throws {
-        let text = JobEventBody.text(of: Samples.job, after: nil)
+        let text = JobEventRenderer.text(of: Samples.job, after: nil)
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines[0] == "event: state" && lines[1] == "id: 4")
         #expect(lines[2].hasPrefix("data: {") && lines.dropFirst(3) == ["", ""])
         #expect(try JSONParser.parse(lines[2].dropFirst(6).utf8).text == Samples.job.json.text)
-        #expect(JobEventBody.text(of: Samples.job, after: .running).hasPrefix("event: progress\n"))
+        #expect(JobEventRenderer.text(of: Samples.job, after: .running).hasPrefix("event: progress\n"))
     }
 
     /// RFC 7240 §2: values may be quoted and have parameters; an invalid preference is ignored.

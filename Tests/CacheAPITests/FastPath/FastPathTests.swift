@@ -16,7 +16,7 @@ import Testing
         FastPathResponder(
             reader: service.cache.reader, gate: Authorizer(access: access, cors: CORSRules()), urlBytes: 8192,
             random: SeededChance(),
-            clock: ContinuousClock(), logger: service.log.logger)
+            clock: ContinuousClock(), recorder: service.recorder)
     }
 
     private func head(_ target: String, _ headers: HeaderList = [:], _ method: HTTPMethod = .GET) -> HTTPRequestHead {

@@ -63,7 +63,7 @@ import Testing
             let responder = FastPathResponder(
                 reader: service.cache.reader, gate: Authorizer(access: AccessRules(), cors: CORSRules()),
                 urlBytes: 8192,
-                random: SeededChance(), clock: ContinuousClock(), logger: service.log.logger)
+                random: SeededChance(), clock: ContinuousClock(), recorder: service.recorder)
             let connections = ConnectionPermits(limit: 1)
             let watch = ConnectionTimeoutHandler(
                 presence: DisconnectSignal(), limits: .init(), connections: connections, permit: connections.take {},

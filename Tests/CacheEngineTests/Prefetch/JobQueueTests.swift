@@ -43,7 +43,7 @@ import Testing
             latch.release()
             #expect(try await cache.finished(second).record.state == .succeeded)
             #expect(try await cache.finished(other).record.state == .succeeded)
-            let page = try await cache.jobs.page(queue: "player")
+            let page = try await cache.jobs.page(JobQuery(queue: "player"))
             #expect(page.items.map(\.record.id) == [second.record.id, first.record.id])
             return [first.record.id, second.record.id]
         }

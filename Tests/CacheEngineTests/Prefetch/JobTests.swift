@@ -54,7 +54,7 @@ import Testing
         let id = try await test.cache.prepared { cache in
             let job = try await cache.jobs.submit(.of("a.mp4"))
             await latch.reached()
-            #expect(try await cache.jobs.page(state: .running).items.map(\.record.id) == [job.record.id])
+            #expect(try await cache.jobs.page(JobQuery(state: .running)).items.map(\.record.id) == [job.record.id])
             return job.record.id
         }
 
@@ -137,10 +137,10 @@ import Testing
             }
 
             #expect(try await cache.jobs.page().items.map(\.record.id) == ids.reversed())
-            #expect(try await cache.jobs.page(label: "x").items.map(\.record.id) == [ids[2], ids[0]])
-            #expect(try await cache.jobs.page(state: .failed).items.map(\.record.id) == [ids[1]])
-            let page = try await cache.jobs.page(limit: 2)
-            let rest = try await cache.jobs.page(limit: 2, cursor: page.nextCursor)
+            #expect(try await cache.jobs.page(JobQuery(label: "x")).items.map(\.record.id) == [ids[2], ids[0]])
+            #expect(try await cache.jobs.page(JobQuery(state: .failed)).items.map(\.record.id) == [ids[1]])
+            let page = try await cache.jobs.page(JobQuery(limit: 2))
+            let rest = try await cache.jobs.page(JobQuery(limit: 2, cursor: page.nextCursor))
             #expect((page.items + rest.items).map(\.record.id) == ids.reversed())
             #expect(rest.nextCursor == nil)
         }

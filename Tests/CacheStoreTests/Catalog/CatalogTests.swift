@@ -95,8 +95,12 @@ import Testing
         } while query.cursor != nil
 
         #expect(Set(items.map(\.record.id)).count == 25 && items.count == 25)
-        let values = items.map { item in
+        let keys = items.map(\.record.key)
+        if sort == .key { #expect(keys == keys.sorted(by: isDescending ? (>) : (<))) }
+        let values: [Int64] = items.map { item in
             switch sort {
+            case .key: 0
+            case .contentLength: item.record.generation.length ?? -1
             case .hits: item.record.hits
             case .createdAt: item.record.createdAt.milliseconds
             case .lastAccess: item.record.lastAccessAt.milliseconds

@@ -23,6 +23,7 @@ import Testing
         settings.speculativeBytes = 79
         settings.mirrors = ["https://one.test/base", "https://two.test"]
         settings.anticipatesIndex = false
+        settings.propagatesTrace = false
         settings.hedging = true
         settings.circuitBreaker = nil
         settings.allowPrivateAddresses = true

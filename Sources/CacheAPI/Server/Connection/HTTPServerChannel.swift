@@ -93,7 +93,7 @@ struct HTTPServerChannel: ServerChildChannel {
             HTTP1FramingHandler(wallClock: wallClock, limits: limits, isForOneRequest: !isRegular),
             RequestHeadValidator(), watch, handler, bodies,
         ]
-        try pipeline.addHandlers(behind.compactMap { $0 })
+        try pipeline.addHandlers(behind.compactMap { $0 } + ResponseCompression.makeHandlers())
         return BodyStreamHandler.Handle(bodies, on: channel.eventLoop)
     }
 

@@ -72,7 +72,7 @@ final class FastPathHandler: ChannelDuplexHandler, RemovableChannelHandler {
         switch (phase, part) {
         case (.open, .head(let head)) where owed == 0 && FastPathResponder.takes(head): phase = .asked(head)
         case (.asked(let head), .end(nil)):
-            if let answer = responder.answer(head) {
+            if let answer = responder.answer(head, client: context.channel.remoteAddress?.ipAddress) {
                 preparedResponses.learn(head, answer)
                 return begin(answer, context)
             }

@@ -1,7 +1,7 @@
 import CacheCore
 import CacheEngine
+import CacheTracing
 import HTTPTypes
-import Logging
 import NIOCore
 import NIOHTTP1
 import NIOHTTPTypesHTTP1
@@ -19,15 +19,13 @@ struct FastPathResponder: Sendable {
     let sendsFiles: Bool
     let random: any RandomSource
     let clock: any Clock<Duration>
-    let logger: Logger
-
-    /// Whether the log level includes access log entries (`info`).
-    let isLogged: Bool
+    let recorder: RequestRecorder
+    let tracing: RequestTracing
 
     init(
         reader: ContentReader, gate: Authorizer, urlBytes: Int, sendsFiles: Bool = true, random: any RandomSource,
-        clock: any Clock<Duration>,
-        logger: Logger
+        clock: any Clock<Duration>, recorder: RequestRecorder,
+        tracing: RequestTracing = RequestTracing(tracer: .disabled)
     ) {
         self.reader = reader
         self.gate = gate
@@ -35,8 +33,8 @@ struct FastPathResponder: Sendable {
         self.sendsFiles = sendsFiles
         self.random = random
         self.clock = clock
-        self.logger = logger
-        isLogged = logger.logLevel <= .info
+        self.recorder = recorder
+        self.tracing = tracing
     }
 
     /// Fields that require the regular path: a request body, an upgrade, or a time limit for a wait.
@@ -55,7 +53,9 @@ struct FastPathResponder: Sendable {
     ///
     /// That is the case if the asset is not open and fresh, if bytes are not on disk or not in the page cache, if the
     /// client is not authorized, or if `CDN-Loop` names this service.
-    func answer(_ head: HTTPRequestHead) -> FastPathResponse? {
+    ///
+    /// - Parameter client: The client's address, for the log; evaluated only if it is needed.
+    func answer(_ head: HTTPRequestHead, client: @autoclosure () -> String? = nil) -> FastPathResponse? {
         guard let reference = reference(head.uri) else { return nil }
         let stopwatch = clock.stopwatch()
         let fields = HTTPFields(head.headers, splitCookie: false)
@@ -72,19 +72,33 @@ struct FastPathResponder: Sendable {
         read.sign(&answered)
         RequestMiddleware.address(&answered, to: fields[.origin], as: requestID, by: gate.cors)
         let response = HTTPResponse(status: .init(code: read.plan.status), headerFields: answered)
-        let path = String(head.uri.prefix { $0 != "?" })
-        return answer(
-            HTTPResponseHead(response), read, first, method: head.method.rawValue, path: path, as: requestID, stopwatch)
+        var logged = LoggedRequest(method: head.method.rawValue, path: String(head.uri.prefix { $0 != "?" }))
+        if recorder.log.isEnabled {
+            (logged.client, logged.userAgent, logged.referer) = (client(), fields[.userAgent], fields[.referer])
+            logged.token = gate.access.tokenName(of: fields[.authorization])
+        }
+        let trace = tracing.begin(method: logged.method, path: logged.path, route: Self.route, fields)
+        return answer(HTTPResponseHead(response), read, first, logged, as: requestID, trace, stopwatch)
     }
 
     /// Returns a prepared response for another range; nil if its bytes are not available without a wait.
-    func answer(_ preparedResponse: PreparedResponse, _ run: ByteRange, at time: Timestamp) -> FastPathResponse? {
+    func answer(_ preparedResponse: PreparedResponse, _ run: ByteRange, at time: Timestamp, client: String?)
+        -> FastPathResponse?
+    {
         let stopwatch = clock.stopwatch()
         guard let read = preparedResponse.view.open(run, at: time), let first = first(of: read) else { return nil }
         let requestID = random.identifier()
         let head = preparedResponse.form.head(run, of: preparedResponse.view, as: requestID, at: time)
-        return answer(head, read, first, method: "GET", path: preparedResponse.path, as: requestID, stopwatch)
+        let logged = preparedResponse.logged(for: client)
+        return answer(head, read, first, logged, as: requestID, begin(logged), stopwatch)
     }
+
+    /// The trace of a request that ``PreparedResponseHandler`` answers. It has no `traceparent`.
+    func begin(_ logged: LoggedRequest) -> RequestTrace? {
+        tracing.begin(method: logged.method, path: logged.path, route: Self.route, [:])
+    }
+
+    private static let route = "/o/{origin}/{path}"
 
     /// Reads the first bytes. Returns nil and abandons the read if that would block.
     private func first(of read: ContentRead) -> ContentRead.ReadStep? {
@@ -96,16 +110,17 @@ struct FastPathResponder: Sendable {
 
     /// Combines head, body and access log entry.
     private func answer(
-        _ head: HTTPResponseHead, _ read: ContentRead, _ first: ContentRead.ReadStep, method: String, path: String,
-        as requestID: String, _ stopwatch: @escaping @Sendable () -> Duration
+        _ head: HTTPResponseHead, _ read: ContentRead, _ first: ContentRead.ReadStep, _ logged: LoggedRequest,
+        as requestID: String, _ trace: RequestTrace?, _ stopwatch: @escaping @Sendable () -> Duration
     ) -> FastPathResponse {
         let note = RequestLogContext()
-        note.update { $0.outcome = read.outcome.requestClass.rawValue }
+        note.conclude(read.outcome.requestClass)
+        trace?.span?.set("larder.asset.id", read.assetID.description)
+        note.update { $0.span = trace?.span }
         let line = AccessLogEntry(
-            logger: logger, method: method, path: path, requestID: requestID, status: Int(head.status.code),
-            note: note, stopwatch: stopwatch)
+            recorder, logged, requestID: requestID, status: Int(head.status.code), note: note, stopwatch: stopwatch)
         let body = ContentBody(read, note: note, stopwatch: stopwatch)
-        return FastPathResponse(head: head, body: body, first: first, note: note, line: line)
+        return FastPathResponse(head: head, body: body, first: first, note: note, line: line, logged: logged)
     }
 
     /// The asset that the router would derive from the target. Nil for targets that need more than a simple check: with

@@ -9,16 +9,19 @@ final class FastPathResponse {
     let first: ContentRead.ReadStep
     private let note: RequestLogContext
     private let line: AccessLogEntry
+    /// The request as the log names it.
+    let logged: LoggedRequest
 
     init(
         head: HTTPResponseHead, body: ContentBody, first: ContentRead.ReadStep, note: RequestLogContext,
-        line: AccessLogEntry
+        line: AccessLogEntry, logged: LoggedRequest
     ) {
         self.head = head
         self.body = body
         self.first = first
         self.note = note
         self.line = line
+        self.logged = logged
     }
 
     /// Finishes the read and writes the access log entry. Further calls have no effect.

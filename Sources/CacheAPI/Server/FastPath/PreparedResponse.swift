@@ -9,8 +9,8 @@ final class PreparedResponse {
     /// The first request that it answered. Its range does not matter.
     let question: RequestFingerprint
     let view: FreshAssetSnapshot
-    /// The request's path without the query, for the access log.
-    let path: String
+    /// The request as the access log names it, with the address of the first client.
+    let logged: LoggedRequest
     let form: ResponseHeadTemplate
 
     /// The largest body that is copied; larger ones are sent from the file.
@@ -18,14 +18,21 @@ final class PreparedResponse {
     /// The capacity of a buffer for a copied body and its head.
     static let bufferBytes = Int(mostBytes) + (8 << 10)
 
-    init(_ question: RequestFingerprint, view: FreshAssetSnapshot, path: String, form: ResponseHeadTemplate) {
+    init(_ question: RequestFingerprint, view: FreshAssetSnapshot, logged: LoggedRequest, form: ResponseHeadTemplate) {
         self.question = question
         self.view = view
-        self.path = path
+        self.logged = logged
         self.form = form
     }
 
     var status: Int { form.status }
+
+    /// The request of another client as the access log names it.
+    func logged(for client: String?) -> LoggedRequest {
+        var logged = logged
+        logged.client = client
+        return logged
+    }
 
     /// The range that the request asks for. Nil if it is not a single satisfiable range, or if the asset is empty.
     func run(_ question: RequestFingerprint) -> ByteRange? {

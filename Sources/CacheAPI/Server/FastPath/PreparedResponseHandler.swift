@@ -1,6 +1,6 @@
 import CacheCore
 import CacheEngine
-import Logging
+import CacheTracing
 import NIOCore
 import NIOHTTP1
 
@@ -90,7 +90,7 @@ final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHand
     /// request.
     private static let judged = [
         "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Cache-Control", "Pragma",
-        "X-Request-Id", "Connection",
+        "X-Request-Id", "Connection", TraceContext.parentField,
     ]
 
     /// Creates an entry from the response to the request that is being forwarded, if it is reusable: a GET with status
@@ -102,7 +102,7 @@ final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHand
         guard read.plan.status == (asked.range.isEmpty ? 200 : 206) else { return }
         let form = ResponseHeadTemplate(answer.head, upstreamStatus: read.plan.headers.values("Cache-Status"))
         responseCache.keep(
-            PreparedResponse(asked.kept, view: view, path: String(head.uri.prefix { $0 != "?" }), form: form))
+            PreparedResponse(asked.kept, view: view, logged: answer.logged, form: form))
     }
 
     // MARK: Responses
@@ -125,16 +125,20 @@ final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHand
         _ preparedResponse: PreparedResponse, _ run: ByteRange, at time: Timestamp, _ context: ChannelHandlerContext
     ) -> Bool {
         let name = responseCache.nextRequestID()
-        let stopwatch = responder.isLogged ? responder.clock.stopwatch() : nil
+        let stopwatch = responder.clock.stopwatch()
         var buffer = responseCache.takeBuffer()
         guard
             let body = preparedResponse.write(
                 run, as: name, at: time, to: &buffer, fromFile: responder.sendsFiles)
         else {
             responseCache.giveBack(buffer)
-            return giveInPieces(preparedResponse, run, at: time)
+            return giveInPieces(preparedResponse, run, at: time, client: context.channel.remoteAddress?.ipAddress)
         }
-        let note = stopwatch.map { AccessNote(preparedResponse, run, name.text, responder, $0) }
+        // The response is one write, which follows at once: its first byte is not later than this.
+        let note = AccessNote(
+            firstByte: stopwatch(), stopwatch: stopwatch, requestID: name,
+            client: responder.recorder.log.isEnabled ? context.channel.remoteAddress?.ipAddress : nil,
+            span: responder.tracing.tracer.isEnabled ? responder.begin(preparedResponse.logged)?.span : nil)
         watch.beginFastPathResponse()
         isAlone = true
         let given = Given(preparedResponse, run, at: time, buffer, body, note)
@@ -160,13 +164,38 @@ final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHand
         isAlone = false
         responseCache.giveBack(given.buffer)
         given.preparedResponse.view.count(given.run, hasLeft ? .sent : .clientGone, at: given.time)
-        given.note?.write(hasLeft: hasLeft)
+        record(given, hasLeft: hasLeft)
         watch.endFastPathResponse()
     }
 
+    /// Records the latencies of an ended response and its log entry. Without `hasLeft` the entry counts no sent bytes
+    /// and is marked as aborted.
+    private func record(_ given: Given, hasLeft: Bool) {
+        let duration = given.note.stopwatch()
+        responder.recorder.latencies.record(
+            .hit, firstByte: given.note.firstByte, duration: duration,
+            shard: Int(bitPattern: ObjectIdentifier(self)) >> 6,
+            traceID: given.note.span?.context.traceID.description)
+        guard responder.recorder.log.isEnabled || given.note.span != nil else { return }
+        var figures = RequestLogContext.Content()
+        figures.span = given.note.span
+        (figures.result, figures.outcome) = (.hit, ReadOutcome.Class.hit.rawValue)
+        (figures.bytesFromCache, figures.firstByte) = (given.run.length, given.note.firstByte)
+        (figures.sentBytes, figures.isComplete) = (hasLeft ? given.run.length : 0, hasLeft)
+        figures.span?.end(status: given.preparedResponse.status, figures)
+        responder.recorder.log.write(
+            AccessLog.Line(
+                request: given.preparedResponse.logged(for: given.note.client), status: given.preparedResponse.status,
+                requestID: given.note.requestID.text, figures: figures, duration: duration))
+    }
+
     /// Sends a response of more than one piece through ``FastPathHandler``.
-    private func giveInPieces(_ preparedResponse: PreparedResponse, _ run: ByteRange, at time: Timestamp) -> Bool {
-        guard let handler, let answer = responder.answer(preparedResponse, run, at: time) else { return false }
+    private func giveInPieces(
+        _ preparedResponse: PreparedResponse, _ run: ByteRange, at time: Timestamp, client: String?
+    ) -> Bool {
+        guard let handler, let answer = responder.answer(preparedResponse, run, at: time, client: client) else {
+            return false
+        }
         watch.countForwardedRequest()
         handler.give(answer)
         return true
@@ -180,12 +209,12 @@ private final class Given {
     let time: Timestamp
     let buffer: ByteBuffer
     let hold: PinnedFile?
-    let note: AccessNote?
+    let note: AccessNote
     private let body: PreparedResponse.Body
 
     init(
         _ preparedResponse: PreparedResponse, _ run: ByteRange, at time: Timestamp, _ buffer: ByteBuffer,
-        _ body: PreparedResponse.Body, _ note: AccessNote?
+        _ body: PreparedResponse.Body, _ note: AccessNote
     ) {
         self.preparedResponse = preparedResponse
         self.run = run
@@ -197,37 +226,14 @@ private final class Given {
     }
 }
 
-/// The access log entry of one response sent by ``PreparedResponseHandler``.
+/// The times of one response sent by ``PreparedResponseHandler``, for its record.
 private struct AccessNote {
-    private let line: AccessLogEntry
-    private let note = RequestLogContext()
-    private let bytes: Int64
-
-    init(
-        _ preparedResponse: PreparedResponse, _ run: ByteRange, _ requestID: String, _ responder: FastPathResponder,
-        _ stopwatch: @escaping @Sendable () -> Duration
-    ) {
-        bytes = run.length
-        line = AccessLogEntry(
-            logger: responder.logger, method: "GET", path: preparedResponse.path, requestID: requestID,
-            status: preparedResponse.status, note: note, stopwatch: stopwatch)
-        note.update { content in
-            content.outcome = ReadOutcome.Class.hit.rawValue
-            content.bytesFromCache = run.length
-            content.firstByte = stopwatch()
-        }
-    }
-
-    /// Writes the entry. Without `hasLeft` it counts no sent bytes and is marked as aborted.
-    func write(hasLeft: Bool) {
-        if hasLeft {
-            note.update { content in
-                content.sentBytes = bytes
-                content.isComplete = true
-            }
-        }
-        line.write()
-    }
+    let firstByte: Duration
+    let stopwatch: @Sendable () -> Duration
+    let requestID: RequestID
+    /// The client's address; nil without a log.
+    let client: String?
+    let span: TraceSpan?
 }
 
 @available(*, unavailable)

@@ -1,6 +1,7 @@
 package import CacheCore
 package import Hummingbird
 import Logging
+import NIOCore
 
 /// The context of one request on the regular path.
 package struct APIContext: RequestContext {
@@ -13,12 +14,15 @@ package struct APIContext: RequestContext {
     package var stopwatch: @Sendable () -> Duration = { .zero }
     /// Reports that the client has disconnected; nil without a connection (tests).
     let presence: DisconnectSignal?
+    /// The address of the client; nil without a connection (tests).
+    let clientAddress: String?
     /// Sends content bodies; nil without a connection (tests).
     let bodyStream: BodyStreamHandler.Handle?
 
     package init(source: ApplicationRequestContextSource) {
         coreContext = .init(source: source)
         note = RequestLogContext()
+        clientAddress = source.channel.remoteAddress?.ipAddress
         presence = DisconnectSignal.current
         bodyStream = BodyStreamHandler.Handle.current
     }

@@ -1,26 +1,37 @@
-import CacheCore
-package import Logging
+package import CacheCore
+package import CacheEngine
+import CacheTracing
 import Synchronization
 
-/// The access log entry of one request. It is written once, when the response was sent or has failed.
+/// The destinations of the record of a request: its access log and its histograms.
+package struct RequestRecorder: Sendable {
+    package let log: AccessLog
+    package let latencies: RequestLatencies
+
+    package init(log: AccessLog, latencies: RequestLatencies) {
+        self.log = log
+        self.latencies = latencies
+    }
+}
+
+/// The access log entry and the latencies of one request. They are recorded once, when the response was sent or has
+/// failed.
 package final class AccessLogEntry: Sendable {
-    private let logger: Logger
-    private let method: String
-    private let path: String
+    private let recorder: RequestRecorder
+    private let request: LoggedRequest
     private let requestID: String
     private let status: Int
     private let note: RequestLogContext
     private let stopwatch: @Sendable () -> Duration
-    /// Guards the flag that makes ``write()`` effective only once.
-    private let isWritten = Mutex(false)
+    /// Set by the first ``write()``.
+    private let isWritten = Atomic(false)
 
     package init(
-        logger: Logger, method: String, path: String, requestID: String, status: Int, note: RequestLogContext,
+        _ recorder: RequestRecorder, _ request: LoggedRequest, requestID: String, status: Int, note: RequestLogContext,
         stopwatch: @escaping @Sendable () -> Duration
     ) {
-        self.logger = logger
-        self.method = method
-        self.path = path
+        self.recorder = recorder
+        self.request = request
         self.requestID = requestID
         self.status = status
         self.note = note
@@ -30,30 +41,19 @@ package final class AccessLogEntry: Sendable {
     // Hummingbird releases a response without calling its body if the head cannot be written.
     deinit { write() }
 
-    /// Writes the entry with the figures collected so far. Further calls have no effect.
+    /// Records the request with the figures collected so far. Further calls have no effect.
     package func write() {
-        let isFirst = isWritten.withLock { isWritten in
-            defer { isWritten = true }
-            return !isWritten
+        guard !isWritten.exchange(true, ordering: .relaxed) else { return }
+        let (figures, duration) = (note.content, stopwatch())
+        figures.span?.end(status: status, figures)
+        if let result = figures.result {
+            let shard = Int(bitPattern: ObjectIdentifier(self)) >> 6
+            recorder.latencies.record(
+                result, firstByte: figures.firstByte, duration: duration, shard: shard,
+                traceID: figures.span?.context.traceID.description)
         }
-        guard isFirst, logger.logLevel <= .info else { return }
-        let content = note.content
-        var metadata: Logger.Metadata = [
-            "method": .string(method), "path": .string(path), "status": .stringConvertible(status),
-            "outcome": .string(content.outcome ?? "served"), "bytes": .stringConvertible(content.sentBytes),
-            "bytesFromCache": .stringConvertible(content.bytesFromCache),
-            "bytesFromUpstream": .stringConvertible(content.bytesFromUpstream),
-            "totalSeconds": .stringConvertible(Self.seconds(stopwatch())), "requestId": .string(requestID),
-        ]
-        if let firstByte = content.firstByte {
-            metadata["firstByteSeconds"] = .stringConvertible(Self.seconds(firstByte))
-        }
-        if !content.isComplete { metadata["aborted"] = "true" }
-        logger.info("request", metadata: metadata)
-    }
-
-    /// Seconds, rounded to microseconds.
-    private static func seconds(_ duration: Duration) -> Double {
-        (duration.inSeconds * 1_000_000).rounded() / 1_000_000
+        recorder.log.write(
+            AccessLog.Line(
+                request: request, status: status, requestID: requestID, figures: figures, duration: duration))
     }
 }

@@ -1,4 +1,6 @@
-import CacheEngine
+import CacheCore
+package import CacheEngine
+package import CacheTracing
 import Synchronization
 
 /// Collects the figures of one request for its access log entry, and holds the request's admission permit.
@@ -6,6 +8,10 @@ package final class RequestLogContext: Sendable {
     package struct Content: Sendable {
         /// The cache result (`hit`, `miss`, …) or an error code; nil for API requests that succeed.
         package var outcome: String?
+        /// The result of a content request; nil for other requests.
+        package var result: ReadOutcome.Class?
+        /// Nil if the request's trace is not recorded.
+        package var span: TraceSpan?
         /// Body bytes sent.
         package var sentBytes: Int64 = 0
         package var bytesFromCache: Int64 = 0
@@ -25,6 +31,14 @@ package final class RequestLogContext: Sendable {
 
     /// The figures collected so far.
     package var content: Content { state.withLock { $0 } }
+
+    /// Records the result of a content request. `code` names the error of the result `.error`.
+    func conclude(_ result: ReadOutcome.Class, code: CacheError.Code? = nil) {
+        update { content in
+            content.result = result
+            content.outcome = result == .error ? code?.name ?? result.rawValue : result.rawValue
+        }
+    }
 
     /// Keeps a permit until this object is released, which is when the response has ended.
     func hold(_ permit: AdmissionLimiter.Permit) { self.permit.withLock { $0 = permit } }

@@ -1,4 +1,6 @@
 import CacheCore
+import CacheEngine
+import CacheTracing
 import HTTPTypes
 package import Hummingbird
 import Logging
@@ -9,6 +11,8 @@ package struct RequestMiddleware: RouterMiddleware {
     package typealias Context = APIContext
 
     let settings: APISettings
+    let recorder: RequestRecorder
+    let tracing: RequestTracing
     let routes: RouteTable
     let random: any RandomSource
     let clock: any Clock<Duration>
@@ -21,13 +25,18 @@ package struct RequestMiddleware: RouterMiddleware {
         var context = context
         context.stopwatch = stopwatch
         context.requestID = Self.accepted(request.headers[.requestID]) ?? random.identifier()
+        let path = request.uri.path
+        let route = tracing.tracer.isEnabled ? routes.pattern(of: path) : nil
+        let trace = tracing.begin(method: request.method.rawValue, path: path, route: route, request.headers)
+        context.note.update { $0.span = trace?.span }
         var response: Response
         do {
-            response = try await answer(request, context, next)
+            response = try await RequestTrace.$current.withValue(trace) { try await answer(request, context, next) }
         } catch {
             response = problem(error, request, context)
         }
         Self.address(&response.headers, to: request.headers[.origin], as: context.requestID, by: settings.cors)
+        ResponseCompression.mark(&response, to: request)
         if request.method == .head { response = Self.withoutBody(response) }
         return logged(response, request, context, stopwatch)
     }
@@ -108,8 +117,8 @@ package struct RequestMiddleware: RouterMiddleware {
         _ response: Response, _ request: Request, _ context: APIContext, _ stopwatch: @escaping @Sendable () -> Duration
     ) -> Response {
         let line = AccessLogEntry(
-            logger: logger, method: request.method.rawValue, path: request.uri.path, requestID: context.requestID,
-            status: response.status.code, note: context.note, stopwatch: stopwatch)
+            recorder, recorder.log.isEnabled ? logged(request, context) : LoggedRequest(method: "", path: ""),
+            requestID: context.requestID, status: response.status.code, note: context.note, stopwatch: stopwatch)
         let (body, note) = (response.body, context.note)
         var response = response
         let hasLength = response.headers.contains(.contentLength)
@@ -120,6 +129,14 @@ package struct RequestMiddleware: RouterMiddleware {
         }
         if !hasLength { response.headers[.contentLength] = nil }
         return response
+    }
+
+    /// The parts of the request that its log entry names.
+    private func logged(_ request: Request, _ context: APIContext) -> LoggedRequest {
+        LoggedRequest(
+            method: request.method.rawValue, path: request.uri.path, client: context.clientAddress,
+            userAgent: request.headers[.userAgent], referer: request.headers[.referer],
+            token: settings.access.tokenName(of: request.headers[.authorization]))
     }
 
     /// The response to HEAD: the same fields, including `Content-Length` of the omitted body (RFC 9110 §9.3.2).

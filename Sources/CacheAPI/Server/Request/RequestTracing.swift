@@ -1,0 +1,43 @@
+import CacheCore
+import CacheEngine
+import CacheTracing
+import HTTPTypes
+import Hummingbird
+
+/// Spans of requests (OpenTelemetry semantic conventions, "HTTP server"). Queries and header fields are not recorded.
+struct RequestTracing: Sendable {
+    let tracer: Tracer
+
+    /// The trace of a request; nil if tracing is disabled.
+    ///
+    /// - Parameter route: The pattern of the path; nil if it is unknown.
+    func begin(method: String, path: String, route: String?, _ fields: HTTPFields) -> RequestTrace? {
+        guard tracer.isEnabled else { return nil }
+        let incoming = TraceContext(
+            traceparent: fields[values: .traceparent], tracestate: fields[values: .tracestate])
+        let span = tracer.span(route.map { "\(method) \($0)" } ?? method, .server, parent: incoming)
+        span?.set("http.request.method", method)
+        span?.set("url.path", path)
+        if let route { span?.set("http.route", route) }
+        return RequestTrace(span: span, incoming: incoming)
+    }
+}
+
+extension TraceSpan {
+    /// Sets the result of a request, and ends its span.
+    func end(status: Int, _ figures: RequestLogContext.Content) {
+        set("http.response.status_code", status)
+        if let result = figures.result { set("larder.result", result.rawValue) }
+        if figures.result != nil {
+            set("larder.bytes.cache", figures.bytesFromCache)
+            set("larder.bytes.upstream", figures.bytesFromUpstream)
+        }
+        set("http.response.body.size", figures.sentBytes)
+        if status >= 500 {
+            fail(figures.outcome ?? "\(status)")
+        } else if !figures.isComplete {
+            set("larder.aborted", true)
+        }
+        end()
+    }
+}

@@ -1,0 +1,130 @@
+package import CacheCore
+import DequeModule
+import Synchronization
+
+/// A change of state or a warning, as `/v1/events` reports it.
+package struct CacheEvent: Sendable {
+    package enum Topic: String, Sendable, CaseIterable { case jobs, fills, evictions, health, stats }
+
+    /// The content of an event.
+    package enum Content: Sendable {
+        /// A job changed. `isState`: its state changed, not only its progress.
+        case job(JobSnapshot, isState: Bool)
+        case fillStarted(FillEvent)
+        case fillEnded(FillEvent, FillEvent.End)
+        case evicted(EvictionRecord)
+        /// A log entry of at least the level `warning`.
+        case log(isError: Bool, message: String, metadata: [String: String])
+        case readiness(isReady: Bool, reasons: [String])
+        case second(LiveSecond)
+
+        package var topic: Topic {
+            switch self {
+            case .job: .jobs
+            case .fillStarted, .fillEnded: .fills
+            case .evicted: .evictions
+            case .log, .readiness: .health
+            case .second: .stats
+            }
+        }
+    }
+
+    /// Ascending; it survives restarts, because the first one is derived from the time of the start.
+    package let id: Int64
+    package let at: Timestamp
+    package let content: Content
+}
+
+/// A fill as events describe it.
+package struct FillEvent: Sendable {
+    /// The result of a fill.
+    package struct End: Sendable {
+        package var error: CacheError.Code?
+        /// The received body bytes.
+        package var bytes: Int64
+        package var duration: Duration
+    }
+
+    package var number: UInt64
+    package var assetID: AssetID
+    package var origin: String
+    /// Nil if only the upstream knows the range; an upper bound of `Int64.max` is unknown.
+    package var range: ByteRange?
+}
+
+/// The events of the recent past, in memory: a bounded number for each topic. Readers follow it by event identifier.
+package final class EventLog: Sendable {
+    /// The events kept for each topic.
+    private static let limit = 1000
+
+    private struct State {
+        var lastID: Int64
+        var events: [CacheEvent.Topic: Deque<CacheEvent>] = [:]
+        /// The identifier of the last discarded event of each topic; absent: none was discarded.
+        var discarded: [CacheEvent.Topic: Int64] = [:]
+        var signals: [UInt64: AsyncStream<Void>.Continuation] = [:]
+        var lastToken: UInt64 = 0
+    }
+
+    private let wallClock: any WallClock
+    /// Identifiers up to this one belong to earlier processes.
+    private let firstID: Int64
+    private let state: Mutex<State>
+
+    package init(wallClock: any WallClock) {
+        self.wallClock = wallClock
+        // A process that makes fewer than 1,000 events per millisecond never reaches the first one of a later process.
+        firstID = wallClock.now().milliseconds * 1000
+        state = Mutex(State(lastID: firstID))
+    }
+
+    /// Appends an event and wakes the followers.
+    package func publish(_ content: CacheEvent.Content) {
+        let (now, topic) = (wallClock.now(), content.topic)
+        let signals = state.withLock { state in
+            state.lastID += 1
+            state.events[topic, default: []].append(CacheEvent(id: state.lastID, at: now, content: content))
+            if let count = state.events[topic]?.count, count > Self.limit {
+                state.discarded[topic] = state.events[topic]?.removeFirst().id
+            }
+            return Array(state.signals.values)
+        }
+        for signal in signals { signal.yield() }
+    }
+
+    /// The identifier of the last event.
+    package var lastID: Int64 { state.withLock { $0.lastID } }
+
+    /// Returns the kept events of `topics` after the event `id`, oldest first.
+    ///
+    /// - Parameter id: Nil: all kept events.
+    /// - Returns: `isComplete` is false if events after `id` were discarded, or `id` is not of this process.
+    package func events(
+        after id: Int64?, topics: Set<CacheEvent.Topic>
+    ) -> (events: [CacheEvent], isComplete: Bool) {
+        state.withLock { state in
+            let last = id ?? firstID
+            let isKnown = (firstID...state.lastID).contains(last)
+            let events = topics.flatMap { topic in
+                (state.events[topic] ?? []).reversed().prefix { !isKnown || $0.id > last }
+            }
+            let isComplete = isKnown && topics.allSatisfy { state.discarded[$0] ?? .min <= last }
+            return (events.sorted { $0.id < $1.id }, id == nil || isComplete)
+        }
+    }
+
+    /// Yields at once and after new events, once for several of them. It ends when the consumer stops.
+    package func changes() -> AsyncStream<Void> {
+        let (stream, signal) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let token = state.withLock { state in
+            state.lastToken += 1
+            state.signals[state.lastToken] = signal
+            return state.lastToken
+        }
+        signal.yield()
+        signal.onTermination = { [weak self] _ in
+            self?.state.withLock { _ = $0.signals.removeValue(forKey: token) }
+        }
+        return stream
+    }
+}

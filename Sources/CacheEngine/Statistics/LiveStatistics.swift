@@ -1,0 +1,105 @@
+package import CacheCore
+import DequeModule
+import Synchronization
+
+/// The statistics of one second.
+package struct LiveSecond: Sendable {
+    /// The start of the second.
+    package var at: Timestamp
+    /// Body bytes handed to clients that were on disk when their read began.
+    package var clientBytesFromCache: Int64 = 0
+    /// Body bytes handed to clients that were fetched during their read.
+    package var clientBytesFromUpstream: Int64 = 0
+    package var upstreamBytes: Int64 = 0
+    /// Ended content requests, in the order of `ReadOutcome.Class.allCases`.
+    package var requests = [Int64](repeating: 0, count: ReadOutcome.Class.allCases.count)
+    /// Times to the first byte of the ended requests; nil without one.
+    package var firstByte: HistogramSnapshot?
+    /// Readers at the end of the second.
+    package var activeReaders: Int64 = 0
+    /// Fills at the end of the second.
+    package var activeFills = 0
+}
+
+/// The statistics of the last 900 seconds, in buckets of one second.
+package final class LiveStatistics: Sendable {
+    /// The number of seconds kept.
+    package static let length = 900
+
+    /// The counters at the end of the last second.
+    private struct Sample {
+        var at: Timestamp
+        var totals: LiveCounters.Totals
+        var latencies: RequestLatencySnapshot
+    }
+
+    private struct State {
+        var seconds: Deque<LiveSecond> = []
+        var last: Sample?
+    }
+
+    private let counters: LiveCounters
+    private let latencies: RequestLatencies
+    private let fills: FillRegistry
+    private let state = Mutex(State())
+
+    init(counters: LiveCounters, latencies: RequestLatencies, fills: FillRegistry) {
+        self.counters = counters
+        self.latencies = latencies
+        self.fills = fills
+    }
+
+    /// Ends the seconds before `now`. Everything counted since the last call belongs to the latest of them; seconds
+    /// without a call of their own are empty. Returns the new seconds.
+    func sample(at now: Timestamp) -> [LiveSecond] {
+        let second = Timestamp(milliseconds: now.milliseconds - now.milliseconds % 1000)
+        let current = Sample(at: second, totals: counters.totals, latencies: latencies.snapshot)
+        let fillCount = fills.count
+        return state.withLock { state in
+            guard let last = state.last else {
+                state.last = current
+                return []
+            }
+            let count = (second.milliseconds - last.at.milliseconds) / 1000
+            // The wall clock may be set back: nothing is ended until it has caught up.
+            guard count > 0 else { return [] }
+            var new = (0..<min(count, Int64(Self.length))).map { index in
+                LiveSecond(at: second - .seconds(min(count, Int64(Self.length)) - index))
+            }
+            new[new.count - 1].count(since: last.totals, current.totals)
+            new[new.count - 1].count(since: last.latencies, current.latencies)
+            for index in new.indices {
+                new[index].activeReaders = current.totals.readers
+                new[index].activeFills = fillCount
+            }
+            state.last = current
+            state.seconds.append(contentsOf: new)
+            state.seconds.removeFirst(max(0, state.seconds.count - Self.length))
+            return new
+        }
+    }
+
+    /// The last `count` complete seconds, oldest first.
+    package func seconds(last count: Int = LiveStatistics.length) -> [LiveSecond] {
+        state.withLock { Array($0.seconds.suffix(count)) }
+    }
+
+    /// The seconds after `time`, oldest first.
+    package func seconds(after time: Timestamp) -> [LiveSecond] {
+        state.withLock { state in Array(state.seconds.reversed().prefix { $0.at > time }.reversed()) }
+    }
+}
+
+extension LiveSecond {
+    fileprivate mutating func count(since last: LiveCounters.Totals, _ now: LiveCounters.Totals) {
+        clientBytesFromCache = now.fromCache - last.fromCache
+        clientBytesFromUpstream = now.fromUpstream - last.fromUpstream
+        upstreamBytes = now.upstream - last.upstream
+    }
+
+    fileprivate mutating func count(since last: RequestLatencySnapshot, _ now: RequestLatencySnapshot) {
+        requests = zip(now.durations, last.durations).map { Int64($0.since($1).count) }
+        let new = now.firstByte.since(last.firstByte)
+        firstByte = new.count > 0 ? new : nil
+    }
+}

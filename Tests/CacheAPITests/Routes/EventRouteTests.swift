@@ -1,0 +1,127 @@
+import CacheCore
+import CacheTestKit
+import Synchronization
+import Testing
+
+@testable import CacheAPI
+@testable import CacheEngine
+
+/// The event stream, its tickets, the live statistics and the totals of lists.
+@Suite(.timeLimit(.minutes(5))) struct EventRouteTests {
+    private let token = AccessRules(tokens: [("secret", .read)])
+
+    @Test("Events of a read are listed and resumed")
+    func eventsAreListed() async throws {
+        try await TestService.run { (service) async throws in
+            service.upstream.serve("/a.mp4", LoopbackAsset(size: 1000))
+            _ = try await service.call("GET", "/o/media/a.mp4")
+            let list = try await service.call("GET", "/v1/events?topics=fills").json()
+            guard case .array(let events)? = list["items"] else { throw CacheError(.internal, "no list") }
+            #expect(events.compactMap { $0["type"] } == ["started", "ended"])
+            #expect(events[1]["fill"]?["outcome"] == "succeeded" && events[1]["fill"]?["bytes"] == 1000)
+            guard case .integer(let last)? = list["lastId"] else { throw CacheError(.internal, "no id") }
+            let rest = try await service.call("GET", "/v1/events?topics=fills&after=\(last)").json()
+            #expect(rest["items"] == [] && rest["isComplete"] == .bool(true))
+            #expect(try await service.call("GET", "/v1/events?after=1").json()["isComplete"] == .bool(false))
+            #expect(try await service.call("GET", "/v1/events?topics=fills,rain").status == 422)
+        }
+    }
+
+    @Test("A stream sends the events after the last one that its client has seen")
+    func aStreamResumes() async throws {
+        try await TestService.run { (service) async throws in
+            let log = service.cache.events
+            log.publish(.log(isError: false, message: "first", metadata: ["origin": "media"]))
+            let seen = log.lastID
+            log.publish(.log(isError: true, message: "second", metadata: [:]))
+            let connection = try await RawConnection(port: service.port)
+            try await connection.send(
+                "GET /v1/events?topics=health HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
+                    + "Last-Event-ID: \(seen)\r\n\r\n")
+            let start = try #require(await connection.text(through: "second"))
+            log.publish(.log(isError: false, message: "third", metadata: [:]))
+            let text = start + (try #require(await connection.text(through: "third")))
+            #expect(text.contains("event: health\ndata: {\"id\":\(seen + 1)") && !text.contains("first"))
+            #expect(text.contains("\"type\":\"error\",\"message\":\"second\""))
+            try await connection.hangUp()
+        }
+    }
+
+    @Test("A ticket replaces the token of one request")
+    func ticketsAreUsedOnce() async throws {
+        try await TestService.run(access: token) { (service) async throws in
+            #expect(try await service.call("GET", "/v1/events").status == 401)
+            #expect(try await service.call("POST", "/v1/events/tickets").status == 401)
+            let response = try await service.call("POST", "/v1/events/tickets", ["Authorization": "Bearer secret"])
+            #expect(response.status == 201)
+            guard case .string(let ticket)? = try response.json()["ticket"] else { throw CacheError(.internal, "none") }
+            #expect(try await service.call("GET", "/v1/events?ticket=\(ticket)").status == 200)
+            #expect(try await service.call("GET", "/v1/events?ticket=\(ticket)").status == 401)
+            #expect(try await service.call("GET", "/v1/events?ticket=").status == 401)
+            #expect(try await service.call("GET", "/v1/stats?ticket=\(ticket)").status == 401)
+        }
+    }
+
+    @Test("A ticket expires")
+    func ticketsExpire() throws {
+        let uptime = Mutex(Duration.zero)
+        let tickets = EventTickets(
+            random: SeededChance(), uptime: { uptime.withLock { $0 } }, wallClock: ManualWallClock())
+        let (early, late) = (try tickets.issue(), try tickets.issue())
+        uptime.withLock { $0 = .seconds(29) }
+        #expect(tickets.redeem(early.text))
+        uptime.withLock { $0 = .seconds(31) }
+        #expect(!tickets.redeem(late.text))
+    }
+
+    @Test("The live statistics count bytes while they move")
+    func liveStatistics() async throws {
+        try await TestService.run { (service) async throws in
+            service.upstream.serve("/a.mp4", LoopbackAsset(size: 100_000))
+            _ = service.cache.statistics.live.sample(at: Timestamp(seconds: 1))
+            _ = try await service.call("GET", "/o/media/a.mp4")
+            _ = try await service.call("GET", "/o/media/a.mp4")
+            // The response of the second call is recorded after its last byte was received.
+            let isRecorded = try await eventually {
+                service.cache.statistics.requestLatencies.snapshot.durations.reduce(0) { $0 + $1.count } == 2
+            }
+            #expect(isRecorded)
+            _ = service.cache.statistics.live.sample(at: Timestamp(seconds: 4_000_000_000))
+            let live = try await service.call("GET", "/v1/stats/live?windowSeconds=1").json()
+            guard case .array(let seconds)? = live["seconds"] else { throw CacheError(.internal, "no seconds") }
+            let second = try #require(seconds.first)
+            #expect(seconds.count == 1)
+            #expect(second["clientBytesFromCache"] == 100_000 && second["clientBytesFromUpstream"] == 100_000)
+            #expect(second["upstreamBytes"] == 100_000)
+            #expect(second["requests"]?["hit"] == 1 && second["requests"]?["miss"] == 1)
+            #expect(second["activeReaders"] == 0)
+            #expect(try await service.call("GET", "/v1/stats/live?windowSeconds=0").status == 422)
+        }
+    }
+
+    @Test("A list states its total, and sorts by key and length in pages")
+    func totals() async throws {
+        try await TestService.run { (service) async throws in
+            for (path, size) in [("/b", 300), ("/a%20b", 200), ("/%C3%A4", 100)] {
+                service.upstream.serve(path, LoopbackAsset(size: Int64(size)))
+                _ = try await service.call("GET", "/o/media\(path)")
+            }
+            for sort in ["key", "contentLength", "hits"] {
+                var (cursor, keys): (String?, [JSON]) = ("", [])
+                while let next = cursor {
+                    let query = "total=true&limit=1&order=asc&sort=\(sort)" + (next.isEmpty ? "" : "&cursor=\(next)")
+                    let page = try await service.call("GET", "/v1/assets?\(query)").json()
+                    #expect(page["total"] == 3)
+                    guard case .array(let items)? = page["items"] else { break }
+                    keys += items.compactMap { $0["key"] }
+                    cursor = if case .string(let text)? = page["nextCursor"] { text } else { nil }
+                }
+                #expect(keys.count == 3 && Set(keys).count == 3, "\(sort)")
+            }
+            for list in ["jobs", "evictions", "scrubs"] {
+                #expect(try await service.call("GET", "/v1/\(list)?total=true").json()["total"] == 0, "\(list)")
+                #expect(try await service.call("GET", "/v1/\(list)").json()["total"] == nil, "\(list)")
+            }
+        }
+    }
+}
