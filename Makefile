@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media upstreams api image
+.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces client upstreams api image
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -44,6 +44,10 @@ test: setup ## run all tests: HTTP conformance over real sockets, then the tests
 	@scripts/upstreams .build/debug/larder --brief
 	@scripts/api .build/debug/larder --brief
 	@scripts/media .build/debug/larder --brief
+	@scripts/client .build/debug/larder
+	@scripts/ui .build/debug/larder --brief
+	@scripts/monitoring .build/debug/larder --brief
+	@scripts/traces .build/debug/larder --brief
 	@scripts/readme .build/debug/larder
 	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief
 	@Benchmarks/bench .build/debug/larder --brief
@@ -128,6 +132,22 @@ endif
 media: setup ## prefetch seconds of generated media, stop the upstream, and play them with ffmpeg, mpv and Chromium; kills; comparison with nginx (ONLY=mp4,hls ONLY=kills ONLY=compare)
 	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' scripts/media $(LARDER)
+
+ui: setup ## test the dashboard in Chromium: each page and action, tokens, a restart of the service, hostile content (ARGS=--picture docs/dashboard.png)
+	$(RELEASE) --product larder
+	@scripts/ui $(LARDER) $(ARGS)
+
+monitoring: setup ## test alert rules and the Grafana dashboard with promtool and a real Prometheus
+	$(RELEASE) --product larder
+	@scripts/monitoring $(LARDER)
+
+traces: setup ## test traces with a strict OTLP receiver, callers and upstreams
+	$(RELEASE) --product larder
+	@ONLY='$(ONLY)' scripts/traces $(LARDER)
+
+client: setup ## test the client commands with a running service and terminals
+	$(RELEASE) --product larder
+	@scripts/client $(LARDER)
 
 upstreams: setup ## test with real upstream servers: nginx, Apache, lighttpd, Caddy, Varnish, PHP, Python, Flask, Node (ONLY=nginx,php)
 	$(RELEASE) --product larder

@@ -104,6 +104,13 @@ class Calls:
         expect(self.call("getVersion", kind="Version").name == "larder", "getVersion: wrong name")
         text = self.call("getOpenAPI", kind=str)
         expect(f"title: {self.document['info']['title']}" in text, "getOpenAPI: not the document")
+        expect(self.response("getDashboard").headers["Location"] == "/ui/", "getDashboard: not redirected to /ui/")
+        expect("{" in self.call("getDashboardFile", "style.css", kind=str), "getDashboardFile: no style sheet")
+        self.refused("getRoot", status=404, code="notFound")
+        browser = self.client.with_headers({"Accept": "text/html"})
+        module = importlib.import_module(f"{PACKAGE}.api.service.get_root")
+        expect(module.sync_detailed(client=browser).headers["Location"] == "/ui/", "getRoot: not redirected to /ui/")
+        self.called.add("getRoot")
 
     # Origins
 
@@ -382,6 +389,13 @@ class Calls:
     # Statistics
 
     def statistics(self):
+        live = self.call("getLiveStats", window_seconds=5, kind="LiveStats")
+        expect(len(live.seconds) <= 5 and live.step_seconds == 1, "getLiveStats: wrong seconds")
+        events = self.call("getEvents", topics="fills,jobs")
+        expect({event.topic for event in events.items} == {"fills", "jobs"}, "getEvents: wrong topics")
+        expect(self.call("getEvents", after=events.last_id).is_complete, "getEvents: not complete")
+        expect(len(self.call("createEventTicket", status=201).ticket) == 64, "createEventTicket: wrong ticket")
+        expect(self.call("listAssets", total=True, limit=1).total > 0, "listAssets: no total")
         stats = self.call("getStats", kind="Stats")
         expect(stats.requests.total > 0 and stats.store.cached_bytes > 0, "getStats: nothing counted")
         self.call("getHistory", window_seconds=120)

@@ -26,7 +26,7 @@ sys.path.insert(0, str(HERE.parent.parent / "scripts"))
 
 from playwright.sync_api import expect, sync_playwright  # noqa: E402
 
-from stage import ADMIN, FRAMES, HOSTILE, POLICY, READ, Stage, Visit  # noqa: E402
+from stage import ADMIN, HOSTILE, POLICY, READ, Stage, Visit  # noqa: E402
 
 ROUTES = {
     "": "Overview", "assets": "Assets", "jobs": "Jobs", "fills": "Fills", "policy": "Policy", "origins": "Origins",
@@ -134,7 +134,8 @@ def check_overview(stage, visit):
 #: Records the elements that move without an action of the user.
 SHIFTS = """() => {
   window.shifts = [];
-  const record = (list) => list.getEntries().forEach((entry) => shifts.push(...entry.sources.map(({ node }) => node?.outerHTML ?? node?.data)));
+  const moved = ({ sources }) => sources.map(({ node }) => node?.outerHTML ?? node?.data);
+  const record = (list) => shifts.push(...list.getEntries().flatMap(moved));
   new PerformanceObserver(record).observe({ type: "layout-shift" });
 }"""
 
@@ -214,7 +215,13 @@ def check_assets(stage, visit):
         button(page, "Purge…").click()
         button(dialog, "Plan (dry run)").click()
         expect(dialog.get_by_role("alert")).not_to_be_empty()
+        button(dialog, "Cancel").click()
+        view.go(f"assets/{'0' * 32}", "Asset")
+        expect(panel(page, "Properties").locator(".note")).to_contain_text("There is no asset")
+        view.go("assets?find=/o/media/none", "Assets")
+        expect(panel(page, "Assets")).to_contain_text("No asset meets the conditions.")
         view.expect_message("422")
+        view.expect_message("404")
 
 
 def check_jobs(stage, visit):
@@ -351,6 +358,8 @@ def check_contents(stage, visit):
     with visit() as view:  # The attack works if the cache does not contain it.
         view.page.goto(f"{upstream}/attack.html")
         expect(view.page).to_have_title(re.compile("attack ran"))
+        view.page.wait_for_load_state("networkidle")
+        assert "ran" in stage.reports(), stage.reports()
         view.messages.clear()
         view.requests.clear()
     stage.forget_reports()
@@ -368,11 +377,13 @@ def check_contents(stage, visit):
             page.go_back()
             expect(page.locator("#scope")).to_have_text("admin")
         page.goto(f"{upstream}/frames.html")
-        for name in FRAMES:
-            frame = page.frame(name=name)
-            expect(frame.locator(":root")).to_be_attached()
-            assert "attack" not in frame.title(), f"the frame {name} runs code"
-        assert page.frame(name="dashboard").locator("#main").count() == 0, "a foreign page shows the dashboard in a frame"
+        assert page.frame(name="html").title() == "page", "the frame is empty or runs code"
+        expect(page.frame(name="svg").locator("svg")).to_be_attached()
+        assert "attack" not in page.frame(name="svg").title(), "the frame runs code"
+        assert page.evaluate("document.images[0].naturalWidth") == 9, "the image is not shown"
+        assert page.frame(name="dashboard").locator("#main").count() == 0, (
+            "a foreign page shows the dashboard in a frame"
+        )
         page.go_back()
         expect(page.locator("#scope")).to_have_text("admin")
         page.go_forward()
@@ -411,6 +422,31 @@ def check_outage(stage, visit):
         view.expect_message("net::ERR")
 
 
+def check_access(stage, visit):
+    """A token that becomes invalid leads to the sign-in; without tokens, the page opens at once with all actions."""
+    with visit(ADMIN) as view:
+        page = view.page
+        expect(page.locator("#state")).to_have_text("Live")
+        stage.restart("access.token=other")
+        expect(page.get_by_role("alert").filter(has_text="no longer accepts")).to_be_visible()
+        view.expect_message("Failed to load resource")
+        view.expect_message("net::ERR")
+    stage.restart()
+    with visit() as view:
+        expect(view.page.locator("#state")).to_have_text("Live")
+        expect(button(view.page, "Sign out")).to_be_hidden()
+        view.go("jobs", "Jobs")
+        expect(button(view.page, "New job…")).to_be_visible()
+    stage.restart(*stage.tokens)
+
+
+#: The name of the focused element, and the style of its outline.
+FOCUS = """() => {
+  const element = document.activeElement;
+  return [element.innerText || element.labels?.[0]?.innerText || "", getComputedStyle(element).outlineStyle];
+}"""
+
+
 def check_keyboard(stage, visit):
     """Each step works with keys alone, and the focus is visible."""
     stage.read("film.mp4", 0, 9)
@@ -426,9 +462,7 @@ def check_keyboard(stage, visit):
             """Presses Tab until the element with this name has the focus."""
             for _ in range(most):
                 press("Tab")
-                text, outline = page.evaluate(
-                    "[document.activeElement.innerText || document.activeElement.labels?.[0]?.innerText || '', getComputedStyle(document.activeElement).outlineStyle]"
-                )
+                text, outline = page.evaluate(FOCUS)
                 if text.strip() == name:
                     assert outline != "none", f"the focus on {name} is invisible"
                     return
@@ -472,8 +506,12 @@ def check_views(stage, visit, screenshots=None):
                 for route in [*ROUTES, f"assets/{asset}", f"jobs/{job}"]:
                     page = view.go(route, ROUTES.get(route))
                     expect(page.get_by_text("Loading…").locator("visible=true")).to_have_count(0)
-                    excess = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-                    assert excess <= 0, f"{route or 'overview'} is {excess} pixels wider than {width}: {page.evaluate(WIDE)}"
+                    excess = page.evaluate(
+                        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+                    )
+                    assert excess <= 0, (
+                        f"{route or 'overview'} is {excess} pixels wider than {width}: {page.evaluate(WIDE)}"
+                    )
                     faint = page.evaluate(CONTRAST)
                     assert not faint, f"{route or 'overview'}, {scheme}: low contrast of {faint}"
                     if screenshots:
@@ -481,19 +519,22 @@ def check_views(stage, visit, screenshots=None):
                         page.screenshot(path=screenshots / f"{name}-{width}-{scheme}.png", full_page=True)
 
 
-WIDE = """() => [...document.querySelectorAll("body *")].filter((element) => element.getBoundingClientRect().right > innerWidth)
+WIDE = """() => [...document.querySelectorAll("body *")]
+  .filter((element) => element.getBoundingClientRect().right > innerWidth)
   .map((element) => element.outerHTML.slice(0, 80)).slice(0, 5)"""
 
 #: Texts with a contrast below 4.5 to the background of the closest element that has one.
 CONTRAST = """() => {
-  const context = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
+  const canvas = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
+  const context = canvas.getContext("2d", { willReadFrequently: true });
   const pixel = (...colors) => {
     context.clearRect(0, 0, 1, 1);
     for (const color of colors) { context.fillStyle = color; context.fillRect(0, 0, 1, 1); }
     return [...context.getImageData(0, 0, 1, 1).data];
   };
-  const luminance = (color) => color.slice(0, 3).map((part) => part / 255).map((part) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, part, index) => sum + part * [0.2126, 0.7152, 0.0722][index], 0);
+  const linear = (part) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+  const weights = [0.2126, 0.7152, 0.0722];
+  const luminance = (color) => weights.reduce((sum, weight, index) => sum + weight * linear(color[index] / 255), 0);
   const ground = (element) => {
     for (let place = element; place; place = place.parentElement) {
       const color = getComputedStyle(place).backgroundColor;
@@ -503,7 +544,8 @@ CONTRAST = """() => {
   };
   const faint = new Set();
   for (const element of document.querySelectorAll("main *, header *")) {
-    if (![...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim()) || !element.checkVisibility() || element.closest("svg, :disabled")) continue;
+    const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!hasText || !element.checkVisibility() || element.closest("svg, :disabled")) continue;
     const [text, back] = [getComputedStyle(element).color, ground(element)].map((color) => luminance(pixel(color)));
     if ((Math.max(text, back) + 0.05) / (Math.min(text, back) + 0.05) < 4.5) faint.add(element.innerText.slice(0, 30));
   }
@@ -544,9 +586,16 @@ CHECKS = {
     "files": check_files, "tokens": check_tokens, "overview": check_overview, "assets": check_assets,
     "jobs": check_jobs, "fills": check_fills, "policy": check_policy, "origins": check_origins, "names": check_names,
     "contents": check_contents, "keyboard": check_keyboard, "views": check_views, "memory": check_memory,
-    "outage": check_outage,
+    "outage": check_outage, "access": check_access,
 }  # fmt: skip
 BRIEF = ["files", "tokens", "overview", "names", "contents", "outage"]
+
+
+#: Waits for a number of seconds in the memory of the page.
+SECONDS_ARRIVE = """async (number) => {
+  const { live } = await import("/ui/live.js");
+  while (live.seconds.length < number) await new Promise((resolve) => setTimeout(resolve, 500));
+}"""
 
 
 def take_picture(stage, visit, path, seconds):
@@ -556,10 +605,9 @@ def take_picture(stage, visit, path, seconds):
     with stage.traffic(4), visit(ADMIN, viewport={"width": 1440, "height": 940}) as view:
         page = view.page
         expect(page.locator("#state")).to_have_text("Live")
-        ready = f"import('/ui/live.js').then(({{ live }}) => live.seconds.length >= {seconds})"
-        page.wait_for_function(ready, timeout=(seconds + 60) * 1000, polling=1000)
+        page.evaluate(SECONDS_ARRIVE, seconds)
         image = Image.open(io.BytesIO(page.screenshot()))
-    for colors in (128, 64, 32):
+    for colors in (256, 128, 64):
         image.convert("RGB").quantize(colors, dither=Image.Dither.NONE).save(path, optimize=True)
         if os.path.getsize(path) <= PICTURE_LIMIT:
             print(f"{path}: {os.path.getsize(path)} bytes")
@@ -599,7 +647,10 @@ def main():
         if stage:
             stage.stop()
         shutil.rmtree(directory, True)
-    print(f"{len(names) - len(failed)} of {len(names)} checks passed" + (f"; failed: {', '.join(failed)}" if failed else ""))
+    print(
+        f"{len(names) - len(failed)} of {len(names)} checks passed"
+        + (f"; failed: {', '.join(failed)}" if failed else "")
+    )
     return 1 if failed else 0
 
 

@@ -37,7 +37,9 @@ try { if (parent.sessionStorage.getItem("larder.token")) report("parent"); } cat
 fetch("/v1/assets").then((response) => response.ok && report("api")).catch(() => {});
 const frame = document.createElementNS("http://www.w3.org/1999/xhtml", "iframe");
 frame.src = "/ui/";
-frame.onload = () => { try { if (frame.contentWindow.sessionStorage.getItem("larder.token")) report("frame"); } catch { } };
+frame.onload = () => {
+  try { if (frame.contentWindow.sessionStorage.getItem("larder.token")) report("frame"); } catch { }
+};
 document.documentElement.append(frame);
 """
 
@@ -55,6 +57,8 @@ UPSTREAM = """
 class Stage:
     """The servers of one run."""
 
+    tokens = (f"access.token={ADMIN}", f"access.readToken={READ}")
+
     def __init__(self, program, directory):
         self.directory = pathlib.Path(directory)
         self.files = self.directory / "files"
@@ -64,7 +68,7 @@ class Stage:
         self.larder = Larder(
             program, self.directory, self.upstream.port,
             [
-                f"access.token={ADMIN}", f"access.readToken={READ}", "upstream.pricePerGigabyte=0.09",
+                *self.tokens, "upstream.pricePerGigabyte=0.09",
                 "policy.capacity=64MiB", "policy.minFreeDisk=0", "policy.grace=1s",
                 "origins.dead.baseURL=http://127.0.0.1:9", "origins.dead.allowPrivateAddresses=true",
                 "origins.dead.retries=0", "origins.dead.circuitBreaker.failures=2",
@@ -81,6 +85,12 @@ class Stage:
     def start(self):
         if self.larder.start() is None:
             raise SystemExit((self.directory / "larder.log").read_text())
+
+    def restart(self, *tokens):
+        """Starts Larder again with other settings of its tokens."""
+        self.larder.stop()
+        self.larder.settings = [each for each in self.larder.settings if not each.startswith("access.")] + list(tokens)
+        self.start()
 
     def stop(self):
         self.larder.kill()
@@ -207,7 +217,8 @@ class Visit:
         self.page.on("pageerror", lambda error: self.messages.append(f"exception: {error}"))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.add_init_script(
-            "window.violations = []; addEventListener('securitypolicyviolation', (event) => violations.push(event.violatedDirective));"
+            "window.violations = [];"
+            "addEventListener('securitypolicyviolation', (event) => violations.push(event.violatedDirective));"
         )
 
     def __enter__(self):
@@ -243,7 +254,6 @@ class Visit:
         if heading:
             expect(self.page.get_by_role("heading", level=1)).to_have_text(heading)
         return self.page
-
 
     def expect_message(self, text):
         """Accepts console messages with this text, for example of a response 401."""

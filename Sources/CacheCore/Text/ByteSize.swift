@@ -9,7 +9,8 @@ package enum ByteSize {
     /// Parses a whole number with an optional unit, in upper or lower case. Throws `.invalidField(field)`.
     package static func parse(_ text: String, field: String = "bytes") throws(CacheError) -> Int64 {
         let digits = text.utf8.prefix(while: FieldText.isDigit)
-        let unit = FieldText.lowered(text[digits.endIndex...])
+        // No unit has more characters.
+        let unit = FieldText.lowered(text[digits.endIndex...].prefix(4))
         guard let count = FieldText.number(digits),
             let factor = unit.isEmpty ? 1 : units.first(where: { FieldText.lowered($0.name) == unit })?.bytes
         else { throw CacheError(.invalidField(field), "\(field) must be a size such as 20GiB, 512KiB, 10MB or 123.") }

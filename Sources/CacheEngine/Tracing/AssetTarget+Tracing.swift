@@ -13,8 +13,8 @@ extension AssetTarget {
 
 extension TraceSpan {
     /// Sets the attributes of an upstream request (OpenTelemetry semantic conventions, "HTTP client").
-    func describe(_ target: AssetTarget, status: Int?) {
-        set("http.request.method", "GET")
+    func describe(_ target: AssetTarget, _ method: UpstreamRequest.Method = .get, status: Int?) {
+        set("http.request.method", method.rawValue)
         if let status { set("http.response.status_code", status) }
         if let host = Self.host(of: target.url) { set("server.address", host) }
         set("larder.origin", target.originName)
@@ -26,6 +26,6 @@ extension TraceSpan {
         let parts = url.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: true)
         guard parts.count > 1, let authority = parts[1].split(separator: "@").last else { return nil }
         guard authority.hasPrefix("[") else { return authority.split(separator: ":").first.map(String.init) }
-        return authority.firstIndex(of: "]").map { String(authority[...$0]) }
+        return authority.firstIndex(of: "]").map { String(authority[..<$0].dropFirst()) }
     }
 }

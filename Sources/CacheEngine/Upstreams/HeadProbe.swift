@@ -43,11 +43,11 @@ struct HeadProbe {
         do {
             let head = try await HeadRequest.head(of: request, from: context.upstream)
             settle(permit, OriginHealth.Evidence(status: head.status))
-            trace.span?.describe(target, status: head.status)
+            trace.span?.describe(target, method, status: head.status)
             return head
         } catch {
             settle(permit, error.error.code.evidence)
-            trace.span?.describe(target, status: nil)
+            trace.span?.describe(target, method, status: nil)
             trace.span?.fail(error.error.code.name)
             throw error
         }

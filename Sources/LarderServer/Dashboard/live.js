@@ -14,7 +14,6 @@ class LiveFeed {
   #connection = new AbortController();
   #lastId;
 
-  // Ends a pause between two attempts.
   retry = () => {};
 
   constructor() {

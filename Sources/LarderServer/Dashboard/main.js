@@ -12,7 +12,6 @@ import { overviewPage } from "./overview.js";
 import { policyPage } from "./policy.js";
 import { problemsPage } from "./problems.js";
 
-// The page, and the page of one item.
 const PAGES = { overview: [overviewPage], assets: [assetsPage, assetPage], jobs: [jobsPage, jobPage], fills: [fillsPage], policy: [policyPage], origins: [originsPage], problems: [problemsPage] };
 const STATES = { connecting: "Connecting…", live: "Live", waiting: "Reconnecting…", off: "Not connected" };
 const EXPIRED = "The service no longer accepts the token.";
@@ -26,8 +25,7 @@ class Page {
   #updates = [];
   leaving = new AbortController();
   signal = this.leaving.signal;
-  get = (path, query) => call(path, { query, signal: this.signal });
-  text = (path) => call(path, { read: "text", headers: { Accept: "text/plain" }, signal: this.signal });
+  get = (path, query, more) => call(path, { query, signal: this.signal, ...more });
   send = (method, path, body, headers) => call(path, { method, body, headers });
 
   constructor(argument, query) {
@@ -69,8 +67,8 @@ class Page {
       timer ??= setTimeout(() => (timer = show(events)), 250);
     };
     this.every(0, target, async () => {
-      const { items } = await this.get("/v1/events", { topics: topic });
-      events = [];
+      const { items, lastId } = await this.get("/v1/events", { topics: topic });
+      events = events.filter(({ id }) => id > lastId);
       add(items);
     });
     this.on(topic, (event) => add([event]));
@@ -84,7 +82,7 @@ class Page {
 function showPage() {
   const [path, query] = location.hash.slice(2).split("?");
   const [wanted, argument] = path.split("/");
-  const name = wanted in PAGES ? wanted : "overview";
+  const name = Object.hasOwn(PAGES, wanted) ? wanted : "overview";
   const title = (text) => text[0].toUpperCase() + text.slice(1);
   page?.leaving.abort();
   page = new Page(argument, new URLSearchParams(query));
@@ -112,7 +110,7 @@ function showSignIn(reason = "") {
     return open(() => setText(problem, "The service does not accept this token."));
   };
   replace(main, form("form.sign-in.panel", submit, make("h1", "Sign in"),
-    make("p", "The page keeps the token in this tab, until you close the tab or sign out."),
+    make("p", "This tab keeps the token until you close it or sign out."),
     textField("Access token", "token", { type: "password" }, "Actions require a token with the scope “admin”."), problem, make("footer", submitButton("Sign in"))));
   main.querySelector("input").focus();
 }
@@ -156,6 +154,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();
 });
+document.addEventListener("visibilitychange", () => page?.update());
 window.addEventListener("hashchange", () => {
   if (!page) return;
   showPage();

@@ -10,7 +10,7 @@ export function originsPage(page) {
   const [list, shown] = [make("div.grid", make("p.empty", "Loading…")), new Map()];
   const problem = make("p.problem", { role: "status" });
   page.every(5, { show: (error) => setText(problem, error) }, async () => {
-    const [{ items }, { origins }, metrics] = await Promise.all([page.get("/v1/origins"), page.get("/v1/stats"), page.text("/metrics")]);
+    const [{ items }, { origins }, metrics] = await Promise.all([page.get("/v1/origins"), page.get("/v1/stats"), page.get("/metrics", {}, { read: "text", headers: { Accept: "text/plain" } })]);
     const latencies = Map.groupBy(metrics.matchAll(LATENCY), ([, origin]) => origin);
     const names = items.map(({ name }) => name);
     if (names.join() !== [...shown.keys()].join() || !names.length) {

@@ -68,7 +68,7 @@ export function listPanel(page, title, { path, query, columns, key, empty, secon
   return list;
 }
 
-// Names and values. An update takes an object with the same names.
+// Names and values, updated in place.
 export function facts() {
   const element = make("dl.facts");
   const update = (values) => Object.entries(values).forEach(([name, value], index) => {

@@ -9,6 +9,13 @@ import Testing
         #expect(EntityTag(text)?.description == text)
     }
 
+    @Test("Entity tags are compared byte by byte")
+    func comparesBytes() throws {
+        let (composed, decomposed) = (try #require(EntityTag("\"\u{E9}\"")), try #require(EntityTag("\"e\u{301}\"")))
+        #expect(composed != decomposed && !composed.matchesWeakly(decomposed) && !composed.matchesStrongly(decomposed))
+        #expect(composed == EntityTag("\"\u{E9}\"") && composed.hashValue == EntityTag("\"\u{E9}\"")?.hashValue)
+    }
+
     @Test(
         "Rejects malformed entity tags",
         arguments: ["", "\"", "xyzzy", "w/\"a\"", "W/", "\"a\"b\"", "\"a b\"", "\"a\u{0}\"", "W/ \"a\""])

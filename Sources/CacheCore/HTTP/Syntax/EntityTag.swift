@@ -23,10 +23,20 @@ package struct EntityTag: Hashable, Sendable {
     }
 
     /// Strong comparison: both are strong and have the same text (§8.8.3.2).
-    package func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && opaque == other.opaque }
+    package func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && matchesWeakly(other) }
 
-    /// Weak comparison: both have the same text (§8.8.3.2).
-    package func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
+    /// Weak comparison: both have the same text (§8.8.3.2), byte by byte. The comparison of strings would treat
+    /// canonically equivalent texts as equal.
+    package func matchesWeakly(_ other: EntityTag) -> Bool { opaque.utf8.elementsEqual(other.opaque.utf8) }
+
+    package static func == (left: EntityTag, right: EntityTag) -> Bool {
+        left.isWeak == right.isWeak && left.matchesWeakly(right)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(isWeak)
+        for byte in opaque.utf8 { hasher.combine(byte) }
+    }
 }
 
 extension EntityTag: CustomStringConvertible {
