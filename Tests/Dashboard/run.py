@@ -16,6 +16,7 @@ import os
 import pathlib
 import re
 import shutil
+import statistics
 import sys
 import tempfile
 import time
@@ -91,7 +92,7 @@ def check_tokens(stage, visit):
         expect(page.locator("#scope")).to_have_text("read only")
         for route in [*ROUTES, *routes]:
             view.go(route, ROUTES.get(route))
-            expect(page.locator("main tbody tr, main figure, main .empty").first).to_be_attached()
+            expect(page.locator("main tbody tr, main figure, main .facts, main .empty").first).to_be_attached()
             for name in ("Purge…", "New job…", "Pin", "Tags…", "Prefetch…", "Retry", "Cancel", "Stop"):
                 expect(button(page, name)).to_have_count(0)
         page.reload()
@@ -615,6 +616,32 @@ def take_picture(stage, visit, path, seconds):
     raise SystemExit(f"{path} is larger than {PICTURE_LIMIT} bytes")
 
 
+def soak(stage, visit, minutes):
+    """Prints the memory of service and tab each minute while a page is open; both must stay flat."""
+    process = stage.larder.process.pid
+    rows = []
+    with visit(ADMIN) as view, stage.traffic():
+        session = view.context.new_cdp_session(view.page)
+        session.send("Performance.enable")
+        start = time.monotonic()
+        while time.monotonic() < start + 60 * minutes:
+            # The page shows 900 seconds; the state before that still grows.
+            view.page.wait_for_timeout(60_000)
+            session.send("HeapProfiler.collectGarbage")
+            metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
+            status = pathlib.Path(f"/proc/{process}/status").read_text()
+            service = int(re.search(r"VmRSS:\s*(\d+) kB", status)[1]) << 10
+            rows.append((service, metrics["JSHeapUsedSize"], metrics["Nodes"]))
+            print(f"{len(rows)} min: service {service >> 20} MiB, tab {rows[-1][1] / (1 << 20):.1f} MiB, {rows[-1][2]:.0f} nodes", flush=True)
+    settled = rows[min(16, len(rows) // 2) :]
+    half = len(settled) // 2
+    for column, name in enumerate(("service", "tab", "nodes")):
+        before = statistics.median(row[column] for row in settled[:half])
+        after = statistics.median(row[column] for row in settled[half:])
+        print(f"{name}: {before:.0f} in the first half after the start, {after:.0f} in the second ({after / before - 1:+.1%})")
+        assert after < before * 1.1, f"{name} grows"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--larder", required=True)
@@ -624,6 +651,7 @@ def main():
     parser.add_argument("--files", help="directory with the files of the page")
     parser.add_argument("--screenshots", help="directory for pictures of all pages")
     parser.add_argument("--picture", help="write a picture of the overview to this file instead")
+    parser.add_argument("--soak", type=int, help="keep the overview open for this number of minutes instead")
     parser.add_argument("--seconds", type=int, default=840, help="traffic before --picture")
     options = parser.parse_args()
     names = options.only.split(",") if options.only else BRIEF if options.brief else list(CHECKS)
@@ -640,6 +668,9 @@ def main():
 
             if options.picture:
                 take_picture(stage, visit, options.picture, options.seconds)
+                return 0
+            if options.soak:
+                soak(stage, visit, options.soak)
                 return 0
             failed = [name for name in names if not passes(name, stage, visit, options)]
             browser.close()
