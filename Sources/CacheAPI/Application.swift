@@ -18,7 +18,8 @@ package func makeApplication(
         log: settings.accessLog ?? AccessLog(logger), latencies: cache.statistics.requestLatencies)
     let router =
         makeRouter(
-            cache: cache, settings: settings, recorder: recorder, load: load, random: random, clock: clock, wallClock: wallClock,
+            cache: cache, settings: settings, recorder: recorder, load: load, random: random, clock: clock,
+            wallClock: wallClock,
             logger: logger)
     var certificates: CertificateReloader?
     if let tls = settings.tls { certificates = try CertificateReloader(tls, clock: clock, logger: logger) }
@@ -51,13 +52,15 @@ package func makeApplication(
 
 /// Makes the router with all routes of ``RouteTable``, behind ``RequestMiddleware``.
 func makeRouter(
-    cache: AssetCache, settings: APISettings, recorder: RequestRecorder, load: AdmissionLimits, random: any RandomSource,
+    cache: AssetCache, settings: APISettings, recorder: RequestRecorder, load: AdmissionLimits,
+    random: any RandomSource,
     clock: any Clock<Duration>, wallClock: any WallClock, logger: Logger
 ) -> Router<APIContext> {
     let router = Router(context: APIContext.self)
     router.add(
         middleware: RequestMiddleware(
-            settings: settings, recorder: recorder, tracing: RequestTracing(tracer: cache.tracer), routes: RouteTable(), random: random, clock: clock, logger: logger))
+            settings: settings, recorder: recorder, tracing: RequestTracing(tracer: cache.tracer), routes: RouteTable(),
+            random: random, clock: clock, logger: logger))
     let (gate, limits) = (Authorizer(access: settings.access, cors: settings.cors), settings.limits)
     router.mount(ContentController(reader: cache.reader, gate: gate, places: load.reads), gate)
     router.mount(ProbeController(prober: cache.prober, limits: limits), gate)

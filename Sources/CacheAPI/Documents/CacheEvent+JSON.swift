@@ -43,7 +43,7 @@ extension FillEvent {
     fileprivate var members: [JSON.Member] {
         [
             .init("fillId", .string(String(number))), .init("assetId", .string(assetID.description)),
-            .init("origin", .string(origin)), .init("range", .optional(range, JSON.span)),
+            .init("key", .string(key)), .init("origin", .string(origin)), .init("range", .optional(range, JSON.span)),
         ]
     }
 }

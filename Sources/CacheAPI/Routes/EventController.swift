@@ -35,7 +35,7 @@ struct EventController: Controller {
         }
         let found = events.events(after: last, topics: topics)
         return .json([
-            "items": .array(found.events.map(\.json)), "lastId": .integer(found.events.last?.id ?? events.lastID),
+            "items": .array(found.events.map(\.json)), "lastId": .integer(found.lastID),
             "isComplete": .bool(found.isComplete),
         ])
     }

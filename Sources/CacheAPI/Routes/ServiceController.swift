@@ -6,6 +6,13 @@ import Hummingbird
 struct ServiceController: Controller {
     let cache: AssetCache
     let settings: APISettings
+    private let openAPI: StaticDocument
+
+    init(cache: AssetCache, settings: APISettings) {
+        self.cache = cache
+        self.settings = settings
+        openAPI = StaticDocument(settings.openAPI, type: "application/yaml")
+    }
 
     static let routes: [Route<Self>] = [
         Route(.get, "/health/live", .nothing) { _, _, _ in .json(["status": "live"]) },
@@ -30,8 +37,8 @@ struct ServiceController: Controller {
                 "name": "larder", "version": .string(controller.settings.version), "scope": .string(scope.rawValue),
             ])
         },
-        Route(.get, "/openapi.yaml", .scope(.read)) { controller, _, _ in
-            .text(controller.settings.openAPI, type: "application/yaml")
+        Route(.get, "/openapi.yaml", .scope(.read)) { controller, request, _ in
+            controller.openAPI.response(to: request)
         },
     ]
 

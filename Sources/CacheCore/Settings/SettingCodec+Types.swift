@@ -115,6 +115,11 @@ extension SettingCodec<Double> {
         }
     }
 
+    /// A share from 0 to 1.
+    package static var share: SettingCodec {
+        number("a share from 0 to 1", example: "0.01", schema: ["minimum": 0, "maximum": 1]) { $0 >= 0 && $0 <= 1 }
+    }
+
     /// A price per unit; not negative.
     package static var price: SettingCodec {
         number("a price", example: "0.05", schema: ["minimum": 0]) { $0.isFinite && $0 >= 0 }

@@ -47,6 +47,7 @@ package struct FillEvent: Sendable {
 
     package var number: UInt64
     package var assetID: AssetID
+    package var key: String
     package var origin: String
     /// Nil if only the upstream knows the range; an upper bound of `Int64.max` is unknown.
     package var range: ByteRange?
@@ -98,10 +99,11 @@ package final class EventLog: Sendable {
     /// Returns the kept events of `topics` after the event `id`, oldest first.
     ///
     /// - Parameter id: Nil: all kept events.
-    /// - Returns: `isComplete` is false if events after `id` were discarded, or `id` is not of this process.
+    /// - Returns: `isComplete` is false if events after `id` were discarded, or `id` is not of this process. `lastID` is
+    ///   the identifier to continue with.
     package func events(
         after id: Int64?, topics: Set<CacheEvent.Topic>
-    ) -> (events: [CacheEvent], isComplete: Bool) {
+    ) -> (events: [CacheEvent], isComplete: Bool, lastID: Int64) {
         state.withLock { state in
             let last = id ?? firstID
             let isKnown = (firstID...state.lastID).contains(last)
@@ -109,7 +111,7 @@ package final class EventLog: Sendable {
                 (state.events[topic] ?? []).reversed().prefix { !isKnown || $0.id > last }
             }
             let isComplete = isKnown && topics.allSatisfy { state.discarded[$0] ?? .min <= last }
-            return (events.sorted { $0.id < $1.id }, id == nil || isComplete)
+            return (events.sorted { $0.id < $1.id }, id == nil || isComplete, state.lastID)
         }
     }
 

@@ -66,7 +66,7 @@ extension Setting<LarderSettings> {
                 "telemetry.traces.headersFile", optional: \.telemetry.headersFile, .path,
                 "file with header fields for the receiver, one `Name: value` per line"),
             Setting(
-                "telemetry.traces.sampleRatio", orNone: \.telemetry.sampleRatio, .fraction,
+                "telemetry.traces.sampleRatio", orNone: \.telemetry.sampleRatio, .share,
                 "share of recorded traces that have no parent (0–1); `none`: that of OpenTelemetry, otherwise 1"),
             Setting(
                 "telemetry.traces.timeout", orNone: \.telemetry.timeout, .duration(example: "10s"),

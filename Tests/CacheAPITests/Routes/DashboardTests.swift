@@ -23,6 +23,11 @@ import Testing
                 try await service.call("GET", "/ui/main.js").headers["Content-Type"]?.hasPrefix("text/javascript")
                     == true)
             #expect(try await service.call("GET", "/ui").headers["Location"] == "/ui/")
+            let authorized: HeaderList = ["Authorization": "Bearer secret"]
+            let document = try await service.call("GET", "/openapi.yaml", authorized)
+            let documentTag = try #require(document.headers["ETag"])
+            let unchanged: HeaderList = ["Authorization": "Bearer secret", "If-None-Match": documentTag]
+            #expect(try await service.call("GET", "/openapi.yaml", unchanged).status == 304)
             for path in ["/ui/none.js", "/ui/../openapi.yaml", "/ui/%2e%2e/x"] {
                 #expect(try await service.call("GET", path).status == 404, "\(path)")
             }

@@ -47,6 +47,22 @@ import Testing
         }
     }
 
+    @Test("A stream begins with the next event and sends each event once")
+    func aStreamSendsEachEventOnce() {
+        let log = EventLog(wallClock: ManualWallClock())
+        log.publish(.log(isError: false, message: "old", metadata: [:]))
+        var renderer = EventLogRenderer(log: log, topics: [.health], last: nil)
+        #expect(renderer.text(of: ()).isEmpty)
+        log.publish(.second(LiveSecond(at: Timestamp(seconds: 1))))
+        #expect(renderer.text(of: ()).isEmpty)
+        log.publish(.log(isError: false, message: "new", metadata: [:]))
+        #expect(renderer.text(of: ()).contains("\"message\":\"new\""))
+        #expect(renderer.text(of: ()).isEmpty)
+        var stranger = EventLogRenderer(log: log, topics: [.health], last: 1)
+        #expect(stranger.text(of: ()).hasPrefix("event: reset\n"))
+        #expect(stranger.text(of: ()).isEmpty)
+    }
+
     @Test("A ticket replaces the token of one request")
     func ticketsAreUsedOnce() async throws {
         try await TestService.run(access: token) { (service) async throws in

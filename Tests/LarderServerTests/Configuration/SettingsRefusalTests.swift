@@ -49,6 +49,11 @@ import Testing
                 "log.level: \"loud\" is not one of trace, debug, info, notice, warning, error, critical"
             ),
             ("log.format", "xml", "log.format: \"xml\" is not one of text, json"),
+            ("log.access", "xml", "log.access: \"xml\" is not one of text, json, combined, off or none"),
+            (
+                "telemetry.traces.sampleRatio", "1.1",
+                "telemetry.traces.sampleRatio: \"1.1\" is not a share from 0 to 1 or none (try 0.01)"
+            ),
             ("access.token", "", "access.token: is empty"),
             ("access.tokenFile", "/nowhere/t", "access.tokenFile: \"/nowhere/t\" cannot be read"),
             (

@@ -135,10 +135,11 @@ struct EventLogRenderer: EventRenderer {
     let isOver = false
 
     mutating func text(of signal: Void) -> String {
-        let (events, isComplete) = log.events(after: last ?? log.lastID, topics: topics)
-        defer { last = events.last?.id ?? last ?? log.lastID }
+        let start = last ?? log.lastID
+        let (events, isComplete, lastID) = log.events(after: start, topics: topics)
+        last = lastID
         // The client must read the lists again: events that it has not seen are lost.
-        let reset = isComplete ? "" : "event: reset\ndata: {\"lastId\":\(last ?? 0)}\n\n"
+        let reset = isComplete ? "" : "event: reset\ndata: {\"lastId\":\(start)}\n\n"
         return reset
             + events.map { "id: \($0.id)\nevent: \($0.content.topic.rawValue)\ndata: \($0.json.text)\n\n" }.joined()
     }

@@ -125,7 +125,7 @@ final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHand
         _ preparedResponse: PreparedResponse, _ run: ByteRange, at time: Timestamp, _ context: ChannelHandlerContext
     ) -> Bool {
         let name = responseCache.nextRequestID()
-        let stopwatch = responder.clock.stopwatch()
+        let start = context.eventLoop.now
         var buffer = responseCache.takeBuffer()
         guard
             let body = preparedResponse.write(
@@ -136,15 +136,15 @@ final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHand
         }
         // The response is one write, which follows at once: its first byte is not later than this.
         let note = AccessNote(
-            firstByte: stopwatch(), stopwatch: stopwatch, requestID: name,
+            start: start, firstByte: context.eventLoop.now, requestID: name,
             client: responder.recorder.log.isEnabled ? context.channel.remoteAddress?.ipAddress : nil,
             span: responder.tracing.tracer.isEnabled ? responder.begin(preparedResponse.logged)?.span : nil)
         watch.beginFastPathResponse()
         isAlone = true
         let given = Given(preparedResponse, run, at: time, buffer, body, note)
-        let here = NIOLoopBound((self, given), eventLoop: context.eventLoop)
+        let (here, eventLoop) = (NIOLoopBound((self, given), eventLoop: context.eventLoop), context.eventLoop)
         let written = context.eventLoop.makePromise(of: Void.self)
-        written.futureResult.whenComplete { here.value.0.left($0, here.value.1) }
+        written.futureResult.whenComplete { here.value.0.left($0, here.value.1, at: eventLoop.now) }
         if let hold = given.hold {
             // The outbound buffer is empty here, because the connection was at rest: `sendAhead` may bypass it.
             sendBuffer.fit(toBytesOnDisk: run.length, on: context.channel)
@@ -159,28 +159,29 @@ final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHand
     }
 
     /// Ends a response that was sent or has failed: returns its buffer, and records it in the statistics and the log.
-    private func left(_ result: Result<Void, any Error>, _ given: Given) {
+    private func left(_ result: Result<Void, any Error>, _ given: Given, at now: NIODeadline) {
         let hasLeft = if case .success = result { true } else { false }
         isAlone = false
         responseCache.giveBack(given.buffer)
         given.preparedResponse.view.count(given.run, hasLeft ? .sent : .clientGone, at: given.time)
-        record(given, hasLeft: hasLeft)
+        record(given, hasLeft: hasLeft, at: now)
         watch.endFastPathResponse()
     }
 
     /// Records the latencies of an ended response and its log entry. Without `hasLeft` the entry counts no sent bytes
     /// and is marked as aborted.
-    private func record(_ given: Given, hasLeft: Bool) {
-        let duration = given.note.stopwatch()
+    private func record(_ given: Given, hasLeft: Bool, at now: NIODeadline) {
+        let duration = Duration(now - given.note.start)
+        let firstByte = Duration(given.note.firstByte - given.note.start)
         responder.recorder.latencies.record(
-            .hit, firstByte: given.note.firstByte, duration: duration,
+            .hit, firstByte: firstByte, duration: duration,
             shard: Int(bitPattern: ObjectIdentifier(self)) >> 6,
             traceID: given.note.span?.context.traceID.description)
         guard responder.recorder.log.isEnabled || given.note.span != nil else { return }
         var figures = RequestLogContext.Content()
         figures.span = given.note.span
         (figures.result, figures.outcome) = (.hit, ReadOutcome.Class.hit.rawValue)
-        (figures.bytesFromCache, figures.firstByte) = (given.run.length, given.note.firstByte)
+        (figures.bytesFromCache, figures.firstByte) = (given.run.length, firstByte)
         (figures.sentBytes, figures.isComplete) = (hasLeft ? given.run.length : 0, hasLeft)
         figures.span?.end(status: given.preparedResponse.status, figures)
         responder.recorder.log.write(
@@ -228,8 +229,8 @@ private final class Given {
 
 /// The times of one response sent by ``PreparedResponseHandler``, for its record.
 private struct AccessNote {
-    let firstByte: Duration
-    let stopwatch: @Sendable () -> Duration
+    let start: NIODeadline
+    let firstByte: NIODeadline
     let requestID: RequestID
     /// The client's address; nil without a log.
     let client: String?

@@ -1,0 +1,35 @@
+import CacheCore
+import Crypto
+import HTTPTypes
+import Hummingbird
+import NIOCore
+
+/// A text that stays the same while the process runs, with an entity tag.
+struct StaticDocument: Sendable {
+    private let body: ByteBuffer
+    private let fields: HTTPFields
+    /// The opaque part of the entity tag.
+    private let tag: String
+
+    /// - Parameter fields: Further header fields.
+    init(_ text: String, type: String, fields: HTTPFields = [:]) {
+        body = ByteBuffer(string: text)
+        tag = SHA256.hash(data: Array(text.utf8)).prefix(8).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
+            .joined()
+        var fields = fields
+        fields[.contentType] = type
+        // Weak, because a compressed response has the same tag.
+        fields[.eTag] = "W/\"\(tag)\""
+        fields[.cacheControl] = "no-cache"
+        self.fields = fields
+    }
+
+    /// The response to GET: 200, or 304 if the client has the text.
+    func response(to request: Request) -> Response {
+        let known = request.headers[values: .ifNoneMatch].flatMap({ FieldText.members(of: $0, escapes: false) })
+        if known.contains(where: { $0 == "*" || EntityTag($0)?.opaque == tag }) {
+            return Response(status: .notModified, headers: fields)
+        }
+        return Response(status: .ok, headers: fields, body: .init(byteBuffer: body))
+    }
+}
