@@ -69,7 +69,8 @@ extension FillEvent {
     init(_ number: UInt64, _ fill: FillTransfer) {
         let target = fill.asset.target
         self.init(
-            number: number, assetID: target.id, key: target.key, origin: target.originName, range: fill.fillRequest.range)
+            number: number, assetID: target.id, key: target.key, origin: target.originName,
+            range: fill.fillRequest.range)
     }
 }
 

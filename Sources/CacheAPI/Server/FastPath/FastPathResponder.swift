@@ -95,7 +95,7 @@ struct FastPathResponder: Sendable {
 
     /// The trace of a request that ``PreparedResponseHandler`` answers. It has no `traceparent`.
     func begin(_ logged: LoggedRequest) -> RequestTrace? {
-        tracing.begin(method: logged.method, path: logged.path, route: Self.route, [:])
+        tracing.begin(method: logged.method, path: logged.path, route: Self.route, nil)
     }
 
     private static let route = "/o/{origin}/{path}"

@@ -10,15 +10,24 @@ struct RequestTracing: Sendable {
 
     /// The trace of a request; nil if tracing is disabled.
     ///
-    /// - Parameter route: The pattern of the path; nil if it is unknown.
-    func begin(method: String, path: String, route: String?, _ fields: HTTPFields) -> RequestTrace? {
+    /// - Parameters:
+    ///   - route: The pattern of the path; nil if it is unknown.
+    ///   - fields: The request's fields; nil if it has no `traceparent`.
+    func begin(method: String, path: String, route: String?, _ fields: HTTPFields?) -> RequestTrace? {
         guard tracer.isEnabled else { return nil }
-        let incoming = TraceContext(
-            traceparent: fields[values: .traceparent], tracestate: fields[values: .tracestate])
-        let span = tracer.span(route.map { "\(method) \($0)" } ?? method, .server, parent: incoming)
-        span?.set("http.request.method", method)
-        span?.set("url.path", path)
-        if let route { span?.set("http.route", route) }
+        let incoming = fields.flatMap {
+            TraceContext(traceparent: $0[values: .traceparent], tracestate: $0[values: .tracestate])
+        }
+        // Most requests are not recorded: nothing is allocated for them.
+        guard let span = tracer.span(method, .server, parent: incoming) else {
+            return RequestTrace(span: nil, incoming: incoming)
+        }
+        span.set("http.request.method", method)
+        span.set("url.path", path)
+        if let route {
+            span.rename("\(method) \(route)")
+            span.set("http.route", route)
+        }
         return RequestTrace(span: span, incoming: incoming)
     }
 }
