@@ -22,7 +22,7 @@ struct ContentResponseBuilder {
     /// The problem document for a failed read, with the upstream's `Retry-After`, `Age` and freshness if there are any.
     func refusal(_ failure: ReadFailure) -> Response {
         let (code, outcome) = (failure.error.code, failure.outcome)
-        context.note.conclude(outcome.requestClass, code: code)
+        context.note.conclude(outcome.requestClass, code: code, isCounted: failure.isCounted)
         var response = problem(failure.error, status: code.contentStatus)
         let length = response.headers[.contentLength]
         response.headers = code.contentHeaders

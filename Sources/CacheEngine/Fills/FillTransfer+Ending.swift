@@ -45,6 +45,7 @@ extension FillTransfer {
 
     /// Counts the end of a transfer in the statistics.
     private func count(_ end: TransferEnd, _ error: CacheError?) {
+        context.live.received(end.droppedBytes, of: asset.id)
         let isPrefetch = state.withLock { $0.isPrefetch }
         context.counters.fillEnded(
             origin: asset.target.originName, isPrefetch: isPrefetch, end: end, error: error)

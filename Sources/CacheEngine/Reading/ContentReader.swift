@@ -53,7 +53,7 @@ package final class ContentReader: Sendable {
         do { target = try await resolver.resolve(reference) } catch { throw ReadFailure(error) }
         target.cdnLoop = request.cdnLoop
         let attempt = attempt(request, at: target, options)
-        let failure: ReadFailure
+        var failure: ReadFailure
         do {
             return try await firstByte(of: target, attempt)
         } catch {
@@ -62,6 +62,7 @@ package final class ContentReader: Sendable {
         if let read = await fallback(for: target, after: failure, isHead: request.isHead) { return read }
         context.counters.failed(
             failure.outcome.requestClass, origin: target.originName, isAborted: failure.error.code == .cancelled)
+        failure.isCounted = true
         throw failure
     }
 

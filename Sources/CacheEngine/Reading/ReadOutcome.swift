@@ -49,6 +49,8 @@ package struct ReadFailure: Error, Sendable {
     package var outcome: ReadOutcome
     /// The age of a repeated refusal; nil otherwise.
     package var age: Duration?
+    /// Whether the request is in the statistics: its asset was known, and its client authorized.
+    package var isCounted = false
 
     package init(_ error: CacheError, outcome: ReadOutcome? = nil, age: Duration? = nil) {
         self.error = error

@@ -52,7 +52,7 @@ extension Catalog {
         let secrets = secrets
         return try await read { db in
             var arguments = try Self.arguments(query)
-            arguments["value"] = cursor?.value
+            arguments["value"] = try cursor.map { try $0.value ?? Self.key(of: $0.id, db) }
             arguments["tie"] = cursor?.id
             // One row more than requested shows whether there is a next page.
             arguments["limit"] = limit + 1
@@ -68,9 +68,11 @@ extension Catalog {
                 })
             let items = assets.prefix(limit).map(\.asset)
             guard assets.count > limit, let last = items.last else { return AssetPage(items: items, nextCursor: nil) }
-            // A sort value that is a text follows the identifier, which has a fixed length.
+            // A key follows the identifier, which has a fixed length. A long key is looked up by the identifier, so that
+            // the cursor fits into a URL.
             let value = assets[limit - 1].value
-            let tie = last.record.id.description + (String.fromDatabaseValue(value).map { Self.hex($0) } ?? "")
+            let key = String.fromDatabaseValue(value).flatMap { $0.utf8.count <= Self.mostKeyBytes ? $0 : nil }
+            let tie = last.record.id.description + (key.map { Self.hex($0) } ?? "")
             let next = PageCursor(list: list, value: Int64.fromDatabaseValue(value) ?? 0, tie: tie)
             return AssetPage(items: items, nextCursor: next.text)
         }
@@ -149,14 +151,27 @@ extension Catalog {
         }
     }
 
-    /// Decodes a cursor into the sort value and the identifier of the last row. Returns nil for the first page.
+    /// The maximum number of bytes of a key in a cursor.
+    private static let mostKeyBytes = 1000
+
+    /// The key of the asset that a cursor names. Throws if the asset was removed.
+    private static func key(of id: Data, _ db: Database) throws -> DatabaseValue {
+        guard let key = try String.fetchOne(db, sql: "SELECT key FROM assets WHERE id = ?", arguments: [id]) else {
+            throw PageCursor.refusal
+        }
+        return key.databaseValue
+    }
+
+    /// Decodes a cursor into the sort value and the identifier of the last row; a nil value is the key of that row.
+    /// Returns nil for the first page.
     private static func assetCursor(
         _ text: String?, list: String, sort: AssetQuery.Sort
-    ) throws(CacheError) -> (value: DatabaseValue, id: Data)? {
+    ) throws(CacheError) -> (value: DatabaseValue?, id: Data)? {
         guard let text else { return nil }
         let cursor = try PageCursor(text, list: list)
         guard let id = AssetID(String(cursor.tie.prefix(32))) else { throw PageCursor.refusal }
         guard sort == .key else { return (cursor.value.databaseValue, RowCoding.blob(id)) }
+        guard cursor.tie.count > 32 else { return (nil, RowCoding.blob(id)) }
         guard let key = Self.text(ofHex: cursor.tie.dropFirst(32)) else { throw PageCursor.refusal }
         return (key.databaseValue, RowCoding.blob(id))
     }

@@ -13,8 +13,8 @@ struct MonitoringCommand: ParsableCommand {
 
     func run() {
         switch file {
-        case .rules: print(EmbeddedDocument.alertRules)
-        case .dashboard: print(EmbeddedDocument.grafanaDashboard)
+        case .rules: print(EmbeddedDocument.alertRules, terminator: "")
+        case .dashboard: print(EmbeddedDocument.grafanaDashboard, terminator: "")
         }
     }
 }

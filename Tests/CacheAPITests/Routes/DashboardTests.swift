@@ -57,6 +57,15 @@ import Testing
             #expect(plain.headers["Content-Encoding"] == nil && plain.headers["Vary"] == "Accept-Encoding")
             #expect(compressed.headers["Content-Encoding"] == "gzip")
             #expect(compressed.body.count < plain.body.count / 2 && compressed.body.starts(with: [0x1F, 0x8B]))
+            for coding in ["gzip;q=0, *", "identity", "br", "deflate", "gzip; q=0"] {
+                let response = try await service.call("GET", "/v1/stats", ["Accept-Encoding": coding])
+                #expect(response.headers["Content-Encoding"] == nil, "\(coding)")
+            }
+            let old = try await RawConnection(port: service.port)
+            try await old.send("GET /v1/stats HTTP/1.0\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n")
+            let plainOld = try #require(try await old.response())
+            #expect(plainOld.headers["Transfer-Encoding"] == nil && plainOld.headers["Content-Encoding"] == nil)
+            #expect(try plainOld.json()["requests"] != nil)
             let head = try await service.call("HEAD", "/v1/stats", gzip)
             #expect(head.status == 200 && head.headers["Content-Encoding"] == nil)
             for _ in 0..<2 {

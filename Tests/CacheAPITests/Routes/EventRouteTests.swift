@@ -134,6 +134,18 @@ import Testing
                 }
                 #expect(keys.count == 3 && Set(keys).count == 3, "\(sort)")
             }
+            let long = "/" + String(repeating: "x", count: 3000)
+            for path in [long, long + "y"] {
+                service.upstream.serve(path, LoopbackAsset(size: 10))
+                _ = try await service.call("GET", "/o/media\(path)")
+            }
+            let first = try await service.call("GET", "/v1/assets?sort=key&limit=1&prefix=/o/media/xxx").json()
+            guard case .string(let next)? = first["nextCursor"] else { throw CacheError(.internal, "no cursor") }
+            #expect(next.utf8.count < 200)
+            let second = try await service.call(
+                "GET", "/v1/assets?sort=key&limit=1&prefix=/o/media/xxx&cursor=\(next)"
+            ).json()
+            #expect(second["items"] != first["items"] && second["nextCursor"] == .null)
             for list in ["jobs", "evictions", "scrubs"] {
                 #expect(try await service.call("GET", "/v1/\(list)?total=true").json()["total"] == 0, "\(list)")
                 #expect(try await service.call("GET", "/v1/\(list)").json()["total"] == nil, "\(list)")

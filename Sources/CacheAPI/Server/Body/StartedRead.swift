@@ -20,7 +20,9 @@ struct StartedRead: Sendable {
             var outcome = read.outcome
             outcome.requestClass = .error
             (outcome.isStored, outcome.timeToLive, outcome.detail) = (false, nil, error.code.name)
-            throw ReadFailure(error, outcome: outcome)
+            var failure = ReadFailure(error, outcome: outcome)
+            failure.isCounted = true
+            throw failure
         }
     }
 }

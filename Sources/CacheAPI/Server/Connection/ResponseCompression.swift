@@ -1,4 +1,5 @@
 import CacheCore
+import DequeModule
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -40,30 +41,53 @@ enum ResponseCompression {
             }
             return isMarked ? .compressIfPossible : .doNotCompress
         }
-        return [compressor, UnrequestedResponseHandler()]
+        return [compressor, CompressionPolicyHandler()]
     }
 }
 
-/// Closes the connection at a response without a request. The compressor would trap, because it takes the request's
+/// Decides from the request whether a marked response is compressed: only for HTTP/1.1, which has chunked framing, and if
+/// `Accept-Encoding` permits gzip (RFC 9110 §12.5.3). The compressor's own reading of the field is less strict.
+///
+/// Closes the connection at a response without a request: the compressor would trap, because it takes the request's
 /// `Accept-Encoding` from a queue.
-private final class UnrequestedResponseHandler: ChannelDuplexHandler, RemovableChannelHandler {
+private final class CompressionPolicyHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
 
-    /// Requests without a response head.
-    private var pending = 0
+    /// For each request without a response head: whether its response may be compressed.
+    private var pending: Deque<Bool> = []
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        if case .head = unwrapInboundIn(data) { pending += 1 }
+        if case .head(let head) = unwrapInboundIn(data) {
+            pending.append(head.version == .http1_1 && Self.permitsGzip(head.headers["Accept-Encoding"]))
+        }
         context.fireChannelRead(data)
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        if case .head = unwrapOutboundIn(data) { pending -= 1 }
-        guard pending >= 0 else {
+        guard case .head(var head) = unwrapOutboundIn(data) else { return context.write(data, promise: promise) }
+        guard let isPermitted = pending.popFirst() else {
             promise?.fail(ChannelError.ioOnClosedChannel)
             return context.close(promise: nil)
         }
-        context.write(data, promise: promise)
+        if !isPermitted { head.headers.remove(name: HTTPField.Name.compressionMark.rawName) }
+        context.write(wrapOutboundOut(.head(head)), promise: promise)
+    }
+
+    /// Whether the field names gzip, or `*` without gzip, with a weight above 0.
+    static func permitsGzip(_ values: [String]) -> Bool {
+        var (gzip, any): (Bool?, Bool) = (nil, false)
+        for member in values.flatMap({ FieldText.members(of: $0) }) {
+            let parts = member.split(separator: ";").map { FieldText.lowered(FieldText.trimmed($0)) }
+            guard let coding = parts.first else { continue }
+            let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
+            switch coding {
+            case "gzip", "x-gzip": gzip = weight > 0
+            case "*": any = weight > 0
+            default: break
+            }
+        }
+        return gzip ?? any
     }
 }

@@ -74,7 +74,8 @@ struct FastPathResponder: Sendable {
         let response = HTTPResponse(status: .init(code: read.plan.status), headerFields: answered)
         var logged = LoggedRequest(method: head.method.rawValue, path: String(head.uri.prefix { $0 != "?" }))
         if recorder.log.isEnabled {
-            (logged.client, logged.userAgent, logged.referer) = (client(), fields[.userAgent], fields[.referer])
+            (logged.client, logged.userAgent) = (client(), fields[.userAgent])
+            logged.referer = fields[.referer].map(LoggedRequest.withoutCredentials)
             logged.token = gate.access.tokenName(of: fields[.authorization])
         }
         let trace = tracing.begin(method: logged.method, path: logged.path, route: Self.route, fields)

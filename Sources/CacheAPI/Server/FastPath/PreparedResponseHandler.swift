@@ -183,6 +183,7 @@ final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHand
         (figures.result, figures.outcome) = (.hit, ReadOutcome.Class.hit.rawValue)
         (figures.bytesFromCache, figures.firstByte) = (given.run.length, firstByte)
         (figures.sentBytes, figures.isComplete) = (hasLeft ? given.run.length : 0, hasLeft)
+        figures.span?.set("larder.asset.id", given.preparedResponse.view.assetID.description)
         figures.span?.end(status: given.preparedResponse.status, figures)
         responder.recorder.log.write(
             AccessLog.Line(

@@ -59,11 +59,23 @@ package struct LoggedRequest: Sendable {
         token: String? = nil
     ) {
         self.method = method
-        self.path = path
+        self.path = Self.withoutQuery(path)
         self.client = client
         self.userAgent = userAgent
-        self.referer = referer
+        self.referer = referer.map(Self.withoutCredentials)
         self.token = token
+    }
+
+    /// The text up to a query or a fragment.
+    private static func withoutQuery(_ text: String) -> String { String(text.prefix { $0 != "?" && $0 != "#" }) }
+
+    /// A URL without user information, query and fragment.
+    static func withoutCredentials(_ url: String) -> String {
+        let text = withoutQuery(url)
+        guard let start = text.firstRange(of: "://")?.upperBound else { return text }
+        let authority = text[start...].prefix { $0 != "/" }
+        guard let at = authority.lastIndex(of: "@") else { return text }
+        return text[..<start] + String(text[text.index(after: at)...])
     }
 }
 

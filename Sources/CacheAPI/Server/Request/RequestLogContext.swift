@@ -32,10 +32,11 @@ package final class RequestLogContext: Sendable {
     /// The figures collected so far.
     package var content: Content { state.withLock { $0 } }
 
-    /// Records the result of a content request. `code` names the error of the result `.error`.
-    func conclude(_ result: ReadOutcome.Class, code: CacheError.Code? = nil) {
+    /// Records the result of a content request. `code` names the error of the result `.error`. Latencies belong to
+    /// requests that the statistics count.
+    func conclude(_ result: ReadOutcome.Class, code: CacheError.Code? = nil, isCounted: Bool = true) {
         update { content in
-            content.result = result
+            content.result = isCounted ? result : nil
             content.outcome = result == .error ? code?.name ?? result.rawValue : result.rawValue
         }
     }

@@ -25,7 +25,7 @@ package struct RequestMiddleware: RouterMiddleware {
         var context = context
         context.stopwatch = stopwatch
         context.requestID = Self.accepted(request.headers[.requestID]) ?? random.identifier()
-        let path = request.uri.path
+        let path = String(request.uri.path.prefix { $0 != "#" })
         let route = tracing.tracer.isEnabled ? routes.pattern(of: path) : nil
         let trace = tracing.begin(method: request.method.rawValue, path: path, route: route, request.headers)
         context.note.update { $0.span = trace?.span }
