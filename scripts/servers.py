@@ -43,10 +43,12 @@ class Nginx:
         configuration = self.directory / "nginx.conf"
         configuration.write_text(self.configuration(http.replace("{port}", str(self.port)), workers))
         program = shutil.which("nginx") or "/usr/sbin/nginx"
+        # Its workers must not hold the pipes of the caller open.
         self.process = subprocess.Popen(
-            [program, "-p", self.directory, "-c", configuration, "-e", self.directory / "nginx.log"]
-        )
-        atexit.register(self.process.kill)
+            [program, "-p", self.directory, "-c", configuration, "-e", self.directory / "nginx.log"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        atexit.register(self.stop)
         wait_for_port(self.port, self.process)
 
     def configuration(self, http, workers):
@@ -62,8 +64,12 @@ class Nginx:
         """
 
     def stop(self):
+        """Ends the master process, which ends its workers. A killed master would leave them behind."""
         self.process.terminate()
-        self.process.wait()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
 
 
 class MediaServer(Nginx):
