@@ -71,7 +71,7 @@ func makeRouter(
     router.mount(JobController(jobs: cache.jobs, limits: limits, clock: clock), gate)
     router.mount(StatsController(cache: cache, load: load, version: settings.version, clock: clock), gate)
     let tickets = EventTickets(random: random, uptime: clock.stopwatch(), wallClock: wallClock)
-    router.mount(EventController(events: cache.events, tickets: tickets, gate: gate, clock: clock), gate)
+    router.mount(EventController(events: cache.events, tickets: tickets, clock: clock), gate)
     router.mount(
         PolicyController(configuration: cache.configuration, simulator: cache.simulator, limits: limits), gate)
     router.mount(EvictionController(evictions: cache.evictions, limits: limits), gate)

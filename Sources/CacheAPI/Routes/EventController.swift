@@ -6,7 +6,6 @@ import Hummingbird
 struct EventController: Controller {
     let events: EventLog
     let tickets: EventTickets
-    let gate: Authorizer
     let clock: any Clock<Duration>
 
     static let routes: [Route<Self>] = [

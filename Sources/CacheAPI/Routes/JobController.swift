@@ -34,7 +34,7 @@ struct JobController: Controller {
         let key = try Self.idempotencyKey(request.headers[.idempotencyKey])
         let wait = Self.wait(request.headers[values: .prefer])
         let (json, bytes) = try await request.json(upTo: limits.jobBodyBytes)
-        let digest = SHA256.hash(data: bytes).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        let digest = SHA256.hash(data: bytes).hexDigits
         var job = try await jobs.submit(CreateJobRequest(json, fingerprint: digest), idempotencyKey: key)
         guard let wait else { return accepted(job) }
         if !job.record.state.isFinished, let finished = try await finished(job.record.id, within: wait, context) {

@@ -14,8 +14,7 @@ struct StaticDocument: Sendable {
     /// - Parameter fields: Further header fields.
     init(_ text: String, type: String, fields: HTTPFields = [:]) {
         body = ByteBuffer(string: text)
-        tag = SHA256.hash(data: Array(text.utf8)).prefix(8).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
-            .joined()
+        tag = SHA256.hash(data: Array(text.utf8)).prefix(8).hexDigits
         var fields = fields
         fields[.contentType] = type
         // Weak, because a compressed response has the same tag.

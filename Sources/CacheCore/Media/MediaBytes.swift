@@ -44,6 +44,6 @@ struct MediaBytes {
 extension Sequence<UInt8> {
     /// Two hexadecimal digits for each byte, separated by spaces.
     package var hexadecimal: String {
-        map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined(separator: " ")
+        map(\.hexDigits).joined(separator: " ")
     }
 }

@@ -72,7 +72,7 @@ extension Catalog {
             // the cursor fits into a URL.
             let value = assets[limit - 1].value
             let key = String.fromDatabaseValue(value).flatMap { $0.utf8.count <= Self.mostKeyBytes ? $0 : nil }
-            let tie = last.record.id.description + (key.map { Self.hex($0) } ?? "")
+            let tie = last.record.id.description + (key?.utf8.hexDigits ?? "")  // a cursor has no blanks
             let next = PageCursor(list: list, value: Int64.fromDatabaseValue(value) ?? 0, tie: tie)
             return AssetPage(items: items, nextCursor: next.text)
         }
@@ -176,11 +176,7 @@ extension Catalog {
         return (key.databaseValue, RowCoding.blob(id))
     }
 
-    /// The UTF-8 bytes of a text in hexadecimal digits: the parts of a cursor contain no blanks.
-    private static func hex(_ text: String) -> String {
-        text.utf8.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    }
-
+    /// The text whose UTF-8 bytes these hexadecimal digits are; nil if they are not valid.
     private static func text(ofHex digits: Substring) -> String? {
         let digits = Array(digits.utf8)
         guard digits.count % 2 == 0 else { return nil }

@@ -1,3 +1,5 @@
+import CacheCore
+
 /// Paths of the files in a store's directory.
 package struct StoreLayout: Hashable, Sendable {
     /// The data directory, without trailing slashes.
@@ -29,7 +31,7 @@ package struct StoreLayout: Hashable, Sendable {
     package var assets: String { directory + "/assets" }
 
     /// Names of the 256 shard directories: two hexadecimal digits each.
-    package static let shards: [String] = (0..<256).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
+    package static let shards: [String] = (UInt8.min...UInt8.max).map(\.hexDigits)
 
     /// Path of a shard directory.
     package func shard(_ name: String) -> String { assets + "/" + name }

@@ -72,7 +72,7 @@ struct FastPathResponder: Sendable {
         read.sign(&answered)
         RequestMiddleware.address(&answered, to: fields[.origin], as: requestID, by: gate.cors)
         let response = HTTPResponse(status: .init(code: read.plan.status), headerFields: answered)
-        var logged = LoggedRequest(method: head.method.rawValue, path: String(head.uri.prefix { $0 != "?" }))
+        var logged = LoggedRequest(method: head.method.rawValue, path: head.uri)
         if recorder.log.isEnabled {
             (logged.client, logged.userAgent) = (client(), fields[.userAgent])
             logged.referer = fields[.referer].map(LoggedRequest.withoutCredentials)
