@@ -93,7 +93,12 @@ import Testing
         let counters = try await running(test, receiver) { exporter in
             test.endSpans(512)
             for request in 1..<8 {
-                try await wait { receiver.requests.count == request && test.clock.sleeps.count == 1 }
+                // The timer of the batch, 5 s, may still be there when the first request arrives.
+                let ceiling = Backoff.ceiling(beforeRetry: request - 1)
+                try await wait {
+                    let sleeps = test.clock.sleeps
+                    return receiver.requests.count == request && sleeps.count == 1 && sleeps[0] <= ceiling
+                }
                 let delay = try #require(test.clock.sleeps.first)
                 delays.append(delay)
                 test.clock.advance(by: delay)
