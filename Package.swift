@@ -14,6 +14,7 @@ let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
 let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
@@ -53,17 +54,23 @@ let package = Package(
             swiftSettings: settings),
         .target(name: "CurlUpstream", dependencies: ["CacheCore", "CCurl", logging], swiftSettings: settings),
         .target(name: "CacheTracing", dependencies: ["CacheCore", logging, collections], swiftSettings: settings),
+        .target(name: "WebTokens", dependencies: ["CacheCore", crypto, cryptoExtras], swiftSettings: settings),
+        .target(
+            name: "UpstreamAccounts", dependencies: ["CacheCore", "WebTokens", crypto], swiftSettings: settings),
+        .target(name: "ReaderAccess", dependencies: ["CacheCore", "WebTokens", crypto], swiftSettings: settings),
         .target(
             name: "CacheEngine",
             dependencies: [
-                "CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", logging, lifecycle, crypto, nio, nioPosix,
+                "CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "UpstreamAccounts", logging, lifecycle,
+                crypto, nio, nioPosix,
                 collections,
             ],
             swiftSettings: settings),
         .target(
             name: "CacheAPI",
             dependencies: [
-                "CacheCore", "CacheSimulation", "CacheEngine", "CacheTracing", logging, hummingbird, hummingbirdCore,
+                "CacheCore", "CacheSimulation", "CacheEngine", "CacheTracing", "ReaderAccess", "WebTokens", logging,
+                hummingbird, hummingbirdCore,
                 lifecycle, crypto,
                 nio, nioPosix, collections,
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -79,7 +86,7 @@ let package = Package(
             name: "LarderServer",
             dependencies: [
                 "CLinux", "CCurl", "CacheCore", "CacheSimulation", "CacheStore", "CurlUpstream", "CacheEngine",
-                "CacheAPI", "CacheTracing",
+                "CacheAPI", "CacheTracing", "UpstreamAccounts", "ReaderAccess", "WebTokens",
                 logging, lifecycle, signals, nio, nioPosix,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
@@ -119,6 +126,10 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "CacheSimulationTests", dependencies: ["CacheSimulation", "TestChance"], swiftSettings: settings),
+        .testTarget(name: "WebTokensTests", dependencies: ["WebTokens", "TestChance"], swiftSettings: settings),
+        .testTarget(
+            name: "UpstreamAccountsTests", dependencies: ["UpstreamAccounts", "TestChance"], swiftSettings: settings),
+        .testTarget(name: "ReaderAccessTests", dependencies: ["ReaderAccess", "TestChance"], swiftSettings: settings),
         .testTarget(
             name: "CacheStoreTests", dependencies: ["CacheStore", "CacheTestKit", "TestChance"], exclude: ["Fixtures"],
             swiftSettings: settings),
@@ -136,6 +147,7 @@ let package = Package(
             dependencies: [
                 "CacheAPI", "CacheTestKit", .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Yams", package: "Yams"),
             ],
             swiftSettings: settings),

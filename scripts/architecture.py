@@ -19,11 +19,14 @@ TARGETS = {
     "CacheStore": {"CacheCore", "CLinux"},
     "CurlUpstream": {"CacheCore", "CCurl"},
     "CacheTracing": {"CacheCore"},
-    "CacheEngine": {"CacheCore", "CacheSimulation", "CacheStore", "CacheTracing"},
-    "CacheAPI": {"CacheCore", "CacheSimulation", "CacheEngine", "CacheTracing"},
+    "WebTokens": {"CacheCore"},
+    "UpstreamAccounts": {"CacheCore", "WebTokens"},
+    "ReaderAccess": {"CacheCore", "WebTokens"},
+    "CacheEngine": {"CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "UpstreamAccounts"},
+    "CacheAPI": {"CacheCore", "CacheSimulation", "CacheEngine", "CacheTracing", "ReaderAccess", "WebTokens"},
     "LarderServer": {
         "CLinux", "CCurl", "CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "CurlUpstream", "CacheEngine",
-        "CacheAPI",
+        "CacheAPI", "WebTokens", "UpstreamAccounts", "ReaderAccess",
     },
 }
 
@@ -32,6 +35,7 @@ OWNERS = {
     r"Hummingbird\w*|NIOHTTP1|NIOHTTP2|NIOHTTPTypes\w*|NIOSSL|HTTPTypes|StructuredFieldValues": {"CacheAPI"},
     r"RawStructuredFieldValues": {"CacheCore", "CacheAPI"},
     r"GRDB\w*": {"CacheStore"},
+    r"CryptoExtras": {"WebTokens"},
     r"CLinux": {"CacheStore", "LarderServer"},
     r"CCurl": {"CurlUpstream", "LarderServer"},
     r"ArgumentParser|Configuration|Yams": {"LarderServer"},

@@ -1,0 +1,196 @@
+package import CacheCore
+import Synchronization
+package import WebTokens
+
+/// The readers of the service: the two configured tokens, the tokens file, certificates and JSON Web Tokens.
+///
+/// A look-up reads an immutable snapshot and takes constant time, so that it may run on an event loop. Only the first
+/// look-up of a JWT verifies its signature.
+package final class ReaderDirectory: Sendable {
+    /// The index of one set of sources.
+    private final class Snapshot: Sendable {
+        let sources: Sources
+        let byDigest: [TokenDigest: Reader]
+        let bySubject: [[UInt8]: Reader]
+        /// Distinguishes snapshots in the cache of verified tokens.
+        let generation: UInt64
+
+        init(_ sources: Sources, generation: UInt64) {
+            var byDigest: [TokenDigest: Reader] = [:]
+            var bySubject: [[UInt8]: Reader] = [:]
+            for entry in sources.file?.entries ?? [] {
+                if let digest = entry.digest { byDigest[digest] = entry.reader }
+                for subject in entry.subjects { bySubject[TokensFile.comparable(subject)] = entry.reader }
+            }
+            // The configured tokens win over the file, and admin over read.
+            if let digest = sources.readToken { byDigest[digest] = Reader(id: "read", scope: .read) }
+            if let digest = sources.adminToken { byDigest[digest] = Reader(id: "admin", scope: .admin) }
+            self.sources = sources
+            self.byDigest = byDigest
+            self.bySubject = bySubject
+            self.generation = generation
+        }
+    }
+
+    /// The sources of readers.
+    private struct Sources: Sendable {
+        var adminToken: TokenDigest?
+        var readToken: TokenDigest?
+        var file: TokensFile?
+        var rules: JWTRules?
+        var keys = JSONWebKeySet([])
+    }
+
+    /// A verified JWT.
+    private struct Verified: Sendable {
+        var lookup: TokenLookup
+        var endsAt: Timestamp
+        var generation: UInt64
+    }
+
+    /// The request for a newer key set.
+    private struct KeyRequest: Sendable {
+        var isOpen = false
+        var lastGranted: Duration?
+    }
+
+    /// The interval between two requests for keys.
+    private static let keyInterval = Duration.seconds(60)
+    /// The number of verified tokens in the cache.
+    private static let cacheCapacity = 8192
+
+    private let snapshot: Mutex<Snapshot>
+    private let verified = Mutex(BoundedTable<TokenDigest, Verified>(capacity: cacheCapacity))
+    private let keyRequest = Mutex(KeyRequest())
+
+    /// A directory without readers.
+    package init() { snapshot = Mutex(Snapshot(Sources(), generation: 0)) }
+
+    // MARK: Sources
+
+    /// Replaces the two configured tokens; nil for none. Their ids are `admin` and `read`.
+    package func update(adminToken: String?, readToken: String?) {
+        replace { sources in
+            sources.adminToken = adminToken.map { TokenDigest(of: $0) }
+            sources.readToken = readToken.map { TokenDigest(of: $0) }
+        }
+    }
+
+    /// Replaces the tokens file; nil for none.
+    package func update(file: TokensFile?) { replace { $0.file = file } }
+
+    /// Replaces the rules for JSON Web Tokens; nil refuses all. Requests keys if there are none.
+    package func update(rules: JWTRules?) {
+        replace { $0.rules = rules }
+        let hasKeys = snapshot.withLock { !$0.sources.keys.keys.isEmpty }
+        keyRequest.withLock { $0.isOpen = rules != nil && !hasKeys }
+    }
+
+    /// Replaces the keys of the identity provider, and closes the request for keys. After a failed retrieval do not
+    /// call it: the old keys stay valid.
+    package func update(keys: JSONWebKeySet) {
+        replace { $0.keys = keys }
+        keyRequest.withLock { $0.isOpen = false }
+    }
+
+    /// Whether any token, certificate or JWT rule is configured. Without one, requests need no token.
+    package var hasReaders: Bool {
+        let snapshot = snapshot.withLock { $0 }
+        return !snapshot.byDigest.isEmpty || !snapshot.bySubject.isEmpty || snapshot.sources.rules != nil
+    }
+
+    /// Whether the owner should retrieve the key set now: after a token with an unknown `kid`, at most once a minute.
+    ///
+    /// - Parameter uptime: The time of a monotonic clock.
+    package func takeKeyRequest(at uptime: Duration) -> Bool {
+        keyRequest.withLock { request in
+            guard request.isOpen else { return false }
+            if let last = request.lastGranted, uptime - last < Self.keyInterval { return false }
+            request.isOpen = false
+            request.lastGranted = uptime
+            return true
+        }
+    }
+
+    /// Whether a token with an unknown `kid` came since the last granted request for keys.
+    package var needsKeys: Bool { keyRequest.withLock { $0.isOpen } }
+
+    private func replace(_ change: (inout Sources) -> Void) {
+        snapshot.withLock { snapshot in
+            var sources = snapshot.sources
+            change(&sources)
+            snapshot = Snapshot(sources, generation: snapshot.generation + 1)
+        }
+        verified.withLock { $0.removeAll() }
+    }
+
+    // MARK: Look-ups
+
+    /// The reader of a bearer token (RFC 6750).
+    ///
+    /// - Parameter token: The text after `Bearer` and its spaces.
+    package func reader(ofBearer token: String, at now: Timestamp) -> TokenLookup {
+        guard token.utf8.count <= JSONWebToken.sizeLimit else { return .unknown }
+        let snapshot = snapshot.withLock { $0 }
+        let digest = TokenDigest(of: token)
+        if let reader = snapshot.byDigest[digest] { return Self.checked(reader, at: now) }
+        guard let rules = snapshot.sources.rules, token.utf8.count(where: { $0 == UInt8(ascii: ".") }) == 2 else {
+            return .unknown
+        }
+        let cached = verified.withLock { $0[digest] }
+        if let cached, cached.generation == snapshot.generation {
+            return now < cached.endsAt ? cached.lookup : .expired(id: nil)
+        }
+        return verify(token, digest, rules, snapshot, at: now)
+    }
+
+    /// The reader of a client certificate: the first of its names that an entry of the tokens file has in `subjects`.
+    ///
+    /// - Parameter names: The names of the verified certificate: `CN=…`, `DNS:…`, `URI:…`, `EMAIL:…`.
+    package func reader(ofCertificateNames names: [String], at now: Timestamp) -> TokenLookup {
+        let snapshot = snapshot.withLock { $0 }
+        for name in names {
+            if let reader = snapshot.bySubject[TokensFile.comparable(name)] { return Self.checked(reader, at: now) }
+        }
+        return .unknown
+    }
+
+    private static func checked(_ reader: Reader, at now: Timestamp) -> TokenLookup {
+        if let end = reader.expiresAt, now >= end { return .expired(id: reader.id) }
+        return .reader(reader)
+    }
+
+    /// Verifies a JWT, and remembers it until it ends or the sources change.
+    private func verify(
+        _ token: String, _ digest: TokenDigest, _ rules: JWTRules, _ snapshot: Snapshot, at now: Timestamp
+    ) -> TokenLookup {
+        do {
+            let parsed = try JSONWebToken.parse(token)
+            let claims = try claims(of: parsed, snapshot.sources.keys, rules)
+            try rules.claimRules.check(claims, at: now)
+            let (id, reader) = try rules.reader(of: claims)
+            let lookup: TokenLookup = reader.map { .reader($0) } ?? .withoutScope(id: id)
+            let expiry = try ClaimRules.instant("exp", of: claims).map { $0 + rules.leeway }
+            let entry = Verified(lookup: lookup, endsAt: expiry ?? now, generation: snapshot.generation)
+            verified.withLock { $0[digest] = entry }
+            return lookup
+        } catch {
+            return error == .expired ? .expired(id: nil) : .invalid(error)
+        }
+    }
+
+    /// The verified claims. Opens a request for keys if the token's key is unknown, or if a token without `kid` fits no
+    /// key.
+    private func claims(
+        of token: JSONWebSignature, _ keys: JSONWebKeySet, _ rules: JWTRules
+    ) throws(TokenRefusal) -> JSON {
+        do {
+            return try token.verifiedClaims(with: keys, allowing: rules.algorithms)
+        } catch {
+            if error == .unknownKey || error == .badSignature && token.keyID == nil {
+                keyRequest.withLock { $0.isOpen = true }
+            }
+            throw error
+        }
+    }
+}
