@@ -8,10 +8,26 @@ package struct APISettings: Sendable {
         package var certificateFile: String
         /// Path of the private key in PEM format.
         package var keyFile: String
+        /// The authentication of clients by certificates; nil: clients are not asked for one.
+        package var clients: Clients?
 
-        package init(certificateFile: String, keyFile: String) {
+        /// The authentication of clients by certificates.
+        package struct Clients: Hashable, Sendable {
+            /// Path of the certificates of the accepted authorities in PEM format.
+            package var authoritiesFile: String
+            /// Whether a connection without a certificate is refused.
+            package var isRequired: Bool
+
+            package init(authoritiesFile: String, isRequired: Bool = true) {
+                self.authoritiesFile = authoritiesFile
+                self.isRequired = isRequired
+            }
+        }
+
+        package init(certificateFile: String, keyFile: String, clients: Clients? = nil) {
             self.certificateFile = certificateFile
             self.keyFile = keyFile
+            self.clients = clients
         }
     }
 

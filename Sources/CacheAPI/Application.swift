@@ -3,40 +3,46 @@ package import CacheEngine
 package import Hummingbird
 package import Logging
 import HummingbirdCore
+import ReaderAccess
 
 /// Makes the HTTP server for `cache`, to run in a service group or in tests.
 ///
-/// - Parameter onRunning: Called when the server listens, with its port (nil if it has none).
+/// - Parameters:
+///   - live: The settings that can change; nil: those of `settings`, which never change.
+///   - source: The configuration for `/v1/configuration`.
+///   - onRunning: Called when the server listens, with its port (nil if it has none).
 /// - Throws: `.invalidField` if the certificate files are unusable.
 package func makeApplication(
-    cache: AssetCache, settings: APISettings, random: any RandomSource, clock: any Clock<Duration>,
+    cache: AssetCache, settings: APISettings, live: LiveAPISettings? = nil,
+    source: any ConfigurationSource = FixedConfiguration(), random: any RandomSource, clock: any Clock<Duration>,
     wallClock: any WallClock, logger: Logger,
     onRunning: @escaping @Sendable (_ port: Int?) async -> Void = { _ in }
 ) throws(CacheError) -> some ApplicationProtocol {
-    let load = AdmissionLimits(settings.limits)
+    let live = live ?? LiveAPISettings(settings)
+    let load = AdmissionLimits(live)
     let recorder = RequestRecorder(
         log: settings.accessLog ?? AccessLog(logger), latencies: cache.statistics.requestLatencies)
     let router =
         makeRouter(
-            cache: cache, settings: settings, recorder: recorder, load: load, random: random, clock: clock,
-            wallClock: wallClock,
-            logger: logger)
+            cache: cache, settings: settings, live: live, source: source, recorder: recorder, load: load,
+            random: random, clock: clock, wallClock: wallClock, logger: logger)
     var certificates: CertificateReloader?
     if let tls = settings.tls { certificates = try CertificateReloader(tls, clock: clock, logger: logger) }
     let shelf = certificates
     let fastPath = FastPathResponder(
-        reader: cache.reader, gate: Authorizer(access: settings.access, cors: settings.cors),
-        urlBytes: settings.limits.urlBytes, sendsFiles: certificates == nil, random: random, clock: clock,
+        reader: cache.reader, gate: Authorizer(live, wallClock: wallClock, isEncrypted: settings.tls != nil),
+        sendsFiles: certificates == nil, random: random, clock: clock,
         recorder: recorder, tracing: RequestTracing(tracer: cache.tracer))
     let (responseCaches, sendBufferBudget) = (PreparedResponseCaches(random: random), SendBufferBudget.ofThisMachine())
+    let rates = ReaderRates()
     let pacing = CongestionControl.ofThisMachine()
     return Application(
-        router: router,
+        router: SignedTargetBuilder(router: router, live: live),
         server: HTTPServerBuilder { responder in
             HTTPServerChannel(
-                responder: responder, limits: settings.limits, certificates: shelf, wallClock: wallClock,
+                responder: responder, live: live, certificates: shelf, wallClock: wallClock,
                 random: random, fastPath: settings.isFastPathEnabled ? fastPath : nil, responseCaches: responseCaches,
-                connections: load.connections, sendBufferBudget: sendBufferBudget, pacing: pacing)
+                connections: load.connections, sendBufferBudget: sendBufferBudget, pacing: pacing, rates: rates)
         },
         configuration: ApplicationConfiguration(
             address: .hostname(settings.host, port: settings.port), backlog: 4096,
@@ -52,33 +58,40 @@ package func makeApplication(
 
 /// Makes the router with all routes of ``RouteTable``, behind ``RequestMiddleware``.
 func makeRouter(
-    cache: AssetCache, settings: APISettings, recorder: RequestRecorder, load: AdmissionLimits,
-    random: any RandomSource,
-    clock: any Clock<Duration>, wallClock: any WallClock, logger: Logger
+    cache: AssetCache, settings: APISettings, live: LiveAPISettings, source: any ConfigurationSource,
+    recorder: RequestRecorder, load: AdmissionLimits, random: any RandomSource, clock: any Clock<Duration>,
+    wallClock: any WallClock, logger: Logger
 ) -> Router<APIContext> {
     let router = Router(context: APIContext.self)
     router.add(
         middleware: RequestMiddleware(
-            settings: settings, recorder: recorder, tracing: RequestTracing(tracer: cache.tracer), routes: RouteTable(),
+            live: live, recorder: recorder, tracing: RequestTracing(tracer: cache.tracer), routes: RouteTable(),
             random: random, clock: clock, logger: logger))
-    let (gate, limits) = (Authorizer(access: settings.access, cors: settings.cors), settings.limits)
-    router.mount(ContentController(reader: cache.reader, gate: gate, places: load.reads), gate)
-    router.mount(ProbeController(prober: cache.prober, limits: limits), gate)
-    router.mount(AssetController(assets: cache.assets, media: cache.media, limits: limits), gate)
+    let gate = Authorizer(live, wallClock: wallClock, isEncrypted: settings.tls != nil)
+    let limits = ReaderLimits(assets: cache.assets)
+    router.mount(ContentController(reader: cache.reader, gate: gate, readers: limits, places: load.reads), gate, limits)
+    router.mount(ProbeController(prober: cache.prober, live: live, readers: limits), gate, limits)
+    router.mount(AssetController(assets: cache.assets, media: cache.media, live: live), gate, limits)
     router.mount(
-        FillController(fills: cache.fills, reader: cache.reader, media: cache.media, statistics: cache.statistics), gate
-    )
-    router.mount(JobController(jobs: cache.jobs, limits: limits, clock: clock), gate)
-    router.mount(StatsController(cache: cache, load: load, version: settings.version, clock: clock), gate)
+        FillController(
+            fills: cache.fills, reader: cache.reader, media: cache.media, statistics: cache.statistics,
+            readers: limits), gate, limits)
+    router.mount(JobController(jobs: cache.jobs, live: live, readers: limits, clock: clock), gate, limits)
+    router.mount(
+        StatsController(
+            cache: cache, load: load, readers: recorder.readers, source: source, version: settings.version, clock: clock
+        ), gate, limits)
     let tickets = EventTickets(random: random, uptime: clock.stopwatch(), wallClock: wallClock)
-    router.mount(EventController(events: cache.events, tickets: tickets, clock: clock), gate)
+    router.mount(EventController(events: cache.events, tickets: tickets, clock: clock), gate, limits)
     router.mount(
-        PolicyController(configuration: cache.configuration, simulator: cache.simulator, limits: limits), gate)
-    router.mount(EvictionController(evictions: cache.evictions, limits: limits), gate)
-    router.mount(ScrubController(scrubber: cache.scrubber, limits: limits), gate)
-    router.mount(OriginController(configuration: cache.configuration, limits: limits), gate)
-    router.mount(ServiceController(cache: cache, settings: settings), gate)
-    router.mount(DashboardController(files: settings.dashboard), gate)
+        PolicyController(configuration: cache.configuration, simulator: cache.simulator, live: live), gate, limits)
+    router.mount(EvictionController(evictions: cache.evictions, live: live, readers: limits), gate, limits)
+    router.mount(ScrubController(scrubber: cache.scrubber, live: live), gate, limits)
+    router.mount(OriginController(configuration: cache.configuration, live: live), gate, limits)
+    router.mount(ServiceController(cache: cache, settings: settings, live: live), gate, limits)
+    router.mount(ConfigurationController(source: source), gate, limits)
+    router.mount(SignatureController(live: live, wallClock: wallClock), gate, limits)
+    router.mount(DashboardController(files: settings.dashboard), gate, limits)
     return router
 }
 
@@ -87,12 +100,16 @@ extension Router<APIContext> {
     /// same pattern.
     ///
     /// A request is authorized before its query and its body are read.
-    fileprivate func mount<Calls: Controller>(_ controller: Calls, _ gate: Authorizer) {
+    fileprivate func mount<Calls: Controller>(_ controller: Calls, _ gate: Authorizer, _ limits: ReaderLimits) {
         let methods = Set(Calls.routes.filter { $0.line.method == .head }.map(\.line.pattern))
         for route in Calls.routes {
             let (line, readsQuery, respond) = (route.line, route.readsQuery, route.respond)
             let answer: @Sendable (Request, APIContext) async throws -> Response = { request, context in
-                try gate.admit(request, line.need)
+                let reader = try gate.admit(request, line.need, context.credentials)
+                if let reader {
+                    context.note.update { $0.reader = reader }
+                    try await limits.check(line, context, for: reader)
+                }
                 if !readsQuery { _ = try request.query(accepting: []) }
                 // Content is served on the connection's event loop. Other requests may compute for long.
                 if line.need == .content { return try await respond(controller, request, context) }

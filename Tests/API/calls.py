@@ -80,8 +80,10 @@ class Calls:
         """Calls everything; the order matters, since each part uses the results of the parts before it."""
         with self.client:
             self.service()
+            self.configuration()
             self.origins()
             self.content()
+            self.signatures()
             self.probes()
             self.assets()
             self.fills()
@@ -112,6 +114,22 @@ class Calls:
         expect(module.sync_detailed(client=browser).headers["Location"] == "/ui/", "getRoot: not redirected to /ui/")
         self.called.add("getRoot")
 
+    # Configuration
+
+    def configuration(self):
+        configuration = self.call("getConfiguration", kind="Configuration")
+        expect(configuration.file is None and configuration.error is None, "getConfiguration: a file or an error")
+        settings = {setting.key: setting for setting in configuration.settings}
+        hosts = settings["upstream.allowedHosts"]
+        expect(hosts.source == "flag" and len(hosts.value) == 1, f"getConfiguration: {hosts.to_dict()}")
+        expect(settings["limits.bodyBytes"].to_dict() == {
+            "key": "limits.bodyBytes", "value": "1MiB", "source": "default",
+        }, "getConfiguration: wrong limits.bodyBytes")  # fmt: skip
+        expect(settings["access.token"].value is None, "getConfiguration: a token")
+        result = self.call("reloadConfiguration", kind="ReloadResult")
+        expect(result.changed == [] and result.needs_restart == [], f"reloadConfiguration: {result.to_dict()}")
+        expect(result.loaded_at > configuration.loaded_at, "reloadConfiguration: loadedAt stays")
+
     # Origins
 
     def origins(self):
@@ -134,6 +152,7 @@ class Calls:
         expect(read.freshness.ttl_seconds == 600, "putOrigin: wrong freshness")
         expect(read.key_query.include == ["version"], "putOrigin: wrong keyQuery")
         expect(read.circuit_breaker is False and read.negative_caching is False, "putOrigin: false was not kept")
+        expect(read.from_ == "api", "putOrigin: wrong from")
         expect(read.headers["X-Key"] == "•••" and read.access == "token", "putOrigin: the header is not masked")
         # A read document can be sent back and changes nothing.
         again = self.models.OriginChange.from_dict(read.to_dict())
@@ -193,6 +212,17 @@ class Calls:
         expect(length == str(files.SIZE), "readAssetHead: wrong length")
 
     # Probes
+
+    def signatures(self):
+        order = self.models.SignatureRequest(path="/o/demo/one.bin", expires_in_seconds=60)
+        signed = self.call("createSignature", body=order, status=201, kind="SignedURL")
+        expect(signed.kid == "test", f"createSignature: the key is {signed.kid}")
+        client = self.client.get_httpx_client()
+        expect(client.get(signed.url).status_code == 200, "createSignature: the URL is not readable")
+        problem = client.get(signed.url.replace("sig=", "sig=A"))
+        expect(problem.status_code == 403 and problem.json()["code"] == "tokenInvalid", "an altered URL is readable")
+        order = self.models.SignatureRequest(path="/v1/stats", expires_in_seconds=60)
+        self.refused("createSignature", body=order, status=422, code="invalidField")
 
     def probes(self):
         report = self.call("probeURL", url_query=self.url, kind="ProbeReport")

@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import traceback
 
 import yaml
@@ -71,7 +72,12 @@ class Stage:
     def __init__(self, program):
         self.upstream = upstream.Upstream()
         hosts = f"127.0.0.1:{self.upstream.port}"
-        settings = [f"upstream.allowedHosts={hosts}", "upstream.allowPrivateAddresses=true"]
+        keys = pathlib.Path(tempfile.mkdtemp())
+        (keys / "test.key").write_text("0123456789abcdef0123456789abcdef")
+        settings = [
+            f"upstream.allowedHosts={hosts}", "upstream.allowPrivateAddresses=true",
+            f"access.signing.keysDirectory={keys}",
+        ]  # fmt: skip
         self.service = peers.Larder(1, program, settings)
 
     @property

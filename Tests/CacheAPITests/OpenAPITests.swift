@@ -3,6 +3,7 @@ import CacheCore
 @testable import CacheEngine
 import Foundation
 import HTTPTypes
+import ReaderAccess
 import Testing
 
 /// `openapi.yaml` matches the code.
@@ -57,7 +58,12 @@ import Testing
             ("JobItem", Samples.items.map(\.json)), ("Media", Samples.media.map(\.json)),
             ("PlayRequest", Samples.items.compactMap { $0.play?.json }),
             ("RecordedError", [RecordedError(code: "internal", message: "").json]),
-            ("Stats", [Samples.stats().json, Samples.stats(capacityBytes: nil).json]),
+            ("Stats", [Samples.stats().json(readers: Self.readers), Samples.stats(capacityBytes: nil).json]),
+            ("ReaderStats", Samples.stats().json(readers: Self.readers)["readers"]?.array ?? []),
+            (
+                "SignedURL",
+                [["url": "/o/media/a?exp=1&kid=k&sig=s", "expiresAt": "2027-01-01T00:00:00Z", "kid": "k"]]
+            ),
             ("OriginStats", Samples.stats().json["origins"]?.array ?? []),
             ("OriginCircuit", Samples.stats().json["origins"]?.array.compactMap { $0["circuit"] } ?? []),
             ("Circuit", Samples.stats().json["failingServers"]?.array ?? []),
@@ -81,7 +87,11 @@ import Testing
             ("LoadCounts", [Samples.stats().json["load"]?["reads"] ?? .null]),
             ("IntegrityFigures", [Samples.stats().json["integrity"] ?? .null]),
             ("MapBucket", [MapBucket(range: 0..<10, cached: 0.5, heat: 2).json]),
-            ("Origin", Samples.origins.map(\.json)),
+            ("Origin", Samples.origins.map { $0.json(isConfigured: true) }),
+            ("Configuration", Samples.configurations.map(\.json)),
+            ("ConfigurationError", Samples.configurations.compactMap { $0.json["error"] }.filter { $0 != .null }),
+            ("ConfigurationSetting", Samples.configurations.flatMap { $0.json["settings"]?.array ?? [] }),
+            ("ReloadResult", [Samples.reload.json]),
             ("Problem", Self.problems),
         ]
         for (name, samples) in documents {
@@ -98,7 +108,7 @@ import Testing
             ("CreateJobRequest", CreateJobRequest.keys), ("JobItemRequest", CreateJobRequest.itemKeys),
             ("PlayRequest", PlayRequest.keys),
             ("EvictRequest", EvictRequest.keys), ("PurgeRequest", PurgeRequest.keys),
-            ("ScrubRequest", ScrubRequest.keys),
+            ("ScrubRequest", ScrubRequest.keys), ("SignatureRequest", SignatureRequest.keys),
             ("SimulationRequest", SimulationRequest.keys),
         ]
         for (name, keys) in bodies { #expect(document.properties(of: name) == Set(keys), "\(name)") }
@@ -106,8 +116,9 @@ import Testing
 
     @Test("Every setting is described in openapi.yaml, with its type and its limits")
     func everySettingIsDescribed() {
-        check(Setting<OriginSettings>.all, in: "OriginChange", besides: ["name", "headers"])
-        check(Setting<OriginSettings>.all, in: "OriginPatch", besides: ["name", "headers"], areAllNullable: true)
+        check(Setting<OriginSettings>.all, in: "OriginChange", besides: ["name", "from", "headers"])
+        check(
+            Setting<OriginSettings>.all, in: "OriginPatch", besides: ["name", "from", "headers"], areAllNullable: true)
         check(Setting<PolicySettings>.all, in: "PolicyChange", besides: ["tagQuotas"])
         check(Setting<Quota>.all, in: "Quota", besides: [])
     }
@@ -142,13 +153,23 @@ import Testing
         _ = try PurgeRequest(example("PurgeRequest"))
         _ = try SimulationRequest(example("SimulationRequest"), under: PolicySettings())
         _ = try ScrubRequest(example("ScrubRequest"))
+        for order in try #require(document.schema("SignatureRequest")["examples"]).array {
+            _ = try SignatureRequest(order, at: Samples.time)
+        }
         for change in try #require(document.schema("OriginChange")["examples"]).array {
             _ = try OriginSettings(change, name: "demo", present: nil)
         }
     }
 
+    private static var readers: [ReaderUsage] {
+        let figures = ReaderFigures()
+        figures.add(to: "player-1", requests: 2, bytes: 10, bytesFromCache: 5)
+        return figures.snapshot()
+    }
+
     private static let codes: [CacheError.Code] = [
-        .malformedRequest, .unauthorized, .forbidden, .upstreamForbidden, .notFound, .methodNotAllowed(allow: "GET"),
+        .malformedRequest, .unauthorized, .forbidden, .tokenExpired, .tokenInvalid, .tokenScope, .upstreamForbidden,
+        .notFound, .methodNotAllowed(allow: "GET"),
         .requestTimedOut, .conflict, .assetChanged, .preconditionFailed, .payloadTooLarge, .uriTooLong,
         .headersTooLarge,
         .unsupportedMediaType, .rangeNotSatisfiable(length: 1), .invalidField("f"), .rateLimited, .internal,

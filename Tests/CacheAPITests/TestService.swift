@@ -25,7 +25,8 @@ struct TestService: Sendable {
         access: AccessRules = AccessRules(), limits: APISettings.Limits = .init(), tls: APISettings.TLS? = nil,
         origins: [Origin] = [], credentialsDirectory: String? = nil, fallbackDirectory: String? = nil,
         change: @Sendable (inout OriginSettings) -> Void = { _ in },
-        settings adjust: @Sendable (inout APISettings) -> Void = { _ in },
+        settings adjust: @Sendable (inout APISettings) -> Void = { _ in }, live: LiveAPISettings? = nil,
+        source: any ConfigurationSource = FixedConfiguration(),
         _ body: @Sendable @escaping (TestService) async throws -> Void
     ) async throws {
         let (directory, upstream) = (try TemporaryDirectory(), try LoopbackUpstream())
@@ -46,7 +47,8 @@ struct TestService: Sendable {
         try await test.run { cache in
             let (ports, port) = AsyncStream<Int>.makeStream()
             let application = try makeApplication(
-                cache: cache, settings: apiSettings, random: SeededChance(), clock: ContinuousClock(),
+                cache: cache, settings: apiSettings, live: live, source: source, random: SeededChance(),
+                clock: ContinuousClock(),
                 wallClock: test.wallClock, logger: log.logger
             ) { port.yield($0 ?? 0) }
             let group = ServiceGroup(configuration: .init(services: [application], logger: log.logger))

@@ -12,11 +12,16 @@ extension OriginSettings {
     ///   - present: The stored settings; nil for a new origin.
     package init(_ json: JSON, name: String, present: OriginSettings?) throws(CacheError) {
         self.init(baseURL: "")
-        try Setting<OriginSettings>.all.read(json, into: &self, besides: ["name", "headers"])
+        try Setting<OriginSettings>.all.read(json, into: &self, besides: ["name", "from", "headers"])
         if let given = json["name"], given != .string(name) {
             throw CacheError(.invalidField("name"), "The name must be that of the path, \(name), or absent.")
         }
+        if let given = json["from"], given != "configuration", given != "api" {
+            throw CacheError(.invalidField("from"), "It is configuration or api, and is ignored; leave it out.")
+        }
         headers = try headers(json["headers"], present: present)
+        try keepSecret(\.auth.secretAccessKey, "auth.secretAccessKey", of: present)
+        try keepSecret(\.auth.sessionToken, "auth.sessionToken", of: present)
         try validate()
     }
 
@@ -68,6 +73,18 @@ extension OriginSettings {
             }
         }
         return headers
+    }
+
+    /// Replaces the placeholder ``Origin/secret`` by the stored value.
+    private mutating func keepSecret(
+        _ property: WritableKeyPath<OriginSettings, String?>, _ name: String, of present: OriginSettings?
+    ) throws(CacheError) {
+        guard self[keyPath: property] == Origin.secret else { return }
+        guard let present, let kept = present[keyPath: property] else {
+            throw CacheError(.invalidField(name), "No value is stored for this member; give a value.")
+        }
+        if let refusal = refusalToKeepSecrets(of: present) { throw CacheError(.invalidField(name), refusal) }
+        self[keyPath: property] = kept
     }
 
     /// The error message if header values of `present` must not be sent to the servers of these settings; nil if they

@@ -1,5 +1,6 @@
 package import CacheCore
 package import CacheEngine
+package import ReaderAccess
 
 extension TrafficFigures {
     /// The members that the totals and each origin have in common.
@@ -36,8 +37,11 @@ extension TrafficFigures {
 }
 
 extension StatsSnapshot {
+    /// The `Stats` schema without readers.
+    package var json: JSON { json(readers: []) }
+
     /// The `Stats` schema.
-    package var json: JSON {
+    package func json(readers: [ReaderUsage]) -> JSON {
         let running: [JSON.Member] = [
             .init("active", .count(load.active)), .init("queued", .count(load.queued)),
             .init("paused", .count(load.paused)),
@@ -47,6 +51,7 @@ extension StatsSnapshot {
             JSON.object(
                 [.init("origin", .string(name))] + figures.members + [
                     .init("fills", .object(figures.fills)), .init("circuit", circuit(of: name)),
+                    .init("credentials", .optional(credentials[name], \.json)),
                 ])
         }
         return .object(
@@ -56,6 +61,7 @@ extension StatsSnapshot {
                 .init("evictions", ["count": .integer(evictions), "bytes": .integer(evictedBytes)]),
                 .init("integrity", integrity.json(scrub)),
                 .init("connections", load.connections), .init("load", counter.json), .init("origins", .array(origins)),
+                .init("readers", .array(readers.map { $0.json(pricePerGigabyte: pricePerGigabyte) })),
                 .init(
                     "failingServers",
                     .array(failingServers.prefix(Self.listedServers).map { .object($0.members) })),
@@ -71,6 +77,17 @@ extension StatsSnapshot {
         guard let circuits = circuits[origin], let base = circuits.first else { return .null }
         let mirrors = circuits.dropFirst().map { JSON.object($0.members) }
         return .object(base.members + [.init("mirrors", .array(mirrors))])
+    }
+}
+
+extension StatsSnapshot.CredentialFigures {
+    /// The `OriginCredentials` schema.
+    fileprivate var json: JSON {
+        [
+            "kind": .string(kind), "expiresAt": .optional(expiresAt, JSON.instant),
+            "refreshedAt": .optional(refreshedAt, JSON.instant), "refreshes": .integer(refreshes),
+            "failures": .integer(failures), "error": .optional(error, JSON.string),
+        ]
     }
 }
 

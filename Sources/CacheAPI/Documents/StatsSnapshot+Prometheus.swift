@@ -1,5 +1,6 @@
 import CacheCore
 package import CacheEngine
+package import ReaderAccess
 
 extension StatsSnapshot {
     /// The maximum number of origins with a label of their own. The others are added up under `(other)`, which bounds
@@ -7,14 +8,28 @@ extension StatsSnapshot {
     package static let labelledOrigins = 100
 
     /// The text of `/metrics`.
-    package func prometheus(version: String, format: PrometheusText.Format = .prometheus) -> String {
+    package func prometheus(
+        version: String, format: PrometheusText.Format = .prometheus, readers: [ReaderUsage] = []
+    ) -> String {
         var text = PrometheusText(format)
         text.add("ready", .gauge, "1 if the service is ready for requests, else 0.", isReady ? 1 : 0)
         text.add("build_info", .gauge, "Version of the running service.", [([("version", version)], 1)])
         text.add("uptime_seconds", .gauge, "Seconds since the start.", uptime.inSeconds)
+        if let reload {
+            text.add(
+                "config_reload_success", .gauge,
+                "1 if the last reading of the configuration succeeded, 0 if the last valid one is still in force.",
+                reload.isSuccessful ? 1 : 0)
+            text.add(
+                "config_last_reload_success_timestamp_seconds", .gauge,
+                "Unix time of the last successful reading of the configuration.",
+                Double(reload.loadedAt.milliseconds) / 1000)
+        }
         addTraffic(to: &text)
+        text.add(readers)
         addFills(to: &text)
         addCircuits(to: &text)
+        addCredentials(to: &text)
         addLatencies(to: &text)
         addStore(to: &text)
         text.add(
@@ -133,6 +148,27 @@ extension StatsSnapshot {
             "circuit_opens_total", .counter, "Circuit breaker openings, failed probes included.",
             rows.map { name, _ in
                 ([("origin", name)], circuits(of: name).reduce(0) { $0 + Double($1.opensTotal) })
+            })
+    }
+
+    /// Adds the credentials of accounts, by origin.
+    private func addCredentials(to text: inout PrometheusText) {
+        let accounts = origins.prefix(Self.labelledOrigins).compactMap { row in
+            credentials[row.name].map { (name: row.name, figures: $0) }
+        }
+        text.add(
+            "origin_credentials_expiry_timestamp_seconds", .gauge,
+            "Unix time at which the credentials of an origin's account end.",
+            accounts.compactMap { account in
+                account.figures.expiresAt.map { ([("origin", account.name)], Double($0.milliseconds) / 1000) }
+            })
+        text.add(
+            "origin_credentials_refreshes_total", .counter, "Refreshes of the credentials of accounts, by result.",
+            accounts.flatMap { name, figures in
+                [
+                    ([("origin", name), ("result", "success")], Double(figures.refreshes)),
+                    ([("origin", name), ("result", "failure")], Double(figures.failures)),
+                ]
             })
     }
 

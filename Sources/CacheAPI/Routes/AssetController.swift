@@ -1,29 +1,40 @@
 import CacheCore
 import CacheEngine
 import Hummingbird
+import ReaderAccess
 
 /// Routes for cached assets: list, properties, changes, deletion, extents.
 struct AssetController: Controller {
     let assets: AssetAdministration
     let media: MediaInspector
-    let limits: APISettings.Limits
+    let live: LiveAPISettings
+
+    private var limits: APISettings.Limits { live.values.limits }
 
     static let routes: [Route<Self>] = [
-        Route(.get, "/v1/assets", .scope(.read), readsQuery: true) { controller, request, _ in
-            try await controller.list(request)
+        Route(.get, "/v1/assets", .scope(.read), readsQuery: true, limits: .checked) { controller, request, context in
+            try await controller.list(request, context)
         },
-        Route(.get, "/v1/assets/{assetId}", .scope(.read)) { .json(try await $0.assets.asset($2.assetID()).json) },
-        Route(.patch, "/v1/assets/{assetId}", .scope(.admin)) { try await $0.patch($1, $2) },
-        Route(.delete, "/v1/assets/{assetId}", .scope(.admin), readsQuery: true) { try await $0.delete($1, $2) },
-        Route(.get, "/v1/assets/{assetId}/extents", .scope(.read), readsQuery: true) { try await $0.extents($1, $2) },
-        Route(.delete, "/v1/assets/{assetId}/extents", .scope(.admin), readsQuery: true) {
+        Route(.get, "/v1/assets/{assetId}", .scope(.read), limits: .asset) {
+            .json(try await $0.assets.asset($2.assetID()).json)
+        },
+        Route(.patch, "/v1/assets/{assetId}", .scope(.write), limits: .asset) { try await $0.patch($1, $2) },
+        Route(.delete, "/v1/assets/{assetId}", .scope(.write), readsQuery: true, limits: .asset) {
+            try await $0.delete($1, $2)
+        },
+        Route(.get, "/v1/assets/{assetId}/extents", .scope(.read), readsQuery: true, limits: .asset) {
+            try await $0.extents($1, $2)
+        },
+        Route(.delete, "/v1/assets/{assetId}/extents", .scope(.write), readsQuery: true, limits: .asset) {
             try await $0.dropExtents($1, $2)
         },
-        Route(.get, "/v1/assets/{assetId}/map", .scope(.read), readsQuery: true) { try await $0.map($1, $2) },
-        Route(.get, "/v1/assets/{assetId}/media", .scope(.read)) {
+        Route(.get, "/v1/assets/{assetId}/map", .scope(.read), readsQuery: true, limits: .asset) {
+            try await $0.map($1, $2)
+        },
+        Route(.get, "/v1/assets/{assetId}/media", .scope(.read), limits: .asset) {
             .json(try await $0.media.media(of: $2.assetID()).json)
         },
-        Route(.post, "/v1/assets/{assetId}/cancel", .scope(.admin)) { controller, _, context in
+        Route(.post, "/v1/assets/{assetId}/cancel", .scope(.write), limits: .asset) { controller, _, context in
             .json(["cancelled": .count(try await controller.assets.cancelFills(of: context.assetID()))])
         },
     ]
@@ -37,7 +48,7 @@ struct AssetController: Controller {
     private enum Order: String, CaseIterable { case asc, desc }
 
     /// Lists assets page by page. The default order is the last access, newest first.
-    private func list(_ request: Request) async throws -> Response {
+    private func list(_ request: Request, _ context: APIContext) async throws -> Response {
         let query = try request.query(accepting: Self.listKeys)
         let list = AssetQuery(
             key: query.string("key"), urls: query.string("url").map { [$0] }, origin: query.string("origin"),
@@ -45,6 +56,11 @@ struct AssetController: Controller {
             tag: query.string("tag"), sort: try query.choice("sort") ?? .lastAccess,
             isDescending: try query.choice("order", Order.self) != .asc, limit: try query.limit(),
             cursor: query.string("cursor"))
+        if let reader = context.reader, reader.isLimited,
+            !ReaderLimits.confines(prefix: list.prefix, origin: list.origin, reader)
+        {
+            throw reader.refusal("a list of assets without prefix or origin inside its limits")
+        }
         let page = try await assets.page(list)
         let total = try query.wantsTotal() ? try await assets.count(list) : nil
         return .page(page.items.map(\.json), next: page.nextCursor, total: total)

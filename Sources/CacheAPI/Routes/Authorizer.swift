@@ -1,37 +1,90 @@
 import CacheCore
 import HTTPTypes
 import Hummingbird
+import ReaderAccess
 
 /// Authorizes requests by ``AccessRules`` and ``CORSRules``.
 struct Authorizer: Sendable {
-    let access: AccessRules
-    let cors: CORSRules
+    /// The rules in force.
+    let live: LiveAPISettings
+    /// The clock that the expiry of tokens is compared with.
+    let wallClock: any WallClock
+    /// Whether clients use https.
+    let isEncrypted: Bool
 
-    /// Authorizes a request to any route but content. Content is authorized by ``admitContent(_:access:)`` when the
-    /// asset's origin is known.
+    init(_ live: LiveAPISettings, wallClock: any WallClock, isEncrypted: Bool = false) {
+        self.live = live
+        self.wallClock = wallClock
+        self.isEncrypted = isEncrypted
+    }
+
+    /// Rules that never change.
+    init(access: AccessRules, cors: CORSRules, wallClock: any WallClock) {
+        self.init(LiveAPISettings(.init(access: access, cors: cors)), wallClock: wallClock)
+    }
+
+    var access: AccessRules { live.values.access }
+    var cors: CORSRules { live.values.cors }
+
+    /// Authorizes a request to any route but content, and returns its reader. Content is authorized by
+    /// ``admitContent(_:_:host:access:reference:)`` when the asset's origin is known.
     ///
-    /// Throws `.unauthorized` or `.forbidden`.
-    func admit(_ request: Request, _ need: AccessRules.Need) throws(CacheError) {
-        guard need != .content else { return }
+    /// Throws as ``AccessRules/admit(_:_:host:at:contentIsPublic:)``, and `.forbidden` for a cross-site request.
+    func admit(
+        _ request: Request, _ need: AccessRules.Need, _ credentials: RequestCredentials
+    ) throws(CacheError) -> Reader? {
+        guard need != .content else { return nil }
         // The route redeems the ticket. Only authorized clients can get one.
-        if need == .ticketOrRead, request.uri.queryParameters["ticket"] != nil { return }
-        try access.admit(need, authorization: request.headers[.authorization], host: request.head.authority)
-        try access.admitOrigin(
+        if need == .ticketOrRead, request.uri.queryParameters["ticket"] != nil { return nil }
+        let values = live.values
+        let reader = try values.access.admit(need, credentials, host: request.head.authority, at: wallClock.now())
+        try values.access.admitOrigin(
             request.headers[.origin], isChanging: request.method != .get && request.method != .head,
-            isAllowed: cors.names)
+            isAmbient: credentials.authorization == nil && reader != nil, isAllowed: values.cors.names)
+        return reader
     }
 
-    /// Authorizes a content request on the regular path. Throws `.unauthorized` or `.forbidden`.
-    func admitContent(_ request: Request, access content: OriginSettings.Access) throws(CacheError) {
-        try admitContent(
-            authorization: request.headers[.authorization], host: request.head.authority, access: content)
-    }
-
-    /// The same rule for callers that have the fields only (fast path).
+    /// Authorizes a content request on either path.
+    ///
+    /// A signature in the target decides alone. A cookie counts if the content is not public and there is no
+    /// `Authorization`.
+    ///
+    /// Throws as ``AccessRules/admit(_:_:host:at:contentIsPublic:)``, `.tokenExpired`, `.tokenInvalid` and `.tokenScope`
+    /// for signatures, and `.tokenScope` for an asset outside the limits of the reader. The limits for `.known` are
+    /// checked by ``ReaderLimits``, because they need a look-up.
+    ///
+    /// - Parameters:
+    ///   - target: The request target without its signature.
+    ///   - reference: Nil if the target names no asset.
     func admitContent(
-        authorization: String?, host: String?, access content: OriginSettings.Access
-    ) throws(CacheError) {
-        try access.admit(
-            .content, authorization: authorization, host: host, contentIsPublic: content == .public)
+        _ credentials: RequestCredentials, _ target: String, host: String?, access content: OriginSettings.Access,
+        reference: AssetReference?
+    ) throws(CacheError) -> Admission {
+        let (rules, now, isPublic) = (access, wallClock.now(), content == .public)
+        if let signature = credentials.signature ?? (isPublic ? nil : cookie(credentials, rules, reference)) {
+            return try rules.admit(signature, self.content(target, host), at: now)
+        }
+        let reader = try rules.admit(.content, credentials, host: host, at: now, contentIsPublic: isPublic)
+        if !isPublic, let reference {
+            if case .known = reference { return Admission(reader) }
+            try ReaderLimits.check(reference, for: reader)
+        }
+        return Admission(reader)
+    }
+
+    /// The cookie, if it can authorize the request.
+    private func cookie(
+        _ credentials: RequestCredentials, _ rules: AccessRules, _ reference: AssetReference?
+    ) -> PresentedSignature? {
+        guard rules.signatures != nil, !rules.isOpen, case .mounted? = reference else { return nil }
+        return credentials.cookie
+    }
+
+    /// The parts of a request that a signature covers.
+    private func content(_ target: String, _ host: String?) -> SignedContent {
+        let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        return SignedContent(
+            path: parts.first.map(String.init) ?? "", query: parts.count > 1 ? String(parts[1]) : nil,
+            base: (isEncrypted ? "https://" : "http://") + (host ?? "localhost"))
     }
 }

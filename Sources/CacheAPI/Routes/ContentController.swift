@@ -3,11 +3,13 @@ import CacheEngine
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import ReaderAccess
 
 /// Routes for content: by mounted path, by URL or key, and by asset ID. All three have one implementation.
 struct ContentController: Controller {
     let reader: ContentReader
     let gate: Authorizer
+    let readers: ReaderLimits
     /// Limits concurrent reads.
     let places: AdmissionLimiter
 
@@ -18,14 +20,14 @@ struct ContentController: Controller {
                 return await controller.answer(reference, request, context)
             },
             Route(method, "/v1/content", .content, readsQuery: true) { controller, request, context in
-                let reference = try controller.reference(request) { () throws(CacheError) in
+                let reference = try controller.reference(request, context) { () throws(CacheError) in
                     let query = try request.query(accepting: ["url", "key"])
                     return .url(try query.required("url"), key: query.string("key"))
                 }
                 return await controller.answer(reference, request, context)
             },
             Route(method, "/v1/assets/{assetId}/content", .content, readsQuery: true) { controller, request, context in
-                let reference = try controller.reference(request) { () throws(CacheError) in
+                let reference = try controller.reference(request, context) { () throws(CacheError) in
                     _ = try request.query(accepting: [])
                     return .known(try context.assetID())
                 }
@@ -37,12 +39,14 @@ struct ContentController: Controller {
     /// Returns the result of `read`. If that throws, the client is authorized first: without a token it gets 401
     /// instead of the error, which would reveal details.
     private func reference(
-        _ request: Request, _ read: () throws(CacheError) -> AssetReference
+        _ request: Request, _ context: APIContext, _ read: () throws(CacheError) -> AssetReference
     ) throws(CacheError) -> AssetReference {
         do {
             return try read()
         } catch {
-            try gate.admitContent(request, access: .token)
+            _ = try gate.admitContent(
+                context.credentials, request.head.path ?? "", host: request.head.authority, access: .token,
+                reference: nil)
             throw error
         }
     }
@@ -61,12 +65,16 @@ struct ContentController: Controller {
     private func answer(_ reference: AssetReference, _ request: Request, _ context: APIContext) async -> Response {
         let answer = ContentResponseBuilder(request: request, context: context)
         do {
-            try gate.admitContent(request, access: reader.access(for: reference))
+            let admission = try gate.admitContent(
+                context.credentials, request.head.path ?? "", host: request.head.authority,
+                access: reader.access(for: reference), reference: reference)
+            context.note.update { $0.reader = admission.reader }
+            if case .known = reference { try await readers.check(reference, for: admission.reader) }
             guard let place = places.take() else {
                 throw CacheError(.overloaded, "Too many concurrent reads; raise limits.maxConcurrentReads or retry.")
             }
             context.note.hold(place)
-            return answer.content(try await open(reference, request, context))
+            return Self.renewing(admission, answer.content(try await open(reference, request, context, admission)))
         } catch let failure as ReadFailure {
             return answer.refusal(failure)
         } catch {
@@ -74,16 +82,29 @@ struct ContentController: Controller {
         }
     }
 
+    /// The response with the renewed cookie of a signature (RFC 9246 §3.3). No cache must keep such a field.
+    private static func renewing(_ admission: Admission, _ response: Response) -> Response {
+        guard let renewal = admission.renewal else { return response }
+        var response = response
+        response.headers[.setCookie] =
+            "\(PresentedSignature.packageName)=\(renewal.token); Path=\(renewal.path); "
+            + "Expires=\(HTTPDate.format(renewal.expiresAt)); HttpOnly"
+        response.headers[.cacheControl] = "private, no-store"
+        return response
+    }
+
     /// Starts the read and waits for its first bytes, or until the client disconnects. Throws `.loop` if the request
     /// has passed this service before.
     private func open(
-        _ reference: AssetReference, _ request: Request, _ context: APIContext
+        _ reference: AssetReference, _ request: Request, _ context: APIContext, _ admission: Admission
     ) async throws -> StartedRead {
         guard !Self.isLoop(request.headers[values: .cdnLoop], to: reader.loopName) else {
             throw CacheError(.loop, "CDN-Loop names this service; check the origin for a loop.")
         }
         let options = ReadOptions(timeout: try Self.timeout(request.headers[.larderTimeout]))
-        let asked = ContentRequest(request)
+        // A token of this service is no credential of the upstream.
+        let hasToken = admission.reader != nil && !admission.isSigned
+        let asked = ContentRequest(request, forwardsAuthorization: !hasToken)
         return try await whileClientStays(context.presence) { [reader] in
             try await StartedRead(reader.read(reference, request: asked, options: options), context)
         }

@@ -5,17 +5,23 @@ import Hummingbird
 extension ContentRequest {
     /// Makes a content request with the fields that its response may depend on (RFC 9111 §4.1).
     ///
-    /// These are the end-to-end fields without credentials, routing information, message framing and Larder's own
-    /// fields.
-    init(_ request: Request) { self.init(isHead: request.method == .head, fields: request.headers) }
+    /// These are the end-to-end fields without routing information, message framing and Larder's own fields.
+    /// Credentials are apart, for origins that forward them.
+    ///
+    /// - Parameter forwardsAuthorization: Whether `Authorization` may be a credential of the upstream.
+    init(_ request: Request, forwardsAuthorization: Bool = true) {
+        self.init(isHead: request.method == .head, fields: request.headers)
+        if !forwardsAuthorization { credentials.remove("Authorization") }
+    }
 
     /// The same for the fields of any request. The fields that `Connection` lists are removed too (RFC 9110 §7.6.1).
     init(isHead: Bool, fields given: HTTPFields) {
         let named = given[values: .connection].flatMap { FieldText.members(of: $0) }
         let withheld = Self.withheld.union(named.map { FieldText.lowered($0) })
-        var fields = HeaderList()
+        var (fields, credentials) = (HeaderList(), HeaderList())
         for field in given {
             let name = field.name.canonicalName
+            if name == "authorization" || name == "cookie" { credentials.append(field.name.rawName, field.value) }
             guard !withheld.contains(name), !name.hasPrefix("x-forwarded-"), !name.hasPrefix("larder-") else {
                 continue
             }
@@ -23,7 +29,8 @@ extension ContentRequest {
         }
         let loops = given[values: .cdnLoop].filter { !$0.isEmpty }
         self.init(
-            isHead: isHead, headers: fields, cdnLoop: loops.isEmpty ? nil : loops.joined(separator: ", "))
+            isHead: isHead, headers: fields, cdnLoop: loops.isEmpty ? nil : loops.joined(separator: ", "),
+            credentials: credentials)
     }
 
     /// Names of fields that are never passed on, in lower case.

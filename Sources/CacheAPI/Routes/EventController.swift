@@ -1,6 +1,7 @@
 import CacheCore
 import CacheEngine
 import Hummingbird
+import ReaderAccess
 
 /// Routes for the stream of events.
 struct EventController: Controller {

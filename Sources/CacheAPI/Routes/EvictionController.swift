@@ -1,11 +1,15 @@
 import CacheCore
 import CacheEngine
 import Hummingbird
+import ReaderAccess
 
 /// Routes for evictions and purges.
 struct EvictionController: Controller {
     let evictions: EvictionAdministration
-    let limits: APISettings.Limits
+    let live: LiveAPISettings
+    let readers: ReaderLimits
+
+    private var limits: APISettings.Limits { live.values.limits }
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/evictions", .scope(.read), readsQuery: true) { controller, request, _ in
@@ -18,8 +22,9 @@ struct EvictionController: Controller {
             let order = try EvictRequest(await request.json(upTo: controller.limits.bodyBytes).json)
             return .json(try await controller.evictions.evict(order.goal, isDryRun: order.isDryRun).json)
         },
-        Route(.post, "/v1/purges", .scope(.admin)) { controller, request, _ in
+        Route(.post, "/v1/purges", .scope(.write), limits: .checked) { controller, request, context in
             var order = try PurgeRequest(await request.json(upTo: controller.limits.bodyBytes).json)
+            try await controller.readers.check(order, for: context.reader)
             order.selection.createdBefore = order.minAge.map { controller.evictions.now - $0 }
             let report = try await controller.evictions.purge(
                 order.selection, keys: order.keys, urls: order.urls, isSoft: order.isSoft, isDryRun: order.isDryRun)
@@ -28,10 +33,10 @@ struct EvictionController: Controller {
         Route(.get, "/v1/purges/{planId}", .scope(.read)) {
             .json(try $0.evictions.plan($2.parameter("planId")).json)
         },
-        Route(.post, "/v1/purges/{planId}/commit", .scope(.admin)) {
+        Route(.post, "/v1/purges/{planId}/commit", .scope(.write)) {
             .json(try await $0.evictions.commit($2.parameter("planId")).json)
         },
-        Route(.delete, "/v1/purges/{planId}", .scope(.admin)) { controller, _, context in
+        Route(.delete, "/v1/purges/{planId}", .scope(.write)) { controller, _, context in
             try controller.evictions.cancel(context.parameter("planId"))
             return Response(status: .noContent)
         },

@@ -1,6 +1,7 @@
 import CacheCore
 import CacheEngine
 import Hummingbird
+import ReaderAccess
 
 /// Routes for upstream transfers: fills, explanations of a read, and workers.
 struct FillController: Controller {
@@ -8,18 +9,20 @@ struct FillController: Controller {
     let reader: ContentReader
     let media: MediaInspector
     let statistics: CacheStatistics
+    let readers: ReaderLimits
 
     static let routes: [Route<Self>] = [
-        Route(.get, "/v1/fills", .scope(.read), readsQuery: true) { controller, request, _ in
-            try controller.list(request)
+        Route(.get, "/v1/fills", .scope(.read), readsQuery: true, limits: .checked) { controller, request, context in
+            try await controller.list(request, context)
         },
-        Route(.get, "/v1/fills/{fillId}", .scope(.read)) { .json(try $0.fills.fill($2.parameter("fillId")).json) },
-        Route(.delete, "/v1/fills/{fillId}", .scope(.admin)) { controller, _, context in
+        Route(.get, "/v1/fills/{fillId}", .scope(.read), limits: .checked) { .json(try $0.fill($2).json) },
+        Route(.delete, "/v1/fills/{fillId}", .scope(.write), limits: .checked) { controller, _, context in
+            if context.reader?.isLimited ?? false { _ = try controller.fill(context) }
             try controller.fills.cancel(context.parameter("fillId"))
             return Response(status: .noContent)
         },
-        Route(.get, "/v1/explain", .scope(.read), readsQuery: true) { controller, request, _ in
-            try await controller.explain(request)
+        Route(.get, "/v1/explain", .scope(.read), readsQuery: true, limits: .checked) { controller, request, context in
+            try await controller.explain(request, context)
         },
         Route(.get, "/v1/workers", .scope(.read)) { controller, _, _ in
             .json(controller.statistics.transferLoad.json)
@@ -27,13 +30,29 @@ struct FillController: Controller {
     ]
 
     /// Lists the current fills page by page.
-    private func list(_ request: Request) throws -> Response {
+    private func list(_ request: Request, _ context: APIContext) async throws -> Response {
         let query = try request.query(accepting: ["origin", "assetId", "state", "limit", "cursor"])
-        let page = try fills.page(
-            FillQuery(
-                origin: query.string("origin"), assetID: query.assetID("assetId"), stage: try query.choice("state"),
-                limit: try query.limit(), cursor: query.string("cursor")))
+        let list = FillQuery(
+            origin: query.string("origin"), assetID: try query.assetID("assetId"), stage: try query.choice("state"),
+            limit: try query.limit(), cursor: query.string("cursor"))
+        if let reader = context.reader, reader.isLimited {
+            if let id = list.assetID {
+                try await readers.check(.known(id), for: reader)
+            } else if !ReaderLimits.confines(prefix: nil, origin: list.origin, reader) {
+                throw reader.refusal("a list of fills without assetId or origin inside its limits")
+            }
+        }
+        let page = try fills.page(list)
         return .page(page.items.map(\.json), next: page.nextCursor)
+    }
+
+    /// The fill in the path. Throws `.notFound`, and `.tokenScope` if it is outside the limits of the reader.
+    private func fill(_ context: APIContext) throws(CacheError) -> FillStatus {
+        let fill = try fills.fill(context.parameter("fillId"))
+        if let reader = context.reader, reader.isLimited, !reader.permits(key: fill.key) {
+            throw reader.refusal("this fill")
+        }
+        return fill
     }
 
     /// The values of the query parameter `method`.
@@ -41,11 +60,12 @@ struct FillController: Controller {
 
     /// Explains how a read would be answered. The fields of this request count as those of the read; its range, or its
     /// time, and its method are query parameters.
-    private func explain(_ request: Request) async throws -> Response {
+    private func explain(_ request: Request, _ context: APIContext) async throws -> Response {
         let keys = AssetReference.keys + ["assetId"]
         let query = try request.query(accepting: keys + ["range", "method", "startSeconds", "seconds"])
         let members = keys.compactMap { key in query.string(key).map { JSON.Member(key, .string($0)) } }
         let reference = try AssetReference(JSONFields(.object(members), accepting: keys))
+        try await readers.check(reference, for: context.reader)
         var fields = request.headers
         fields[.range] = query.string("range")
         let isHead = try query.choice("method", Method.self) == .head

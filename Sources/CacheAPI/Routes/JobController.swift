@@ -3,28 +3,48 @@ import CacheEngine
 import Crypto
 import HTTPTypes
 import Hummingbird
+import ReaderAccess
 
 /// Routes for prefetch jobs.
 struct JobController: Controller {
     let jobs: PrefetchJobs
-    let limits: APISettings.Limits
+    let live: LiveAPISettings
+    let readers: ReaderLimits
     let clock: any Clock<Duration>
 
+    private var limits: APISettings.Limits { live.values.limits }
+
     static let routes: [Route<Self>] = [
-        Route(.post, "/v1/jobs", .scope(.admin)) { try await $0.submit($1, $2) },
+        Route(.post, "/v1/jobs", .scope(.write), limits: .checked) { try await $0.submit($1, $2) },
         Route(.get, "/v1/jobs", .scope(.read), readsQuery: true) { controller, request, _ in
             try await controller.list(request)
         },
-        Route(.get, "/v1/jobs/{jobId}", .scope(.read)) { .json(try await $0.jobs.job($2.parameter("jobId")).json) },
-        Route(.delete, "/v1/jobs/{jobId}", .scope(.admin)) { controller, _, context in
-            .json(try await controller.jobs.cancel(context.parameter("jobId")).json)
+        Route(.get, "/v1/jobs/{jobId}", .scope(.read), limits: .checked) {
+            .json(try await $0.jobs.job($0.id($2)).json)
         },
-        Route(.get, "/v1/jobs/{jobId}/items", .scope(.read), readsQuery: true) { try await $0.items($1, $2) },
-        Route(.post, "/v1/jobs/{jobId}/retry", .scope(.admin)) { controller, _, context in
-            controller.accepted(try await controller.jobs.retry(context.parameter("jobId")))
+        Route(.delete, "/v1/jobs/{jobId}", .scope(.write), limits: .checked) { controller, _, context in
+            .json(try await controller.jobs.cancel(controller.id(context)).json)
         },
-        Route(.get, "/v1/jobs/{jobId}/events", .scope(.read)) { try await $0.events($1, $2) },
+        Route(.get, "/v1/jobs/{jobId}/items", .scope(.read), readsQuery: true, limits: .checked) {
+            try await $0.items($1, $2)
+        },
+        Route(.post, "/v1/jobs/{jobId}/retry", .scope(.write), limits: .checked) { controller, _, context in
+            let id = try await controller.id(context)
+            // A superseded job supersedes the others of its queue when it is repeated.
+            if let reader = context.reader, reader.isLimited, try await controller.jobs.job(id).record.supersedes {
+                throw reader.refusal("retry of a superseded job, which cancels other jobs")
+            }
+            return controller.accepted(try await controller.jobs.retry(id))
+        },
+        Route(.get, "/v1/jobs/{jobId}/events", .scope(.read), limits: .checked) { try await $0.events($1, $2) },
     ]
+
+    /// The job in the path. Throws `.tokenScope` if an item is outside the limits of the reader.
+    private func id(_ context: APIContext) async throws(CacheError) -> String {
+        let id = try context.parameter("jobId")
+        try await readers.check(id, of: jobs, for: context.reader)
+        return id
+    }
 
     /// Creates a job. With `Prefer: wait=N` the response waits for its end, at most `N` seconds (RFC 7240 §4.3).
     ///
@@ -35,7 +55,13 @@ struct JobController: Controller {
         let wait = Self.wait(request.headers[values: .prefer])
         let (json, bytes) = try await request.json(upTo: limits.jobBodyBytes)
         let digest = SHA256.hash(data: bytes).hexDigits
-        var job = try await jobs.submit(CreateJobRequest(json, fingerprint: digest), idempotencyKey: key)
+        let order = try CreateJobRequest(json, fingerprint: digest)
+        if let reader = context.reader, reader.isLimited {
+            for item in order.items { try await readers.check(item.reference, for: reader) }
+            // The queue may have jobs of other readers.
+            if order.supersedes { throw reader.refusal("supersede, which cancels other jobs") }
+        }
+        var job = try await jobs.submit(order, idempotencyKey: key)
         guard let wait else { return accepted(job) }
         if !job.record.state.isFinished, let finished = try await finished(job.record.id, within: wait, context) {
             job = finished
@@ -86,7 +112,7 @@ struct JobController: Controller {
     /// Lists the items of a job page by page.
     private func items(_ request: Request, _ context: APIContext) async throws -> Response {
         let query = try request.query(accepting: ["limit", "cursor", "total"])
-        let id = try context.parameter("jobId")
+        let id = try await id(context)
         let page = try await jobs.items(id, limit: try query.limit(), cursor: query.string("cursor"))
         let total = try query.wantsTotal() ? try await jobs.job(id).tally.itemsTotal : nil
         return .page(page.items.map(\.json), next: page.nextCursor, total: total)
@@ -95,7 +121,7 @@ struct JobController: Controller {
     /// Streams the events of a job. Answers 204 if the client has seen the last event already.
     private func events(_ request: Request, _ context: APIContext) async throws -> Response {
         let seen = request.headers[.lastEventID].flatMap { Int64($0) }
-        let id = try context.parameter("jobId")
+        let id = try await id(context)
         let present = try await jobs.job(id)
         if let seen, present.record.state.isFinished, present.version <= seen {
             return Response(status: .noContent)  // an EventSource stops reconnecting on 204

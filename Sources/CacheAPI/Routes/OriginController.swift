@@ -2,19 +2,22 @@ import CacheCore
 import CacheEngine
 import HTTPTypes
 import Hummingbird
+import ReaderAccess
 
 /// Routes for mounted origins.
 struct OriginController: Controller {
     let configuration: CacheConfiguration
-    let limits: APISettings.Limits
+    let live: LiveAPISettings
+
+    private var limits: APISettings.Limits { live.values.limits }
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/origins", .scope(.read)) { controller, _, _ in
-            .page(controller.configuration.mountedOrigins().map(\.origin.json), next: nil)
+            .page(controller.configuration.mountedOrigins().map { controller.document($0.origin) }, next: nil)
         },
         Route(.get, "/v1/origins/{name}", .scope(.read)) { controller, request, context in
             let found = try controller.configuration.origin(context.parameter("name"))
-            return try .revised(found.origin.json, found.revision, to: request)
+            return try .revised(controller.document(found.origin), found.revision, to: request)
         },
         Route(.put, "/v1/origins/{name}", .scope(.admin)) { try await $0.put($1, $2) },
         Route(.patch, "/v1/origins/{name}", .scope(.admin)) { try await $0.patch($1, $2) },
@@ -26,6 +29,11 @@ struct OriginController: Controller {
             return Response(status: .noContent)
         },
     ]
+
+    /// The `Origin` document of a mounted origin, with its provenance.
+    private func document(_ origin: Origin) -> JSON {
+        origin.json(isConfigured: configuration.isConfigured(origin.name))
+    }
 
     /// Creates or replaces an origin, if the request's conditions hold.
     private func put(_ request: Request, _ context: APIContext) async throws -> Response {
@@ -66,6 +74,6 @@ struct OriginController: Controller {
     private func answer(_ origin: Origin, _ revision: Int64, isNew: Bool) -> Response {
         var headers = Response.entityTag(revision)
         if isNew { headers[.location] = "/v1/origins/\(origin.name)" }
-        return .json(origin.json, status: isNew ? .created : .ok, headers: headers)
+        return .json(document(origin), status: isNew ? .created : .ok, headers: headers)
     }
 }

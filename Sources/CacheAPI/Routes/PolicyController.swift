@@ -1,12 +1,15 @@
 import CacheCore
 import CacheEngine
 import Hummingbird
+import ReaderAccess
 
 /// Routes for the eviction policy: settings, miss ratio curve, simulations.
 struct PolicyController: Controller {
     let configuration: CacheConfiguration
     let simulator: PolicySimulator
-    let limits: APISettings.Limits
+    let live: LiveAPISettings
+
+    private var limits: APISettings.Limits { live.values.limits }
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/policy", .scope(.read)) { controller, request, _ in
@@ -46,9 +49,8 @@ struct PolicyController: Controller {
             let present = configuration.policy
             _ = try conditions.precondition(at: present.revision)
             let settings = try base(present.settings).merging(json)
-            // Revision 0 is the default policy, which is not stored.
             return try await configuration.setPolicy(
-                settings, if: present.revision == 0 ? .absent : .revision(present.revision))
+                settings, if: present.isConfigured ? .absent : .revision(present.revision))
         }
         return .json(changed.settings.json, headers: Response.entityTag(changed.revision))
     }

@@ -1,18 +1,24 @@
 import CacheCore
 import CacheEngine
 import Hummingbird
+import ReaderAccess
 
 /// Routes for probes: they ask the upstream for an asset's metadata.
 struct ProbeController: Controller {
     let prober: Prober
-    let limits: APISettings.Limits
+    let live: LiveAPISettings
+    let readers: ReaderLimits
 
     /// The number of concurrent probes of one request.
     private static let width = 8
 
+    private var limits: APISettings.Limits { live.values.limits }
+
     static let routes: [Route<Self>] = [
-        Route(.get, "/v1/probe", .scope(.read), readsQuery: true) { try await $0.probe(query: $1, $2) },
-        Route(.post, "/v1/probe", .scope(.read)) { try await $0.probe(body: $1, $2) },
+        Route(.get, "/v1/probe", .scope(.read), readsQuery: true, limits: .checked) {
+            try await $0.probe(query: $1, $2)
+        },
+        Route(.post, "/v1/probe", .scope(.read), limits: .checked) { try await $0.probe(body: $1, $2) },
     ]
 
     /// Probes the asset in the query.
@@ -36,6 +42,7 @@ struct ProbeController: Controller {
     /// Runs the probes until the client disconnects. One asset gives a report or a problem; a list gives a list of
     /// both.
     private func probe(_ order: ProbeRequest, _ request: Request, _ context: APIContext) async throws -> Response {
+        for item in order.items { try await readers.check(item.reference, for: context.reader) }
         guard order.isMany else {
             let outcome = try await whileClientStays(context.presence) { await self.outcome(order.items[0]) }
             switch outcome {

@@ -1,6 +1,18 @@
 package import HTTPTypes
 import Hummingbird
 
+/// The handling of readers that are limited to some origins or path prefixes, by a route.
+package enum LimitRule: Hashable, Sendable {
+    /// They are refused with `tokenScope`: the route shows or changes parts outside their limits.
+    case refused
+    /// The route shows nothing of origins and assets.
+    case unaffected
+    /// The asset in the path must be inside their limits.
+    case asset
+    /// The route itself checks the assets that the request names.
+    case checked
+}
+
 /// The description of one route: method, path pattern and required authorization.
 package struct RouteLine: Hashable, Sendable {
     package var method: HTTPRequest.Method
@@ -9,6 +21,8 @@ package struct RouteLine: Hashable, Sendable {
     package var pattern: String
     /// The authorization that the route requires.
     package var need: AccessRules.Need
+    /// The handling of readers that are limited to some origins or paths.
+    package var limits: LimitRule
 
     /// The pattern in Hummingbird's syntax.
     var routerPath: RouterPath {
@@ -41,11 +55,14 @@ struct Route<Controller: Sendable>: Sendable {
     let respond: Respond
 
     /// Outside `/v1/`, query parameters are always left to the function.
+    ///
+    /// - Parameter limits: Nil: limited readers are refused, except for content, which checks them itself.
     init(
         _ method: HTTPRequest.Method, _ pattern: String, _ need: AccessRules.Need, readsQuery: Bool = false,
-        _ respond: @escaping Respond
+        limits: LimitRule? = nil, _ respond: @escaping Respond
     ) {
-        line = RouteLine(method: method, pattern: pattern, need: need)
+        let usual: LimitRule = need == .content || need == .nothing ? .checked : .refused
+        line = RouteLine(method: method, pattern: pattern, need: need, limits: limits ?? usual)
         self.readsQuery = readsQuery || !pattern.hasPrefix("/v1/")
         self.respond = respond
     }

@@ -9,7 +9,9 @@ package struct RouteTable: Sendable {
         + PolicyController.routes.map(\.line)
         + EvictionController.routes.map(\.line) + ScrubController.routes.map(\.line)
         + OriginController.routes.map(\.line)
+        + SignatureController.routes.map(\.line)
         + EventController.routes.map(\.line) + ServiceController.routes.map(\.line)
+        + ConfigurationController.routes.map(\.line)
         + DashboardController.routes.map(\.line)
 
     /// The names of the methods of all paths.

@@ -1,10 +1,13 @@
 import CacheEngine
 import Hummingbird
+import ReaderAccess
 
 /// Routes for scrubs, which compare bytes on disk with their checksums.
 struct ScrubController: Controller {
     let scrubber: Scrubber
-    let limits: APISettings.Limits
+    let live: LiveAPISettings
+
+    private var limits: APISettings.Limits { live.values.limits }
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/scrubs", .scope(.read), readsQuery: true) { controller, request, _ in

@@ -1,25 +1,34 @@
 import CacheCore
 import CacheEngine
 import Hummingbird
+import ReaderAccess
 
 /// Routes for statistics and Prometheus metrics.
 struct StatsController: Controller {
     let cache: AssetCache
     let load: AdmissionLimits
+    let readers: ReaderFigures
+    let source: any ConfigurationSource
     let version: String
     let clock: any Clock<Duration>
 
     private var statistics: CacheStatistics { cache.statistics }
 
     static let routes: [Route<Self>] = [
-        Route(.get, "/v1/stats", .scope(.read)) { controller, _, _ in .json(try await controller.stats().json) },
+        Route(.get, "/v1/stats", .scope(.read)) { controller, request, _ in
+            let (stats, readers) = (try await controller.stats(), controller.readers.snapshot())
+            guard request.accepts("text/csv") else { return .json(stats.json(readers: readers)) }
+            return .text(
+                readers.csv(pricePerGigabyte: stats.pricePerGigabyte), type: "text/csv; charset=utf-8; header=present")
+        },
         Route(.get, "/v1/stats/history", .scope(.read), readsQuery: true) { try await $0.history($1, $2) },
         Route(.get, "/v1/stats/top", .scope(.read), readsQuery: true) { try $0.top($1, $2) },
         Route(.get, "/v1/stats/live", .scope(.read), readsQuery: true) { try $0.live($1, $2) },
         Route(.get, "/metrics", .scope(.read)) { controller, request, _ in
             let format: PrometheusText.Format =
                 request.accepts("application/openmetrics-text") ? .openMetrics : .prometheus
-            let text = try await controller.stats().prometheus(version: controller.version, format: format)
+            let text = try await controller.stats().prometheus(
+                version: controller.version, format: format, readers: controller.readers.snapshot())
             return .text(text, type: format.mediaType)
         },
     ]
@@ -28,6 +37,7 @@ struct StatsController: Controller {
     private func stats() async throws(CacheError) -> StatsSnapshot {
         var stats = try await statistics.snapshot()
         stats.counter = load.figures
+        stats.reload = source.figures
         stats.isReady = cache.readiness == .ready && !cache.storeIsGone
         return stats
     }

@@ -1,121 +1,146 @@
 package import CacheCore
-import Crypto
+package import ReaderAccess
 
-/// The scope of an access token. `admin` includes `read`.
-package enum AccessScope: String, Hashable, Sendable, CaseIterable, Comparable {
-    /// Content and all calls that change nothing.
-    case read
-    /// All calls.
-    case admin
-
-    package static func < (left: Self, right: Self) -> Bool { left == .read && right == .admin }
-}
-
-/// Authorization rules of the API: bearer tokens (RFC 6750) with scopes, or local access without tokens.
+/// Authorization rules of the API: readers with scopes and limits, signed content URLs, or local access without tokens.
 package struct AccessRules: Sendable {
     /// The authorization that a route requires.
     package enum Need: Hashable, Sendable {
         /// None, under any host name: health checks.
         case nothing
-        /// None for assets of public origins, else the `read` scope: content.
+        /// None for assets of public origins, else the `read` scope or a signature: content.
         case content
         /// The scope `read`, or a ticket in the query, which the route checks: the event stream.
         case ticketOrRead
         case scope(AccessScope)
+
+        /// The smallest sufficient scope; nil if no token is needed.
+        var scope: AccessScope? {
+            switch self {
+            case .nothing: nil
+            case .content, .ticketOrRead: .read
+            case .scope(let scope): scope
+            }
+        }
     }
 
-    /// A configured token; only its digest is kept.
-    private struct Entry: Sendable {
-        /// SHA-256 of the token.
-        var digest: [UInt8]
-        var scope: AccessScope
-    }
-
-    private let entries: [Entry]
+    /// The accepted tokens and certificates.
+    package let directory: ReaderDirectory
+    /// The keys of signed content URLs; nil: signed URLs are not accepted.
+    package let signatures: ContentSignatures?
+    /// Whether no token is required: no token is configured. It does not depend on the content of the tokens file, so
+    /// that an empty file does not open the service.
+    package let isOpen: Bool
     /// Without tokens: whether requests under any host name are allowed.
     private let allowsAnyHost: Bool
 
     /// - Parameters:
-    ///   - tokens: The accepted tokens. If it is empty, no token is required, and only local host names are allowed.
+    ///   - directory: The accepted tokens.
+    ///   - signatures: The keys of signed content URLs.
+    ///   - isOpen: Whether no token is required, and only local host names are allowed. Nil: if `directory` is empty.
     ///   - allowUnauthenticated: Without tokens, allows requests under any host name.
-    package init(tokens: [(token: String, scope: AccessScope)] = [], allowUnauthenticated: Bool = false) {
-        entries = tokens.map { Entry(digest: Self.digest($0.token), scope: $0.scope) }
+    package init(
+        _ directory: ReaderDirectory = ReaderDirectory(), signatures: ContentSignatures? = nil, isOpen: Bool? = nil,
+        allowUnauthenticated: Bool = false
+    ) {
+        self.directory = directory
+        self.signatures = signatures
+        self.isOpen = isOpen ?? !directory.hasReaders
         allowsAnyHost = allowUnauthenticated
     }
 
-    /// Checks the authorization of a request.
+    /// Checks the authorization of a request and returns its reader; nil if it has none and needs none.
     ///
-    /// Throws `.unauthorized` if the token is missing or unknown, and `.forbidden` if its scope is insufficient.
+    /// Throws `.unauthorized` if the token is missing, unknown, invalid or expired (RFC 6750 §3.1), and `.tokenScope` if
+    /// its scope is insufficient. The limits of the reader are not checked here.
     ///
     /// Without tokens it throws `.forbidden` for a host name that is not local. That prevents DNS rebinding: a web page
     /// on a host name that resolves to this machine would otherwise reach the API through a local browser.
     ///
     /// - Parameters:
-    ///   - authorization: The `Authorization` field.
     ///   - host: The `Host` field.
     ///   - contentIsPublic: Whether the asset's origin allows reads without a token.
     package func admit(
-        _ need: Need, authorization: String?, host: String?, contentIsPublic: Bool = false
-    ) throws(CacheError) {
-        guard need != .nothing else { return }
-        if entries.isEmpty {
+        _ need: Need, _ credentials: RequestCredentials, host: String?, at now: Timestamp,
+        contentIsPublic: Bool = false
+    ) throws(CacheError) -> Reader? {
+        guard let needed = need.scope else { return nil }
+        if isOpen {
             guard allowsAnyHost || Self.isLocal(host: host) else {
                 throw CacheError(.forbidden, "The host is not localhost; set a token or access.allowUnauthenticated.")
             }
-            return
+            return nil
         }
-        let needed: AccessScope
-        switch need {
-        case .nothing: return
-        case .content:
-            if contentIsPublic { return }
-            needed = .read
-        case .ticketOrRead: needed = .read
-        case .scope(let scope): needed = scope
-        }
-        guard let given = scope(of: authorization) else {
+        let found = lookUp(credentials, at: now)
+        // A token only names the reader here: any refusal would give less than no token at all.
+        if need == .content, contentIsPublic { return found?.reader }
+        switch found {
+        case .reader(let reader):
+            guard reader.scope >= needed else {
+                throw CacheError(
+                    .tokenScope,
+                    "The token \(reader.id) has the scope \(reader.scope.rawValue); \(needed.rawValue) is required.")
+            }
+            return reader
+        case .withoutScope(let id):
+            throw CacheError(.tokenScope, "The token \(id) has no scope; \(needed.rawValue) is required.")
+        case .unknown, nil:
             throw CacheError(.unauthorized, "A bearer token with the scope \(needed.rawValue) is required.")
+        case .expired, .invalid:
+            let reason = found?.message.map { $0 + " " } ?? ""
+            throw CacheError(.unauthorized, "\(reason)A token with the scope \(needed.rawValue) is required.")
         }
-        guard given >= needed else {
-            throw CacheError(.forbidden, "The token's scope is \(given.rawValue); \(needed.rawValue) is required.")
+    }
+
+    /// Verifies a signature for content. Throws `.tokenExpired`, `.tokenInvalid` or `.tokenScope`.
+    func admit(
+        _ signature: PresentedSignature, _ content: SignedContent, at now: Timestamp
+    ) throws(CacheError) -> Admission {
+        guard let signatures else {
+            throw CacheError(.tokenInvalid, "Signed URLs are not accepted; set access.signing.keysDirectory.")
         }
+        do throws(AccessRefusal) {
+            return Admission(
+                try signatures.verify(
+                    signature, path: content.path, remainingQuery: content.query, base: content.base, at: now))
+        } catch {
+            throw CacheError(error)
+        }
+    }
+
+    /// Removes the signature of a content URL from a request target in origin form.
+    ///
+    /// The query of other targets, and without keys of all targets, is left alone, because its parameters can belong to
+    /// the upstream. A token in a path is always removed; nothing else has that form.
+    func strip(_ target: String) -> (target: String, signature: PresentedSignature?) {
+        let isInPath = target.utf8.starts(with: "/t/".utf8)
+        guard isInPath || (signatures != nil && target.utf8.starts(with: "/o/".utf8)) else { return (target, nil) }
+        let (clean, signature) = PresentedSignature.strip(target: target)
+        // A path that only resembles one with a token has no resource. The token must not reach the log.
+        if isInPath, signature == nil { return ("/t", nil) }
+        return (clean, signature)
+    }
+
+    /// The look-up of the bearer token, or without `Authorization` of the client certificate. Nil without either.
+    private func lookUp(_ credentials: RequestCredentials, at now: Timestamp) -> TokenLookup? {
+        if let token = credentials.bearerToken { return directory.reader(ofBearer: token, at: now) }
+        guard credentials.authorization == nil, !credentials.subjects.isEmpty else { return nil }
+        return directory.reader(ofCertificateNames: credentials.subjects, at: now)
     }
 
     /// Prevents cross-site request forgery. Without tokens it throws `.forbidden` for a changing request from a web
     /// page with an origin that is neither local nor allowed by `isAllowed`.
-    package func admitOrigin(_ origin: String?, isChanging: Bool, isAllowed: (String) -> Bool) throws(CacheError) {
-        guard entries.isEmpty, isChanging, let origin, !isAllowed(origin) else { return }
+    ///
+    /// - Parameter isAmbient: Whether the client certificate authorizes the request. A browser presents it for requests
+    ///   of any page, so that the same rule applies.
+    package func admitOrigin(
+        _ origin: String?, isChanging: Bool, isAmbient: Bool = false, isAllowed: (String) -> Bool
+    ) throws(CacheError) {
+        guard isOpen || isAmbient, isChanging, let origin, !isAllowed(origin) else { return }
         let host = origin.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: true).last.map(String.init)
         guard Self.isLocal(host: host) else {
             throw CacheError(.forbidden, "Changes from this web origin are forbidden; add it to cors.allowedOrigins.")
         }
     }
-
-    /// The scope of the given bearer token; nil if it is missing or unknown.
-    ///
-    /// It compares digests, and all of them, so that the time does not depend on how much of a token is correct.
-    private func scope(of authorization: String?) -> AccessScope? {
-        guard let authorization, authorization.utf8.count > 7, authorization.prefix(7).lowercased() == "bearer " else {
-            return nil
-        }
-        let given = Self.digest(String(authorization.dropFirst(7).drop { $0 == " " }))
-        var best: AccessScope?
-        for entry in entries {
-            let difference = zip(entry.digest, given).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) }
-            if difference == 0 { best = max(best ?? entry.scope, entry.scope) }
-        }
-        return best
-    }
-
-    /// The name of the given bearer token in the access log: its scope; nil if it is missing or unknown.
-    package func tokenName(of authorization: String?) -> String? { scope(of: authorization)?.rawValue }
-
-    /// The scope of an authorized request. Without tokens it is `admin`.
-    func scope(ofAuthorized authorization: String?) -> AccessScope {
-        entries.isEmpty ? .admin : scope(of: authorization) ?? .read
-    }
-
-    private static func digest(_ token: String) -> [UInt8] { Array(SHA256.hash(data: Array(token.utf8))) }
 
     /// Whether a `Host` field names this machine (`localhost`, `127.0.0.1`, `[::1]`), with or without a port.
     static func isLocal(host: String?) -> Bool {

@@ -21,6 +21,12 @@ package struct CacheError: Error, Sendable {
         case malformedRequest
         case unauthorized
         case forbidden
+        /// The token or the signed URL is known and correct, but has expired.
+        case tokenExpired
+        /// The token or the signed URL is malformed, altered, or signed with an unknown key.
+        case tokenInvalid
+        /// The token or the signed URL is valid, but does not permit the request.
+        case tokenScope
         case upstreamForbidden
         case notFound
         case methodNotAllowed(allow: String)
@@ -93,6 +99,9 @@ extension CacheError.Code {
         case .malformedRequest: "malformedRequest"
         case .unauthorized: "unauthorized"
         case .forbidden: "forbidden"
+        case .tokenExpired: "tokenExpired"
+        case .tokenInvalid: "tokenInvalid"
+        case .tokenScope: "tokenScope"
         case .upstreamForbidden: "upstreamForbidden"
         case .notFound: "notFound"
         case .methodNotAllowed: "methodNotAllowed"

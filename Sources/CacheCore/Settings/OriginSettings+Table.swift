@@ -1,6 +1,6 @@
 extension Setting<OriginSettings> {
     /// All settings of one origin except its header fields.
-    package static var all: [Setting] { upstream + caching + responses + storage + shared }
+    package static var all: [Setting] { upstream + accounts + caching + responses + storage + shared }
 
     /// Servers, credentials and limits. Settings with a default below `upstream` are in ``shared``.
     private static var upstream: [Setting] {
@@ -22,8 +22,15 @@ extension Setting<OriginSettings> {
                 "file below `credentialsDirectory` with more header fields; see [below](#credentials-files)"),
             Setting(
                 "access", optional: \.access, .choice,
-                "`public`: content needs no token; `token`: it needs one. The default is `token` with `headers` or a "
-                    + "`credentialsFile`, otherwise `public`"),
+                "`public`: content needs no token; `token`: it needs one. The default is `token` with `headers`, a "
+                    + "`credentialsFile`, `auth` or `resolve`, otherwise `public`"
+            ).checked { settings in
+                guard settings.effectiveAccess == .token,
+                    settings.forwarded.contains(where: { FieldText.lowered($0) == "authorization" })
+                else { return nil }
+                return SettingFault(
+                    "With forward: Authorization the field belongs to the upstream; set access to public.")
+            },
             Setting(
                 "maxTransfers", \.maxTransfers, .count(1...10_000, example: 16),
                 "concurrent transfers of this origin (1–10000)"),

@@ -4,6 +4,10 @@ extension OriginSettings {
     package static let maxLifetime = Duration.seconds(CacheControl.maxSeconds)
     /// The largest number of fields in `ignoreVary`.
     package static let maxIgnoredFields = 32
+    /// The largest number of fields in `forward`.
+    package static let maxForwardedFields = 8
+    /// The text that replaces a secret in configurations and documents.
+    package static let mask = "•••"
     /// The largest number of URLs in `mirrors`.
     package static let maxMirrors = 8
 

@@ -141,11 +141,19 @@ package struct OriginSettings: Hashable, Sendable {
     /// Whether upstreams may have private addresses.
     package var allowPrivateAddresses: Bool = false
     package var tls = TLSSettings()
-    /// Nil: `token` if the origin has header fields or credentials of its own, otherwise `public`.
+    /// Nil: `token` if the origin has header fields, credentials or an account of its own, otherwise `public`.
     package var access: Access?
     /// A file of header fields, one `Name: value` per line, below the configured directory of credentials files. They
     /// are sent like `headers` and replace those of the same name.
     package var credentialsFile: String?
+    /// The account with which requests are authorized.
+    @Boxed package var auth = OriginAuth()
+    /// The API call that returns links to the content.
+    @Boxed package var resolution = LinkResolution()
+    /// The names of the reader's header fields that are sent to the origin's own host.
+    package var forwarded: [String] = []
+    /// Whether all values of the forwarded fields share one asset, after each reader's right is proved.
+    package var sharesForwarded = false
     package var trustValidators: TrustedValidators = .strong
     /// The time after the end of its freshness for which a response may be used if the upstream fails. It overrides the
     /// response, except for directives that forbid stale use (RFC 9111 §4.2.4). Nil: as the response says (RFC 5861
@@ -172,6 +180,11 @@ package struct OriginSettings: Hashable, Sendable {
 
     /// Whether content needs a token, after the default of `access` is applied.
     package var effectiveAccess: Access {
-        access ?? (headers.fields.isEmpty && credentialsFile == nil ? .public : .token)
+        access ?? (hasCredentials ? .token : .public)
+    }
+
+    /// Whether requests to the origin have credentials of the service.
+    private var hasCredentials: Bool {
+        !headers.fields.isEmpty || credentialsFile != nil || auth.kind != nil || resolution.url != nil
     }
 }

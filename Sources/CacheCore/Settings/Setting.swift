@@ -9,6 +9,10 @@ package struct Setting<Root> {
     package var isList = false
     /// Whether the value is masked in all outputs.
     package var isSecret = false
+    /// Whether a reload of the configuration applies a changed value; otherwise only the next start does.
+    package private(set) var isReloadable = true
+    /// Copies the value from one root to another; nil for settings with forms of their own in configurations.
+    package private(set) var copy: ((Root, inout Root) -> Void)?
     /// Sets the value to a written one.
     package let parse: (SettingText, inout Root) throws(SettingFault) -> Void
     /// The value as written; nil: there is none.
@@ -40,6 +44,7 @@ package struct Setting<Root> {
             parse: { text, root throws(SettingFault) in root[keyPath: property] = try codec.value(of: text.scalar) },
             write: { root in codec.write(root[keyPath: property]).map(SettingText.scalar) },
             member: SettingMember(key + codec.unit, property, codec))
+        copy = { $1[keyPath: property] = $0[keyPath: property] }
     }
 
     /// A setting with the additional value `none`.
@@ -60,6 +65,7 @@ package struct Setting<Root> {
             parse: { text, root throws(SettingFault) in root[keyPath: property] = try codec.value(of: text.scalar) },
             write: { root in root[keyPath: property].flatMap { codec.write($0).map(SettingText.scalar) } },
             member: SettingMember(key + codec.unit, property, codec))
+        copy = { $1[keyPath: property] = $0[keyPath: property] }
     }
 
     /// A list of at most `limit` values.
@@ -77,15 +83,26 @@ package struct Setting<Root> {
             },
             write: { root in .list(root[keyPath: property].compactMap(codec.write)) },
             member: SettingMember(key, property, codec.list(upTo: limit)))
+        copy = { $1[keyPath: property] = $0[keyPath: property] }
     }
 
     /// The same setting of `Whole`, which contains `Root` as its `property`, below `group`.
     package func moved<Whole>(to group: String, _ property: WritableKeyPath<Whole, Root>) -> Setting<Whole> {
-        Setting<Whole>(
+        var moved = Setting<Whole>(
             "\(group).\(key)", meaning, isList: isList, isSecret: isSecret,
             parse: { text, whole throws(SettingFault) in try parse(text, &whole[keyPath: property]) },
             write: { whole in write(whole[keyPath: property]) },
             member: member?.moved(to: group, property))
+        moved.isReloadable = isReloadable
+        if let copy { moved.copy = { copy($0[keyPath: property], &$1[keyPath: property]) } }
+        return moved
+    }
+
+    /// The same setting, which only a start applies.
+    package func fixed() -> Setting {
+        var fixed = self
+        fixed.isReloadable = false
+        return fixed
     }
 }
 

@@ -21,6 +21,12 @@ package enum AddressGuard {
         [metadata, "link-local", "multicast", "unspecified"].contains { kind.hasSuffix($0) }
     }
 
+    /// Whether addresses of the kind that `refusal` returned can be those of a metadata service or of a container's
+    /// credential service (link-local, loopback, unique local). Embedded forms are not.
+    package static func isMetadataService(_ kind: String) -> Bool {
+        [metadata, "link-local", "loopback", "private"].contains(kind)
+    }
+
     private static let metadata = "cloud metadata service"
 
     /// An address block: a prefix of `bits` bits and the name of its kind.

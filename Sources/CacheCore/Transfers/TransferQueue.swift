@@ -52,7 +52,7 @@ package struct TransferQueue: Sendable {
     }
 
     /// The number of permits of all origins together.
-    package let limit: Int
+    package private(set) var limit: Int
     /// All transfers that have been added and not finished.
     private var members: [Ticket: Member] = [:]
     /// The queues by origin; origins without transfers are removed.
@@ -69,6 +69,9 @@ package struct TransferQueue: Sendable {
     private var kept = ReservedSlots()
 
     package init(limit: Int) { self.limit = max(1, limit) }
+
+    /// Changes the number of permits. A reduction takes no permit away; call ``admit(at:)`` after an increase.
+    package mutating func setLimit(_ limit: Int) { self.limit = max(1, limit) }
 
     /// The number of transfers with a permit.
     package var activeCount: Int { total.all }

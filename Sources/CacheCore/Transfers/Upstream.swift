@@ -142,7 +142,14 @@ package struct TLSSettings: Hashable, Sendable {
 /// The parameters of one upstream request.
 package struct UpstreamRequest: Sendable {
     /// The HTTP method.
-    package enum Method: String, Sendable { case get = "GET", head = "HEAD" }
+    package enum Method: String, Sendable {
+        case get = "GET", head = "HEAD"
+        /// Calls to other services, such as token endpoints.
+        case post = "POST", put = "PUT"
+
+        /// Whether the request has a body.
+        package var hasBody: Bool { self == .post || self == .put }
+    }
 
     /// The requested range, sent as `Range` (RFC 9110 §14.2).
     package enum Window: Hashable, Sendable {
@@ -170,6 +177,14 @@ package struct UpstreamRequest: Sendable {
     package var headers: HeaderList
     /// The origin's own header fields, credentials included; sent only to scheme, host and port of the first URL.
     package var originHeaders: HeaderList
+    /// Authorizes each hop to the origin's own host; nil: `originHeaders` are all credentials.
+    package var authorizer: (any RequestAuthorizer)?
+    /// The body of `.post` and `.put`.
+    package var body: [UInt8] = []
+    /// Whether redirects are followed; otherwise they are final responses.
+    package var followsRedirects = true
+    /// Whether metadata services of clouds may be contacted, which the address guard refuses otherwise.
+    package var allowsMetadataServices = false
     package var window: Window
     /// The name by which limits per origin are counted.
     package var originName: String

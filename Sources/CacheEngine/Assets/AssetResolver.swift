@@ -61,7 +61,8 @@ struct AssetResolver: Sendable {
     /// or if the key does not contain the path.
     private func moved(_ record: AssetRecord, to origin: Origin) throws(CacheError) -> String? {
         let mount = "/o/\(origin.name)/"
-        let key = record.variant.fields.isEmpty ? record.key : String(record.key.dropLast(AssetRecord.variantMarkBytes))
+        // The digests of variants and of forwarded fields follow a space.
+        let key = String(record.key.prefix { $0 != " " })
         guard !record.isBelow(origin.settings.baseURL), key.hasPrefix(mount), !key.contains("?") else { return nil }
         return try AssetKey.upstreamURL(origin: origin, path: String(key.dropFirst(mount.count)), query: nil)
     }

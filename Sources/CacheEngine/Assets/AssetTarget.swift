@@ -12,6 +12,8 @@ struct AssetTarget: Sendable {
     let path: String
     /// The reader's fields that select this representation (RFC 9111 §4.1); sent upstream.
     var variant: HeaderList = [:]
+    /// The reader's fields that the origin's `forward` names; sent to the origin's own host, and never stored.
+    var forwarded: HeaderList = [:]
     /// The `CDN-Loop` field of the latest reader's request (RFC 8586): the caches that it has passed.
     var cdnLoop: String?
     /// Whether fetched bytes must not be stored.
@@ -36,7 +38,7 @@ extension AssetTarget {
         let key = fields.fields.isEmpty ? base : base + " " + AssetID(naming: text).description.prefix(16)
         return AssetTarget(
             id: AssetID(naming: key), key: key, originName: originName, settings: settings, url: url, path: path,
-            variant: fields, cdnLoop: cdnLoop)
+            variant: fields, forwarded: forwarded, cdnLoop: cdnLoop)
     }
 
     /// Whether the origin's base URL has changed since the record was made: the bytes come from another server.

@@ -16,11 +16,13 @@ package final class AssetCache: Sendable {
         package var logger: Logger
         package var events: EventLog
         package var tracer: Tracer
+        /// The environment of the process, for the credentials of accounts.
+        package var environment: [String: String]
 
         package init(
             store: Store, upstream: any Upstream, clock: any Clock<Duration>, wallClock: any WallClock,
             random: any RandomSource, logger: Logger, events: EventLog? = nil,
-            tracer: Tracer = .disabled
+            tracer: Tracer = .disabled, environment: [String: String] = [:]
         ) {
             self.store = store
             self.upstream = upstream
@@ -30,6 +32,7 @@ package final class AssetCache: Sendable {
             self.logger = logger
             self.events = events ?? EventLog(wallClock: wallClock)
             self.tracer = tracer
+            self.environment = environment
         }
     }
 
@@ -104,7 +107,6 @@ package final class AssetCache: Sendable {
     /// Saves the eviction state.
     let stateWriter: EvictionStateWriter
     private let clock: any Clock<Duration>
-    private let settings: Settings
     /// Guards the uptime of the last search for expired assets; nil: none yet.
     private let expiredAt = Mutex<Duration?>(nil)
     /// Whether the data directory was missing at the last check.
@@ -141,37 +143,37 @@ package final class AssetCache: Sendable {
             diskThreads: diskThreads,
             credentials: CredentialsFileCache(
                 store: dependencies.store, threads: diskThreads, directory: settings.credentialsDirectory,
-                logger: dependencies.logger), openAssets: openAssets, refusals: NegativeCache(),
+                logger: dependencies.logger),
+            accounts: OriginAccounts(dependencies, threads: diskThreads, directory: settings.credentialsDirectory),
+            openAssets: openAssets, refusals: NegativeCache(),
             fillRegistry: FillRegistry(events: dependencies.events, uptime: uptime),
             health: OriginHealth(uptime: uptime, random: dependencies.random, logger: dependencies.logger),
             wallClock: dependencies.wallClock, uptime: uptime, random: dependencies.random, logger: dependencies.logger,
             loopName: "larder-" + dependencies.random.identifier().prefix(8))
+        let live = LiveCacheSettings(settings)
         let origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)
         resolver = AssetResolver(origins: origins, context: context)
         stateWriter = EvictionStateWriter(
             space: space, commits: commits, catalog: dependencies.store.catalog, uptime: uptime)
         evictor = Evictor(context: context, resolver: resolver)
         scrubber = Scrubber(context: context, evictor: evictor, schedule: settings.scrub)
-        configuration = CacheConfiguration(context: context, origins: origins, settings: settings)
+        configuration = CacheConfiguration(context: context, origins: origins, settings: live)
         reader = ContentReader(
-            resolver: resolver, configuration: configuration, settings: settings, clock: dependencies.clock)
+            resolver: resolver, configuration: configuration, settings: live, clock: dependencies.clock)
         prober = Prober(context: context, resolver: resolver, clock: dependencies.clock)
-        media = MediaInspector(context: context, resolver: resolver, limits: settings.mediaLimits)
+        media = MediaInspector(context: context, resolver: resolver, settings: live)
         assets = AssetAdministration(
             context: context, resolver: resolver, evictor: evictor, configuration: configuration)
         evictions = EvictionAdministration(context: context, resolver: resolver, evictor: evictor)
-        simulator = PolicySimulator(
-            context: context, configuration: configuration, pricePerGigabyte: settings.pricePerGigabyte)
+        simulator = PolicySimulator(context: context, configuration: configuration, settings: live)
         let prefetch = PrefetchQueue(
             catalog: dependencies.store.catalog, claims: PrefetchClaims(space: space, uptime: uptime),
             concurrency: settings.jobConcurrency, clock: dependencies.clock, wallClock: dependencies.wallClock,
             events: dependencies.events, latencies: upstreamLatencies, tracer: dependencies.tracer,
             logger: dependencies.logger)
         jobs = PrefetchJobs(prefetch: prefetch, context: context, resolver: resolver, configuration: configuration)
-        statistics = CacheStatistics(
-            context: context, origins: origins, scrubber: scrubber, pricePerGigabyte: settings.pricePerGigabyte)
+        statistics = CacheStatistics(context: context, origins: origins, scrubber: scrubber, settings: live)
         clock = dependencies.clock
-        self.settings = settings
     }
 
     /// The reason why the store was recreated empty; nil if it was not.
@@ -207,6 +209,7 @@ package final class AssetCache: Sendable {
                     await self.logged("segments could not be counted", self.countSegments)
                 }
             }
+            group.addTask { await self.context.accounts.run() }
             group.addTask { await self.jobs.prefetch.run(in: self) }
             group.addTask {
                 for await _ in self.context.space.shortage {
@@ -299,7 +302,8 @@ package final class AssetCache: Sendable {
 
     /// Reads changed credentials files of the origins; an error in one of them is logged.
     private func rereadCredentials() async throws(CacheError) {
-        let files = (resolver.origins.all.map(\.origin.settings) + [settings.absolute]).compactMap(\.credentialsFile)
+        let origins = resolver.origins
+        let files = (origins.all.map(\.origin.settings) + [origins.absolute]).compactMap(\.credentialsFile)
         guard !files.isEmpty else { return }
         try await context.credentials.reread(Set(files))
     }

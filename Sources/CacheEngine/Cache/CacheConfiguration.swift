@@ -5,18 +5,21 @@ import Synchronization
 
 /// The policy in force and the mounted origins. Each change is stored.
 package final class CacheConfiguration: Sendable {
-    private let context: EngineContext
-    private let origins: OriginTable
-    private let settings: AssetCache.Settings
+    let context: EngineContext
+    let origins: OriginTable
+    /// The settings of the configuration.
+    let live: LiveCacheSettings
     /// Guards the policy in force.
     private let policyState: Mutex<RevisedPolicy>
 
-    init(context: EngineContext, origins: OriginTable, settings: AssetCache.Settings) {
+    init(context: EngineContext, origins: OriginTable, settings: LiveCacheSettings) {
         self.context = context
         self.origins = origins
-        self.settings = settings
-        policyState = Mutex(RevisedPolicy(settings: settings.policy, revision: 0))
+        live = settings
+        policyState = Mutex(RevisedPolicy(settings: settings.current.settings.policy, revision: 0))
     }
+
+    private var settings: AssetCache.Settings { live.current.settings }
 
     // MARK: Policy
 
@@ -62,6 +65,17 @@ package final class CacheConfiguration: Sendable {
         adoptQuotas()
     }
 
+    /// Puts a changed policy of the configuration in force, unless one was set over the API.
+    func adopt(configured policy: PolicySettings) {
+        let changed = policyState.withLock { state -> RevisedPolicy? in
+            guard state.isConfigured, state.settings != policy else { return nil }
+            // Revisions of stored policies are positive.
+            state = RevisedPolicy(settings: policy, revision: state.revision - 1)
+            return state
+        }
+        if let changed { context.space.adopt(changed.settings) }
+    }
+
     /// Puts a policy in force without storing it.
     private func adopt(_ policy: RevisedPolicy) {
         policyState.withLock { $0 = policy }
@@ -75,6 +89,9 @@ package final class CacheConfiguration: Sendable {
     package func mountedOrigins() -> [(origin: Origin, revision: Int64)] {
         origins.all.map { ($0.origin, $0.revision) }
     }
+
+    /// Whether the configuration names the origin. The API can change it until its definition there changes.
+    package func isConfigured(_ name: String) -> Bool { live.current.originNames.contains(name) }
 
     /// Returns a mounted origin; throws `.notFound` if there is none of that name.
     package func origin(_ name: String) throws(CacheError) -> (origin: Origin, revision: Int64) {
@@ -93,24 +110,33 @@ package final class CacheConfiguration: Sendable {
                 .invalidField("name"),
                 "An origin's name is 1 to 64 of a-z, 0-9, '.', '_' and '-', and begins with a letter or digit.")
         }
+        try checkValues(of: origin)
+        let others = origins.all.map(\.origin).filter { $0.name != origin.name }
+        let policy = self.policy.settings
+        try policy.checkMinimums(of: quotas(under: policy, others + [origin]), field: "quota.minBytes")
+        try await checkFiles(of: origin)
+        let isNew = origins[origin.name] == nil
+        let revision = try await context.store.catalog.saveOrigin(origin, if: precondition)
+        origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)
+        adoptQuotas()
+        return (origin, revision, isNew)
+    }
+
+    /// Throws `.invalidField` with the first invalid setting of an origin.
+    func checkValues(of origin: Origin) throws(CacheError) {
         try origin.settings.validate()
         try requireDirectories(for: origin.settings)
         try requireURL(origin.settings.baseURL, field: "baseURL")
         for (index, mirror) in origin.settings.mirrors.enumerated() {
             try requireURL(mirror, field: "mirrors[\(index)]")
         }
-        let others = origins.all.map(\.origin).filter { $0.name != origin.name }
-        let policy = self.policy.settings
-        try policy.checkMinimums(of: quotas(under: policy, others + [origin]), field: "quota.minBytes")
-        // The files are checked before the origin is stored.
+    }
+
+    /// Checks the files of an origin before it is stored. Throws `.invalidField` if one cannot be used.
+    func checkFiles(of origin: Origin) async throws(CacheError) {
         if let file = origin.settings.credentialsFile { try await context.credentials.load(file) }
         let (upstream, tls) = (context.upstream, origin.settings.tls)
         try await context.diskThreads.run { try upstream.check(tls) }
-        let isNew = origins[origin.name] == nil
-        let revision = try await context.store.catalog.saveOrigin(origin, if: precondition)
-        origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)
-        adoptQuotas()
-        return (origin, revision, isNew)
     }
 
     /// Validates a URL with the parser that is used for fetches.
@@ -147,7 +173,7 @@ package final class CacheConfiguration: Sendable {
 
     /// Puts the quotas of policy and origins in force. A concurrent caller may have seen older settings: the loop ends
     /// when they have not changed.
-    private func adoptQuotas() {
+    func adoptQuotas() {
         var adopted: [QuotaOwner: Quota]?
         while case let quotas = quotas(under: policy.settings, origins.all.map(\.origin)), quotas != adopted {
             context.space.adopt(quotas)
@@ -156,7 +182,7 @@ package final class CacheConfiguration: Sendable {
     }
 
     /// The quotas of all origins and tags that have one.
-    private func quotas(under policy: PolicySettings, _ origins: [Origin]) -> [QuotaOwner: Quota] {
+    func quotas(under policy: PolicySettings, _ origins: [Origin]) -> [QuotaOwner: Quota] {
         let origins = origins.map { (QuotaOwner.origin($0.name), $0.settings.quota) }
         let tags = policy.tagQuotas.map { (QuotaOwner.tag($0.key), $0.value) }
         return Dictionary((origins + tags).filter { $0.1 != Quota() }) { first, _ in first }
@@ -166,6 +192,10 @@ package final class CacheConfiguration: Sendable {
 /// A policy with its revision.
 package struct RevisedPolicy: Sendable {
     package var settings: PolicySettings
-    /// Incremented by each change; the `ETag` in the management API. 0: not stored yet.
+    /// Incremented by each change; the `ETag` in the management API. 0 and below: that of the configuration, which is
+    /// not stored.
     package var revision: Int64
+
+    /// Whether it is the policy of the configuration: none was set over the API.
+    package var isConfigured: Bool { revision <= 0 }
 }

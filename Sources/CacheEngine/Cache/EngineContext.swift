@@ -25,6 +25,8 @@ struct EngineContext: Sendable {
     /// Threads for blocking file operations.
     let diskThreads: DiskThreads
     let credentials: CredentialsFileCache
+    /// The accounts of the origins and the links to their content.
+    let accounts: OriginAccounts
     let openAssets: OpenAssets
     /// Stored error statuses of upstreams.
     let refusals: NegativeCache

@@ -27,8 +27,7 @@ package struct PolicyCurve: Sendable {
 package struct PolicySimulator: Sendable {
     let context: EngineContext
     let configuration: CacheConfiguration
-    /// The configured price of a gigabyte from the upstream; nil: unknown.
-    let pricePerGigabyte: Double?
+    let settings: LiveCacheSettings
 
     /// The maximum number of replayed reads over all combinations, which takes a few seconds.
     private static let mostSteps = 4 << 20
@@ -41,7 +40,7 @@ package struct PolicySimulator: Sendable {
     ) async -> SimulationResults {
         let (now, usedShare) = (context.wallClock.now(), configuration.policy.settings.usedShare)
         let pairs = algorithms.flatMap { algorithm in capacities.map { (algorithm, $0) } }
-        let price = pricePerGigabyte
+        let price = settings.current.settings.pricePerGigabyte
         return await context.traceRecorder.play { trace in
             let trace = trace.sampled(atMost: Self.mostSteps / max(1, pairs.count))
             let covered = trace.covered(within: window, until: now)

@@ -29,6 +29,14 @@ extension FillLedger.FillRequest {
         }
     }
 
+    /// Whether the request continues a known generation.
+    var isContinuation: Bool {
+        switch self {
+        case .window: true
+        case .opening, .whole, .confirmation: false
+        }
+    }
+
     /// Whether a hedge is worthwhile: only for a request of a window, which readers close to it wait for.
     var mayBeHedged: Bool {
         switch self {

@@ -62,6 +62,15 @@ extension FillTransfer {
             return state.attempts[number]
         }
         guard let attempt else { return .refuse(Self.lost) }
+        if isRepeatable(after: head) {
+            state.withLock { state in
+                state.judging = nil
+                state.isRepeatable = true
+            }
+            return .refuse(
+                CacheError(
+                    .upstreamRefused(status: head.status), "The upstream refused the credentials or the link."))
+        }
         do {
             let isMirror = attempt.permit.address > 0
             switch try asset.judge(head, for: self, isMirror: isMirror) {
@@ -82,13 +91,29 @@ extension FillTransfer {
                 return .refuse(error)
             }
         } catch {
-            state.withLock { $0.judging = nil }
-            return .refuse(error)
+            let (target, access) = state.withLock { state in
+                state.judging = nil
+                return (state.target, state.access)
+            }
+            guard case .upstreamRefused = error.code, let target, let access else { return .refuse(error) }
+            return .refuse(context.accounts.refusal(access, of: target, after: head) ?? error)
         }
+    }
+
+    /// Whether the request is repeated with other credentials or another link. This happens once in a row.
+    private func isRepeatable(after head: UpstreamHead) -> Bool {
+        guard !retry.hasNewCredentials,
+            let (target, access) = state.withLock({ state in
+                state.target.flatMap { target in state.access.map { (target, $0) } }
+            })
+        else { return false }
+        return context.accounts.isRepeatable(access, of: target, after: head)
     }
 
     /// Accepts a body and returns its destination and limits.
     private func take(_ range: ByteRange, into file: SparseFile, from number: Int) -> HeadVerdict {
+        let (answered, target) = state.withLock { ($0.head, $0.target) }
+        if let answered, let target { context.accounts.learn(answered, of: target) }
         if retry.isPlain { context.health.refusedRange(asset.target) }
         win(number, with: body(range, file))
         let isOpen = range.upperBound == .max

@@ -108,6 +108,7 @@ extension FillTransfer {
 
     /// Reports the end to the asset; after a 401, as soon as the origin's credentials have been read again.
     private func tell(_ error: CacheError?, _ next: FillRetry?) {
+        if state.withLock({ $0.isRepeatable }) { return leave(error, .withNewCredentials) }
         guard case .upstreamRefused(401, _) = error?.code, !retry.hasNewCredentials,
             let credentials = asset.target.settings.credentialsFile
         else { return leave(error, next) }

@@ -72,6 +72,8 @@ final class FillTransfer: Sendable {
         var isSyncing = false
         /// The asset's target when the request was made; nil before that.
         var target: AssetTarget?
+        /// The authorization of the requests, and the link to the bytes if they have one; nil before it is known.
+        var access: UpstreamAccess?
         /// The URLs of the bytes: the origin's first, then the mirrors'.
         var addresses: [String] = []
         var attempts: [Attempt] = []
@@ -92,6 +94,8 @@ final class FillTransfer: Sendable {
         var isCountedAtEnd = false
         /// Whether the requests omit `Range`.
         var isPlain = false
+        /// Whether the response refused the credentials or the link, and others may succeed.
+        var isRepeatable = false
         var isOver = false
     }
 
@@ -155,13 +159,26 @@ final class FillTransfer: Sendable {
         context.space.reserve(bytes, expecting: expected) { [self] in launch() }
     }
 
-    /// Starts the first attempt, at the first admissible address.
+    /// Obtains the credentials and the link of the request if the origin needs them, then starts the first attempt.
     private func launch() {
         let target = asset.target
-        let addresses = context.addresses(of: target)
+        context.accounts.open(
+            target, for: fillRequest.isContinuation ? .continuation : .description, context: context
+        ) { [self] result in
+            switch result {
+            case .success(let access): launch(target, access)
+            case .failure(let error): refuse(error)
+            }
+        }
+    }
+
+    /// Starts the first attempt, at the first admissible address.
+    private func launch(_ target: AssetTarget, _ access: UpstreamAccess) {
+        let addresses = access.link.map { [$0.url] } ?? context.addresses(of: target)
         let isPlain = retry.isPlain || fillRequest.isOpening && context.health.refusesRanges(target)
         let (failureCount, isCancelled) = state.withLock { state in
             state.target = target
+            state.access = access
             state.isPlain = isPlain
             state.addresses = addresses
             return (state.failureCount, state.desired.isCancelled)
@@ -195,10 +212,11 @@ final class FillTransfer: Sendable {
             state.attempts.append(Attempt(permit: permit, isHedge: isHedge, sent: sent))
             return (state.attempts.count - 1, sent, state.slack)
         }
-        let isPlain = state.withLock { $0.isPlain }
+        let (isPlain, access) = state.withLock { ($0.isPlain, $0.access) }
         var request = asset.upstreamRequest(
             for: fillRequest, priority: desired.priority, delay: delay, isPlain: isPlain)
         request.url = url
+        access?.apply(to: &request)
         asset.target.propagate(trace.context, in: &request.headers)
         request.slack = slack
         request.mayBePaused = request.window == .whole

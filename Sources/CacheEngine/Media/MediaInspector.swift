@@ -6,7 +6,7 @@ import Synchronization
 package final class MediaInspector: Sendable {
     private let context: EngineContext
     private let resolver: AssetResolver
-    private let limits: MediaLimits
+    private let settings: LiveCacheSettings
     private let executor = MediaExecutor()
     /// Guards the documents that were parsed last.
     private let parsed = Mutex<[Parsed]>([])
@@ -23,10 +23,10 @@ package final class MediaInspector: Sendable {
     /// The memory for kept documents in bytes.
     private static let capacity = 64 << 20
 
-    init(context: EngineContext, resolver: AssetResolver, limits: MediaLimits) {
+    init(context: EngineContext, resolver: AssetResolver, settings: LiveCacheSettings) {
         self.context = context
         self.resolver = resolver
-        self.limits = limits
+        self.settings = settings
     }
 
     /// The index of an asset, and what plays without the upstream. Missing bytes of the index are fetched at prefetch
@@ -97,6 +97,7 @@ package final class MediaInspector: Sendable {
     /// The document of an open asset, parsed or from memory. `media`: a reader of the asset.
     func document(of asset: OpenAsset, _ media: MediaReader) async throws(CacheError) -> MediaDocument {
         if let document = kept(of: asset) { return document }
+        let limits = settings.current.settings.mediaLimits
         let source = try await media.source(limits: limits)
         let record = asset.record
         let document: MediaDocument

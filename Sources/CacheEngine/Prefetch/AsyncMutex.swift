@@ -1,9 +1,9 @@
-import CacheCore
+package import CacheCore
 import DequeModule
 import Synchronization
 
 /// Asynchronous mutex: one task at a time, in order of arrival. Waiting tasks are suspended and block no thread.
-final class AsyncMutex: Sendable {
+package final class AsyncMutex: Sendable {
     /// Invariant: while tasks wait, the mutex is taken.
     private struct State {
         var isTaken = false
@@ -13,9 +13,11 @@ final class AsyncMutex: Sendable {
     /// Guards the owner flag and the queue of waiting tasks.
     private let state = Mutex(State())
 
+    package init() {}
+
     /// Runs `body` while no other task holds the mutex. Not reentrant: a nested call would wait forever. A wait cannot
     /// be cancelled.
-    func pass<Value: Sendable>(
+    package func pass<Value: Sendable>(
         _ body: () async throws(CacheError) -> Value
     ) async throws(CacheError) -> Value {
         await take()

@@ -8,18 +8,20 @@ package final class ContentReader: Sendable {
     let context: EngineContext
     let resolver: AssetResolver
     private let configuration: CacheConfiguration
-    private let settings: AssetCache.Settings
+    private let settings: LiveCacheSettings
     private let clock: any Clock<Duration>
     /// Resolved targets of mounted references.
     private let targets = ResolvedTargetCache()
+    private let forwardedFields: ForwardedFields
     /// Guards the use counts of assets that are not stored.
     private let admission = Mutex(AdmissionFilter())
 
     init(
-        resolver: AssetResolver, configuration: CacheConfiguration, settings: AssetCache.Settings,
+        resolver: AssetResolver, configuration: CacheConfiguration, settings: LiveCacheSettings,
         clock: any Clock<Duration>
     ) {
         context = resolver.context
+        forwardedFields = ForwardedFields(context: resolver.context)
         self.resolver = resolver
         self.configuration = configuration
         self.settings = settings
@@ -50,7 +52,11 @@ package final class ContentReader: Sendable {
         _ reference: AssetReference, request: ContentRequest, options: ReadOptions = ReadOptions()
     ) async throws(ReadFailure) -> ContentRead {
         var target: AssetTarget
-        do { target = try await resolver.resolve(reference) } catch { throw ReadFailure(error) }
+        do {
+            target = try await forwardedFields.target(of: request, at: try await resolver.resolve(reference))
+        } catch {
+            throw ReadFailure(error)
+        }
         target.cdnLoop = request.cdnLoop
         let attempt = attempt(request, at: target, options)
         var failure: ReadFailure
@@ -306,9 +312,13 @@ package final class ContentReader: Sendable {
     func plan(
         _ request: ContentRequest, _ generation: Generation, of asset: OpenAsset, isFirst: Bool = false
     ) -> ContentPlan {
-        ContentPlan.make(
+        let settings = asset.target.settings
+        var plan = ContentPlan.make(
             request, generation: generation, now: context.wallClock.now(), isFirst: isFirst,
-            unknownLength: asset.target.settings.unknownLength, boundary: context.random.identifier())
+            unknownLength: settings.unknownLength, boundary: context.random.identifier())
+        // Caches between this service and the reader must not share the response (RFC 9110 §12.5.5).
+        if !settings.forwarded.isEmpty { plan.headers.append("Vary", settings.forwarded.joined(separator: ", ")) }
+        return plan
     }
 
     /// The request class, and the reason for an upstream request, of a read that serves `plan`. `cached`: the needed
@@ -351,7 +361,7 @@ package final class ContentReader: Sendable {
         let changes = resolver.origins.changes
         let kept = targets.target(of: reference, changes: changes)
         guard var target = kept ?? resolveAtOnce(reference), admits(target.settings.effectiveAccess),
-            context.refusals[target.id] == nil
+            context.refusals[target.id] == nil, target.settings.forwarded.isEmpty
         else { return nil }
         let found = target
         target.cdnLoop = request.cdnLoop
@@ -418,7 +428,9 @@ package final class ContentReader: Sendable {
         } catch  where error.code == .storageCorrupt {
             return try unkept(target, attempt)
         }
-        if context.upstream.queuedForReaders >= settings.maxQueuedFills, !isServedUnasked(asset, attempt) {
+        if context.upstream.queuedForReaders >= settings.current.settings.maxQueuedFills,
+            !isServedUnasked(asset, attempt)
+        {
             context.openAssets.release(asset)
             throw CacheError(.overloaded, "Too many fills are queued: retry later, or raise limits.maxQueuedFills.")
         }
@@ -533,7 +545,7 @@ package final class ContentReader: Sendable {
     private func whole(
         of path: String, for target: AssetTarget, _ request: ContentRequest
     ) async throws(CacheError) -> ContentRead {
-        guard let directory = settings.fallbackDirectory else {
+        guard let directory = settings.current.settings.fallbackDirectory else {
             throw CacheError(.notFound, "The fallback \(path) cannot be read: set fallbackDirectory.")
         }
         let (file, length) = try await context.diskThreads.run { [store = context.store] in

@@ -8,7 +8,7 @@ package final class CacheStatistics: Sendable {
     private let origins: OriginTable
     private let scrubber: Scrubber
     private let startedAt: Timestamp
-    private let pricePerGigabyte: Double?
+    private let settings: LiveCacheSettings
     package let live: LiveStatistics
     /// The histograms of content requests.
     package var requestLatencies: RequestLatencies { context.requestLatencies }
@@ -18,11 +18,11 @@ package final class CacheStatistics: Sendable {
     /// Guards the catalog's counts of the last statistics.
     private let lastCounts = Mutex(CatalogCounts())
 
-    init(context: EngineContext, origins: OriginTable, scrubber: Scrubber, pricePerGigabyte: Double?) {
+    init(context: EngineContext, origins: OriginTable, scrubber: Scrubber, settings: LiveCacheSettings) {
         self.context = context
         self.origins = origins
         self.scrubber = scrubber
-        self.pricePerGigabyte = pricePerGigabyte
+        self.settings = settings
         startedAt = context.wallClock.now()
         live = LiveStatistics(
             counters: context.live, latencies: context.requestLatencies, fills: context.fillRegistry)
@@ -42,10 +42,13 @@ package final class CacheStatistics: Sendable {
             ($0.usedBytes, $0.settings.capacityBytes, $0.quotaStandings)
         }
         let evictions = context.counters.evictions
+        let accounts = mounted.compactMap { origin in
+            origin.settings.auth.kind.map { (origin.name, context.accounts.figures(of: origin.name, $0)) }
+        }
         let now = context.wallClock.now()
         var integrity = context.counters.integrity
         integrity.damagedRows = context.store.damagedRowCount
-        return StatsSnapshot(
+        var snapshot = StatsSnapshot(
             startedAt: startedAt, uptime: now.since(startedAt),
             all: figures.reduce(into: TrafficFigures()) { $0.add($1.value) },
             origins: figures.map { (name: $0.key, figures: $0.value) },
@@ -58,8 +61,11 @@ package final class CacheStatistics: Sendable {
             load: transferLoad,
             jobs: counts.jobs.mapValues { Int64($0) }, evictions: evictions.count,
             evictedBytes: evictions.bytes, integrity: integrity, scrub: scrubber.latest,
-            pricePerGigabyte: pricePerGigabyte, requestLatencies: context.requestLatencies.snapshot,
+            pricePerGigabyte: settings.current.settings.pricePerGigabyte,
+            requestLatencies: context.requestLatencies.snapshot,
             upstreamLatencies: context.upstreamLatencies.snapshot)
+        snapshot.credentials = Dictionary(uniqueKeysWithValues: accounts)
+        return snapshot
     }
 
     /// The counts of the catalog. If it is corrupt, the last counts.

@@ -123,6 +123,32 @@ package struct StatsSnapshot: Sendable {
         package var quotas: [QuotaStatus] = []
     }
 
+    /// The credentials of an origin's account. It contains no secret.
+    package struct CredentialFigures: Hashable, Sendable {
+        /// The kind of the account: `s3`, `oauth2` or `sas`.
+        package var kind: String
+        /// Nil: unknown, or the credentials do not end.
+        package var expiresAt: Timestamp?
+        /// The time of the latest success; nil: there was none.
+        package var refreshedAt: Timestamp?
+        package var refreshes: Int64
+        package var failures: Int64
+        /// The message of the latest failure; nil after a success.
+        package var error: String?
+
+        package init(
+            kind: String, expiresAt: Timestamp? = nil, refreshedAt: Timestamp? = nil, refreshes: Int64 = 0,
+            failures: Int64 = 0, error: String? = nil
+        ) {
+            self.kind = kind
+            self.expiresAt = expiresAt
+            self.refreshedAt = refreshedAt
+            self.refreshes = refreshes
+            self.failures = failures
+            self.error = error
+        }
+    }
+
     package var startedAt: Timestamp
     package var uptime: Duration
     package var all: TrafficFigures
@@ -131,6 +157,8 @@ package struct StatsSnapshot: Sendable {
     /// The circuit breakers of mounted origins by origin name, the base URL first. Origins without a circuit breaker
     /// are left out.
     package var circuits: [String: [CircuitFigures]]
+    /// The credentials of origins with an account, by origin name.
+    package var credentials: [String: CredentialFigures] = [:]
     /// The servers of absolute URLs that have failed recently.
     package var failingServers: [CircuitFigures]
     package var store: StoreFigures
@@ -150,6 +178,21 @@ package struct StatsSnapshot: Sendable {
     package var upstreamLatencies: UpstreamLatencySnapshot?
     /// Whether the service is ready for requests, which the API enters.
     package var isReady = false
+    /// The state of the configuration, which the API enters; nil: it cannot be reloaded.
+    package var reload: ReloadFigures?
+}
+
+/// The state of the configuration in statistics.
+package struct ReloadFigures: Hashable, Sendable {
+    /// Whether the last reading of the configuration succeeded.
+    package var isSuccessful: Bool
+    /// The time of the last successful reading, that at the start included.
+    package var loadedAt: Timestamp
+
+    package init(isSuccessful: Bool, loadedAt: Timestamp) {
+        self.isSuccessful = isSuccessful
+        self.loadedAt = loadedAt
+    }
 }
 
 /// One step of the history: the counts during it.

@@ -11,7 +11,8 @@ extension EngineContext {
                 "Via": "1.1 larder",
                 "CDN-Loop": [target.cdnLoop, loopName].compactMap(\.self).joined(separator: ", "),
             ],
-            originHeaders: settings.headers.overlaid(by: credentials), originName: target.originName,
+            originHeaders: settings.headers.overlaid(by: credentials).overlaid(by: target.forwarded),
+            originName: target.originName,
             timeouts: settings.timeouts, maxTransfers: settings.maxTransfers,
             originBytesPerSecond: settings.maxBytesPerSecond, priority: priority,
             allowPrivateAddresses: settings.allowPrivateAddresses, tls: settings.tls)

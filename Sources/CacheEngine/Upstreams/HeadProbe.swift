@@ -1,14 +1,14 @@
 import CacheCore
 import CacheTracing
 
-/// Requests response heads of an asset from its upstream. After the first 401, the origin's credentials are read again
-/// and the request is repeated once. Mirrors are not asked: only the origin defines its content.
+/// Requests response heads of an asset from its upstream. After the first refusal of the credentials or the link, others
+/// are obtained and the request is repeated once. Mirrors are not asked: only the origin defines its content.
 struct HeadProbe {
     let target: AssetTarget
     let context: EngineContext
     let priority: TransferPriority
     let trace: FillTrace
-    /// Whether the credentials were read again; this happens once in a probe.
+    /// Whether other credentials or another link were obtained; this happens once in a probe.
     private var hasNewCredentials = false
 
     init(target: AssetTarget, context: EngineContext, priority: TransferPriority) {
@@ -23,21 +23,39 @@ struct HeadProbe {
         _ method: UpstreamRequest.Method, for window: UpstreamRequest.Window
     ) async throws(ProbeFailure) -> UpstreamHead {
         context.health.asked(target)
-        let head = try await head(method, window)
-        guard head.status == 401, !hasNewCredentials, let file = target.settings.credentialsFile else { return head }
-        hasNewCredentials = true
-        await withCheckedContinuation { continuation in
-            context.credentials.reread(file) { continuation.resume() }
+        let access = try await access()
+        let head = try await head(method, window, access)
+        guard !hasNewCredentials else { return head }
+        if head.status == 401, let file = target.settings.credentialsFile {
+            await withCheckedContinuation { continuation in
+                context.credentials.reread(file) { continuation.resume() }
+            }
+        } else {
+            // Some links are for GET only.
+            guard method == .get || access.link == nil,
+                context.accounts.isRepeatable(access, of: target, after: head)
+            else { return head }
         }
-        return try await self.head(method, window)
+        hasNewCredentials = true
+        return try await self.head(method, window, try await self.access())
+    }
+
+    private func access() async throws(ProbeFailure) -> UpstreamAccess {
+        do {
+            return try await context.accounts.access(to: target, for: .description, context: context)
+        } catch {
+            throw ProbeFailure(error: error)
+        }
     }
 
     private func head(
-        _ method: UpstreamRequest.Method, _ window: UpstreamRequest.Window
+        _ method: UpstreamRequest.Method, _ window: UpstreamRequest.Window, _ access: UpstreamAccess
     ) async throws(ProbeFailure) -> UpstreamHead {
         var request = context.request(to: target, priority: priority)
         request.method = method
         request.window = window
+        if let link = access.link { request.url = link.url }
+        access.apply(to: &request)
         target.propagate(trace.context, in: &request.headers)
         let permit = try leave()
         do {

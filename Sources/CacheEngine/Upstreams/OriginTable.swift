@@ -9,31 +9,41 @@ final class OriginTable: Sendable {
         var revision: Int64
     }
 
-    /// Guards the origins, by name.
-    private let entries = Mutex<[String: Entry]>([:])
+    /// The origins and the rules for absolute URLs.
+    struct State: Sendable {
+        /// By name.
+        var entries: [String: Entry] = [:]
+        /// The settings for reads of absolute URLs.
+        var absolute: OriginSettings
+        var allowedHosts: HostPatterns
+    }
+
+    private let state: Mutex<State>
     /// The number of changes; incremented after each change.
     private let changeCount = Atomic<UInt64>(0)
-    /// The settings for reads of absolute URLs.
-    let absolute: OriginSettings
-    private let allowedHosts: HostPatterns
 
     init(absolute: OriginSettings, allowedHosts: HostPatterns) {
-        self.absolute = absolute
-        self.allowedHosts = allowedHosts
+        state = Mutex(State(absolute: absolute, allowedHosts: allowedHosts))
+    }
+
+    /// The settings for reads of absolute URLs.
+    var absolute: OriginSettings { state.withLock { $0.absolute } }
+
+    /// Applies several changes at once: no read sees a part of them.
+    func change(_ body: (inout State) -> Void) {
+        state.withLock { body(&$0) }
+        changeCount.add(1, ordering: .releasing)
     }
 
     /// All origins, sorted by name.
-    var all: [Entry] { entries.withLock { $0.values.sorted { $0.origin.name < $1.origin.name } } }
+    var all: [Entry] { state.withLock { $0.entries.values.sorted { $0.origin.name < $1.origin.name } } }
 
     /// How often an origin was mounted, changed or removed.
     var changes: UInt64 { changeCount.load(ordering: .acquiring) }
 
     subscript(name: String) -> Entry? {
-        get { entries.withLock { $0[name] } }
-        set {
-            entries.withLock { $0[name] = newValue }
-            changeCount.add(1, ordering: .releasing)
-        }
+        get { state.withLock { $0.entries[name] } }
+        set { change { $0.entries[name] = newValue } }
     }
 
     /// The origin of that name; throws `.notFound` if there is none.
@@ -44,6 +54,7 @@ final class OriginTable: Sendable {
 
     /// Throws `.upstreamForbidden` unless `upstream.allowedHosts` permits the URL's host and port.
     func allow(_ url: UpstreamURL) throws(CacheError) {
+        let allowedHosts = state.withLock { $0.allowedHosts }
         guard allowedHosts.contains(url) else {
             let host = url.bracketedHost
             let reason =

@@ -106,7 +106,7 @@ final class CurlWorker {
     /// Configures the exchange's handle for its current hop and adds it to the multi handle.
     private func launch(_ exchange: CurlExchange) throws(CacheError) {
         var list: UnsafeMutablePointer<curl_slist>?
-        for line in try RequestFields.lines(of: exchange.transfer.request, isOwnHost: exchange.isOwnHost) {
+        for line in try exchange.authorizedLines() {
             guard let longer = curl_slist_append(list, line) else {
                 curl_slist_free_all(list)
                 throw CacheError(.internal, "No memory is left for the request headers.")

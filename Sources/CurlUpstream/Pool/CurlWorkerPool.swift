@@ -45,6 +45,11 @@ package final class CurlWorkerPool: Upstream {
         return transfer
     }
 
+    /// Changes the limits of all transfers together: their number, and their rate in bytes per second (nil: no limit).
+    package func setLimits(maxTransfers: Int, maxBytesPerSecond: Int64?) {
+        scheduler.setLimits(maxTransfers: max(1, maxTransfers), maxBytesPerSecond: maxBytesPerSecond)
+    }
+
     package func check(_ tls: TLSSettings) throws(CacheError) { try tls.checkCAFile() }
 
     package func parse(url: String) throws(CacheError) -> UpstreamURL { try CurlURL.parse(url) }

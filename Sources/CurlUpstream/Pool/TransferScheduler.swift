@@ -23,7 +23,7 @@ final class TransferScheduler: Sendable {
         /// Counters by worker; `active` is filled in by `load`.
         var counts: [TransferLoad.Worker]
         /// Bytes per second of all transfers together; nil: no limit.
-        let maxBytesPerSecond: Int64?
+        var maxBytesPerSecond: Int64?
         /// After `stop` no transfer is admitted.
         var isStopped = false
     }
@@ -152,6 +152,17 @@ final class TransferScheduler: Sendable {
             state.counts[running.worker].reusedConnections += connections.reused
             let messages = Self.admit(&state, at: now, after: transfer)
             return state.queue.nextDue == nil ? messages : messages + [WorkerMessage(worker: 0, command: .look)]
+        }
+        post(messages)
+    }
+
+    /// Changes the limits of all transfers together. Running transfers keep their permits and get their new rates.
+    func setLimits(maxTransfers: Int, maxBytesPerSecond: Int64?) {
+        let messages: [WorkerMessage] = state.withLock { state in
+            state.queue.setLimit(maxTransfers)
+            state.maxBytesPerSecond = maxBytesPerSecond
+            return Self.admit(&state, at: now())
+                + state.counts.indices.map { WorkerMessage(worker: $0, command: .ratesChanged) }
         }
         post(messages)
     }

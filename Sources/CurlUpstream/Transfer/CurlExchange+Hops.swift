@@ -27,7 +27,7 @@ extension CurlExchange {
     /// libcurl does not distinguish a TLS closure alert from a connection that was cut (RFC 9112 §9.8). The
     /// completeness of such a body cannot be verified.
     var hasUntoldEnd: Bool {
-        guard url.scheme == .https, transfer.request.method == .get, !isHTTP2,
+        guard url.scheme == .https, transfer.request.method != .head, !isHTTP2,
             (200..<300).contains(collector.status)
         else { return false }
         let codings = collector.headers["Transfer-Encoding"].map { FieldText.lowered($0[...]) } ?? ""
@@ -77,7 +77,9 @@ extension CurlExchange {
 
     /// The redirect target of the current response; nil if it is no redirect or has no Location.
     var redirectTarget: String? {
-        guard [301, 302, 303, 307, 308].contains(collector.status) else { return nil }
+        guard transfer.request.followsRedirects, [301, 302, 303, 307, 308].contains(collector.status) else {
+            return nil
+        }
         return collector.headers["Location"].flatMap { $0.isEmpty ? nil : $0 }
     }
 

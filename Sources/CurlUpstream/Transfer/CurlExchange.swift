@@ -63,6 +63,8 @@ final class CurlExchange {
     var hasOpenedSocket = false
     private let buffers: BufferPool
     let sockets: OpenedSockets
+    /// The URL that is sent: that of the current hop with the query that authorizes it.
+    private(set) var sentURL = ""
     /// The URL of the first hop; the origin's credentials are sent to its host only.
     private let firstURL: UpstreamURL
     /// The heads of the redirects so far.
@@ -113,6 +115,21 @@ final class CurlExchange {
     /// sent.
     var isOwnHost: Bool { url.isSameHost(as: firstURL) }
 
+    /// The header lines of the current hop, authorized now. Throws the authorizer's error, and those of
+    /// ``RequestFields``.
+    func authorizedLines() throws(CacheError) -> [String] {
+        let request = transfer.request
+        var fields = try RequestFields.fields(of: request, isOwnHost: isOwnHost)
+        sentURL = url.text
+        if isOwnHost, let authorizer = request.authorizer {
+            let authorized = try authorizer.authorize(
+                OutgoingRequest(method: request.method.rawValue, url: url, headers: fields))
+            sentURL = authorized.url
+            for field in authorized.headers.fields { fields.set(field.name, field.value) }
+        }
+        return try RequestFields.lines(of: fields)
+    }
+
     /// `name:port`, for error messages.
     var place: String { "\(url.host):\(url.port)" }
 
@@ -130,6 +147,7 @@ final class CurlExchange {
     func refuses(_ address: [UInt8]) -> Bool {
         guard let kind = settings.refusal(address) else { return false }
         if transfer.request.allowPrivateAddresses, !AddressGuard.isNeverAllowed(kind) { return false }
+        if transfer.request.allowsMetadataServices, AddressGuard.isMetadataService(kind) { return false }
         forbidden = kind
         return true
     }
@@ -315,7 +333,7 @@ extension CurlExchange {
             body = .unwanted
         }
         timers.drains(at: now)
-        let hasBody = transfer.request.method == .get && collector.status != 304 && collector.status != 204
+        let hasBody = transfer.request.method != .head && collector.status != 304 && collector.status != 204
         let length = collector.headers["Content-Length"].flatMap { Int64($0) }
         return !hasBody || (length ?? Self.drainBytes) <= Self.drainBytes
     }

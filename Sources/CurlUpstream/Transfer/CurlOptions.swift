@@ -19,7 +19,7 @@ struct CurlOptions {
         to exchange: CurlExchange, headers: UnsafeMutablePointer<curl_slist>?, rate: Int64?
     ) throws(CacheError) {
         var options = CurlOptions(easy: exchange.easy)
-        options.setTarget(exchange.url.text, exchange.transfer.request, headers, exchange.settings)
+        options.setTarget(exchange.sentURL, exchange.transfer.request, headers, exchange.settings)
         options.setSafety()
         options.set(CURLOPT_FRESH_CONNECT, exchange.needsFreshConnection ? 1 : 0)
         options.setTLS(exchange.transfer.request.tls)
@@ -44,7 +44,7 @@ struct CurlOptions {
         set(CURLOPT_URL, url)
         set(CURLOPT_USERAGENT, settings.userAgent)
         keep(larder_easy_set_headers(easy, headers))
-        if request.method == .head { set(CURLOPT_NOBODY, 1) } else { set(CURLOPT_HTTPGET, 1) }
+        setMethod(request)
         // Over TLS, a second transfer waits for the first connection's protocol, because HTTP/2 can carry both. Without
         // TLS it would wait for the first response.
         let isSecure = url.hasPrefix("https:")
@@ -61,6 +61,20 @@ struct CurlOptions {
         set(CURLOPT_HTTP_TRANSFER_DECODING, 1)
         set(CURLOPT_HTTP09_ALLOWED, 0)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+    }
+
+    private mutating func setMethod(_ request: UpstreamRequest) {
+        guard request.method.hasBody else {
+            return request.method == .head ? set(CURLOPT_NOBODY, 1) : set(CURLOPT_HTTPGET, 1)
+        }
+        set(CURLOPT_POST, 1)
+        if request.method == .put { set(CURLOPT_CUSTOMREQUEST, "PUT") }
+        set(CURLOPT_POSTFIELDSIZE, request.body.count)
+        // libcurl copies the body. It takes a null pointer for a body that a callback provides.
+        let code = (request.body + [0]).withUnsafeBytes { bytes in
+            larder_easy_set_pointer(easy, CURLOPT_COPYPOSTFIELDS, UnsafeMutableRawPointer(mutating: bytes.baseAddress))
+        }
+        keep(code)
     }
 
     /// No redirects, protocols, proxies, signals or timeouts of libcurl's own: this module handles redirects and

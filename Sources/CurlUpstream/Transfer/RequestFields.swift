@@ -8,24 +8,28 @@ enum RequestFields {
         "Content-Length", "Expect", "TE", "Trailer", "Upgrade",
     ]
 
-    /// The lines for libcurl; the origin's own fields only where `isOwnHost`.
-    /// The header lines for libcurl. The origin's own fields are included only if `isOwnHost`.
-    ///
-    /// Throws `.malformedRequest` if a name is not a token or a value contains a control character (RFC 9110 §5.5), or
-    /// if the window is invalid.
-    static func lines(of request: UpstreamRequest, isOwnHost: Bool) throws(CacheError) -> [String] {
+    /// The header fields of one hop. The origin's own fields are included only if `isOwnHost`. Throws
+    /// `.malformedRequest` if the window is invalid.
+    static func fields(of request: UpstreamRequest, isOwnHost: Bool) throws(CacheError) -> HeaderList {
         let own = isOwnHost ? request.originHeaders : HeaderList()
         var fields = request.headers.fields.filter { $0.name != "" && own[$0.name] == nil }
         // The Host field of the first host is wrong for another host.
         if !isOwnHost { fields.removeAll { HeaderList.same($0.name, "Host") } }
         fields += own.fields
+        var list = HeaderList(fields.filter { field in !reserved.contains { HeaderList.same($0, field.name) } })
+        list.append("Accept-Encoding", "identity")
+        if let range = try range(request.window) { list.append("Range", range) }
+        return list
+    }
+
+    /// The header lines for libcurl. Throws `.malformedRequest` if a name is not a token or a value contains a control
+    /// character (RFC 9110 §5.5).
+    static func lines(of fields: HeaderList) throws(CacheError) -> [String] {
         var lines: [String] = []
-        for field in fields where !reserved.contains(where: { HeaderList.same($0, field.name) }) {
+        for field in fields.fields {
             try check(field)
             lines.append(field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
         }
-        lines.append("Accept-Encoding: identity")
-        if let range = try range(request.window) { lines.append("Range: \(range)") }
         return lines
     }
 

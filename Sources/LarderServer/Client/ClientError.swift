@@ -64,6 +64,7 @@ extension ClientError {
     private static func remedy(for code: String, requestID: String?) -> String? {
         switch code {
         case "unauthorized": "Set LARDER_TOKEN or LARDER_TOKEN_FILE to a token of the service."
+        case "tokenScope": "Set LARDER_TOKEN or LARDER_TOKEN_FILE to a token with the permission."
         case "forbidden": "Set LARDER_TOKEN or LARDER_TOKEN_FILE to the admin token of the service."
         case "notFound": "Check the name; `larder jobs` and `larder assets` list the identifiers."
         case "conflict": "Wait until the state permits the call, then repeat the command."

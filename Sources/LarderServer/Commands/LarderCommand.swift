@@ -9,7 +9,7 @@ struct LarderCommand: AsyncParsableCommand {
         version: version,
         subcommands: [
             ServeCommand.self, ConfigCommand.self, HealthcheckCommand.self, VerifyCommand.self, ExportCommand.self,
-            SimulateCommand.self, MonitoringCommand.self, VersionCommand.self,
+            SimulateCommand.self, TokenCommand.self, MonitoringCommand.self, VersionCommand.self,
         ],
         groupedSubcommands: [CommandGroup(name: "Client", subcommands: ClientCommands.all)],
         defaultSubcommand: ServeCommand.self)

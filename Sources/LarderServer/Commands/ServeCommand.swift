@@ -13,16 +13,18 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup var options: SettingsOptions
 
     func run() async throws {
-        let settings = try options.settingsOrExit()
+        let (input, read) = try options.readOrExit()
+        let settings = read.settings
         do {
             try settings.checkExposure()
         } catch {
             throw SettingsSource.refusal(error)
         }
         let events = EventLog(wallClock: SystemWallClock())
-        settings.log.bootstrap(events: events)
+        let logLevel = LiveLogLevel(settings.log.level)
+        settings.log.bootstrap(events: events, level: logLevel)
         do {
-            try await Larder.serve(settings: settings, events: events)
+            try await Larder.serve(input, read, events: events, logLevel: logLevel)
         } catch let error as SettingsError {
             throw SettingsSource.refusal(error)
         } catch let error as CacheError {

@@ -39,20 +39,25 @@ extension LarderSettings {
     /// - Parameters:
     ///   - openAPI: The OpenAPI document that it serves.
     ///   - dashboard: The files of the dashboard.
-    func apiSettings(openAPI: String, dashboard: [APISettings.DashboardFile] = []) -> APISettings {
+    ///   - readers: The access rules.
+    func apiSettings(
+        openAPI: String, dashboard: [APISettings.DashboardFile] = [], readers: AccessRules = AccessRules()
+    ) -> APISettings {
         var tls: APISettings.TLS?
         if let certificate = listen.certificateFile, let key = listen.keyFile {
             tls = APISettings.TLS(certificateFile: certificate, keyFile: key)
+            tls?.clients = listen.clientCAFile.map {
+                APISettings.TLS.Clients(
+                    authoritiesFile: $0, isRequired: listen.clientAuthentication == .required)
+            }
         }
-        let tokens: [(token: String, scope: AccessScope)] =
-            [access.token.map { ($0.exposed, .admin) }, access.readToken.map { ($0.exposed, .read) }].compactMap { $0 }
         let origins: CORSRules.Origins =
             if cors.allowedOrigins.contains("*") { .any } else if cors.allowedOrigins.isEmpty { .none } else {
                 .these(Set(cors.allowedOrigins))
             }
         var settings = APISettings(
             host: listen.address.host, port: listen.address.port, tls: tls,
-            access: AccessRules(tokens: tokens, allowUnauthenticated: access.allowUnauthenticated),
+            access: readers,
             cors: CORSRules(origins: origins),
             limits: APISettings.Limits(
                 bodyBytes: limits.bodyBytes, urlBytes: limits.urlBytes, headerBytes: limits.headerBytes,

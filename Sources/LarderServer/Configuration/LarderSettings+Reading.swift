@@ -1,5 +1,4 @@
 import CacheCore
-import Configuration
 import Foundation
 
 /// Reading and validation of the settings.
@@ -11,19 +10,13 @@ extension LarderSettings {
     init(
         flags: [(name: String, text: String)] = [], environment: [String: String] = [:], file: ConfigurationFile? = nil
     ) throws(SettingsError) {
+        try self.init(SettingsLayers(flags: flags, environment: environment, file: file))
+    }
+
+    /// Reads every setting from `layers`, and the files with tokens.
+    init(_ layers: SettingsLayers) throws(SettingsError) {
         self.init()
-        var overrides: [AbsoluteConfigKey: ConfigValue] = [:]
-        var paths = file?.paths ?? []
-        for flag in flags {
-            let path = SettingsPath(dotted: flag.name)
-            overrides[path.absoluteKey] = try Self.override(flag.text, at: path)
-            paths.append(path)
-        }
-        let variables = EnvironmentVariablesProvider(environmentVariables: Self.variables(of: environment))
-        let lookup = SettingsLookup(providers: [
-            InMemoryProvider(name: "flags", values: overrides), variables.prefixKeys(with: "larder"),
-            InMemoryProvider(name: "file", values: file?.values ?? [:]),
-        ])
+        let (lookup, paths) = (layers.lookup, layers.paths)
         try lookup.read(Setting<LarderSettings>.all, into: &self)
         policy.tagQuotas = try Self.tagQuotas(namedBy: paths, in: lookup)
         origins = try Self.origins(namedBy: paths, in: lookup, like: urlOrigin)
@@ -34,38 +27,13 @@ extension LarderSettings {
     /// Throws if the service is reachable from other machines without a token, unless `access.allowUnauthenticated` is
     /// set.
     func checkExposure() throws(SettingsError) {
-        guard access.token == nil, access.readToken == nil, !access.allowUnauthenticated else { return }
+        guard !access.hasReaders, !access.allowUnauthenticated else { return }
         guard listen.address.isLoopback else {
             throw SettingsError(
                 "listen.address",
                 "\"\(listen.address)\" is reachable from other machines, but no token is set "
                     + "(set LARDER_TOKEN or LARDER_TOKEN_FILE, or pass --allow-unauthenticated)")
         }
-    }
-
-    /// A flag's text as a configuration value; list items are separated by commas.
-    private static func override(_ text: String, at path: SettingsPath) throws(SettingsError) -> ConfigValue {
-        let isSecret = SettingsSchema.isSecret(path)
-        switch try SettingsSchema.place(of: path.components) {
-        case .group: throw SettingsError(path.dotted, "is a group of settings, not a single setting")
-        case .value(isList: false): return ConfigValue(.string(text), isSecret: isSecret)
-        case .value(isList: true):
-            let members = text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
-            return ConfigValue(.stringArray(members), isSecret: isSecret)
-        }
-    }
-
-    /// The `LARDER_…` variables with long names. Empty variables count as absent, because Compose files pass unset
-    /// variables as empty ones.
-    private static func variables(of environment: [String: String]) -> [String: String] {
-        var variables = environment.filter { $0.key.hasPrefix("LARDER_") && !$0.value.isEmpty }
-        for suffix in ["TOKEN", "TOKEN_FILE", "READ_TOKEN", "READ_TOKEN_FILE"] {
-            guard let value = variables["LARDER_\(suffix)"], variables["LARDER_ACCESS_\(suffix)"] == nil else {
-                continue
-            }
-            variables["LARDER_ACCESS_\(suffix)"] = value
-        }
-        return variables
     }
 
     /// The origins that flags and the file name, sorted by name. Variables alone create no origin. Each origin starts
@@ -135,7 +103,7 @@ extension LarderSettings {
     }
 
     /// Validates settings that depend on each other.
-    private func checkTogether() throws(SettingsError) {
+    func checkTogether() throws(SettingsError) {
         if listen.certificateFile != nil, listen.keyFile == nil {
             throw SettingsError("listen.tls.keyFile", "is required by listen.tls.certificateFile")
         }
@@ -145,7 +113,26 @@ extension LarderSettings {
         if let token = access.token, token == access.readToken {
             throw SettingsError("access.readToken", "must differ from access.token")
         }
+        try checkReaders()
         try checkDirectories()
+    }
+
+    /// Validates the settings of client certificates and JSON Web Tokens.
+    private func checkReaders() throws(SettingsError) {
+        if listen.clientCAFile != nil, listen.certificateFile == nil {
+            throw SettingsError("listen.tls.clientCAFile", "requires listen.tls.certificateFile")
+        }
+        let jwt = access.jwt
+        if jwt.keysFile != nil, jwt.keysURL != nil {
+            throw SettingsError("access.jwt.jwksURL", "cannot be combined with access.jwt.jwksFile; remove one of them")
+        }
+        if !jwt.isEnabled, jwt.issuer != nil || jwt.audience != nil {
+            let key = jwt.issuer != nil ? "access.jwt.issuer" : "access.jwt.audience"
+            throw SettingsError(key, "requires access.jwt.jwksFile or access.jwt.jwksURL")
+        }
+        if jwt.isEnabled, jwt.algorithms.isEmpty {
+            throw SettingsError("access.jwt.algorithms", "must name at least one algorithm")
+        }
     }
 
     /// A file name of an origin requires the directory that contains it.

@@ -1,6 +1,7 @@
 import CacheCore
 import CacheEngine
 import Logging
+import WebTokens
 
 /// All settings of the service, validated. The defaults are those of `larder serve` without options.
 struct LarderSettings: Hashable, Sendable {
@@ -44,9 +45,16 @@ struct ListenSettings: Hashable, Sendable {
     /// PEM files; both or neither are set.
     var certificateFile: String?
     var keyFile: String?
+    /// PEM file with the authorities of client certificates; nil: clients are not asked for a certificate.
+    var clientCAFile: String?
+    /// Whether clients must have a certificate.
+    var clientAuthentication = ClientAuthentication.required
     /// Whether cached content is served on the event loop.
     var isFastPathEnabled = true
 }
+
+/// Whether a connection without a client certificate is refused.
+enum ClientAuthentication: String, Hashable, Sendable, CaseIterable { case required, optional }
 
 /// Limits and properties of all upstream transfers.
 struct UpstreamSettings: Hashable, Sendable {
@@ -71,8 +79,41 @@ struct AccessSettings: Hashable, Sendable {
     /// The files that the tokens were read from; nil: not from a file.
     var tokenFile: String?
     var readTokenFile: String?
+    /// Path of the tokens file; nil: none.
+    var tokensFile: String?
+    var jwt = JWTSettings()
+    var signing = SigningSettings()
     /// Whether other machines are served without a token.
     var allowUnauthenticated = false
+
+    /// Whether any token, JSON Web Token or client certificate can authorize a request.
+    var hasReaders: Bool { token != nil || readToken != nil || tokensFile != nil || jwt.isEnabled }
+}
+
+/// Readers with JSON Web Tokens. They are enabled by one source of keys.
+struct JWTSettings: Hashable, Sendable {
+    /// The required claim `iss`; nil: any.
+    var issuer: String?
+    /// The required member of the claim `aud`; nil: any.
+    var audience: String?
+    /// Path of a JWK set.
+    var keysFile: String?
+    /// URL of a JWK set.
+    var keysURL: String?
+    /// The name of the claim with the scopes.
+    var scopeClaim = "scope"
+    /// The accepted algorithms.
+    var algorithms: [TokenAlgorithm] = [.rs256, .es256]
+
+    var isEnabled: Bool { keysFile != nil || keysURL != nil }
+}
+
+/// Signed content URLs.
+struct SigningSettings: Hashable, Sendable {
+    /// Directory of the keys; nil: signed URLs are not accepted.
+    var keysDirectory: String?
+    /// The time after the expiry for which a reader that began before may go on with ranges of the same asset.
+    var grace: Duration = .seconds(600)
 }
 
 /// Cross-origin access of browsers.

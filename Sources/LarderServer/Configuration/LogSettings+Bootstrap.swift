@@ -3,15 +3,14 @@ import CacheEngine
 import Logging
 
 extension LogSettings {
-    /// Configures all loggers of the process: standard error, this format, this minimum level; warnings and errors also
-    /// go to `events`. Must be called once per process.
-    func bootstrap(events: EventLog) {
+    /// Configures all loggers of the process: standard error, this format, the minimum level `level`; warnings and
+    /// errors also go to `events`. Must be called once per process.
+    func bootstrap(events: EventLog, level: LiveLogLevel) {
         let settings = self
         LoggingSystem.bootstrap { label in
-            MultiplexLogHandler([
-                settings.handler(label: label, format: settings.format, level: settings.level),
-                EventLogHandler(events: events),
-            ])
+            ServiceLogHandler(
+                base: settings.handler(label: label, format: settings.format, level: .trace),
+                events: EventLogHandler(events: events), level: level)
         }
     }
 

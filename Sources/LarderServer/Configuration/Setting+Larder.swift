@@ -1,57 +1,85 @@
 import CacheCore
 import CacheEngine
 import Logging
+import WebTokens
 
 extension Setting<LarderSettings> {
     /// All settings except those of origins and tags, in output order.
     static var all: [Setting] {
-        service + telemetry + policy + upstream + access + limits
+        listener + service + telemetry + policy + upstream + access + limits
     }
 
-    /// Listener, directories, log, jobs and scrub.
-    private static var service: [Setting] {
+    /// Address, certificates and fast path of the listener.
+    private static var listener: [Setting] {
         [
             Setting(
                 "listen.address", \.listen.address, .address,
-                "host and port of the listener; an address other than loopback needs a token"),
+                "host and port of the listener; an address other than loopback needs a token"
+            ).fixed(),
             Setting(
                 "listen.tls.certificateFile", optional: \.listen.certificateFile, .path,
-                "PEM certificate chain for HTTPS; requires `listen.tls.keyFile`"),
+                "PEM certificate chain for HTTPS; requires `listen.tls.keyFile`"
+            ).fixed(),
             Setting(
                 "listen.tls.keyFile", optional: \.listen.keyFile, .path,
-                "PEM private key; requires `listen.tls.certificateFile`"),
+                "PEM private key; requires `listen.tls.certificateFile`"
+            ).fixed(),
+            Setting(
+                "listen.tls.clientCAFile", optional: \.listen.clientCAFile, .path,
+                "PEM certificates of the authorities of client certificates; requires `listen.tls.certificateFile`"
+            )
+            .fixed(),
+            Setting(
+                "listen.tls.clientAuthentication", \.listen.clientAuthentication, .choice,
+                "with `listen.tls.clientCAFile`: `required` refuses connections without a client certificate, "
+                    + "`optional` accepts them"
+            ).fixed(),
             Setting(
                 "listen.fastPath", \.listen.isFastPathEnabled, .flag,
                 "serve cached, fresh content directly on the event loop; `false` sends every request "
-                    + "through the normal handlers"),
+                    + "through the normal handlers"
+            ).fixed(),
+        ]
+    }
+
+    /// Directories, log, jobs and scrub.
+    private static var service: [Setting] {
+        [
             Setting(
                 "dataDirectory", \.dataDirectory, .path,
                 "directory of files and catalog, used by one process at a time: an existing store, an "
-                    + "empty directory, or a new path with an existing parent"),
+                    + "empty directory, or a new path with an existing parent"
+            ).fixed(),
             Setting(
                 "credentialsDirectory", optional: \.credentialsDirectory, .path,
-                "directory of the origins' credentials files; without it no origin can have a `credentialsFile`"),
+                "directory of the origins' credentials files; without it no origin can have a `credentialsFile`"
+            ).fixed(),
             Setting(
                 "fallbackDirectory", optional: \.fallbackDirectory, .path,
-                "directory of the origins' fallback files; without it no origin can have a `fallback.file`"),
+                "directory of the origins' fallback files; without it no origin can have a `fallback.file`"
+            ).fixed(),
             Setting(
                 "log.level", \.log.level, .choice,
                 "minimum level: `trace`, `debug`, `info`, `notice`, `warning`, `error` or `critical`"),
-            Setting("log.format", \.log.format, .choice, "`text`, or `json` with one object per line"),
+            Setting("log.format", \.log.format, .choice, "`text`, or `json` with one object per line").fixed(),
             Setting(
                 "log.access", orNone: \.log.access, .choice,
                 "access log, whatever `log.level` is: `text`, `json`, `combined` (the format of Apache and nginx with "
-                    + "more members) or `off`; `none`: entries of the level `info` in the log itself"),
-            Setting("dashboard.enabled", \.isDashboardEnabled, .flag, "serve the dashboard at `/ui/`"),
+                    + "more members) or `off`; `none`: entries of the level `info` in the log itself"
+            ).fixed(),
+            Setting("dashboard.enabled", \.isDashboardEnabled, .flag, "serve the dashboard at `/ui/`").fixed(),
             Setting(
                 "jobs.concurrency", \.jobConcurrency, .count(1...256, example: 16),
-                "prefetch items fetched at once (1–256)"),
+                "prefetch items fetched at once (1–256)"
+            ).fixed(),
             Setting(
                 "scrub.interval", orNone: \.scrub.interval, .duration(example: "7d"),
-                "interval of full checksum verification; `none`: only on request"),
+                "interval of full checksum verification; `none`: only on request"
+            ).fixed(),
             Setting(
                 "scrub.bytesPerSecond", orNone: \.scrub.bytesPerSecond, .rate,
-                "maximum read rate of a scrub, at least 1 KiB, or `none`"),
+                "maximum read rate of a scrub, at least 1 KiB, or `none`"
+            ).fixed(),
         ]
     }
 
@@ -61,16 +89,20 @@ extension Setting<LarderSettings> {
             Setting(
                 "telemetry.traces.endpoint", optional: \.telemetry.endpoint, .receiverURL,
                 "URL of `/v1/traces` of an OTLP/HTTP receiver for JSON; without it no trace is recorded, unless a "
-                    + "variable of OpenTelemetry names one"),
+                    + "variable of OpenTelemetry names one"
+            ).fixed(),
             Setting(
                 "telemetry.traces.headersFile", optional: \.telemetry.headersFile, .path,
-                "file with header fields for the receiver, one `Name: value` per line"),
+                "file with header fields for the receiver, one `Name: value` per line"
+            ).fixed(),
             Setting(
                 "telemetry.traces.sampleRatio", orNone: \.telemetry.sampleRatio, .share,
-                "share of recorded traces that have no parent (0–1); `none`: that of OpenTelemetry, otherwise 1"),
+                "share of recorded traces that have no parent (0–1); `none`: that of OpenTelemetry, otherwise 1"
+            ).fixed(),
             Setting(
                 "telemetry.traces.timeout", orNone: \.telemetry.timeout, .duration(example: "10s"),
-                "time limit of one request to the receiver; `none`: that of OpenTelemetry, otherwise 10s"),
+                "time limit of one request to the receiver; `none`: that of OpenTelemetry, otherwise 10s"
+            ).fixed(),
         ]
     }
 
@@ -82,7 +114,8 @@ extension Setting<LarderSettings> {
         [
             Setting(
                 "upstream.workers", orNone: \.upstream.workers, .count(1...256, example: 4),
-                "transfer threads (1–256); `none`: one per processor core, at least two"),
+                "transfer threads (1–256); `none`: one per processor core, at least two"
+            ).fixed(),
             Setting(
                 "upstream.maxTransfers", \.upstream.maxTransfers, .count(1...10_000, example: 64),
                 "concurrent transfers from all upstreams; at most one for each 32 open files that the "
@@ -111,6 +144,34 @@ extension Setting<LarderSettings> {
             secret("access.readToken", \.access.readToken, "token with scope `read`: content and reading calls"),
             Setting("access.readTokenFile", optional: \.access.readTokenFile, .path, "file that contains this token"),
             Setting(
+                "access.tokensFile", optional: \.access.tokensFile, .path,
+                "JSON file with tokens and their scopes, limits and expiry; read again within 2 s after a change"),
+            Setting(
+                "access.jwt.issuer", optional: \.access.jwt.issuer, .line, "required claim `iss` of JSON Web Tokens"),
+            Setting(
+                "access.jwt.audience", optional: \.access.jwt.audience, .line,
+                "required member of the claim `aud` of JSON Web Tokens"),
+            Setting(
+                "access.jwt.jwksFile", optional: \.access.jwt.keysFile, .path,
+                "file with the JWK set that verifies JSON Web Tokens; read again within 2 s after a change"),
+            Setting(
+                "access.jwt.jwksURL", optional: \.access.jwt.keysURL, .keySetURL,
+                "URL of this JWK set, in place of a file; fetched at the start, every hour, and for an unknown `kid` "
+                    + "at most once per minute"),
+            Setting(
+                "access.jwt.scopeClaim", \.access.jwt.scopeClaim, .line,
+                "claim with the scopes `read`, `write`, `admin`"),
+            Setting(
+                "access.jwt.algorithms", list: \.access.jwt.algorithms, .choice,
+                "accepted algorithms, such as `RS256`, `ES256` or `EdDSA`"),
+            Setting(
+                "access.signing.keysDirectory", optional: \.access.signing.keysDirectory, .path,
+                "directory with the keys of signed content URLs; the name of a file without its extension is the `kid`"),
+            Setting(
+                "access.signing.grace", \.access.signing.grace, .duration(example: "10m"),
+                "time after the expiry of a signed URL for which a reader that began before may read further ranges of "
+                    + "the same asset"),
+            Setting(
                 "access.allowUnauthenticated", \.access.allowUnauthenticated, .flag,
                 "serve other machines without any token"),
             Setting(
@@ -134,7 +195,8 @@ extension Setting<LarderSettings> {
             Setting(
                 "limits.maxConnections", orNone: \.limits.maxConnections, .count(1...1_000_000, example: 10_000),
                 "client connections; further ones get `503`; `none`: two fifths of the limit on open "
-                    + "files, or fewer if that limit is small"),
+                    + "files, or fewer if that limit is small"
+            ).fixed(),
             Setting(
                 "limits.maxConcurrentReads", \.limits.maxConcurrentReads, .count(1...1_000_000, example: 8192),
                 "concurrent reads that cannot be answered at once from disk; further ones get `503`"),
@@ -154,10 +216,12 @@ extension Setting<LarderSettings> {
                 "time to receive a complete request head; then `408`"),
             Setting(
                 "limits.drainTimeout", \.limits.drainTimeout, .duration(example: "30s"),
-                "time for requests in progress at shutdown"),
+                "time for requests in progress at shutdown"
+            ).fixed(),
             Setting(
                 "limits.shutdownDelay", \.limits.shutdownDelay, .duration(example: "5s"),
-                "time between the failing readiness check and the closing of the listener at shutdown"),
+                "time between the failing readiness check and the closing of the listener at shutdown"
+            ).fixed(),
         ]
     }
 

@@ -19,6 +19,20 @@ extension SettingCodec<String> {
             parse: { $0.hasPrefix("http://") || $0.hasPrefix("https://") ? $0 : nil }, write: { $0 })
     }
 
+    /// The URL of a JWK set.
+    static var keySetURL: SettingCodec {
+        SettingCodec(
+            "an http or https URL", example: "https://login.example/.well-known/jwks.json",
+            parse: { $0.hasPrefix("http://") || $0.hasPrefix("https://") ? $0 : nil }, write: { $0 })
+    }
+
+    /// A text of one line that is not empty.
+    static var line: SettingCodec {
+        SettingCodec(
+            "a text", example: "larder",
+            parse: { $0.isEmpty || $0.utf8.contains(where: { $0 < 0x20 }) ? nil : $0 }, write: { $0 })
+    }
+
     /// The value of the `Origin` field of a browser (RFC 6454 §7), or `*`.
     static var webOrigin: SettingCodec {
         SettingCodec(

@@ -15,6 +15,13 @@ struct SettingsLookup {
         config.string(forKey: ConfigKey(path.components), isSecret: isSecret)
     }
 
+    /// Whether a provider has a value.
+    func contains(_ path: SettingsPath, isList: Bool, isSecret: Bool) -> Bool {
+        isList
+            ? config.stringArray(forKey: ConfigKey(path.components), isSecret: isSecret) != nil
+            : text(path, isSecret: isSecret) != nil
+    }
+
     /// Reads the settings that a provider has. In flags and variables, commas separate the items of a list. Throws an
     /// error with the key of the first value that is not permitted.
     ///

@@ -14,13 +14,13 @@ struct SettingsSource: ParsableArguments {
             "Any setting, for example policy.maxIdle=30d; separate list items by commas.", valueName: "key=value"))
     var set: [String] = []
 
-    /// The effective settings. Precedence: `flags`, `--set`, `environment`, the file, defaults.
-    func settings(
+    /// The inputs of the settings. Precedence: `flags`, `--set`, `environment`, the file, defaults. Throws an error for
+    /// an invalid `--set`.
+    func input(
         flags: [(name: String, text: String?)] = [],
         environment: [String: String] = ProcessInfo.processInfo.environment
-    ) throws(SettingsError) -> LarderSettings {
+    ) throws(SettingsError) -> SettingsInput {
         let path = config ?? environment["LARDER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
-        let file: ConfigurationFile? = if let path { try ConfigurationFile(path: path) } else { nil }
         var all: [(name: String, text: String)] = []
         for assignment in set {
             guard let equals = assignment.firstIndex(of: "="), equals != assignment.startIndex else {
@@ -29,18 +29,26 @@ struct SettingsSource: ParsableArguments {
             all.append((String(assignment[..<equals]), String(assignment[assignment.index(after: equals)...])))
         }
         all += flags.compactMap { name, text in text.map { (name, $0) } }
-        return try LarderSettings(flags: all, environment: environment, file: file)
+        return SettingsInput(flags: all, environment: environment, file: path)
     }
 
     /// The effective settings, or program exit 78 (`EX_CONFIG` of sysexits.h) with one line that names the key.
     ///
     /// Unknown `LARDER_…` variables are reported on standard error.
     func settingsOrExit(flags: [(name: String, text: String?)] = []) throws -> LarderSettings {
+        try readOrExit(flags: flags).read.settings
+    }
+
+    /// The same with the inputs, for reloads.
+    func readOrExit(
+        flags: [(name: String, text: String?)] = []
+    ) throws -> (input: SettingsInput, read: ReadSettings) {
         for sentence in SettingsSchema.strangers(in: ProcessInfo.processInfo.environment.keys) {
             StandardError.write("larder: \(sentence)\n")
         }
         do {
-            return try settings(flags: flags)
+            let input = try input(flags: flags)
+            return (input, try input.read())
         } catch {
             throw Self.refusal(error)
         }
@@ -105,8 +113,11 @@ struct SettingsOptions: ParsableArguments {
     func settings(
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(SettingsError) -> LarderSettings {
-        try source.settings(flags: flags, environment: environment)
+        try source.input(flags: flags, environment: environment).read().settings
     }
 
     func settingsOrExit() throws -> LarderSettings { try source.settingsOrExit(flags: flags) }
+
+    /// The effective settings with their inputs, or program exit 78 as in ``SettingsSource``.
+    func readOrExit() throws -> (input: SettingsInput, read: ReadSettings) { try source.readOrExit(flags: flags) }
 }

@@ -5,6 +5,7 @@ import CacheStore
 import CacheTracing
 import CurlUpstream
 import Dispatch
+import Foundation
 import Logging
 import NIOCore
 import NIOPosix
@@ -19,8 +20,15 @@ enum Larder {
     ///
     /// Throws a `SettingsError` or `CacheError` if the service cannot start.
     ///
-    /// - Parameter events: The recent changes of state, with the warnings of the log.
-    static func serve(settings: LarderSettings, events: EventLog) async throws {
+    /// - Parameters:
+    ///   - input: The inputs of the settings, for reloads.
+    ///   - read: The settings.
+    ///   - events: The recent changes of state, with the warnings of the log.
+    ///   - logLevel: The minimum level of the log.
+    static func serve(
+        _ input: SettingsInput, _ read: ReadSettings, events: EventLog, logLevel: LiveLogLevel
+    ) async throws {
+        let settings = read.settings
         let files = ProcessLimits.prepare()
         try files.check()
         // One event loop per core that this process may use.
@@ -31,21 +39,33 @@ enum Larder {
         try settings.checkCAFiles()
         let store = try openStore(settings.dataDirectory, files, logger: logger)
         let pool = CurlWorkerPool(settings: settings.pool(files), clock: ContinuousClock(), logger: logger)
+        let readers = try readerSources(settings, pool, logger: logger)
         let tracing = try Tracing(settings.telemetry, logger: logger)
         let cache = AssetCache(
             dependencies: AssetCache.Dependencies(
                 store: store, upstream: pool, clock: ContinuousClock(), wallClock: SlewedClock(),
                 random: SystemRandomSource(), logger: logger, events: events,
-                tracer: tracing.tracer),
+                tracer: tracing.tracer, environment: ProcessInfo.processInfo.environment),
             settings: settings.cache)
         try await cache.prepare()
         var counter = settings.apiSettings(
             openAPI: EmbeddedDocument.openAPI,
-            dashboard: EmbeddedDocument.dashboard.map { APISettings.DashboardFile(name: $0.name, text: $0.text) })
+            dashboard: EmbeddedDocument.dashboard.map { APISettings.DashboardFile(name: $0.name, text: $0.text) },
+            readers: readers.rules(settings.access))
         counter.limits.maxConnections = connections
+        let live = LiveAPISettings(counter)
+        readers.attach(live)
+        let reloader = Reloader(
+            input, read,
+            appliers: [
+                LogApplier(level: logLevel), PoolApplier(pool: pool, files: files),
+                APIApplier(live: live, readers: readers),
+                CacheApplier(configuration: cache.configuration),
+            ],
+            clock: ContinuousClock(), wallClock: SystemWallClock(), logger: logger)
         // An error before the listener is open is a configuration error.
         let isServing = Atomic(false)
-        let server = try makeServer(cache, counter, logger: logger) { port in
+        let server = try makeServer(cache, counter, live, reloader, logger: logger) { port in
             isServing.store(true, ordering: .relaxed)
             logger.notice("serving", metadata: ["address": "\(settings.listen.address.host):\(port ?? 0)"])
         }
@@ -53,17 +73,41 @@ enum Larder {
             cache: cache, delay: settings.limits.shutdownDelay, clock: ContinuousClock())
         let exporter: [any Service] = tracing.exporter.map { [TraceService(exporter: $0)] } ?? []
         let services: [any Service] =
-            exporter + [CacheService(cache: cache), server, HangUpService(logger: logger), readiness]
-        var configuration = ServiceGroupConfiguration(
-            services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
-        configuration.maximumGracefulShutdownDuration =
-            settings.limits.shutdownDelay + settings.limits.drainTimeout
-        let outcome = await Result.of { try await ServiceGroup(configuration: configuration).run() }
+            exporter + [
+                CacheService(cache: cache), readers, server, reloader,
+                HangUpService(reloader: reloader, logger: logger), readiness,
+            ]
+        let group = serviceGroup(services, settings.limits, logger: logger)
+        let outcome = await Result.of { try await group.run() }
         await close(pool, store, isOrderly: outcome.isSuccess, logger: logger)
         if case .failure(let error) = outcome, !isServing.load(ordering: .relaxed) {
             throw SettingsError("listen.address", "cannot listen on \(settings.listen.address): \(error)")
         }
         try outcome.get()
+    }
+
+    /// The group that ends the services after a signal, within the time limits for a shutdown.
+    private static func serviceGroup(
+        _ services: [any Service], _ limits: LimitSettings, logger: Logger
+    ) -> ServiceGroup {
+        var configuration = ServiceGroupConfiguration(
+            services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        configuration.maximumGracefulShutdownDuration = limits.shutdownDelay + limits.drainTimeout
+        return ServiceGroup(configuration: configuration)
+    }
+
+    /// Reads the tokens and keys of readers; its errors refer to the setting that names the file.
+    private static func readerSources(
+        _ settings: LarderSettings, _ upstream: any Upstream, logger: Logger
+    ) throws(SettingsError) -> ReaderSources {
+        do throws(CacheError) {
+            return try ReaderSources(settings.access, clock: ContinuousClock(), logger: logger) {
+                (url) async throws(CacheError) in try await DocumentDownload.get(url, over: upstream)
+            }
+        } catch {
+            let key = if case .invalidField(let key) = error.code { key } else { "access" }
+            throw SettingsError(key, error.message)
+        }
     }
 
     /// Opens the store; its errors refer to the setting `dataDirectory`.
@@ -80,13 +124,14 @@ enum Larder {
 
     /// Creates the HTTP server; its errors refer to the setting that caused them.
     private static func makeServer(
-        _ cache: AssetCache, _ settings: APISettings, logger: Logger,
+        _ cache: AssetCache, _ settings: APISettings, _ live: LiveAPISettings, _ source: any ConfigurationSource,
+        logger: Logger,
         onRunning: @escaping @Sendable (_ port: Int?) async -> Void
     ) throws(SettingsError) -> some Service {
         do throws(CacheError) {
             return try makeApplication(
-                cache: cache, settings: settings, random: SystemRandomSource(), clock: ContinuousClock(),
-                wallClock: SystemWallClock(), logger: logger, onRunning: onRunning)
+                cache: cache, settings: settings, live: live, source: source, random: SystemRandomSource(),
+                clock: ContinuousClock(), wallClock: SystemWallClock(), logger: logger, onRunning: onRunning)
         } catch {
             let key = if case .invalidField(let key) = error.code { key } else { "listen" }
             throw SettingsError(key, error.message)
@@ -135,13 +180,16 @@ private struct TraceService: Service {
     }
 }
 
-/// Logs and ignores SIGHUP. Other services reload their configuration on it; this one does not.
+/// Reloads the configuration on SIGHUP.
 private struct HangUpService: Service {
+    let reloader: Reloader
     let logger: Logger
 
     func run() async throws {
         for await _ in await UnixSignalsSequence(trapping: .sighup).cancelOnGracefulShutdown() {
-            logger.notice("SIGHUP is ignored: settings are read at the start only")
+            logger.notice("SIGHUP received")
+            // The reloader records and logs the fault.
+            _ = try? await reloader.reload()
         }
     }
 }

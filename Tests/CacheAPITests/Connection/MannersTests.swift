@@ -3,6 +3,7 @@ import CacheCore
 import CacheTestKit
 import Foundation
 import Synchronization
+import ReaderAccess
 import Testing
 
 @Suite(.bothRoads, .timeLimit(.minutes(20))) struct MannersTests {

@@ -2,6 +2,7 @@ import CacheAPI
 import CacheCore
 import NIOCore
 import NIOPosix
+import NIOSSL
 import Synchronization
 
 /// A response parsed from the bytes of a connection.
@@ -84,11 +85,16 @@ final class RawConnection: Sendable {
         }
     }
 
-    init(port: Int) async throws {
+    /// - Parameter tls: Nil for plain TCP.
+    init(port: Int, tls: NIOSSLContext? = nil) async throws {
         let (stream, continuation) = AsyncStream<ByteBuffer>.makeStream()
         channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelInitializer { [ending] channel in
                 channel.eventLoop.makeCompletedFuture {
+                    if let tls {
+                        try channel.pipeline.syncOperations.addHandler(
+                            NIOSSLClientHandler(context: tls, serverHostname: nil))
+                    }
                     try channel.pipeline.syncOperations.addHandler(Collector(continuation, ending))
                 }
             }

@@ -1,3 +1,4 @@
+import CacheAPI
 @testable import CacheCore
 @testable import CacheEngine
 @testable import CacheSimulation
@@ -171,6 +172,18 @@ enum Samples {
         PolicySettings(),
         PolicySettings(capacityBytes: nil, maxIdle: .seconds(1), tagQuotas: ["promo": Quota(minBytes: 1)]),
     ]
+    static let configurations = [
+        ConfigurationReport(),
+        ConfigurationReport(
+            file: "larder.yaml", loadedAt: time, fault: .init(key: "log.level", message: "Wrong.", at: time),
+            needsRestart: ["listen.address"],
+            settings: [
+                .init(key: "log.level", value: .scalar("info"), source: "file"),
+                .init(key: "cors.allowedOrigins", value: .list([]), source: "default"),
+            ]),
+        ConfigurationReport(fault: .init(key: nil, message: "The disk is full.", at: time)),
+    ]
+    static let reload = ReloadResult(loadedAt: time, changed: ["log.level"], needsRestart: [])
     static let quotaStanding = QuotaStatus(owner: .tag("promo"), quota: Quota(maxBytes: 9), cachedBytes: 7)
     static let quotaOwners = [QuotaOwner.origin("media"), .tag("promo")]
 
@@ -190,6 +203,23 @@ enum Samples {
         return report
     }
 
+    private static var account: OriginAuth {
+        var auth = OriginAuth()
+        auth.kind = .s3
+        auth.credentials = .static
+        auth.accessKeyID = "key"
+        auth.secretAccessKey = "s3cret"
+        return auth
+    }
+
+    private static var links: LinkResolution {
+        var resolution = LinkResolution()
+        resolution.url = "https://api.example.com/link?path={path}"
+        resolution.pointer = "/href"
+        resolution.lifetime = .seconds(240)
+        return resolution
+    }
+
     static var origin: Origin {
         var settings = OriginSettings(baseURL: "https://media.example.com")
         settings.headers = ["Authorization": "Bearer s3cret"]
@@ -198,6 +228,8 @@ enum Samples {
         settings.maxBytesPerSecond = 1000
         settings.tls = TLSSettings(caFile: "/ca.pem", verify: true)
         settings.credentialsFile = "media.txt"
+        settings.auth = account
+        settings.resolution = links
         settings.trustValidators = .lengthAndLastModified
         settings.staleIfError = .seconds(3600)
         settings.negativeCaching = nil

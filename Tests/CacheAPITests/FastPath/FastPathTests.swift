@@ -3,6 +3,7 @@ import CacheTestKit
 import HTTPTypes
 import NIOCore
 import NIOHTTP1
+import ReaderAccess
 import Testing
 
 @testable import CacheAPI
@@ -14,7 +15,8 @@ import Testing
 
     private func responder(_ service: TestService, access: AccessRules = AccessRules()) -> FastPathResponder {
         FastPathResponder(
-            reader: service.cache.reader, gate: Authorizer(access: access, cors: CORSRules()), urlBytes: 8192,
+            reader: service.cache.reader,
+            gate: Authorizer(access: access, cors: CORSRules(), wallClock: service.wallClock),
             random: SeededChance(),
             clock: ContinuousClock(), recorder: service.recorder)
     }

@@ -3,6 +3,7 @@ import CacheTestKit
 import NIOCore
 import NIOEmbedded
 import NIOHTTP1
+import ReaderAccess
 import Testing
 
 @testable import CacheAPI
@@ -61,8 +62,8 @@ import Testing
             _ service: TestService, responseCache: PreparedResponseCache = PreparedResponseCache(random: SeededChance())
         ) throws {
             let responder = FastPathResponder(
-                reader: service.cache.reader, gate: Authorizer(access: AccessRules(), cors: CORSRules()),
-                urlBytes: 8192,
+                reader: service.cache.reader,
+                gate: Authorizer(access: AccessRules(), cors: CORSRules(), wallClock: service.wallClock),
                 random: SeededChance(), clock: ContinuousClock(), recorder: service.recorder)
             let connections = ConnectionPermits(limit: 1)
             let watch = ConnectionTimeoutHandler(

@@ -1,6 +1,7 @@
 import CacheCore
 import CacheTestKit
 import Synchronization
+import ReaderAccess
 import Testing
 
 @testable import CacheAPI

@@ -1,6 +1,7 @@
 import CacheAPI
 import CacheCore
 import CacheTestKit
+import ReaderAccess
 import Testing
 
 /// Running fills and predicted fills over HTTP.
@@ -85,7 +86,7 @@ import Testing
         }
     }
 
-    @Test("Stopping a fill needs the admin scope")
+    @Test("Stopping a fill needs the write scope")
     func stoppingNeedsTheAdministratorsToken() async throws {
         let access = AccessRules(tokens: [("reader", .read), ("admin", .admin)])
         try await TestService.run(access: access) { (service) async throws in

@@ -30,6 +30,10 @@ import Testing
         settings.tls = TLSSettings(caFile: "/ca.pem", verify: false)
         settings.access = .public
         settings.credentialsFile = "media.txt"
+        settings.auth = fullAccount
+        settings.resolution = fullResolution
+        settings.forwarded = ["Authorization"]
+        settings.sharesForwarded = true
         settings.trustValidators = .immutable
         settings.staleIfError = .milliseconds(2500)
         settings.negativeCaching = nil
@@ -42,6 +46,43 @@ import Testing
         settings.storeRules = .init(maxBytes: 5, never: ["video/*"], always: ["audio/mpeg"])
         settings.quota = .init(minBytes: 6, maxBytes: 7)
         return settings
+    }
+
+    private static var fullAccount: OriginAuth {
+        var auth = OriginAuth()
+        auth.kind = .s3
+        auth.region = "eu-central-1"
+        auth.service = "storage"
+        auth.credentials = .assumeRole
+        auth.accessKeyID = "key"
+        auth.secretAccessKey = "secret"
+        auth.sessionToken = "session"
+        auth.file = "aws.txt"
+        auth.profile = "media"
+        auth.roleARN = "arn:aws:iam::1:role/media"
+        auth.roleSessionName = "cache"
+        auth.externalID = "external"
+        auth.source = .static
+        auth.stsURL = "https://sts.test"
+        auth.metadataURL = "http://127.0.0.1:1338"
+        auth.grant = .jwtBearer
+        auth.tokenURL = "https://login.test/token"
+        auth.scope = "read"
+        auth.audience = "media"
+        auth.scheme = .oauth
+        return auth
+    }
+
+    private static var fullResolution: LinkResolution {
+        var resolution = LinkResolution()
+        resolution.url = "https://api.test/link?path={path}"
+        resolution.method = .post
+        resolution.body = #"{"path":"/{path}"}"#
+        resolution.pointer = "/link"
+        resolution.lifetime = .seconds(240)
+        resolution.sendsCredentials = true
+        resolution.hosts = ["*.storage.test"]
+        return resolution
     }
 
     /// The settings of an origin in the encoding of the first release.

@@ -70,6 +70,31 @@ struct RateTests {
         for (_, recorder) in transfers { #expect(await recorder.end().error == nil) }
     }
 
+    @Test("Changed limits apply to queued and to running transfers")
+    func changedLimitsApplyAtOnce() async throws {
+        let pool = CurlWorkerPool.forTest(maxTransfers: 1, maxBytesPerSecond: 900_000)
+        let latch = LoopbackLatch()
+        upstream.serve("/stuck", LoopbackAsset(size: 1000, faults: [.stallBeforeHead(until: latch)]))
+        let transfers = (0..<3).map { number -> (any Transfer, Recorder) in
+            var request = upstream.request("/stuck")
+            request.originName = "\(number)"
+            let recorder = Recorder()
+            return (pool.start(request, delivering: recorder), recorder)
+        }
+        #expect(pool.load.active == 1 && pool.load.queued == 2)
+        #expect(pool.rate(of: transfers[0].0) == 900_000)
+
+        pool.setLimits(maxTransfers: 2, maxBytesPerSecond: 600_000)
+        #expect(pool.load.active == 2 && pool.load.queued == 1)
+        #expect(pool.rate(of: transfers[0].0) == 300_000)
+
+        pool.setLimits(maxTransfers: 1, maxBytesPerSecond: nil)
+        #expect(pool.load.active == 2, "A reduction takes no permit away.")
+        #expect(pool.rate(of: transfers[0].0) == nil)
+        latch.release()
+        for (_, recorder) in transfers { #expect(await recorder.end().error == nil) }
+    }
+
     @Test("A changed rate rescales the remaining delay")
     func aRateThatChangesStretchesTheRest() {
         var limit = RateLimit(bytesPerSecond: 1000)

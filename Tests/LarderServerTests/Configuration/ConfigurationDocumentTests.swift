@@ -15,7 +15,9 @@ import Testing
         let settings = LarderSettings()
         var rows: [String: [String]] = [:]
         for setting in Setting<LarderSettings>.all {
-            rows[setting.key] = Self.cells(setting, settings) + ["`\(Self.variable(of: setting.key))`"]
+            rows[setting.key] =
+                Self.cells(setting, settings)
+                + [setting.isReloadable ? "yes" : "no", "`\(Self.variable(of: setting.key))`"]
         }
         let shared = Set(Setting<OriginSettings>.shared.map(\.key))
         for setting in Setting<OriginSettings>.all where !shared.contains(setting.key) {
@@ -35,7 +37,7 @@ import Testing
                 continue
             }
             // The flags are not part of the settings.
-            let flag = cells.count > 4 ? cells[4] : row.count > 3 ? "|" : ""
+            let flag = cells.count > 5 ? cells[5] : row.count > 3 ? "|" : ""
             expected.append(([cells[0]] + row).joined(separator: " | ") + (flag.isEmpty ? " |" : " | \(flag)"))
         }
         #expect(rows.keys.sorted() == [], "These settings have no row.")

@@ -2,16 +2,39 @@ import CacheCore
 import CacheEngine
 import NIOCore
 import NIOHTTP1
+import ReaderAccess
 
 /// Sends one body on a connection's event loop, piece by piece. Both paths use it.
 ///
 /// The next piece is requested after the previous one has been sent. At most one piece is thus in memory; none if the
 /// kernel sends the file. After eight pieces the sender yields to other work of the event loop.
 final class BodySender {
+    /// The rate of a reader, which all its connections share.
+    struct Pace {
+        let reader: Reader
+        let rates: ReaderRates
+        /// The size of a piece: what the rate permits in a quarter of a second.
+        let pieceBytes: Int
+
+        /// Nil without a limit.
+        init?(_ reader: Reader?, _ rates: ReaderRates) {
+            guard let reader, let limit = reader.maxBytesPerSecond else { return nil }
+            self.reader = reader
+            self.rates = rates
+            pieceBytes = Int(max(1, min(limit / 4, 64 << 10)))
+        }
+    }
+
     let body: ContentBody
     private let context: ChannelHandlerContext
     /// Whether pieces may be sent from the file (`sendfile`); false with TLS.
     private let sendsFiles: Bool
+    /// Nil for a reader without a rate limit. Otherwise pieces are copied and split.
+    private let pace: Pace?
+    /// The bytes of a paced body that were read and are not written yet.
+    private var rest = ByteBuffer()
+    /// The bytes that wait for their time. They are charged to the rate already.
+    private var delayed: Int64 = 0
     /// Whether the sender writes the end of the response with the last piece.
     private let endsAnswer: Bool
     /// Called once with the result, unless ``stop(_:)`` comes first.
@@ -32,11 +55,12 @@ final class BodySender {
 
     init(
         _ body: ContentBody, on context: ChannelHandlerContext, sendsFiles: Bool, endsAnswer: Bool,
-        done: @escaping (ReadEnding) -> Void
+        pace: Pace? = nil, done: @escaping (ReadEnding) -> Void
     ) {
         self.body = body
         self.context = context
-        self.sendsFiles = sendsFiles
+        self.sendsFiles = sendsFiles && pace == nil
+        self.pace = pace
         self.endsAnswer = endsAnswer
         self.done = done
         left = body.read.plan.contentLength
@@ -48,7 +72,26 @@ final class BodySender {
     /// Finishes the read with `ending`. Sends nothing more and does not call `done`.
     func stop(_ ending: ReadEnding) {
         isOver = true
+        if let pace, delayed > 0 { pace.rates.refund(delayed, of: pace.reader) }
+        delayed = 0
         body.end(ending)
+    }
+
+    /// Writes the next part of `rest` when the rate of the reader permits it.
+    private func sendRest(_ pace: Pace) {
+        guard let piece = rest.readSlice(length: min(rest.readableBytes, pace.pieceBytes)) else { return }
+        let uptime = Duration.nanoseconds(Int64(clamping: context.eventLoop.now.uptimeNanoseconds))
+        let delay = pace.rates.delay(before: Int64(piece.readableBytes), of: pace.reader, at: uptime)
+        guard delay > .zero else { return send(.byteBuffer(piece)) }
+        isWriting = true
+        delayed = Int64(piece.readableBytes)
+        let here = NIOLoopBound((self, piece), eventLoop: context.eventLoop)
+        context.eventLoop.scheduleTask(in: TimeAmount(delay)) {
+            let (sender, piece) = here.value
+            guard !sender.isOver else { return }
+            sender.delayed = 0
+            sender.send(.byteBuffer(piece))
+        }
     }
 
     private func send(_ piece: FilePiece) {
@@ -79,7 +122,11 @@ final class BodySender {
         isWriting = false
         guard case .success = result else { return finish(.clientGone) }
         body.sent(count)
-        if case .byteBuffer(let bytes) = data { body.read.takeBack(bytes) }
+        if let pace {
+            if rest.readableBytes > 0 { return sendRest(pace) }
+        } else if case .byteBuffer(let bytes) = data {
+            body.read.takeBack(bytes)
+        }
         guard left != 0 else { return finish(.sent) }
         guard !isAwaiting else { return }
         burst += 1
@@ -136,7 +183,10 @@ final class BodySender {
         guard !isOver else { return }
         do throws(CacheError) {
             switch try next() {
-            case .bytes(let bytes): send(.byteBuffer(joined(bytes)))
+            case .bytes(let bytes):
+                guard let pace else { return send(.byteBuffer(joined(bytes))) }
+                rest = joined(bytes)
+                sendRest(pace)
             case .file(let piece): send(piece)
             case .later: break
             case .end:

@@ -2,6 +2,7 @@ import CacheCore
 import CacheEngine
 import NIOCore
 import NIOHTTP1
+import ReaderAccess
 
 /// Channel handler that sends content bodies for the regular path.
 ///
@@ -52,6 +53,8 @@ final class BodyStreamHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     private let sendsFiles: Bool
     private let sendBuffer: SendBufferTuning
+    /// The rates of limited readers.
+    private let rates: ReaderRates
     private var context: ChannelHandlerContext?
     /// Whether a response head has passed and its end has not.
     private var isAnswering = false
@@ -60,9 +63,10 @@ final class BodyStreamHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// Set while the body of `sendRequest` is being sent.
     private var sender: BodySender?
 
-    init(sendsFiles: Bool, sendBuffer: SendBufferTuning) {
+    init(sendsFiles: Bool, sendBuffer: SendBufferTuning, rates: ReaderRates = ReaderRates()) {
         self.sendsFiles = sendsFiles
         self.sendBuffer = sendBuffer
+        self.rates = rates
     }
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -92,8 +96,10 @@ final class BodyStreamHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// Starts the body once both the send request and the response head are present.
     private func begin() {
         guard let sendRequest, let context, sender == nil else { return }
-        let sender = BodySender(sendRequest.body, on: context, sendsFiles: sendsFiles, endsAnswer: false) {
-            [weak self] in
+        let pace = BodySender.Pace(sendRequest.body.reader, rates)
+        let sender = BodySender(
+            sendRequest.body, on: context, sendsFiles: sendsFiles, endsAnswer: false, pace: pace
+        ) { [weak self] in
             self?.finished($0)
         }
         self.sender = sender

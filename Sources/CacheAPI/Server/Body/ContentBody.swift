@@ -1,12 +1,15 @@
 import CacheCore
 import CacheEngine
 import NIOCore
+import ReaderAccess
 import Synchronization
 
 /// The body of one content response on either path. Guarantees that its read is finished exactly once.
 final class ContentBody: Sendable {
     let read: ContentRead
     private let note: RequestLogContext
+    /// The reader of the request; nil without a token.
+    var reader: Reader? { note.content.reader }
     private let stopwatch: @Sendable () -> Duration
     /// Set by the first ``end(_:)``.
     private let isOver = Atomic(false)

@@ -15,14 +15,17 @@ final class AdmissionLimiter: Sendable {
         deinit { places.count.subtract(1, ordering: .relaxed) }
     }
 
-    /// The number of permits.
-    let limit: Int
+    /// The number of permits, evaluated for each use. A reduction does not end permits in use.
+    private let most: @Sendable () -> Int
     /// Permits in use; above `limit` for a moment while ``take()`` fails.
     private let count = Atomic(0)
     /// Failed calls of ``take()`` since the start.
     private let refusals = Atomic(0)
 
-    init(limit: Int) { self.limit = limit }
+    init(limit: @autoclosure @escaping @Sendable () -> Int) { most = limit }
+
+    /// The number of permits.
+    var limit: Int { most() }
 
     /// The current use, for statistics.
     var figures: AdmissionStats.Load {
@@ -50,9 +53,10 @@ struct AdmissionLimits: Sendable {
     /// Limits content reads on the regular path. Reads on the fast path need no permit.
     let reads: AdmissionLimiter
 
-    init(_ limits: APISettings.Limits) {
-        connections = ConnectionPermits(limit: limits.maxConnections)
-        reads = AdmissionLimiter(limit: limits.maxConcurrentReads)
+    /// The limit on connections is fixed: the listener's backlog and the open files depend on it.
+    init(_ live: LiveAPISettings) {
+        connections = ConnectionPermits(limit: live.values.limits.maxConnections)
+        reads = AdmissionLimiter(limit: live.values.limits.maxConcurrentReads)
     }
 
     /// The current use of both limits, for statistics.

@@ -14,7 +14,7 @@ package final class CertificateReloader: Service {
     /// A TLS context together with the file contents that it was made from.
     private struct State {
         var context: NIOSSLContext
-        /// The certificate file's bytes, then the key file's.
+        /// The bytes of the certificate file, the key file and the file of the client authorities, if there is one.
         var bytes: [Data]
     }
 
@@ -38,7 +38,7 @@ package final class CertificateReloader: Service {
         self.logger = logger
         let bytes = try Self.read(settings)
         do {
-            state = Mutex(State(context: try Self.context(bytes), bytes: bytes))
+            state = Mutex(State(context: try Self.context(bytes, settings), bytes: bytes))
         } catch {
             throw CacheError(
                 .invalidField("listen.tls"), "The certificate or its key cannot be used: \(error).", cause: error)
@@ -65,7 +65,7 @@ package final class CertificateReloader: Service {
             let known = state.withLock { $0.bytes }
             let fresh = try await NIOThreadPool.singleton.runIfActive { [settings] () -> State? in
                 let bytes = try Self.read(settings)
-                return bytes == known ? nil : State(context: try Self.context(bytes), bytes: bytes)
+                return bytes == known ? nil : State(context: try Self.context(bytes, settings), bytes: bytes)
             }
             guard let fresh else { return }
             state.withLock { $0 = fresh }
@@ -75,10 +75,15 @@ package final class CertificateReloader: Service {
         }
     }
 
-    /// Returns the content of the certificate file and of the key file. Throws `.invalidField` for an unreadable file.
+    /// Whether connections can have a client certificate.
+    package var asksClients: Bool { settings.clients != nil }
+
+    /// Returns the contents of the files, as in ``State/bytes``. Throws `.invalidField` for an unreadable file.
     private static func read(_ settings: APISettings.TLS) throws(CacheError) -> [Data] {
         var contents: [Data] = []
-        for (key, file) in [("certificateFile", settings.certificateFile), ("keyFile", settings.keyFile)] {
+        var files = [("certificateFile", settings.certificateFile), ("keyFile", settings.keyFile)]
+        if let clients = settings.clients { files.append(("clientCAFile", clients.authoritiesFile)) }
+        for (key, file) in files {
             do {
                 contents.append(try Data(contentsOf: URL(fileURLWithPath: file)))
             } catch {
@@ -91,13 +96,27 @@ package final class CertificateReloader: Service {
     }
 
     /// Makes a server context for TLS 1.2 and later. The only ALPN protocol is `http/1.1`.
-    private static func context(_ bytes: [Data]) throws -> NIOSSLContext {
+    ///
+    /// A client certificate is verified against the client authorities only, never against those of the system.
+    private static func context(_ bytes: [Data], _ settings: APISettings.TLS) throws -> NIOSSLContext {
         let chain = try NIOSSLCertificate.fromPEMBytes(Array(bytes[0])).map { NIOSSLCertificateSource.certificate($0) }
         let key = try NIOSSLPrivateKey(bytes: Array(bytes[1]), format: .pem)
         var configuration = TLSConfiguration.makeServerConfiguration(
             certificateChain: chain, privateKey: .privateKey(key))
         configuration.minimumTLSVersion = .tlsv12
         configuration.applicationProtocols = ["http/1.1"]
+        if let clients = settings.clients {
+            let authorities = try NIOSSLCertificate.fromPEMBytes(Array(bytes[2]))
+            guard !authorities.isEmpty else { throw NoAuthorities() }
+            configuration.trustRoots = .certificates(authorities)
+            configuration.certificateVerification =
+                clients.isRequired ? .noHostnameVerification : .optionalVerification
+        }
         return try NIOSSLContext(configuration: configuration)
     }
+}
+
+/// The error for a file of client authorities without a certificate.
+private struct NoAuthorities: Error, CustomStringConvertible {
+    var description: String { "listen.tls.clientCAFile contains no certificate" }
 }

@@ -8,6 +8,7 @@ import NIOHTTP1
 import NIOHTTPTypes
 import NIOHTTPTypesHTTP1
 import NIOSSL
+import ReaderAccess
 
 /// Builds the channel pipeline of each accepted connection: TLS if configured, HTTP/1.1, time-outs and the fast path.
 ///
@@ -18,12 +19,14 @@ struct HTTPServerChannel: ServerChildChannel {
         let stream: HTTP1Channel.Value
         let presence: DisconnectSignal
         let bodyStream: BodyStreamHandler.Handle
+        /// Nil without client authentication.
+        let certificate: ClientCertificate?
 
         var channel: any Channel { stream.channel }
     }
 
     let responder: HTTPChannelHandler.Responder
-    let limits: APISettings.Limits
+    let live: LiveAPISettings
     /// Nil without TLS.
     let certificates: CertificateReloader?
     let wallClock: any WallClock
@@ -35,6 +38,8 @@ struct HTTPServerChannel: ServerChildChannel {
     let connections: ConnectionPermits
     let sendBufferBudget: SendBufferBudget
     let pacing: CongestionControl
+    /// The rates of limited readers.
+    let rates: ReaderRates
 
     /// Claims a permit for the connection and adds all handlers. Called on the channel's event loop.
     ///
@@ -55,25 +60,34 @@ struct HTTPServerChannel: ServerChildChannel {
         return channel.eventLoop.makeCompletedFuture {
             try channel.syncOptions?.setOption(.writeBufferWaterMark, value: mark)
             let pipeline = channel.pipeline.syncOperations
+            var certificate: ClientCertificate?
             if let certificates {
                 try pipeline.addHandler(NIOSSLServerHandler(context: certificates.context))
+                if certificates.asksClients {
+                    let asked = ClientCertificate()
+                    try pipeline.addHandler(ClientCertificateHandler(asked))
+                    certificate = asked
+                }
             }
+            let limits = live.values.limits
             let watch = ConnectionTimeoutHandler(
                 presence: presence, limits: limits, connections: connections, permit: permit,
                 makeRequestID: { [random] in random.identifier() })
             watches.value = watch
-            let bodyStream = try addHandlers(to: channel, watch: watch, permit: permit)
+            let bodyStream = try addHandlers(to: channel, limits, watch: watch, permit: permit, certificate)
             try pipeline.addHandlers(
                 HTTP1ToHTTPServerCodec(secure: false), HTTPConnectionStateHandler(logger: logger))
             let stream = try HTTP1Channel.Value(
                 wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
-            return Value(stream: stream, presence: presence, bodyStream: bodyStream)
+            return Value(stream: stream, presence: presence, bodyStream: bodyStream, certificate: certificate)
         }
     }
 
     /// Adds the handlers between the socket (or TLS) and Hummingbird's codec.
     private func addHandlers(
-        to channel: any Channel, watch: ConnectionTimeoutHandler, permit: ConnectionPermits.Permit?
+        to channel: any Channel, _ limits: APISettings.Limits, watch: ConnectionTimeoutHandler,
+        permit: ConnectionPermits.Permit?,
+        _ certificate: ClientCertificate?
     ) throws -> BodyStreamHandler.Handle {
         let pipeline = channel.pipeline.syncOperations
         let sendBuffer = SendBufferTuning(in: sendBufferBudget)
@@ -81,14 +95,22 @@ struct HTTPServerChannel: ServerChildChannel {
         let isRegular = permit.map { !$0.isReserved } ?? false
         // No fast path for reserved permits, which are for one health request.
         if let fastPath, isRegular {
-            let preparedResponses = PreparedResponseHandler(
-                responseCache: responseCaches.responseCache(of: channel.eventLoop), responder: fastPath,
-                sendBuffer: sendBuffer, watch: watch)
-            try pipeline.addHandler(preparedResponses)
-            handler = FastPathHandler(responder: fastPath, sendBuffer: sendBuffer, preparedResponses: preparedResponses)
+            // No prepared responses for connections with a client certificate: equal bytes of two requests do not
+            // mean the same reader.
+            var preparedResponses: PreparedResponseHandler?
+            if certificate == nil {
+                let prepared = PreparedResponseHandler(
+                    responseCache: responseCaches.responseCache(of: channel.eventLoop), responder: fastPath,
+                    sendBuffer: sendBuffer, watch: watch)
+                try pipeline.addHandler(prepared)
+                preparedResponses = prepared
+            }
+            handler = FastPathHandler(
+                responder: fastPath, sendBuffer: sendBuffer, preparedResponses: preparedResponses,
+                certificate: certificate)
         }
         try RequestDecoder.add(to: pipeline, limits)
-        let bodies = BodyStreamHandler(sendsFiles: certificates == nil, sendBuffer: sendBuffer)
+        let bodies = BodyStreamHandler(sendsFiles: certificates == nil, sendBuffer: sendBuffer, rates: rates)
         let behind: [(any RemovableChannelHandler)?] = [
             HTTP1FramingHandler(wallClock: wallClock, limits: limits, isForOneRequest: !isRegular),
             RequestHeadValidator(), watch, handler, bodies,
@@ -103,7 +125,9 @@ struct HTTPServerChannel: ServerChildChannel {
         await withTaskExecutorPreference(EventLoopExecutor(value.channel.eventLoop)) {
             await DisconnectSignal.$current.withValue(value.presence) {
                 await BodyStreamHandler.Handle.$current.withValue(value.bodyStream) {
-                    await http.handle(value: value.stream, logger: logger)
+                    await ClientCertificate.$current.withValue(value.certificate) {
+                        await http.handle(value: value.stream, logger: logger)
+                    }
                 }
             }
         }

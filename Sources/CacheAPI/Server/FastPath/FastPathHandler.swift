@@ -32,7 +32,10 @@ final class FastPathHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     private let responder: FastPathResponder
     private let sendBuffer: SendBufferTuning
-    private let preparedResponses: PreparedResponseHandler
+    /// Nil if the connection has no prepared responses.
+    private let preparedResponses: PreparedResponseHandler?
+    /// The client certificate of the connection; nil without client authentication.
+    private let certificate: ClientCertificate?
     private var phase = Phase.open
     /// Forwarded requests without a complete response.
     private var owed = 0
@@ -49,11 +52,15 @@ final class FastPathHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// Nil before the handler is added and after it is removed.
     private var context: ChannelHandlerContext?
 
-    init(responder: FastPathResponder, sendBuffer: SendBufferTuning, preparedResponses: PreparedResponseHandler) {
+    init(
+        responder: FastPathResponder, sendBuffer: SendBufferTuning, preparedResponses: PreparedResponseHandler?,
+        certificate: ClientCertificate? = nil
+    ) {
         self.responder = responder
         self.sendBuffer = sendBuffer
         self.preparedResponses = preparedResponses
-        preparedResponses.handler = self
+        self.certificate = certificate
+        preparedResponses?.handler = self
     }
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -72,8 +79,10 @@ final class FastPathHandler: ChannelDuplexHandler, RemovableChannelHandler {
         switch (phase, part) {
         case (.open, .head(let head)) where owed == 0 && FastPathResponder.takes(head): phase = .asked(head)
         case (.asked(let head), .end(nil)):
-            if let answer = responder.answer(head, client: context.channel.remoteAddress?.ipAddress) {
-                preparedResponses.learn(head, answer)
+            let answer = responder.answer(
+                head, certificate: certificate, client: context.channel.remoteAddress?.ipAddress)
+            if let answer {
+                preparedResponses?.learn(head, answer)
                 return begin(answer, context)
             }
             pass(.head(head), context)

@@ -5,6 +5,7 @@ import HTTPTypes
 import NIOCore
 import NIOHTTP1
 import NIOHTTPTypesHTTP1
+import ReaderAccess
 
 /// Decides whether a content request can be answered without a wait, and builds that response.
 ///
@@ -13,8 +14,6 @@ import NIOHTTPTypesHTTP1
 struct FastPathResponder: Sendable {
     let reader: ContentReader
     let gate: Authorizer
-    /// The maximum length of a request target in bytes; the regular path rejects longer ones.
-    let urlBytes: Int
     /// Whether bodies may be sent from the file (`sendfile`); false with TLS, which encrypts copies.
     let sendsFiles: Bool
     let random: any RandomSource
@@ -23,13 +22,12 @@ struct FastPathResponder: Sendable {
     let tracing: RequestTracing
 
     init(
-        reader: ContentReader, gate: Authorizer, urlBytes: Int, sendsFiles: Bool = true, random: any RandomSource,
+        reader: ContentReader, gate: Authorizer, sendsFiles: Bool = true, random: any RandomSource,
         clock: any Clock<Duration>, recorder: RequestRecorder,
         tracing: RequestTracing = RequestTracing(tracer: .disabled)
     ) {
         self.reader = reader
         self.gate = gate
-        self.urlBytes = urlBytes
         self.sendsFiles = sendsFiles
         self.random = random
         self.clock = clock
@@ -45,7 +43,8 @@ struct FastPathResponder: Sendable {
     /// Whether the request is a candidate for the fast path, judged by its head alone: GET or HEAD in HTTP/1.1 below
     /// `/o/` without ``refused`` fields.
     static func takes(_ head: HTTPRequestHead) -> Bool {
-        (head.method == .GET || head.method == .HEAD) && head.version == .http1_1 && head.uri.hasPrefix("/o/")
+        (head.method == .GET || head.method == .HEAD) && head.version == .http1_1
+            && (head.uri.utf8.starts(with: "/o/".utf8) || head.uri.utf8.starts(with: "/t/".utf8))
             && !refused.contains { head.headers.contains(name: $0) }
     }
 
@@ -55,16 +54,29 @@ struct FastPathResponder: Sendable {
     /// client is not authorized, or if `CDN-Loop` names this service.
     ///
     /// - Parameter client: The client's address, for the log; evaluated only if it is needed.
-    func answer(_ head: HTTPRequestHead, client: @autoclosure () -> String? = nil) -> FastPathResponse? {
-        guard let reference = reference(head.uri) else { return nil }
+    func answer(
+        _ head: HTTPRequestHead, certificate: ClientCertificate? = nil, client: @autoclosure () -> String? = nil
+    ) -> FastPathResponse? {
+        let (target, signature) = gate.access.strip(head.uri)
+        guard head.uri.utf8.count <= gate.live.values.limits.urlBytes, let reference = reference(target) else {
+            return nil
+        }
         let stopwatch = clock.stopwatch()
         let fields = HTTPFields(head.headers, splitCookie: false)
         guard !ContentController.isLoop(fields[values: .cdnLoop], to: reader.loopName) else { return nil }
         let request = ContentRequest(isHead: head.method == .HEAD, fields: fields)
+        let credentials = RequestCredentials(fields, subjects: certificate?.subjects ?? [], signature: signature)
+        var admission = Admission(nil)
         let read = reader.readIfCached(reference, request: request) { access in
-            let host = head.headers.first(name: "Host")
-            // The regular path sends the error to an unauthorized client.
-            return (try? gate.admitContent(authorization: fields[.authorization], host: host, access: access)) != nil
+            do throws(CacheError) {
+                admission = try gate.admitContent(
+                    credentials, target, host: head.headers.first(name: "Host"), access: access,
+                    reference: reference)
+            } catch {
+                return false  // the regular path sends the error to an unauthorized client
+            }
+            // The regular path limits the rate of a reader, and sets cookies.
+            return admission.reader?.maxBytesPerSecond == nil && admission.renewal == nil
         }
         guard let read, let first = first(of: read) else { return nil }
         let requestID = RequestMiddleware.accepted(fields[.requestID]) ?? random.identifier()
@@ -72,14 +84,14 @@ struct FastPathResponder: Sendable {
         read.sign(&answered)
         RequestMiddleware.address(&answered, to: fields[.origin], as: requestID, by: gate.cors)
         let response = HTTPResponse(status: .init(code: read.plan.status), headerFields: answered)
-        var logged = LoggedRequest(method: head.method.rawValue, path: head.uri)
+        var logged = LoggedRequest(method: head.method.rawValue, path: target)
         if recorder.log.isEnabled {
             (logged.client, logged.userAgent) = (client(), fields[.userAgent])
             logged.referer = fields[.referer].map(LoggedRequest.withoutCredentials)
-            logged.token = gate.access.tokenName(of: fields[.authorization])
+            logged.token = admission.reader?.id
         }
         let trace = tracing.begin(method: logged.method, path: logged.path, route: Self.route, fields)
-        return answer(HTTPResponseHead(response), read, first, logged, as: requestID, trace, stopwatch)
+        return answer(HTTPResponseHead(response), read, first, logged, admission, as: requestID, trace, stopwatch)
     }
 
     /// Returns a prepared response for another range; nil if its bytes are not available without a wait.
@@ -91,7 +103,8 @@ struct FastPathResponder: Sendable {
         let requestID = random.identifier()
         let head = preparedResponse.form.head(run, of: preparedResponse.view, as: requestID, at: time)
         let logged = preparedResponse.logged(for: client)
-        return answer(head, read, first, logged, as: requestID, begin(logged), stopwatch)
+        return answer(
+            head, read, first, logged, Admission(preparedResponse.reader), as: requestID, begin(logged), stopwatch)
     }
 
     /// The trace of a request that ``PreparedResponseHandler`` answers. It has no `traceparent`.
@@ -112,24 +125,30 @@ struct FastPathResponder: Sendable {
     /// Combines head, body and access log entry.
     private func answer(
         _ head: HTTPResponseHead, _ read: ContentRead, _ first: ContentRead.ReadStep, _ logged: LoggedRequest,
-        as requestID: String, _ trace: RequestTrace?, _ stopwatch: @escaping @Sendable () -> Duration
+        _ admission: Admission, as requestID: String, _ trace: RequestTrace?,
+        _ stopwatch: @escaping @Sendable () -> Duration
     ) -> FastPathResponse {
         let note = RequestLogContext()
         note.conclude(read.outcome.requestClass)
         trace?.span?.set("larder.asset.id", read.assetID.description)
-        note.update { $0.span = trace?.span }
+        note.update { content in
+            content.span = trace?.span
+            content.reader = admission.reader
+        }
         let line = AccessLogEntry(
             recorder, logged, requestID: requestID, status: Int(head.status.code), note: note, stopwatch: stopwatch)
         let body = ContentBody(read, note: note, stopwatch: stopwatch)
-        return FastPathResponse(head: head, body: body, first: first, note: note, line: line, logged: logged)
+        return FastPathResponse(
+            head: head, body: body, first: first, note: note, line: line, logged: logged,
+            isSigned: admission.isSigned)
     }
 
     /// The asset that the router would derive from the target. Nil for targets that need more than a simple check: with
     /// blanks, control characters, non-ASCII bytes or `#`, with an invalid origin name, or with an empty path.
     private func reference(_ target: String) -> AssetReference? {
-        guard target.utf8.count <= urlBytes, target.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x23 }) else {
-            return nil
-        }
+        guard target.utf8.starts(with: "/o/".utf8),
+            target.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x23 })
+        else { return nil }
         let rest = target.dropFirst(3)
         guard let slash = rest.firstIndex(of: "/"), Origin.isValid(name: String(rest[..<slash])) else { return nil }
         // The path below the origin must contain a segment that is not empty.

@@ -7,14 +7,16 @@ final class FastPathResponse {
     let body: ContentBody
     /// The first bytes of the body, or `.end` without a body; never `.later`.
     let first: ContentRead.ReadStep
-    private let note: RequestLogContext
+    let note: RequestLogContext
     private let line: AccessLogEntry
     /// The request as the log names it.
     let logged: LoggedRequest
+    /// Whether a signature authorized the request. It must be verified for each request.
+    let isSigned: Bool
 
     init(
         head: HTTPResponseHead, body: ContentBody, first: ContentRead.ReadStep, note: RequestLogContext,
-        line: AccessLogEntry, logged: LoggedRequest
+        line: AccessLogEntry, logged: LoggedRequest, isSigned: Bool = false
     ) {
         self.head = head
         self.body = body
@@ -22,6 +24,7 @@ final class FastPathResponse {
         self.note = note
         self.line = line
         self.logged = logged
+        self.isSigned = isSigned
     }
 
     /// Finishes the read and writes the access log entry. Further calls have no effect.

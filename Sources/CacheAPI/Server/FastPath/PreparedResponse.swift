@@ -2,6 +2,7 @@ import CacheCore
 import CacheEngine
 import HTTPTypes
 import NIOCore
+import ReaderAccess
 
 /// A response of the fast path that is reused for requests which differ in `Range` only, while the asset is unchanged
 /// and fresh.
@@ -12,17 +13,35 @@ final class PreparedResponse {
     /// The request as the access log names it, with the address of the first client.
     let logged: LoggedRequest
     let form: ResponseHeadTemplate
+    /// The value of ``LiveAPISettings/changes`` before the first request was authorized.
+    let settings: UInt64
+    /// The reader that the first request was authorized for; nil without a token. Equal requests have the same reader,
+    /// because the token is part of the fingerprint, until the directory of tokens changes.
+    let reader: Reader?
+    /// The counter of the reader.
+    let counter: ReaderFigures.Counter?
 
     /// The largest body that is copied; larger ones are sent from the file.
     private static let mostBytes: Int64 = 64 << 10
     /// The capacity of a buffer for a copied body and its head.
     static let bufferBytes = Int(mostBytes) + (8 << 10)
 
-    init(_ question: RequestFingerprint, view: FreshAssetSnapshot, logged: LoggedRequest, form: ResponseHeadTemplate) {
+    init(
+        _ question: RequestFingerprint, view: FreshAssetSnapshot, logged: LoggedRequest, form: ResponseHeadTemplate,
+        settings: UInt64, reader: Reader? = nil, counter: ReaderFigures.Counter? = nil
+    ) {
         self.question = question
         self.view = view
         self.logged = logged
         self.form = form
+        self.settings = settings
+        self.reader = reader
+        self.counter = counter
+    }
+
+    /// Whether the authorization of the first request holds at `now`, with the number of changes of the live settings.
+    func isAuthorized(at now: Timestamp, _ changes: UInt64) -> Bool {
+        settings == changes && (reader?.expiresAt.map { now < $0 } ?? true)
     }
 
     var status: Int { form.status }

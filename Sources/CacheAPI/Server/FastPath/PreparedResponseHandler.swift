@@ -3,6 +3,7 @@ import CacheEngine
 import CacheTracing
 import NIOCore
 import NIOHTTP1
+import ReaderAccess
 
 /// Channel handler before the HTTP decoder: answers requests that differ from an earlier one in `Range` only.
 ///
@@ -25,6 +26,8 @@ final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHand
     weak var handler: FastPathHandler?
     /// The request that is being forwarded, while ``pass(_:_:)`` runs. ``learn(_:_:)`` is called within it.
     private var asked: RequestFingerprint?
+    /// The number of changes of the live settings before ``asked`` was authorized.
+    private var askedAt: UInt64 = 0
     /// Whether part of the current read cycle was forwarded, so that later handlers need `channelReadComplete`.
     private var hasPassed = false
     /// Whether the outbound buffer holds only a response of this handler. Later handlers then get no writability
@@ -51,7 +54,7 @@ final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHand
             {
                 return
             }
-            asked = question
+            (asked, askedAt) = (question, responder.gate.live.changes)
             pass(data, context)
             asked = nil
         case .other: pass(data, context)
@@ -97,12 +100,15 @@ final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHand
     /// 200 or 206 and a snapshot, without ``judged`` fields. A request with `Range` must have got 206.
     func learn(_ head: HTTPRequestHead, _ answer: FastPathResponse) {
         let read = answer.body.read
-        guard let asked, handler != nil, let view = read.view, head.method == .GET else { return }
+        guard let asked, handler != nil, let view = read.view, head.method == .GET, !answer.isSigned else { return }
         guard !Self.judged.contains(where: head.headers.contains) else { return }
         guard read.plan.status == (asked.range.isEmpty ? 200 : 206) else { return }
+        let reader = answer.note.content.reader
         let form = ResponseHeadTemplate(answer.head, upstreamStatus: read.plan.headers.values("Cache-Status"))
         responseCache.keep(
-            PreparedResponse(asked.kept, view: view, logged: answer.logged, form: form))
+            PreparedResponse(
+                asked.kept, view: view, logged: answer.logged, form: form, settings: askedAt,
+                reader: reader, counter: reader.map { responder.recorder.readers.counter(for: $0.id) }))
     }
 
     // MARK: Responses
@@ -114,7 +120,13 @@ final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHand
         _ preparedResponse: PreparedResponse, to question: RequestFingerprint, _ context: ChannelHandlerContext
     ) -> Bool {
         guard let run = preparedResponse.run(question) else { return false }
-        if let now = preparedResponse.view.now, give(preparedResponse, run, at: now, context) { return true }
+        // Other access or CORS rules may be in force than those that the entry was authorized by.
+        let changes = responder.gate.live.changes
+        if let now = preparedResponse.view.now, preparedResponse.isAuthorized(at: now, changes),
+            give(preparedResponse, run, at: now, context)
+        {
+            return true
+        }
         responseCache.forget(preparedResponse)
         return false
     }
@@ -177,12 +189,15 @@ final class PreparedResponseHandler: ChannelInboundHandler, RemovableChannelHand
             .hit, firstByte: firstByte, duration: duration,
             shard: Int(bitPattern: ObjectIdentifier(self)) >> 6,
             traceID: given.note.span?.context.traceID.description)
+        let sent = hasLeft ? given.run.length : 0
+        given.preparedResponse.counter?.add(requests: 1, bytes: sent, bytesFromCache: sent)
         guard responder.recorder.log.isEnabled || given.note.span != nil else { return }
         var figures = RequestLogContext.Content()
         figures.span = given.note.span
+        figures.reader = given.preparedResponse.reader
         (figures.result, figures.outcome) = (.hit, ReadOutcome.Class.hit.rawValue)
         (figures.bytesFromCache, figures.firstByte) = (given.run.length, firstByte)
-        (figures.sentBytes, figures.isComplete) = (hasLeft ? given.run.length : 0, hasLeft)
+        (figures.sentBytes, figures.isComplete) = (sent, hasLeft)
         figures.span?.set("larder.asset.id", given.preparedResponse.view.assetID.description)
         figures.span?.end(status: given.preparedResponse.status, figures)
         responder.recorder.log.write(

@@ -2,6 +2,7 @@ package import CacheCore
 package import Hummingbird
 import Logging
 import NIOCore
+import ReaderAccess
 
 /// The context of one request on the regular path.
 package struct APIContext: RequestContext {
@@ -12,6 +13,10 @@ package struct APIContext: RequestContext {
     package var requestID = ""
     /// The time since the start of the request; set together with `requestID`.
     package var stopwatch: @Sendable () -> Duration = { .zero }
+    /// The proofs of identity of the client. ``SignedTargetResponder`` sets them before the router sees the request.
+    var credentials: RequestCredentials
+    /// The length of the request target with its signature.
+    var targetBytes = 0
     /// Reports that the client has disconnected; nil without a connection (tests).
     let presence: DisconnectSignal?
     /// The address of the client; nil without a connection (tests).
@@ -23,9 +28,13 @@ package struct APIContext: RequestContext {
         coreContext = .init(source: source)
         note = RequestLogContext()
         clientAddress = source.channel.remoteAddress?.ipAddress
+        credentials = RequestCredentials(subjects: ClientCertificate.current?.subjects ?? [])
         presence = DisconnectSignal.current
         bodyStream = BodyStreamHandler.Handle.current
     }
+
+    /// The reader of the request; nil before the authorization, and without a token.
+    var reader: Reader? { note.content.reader }
 
     /// Returns a path parameter. Throws `.notFound` if the route has no such parameter, which is a programming error.
     package func parameter(_ name: String) throws(CacheError) -> String {

@@ -1,6 +1,7 @@
 package import CacheCore
 import CacheTracing
 package import Logging
+import ReaderAccess
 
 /// Destination and format of access log entries.
 package struct AccessLog: Sendable {
@@ -69,13 +70,14 @@ package struct LoggedRequest: Sendable {
     /// The text up to a query or a fragment.
     private static func withoutQuery(_ text: String) -> String { String(text.prefix { $0 != "?" && $0 != "#" }) }
 
-    /// A URL without user information, query and fragment.
+    /// A URL without user information, the token of a signed URL, query and fragment.
     static func withoutCredentials(_ url: String) -> String {
         let text = withoutQuery(url)
         guard let start = text.firstRange(of: "://")?.upperBound else { return text }
         let authority = text[start...].prefix { $0 != "/" }
-        guard let at = authority.lastIndex(of: "@") else { return text }
-        return text[..<start] + String(text[text.index(after: at)...])
+        let path = PresentedSignature.strip(target: String(text[authority.endIndex...])).cleanTarget
+        let host = authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority
+        return text[..<start] + String(host) + path
     }
 }
 

@@ -1,16 +1,20 @@
 import CacheCore
 package import CacheEngine
 import CacheTracing
+package import ReaderAccess
 import Synchronization
 
 /// The destinations of the record of a request: its access log and its histograms.
 package struct RequestRecorder: Sendable {
     package let log: AccessLog
     package let latencies: RequestLatencies
+    /// The counters of each reader.
+    package let readers: ReaderFigures
 
-    package init(log: AccessLog, latencies: RequestLatencies) {
+    package init(log: AccessLog, latencies: RequestLatencies, readers: ReaderFigures = ReaderFigures()) {
         self.log = log
         self.latencies = latencies
+        self.readers = readers
     }
 }
 
@@ -51,6 +55,11 @@ package final class AccessLogEntry: Sendable {
             recorder.latencies.record(
                 result, firstByte: figures.firstByte, duration: duration, shard: shard,
                 traceID: figures.span?.context.traceID.description)
+            if let reader = figures.reader {
+                recorder.readers.add(
+                    to: reader.id, requests: 1, bytes: figures.sentBytes,
+                    bytesFromCache: min(figures.sentBytes, figures.bytesFromCache))
+            }
         }
         recorder.log.write(
             AccessLog.Line(

@@ -1,6 +1,7 @@
 import CacheCore
 package import CacheEngine
 package import CacheTracing
+package import ReaderAccess
 import Synchronization
 
 /// Collects the figures of one request for its access log entry, and holds the request's admission permit.
@@ -12,6 +13,8 @@ package final class RequestLogContext: Sendable {
         package var result: ReadOutcome.Class?
         /// Nil if the request's trace is not recorded.
         package var span: TraceSpan?
+        /// The reader that the request was authorized for; nil without a token.
+        package var reader: Reader?
         /// Body bytes sent.
         package var sentBytes: Int64 = 0
         package var bytesFromCache: Int64 = 0

@@ -5,12 +5,13 @@ import HTTPTypes
 package import Hummingbird
 import Logging
 import NIOCore
+import ReaderAccess
 
 /// Middleware of all routes: request identifier, URL limit, CORS, problem documents, HEAD without a body, access log.
 package struct RequestMiddleware: RouterMiddleware {
     package typealias Context = APIContext
 
-    let settings: APISettings
+    let live: LiveAPISettings
     let recorder: RequestRecorder
     let tracing: RequestTracing
     let routes: RouteTable
@@ -22,6 +23,7 @@ package struct RequestMiddleware: RouterMiddleware {
         _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
     ) async throws -> Response {
         let stopwatch = clock.stopwatch()
+        let settings = live.values
         var context = context
         context.stopwatch = stopwatch
         context.requestID = Self.accepted(request.headers[.requestID]) ?? random.identifier()
@@ -31,7 +33,9 @@ package struct RequestMiddleware: RouterMiddleware {
         context.note.update { $0.span = trace?.span }
         var response: Response
         do {
-            response = try await RequestTrace.$current.withValue(trace) { try await answer(request, context, next) }
+            response = try await RequestTrace.$current.withValue(trace) {
+                try await answer(request, context, settings, next)
+            }
         } catch {
             response = problem(error, request, context)
         }
@@ -54,15 +58,18 @@ package struct RequestMiddleware: RouterMiddleware {
     /// Throws `.uriTooLong`, `.notImplemented` for an unknown method, `.methodNotAllowed` with the allowed methods, or
     /// `.notFound`.
     private func answer(
-        _ request: Request, _ context: APIContext, _ next: (Request, APIContext) async throws -> Response
+        _ request: Request, _ context: APIContext, _ settings: LiveAPISettings.Values,
+        _ next: (Request, APIContext) async throws -> Response
     ) async throws -> Response {
-        guard (request.head.path ?? "").utf8.count <= settings.limits.urlBytes else {
+        guard max(context.targetBytes, (request.head.path ?? "").utf8.count) <= settings.limits.urlBytes else {
             throw CacheError(.uriTooLong, "The request's target is longer than \(settings.limits.urlBytes) bytes.")
         }
         guard RouteTable.methods.contains(request.method.rawValue) else {
             throw CacheError(.notImplemented, "The method is not supported; supported: \(routes.allMethods).")
         }
-        if request.method == .options, let methods = methods(of: request) { return preflight(request, methods) }
+        if request.method == .options, let methods = methods(of: request) {
+            return preflight(request, methods, settings.cors)
+        }
         do {
             return try await next(request, context)
         } catch let error as any HTTPResponseError where error.status == .notFound {
@@ -84,10 +91,10 @@ package struct RequestMiddleware: RouterMiddleware {
     }
 
     /// The response to OPTIONS. With `Access-Control-Request-Method` it is the response to a CORS preflight.
-    private func preflight(_ request: Request, _ methods: String) -> Response {
+    private func preflight(_ request: Request, _ methods: String, _ cors: CORSRules) -> Response {
         var headers: HTTPFields = [.allow: methods]
         if request.headers[.accessControlRequestMethod] != nil {
-            for field in settings.cors.preflightHeaders(
+            for field in cors.preflightHeaders(
                 forOrigin: request.headers[.origin], methods: methods,
                 asked: request.headers[.accessControlRequestHeaders])
             { headers.append(field) }
@@ -136,7 +143,7 @@ package struct RequestMiddleware: RouterMiddleware {
         LoggedRequest(
             method: request.method.rawValue, path: request.uri.path, client: context.clientAddress,
             userAgent: request.headers[.userAgent], referer: request.headers[.referer],
-            token: settings.access.tokenName(of: request.headers[.authorization]))
+            token: context.reader?.id)
     }
 
     /// The response to HEAD: the same fields, including `Content-Length` of the omitted body (RFC 9110 §9.3.2).

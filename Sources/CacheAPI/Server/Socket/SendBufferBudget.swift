@@ -26,7 +26,8 @@ struct SendBufferBudget: Sendable {
     ///   - memory: The machine's memory in bytes.
     init(largest: Int, own: Int, memory: Int) {
         bytes = min(max(1, largest), Self.mostBytes)
-        places = AdmissionLimiter(limit: 2 * bytes > own ? memory / 32 / (2 * bytes) : 0)
+        let limit = 2 * bytes > own ? memory / 32 / (2 * bytes) : 0
+        places = AdmissionLimiter(limit: limit)
     }
 
     /// The budget for the settings of this machine; ``none`` if they cannot be read.

@@ -6,11 +6,16 @@ package struct ContentRequest: Hashable, Sendable {
     /// The `CDN-Loop` field of the request (RFC 8586): the caches that it passed. It is forwarded with upstream
     /// requests.
     package var cdnLoop: String?
+    /// `Authorization` and `Cookie`, for origins that forward them; no other part of the response depends on them.
+    package var credentials: HeaderList
 
-    package init(isHead: Bool = false, headers: HeaderList = [:], cdnLoop: String? = nil) {
+    package init(
+        isHead: Bool = false, headers: HeaderList = [:], cdnLoop: String? = nil, credentials: HeaderList = [:]
+    ) {
         self.isHead = isHead
         self.headers = headers
         self.cdnLoop = cdnLoop
+        self.credentials = credentials
     }
 }
 

@@ -43,12 +43,7 @@ extension Catalog {
         let secrets = secrets
         return try await write { db in
             try Self.check(precondition, try Self.originRevision(origin.name, db))
-            let revision = try Self.nextRevision(db)
-            let settings = try secrets.seal(StoredSettings.text(of: origin.settings))
-            try db.execute(
-                sql: "INSERT OR REPLACE INTO origins (name, revision, sealed_settings) VALUES (?, ?, ?)",
-                arguments: [origin.name, revision, settings])
-            return revision
+            return try Self.save(origin, secrets, db)
         }
     }
 
@@ -62,6 +57,31 @@ extension Catalog {
             try db.execute(sql: "DELETE FROM origins WHERE name = ?", arguments: [name])
             return db.changesCount > 0
         }
+    }
+
+    /// Saves and deletes origins in one transaction. Returns the new revisions of the saved ones, by name.
+    package func changeOrigins(
+        saving saved: [Origin], deleting deleted: Set<String>
+    ) async throws(CacheError) -> [String: Int64] {
+        let secrets = secrets
+        return try await write { db in
+            for name in deleted {
+                try db.execute(sql: "DELETE FROM origins WHERE name = ?", arguments: [name])
+            }
+            var revisions: [String: Int64] = [:]
+            for origin in saved { revisions[origin.name] = try Self.save(origin, secrets, db) }
+            return revisions
+        }
+    }
+
+    /// Inserts or replaces an origin; returns its new revision.
+    private static func save(_ origin: Origin, _ secrets: SecretBox, _ db: Database) throws -> Int64 {
+        let revision = try nextRevision(db)
+        let settings = try secrets.seal(StoredSettings.text(of: origin.settings))
+        try db.execute(
+            sql: "INSERT OR REPLACE INTO origins (name, revision, sealed_settings) VALUES (?, ?, ?)",
+            arguments: [origin.name, revision, settings])
+        return revision
     }
 
     /// Returns the policy; nil if none was ever saved.

@@ -11,6 +11,12 @@ struct SecretBox: Sendable {
     /// Length of the key in bytes.
     static let keyLength = 32
 
+    /// The first half of the HMAC-SHA256 of a text, as 32 hexadecimal digits.
+    func digest(of text: String) -> String {
+        let code = HMAC<SHA256>.authenticationCode(for: Data(text.utf8), using: key)
+        return Array(code).prefix(16).hexDigits
+    }
+
     /// Encrypts a text; returns nonce, ciphertext and tag.
     func seal(_ text: String) throws(CacheError) -> Data {
         do {

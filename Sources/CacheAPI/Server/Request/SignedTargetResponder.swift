@@ -1,0 +1,48 @@
+package import CacheCore
+import HTTPTypes
+package import Hummingbird
+
+/// Responder before the router: takes the signature out of a content URL, so that routes, logs, traces and problem
+/// documents see the target without it.
+package struct SignedTargetResponder<Base: HTTPResponder>: HTTPResponder where Base.Context == APIContext {
+    package typealias Context = APIContext
+
+    private let base: Base
+    private let live: LiveAPISettings
+
+    init(_ base: Base, _ live: LiveAPISettings) {
+        self.base = base
+        self.live = live
+    }
+
+    package func respond(to request: Request, context: APIContext) async throws -> Response {
+        var context = context
+        let given = request.head.path ?? ""
+        context.targetBytes = given.utf8.count
+        let (target, signature) = live.values.access.strip(Self.originForm(given))
+        context.credentials = RequestCredentials(
+            request.headers, subjects: context.credentials.subjects, signature: signature)
+        guard target.utf8.count != given.utf8.count else {
+            return try await base.respond(to: request, context: context)
+        }
+        var head = request.head
+        head.path = target
+        return try await base.respond(to: Request(head: head, body: request.body), context: context)
+    }
+
+    /// The target without scheme and authority (RFC 9112 §3.2.2). Other forms stay unchanged.
+    private static func originForm(_ target: String) -> String {
+        guard !target.utf8.starts(with: "/".utf8), let mark = target.firstRange(of: "://") else { return target }
+        return String(target[mark.upperBound...].drop { $0 != "/" && $0 != "?" })
+    }
+}
+
+/// Builder of the router behind a ``SignedTargetResponder``.
+struct SignedTargetBuilder: HTTPResponderBuilder {
+    let router: Router<APIContext>
+    let live: LiveAPISettings
+
+    func buildResponder() -> SignedTargetResponder<RouterResponder<APIContext>> {
+        SignedTargetResponder(router.buildResponder(), live)
+    }
+}

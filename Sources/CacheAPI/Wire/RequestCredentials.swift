@@ -1,0 +1,96 @@
+package import CacheCore
+import HTTPTypes
+package import ReaderAccess
+
+/// The proofs of identity that a request has.
+package struct RequestCredentials: Sendable {
+    /// The value of `Authorization`.
+    package var authorization: String?
+    /// The names in the client certificate of the connection; empty without one.
+    package var subjects: [String]
+    /// The signature in the target; nil without one.
+    package var signature: PresentedSignature?
+    /// The value of the cookie of RFC 9246; nil without one.
+    package var cookie: PresentedSignature?
+
+    package init(
+        authorization: String? = nil, subjects: [String] = [], signature: PresentedSignature? = nil,
+        cookie: PresentedSignature? = nil
+    ) {
+        self.authorization = authorization
+        self.subjects = subjects
+        self.signature = signature
+        self.cookie = cookie
+    }
+
+    /// The credentials in the fields of a request.
+    init(_ fields: HTTPFields, subjects: [String], signature: PresentedSignature?) {
+        self.init(authorization: fields[.authorization], subjects: subjects, signature: signature)
+        guard signature == nil, authorization == nil else { return }
+        let name = PresentedSignature.packageName + "="
+        for field in fields[values: .cookie] {
+            for pair in field.split(separator: ";") {
+                let pair = pair.drop { $0 == " " }
+                guard pair.hasPrefix(name) else { continue }
+                cookie = PresentedSignature(cookie: String(pair.dropFirst(name.count)))
+                return
+            }
+        }
+    }
+
+    /// The bearer token (RFC 6750 §2.1); nil without one.
+    var bearerToken: String? {
+        guard let authorization, authorization.utf8.count > 7, authorization.prefix(7).lowercased() == "bearer " else {
+            return nil
+        }
+        return String(authorization.dropFirst(7).drop { $0 == " " })
+    }
+}
+
+/// The result of an authorization.
+package struct Admission: Sendable {
+    /// The reader; nil if the request has no credentials and needs none.
+    package var reader: Reader?
+    /// Whether a signed URL or a cookie gave the permission. It is checked for each request.
+    package var isSigned = false
+    /// The cookie that the response must set; nil: none.
+    package var renewal: SignatureGrant.Renewal?
+
+    package init(_ reader: Reader?) { self.reader = reader }
+
+    /// The admission of a signature. Its reader has no limits: the signature covers exactly the request.
+    init(_ grant: SignatureGrant) {
+        reader = Reader(id: grant.readerID, scope: .read)
+        isSigned = true
+        renewal = grant.renewal
+    }
+}
+
+/// The content that a request names, for signatures.
+package struct SignedContent: Sendable {
+    /// The path without the signature, as received.
+    package var path: String
+    /// The query without the signature; nil: none.
+    package var query: String?
+    /// The scheme and authority of the request.
+    package var base: String
+
+    package init(path: String, query: String?, base: String) {
+        self.path = path
+        self.query = query
+        self.base = base
+    }
+}
+
+extension CacheError {
+    /// The error of a refused signature.
+    init(_ refusal: AccessRefusal) {
+        let code: Code =
+            switch refusal.reason {
+            case .tokenExpired: .tokenExpired
+            case .tokenInvalid: .tokenInvalid
+            case .tokenScope: .tokenScope
+            }
+        self.init(code, refusal.message)
+    }
+}

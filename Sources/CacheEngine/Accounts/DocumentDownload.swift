@@ -1,0 +1,25 @@
+package import CacheCore
+
+/// Download of a small document that the configuration names, such as a JWK set, over the same client as content.
+package enum DocumentDownload {
+    /// The body of the response. Redirects are not followed. Private and loopback addresses are permitted, because only
+    /// the administrator chooses the URL.
+    ///
+    /// Throws `.upstreamRefused` for a status other than 200, and the errors of the transfer. The errors do not contain
+    /// the query of the URL.
+    package static func get(
+        _ url: String, over upstream: any Upstream, timeout: Duration = .seconds(10)
+    ) async throws(CacheError) -> [UInt8] {
+        var request = UpstreamRequest(
+            method: .get, url: url, originName: AccountCalls.originName,
+            timeouts: TransferTimeouts(connect: timeout, firstByte: timeout, idle: timeout, total: timeout),
+            allowPrivateAddresses: true)
+        request.followsRedirects = false
+        let response = try await SmallRequest.send(request, to: upstream)
+        guard response.status == 200 else {
+            throw CacheError(
+                .upstreamRefused(status: response.status), "The server answered with status \(response.status).")
+        }
+        return response.body
+    }
+}

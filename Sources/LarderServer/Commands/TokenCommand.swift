@@ -1,0 +1,149 @@
+import ArgumentParser
+import CacheCore
+import Foundation
+import ReaderAccess
+import WebTokens
+
+/// `larder token`: makes tokens for the tokens file.
+struct TokenCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "token", abstract: "Make tokens of readers.", subcommands: [TokenNewCommand.self])
+}
+
+/// `larder token new`: makes a random token and its entry in the tokens file.
+///
+/// The file contains the SHA-256 of the token only. Exit status 1 if the file cannot be read or written.
+struct TokenNewCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "new", abstract: "Make a token and print it; nothing else keeps it.",
+        discussion: """
+            With --file the entry is added to the tokens file; a running service reads it within two seconds. Without \
+            --file the second line of the output is the entry. With --subject the reader is a client certificate, and \
+            there is no token.
+            """)
+
+    @Option(name: .long, help: "Name of the reader in logs and statistics.")
+    var id: String
+
+    @Option(name: .long, help: "Permissions: read, write or admin.")
+    var scope: AccessScope
+
+    @Option(name: .long, help: ArgumentHelp("Origin that the reader may access; repeatable.", valueName: "name"))
+    var origin: [String] = []
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp("Beginning of the paths that the reader may access; repeatable.", valueName: "/o/…"))
+    var prefix: [String] = []
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "Name of a client certificate: CN=…, DNS:…, URI:… or EMAIL:…; repeatable.", valueName: "name"))
+    var subject: [String] = []
+
+    @Option(name: .long, help: ArgumentHelp("Validity from now on, such as 30d.", valueName: "duration"))
+    var expires: String?
+
+    @Option(name: .long, help: ArgumentHelp("Rate limit of the reader.", valueName: "bytes"))
+    var maxBytesPerSecond: Int64?
+
+    @Option(name: .long, help: ArgumentHelp("Tokens file to add the entry to.", valueName: "file"))
+    var file: String?
+
+    func run() throws {
+        var generator = SystemRandomNumberGenerator()
+        let token = Self.token(&generator)
+        do {
+            let entry = try entry(token, at: SystemWallClock().now())
+            if let file { try Self.add(entry, to: file) }
+            if subject.isEmpty { print(token) }
+            if file == nil { print(entry.text) }
+        } catch let error as CacheError {
+            throw ValidationError(error.message)
+        } catch let error as FileFault {
+            StandardError.write("larder: \(error.description)\n")
+            throw ExitCode(1)
+        }
+    }
+
+    /// A token with 256 random bits.
+    static func token(_ generator: inout some RandomNumberGenerator) -> String {
+        Base64URL.encode((0..<32).map { _ in UInt8.random(in: 0...UInt8.max, using: &generator) })
+    }
+
+    /// The entry of the tokens file. Throws `CacheError` for an invalid member, and `ValidationError` for an invalid
+    /// duration.
+    func entry(_ token: String, at now: Timestamp) throws -> JSON {
+        var members = [JSON.Member("id", .string(id)), .init("scope", .string(scope.rawValue))]
+        if subject.isEmpty {
+            members.append(.init("sha256", .string(TokenDigest(of: token).hexDigits)))
+        } else {
+            members.append(.init("subjects", .array(subject.map(JSON.string))))
+        }
+        if !origin.isEmpty { members.append(.init("origins", .array(origin.map(JSON.string)))) }
+        if !prefix.isEmpty { members.append(.init("prefixes", .array(prefix.map(JSON.string)))) }
+        if let expires {
+            let end = now + (try Self.duration(expires, option: "--expires"))
+            members.append(.init("expiresAt", .string(RFC3339.format(end))))
+        }
+        if let maxBytesPerSecond { members.append(.init("maxBytesPerSecond", .integer(maxBytesPerSecond))) }
+        let entry = JSON.object(members)
+        _ = try TokensFile(["tokens": [entry]])
+        return entry
+    }
+
+    /// The duration of an option, such as `30d`.
+    static func duration(_ text: String, option: String) throws -> Duration {
+        let codec = SettingCodec<Duration>.duration(example: "30d")
+        guard let duration = codec.parse(text), duration >= .seconds(1), duration <= .seconds(315_360_000) else {
+            throw ValidationError("\(option) must be a duration from 1s to 3650d, such as 30d.")
+        }
+        return duration
+    }
+
+    /// An error of the tokens file; its description is a sentence.
+    struct FileFault: Error {
+        let description: String
+    }
+
+    /// Adds the entry to the file, or creates the file, readable by its owner only. The file is replaced at once, so
+    /// that no reader sees a part of it.
+    static func add(_ entry: JSON, to path: String) throws {
+        let all = try entries(of: path) + [entry]
+        _ = try TokensFile(JSON.object([JSON.Member("tokens", .array(all))]))
+        let lines = all.map { "  " + $0.text }.joined(separator: ",\n")
+        let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        let temporary = target + ".new"
+        let isWritten = FileManager.default.createFile(
+            atPath: temporary, contents: Data("{\"tokens\":[\n\(lines)\n]}\n".utf8),
+            attributes: [.posixPermissions: mode(of: target)])
+        guard isWritten, rename(temporary, target) == 0 else {
+            throw FileFault(description: "\"\(path)\" cannot be written; check its permissions.")
+        }
+    }
+
+    /// The permissions of the file; those of a new one are for its owner only.
+    private static func mode(of path: String) -> Int {
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path),  // none: the file is new
+            let mode = attributes[.posixPermissions] as? Int
+        else { return 0o600 }
+        return mode
+    }
+
+    /// The entries of the file; none if it does not exist.
+    private static func entries(of path: String) throws -> [JSON] {
+        guard FileManager.default.fileExists(atPath: path) else { return [] }
+        guard let bytes = FileManager.default.contents(atPath: path) else {
+            throw FileFault(description: "\"\(path)\" cannot be read; check its permissions.")
+        }
+        do throws(CacheError) {
+            _ = try TokensFile.parse(bytes)
+            return try JSONParser.parse(bytes).list("tokens")
+        } catch {
+            throw FileFault(description: "\"\(path)\" is not a valid tokens file: \(error.message)")
+        }
+    }
+}
+
+extension AccessScope: ExpressibleByArgument {}

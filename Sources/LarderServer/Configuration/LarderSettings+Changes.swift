@@ -1,0 +1,49 @@
+import CacheCore
+
+/// Comparison of settings for reloads.
+extension LarderSettings {
+    /// These settings with the values of `running` for the settings that only a start applies.
+    func keepingFixed(of running: LarderSettings) -> LarderSettings {
+        var kept = self
+        for setting in Setting<LarderSettings>.all where !setting.isReloadable { setting.copy?(running, &kept) }
+        return kept
+    }
+
+    /// The keys of the settings that only a start applies and that differ from those of `running`.
+    func needingRestart(from running: LarderSettings) -> [String] {
+        Setting<LarderSettings>.all
+            .filter { !$0.isReloadable && $0.write(self) != $0.write(running) }.map(\.key)
+    }
+
+    /// The keys of all settings that differ from `old`. An origin that only one of both has is one key,
+    /// `origins.<name>`.
+    func changedKeys(since old: LarderSettings) -> [String] {
+        var keys = Setting<LarderSettings>.all.filter { $0.write(self) != $0.write(old) }.map(\.key)
+        // Written values of credentials are equal masks.
+        keys += [("access.token", \AccessSettings.token), ("access.readToken", \.readToken)].filter { key, token in
+            access[keyPath: token] != old.access[keyPath: token] && !keys.contains(key)
+        }.map(\.0)
+        for tag in Set(policy.tagQuotas.keys).union(old.policy.tagQuotas.keys).sorted()
+        where policy.tagQuotas[tag] != old.policy.tagQuotas[tag] {
+            keys.append((SettingsSchema.tagQuotas + [tag]).joined(separator: "."))
+        }
+        let (before, after) = (Self.byName(old.origins), Self.byName(origins))
+        for name in Set(before.keys).union(after.keys).sorted() {
+            keys += Self.changedKeys(of: name, from: before[name], to: after[name])
+        }
+        return keys
+    }
+
+    private static func byName(_ origins: [Origin]) -> [String: OriginSettings] {
+        Dictionary(origins.map { ($0.name, $0.settings) }) { first, _ in first }
+    }
+
+    /// The keys of one origin that differ; the origin's own if that is a credential, or if it is new or gone.
+    private static func changedKeys(of name: String, from old: OriginSettings?, to new: OriginSettings?) -> [String] {
+        guard old != new else { return [] }
+        guard let old, let new else { return ["origins.\(name)"] }
+        var keys = Setting<OriginSettings>.all.filter { $0.write(old) != $0.write(new) }.map(\.key)
+        if old.headers != new.headers { keys.append("headers") }
+        return keys.isEmpty ? ["origins.\(name)"] : keys.map { "origins.\(name).\($0)" }
+    }
+}

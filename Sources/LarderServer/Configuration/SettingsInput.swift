@@ -1,0 +1,47 @@
+/// The inputs of the settings: flags, environment and file. Each reading uses the same flags and environment, and the
+/// present content of the files.
+struct SettingsInput: Sendable {
+    /// Dotted names and texts.
+    var flags: [(name: String, text: String)] = []
+    var environment: [String: String] = [:]
+    /// The path of the configuration file; nil: there is none.
+    var file: String?
+
+    /// Reads and validates all settings. Blocks its thread. Throws the first invalid setting.
+    func read() throws(SettingsError) -> ReadSettings {
+        let stamp = file.flatMap { FileStamp(path: $0) }
+        let content: ConfigurationFile? = if let file { try ConfigurationFile(path: file) } else { nil }
+        let layers = try SettingsLayers(flags: flags, environment: environment, file: content)
+        var read = ReadSettings(try LarderSettings(layers), layers)
+        for path in files(with: read.settings) { read.stamps[path] = FileStamp(path: path) }
+        // It is older than the content: a change during the reading will be noticed.
+        if let file { read.stamps[file] = stamp }
+        return read
+    }
+
+    /// The files that settings were read from; a change of one of them causes a reload.
+    func files(with settings: LarderSettings) -> [String] {
+        [file, settings.access.tokenFile, settings.access.readTokenFile].compactMap(\.self)
+    }
+}
+
+/// Settings with the places that their values come from.
+struct ReadSettings: Sendable {
+    /// The place of the values that are not defaults, by path.
+    private let sources: [SettingsPath: SettingSource]
+    let settings: LarderSettings
+    /// The stamps of the files that were read, by path.
+    var stamps: [String: FileStamp] = [:]
+
+    init(_ settings: LarderSettings, _ layers: SettingsLayers) {
+        self.settings = settings
+        let paths = settings.written.map { ($0.path, layers.source(of: $0.path, isList: $0.isList)) }
+        sources = Dictionary(paths.filter { $0.1 != .default }) { first, _ in first }
+    }
+
+    /// Whether the file sets anything.
+    var isFileUsed: Bool { sources.values.contains(.file) }
+
+    /// The place of the setting's value.
+    func source(of path: SettingsPath) -> SettingSource { sources[path] ?? .default }
+}

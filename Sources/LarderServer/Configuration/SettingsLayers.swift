@@ -1,0 +1,72 @@
+import CacheCore
+import Configuration
+import Foundation
+
+/// The place that a setting's value comes from.
+enum SettingSource: String, Hashable, Sendable, CaseIterable {
+    case flag, environment, file
+    /// No place contains the setting.
+    case `default`
+}
+
+/// The values of all settings as written in flags, environment and file. The first of these that contains a setting
+/// wins.
+struct SettingsLayers {
+    /// The paths that flags and the file contain, including groups.
+    let paths: [SettingsPath]
+    let lookup: SettingsLookup
+    private let layers: [(source: SettingSource, lookup: SettingsLookup)]
+
+    /// Throws an error with the name of a flag that is not a setting.
+    init(
+        flags: [(name: String, text: String)], environment: [String: String], file: ConfigurationFile?
+    ) throws(SettingsError) {
+        var overrides: [AbsoluteConfigKey: ConfigValue] = [:]
+        var paths = file?.paths ?? []
+        for flag in flags {
+            let path = SettingsPath(dotted: flag.name)
+            overrides[path.absoluteKey] = try Self.override(flag.text, at: path)
+            paths.append(path)
+        }
+        let variables = EnvironmentVariablesProvider(environmentVariables: Self.variables(of: environment))
+        let providers: [(SettingSource, any ConfigProvider)] = [
+            (.flag, InMemoryProvider(name: "flags", values: overrides)),
+            (.environment, variables.prefixKeys(with: "larder")),
+            (.file, InMemoryProvider(name: "file", values: file?.values ?? [:])),
+        ]
+        self.paths = paths
+        lookup = SettingsLookup(providers: providers.map(\.1))
+        layers = providers.map { ($0.0, SettingsLookup(providers: [$0.1])) }
+    }
+
+    /// The place of the setting's value.
+    func source(of path: SettingsPath, isList: Bool) -> SettingSource {
+        let isSecret = SettingsSchema.isSecret(path)
+        return layers.first { $0.lookup.contains(path, isList: isList, isSecret: isSecret) }?.source ?? .default
+    }
+
+    /// A flag's text as a configuration value; list items are separated by commas.
+    private static func override(_ text: String, at path: SettingsPath) throws(SettingsError) -> ConfigValue {
+        let isSecret = SettingsSchema.isSecret(path)
+        switch try SettingsSchema.place(of: path.components) {
+        case .group: throw SettingsError(path.dotted, "is a group of settings, not a single setting")
+        case .value(isList: false): return ConfigValue(.string(text), isSecret: isSecret)
+        case .value(isList: true):
+            let members = text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+            return ConfigValue(.stringArray(members), isSecret: isSecret)
+        }
+    }
+
+    /// The `LARDER_…` variables with long names. Empty variables count as absent, because Compose files pass unset
+    /// variables as empty ones.
+    private static func variables(of environment: [String: String]) -> [String: String] {
+        var variables = environment.filter { $0.key.hasPrefix("LARDER_") && !$0.value.isEmpty }
+        for suffix in ["TOKEN", "TOKEN_FILE", "READ_TOKEN", "READ_TOKEN_FILE"] {
+            guard let value = variables["LARDER_\(suffix)"], variables["LARDER_ACCESS_\(suffix)"] == nil else {
+                continue
+            }
+            variables["LARDER_ACCESS_\(suffix)"] = value
+        }
+        return variables
+    }
+}

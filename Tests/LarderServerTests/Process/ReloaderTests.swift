@@ -1,0 +1,294 @@
+import CacheAPI
+import CacheCore
+import CacheEngine
+import CacheTestKit
+import Foundation
+import Logging
+import Synchronization
+import Testing
+
+@testable import LarderServer
+
+/// Reloads of a real configuration file, with a clock of the test.
+@Suite(.timeLimit(.minutes(5))) struct ReloaderTests {
+    private let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private var file: String { directory.path("config.yaml") }
+
+    private func write(_ text: String, to path: String? = nil) throws {
+        try Data(text.utf8).write(to: URL(filePath: path ?? file), options: .atomic)
+    }
+
+    /// Runs a reloader with the settings of `file` during `body`.
+    private func run(
+        flags: [(name: String, text: String)] = [], environment: [String: String] = [:], file: String? = nil,
+        refusals: Int = 0, _ body: @Sendable (Bench) async throws -> Void
+    ) async throws {
+        let input = SettingsInput(flags: flags, environment: environment, file: file ?? self.file)
+        let bench = try Bench(input, refusals: refusals)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await bench.reloader.run() }
+            try await body(bench)
+            group.cancelAll()
+        }
+    }
+
+    @Test("A changed file is applied by the next check")
+    func aChangedFileIsAppliedByTheNextCheck() async throws {
+        try write("upstream: {maxTransfers: 7}\n")
+        try await run { (bench) async throws in
+            try write("upstream: {maxTransfers: 8}\n")
+            let before = bench.reloader.report
+            bench.wallClock.advance(by: .seconds(60))
+            try await bench.check()
+
+            #expect(bench.applied.last?.upstream.maxTransfers == 8)
+            #expect(bench.applied.count == 1)
+            let after = bench.reloader.report
+            #expect(before.loadedAt.map { $0 + .seconds(60) } == after.loadedAt)
+            #expect(after.settings.first { $0.key == "upstream.maxTransfers" }?.value == .scalar("8"))
+            #expect(after.fault == nil && after.file == file)
+        }
+    }
+
+    @Test("An unchanged file is not read again")
+    func anUnchangedFileIsNotReadAgain() async throws {
+        try write("upstream: {maxTransfers: 7}\n")
+        try await run { (bench) async throws in
+            try await bench.check()
+            try await bench.check()
+
+            #expect(bench.applied.isEmpty)
+        }
+    }
+
+    @Test("A replaced directory link is noticed, even if size and time of the file are equal")
+    func aReplacedDirectoryLinkIsNoticed() async throws {
+        let manager = FileManager.default
+        for (name, number) in [("..1", 7), ("..2", 8)] {
+            try manager.createDirectory(atPath: directory.path(name), withIntermediateDirectories: false)
+            let path = directory.path(name + "/config.yaml")
+            try write("upstream: {maxTransfers: \(number)}\n", to: path)
+            try manager.setAttributes([.modificationDate: Date(timeIntervalSince1970: 1e9)], ofItemAtPath: path)
+        }
+        try manager.createSymbolicLink(atPath: directory.path("..data"), withDestinationPath: "..1")
+        try manager.createSymbolicLink(atPath: file, withDestinationPath: "..data/config.yaml")
+        try await run { (bench) async throws in
+            try manager.createSymbolicLink(atPath: directory.path("..tmp"), withDestinationPath: "..2")
+            #expect(rename(directory.path("..tmp"), directory.path("..data")) == 0)
+            try await bench.check()
+
+            #expect(bench.applied.map(\.upstream.maxTransfers) == [8])
+        }
+    }
+
+    @Test("An invalid file changes nothing, is logged once, and is read again until it is valid")
+    func anInvalidFileChangesNothing() async throws {
+        try write("upstream: {maxTransfers: 7}\n")
+        try await run { (bench) async throws in
+            try write("upstream: {maxTransfers: 8, pricePerGigabyte: free}\n")
+            for _ in 0..<3 { try await bench.check() }
+
+            #expect(bench.applied.isEmpty)
+            let report = bench.reloader.report
+            #expect(report.fault?.key == "upstream.pricePerGigabyte")
+            #expect(report.settings.first { $0.key == "upstream.maxTransfers" }?.value == .scalar("7"))
+            #expect(bench.reloader.figures?.isSuccessful == false)
+            #expect(bench.log.lines(at: .error).count == 1)
+
+            try write("upstream: {maxTransfers: 9}\n")
+            try await bench.check()
+            #expect(bench.applied.map(\.upstream.maxTransfers) == [9])
+            #expect(bench.reloader.report.fault == nil)
+            #expect(bench.reloader.figures?.isSuccessful == true)
+        }
+    }
+
+    @Test("A file that is missing for a while is a fault, and not a start without settings")
+    func aMissingFileIsAFault() async throws {
+        try write("upstream: {maxTransfers: 7}\n")
+        try await run { (bench) async throws in
+            try FileManager.default.removeItem(atPath: file)
+            try await bench.check()
+            #expect(bench.reloader.report.fault?.key == file)
+            #expect(bench.applied.isEmpty)
+
+            try write("upstream: {maxTransfers: 7}\n")
+            try await bench.check()
+            #expect(bench.reloader.report.fault == nil)
+        }
+    }
+
+    @Test("If one part refuses the settings, no part applies them")
+    func aRefusalOfOnePartAppliesNothing() async throws {
+        try write("upstream: {maxTransfers: 7}\n")
+        try await run(refusals: 1) { (bench) async throws in
+            try write("upstream: {maxTransfers: 8}\n")
+            let error = await #expect(throws: CacheError.self) { try await bench.reloader.reload() }
+
+            #expect(error?.code == .invalidField("origins.a.tls.caFile"))
+            #expect(bench.applied.isEmpty)
+            #expect(bench.reloader.report.fault?.key == "origins.a.tls.caFile")
+            #expect(try await bench.reloader.reload().changed == ["upstream.maxTransfers"])
+            #expect(bench.applied.map(\.upstream.maxTransfers) == [8])
+        }
+    }
+
+    @Test("Settings that need a restart keep their values, and are listed")
+    func fixedSettingsKeepTheirValues() async throws {
+        try write("upstream: {maxTransfers: 7, workers: 2}\n")
+        try await run { (bench) async throws in
+            try write("upstream: {maxTransfers: 8, workers: 3}\nlimits: {drainTimeout: 9s}\n")
+            let result = try await bench.reloader.reload()
+
+            #expect(result.changed == ["upstream.maxTransfers"])
+            #expect(result.needsRestart == ["upstream.workers", "limits.drainTimeout"])
+            #expect(bench.reloader.report.needsRestart == result.needsRestart)
+            _ = try await bench.reloader.reload()
+            #expect(bench.log.lines(at: .warning).map { $0["settings"] } == ["upstream.workers, limits.drainTimeout"])
+            #expect(bench.applied.last?.upstream.workers == 2)
+            #expect(bench.applied.last?.limits.drainTimeout == .seconds(30))
+
+            try write("upstream: {maxTransfers: 8, workers: 2}\n")
+            #expect(try await bench.reloader.reload().needsRestart == [])
+        }
+    }
+
+    @Test("A service for other machines does not lose its token, also if the file has a local address now")
+    func aReloadDoesNotExposeTheService() async throws {
+        try write("access: {token: abcdefgh}\nlisten: {address: \"0.0.0.0:8080\"}\n")
+        try await run { (bench) async throws in
+            try write("listen: {address: \"127.0.0.1:8080\"}\n")
+            let error = await #expect(throws: CacheError.self) { try await bench.reloader.reload() }
+
+            #expect(error?.code == .invalidField("listen.address"))
+            #expect(error?.message.contains("listen.address") == true)
+            #expect(bench.applied.isEmpty)
+        }
+    }
+
+    @Test("A changed token file is applied, and no token is in the report")
+    func aChangedTokenFileIsApplied() async throws {
+        let token = directory.path("token")
+        try write("first-secret", to: token)
+        try write("access: {tokenFile: \"\(token)\"}\n")
+        try await run { (bench) async throws in
+            try write("second-secret", to: token)
+            try await bench.check()
+
+            #expect(bench.applied.map { $0.access.token?.exposed } == ["second-secret"])
+            #expect(!"\(bench.reloader.report)".contains("second-secret"))
+            #expect(bench.log.lines(at: .notice).last?["changed"] == "access.token")
+        }
+    }
+
+    @Test("Flags and the environment of the start take precedence in each reload")
+    func flagsAndEnvironmentTakePrecedence() async throws {
+        try write("upstream: {maxTransfers: 7}\ncors: {allowedOrigins: [\"https://a.example\"]}\n")
+        let flags = [(name: "upstream.maxTransfers", text: "3")]
+        try await run(flags: flags, environment: ["LARDER_LIMITS_BODY_BYTES": "2MiB"]) { (bench) async throws in
+            try write("upstream: {maxTransfers: 8}\nlimits: {bodyBytes: 3MiB, urlBytes: 1KiB}\n")
+            let result = try await bench.reloader.reload()
+
+            #expect(result.changed == ["cors.allowedOrigins", "limits.urlBytes"])
+            let settings = bench.reloader.report.settings
+            let sources = Dictionary(uniqueKeysWithValues: settings.map { ($0.key, $0.source) })
+            #expect(sources["upstream.maxTransfers"] == "flag")
+            #expect(sources["limits.bodyBytes"] == "environment")
+            #expect(sources["limits.urlBytes"] == "file")
+            #expect(sources["cors.allowedOrigins"] == "default")
+        }
+    }
+}
+
+/// A reloader with one part that records the applied settings, and one that can refuse them.
+private final class Bench: Sendable {
+    /// Records the settings that are put in force.
+    private struct Recorder: SettingsApplier {
+        let record: @Sendable (LarderSettings) -> Void
+
+        func prepare(
+            from old: LarderSettings, to new: LarderSettings
+        ) async throws(CacheError) -> @Sendable () -> Void {
+            { [record] in record(new) }
+        }
+    }
+
+    /// Refuses the first settings.
+    private final class Refuser: SettingsApplier {
+        private let left: Mutex<Int>
+
+        init(_ count: Int) { left = Mutex(count) }
+
+        func prepare(
+            from old: LarderSettings, to new: LarderSettings
+        ) async throws(CacheError) -> @Sendable () -> Void {
+            let refuses = left.withLock { left in
+                defer { left -= 1 }
+                return left > 0
+            }
+            if refuses { throw CacheError(.invalidField("origins.a.tls.caFile"), "The file cannot be read.") }
+            return {}
+        }
+    }
+
+    let reloader: Reloader
+    let clock = ManualClock()
+    let wallClock = ManualWallClock()
+    let log = LogLines()
+    private let record: Records
+
+    private final class Records: Sendable {
+        let settings = Mutex<[LarderSettings]>([])
+    }
+
+    init(_ input: SettingsInput, refusals: Int) throws {
+        let record = Records()
+        self.record = record
+        reloader = Reloader(
+            input, try input.read(),
+            appliers: [
+                Recorder { settings in record.settings.withLock { $0.append(settings) } }, Refuser(refusals),
+            ], clock: clock, wallClock: wallClock, logger: log.logger)
+    }
+
+    /// The settings that were put in force.
+    var applied: [LarderSettings] { record.settings.withLock { $0 } }
+
+    /// Lets the reloader check the files once, and waits until it sleeps again.
+    func check() async throws {
+        let clock = clock
+        #expect(try await eventually { clock.sleeperCount == 1 })
+        clock.advance(by: Reloader.checkInterval)
+        #expect(try await eventually { clock.sleeperCount == 1 })
+    }
+}
+
+/// Records log lines with their metadata.
+private final class LogLines: Sendable {
+    private struct Handler: LogHandler {
+        let lines: LogLines
+        var logLevel = Logger.Level.trace
+        var metadata: Logger.Metadata = [:]
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) {
+            let fields = (event.metadata ?? [:]).mapValues { "\($0)" }
+            lines.all.withLock { $0.append((event.level, fields)) }
+        }
+    }
+
+    private let all = Mutex<[(level: Logger.Level, fields: [String: String])]>([])
+
+    var logger: Logger { Logger(label: "test") { _ in Handler(lines: self) } }
+
+    func lines(at level: Logger.Level) -> [[String: String]] {
+        all.withLock { $0.filter { $0.level == level }.map(\.fields) }
+    }
+}
