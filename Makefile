@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces client upstreams api image
+.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces accounts client upstreams api image
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -48,6 +48,7 @@ test: setup ## run all tests: HTTP conformance over real sockets, then the tests
 	@scripts/ui .build/debug/larder --brief
 	@scripts/monitoring .build/debug/larder --brief
 	@scripts/traces .build/debug/larder --brief
+	@scripts/accounts .build/debug/larder --brief
 	@scripts/readme .build/debug/larder
 	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief
 	@Benchmarks/bench .build/debug/larder --brief
@@ -144,6 +145,10 @@ monitoring: setup ## test alert rules and the Grafana dashboard with promtool an
 traces: setup ## test traces with a strict OTLP receiver, callers and upstreams
 	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' scripts/traces $(LARDER)
+
+accounts: setup ## test origins with accounts, permissions of readers and reloads with object stores, OAuth servers, expiring links and nginx (ONLY=s3,links)
+	$(RELEASE) --product larder
+	@ONLY='$(ONLY)' scripts/accounts $(LARDER)
 
 client: setup ## test the client commands with a running service and terminals
 	$(RELEASE) --product larder

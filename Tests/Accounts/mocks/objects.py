@@ -1,0 +1,118 @@
+"""Object stores: one that verifies Signature Version 4 (S3 and its kin), and one for shared access signatures."""
+
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+
+from sigv4 import Refused, Verifier
+
+from .base import Answer, Mock, content, serve
+
+SIZE = 300_000
+
+
+@dataclass
+class Keys:
+    """An account's keys; `token` is None for permanent ones, and `expiration` is in Unix seconds."""
+
+    access_key: str
+    secret: str
+    token: str | None = None
+    expiration: float | None = None
+    is_revoked: bool = False
+
+    @property
+    def is_expired(self):
+        return self.is_revoked or (self.expiration is not None and time.time() > self.expiration)
+
+    @property
+    def expires(self):
+        """The expiration as AWS writes it."""
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.expiration))
+
+
+class Accounts:
+    """Issues keys, which all stores and credential services share; `lifetime` is that of the next temporary keys."""
+
+    def __init__(self, vault):
+        self.vault, self.lifetime = vault, 3600
+        self.keys, self.issued = {}, []
+        self.lock = threading.Lock()
+
+    def permanent(self):
+        return self.add(Keys("AKIA" + uuid.uuid4().hex[:16].upper(), self.vault.new("secretAccessKey") + "/+x="))
+
+    def temporary(self, lifetime=None):
+        """New keys with a session token."""
+        return self.add(
+            Keys(
+                "ASIA" + uuid.uuid4().hex[:16].upper(), self.vault.new("secretAccessKey") + "/+x=",
+                self.vault.new("sessionToken") + "//+==", time.time() + (lifetime or self.lifetime),
+            )
+        )  # fmt: skip
+
+    def add(self, keys):
+        with self.lock:
+            self.keys[keys.access_key] = keys
+            self.issued.append(keys)
+        return keys
+
+    def revoke_all(self):
+        """Revokes the temporary keys that exist now; returns their number."""
+        with self.lock:
+            valid = [keys for keys in self.issued if keys.token and not keys.is_revoked]
+        for keys in valid:
+            keys.is_revoked = True
+        return len(valid)
+
+
+def s3_error(refusal):
+    body = f"<?xml version='1.0'?><Error><Code>{refusal.code}</Code><Message>{refusal.message}</Message></Error>"
+    return Answer(refusal.status, {"Content-Type": "application/xml"}, body.encode())
+
+
+class ObjectStore(Mock):
+    """S3 with buckets in the path. Each key below the bucket exists; `sizes` overrides the length of a key."""
+
+    def __init__(self, accounts, region="us-east-1", sizes=None):
+        self.accounts, self.sizes = accounts, sizes or {}
+        self.verifier = Verifier(accounts.keys, region)
+        self.refusals = []
+        #: The status of ExpiredToken; S3 sends 400, its kin send 403.
+        self.expired_status = 400
+        super().__init__()
+
+    def answer(self, request):
+        self.verifier.offset = self.offset
+        try:
+            request.account = self.verifier.verify(request)
+        except Refused as refusal:
+            if refusal.code == "ExpiredToken":
+                refusal.status = self.expired_status
+            self.refusals.append(refusal)
+            return s3_error(refusal)
+        key = request.name.partition("/")[2].partition("/")[2]
+        if key.startswith("forbidden"):
+            return s3_error(Refused("AccessDenied", "no identity-based policy allows the s3:GetObject action"))
+        return serve(request, content(key, self.sizes.get(key, SIZE)))
+
+    def codes(self):
+        return [refusal.code for refusal in self.refusals]
+
+
+class BlobStore(Mock):
+    """Azure Blob Storage with a shared access signature: the query of each request must be exactly `query`."""
+
+    def __init__(self, query, sizes=None):
+        self.expected, self.sizes = query, sizes or {}
+        super().__init__()
+
+    def answer(self, request):
+        if "authorization" in request.fields:
+            self.fault("a request with a shared access signature has Authorization, too")
+        if request.query != self.expected:
+            body = b"<?xml version='1.0'?><Error><Code>AuthenticationFailed</Code></Error>"
+            return Answer(403, {"Content-Type": "application/xml", "x-ms-error-code": "AuthenticationFailed"}, body)
+        key = request.name.partition("/")[2].partition("/")[2]
+        return serve(request, content(key, self.sizes.get(key, SIZE)))
