@@ -11,8 +11,11 @@ FILES = ("one.bin", "two.bin", "films/one.mp4", "missing.bin")
 # Fields with rules that JSON Schema cannot state, by operation. A 422 that names one of them is no failure of the document.
 RULES = {
     # Field names that belong to the transfer; a readable file.
-    "putOrigin": ("headers", "tls"),
-    "patchOrigin": ("headers", "tls"),
+    # Members of an account that depend on each other.
+    "putOrigin": ("headers", "tls", "auth", "resolve", "access"),
+    "patchOrigin": ("headers", "tls", "auth", "resolve", "access"),
+    # One way to state the end, in the future; a key that exists.
+    "createSignature": ("expiresInSeconds", "expiresAt", "kid"),
     # An instant in the future.
     "patchAsset": ("pinnedUntilAt",),
     "createJob": ("deadlineAt",),
@@ -67,6 +70,8 @@ def local_object(value):
         # One key names one file: another file would change the asset, and a read of it would be aborted.
         value.update({"url": f"{UPSTREAM}/{pick(value['key'])}"} if "url" in value else {})
         value.update({"path": pick(value["key"])} if "path" in value else {})
+    if "path" in value and value.keys() & {"form", "scope", "expiresInSeconds", "expiresAt", "kid"}:
+        value["path"] = "/o/demo/" + pick(value["path"])
     if {"origin", "path"} <= value.keys():
         value["origin"] = "demo"
     marks = [value[name] for name in ("lowWatermark", "highWatermark") if name in value]

@@ -120,23 +120,10 @@ final class OriginAccounts: Sendable {
         }
         let now = parts.wallClock.now()
         let stated = SignedLinkExpiry.expiry(of: head.finalURL).map { $0 - .seconds(5) }
-        guard let end = stated ?? Self.lifetime(of: head.earlier).map({ now + $0 }) else { return }
+        guard let end = Freshness.end(of: head.earlier, signedUntil: stated, now: now) else { return }
         state.withLock { state in
             _ = state.links.keep(head.finalURL, of: target, until: end, from: nil, at: now)
         }
-    }
-
-    /// The shortest explicit lifetime of the redirects (RFC 9111 §5.2.2); nil if one of them states none.
-    private static func lifetime(of redirects: [RedirectHead]) -> Duration? {
-        var shortest: Duration?
-        for redirect in redirects {
-            let control = CacheControl.effective(in: redirect.headers)
-            guard !control.noStore, !control.noCache, let age = control.sharedMaxAge ?? control.maxAge else {
-                return nil
-            }
-            shortest = min(shortest ?? age, age)
-        }
-        return shortest
     }
 
     /// The figures of an origin's account of that kind; without dates before its first use.

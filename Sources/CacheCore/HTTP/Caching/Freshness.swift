@@ -54,6 +54,20 @@ package struct Freshness: Hashable, Sendable {
         return isGuessing && [301, 308].contains(redirect.status) ? nil : now
     }
 
+    /// The time until which the target of these redirects may be used without them: the earliest end of their explicit
+    /// lifetimes, or `signedUntil` where they state none. Nil: they must be requested for each use.
+    package static func end(
+        of redirects: [RedirectHead], signedUntil: Timestamp?, now: Timestamp
+    ) -> Timestamp? {
+        let ends = redirects.map { redirect -> Timestamp in
+            let end = freshUntil(redirect, now: now, isGuessing: false) ?? now
+            let statesNothing = redirect.headers["Cache-Control"] == nil && redirect.headers["Expires"] == nil
+            return statesNothing ? max(end, signedUntil ?? now) : end
+        }
+        guard let end = (ends + [signedUntil].compactMap(\.self)).min(), end > now else { return nil }
+        return end
+    }
+
     /// §4.2.3: the larger of the apparent age (from `Date`) and the corrected age (`Age` plus the time to the first
     /// byte).
     private static func initialAge(_ head: UpstreamHead, date: Timestamp, now: Timestamp) -> Duration {
