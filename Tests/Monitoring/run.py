@@ -215,7 +215,7 @@ class Prometheus:
 
 
 class Load:
-    """Reads of a client: hits, ranges, misses, partial hits, a missing file, an unreachable origin, and jobs."""
+    """Reads of a client: hits, ranges, misses, partial hits, a missing file, an unreachable origin, an account, and jobs."""
 
     def __init__(self, larder):
         self.larder, self.stopping = larder, threading.Event()
@@ -228,7 +228,7 @@ class Load:
             file = f"{turn % FILES:02}"
             reads = [
                 ("media/hot", None), ("media/hot", "bytes=1000-1999"), (f"media/{file}", "bytes=0-65535"),
-                (f"media/{file}", None), ("media/missing", None), ("broken/file", None),
+                (f"media/{file}", None), ("media/missing", None), ("broken/file", None), ("signed/hot", "bytes=0-99"),
             ]  # fmt: skip
             for path, window in reads:
                 try:
@@ -319,7 +319,7 @@ def check_expressions(failures, prometheus, larder, rules, dashboard):
 
 def check_variables(failures, prometheus, larder, dashboard):
     instance = f"127.0.0.1:{larder.port}"
-    expected = {"instance": [instance], "origin": ["broken", "media"]}
+    expected = {"instance": [instance], "origin": ["broken", "media", "signed"]}
     for variable in dashboard["templating"]["list"][1:]:
         selector, label = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]["query"]).groups()
         values = prometheus.get(f"label/{label}/values", **{"match[]": substituted(selector, instance)})
@@ -458,7 +458,14 @@ def main():
     upstream = MediaServer(directory / "nginx", directory / "media")
     atexit.register(upstream.stop)
     broken = f"origins.broken.baseURL=http://127.0.0.1:{free_port()}"
-    larder = Larder(os.path.abspath(options.larder), directory, upstream.port, [*SETTINGS, broken])
+    (directory / "credentials").mkdir()
+    (directory / "credentials" / "sas.txt").write_text("sv=2023-11-03&se=2099-01-01T00:00:00Z&sp=r&sig=c2ln\n")
+    signed = [
+        f"credentialsDirectory={directory / 'credentials'}", f"origins.signed.baseURL=http://127.0.0.1:{upstream.port}",
+        "origins.signed.allowPrivateAddresses=true", "origins.signed.access=public", "origins.signed.auth.type=sas",
+        "origins.signed.auth.file=sas.txt",
+    ]  # fmt: skip
+    larder = Larder(os.path.abspath(options.larder), directory, upstream.port, [*SETTINGS, broken, *signed])
     if larder.start() is None:
         raise SystemExit("Larder does not start")
     load = Load(larder)
