@@ -156,7 +156,7 @@ import WebTokens
                 _ = try LarderSettings(flags: flags.map { (name: $0.0, text: $0.1) })
                 return nil
             } catch {
-                return (error as? SettingsError)?.key
+                return error.key
             }
         }
         #expect(fault([("listen.tls.clientCAFile", "ca.pem")]) == "listen.tls.clientCAFile")

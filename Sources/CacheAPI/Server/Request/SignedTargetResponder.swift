@@ -1,4 +1,4 @@
-package import CacheCore
+import CacheCore
 import HTTPTypes
 package import Hummingbird
 
