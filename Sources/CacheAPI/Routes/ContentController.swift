@@ -74,7 +74,7 @@ struct ContentController: Controller {
                 throw CacheError(.overloaded, "Too many concurrent reads; raise limits.maxConcurrentReads or retry.")
             }
             context.note.hold(place)
-            return Self.renewing(admission, answer.content(try await open(reference, request, context, admission)))
+            return Self.renewing(admission, answer.content(try await open(reference, request, context)))
         } catch let failure as ReadFailure {
             return answer.refusal(failure)
         } catch {
@@ -96,14 +96,14 @@ struct ContentController: Controller {
     /// Starts the read and waits for its first bytes, or until the client disconnects. Throws `.loop` if the request
     /// has passed this service before.
     private func open(
-        _ reference: AssetReference, _ request: Request, _ context: APIContext, _ admission: Admission
+        _ reference: AssetReference, _ request: Request, _ context: APIContext
     ) async throws -> StartedRead {
         guard !Self.isLoop(request.headers[values: .cdnLoop], to: reader.loopName) else {
             throw CacheError(.loop, "CDN-Loop names this service; check the origin for a loop.")
         }
         let options = ReadOptions(timeout: try Self.timeout(request.headers[.larderTimeout]))
         // A token of this service is no credential of the upstream.
-        let hasToken = admission.reader != nil && !admission.isSigned
+        let hasToken = gate.access.isOwn(context.credentials, at: gate.wallClock.now())
         let asked = ContentRequest(request, forwardsAuthorization: !hasToken)
         return try await whileClientStays(context.presence) { [reader] in
             try await StartedRead(reader.read(reference, request: asked, options: options), context)

@@ -1,6 +1,7 @@
 import CacheCore
 import HTTPTypes
 import Hummingbird
+import ReaderAccess
 
 extension ContentRequest {
     /// Makes a content request with the fields that its response may depend on (RFC 9111 §4.1).
@@ -21,7 +22,10 @@ extension ContentRequest {
         var (fields, credentials) = (HeaderList(), HeaderList())
         for field in given {
             let name = field.name.canonicalName
-            if name == "authorization" || name == "cookie" { credentials.append(field.name.rawName, field.value) }
+            if name == "authorization" { credentials.append(field.name.rawName, field.value) }
+            if name == "cookie", let cookies = Self.withoutSignature(field.value) {
+                credentials.append(field.name.rawName, cookies)
+            }
             guard !withheld.contains(name), !name.hasPrefix("x-forwarded-"), !name.hasPrefix("larder-") else {
                 continue
             }
@@ -31,6 +35,14 @@ extension ContentRequest {
         self.init(
             isHead: isHead, headers: fields, cdnLoop: loops.isEmpty ? nil : loops.joined(separator: ", "),
             credentials: credentials)
+    }
+
+    /// The cookies without the one that authorizes requests to this service (RFC 9246 §3.3); nil if none is left.
+    private static func withoutSignature(_ cookies: String) -> String? {
+        let name = PresentedSignature.packageName + "="
+        guard cookies.contains(name) else { return cookies }
+        let kept = cookies.split(separator: ";").filter { !$0.drop { $0 == " " }.hasPrefix(name) }
+        return kept.isEmpty ? nil : kept.joined(separator: ";")
     }
 
     /// Names of fields that are never passed on, in lower case.

@@ -127,6 +127,12 @@ package struct AccessRules: Sendable {
         return directory.reader(ofCertificateNames: credentials.subjects, at: now)
     }
 
+    /// Whether the bearer token is one of this service, valid or not. Such a token must not reach an upstream.
+    func isOwn(_ credentials: RequestCredentials, at now: Timestamp) -> Bool {
+        guard !isOpen, let token = credentials.bearerToken else { return false }
+        return directory.reader(ofBearer: token, at: now) != .unknown
+    }
+
     /// Prevents cross-site request forgery. Without tokens it throws `.forbidden` for a changing request from a web
     /// page with an origin that is neither local nor allowed by `isAllowed`.
     ///

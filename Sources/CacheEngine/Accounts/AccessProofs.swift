@@ -2,45 +2,43 @@ import CacheCore
 import CacheStore
 import Synchronization
 
-/// The readers' proven rights to assets that all values of the forwarded fields share.
+/// The versions of assets that the upstream has shown to readers, for assets that all values of the forwarded fields
+/// share.
 ///
-/// A right is proved by a response of the upstream to a request for one byte with the reader's own fields.
+/// A version is proved by a response of the upstream to a request for one byte with the reader's own fields.
 final class AccessProofs: Sendable {
-    struct Proof: Hashable, Sendable {
+    /// An asset and a reader.
+    struct Subject: Hashable, Sendable {
         let asset: AssetID
-        /// The number of the cached generation; 0: nothing was cached.
-        let generation: Int64
         /// A keyed digest of the reader's fields.
         let reader: String
+    }
+
+    private struct Proof {
+        let version: String
+        let end: Timestamp
     }
 
     /// The time for which a proof holds.
     static let lifetime = Duration.seconds(60)
     /// The largest number of proofs. At the limit, those that have ended are dropped, then all.
     private let limit: Int
-    /// Guards the ends of the proofs.
-    private let ends = Mutex<[Proof: Timestamp]>([:])
-    /// Concurrent readers with the same fields wait for one proof.
-    private let turns = (0..<64).map { _ in AsyncMutex() }
+    /// Guards the proofs.
+    private let proofs = Mutex<[Subject: Proof]>([:])
 
     init(limit: Int = 65_536) { self.limit = limit }
 
-    /// Whether the proof was given and has not ended.
-    func holds(_ proof: Proof, at now: Timestamp) -> Bool { ends.withLock { $0[proof].map { now < $0 } ?? false } }
-
-    /// Runs `body` while no other task runs one for this proof.
-    func pass<Value: Sendable>(
-        _ proof: Proof, _ body: () async throws(CacheError) -> Value
-    ) async throws(CacheError) -> Value {
-        try await turns[Int(UInt(bitPattern: proof.hashValue) % 64)].pass(body)
+    /// The version that the reader was shown; nil if there is no proof, or if it has ended.
+    func version(for subject: Subject, at now: Timestamp) -> String? {
+        proofs.withLock { $0[subject].flatMap { now < $0.end ? $0.version : nil } }
     }
 
     /// Records a proof.
-    func add(_ proof: Proof, at now: Timestamp) {
-        ends.withLock { ends in
-            if ends.count >= limit { ends = ends.filter { now < $0.value } }
-            if ends.count >= limit { ends = [:] }
-            ends[proof] = now + Self.lifetime
+    func add(_ version: String, for subject: Subject, at now: Timestamp) {
+        proofs.withLock { proofs in
+            if proofs.count >= limit { proofs = proofs.filter { now < $0.value.end } }
+            if proofs.count >= limit { proofs = [:] }
+            proofs[subject] = Proof(version: version, end: now + Self.lifetime)
         }
     }
 }
@@ -49,11 +47,13 @@ final class AccessProofs: Sendable {
 struct ForwardedFields: Sendable {
     let context: EngineContext
     private let proofs = AccessProofs()
+    /// The requests for proofs in progress.
+    private let calls = SharedCalls<String?>()
 
     init(context: EngineContext) { self.context = context }
 
-    /// The target of a reader's request: with the reader's fields, and a key of its own for each value of them unless
-    /// the origin shares its assets.
+    /// The target of a reader's request: with the reader's fields, and a key of its own for each value of them. If the
+    /// origin shares its assets, the key contains the version that the upstream shows this reader instead.
     ///
     /// Throws the upstream's refusal if the reader has no right to a shared asset.
     func target(of request: ContentRequest, at plain: AssetTarget) async throws(CacheError) -> AssetTarget {
@@ -61,9 +61,13 @@ struct ForwardedFields: Sendable {
         guard !names.isEmpty else { return plain }
         var target = plain
         target.forwarded = request.fields(named: names)
-        if plain.settings.sharesForwarded, try await mayShare(target) { return target }
-        guard !target.forwarded.fields.isEmpty else { return target }
-        return target.keyed(target.key + " " + String(reader(of: target).prefix(16)))
+        let reader = reader(of: target)
+        if plain.settings.sharesForwarded {
+            if let shared = try await shared(target, reader) { return shared }
+        } else if target.forwarded.fields.isEmpty {
+            return target
+        }
+        return target.keyed(by: reader)
     }
 
     /// A digest of the reader's fields, which cannot be guessed without the key of the store.
@@ -72,25 +76,28 @@ struct ForwardedFields: Sendable {
         return context.store.catalog.keyedDigest(of: "forwarded fields\n" + text)
     }
 
-    /// Whether the reader may get the shared bytes. Asks the upstream for one byte with the reader's fields, unless the
-    /// right to the cached version is proved already. False: the upstream shows this reader another version.
-    private func mayShare(_ target: AssetTarget) async throws(CacheError) -> Bool {
-        let reader = reader(of: target)
-        let known = try await knownGeneration(of: target)
-        let proof = AccessProofs.Proof(asset: target.id, generation: known?.number ?? 0, reader: reader)
-        if proofs.holds(proof, at: context.wallClock.now()) { return true }
-        return try await proofs.pass(proof) { () async throws(CacheError) in
-            if proofs.holds(proof, at: context.wallClock.now()) { return true }
-            let asked = context.wallClock.now()
-            let head = try await head(for: target)
-            guard isVersion(head, known, of: target, at: asked) else { return false }
-            proofs.add(proof, at: asked)
-            return true
+    /// The asset of the version that the upstream shows this reader. Nil: the version has no strong validator.
+    private func shared(_ target: AssetTarget, _ reader: String) async throws(CacheError) -> AssetTarget? {
+        let subject = AccessProofs.Subject(asset: target.id, reader: reader)
+        if let known = proofs.version(for: subject, at: context.wallClock.now()) {
+            let shared = target.keyed(by: known)
+            // Another reader may have started a new generation of the asset since the proof.
+            if try await holds(known, shared) { return shared }
         }
+        let version = try await calls.run(target.key + " " + reader) { () async throws(CacheError) in
+            let asked = context.wallClock.now()
+            guard let version = try await askVersion(of: target) else { return nil }
+            proofs.add(version, for: subject, at: asked)
+            return version
+        }
+        guard let version else { return nil }
+        let shared = target.keyed(by: version)
+        return try await holds(version, shared) ? shared : nil
     }
 
-    /// The head of a response to a request for one byte. Throws the upstream's refusal.
-    private func head(for target: AssetTarget) async throws(CacheError) -> UpstreamHead {
+    /// The version in the response to a request for one byte; nil without a strong validator. Throws the upstream's
+    /// refusal.
+    private func askVersion(of target: AssetTarget) async throws(CacheError) -> String? {
         var probe = HeadProbe(target: target, context: context, priority: .live)
         let head: UpstreamHead
         do {
@@ -98,41 +105,41 @@ struct ForwardedFields: Sendable {
         } catch {
             throw error.error
         }
-        guard (200..<300).contains(head.status) || head.status == 304 || head.status == 416 else {
+        if head.status >= 400, head.status != 416 {
             throw CacheError(
                 .upstreamRefused(status: head.status),
                 "The upstream answered \(head.status) to the reader's own credentials.")
         }
-        return head
-    }
-
-    /// The cached version; nil if there is none.
-    private func knownGeneration(of target: AssetTarget) async throws(CacheError) -> Generation? {
-        if let record = context.openAssets[target.id]?.record { return record.generation }
-        return try await context.store.catalog.asset(target.id)?.record.generation
-    }
-
-    /// Whether the response describes the cached version. A version that is not fresh is confirmed by the read itself.
-    private func isVersion(
-        _ head: UpstreamHead, _ known: Generation?, of target: AssetTarget, at now: Timestamp
-    ) -> Bool {
-        guard let known, known.isFresh(at: now) else { return true }
-        let trust = target.settings.trustValidators
+        let settings = target.settings
         let expectation = WindowExpectation(
-            window: .closed(0..<1), known: nil, now: now, freshness: target.settings.freshness, trust: trust,
-            storeRules: target.settings.storeRules, path: target.path)
+            window: .closed(0..<1), known: nil, now: context.wallClock.now(), freshness: settings.freshness,
+            trust: settings.trustValidators, storeRules: settings.storeRules, path: target.path)
         switch ResponseVerdict.judge(head, expecting: expectation) {
         case .window(_, let generation), .whole(let generation), .changed(let generation, _):
-            return generation.isSameRepresentation(as: known, trusting: trust)
-        case .unchanged, .unsatisfiable, .refused: return true
+            return version(of: generation)
+        case .unchanged, .unsatisfiable, .refused: return nil
         }
+    }
+
+    /// The name of a version: a digest of its strong validator and its length. Nil without them.
+    private func version(of generation: Generation) -> String? {
+        guard let strong = generation.validators.strong, let length = generation.length else { return nil }
+        return context.store.catalog.keyedDigest(of: "version\n\(length)\n\(strong)")
+    }
+
+    /// Whether the cached generation of the asset, if there is one, is of this version.
+    private func holds(_ version: String, _ target: AssetTarget) async throws(CacheError) -> Bool {
+        var known = context.openAssets[target.id]?.record?.generation
+        if known == nil { known = try await context.store.catalog.asset(target.id)?.record.generation }
+        return known.map { self.version(of: $0) == version } ?? true
     }
 }
 
 extension AssetTarget {
-    /// The same content under another key.
-    fileprivate func keyed(_ key: String) -> AssetTarget {
-        AssetTarget(
+    /// The same content under a key that ends with the first 16 digits of a digest.
+    fileprivate func keyed(by digest: String) -> AssetTarget {
+        let key = key + " " + String(digest.prefix(16))
+        return AssetTarget(
             id: AssetID(naming: key), key: key, originName: originName, settings: settings, url: url, path: path,
             variant: variant, forwarded: forwarded, cdnLoop: cdnLoop, keepsNothing: keepsNothing)
     }

@@ -7,16 +7,22 @@ struct AccountCalls: AccountTransport {
     let upstream: any Upstream
     let allowPrivateAddresses: Bool
     let tls: TLSSettings
+    /// The name by which the limits count these calls, apart from the content of the origin.
+    let originName: String
 
-    /// The name by which the limits count these calls, apart from the content of origins.
-    static let originName = "(accounts)"
+    init(origin: String, settings: OriginSettings, upstream: any Upstream) {
+        self.upstream = upstream
+        allowPrivateAddresses = settings.allowPrivateAddresses
+        tls = settings.tls
+        originName = origin + " (account)"
+    }
 
     func send(_ request: AccountRequest) async throws(CacheError) -> AccountResponse {
         guard let method = UpstreamRequest.Method(rawValue: request.method.rawValue) else {
             throw CacheError(.internal, "A call of an account has an unknown method.")
         }
         var call = UpstreamRequest(
-            method: method, url: request.url, headers: request.headers, originName: Self.originName,
+            method: method, url: request.url, headers: request.headers, originName: originName,
             timeouts: TransferTimeouts(
                 connect: request.timeout, firstByte: request.timeout, idle: request.timeout, total: request.timeout),
             allowPrivateAddresses: allowPrivateAddresses, tls: tls)

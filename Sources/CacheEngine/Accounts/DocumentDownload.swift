@@ -11,7 +11,7 @@ package enum DocumentDownload {
         _ url: String, over upstream: any Upstream, timeout: Duration = .seconds(10)
     ) async throws(CacheError) -> [UInt8] {
         var request = UpstreamRequest(
-            method: .get, url: url, originName: AccountCalls.originName,
+            method: .get, url: url, originName: "(documents)",
             timeouts: TransferTimeouts(connect: timeout, firstByte: timeout, idle: timeout, total: timeout),
             allowPrivateAddresses: true)
         request.followsRedirects = false

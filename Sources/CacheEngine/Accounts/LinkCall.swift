@@ -56,8 +56,8 @@ struct LinkCall {
         var request = context.request(to: target, priority: .live)
         request.url = template.replacing("{path}", with: Self.escaped(path))
         request.method = resolution.method == .get ? .get : .post
-        request.originName = AccountCalls.originName
-        request.maxTransfers = Self.maxTransfers
+        // The limit of the origin, apart from its content.
+        request.originName = target.originName + " (links)"
         request.followsRedirects = false
         if let body = resolution.body {
             // A JSON string without its quotation marks.
@@ -66,8 +66,6 @@ struct LinkCall {
         }
         return request
     }
-
-    private static let maxTransfers = 64
 
     /// The decoded path below the mount. Throws `.malformedRequest` if it is not UTF-8.
     private func path() throws(CacheError) -> String {

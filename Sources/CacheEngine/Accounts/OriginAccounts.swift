@@ -147,9 +147,7 @@ final class OriginAccounts: Sendable {
             let account = UpstreamAccount(
                 origin: name, settings: settings.auth,
                 dependencies: AccountDependencies(
-                    transport: AccountCalls(
-                        upstream: parts.upstream, allowPrivateAddresses: settings.allowPrivateAddresses,
-                        tls: settings.tls),
+                    transport: AccountCalls(origin: name, settings: settings, upstream: parts.upstream),
                     readFile: parts.readFile, readAbsoluteFile: parts.readAbsoluteFile,
                     environment: parts.environment, wallClock: parts.wallClock, random: parts.random,
                     refreshTokens: parts.refreshTokens))

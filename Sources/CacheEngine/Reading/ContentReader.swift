@@ -53,7 +53,7 @@ package final class ContentReader: Sendable {
     ) async throws(ReadFailure) -> ContentRead {
         var target: AssetTarget
         do {
-            target = try await forwardedFields.target(of: request, at: try await resolver.resolve(reference))
+            target = try await self.target(of: reference, request, options)
         } catch {
             throw ReadFailure(error)
         }
@@ -70,6 +70,22 @@ package final class ContentReader: Sendable {
             failure.outcome.requestClass, origin: target.originName, isAborted: failure.error.code == .cancelled)
         failure.isCounted = true
         throw failure
+    }
+
+    /// The target of a request. If the origin forwards fields of readers, the target depends on them, and its
+    /// determination has the time limit of the read.
+    private func target(
+        of reference: AssetReference, _ request: ContentRequest, _ options: ReadOptions
+    ) async throws(CacheError) -> AssetTarget {
+        let plain = try await resolver.resolve(reference)
+        guard !plain.settings.forwarded.isEmpty else { return plain }
+        if case .known = reference {
+            throw CacheError(
+                .forbidden, "Content of an origin with forward is private to its readers; read it by its path.")
+        }
+        return try await withDeadline(options.timeout ?? plain.settings.readTimeout, .read, clock: clock) {
+            [self] () async throws(CacheError) in try await forwardedFields.target(of: request, at: plain)
+        }
     }
 
     /// Returns the read when its first byte is available. Throws the stored refusal, or the failure of this attempt,

@@ -4,6 +4,8 @@ import Yams
 
 /// Parser of a YAML or JSON configuration file. It checks that each key is known; values are still text.
 struct ConfigurationFile {
+    /// The largest file in bytes.
+    static let maxBytes = 16 << 20
     /// Values by key; secrets are marked, so that no log shows them.
     private(set) var values: [AbsoluteConfigKey: ConfigValue] = [:]
     /// Every key path in the file, including groups.
@@ -12,6 +14,11 @@ struct ConfigurationFile {
     /// Reads and parses the file. Throws an error with the key, or with the path if the file itself is unusable.
     init(path: String) throws(SettingsError) {
         let text: String
+        let file = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        let size = try? FileManager.default.attributesOfItem(atPath: file)[.size] as? Int  // an error is reported below
+        guard size ?? 0 <= Self.maxBytes else {
+            throw SettingsError(path, "has more than \(Self.maxBytes) bytes")
+        }
         do {
             text = try String(contentsOfFile: path, encoding: .utf8)
         } catch {

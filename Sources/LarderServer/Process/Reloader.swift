@@ -147,6 +147,11 @@ final class Reloader: Service {
                     "\(error.problem); without a restart, these keep their values: "
                         + needsRestart.joined(separator: ", "))
             }
+            // A file that is being written may end before its tokens.
+            if running.access.hasReaders, !read.settings.access.hasReaders, !read.settings.access.allowUnauthenticated {
+                throw SettingsError(
+                    "access", "contains no token any more; set access.allowUnauthenticated, or restart without tokens")
+            }
             return Candidate(read: read, next: next, needsRestart: needsRestart)
         }
     }

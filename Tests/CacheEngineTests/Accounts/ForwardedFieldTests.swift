@@ -104,6 +104,50 @@ import Testing
         }
     }
 
+    @Test("Readers to whom the upstream shows different versions never share, also at once and after the lifetime")
+    func differentVersionsAreNotShared() async throws {
+        serveVersions()
+        let test = try cache(shared: true)
+        try await test.run { cache in
+            for _ in 0..<2 {
+                try await withThrowingTaskGroup(of: Bool.self) { group in
+                    for (user, seed) in [("Bearer a", UInt64(1)), ("Bearer b", 2), ("", 3)] {
+                        group.addTask {
+                            try await read(cache, as: user.isEmpty ? nil : user)
+                                == LoopbackUpstream.bytes(at: 0..<5000, seed: seed)
+                        }
+                    }
+                    for try await isOwn in group { #expect(isOwn) }
+                }
+                test.wallClock.advance(by: .seconds(4000))
+            }
+        }
+    }
+
+    /// Serves a version of its own to two users and to readers without credentials.
+    private func serveVersions() {
+        bench.upstream.serve("/a.mp4") { request in
+            switch request.headers["Authorization"] {
+            case "Bearer a": .asset(LoopbackAsset(size: 5000, seed: 1, etag: "\"a\""))
+            case "Bearer b": .asset(LoopbackAsset(size: 5000, seed: 2, etag: "\"b\""))
+            default: .asset(LoopbackAsset(size: 5000, seed: 3, etag: "\"none\""))
+            }
+        }
+    }
+
+    @Test("The content of a private asset cannot be read by its identifier", arguments: [false, true])
+    func noReadByIdentifier(shared: Bool) async throws {
+        serveVersions()
+        try await cache(shared: shared).run { cache in
+            _ = try await read(cache, as: "Bearer a")
+            let id = try #require(try await cache.assets.page(AssetQuery()).items.first?.record.id)
+            let failure = await #expect(throws: ReadFailure.self) {
+                try await cache.reader.read(.known(id), request: ContentRequest())
+            }
+            #expect(failure?.error.code == .forbidden)
+        }
+    }
+
     @Test("Forwarded fields are not sent to the target of a redirect")
     func aRedirectsTargetGetsNoField() async throws {
         let other = try LoopbackUpstream()

@@ -156,6 +156,22 @@ import Testing
         }
     }
 
+    @Test("A file without its tokens, as while it is written, does not open the service")
+    func aReloadDoesNotRemoveTheTokens() async throws {
+        try write("upstream: {maxTransfers: 7}\naccess: {token: abcdefgh}\n")
+        try await run { (bench) async throws in
+            try write("upstream: {maxTransfers: 8}\n")
+            let error = await #expect(throws: CacheError.self) { try await bench.reloader.reload() }
+
+            #expect(error?.code == .invalidField("access"))
+            #expect(bench.applied.isEmpty)
+
+            try write("upstream: {maxTransfers: 8}\naccess: {allowUnauthenticated: true}\n")
+            _ = try await bench.reloader.reload()
+            #expect(bench.applied.last?.upstream.maxTransfers == 8)
+        }
+    }
+
     @Test("A service for other machines does not lose its token, also if the file has a local address now")
     func aReloadDoesNotExposeTheService() async throws {
         try write("access: {token: abcdefgh}\nlisten: {address: \"0.0.0.0:8080\"}\n")
