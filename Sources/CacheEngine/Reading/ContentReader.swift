@@ -72,8 +72,7 @@ package final class ContentReader: Sendable {
         throw failure
     }
 
-    /// The target of a request. If the origin forwards fields of readers, the target depends on them, and its
-    /// determination has the time limit of the read.
+    /// The target of a request; within the time limit of the read if the origin forwards fields of readers.
     private func target(
         of reference: AssetReference, _ request: ContentRequest, _ options: ReadOptions
     ) async throws(CacheError) -> AssetTarget {
