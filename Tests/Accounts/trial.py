@@ -384,8 +384,13 @@ class Trial:
         self.places = set(search.places) | set(readers.places)
         for process in self.processes:
             if process.poll() is None:
-                process.kill()
-                process.wait()
+                # A killed master process of nginx would leave its workers behind.
+                process.terminate()
+                try:
+                    process.wait(5)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
 
     def keep_logs(self, directory):
         """Copies the logs of a failed scenario."""
