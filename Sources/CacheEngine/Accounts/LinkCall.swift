@@ -19,7 +19,11 @@ struct LinkCall {
     ///
     /// Throws the transfer's error, `.upstreamRefused` with the status of the API, `.upstreamUnusable` if its response
     /// contains no link, and `.upstreamForbidden` if the link leads to a host that `resolve.hosts` does not permit.
-    func link(account: UpstreamAccount?) async throws(CacheError) -> (url: String, expiresAt: Timestamp?) {
+    ///
+    /// - Parameter renew: Obtains other credentials after a refusal, by one call for all who need them.
+    func link(
+        account: UpstreamAccount?, renew: () async throws(CacheError) -> Void
+    ) async throws(CacheError) -> (url: String, expiresAt: Timestamp?) {
         let request = try request()
         for call in 1...Self.maxCalls {
             let access = UpstreamAccess(account: account, settings: target.settings, wallClock: context.wallClock)
@@ -34,7 +38,7 @@ struct LinkCall {
             if (200..<400).contains(response.status) { return try link(in: response, of: request) }
             let isRefused = access.accountRefused(status: response.status, headers: response.headers)
             if isRefused, call < Self.maxCalls {
-                try await account?.refresh()
+                try await renew()
             } else if !CacheError.Code.isOfFailingServer(response.status) || call == Self.maxCalls {
                 throw refusal(response)
             }
@@ -54,7 +58,7 @@ struct LinkCall {
         guard let template = resolution.url else { throw CacheError(.internal, "The origin has no resolve.url.") }
         let path = try path()
         var request = context.request(to: target, priority: .live)
-        request.url = template.replacing("{path}", with: Self.escaped(path))
+        request.url = template.replacing("{path}", with: URIEncoding.encode(path.utf8, keeping: "/"))
         request.method = resolution.method == .get ? .get : .post
         // The limit of the origin, apart from its content.
         request.originName = target.originName + " (links)"
@@ -77,16 +81,6 @@ struct LinkCall {
             throw CacheError(.malformedRequest, "The path is not valid UTF-8.")
         }
         return path
-    }
-
-    /// The path for a place in a URL: everything but unreserved characters (RFC 3986 §2.3) and slashes is encoded.
-    static func escaped(_ path: String) -> String {
-        path.utf8.reduce(into: "") { text, byte in
-            switch byte {
-            case 45...57, 65...90, 95, 97...122, 126: text.unicodeScalars.append(Unicode.Scalar(byte))
-            default: text += "%" + byte.hexDigits.uppercased()
-            }
-        }
     }
 
     /// The link in a response, and the end of its use.

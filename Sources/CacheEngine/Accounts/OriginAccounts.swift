@@ -47,7 +47,6 @@ final class OriginAccounts: Sendable {
         var upstream: any Upstream
         var wallClock: any WallClock
         var random: any RandomSource
-        var events: EventLog
         var logger: Logger
     }
 
@@ -179,6 +178,14 @@ final class OriginAccounts: Sendable {
         begin.yield { [self] in await refresh(account, of: origin) }
     }
 
+    /// The same for an asynchronous caller.
+    private func prepared(_ account: UpstreamAccount, of origin: String) async throws(CacheError) {
+        let error = await withCheckedContinuation { continuation in
+            prepare(account, of: origin) { continuation.resume(returning: $0) }
+        }
+        if let error { throw error }
+    }
+
     private func refresh(_ account: UpstreamAccount, of origin: String) async {
         var failure: CacheError?
         do {
@@ -253,7 +260,9 @@ final class OriginAccounts: Sendable {
     private func resolve(_ target: AssetTarget, _ account: UpstreamAccount?, _ context: EngineContext) async {
         var result: Result<UpstreamAccess, CacheError>
         do throws(CacheError) {
-            let found = try await LinkCall(target: target, context: context).link(account: account)
+            let found = try await LinkCall(target: target, context: context).link(account: account) {
+                () async throws(CacheError) in if let account { try await prepared(account, of: target.originName) }
+            }
             let link = state.withLock { state in
                 state.links.keep(
                     found.url, of: target, until: found.expiresAt, from: target.settings.resolution,

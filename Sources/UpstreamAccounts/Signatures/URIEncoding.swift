@@ -1,12 +1,12 @@
 import CacheCore
 
 /// Percent-encoding of all bytes that are not unreserved (RFC 3986 §2.3), with upper-case digits.
-enum URIEncoding {
+package enum URIEncoding {
     /// Encodes a text.
     static func encode(_ text: some StringProtocol) -> String { encode(text.utf8) }
 
     /// Encodes bytes, except unreserved characters and those of `kept`.
-    static func encode(_ bytes: some Sequence<UInt8>, keeping kept: String = "") -> String {
+    package static func encode(_ bytes: some Sequence<UInt8>, keeping kept: String = "") -> String {
         var text: [UInt8] = []
         for byte in bytes {
             if isUnreserved(byte) || kept.utf8.contains(byte) {

@@ -99,6 +99,31 @@ import Testing
         }
     }
 
+    @Test("Calls for many links whose token was revoked share one new token")
+    func callsForLinksShareOneNewToken() async throws {
+        bench.upstream.serve("/api") { [tokens, upstream = bench.upstream] request in
+            guard tokens.accepts(request.headers["Authorization"]) else { return .response(status: 401) }
+            return .response(status: 200, body: Array(upstream.url("/file").utf8))
+        }
+        bench.upstream.serve("/file", bench.asset)
+        try await cache {
+            $0.resolution.url = bench.upstream.url("/api?path={path}")
+            $0.resolution.lifetime = .seconds(240)
+        }.run { cache in
+            _ = try await cache.body(of: "first.mp4", 0..<1000)
+            tokens.revoke()
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                for number in 0..<20 {
+                    group.addTask {
+                        try await cache.body(of: "\(number).mp4", 0..<1000).bytes == bench.asset.bytes(0..<1000)
+                    }
+                }
+                for try await isEqual in group { #expect(isEqual) }
+            }
+            #expect(tokens.issued == 2)
+        }
+    }
+
     @Test("A token that stays refused fails the read after one more token")
     func aTokenThatStaysRefused() async throws {
         bench.upstream.serve("/a.mp4") { _ in .response(status: 403) }
