@@ -12,20 +12,21 @@ extension ContentRequest {
     /// - Parameter forwardsAuthorization: Whether `Authorization` may be a credential of the upstream.
     init(_ request: Request, forwardsAuthorization: Bool = true) {
         self.init(isHead: request.method == .head, fields: request.headers)
-        if !forwardsAuthorization { credentials.remove("Authorization") }
+        for authorization in request.headers[values: .authorization] where forwardsAuthorization {
+            credentials.append("Authorization", authorization)
+        }
+        for cookies in request.headers[values: .cookie].compactMap(Self.withoutSignature) {
+            credentials.append("Cookie", cookies)
+        }
     }
 
     /// The same for the fields of any request. The fields that `Connection` lists are removed too (RFC 9110 §7.6.1).
     init(isHead: Bool, fields given: HTTPFields) {
         let named = given[values: .connection].flatMap { FieldText.members(of: $0) }
         let withheld = Self.withheld.union(named.map { FieldText.lowered($0) })
-        var (fields, credentials) = (HeaderList(), HeaderList())
+        var fields = HeaderList()
         for field in given {
             let name = field.name.canonicalName
-            if name == "authorization" { credentials.append(field.name.rawName, field.value) }
-            if name == "cookie", let cookies = Self.withoutSignature(field.value) {
-                credentials.append(field.name.rawName, cookies)
-            }
             guard !withheld.contains(name), !name.hasPrefix("x-forwarded-"), !name.hasPrefix("larder-") else {
                 continue
             }
@@ -33,8 +34,7 @@ extension ContentRequest {
         }
         let loops = given[values: .cdnLoop].filter { !$0.isEmpty }
         self.init(
-            isHead: isHead, headers: fields, cdnLoop: loops.isEmpty ? nil : loops.joined(separator: ", "),
-            credentials: credentials)
+            isHead: isHead, headers: fields, cdnLoop: loops.isEmpty ? nil : loops.joined(separator: ", "))
     }
 
     /// The cookies without the one that authorizes requests to this service (RFC 9246 §3.3); nil if none is left.
