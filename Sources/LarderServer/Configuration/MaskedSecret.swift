@@ -1,6 +1,8 @@
+import CacheCore
+
 /// A credential that is printed as `•••` in descriptions, dumps and logs.
 struct MaskedSecret: Hashable, Sendable {
-    static let mask = "•••"
+    static let mask = OriginSettings.mask
 
     /// The credential itself, for comparison and authentication.
     let exposed: String
