@@ -50,7 +50,7 @@ PURE_MAY_IMPORT = {
 
 # Forbidden constructs in Sources by the word for exceptions in architecture.allow: pattern and description.
 DOORS = {
-    "task": (r"\bTask(<[^>]*>)?\s*(\([^)]*\)\s*)?\{|\bTask\.init\b", "a task outside a service's group"),
+    "task": (r"\bTask(<[^>]*>)?\s*(\([^)]*\)\s*)?\{|\bTask\.(init|immediate)\b", "a task outside a service's group"),
     "detached": (r"\bTask\.detached\b", "a detached task"),
     "clock": (
         r"(?<![\\\w)\]}?!])\.now\b|\b[A-Z]\w*\.now\b|\b(Continuous|Suspending)Clock\(\)|\bclock_gettime\(",

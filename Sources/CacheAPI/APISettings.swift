@@ -59,7 +59,7 @@ package struct APISettings: Sendable {
         package var halfClosedTimeout: Duration
         /// Maximum number of connections; further ones get 503.
         package var maxConnections: Int
-        /// Maximum number of content reads on the regular path; further ones get 503. Fast-path reads do not count.
+        /// Maximum number of content reads that need a wait; further ones get 503.
         package var maxConcurrentReads: Int
 
         package init(
@@ -115,7 +115,7 @@ package struct APISettings: Sendable {
     package var access: AccessRules
     package var cors: CORSRules
     package var limits: Limits
-    /// Whether cached content is answered on the event loop (`listen.fastPath`).
+    /// Whether cached content is answered without a wait (`listen.fastPath`).
     package var isFastPathEnabled: Bool
     /// The access log; nil: entries of the level `info` in the service's own log.
     package var accessLog: AccessLog?

@@ -29,9 +29,10 @@ package func makeApplication(
     var certificates: CertificateReloader?
     if let tls = settings.tls { certificates = try CertificateReloader(tls, clock: clock, logger: logger) }
     let shelf = certificates
-    let fastPath = FastPathResponder(
+    let content = ContentResponder(
         reader: cache.reader, gate: Authorizer(live, wallClock: wallClock, isEncrypted: settings.tls != nil),
-        sendsFiles: certificates == nil, random: random, clock: clock,
+        limits: ReaderLimits(assets: cache.assets), permits: load.reads,
+        isFastPathEnabled: settings.isFastPathEnabled, sendsFiles: certificates == nil, random: random, clock: clock,
         recorder: recorder, tracing: RequestTracing(tracer: cache.tracer))
     let (responseCaches, sendBufferBudget) = (PreparedResponseCaches(random: random), SendBufferBudget.ofThisMachine())
     let rates = ReaderRates()
@@ -41,7 +42,7 @@ package func makeApplication(
         server: HTTPServerBuilder { responder in
             HTTPServerChannel(
                 responder: responder, live: live, certificates: shelf, wallClock: wallClock,
-                random: random, fastPath: settings.isFastPathEnabled ? fastPath : nil, responseCaches: responseCaches,
+                random: random, content: content, responseCaches: responseCaches,
                 connections: load.connections, sendBufferBudget: sendBufferBudget, pacing: pacing, rates: rates)
         },
         configuration: ApplicationConfiguration(
@@ -56,7 +57,7 @@ package func makeApplication(
         logger: logger)
 }
 
-/// Makes the router with all routes of ``RouteTable``, behind ``RequestMiddleware``.
+/// Makes the router with all routes of ``RouteTable`` but those of content, behind ``RequestMiddleware``.
 func makeRouter(
     cache: AssetCache, settings: APISettings, live: LiveAPISettings, source: any ConfigurationSource,
     recorder: RequestRecorder, load: AdmissionLimits, random: any RandomSource, clock: any Clock<Duration>,
@@ -69,7 +70,6 @@ func makeRouter(
             random: random, clock: clock, logger: logger))
     let gate = Authorizer(live, wallClock: wallClock, isEncrypted: settings.tls != nil)
     let limits = ReaderLimits(assets: cache.assets)
-    router.mount(ContentController(reader: cache.reader, gate: gate, readers: limits, places: load.reads), gate, limits)
     router.mount(ProbeController(prober: cache.prober, live: live, readers: limits), gate, limits)
     router.mount(AssetController(assets: cache.assets, media: cache.media, live: live), gate, limits)
     router.mount(
@@ -111,8 +111,7 @@ extension Router<APIContext> {
                     try await limits.check(line, context, for: reader)
                 }
                 if !readsQuery { _ = try request.query(accepting: []) }
-                // Content is served on the connection's event loop. Other requests may compute for long.
-                if line.need == .content { return try await respond(controller, request, context) }
+                // Requests may compute for long: not on the event loop of the connection.
                 return try await withTaskExecutorPreference(globalConcurrentExecutor) {
                     try await respond(controller, request, context)
                 }

@@ -2,6 +2,7 @@
 import CacheCore
 import CacheEngine
 import CacheTestKit
+import CacheTracing
 import Hummingbird
 import Logging
 import ServiceLifecycle
@@ -72,6 +73,18 @@ struct TestService: Sendable {
     /// The recorder of the service's requests.
     var recorder: RequestRecorder {
         RequestRecorder(log: AccessLog(log.logger), latencies: cache.statistics.requestLatencies)
+    }
+
+    /// A responder for content with other access rules and another source of identifiers than the service's.
+    func responder(
+        access: AccessRules = AccessRules(), random: any RandomSource = SeededChance()
+    ) -> ContentResponder {
+        let live = LiveAPISettings(.init(access: access, cors: CORSRules()))
+        return ContentResponder(
+            reader: cache.reader, gate: Authorizer(live, wallClock: wallClock),
+            limits: ReaderLimits(assets: cache.assets), permits: AdmissionLimits(live).reads, isFastPathEnabled: true,
+            sendsFiles: true, random: random, clock: ContinuousClock(), recorder: recorder,
+            tracing: RequestTracing(tracer: .disabled))
     }
 
     /// Sends one request on its own connection.

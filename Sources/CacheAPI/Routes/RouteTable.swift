@@ -1,10 +1,10 @@
 import HTTPTypes
 
-/// The table of all routes. The router is built from the same lists, so the two cannot differ.
+/// The table of all routes. The router and ``ContentTarget`` are built from the same lists, so they cannot differ.
 package struct RouteTable: Sendable {
     /// All routes, without the implied HEAD and OPTIONS.
     package static let lines: [RouteLine] =
-        ContentController.routes.map(\.line) + ProbeController.routes.map(\.line) + AssetController.routes.map(\.line)
+        ContentTarget.lines + ProbeController.routes.map(\.line) + AssetController.routes.map(\.line)
         + FillController.routes.map(\.line) + JobController.routes.map(\.line) + StatsController.routes.map(\.line)
         + PolicyController.routes.map(\.line)
         + EvictionController.routes.map(\.line) + ScrubController.routes.map(\.line)

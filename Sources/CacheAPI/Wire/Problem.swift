@@ -57,14 +57,14 @@ package struct Problem: Sendable {
     }
 
     /// The header fields without `Content-Length`.
-    private var fields: HTTPFields {
+    var fields: HTTPFields {
         var fields = error.code.headers
         fields[.contentType] = Self.mediaType
         fields[.cacheControl] = "no-store"
         return fields
     }
 
-    private var body: ByteBuffer { ByteBuffer(string: json.text + "\n") }
+    var body: ByteBuffer { ByteBuffer(string: json.text + "\n") }
 
     /// Writes the problem as the last response of a connection, then closes the connection; after `limit` also if the
     /// client reads nothing.

@@ -183,7 +183,8 @@ extension OpenAsset {
             let freshness = StorePolicy.refusal(head, now: now, atMost: target.settings.negativeCaching)
         else { return }
         context.refusals.keep(
-            NegativeCache.Refusal(status: head.status, receivedAt: now, freshness: freshness), of: id)
+            NegativeCache.Refusal(
+                status: head.status, origin: target.originName, receivedAt: now, freshness: freshness), of: id)
     }
 
     /// The expectation for a response, with the known generation that it must match.

@@ -95,7 +95,7 @@ package struct EvictionAdministration: Sendable {
         }
         report.pinnedAssets = chosen.count(where: \.isPinned)
         let plan = PurgePlan(
-            id: context.random.identifier(), chosen: chosen, isSoft: isSoft,
+            id: context.random.identifier(), chosen: chosen, origin: selection.origin, isSoft: isSoft,
             expiresAt: now + PurgePlanRegistry.lifetime)
         if isSoft { report.freedBytes = 0 }
         if isDryRun {
@@ -137,7 +137,7 @@ package struct EvictionAdministration: Sendable {
     /// its generation is not the planned one.
     private func carryOut(_ plan: PurgePlan) async throws(CacheError) {
         // A purge also clears the negative cache.
-        if plan.ranges == nil { context.refusals.forgetAll() }
+        if plan.ranges == nil { context.refusals.forgetAll(of: plan.origin) }
         var rest = plan.assets[...]
         while !rest.isEmpty, !plans.isCancelled(plan.id) {
             let planned = Set(rest.prefix(Self.batch))

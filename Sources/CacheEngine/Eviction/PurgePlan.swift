@@ -42,6 +42,8 @@ package struct PurgePlan: Sendable {
     }
 
     let assets: [Chosen]
+    /// The origin that the purge is confined to; nil: none.
+    let origin: String?
     /// The ranges to evict, by asset; nil for a purge of whole assets.
     let ranges: [AssetID: [ByteRange]]?
     var progress: Progress
@@ -52,14 +54,16 @@ package struct PurgePlan: Sendable {
     /// A plan to evict ranges; `bytes` is their total.
     init(id: String, chosen: [SelectedAsset], ranges: [AssetID: [ByteRange]], bytes: Int64, expiresAt: Timestamp) {
         assets = chosen.map(Chosen.init)
+        origin = nil
         self.ranges = ranges
         progress = Progress(
             planID: id, isSoft: false, assets: chosen.count, pinnedAssets: 0, bytes: bytes, expiresAt: expiresAt)
     }
 
     /// A plan to purge whole assets.
-    init(id: String, chosen: [SelectedAsset], isSoft: Bool, expiresAt: Timestamp) {
+    init(id: String, chosen: [SelectedAsset], origin: String?, isSoft: Bool, expiresAt: Timestamp) {
         assets = chosen.map(Chosen.init)
+        self.origin = origin
         ranges = nil
         progress = Progress(
             planID: id, isSoft: isSoft, assets: chosen.count, pinnedAssets: chosen.count(where: \.isPinned),

@@ -365,8 +365,8 @@ package final class ContentReader: Sendable {
 
     // MARK: Reads from disk alone
 
-    /// The synchronous fast path of `read`. Returns a read if the asset is open, its response is fresh, all needed
-    /// bytes are on disk, and the response is a 304 or has at most one run of bytes.
+    /// The synchronous fast path of `read`. Returns a read if the asset is open, its response is a fresh 200, 206 or
+    /// 304, and all needed bytes are on disk.
     ///
     /// Returns nil, and counts nothing, in all other cases; the caller must then use `read`. `admits` decides whether
     /// the reader may access content of that kind.
@@ -417,13 +417,13 @@ package final class ContentReader: Sendable {
             let length = generation.length
         else { return nil }
         let plan = plan(attempt.request, generation, of: asset)
-        guard [200, 206, 304].contains(plan.status), plan.body.count < 2,
+        guard [200, 206, 304].contains(plan.status),
             let (reader, cached) = asset.join(present: plan.neededRanges, length: length)
         else { return nil }
         return .read(
             contentRead(attempt, plan, generation, found: (cached, false), freshness, from: asset, to: reader) {
                 FreshAssetSnapshot(
-                    asset, version: version, generation: generation, outcome: $0, origins: resolver.origins,
+                    asset, version: version, generation: generation, plan: plan, outcome: $0, origins: resolver.origins,
                     originChanges: changes)
             })
     }

@@ -25,12 +25,12 @@ package final class FreshAssetSnapshot: Sendable {
     private let originChanges: UInt64
 
     /// Nil if the response could differ for another reader or another range: it depends on header fields (`Vary`), is
-    /// not a plain hit, or the length is unknown.
+    /// not a plain hit, its body is more than the bytes of the asset (multipart), or the length is unknown.
     init?(
-        _ asset: OpenAsset, version: UInt64, generation: Generation, outcome: ReadOutcome, origins: OriginTable,
-        originChanges: UInt64
+        _ asset: OpenAsset, version: UInt64, generation: Generation, plan: ContentPlan, outcome: ReadOutcome,
+        origins: OriginTable, originChanges: UInt64
     ) {
-        guard !asset.isForeign, outcome.requestClass == .hit, generation.headers["Vary"] == nil,
+        guard !asset.isForeign, plan.body.count < 2, outcome.requestClass == .hit, generation.headers["Vary"] == nil,
             asset.target.variant.fields.isEmpty, let length = generation.length
         else { return nil }
         assetID = asset.id

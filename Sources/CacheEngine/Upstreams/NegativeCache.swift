@@ -7,6 +7,8 @@ final class NegativeCache: Sendable {
     /// An error status of an upstream, with its lifetime.
     struct Refusal: Sendable {
         var status: Int
+        /// The name of the asset's origin.
+        var origin: String
         var receivedAt: Timestamp
         var freshness: Freshness
 
@@ -41,5 +43,8 @@ final class NegativeCache: Sendable {
 
     func forget(_ asset: AssetID) { shards[asset].value.withLock { $0[asset] = nil } }
 
-    func forgetAll() { _ = shards.map { $0.removeAll() } }
+    /// Removes the refusals of an origin; nil: of all.
+    func forgetAll(of origin: String?) {
+        _ = shards.map { refusals in refusals = refusals.filter { origin != nil && $0.value.origin != origin } }
+    }
 }

@@ -36,8 +36,8 @@ extension Setting<LarderSettings> {
             ).fixed(),
             Setting(
                 "listen.fastPath", \.listen.isFastPathEnabled, .flag,
-                "serve cached, fresh content directly on the event loop; `false` sends every request "
-                    + "through the normal handlers"
+                "answer requests for cached, fresh content without a wait; `false`: each request runs all steps of a "
+                    + "read"
             ).fixed(),
         ]
     }

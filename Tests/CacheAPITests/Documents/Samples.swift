@@ -160,7 +160,7 @@ enum Samples {
     static let evictionRecord = EvictionRecord(
         at: time, reason: .freeDisk, assetID: id, key: "k", origin: "media", bytes: 10, ranges: [0..<10])
 
-    static let purgePlan = PurgePlan(id: "p", chosen: [], isSoft: true, expiresAt: time).progress
+    static let purgePlan = PurgePlan(id: "p", chosen: [], origin: nil, isSoft: true, expiresAt: time).progress
     static let simulations = SimulationResults(
         window: .seconds(60), reads: 3, sampleShare: 0.5,
         simulations: [SimulationResult(of: ReadTrace(epoch: time), since: time, under: .lru, capacityBytes: 1 << 20)],

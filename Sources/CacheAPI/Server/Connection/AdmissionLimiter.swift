@@ -50,7 +50,7 @@ final class AdmissionLimiter: Sendable {
 struct AdmissionLimits: Sendable {
     /// Limits client connections.
     let connections: ConnectionPermits
-    /// Limits content reads on the regular path. Reads on the fast path need no permit.
+    /// Limits content reads that need a wait.
     let reads: AdmissionLimiter
 
     /// The limit on connections is fixed: the listener's backlog and the open files depend on it.

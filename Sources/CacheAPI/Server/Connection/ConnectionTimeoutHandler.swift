@@ -96,30 +96,28 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     /// Sends 503, because another connection has taken over the reserved permit.
     func displace() { if let context { refuse(ConnectionPermits.refusal, context) } }
 
-    // MARK: Requests answered by `PreparedResponseHandler`
+    // MARK: Requests answered by `PreparedResponseSender`, which bypass this handler
 
-    /// Whether the connection is idle: no request in progress, no half-closed client, no error, no shutdown. A request
-    /// that arrives now may be answered before the HTTP decoder.
+    /// Whether the connection is idle: no request in progress, no half-closed client, no error, no shutdown.
     var isIdle: Bool { unanswered == 0 && unsent == 0 && leave == nil && !isOver && !isQuiescing }
 
-    /// Counts a complete request that bypassed this handler. Its response will pass this handler.
-    func countForwardedRequest() {
+    /// Counts a complete request whose response will pass this handler.
+    func countBypassingRequest() {
         deadline = nil
         restartIdleTime()
         unanswered += 1
     }
 
-    /// Counts a complete request that bypasses this handler together with its response, until
-    /// ``endFastPathResponse()``.
-    func beginFastPathResponse() {
+    /// Counts a complete request together with its response, until ``endBypass()``.
+    func beginBypass() {
         deadline = nil
         restartIdleTime()
         unsent += 1
         writes += 1
     }
 
-    /// Reports that the response of ``beginFastPathResponse()`` was sent, or that sending it failed.
-    func endFastPathResponse() { if let context { answered(context) } }
+    /// Reports that the response of ``beginBypass()`` was sent, or that sending it failed.
+    func endBypass() { if let context { answered(context) } }
 
     // MARK: Timer
 

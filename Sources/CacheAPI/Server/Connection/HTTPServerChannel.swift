@@ -10,15 +10,14 @@ import NIOHTTPTypesHTTP1
 import NIOSSL
 import ReaderAccess
 
-/// Builds the channel pipeline of each accepted connection: TLS if configured, HTTP/1.1, time-outs and the fast path.
+/// Builds the channel pipeline of each accepted connection: TLS if configured, HTTP/1.1, time-outs and content.
 ///
-/// The order of the handlers is described in `docs/internals/fast-path.md`.
+/// The order of the handlers is described in `docs/internals/content-responses.md`.
 struct HTTPServerChannel: ServerChildChannel {
     /// The parts of a connection that ``handle(value:logger:)`` needs.
     struct Value: ServerChildChannelValue {
         let stream: HTTP1Channel.Value
         let presence: DisconnectSignal
-        let bodyStream: BodyStreamHandler.Handle
         /// Nil without client authentication.
         let certificate: ClientCertificate?
 
@@ -31,8 +30,7 @@ struct HTTPServerChannel: ServerChildChannel {
     let certificates: CertificateReloader?
     let wallClock: any WallClock
     let random: any RandomSource
-    /// Nil if `listen.fastPath` is false: every request takes the regular path.
-    let fastPath: FastPathResponder?
+    let content: ContentResponder
     /// The prepared responses of each event loop.
     let responseCaches: PreparedResponseCaches
     let connections: ConnectionPermits
@@ -74,60 +72,49 @@ struct HTTPServerChannel: ServerChildChannel {
                 presence: presence, limits: limits, connections: connections, permit: permit,
                 makeRequestID: { [random] in random.identifier() })
             watches.value = watch
-            let bodyStream = try addHandlers(to: channel, limits, watch: watch, permit: permit, certificate)
+            try addHandlers(to: channel, limits, watch: watch, permit: permit, certificate)
             try pipeline.addHandlers(
                 HTTP1ToHTTPServerCodec(secure: false), HTTPConnectionStateHandler(logger: logger))
             let stream = try HTTP1Channel.Value(
                 wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
-            return Value(stream: stream, presence: presence, bodyStream: bodyStream, certificate: certificate)
+            return Value(stream: stream, presence: presence, certificate: certificate)
         }
     }
 
     /// Adds the handlers between the socket (or TLS) and Hummingbird's codec.
     private func addHandlers(
         to channel: any Channel, _ limits: APISettings.Limits, watch: ConnectionTimeoutHandler,
-        permit: ConnectionPermits.Permit?,
-        _ certificate: ClientCertificate?
-    ) throws -> BodyStreamHandler.Handle {
+        permit: ConnectionPermits.Permit?, _ certificate: ClientCertificate?
+    ) throws {
         let pipeline = channel.pipeline.syncOperations
         let sendBuffer = SendBufferTuning(in: sendBufferBudget)
-        var handler: FastPathHandler?
+        var prepared: PreparedResponseSender?
         let isRegular = permit.map { !$0.isReserved } ?? false
-        // No fast path for reserved permits, which are for one health request.
-        if let fastPath, isRegular {
-            // No prepared responses for connections with a client certificate: equal bytes of two requests do not
-            // mean the same reader.
-            var preparedResponses: PreparedResponseHandler?
-            if certificate == nil {
-                let prepared = PreparedResponseHandler(
-                    responseCache: responseCaches.responseCache(of: channel.eventLoop), responder: fastPath,
-                    sendBuffer: sendBuffer, watch: watch)
-                try pipeline.addHandler(prepared)
-                preparedResponses = prepared
-            }
-            handler = FastPathHandler(
-                responder: fastPath, sendBuffer: sendBuffer, preparedResponses: preparedResponses,
-                certificate: certificate)
+        // With a client certificate equal requests do not mean the same reader. A reserved permit is for one health
+        // request.
+        if content.isFastPathEnabled, certificate == nil, isRegular {
+            prepared = PreparedResponseSender(
+                responseCache: responseCaches.responseCache(of: channel.eventLoop), responder: content,
+                sendBuffer: sendBuffer, watch: watch)
         }
-        try RequestDecoder.add(to: pipeline, limits)
-        let bodies = BodyStreamHandler(sendsFiles: certificates == nil, sendBuffer: sendBuffer, rates: rates)
-        let behind: [(any RemovableChannelHandler)?] = [
+        try RequestDecoder.add(to: pipeline, limits, prepared: prepared)
+        let handlers: [any RemovableChannelHandler] = [
             HTTP1FramingHandler(wallClock: wallClock, limits: limits, isForOneRequest: !isRegular),
-            RequestHeadValidator(), watch, handler, bodies,
+            RequestHeadValidator(), watch,
+            ContentHandler(
+                responder: content, sendBuffer: sendBuffer, rates: rates, prepared: prepared,
+                certificate: certificate),
         ]
-        try pipeline.addHandlers(behind.compactMap { $0 } + ResponseCompression.makeHandlers())
-        return BodyStreamHandler.Handle(bodies, on: channel.eventLoop)
+        try pipeline.addHandlers(handlers + ResponseCompression.makeHandlers())
     }
 
     /// Serves the requests of the connection on its event loop. The task-local values give them access to the
-    /// connection's signal and body stream.
+    /// connection's signal and certificate.
     func handle(value: Value, logger: Logger) async {
         await withTaskExecutorPreference(EventLoopExecutor(value.channel.eventLoop)) {
             await DisconnectSignal.$current.withValue(value.presence) {
-                await BodyStreamHandler.Handle.$current.withValue(value.bodyStream) {
-                    await ClientCertificate.$current.withValue(value.certificate) {
-                        await http.handle(value: value.stream, logger: logger)
-                    }
+                await ClientCertificate.$current.withValue(value.certificate) {
+                    await http.handle(value: value.stream, logger: logger)
                 }
             }
         }

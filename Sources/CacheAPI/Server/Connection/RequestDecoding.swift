@@ -28,6 +28,8 @@ final class RequestDecoder: ByteToMessageDecoder {
     private static let maxLineBytes = 64 << 10
 
     private let limits: NIOHTTPDecoderLimitConfiguration
+    /// Answers requests before they are decoded; nil without prepared responses.
+    private let prepared: PreparedResponseSender?
     private var parser: HTTPRequestDecoder
     /// Bytes that the parser has seen and not consumed: an incomplete field line. Nil if there are none.
     private var held: ByteBuffer?
@@ -35,7 +37,8 @@ final class RequestDecoder: ByteToMessageDecoder {
     /// Whether the parser may stop after the current request, so that it must be replaced.
     private var mayStop = false
 
-    init(_ limits: APISettings.Limits) {
+    init(_ limits: APISettings.Limits, prepared: PreparedResponseSender? = nil) {
+        self.prepared = prepared
         var parserLimits = NIOHTTPDecoderLimitConfiguration()
         parserLimits.maxHeaderFieldSize = limits.headerBytes
         parserLimits.maxHeaderListSize = limits.headerBytes
@@ -45,22 +48,38 @@ final class RequestDecoder: ByteToMessageDecoder {
     }
 
     /// Adds the encoder for responses and the handlers that decode requests.
-    static func add(to pipeline: ChannelPipeline.SynchronousOperations, _ limits: APISettings.Limits) throws {
-        let decoder = RequestDecoder(limits)
-        try pipeline.addHandlers(HTTPResponseEncoder(), ByteToMessageHandler(decoder), RequestBoundaryHandler(decoder))
+    static func add(
+        to pipeline: ChannelPipeline.SynchronousOperations, _ limits: APISettings.Limits,
+        prepared: PreparedResponseSender? = nil
+    ) throws {
+        let (encoder, decoder) = (HTTPResponseEncoder(), RequestDecoder(limits, prepared: prepared))
+        try pipeline.addHandlers(encoder, ByteToMessageHandler(decoder), RequestBoundaryHandler(decoder))
+        prepared?.attach(to: try pipeline.context(handler: encoder))
     }
 
     func decoderAdded(context: ChannelHandlerContext) { parser.decoderAdded(context: context) }
 
-    func decoderRemoved(context: ChannelHandlerContext) { parser.decoderRemoved(context: context) }
+    func decoderRemoved(context: ChannelHandlerContext) {
+        prepared?.attach(to: nil)
+        parser.decoderRemoved(context: context)
+    }
 
     func decode(context: ChannelHandlerContext, buffer: inout ByteBuffer) throws -> DecodingState {
+        if isAnswered(&buffer) { return .continue }
+        defer { prepared?.decoded() }
         context.fireUserInboundEventTriggered(BytesReceived())
-        while buffer.readableBytes > 0 {
+        // One request at most: the next one may have a prepared response.
+        repeat {
             guard let count = try nextPart(&buffer) else { return .needMoreData }
             try parse(count, context, &buffer)
-        }
-        return .needMoreData
+        } while buffer.readableBytes > 0 && phase != .line
+        return buffer.readableBytes > 0 ? .continue : .needMoreData
+    }
+
+    /// Whether a prepared response was sent for the request at the start of `buffer`, which is then removed.
+    private func isAnswered(_ buffer: inout ByteBuffer) -> Bool {
+        guard let prepared, phase == .line, held == nil else { return false }
+        return prepared.answer(&buffer)
     }
 
     func decodeLast(

@@ -4,7 +4,7 @@ import Logging
 import NIOCore
 import ReaderAccess
 
-/// The context of one request on the regular path.
+/// The context of one request to the router.
 package struct APIContext: RequestContext {
     package var coreContext: CoreRequestContextStorage
     /// Collects figures for the access log while the request is handled.
@@ -21,8 +21,6 @@ package struct APIContext: RequestContext {
     let presence: DisconnectSignal?
     /// The address of the client; nil without a connection (tests).
     let clientAddress: String?
-    /// Sends content bodies; nil without a connection (tests).
-    let bodyStream: BodyStreamHandler.Handle?
 
     package init(source: ApplicationRequestContextSource) {
         coreContext = .init(source: source)
@@ -30,7 +28,6 @@ package struct APIContext: RequestContext {
         clientAddress = source.channel.remoteAddress?.ipAddress
         credentials = RequestCredentials(subjects: ClientCertificate.current?.subjects ?? [])
         presence = DisconnectSignal.current
-        bodyStream = BodyStreamHandler.Handle.current
     }
 
     /// The reader of the request; nil before the authorization, and without a token.

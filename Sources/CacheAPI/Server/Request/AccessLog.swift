@@ -68,7 +68,9 @@ package struct LoggedRequest: Sendable {
     }
 
     /// The text up to a query or a fragment.
-    private static func withoutQuery(_ text: String) -> String { String(text.prefix { $0 != "?" && $0 != "#" }) }
+    private static func withoutQuery(_ text: String) -> String {
+        String(text[..<(text.utf8.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? text.endIndex)])
+    }
 
     /// A URL without user information, the token of a signed URL, query and fragment.
     static func withoutCredentials(_ url: String) -> String {

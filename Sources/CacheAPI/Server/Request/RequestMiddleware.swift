@@ -74,7 +74,8 @@ package struct RequestMiddleware: RouterMiddleware {
             return try await next(request, context)
         } catch let error as any HTTPResponseError where error.status == .notFound {
             // Hummingbird reports 404 both for an unknown path and for a known path with another method.
-            if let methods = methods(of: request) {
+            let method = request.method.rawValue
+            if let methods = methods(of: request), !FieldText.members(of: methods).contains(where: { $0 == method }) {
                 throw CacheError(
                     .methodNotAllowed(allow: methods),
                     "\(request.method) is not allowed on this resource; allowed: \(methods).")

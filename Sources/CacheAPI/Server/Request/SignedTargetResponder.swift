@@ -19,7 +19,7 @@ package struct SignedTargetResponder<Base: HTTPResponder>: HTTPResponder where B
         var context = context
         let given = request.head.path ?? ""
         context.targetBytes = given.utf8.count
-        let (target, signature) = live.values.access.strip(Self.originForm(given))
+        let (target, signature) = live.values.access.strip(RequestTarget.originForm(given))
         context.credentials = RequestCredentials(
             request.headers, subjects: context.credentials.subjects, signature: signature)
         guard target.utf8.count != given.utf8.count else {
@@ -28,12 +28,6 @@ package struct SignedTargetResponder<Base: HTTPResponder>: HTTPResponder where B
         var head = request.head
         head.path = target
         return try await base.respond(to: Request(head: head, body: request.body), context: context)
-    }
-
-    /// The target without scheme and authority (RFC 9112 §3.2.2). Other forms stay unchanged.
-    private static func originForm(_ target: String) -> String {
-        guard !target.utf8.starts(with: "/".utf8), let mark = target.firstRange(of: "://") else { return target }
-        return String(target[mark.upperBound...].drop { $0 != "/" && $0 != "?" })
     }
 }
 

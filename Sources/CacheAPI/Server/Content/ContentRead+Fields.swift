@@ -2,7 +2,7 @@ import CacheCore
 import CacheEngine
 import HTTPTypes
 
-/// Response fields of content reads, for both paths.
+/// Response fields of content reads.
 extension ContentRead {
     /// The fields of a 200, 206 or 304 response that do not depend on the client, with `Content-Length` if it is known,
     /// for HEAD as well. ``sign(_:)`` adds the rest.

@@ -48,7 +48,7 @@ import Testing
             let ranges = ["bytes=1-\(size)", "bytes=2-\(size)"]
             let answers = try holdingAll(of: service.cache) {
                 let line = try PreparedResponseTests.Line(service)
-                // The first response comes from the fast path; the others are prepared responses.
+                // All responses but the first are prepared.
                 return try (0..<Self.count).map { number in
                     service.wallClock.advance(by: .milliseconds(100))
                     return try line.ask(ranges[number % 2])

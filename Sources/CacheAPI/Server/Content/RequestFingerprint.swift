@@ -1,39 +1,33 @@
 import Glibc
 import NIOCore
 
-/// The bytes of a content request, split at the value of `Range`. Two requests with equal bytes outside that value
+/// The bytes of a request for content, split at the value of `Range`. Two requests with equal bytes outside that value
 /// differ in the requested range only.
+///
+/// A player requests one file piece by piece with identical fields except `Range`. The scan finds the lines of the head
+/// and the fields that it needs. A malformed head is no problem: it is never equal to the head of a request that was
+/// answered, so the decoder gets it and rejects it.
 struct RequestFingerprint {
-    /// Classification of the bytes of one read.
-    enum Piece {
-        /// Exactly one GET request below `/o/`.
-        case question(RequestFingerprint)
-        /// Exactly one other request without a body.
-        case other
-        /// Anything else: an incomplete, overlong or pipelined request, or one with a body.
-        case unclear
-    }
-
-    /// The whole request.
+    /// The head, with its empty line.
     private(set) var bytes: ByteBuffer
     /// The position of the value of `Range`, from the first readable byte; empty and at the end without the field.
     let range: Range<Int>
     /// The hash of all bytes outside `range`.
     let hash: Int
 
-    /// The maximum length of a request in bytes.
+    /// The maximum length of a head in bytes.
     private static let most = 4096
 
-    /// Classifies the bytes of one read.
-    ///
-    /// It only finds the lines of the head and the fields that it needs. A malformed head is no problem: it is never
-    /// equal to the head of a prepared response, so the decoder gets it and rejects it.
-    static func read(_ bytes: ByteBuffer) -> Piece {
-        bytes.withUnsafeReadableBytes { text in
-            guard text.count <= most, let range = rangeValue(text) else { return .unclear }
-            guard isContent(text) else { return .other }
-            return .question(RequestFingerprint(bytes: bytes, range: range, hash: hash(text, range)))
+    /// The first request in `buffer`. Nil unless it is a complete GET below `/o/` without a declared body.
+    init?(_ buffer: ByteBuffer) {
+        let found = buffer.withUnsafeReadableBytes { text -> (count: Int, range: Range<Int>, hash: Int)? in
+            let text = UnsafeRawBufferPointer(rebasing: text.prefix(Self.most))
+            guard Self.isContent(text), let (count, range) = Self.head(text) else { return nil }
+            return (count, range, Self.hash(text.prefix(count), range))
         }
+        guard let found, let bytes = buffer.getSlice(at: buffer.readerIndex, length: found.count) else { return nil }
+        self.bytes = bytes
+        (range, hash) = (found.range, found.hash)
     }
 
     /// Whether the request line starts with `GET /o/`.
@@ -50,23 +44,24 @@ struct RequestFingerprint {
         return memcmp(first + one.startIndex, second + two.startIndex, one.count) == 0
     }
 
-    /// Returns the position of the value of `Range`, or an empty range at the end without the field.
+    /// The length of the head, and the position of the value of `Range` in it.
     ///
-    /// Returns nil unless `text` is exactly one complete head with CR LF line ends. Also nil for a declared body, for
-    /// folded field lines (obs-fold), and for an empty or repeated `Range`.
-    private static func rangeValue(_ text: UnsafeRawBufferPointer) -> Range<Int>? {
-        var (start, range) = (0, text.count..<text.count)
+    /// Nil for an incomplete head, other line ends than CR LF, a declared body, folded field lines (obs-fold), and an
+    /// empty or repeated `Range`.
+    private static func head(_ text: UnsafeRawBufferPointer) -> (count: Int, range: Range<Int>)? {
+        var (start, range) = (0, Range<Int>?.none)
         while start < text.count {
             guard let feed = text[start...].firstIndex(of: UInt8(ascii: "\n")), feed > start,
                 text[feed - 1] == UInt8(ascii: "\r")
             else { return nil }
-            if feed == start + 1 { return feed + 1 == text.count && start > 0 ? range : nil }
+            if feed == start + 1 { return (feed + 1, range ?? feed + 1..<feed + 1) }
             let line = UnsafeRawBufferPointer(rebasing: text[start..<feed - 1])
             switch line[0] | 0x20 {
             case UInt8(ascii: "r") where hasName("range:", line):
-                guard range.isEmpty else { return nil }
-                range = start + value(of: line).lowerBound..<start + value(of: line).upperBound
-                guard !range.isEmpty else { return nil }
+                guard range == nil else { return nil }
+                let value = value(of: line)
+                guard !value.isEmpty else { return nil }
+                range = start + value.lowerBound..<start + value.upperBound
             case UInt8(ascii: "c") where hasName("content-length:", line): return nil
             case UInt8(ascii: "t") where hasName("transfer-encoding:", line): return nil
             case UInt8(ascii: " "), UInt8(ascii: "\t") | 0x20: return nil
@@ -94,7 +89,7 @@ struct RequestFingerprint {
     }
 
     /// Hashes all bytes outside the value of `Range`.
-    private static func hash(_ text: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int {
+    private static func hash(_ text: Slice<UnsafeRawBufferPointer>, _ range: Range<Int>) -> Int {
         var hasher = Hasher()
         hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: text[..<range.lowerBound]))
         hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: text[range.upperBound...]))
@@ -103,9 +98,9 @@ struct RequestFingerprint {
 
     /// A copy with storage of its own, which does not retain the receive buffer.
     var kept: RequestFingerprint {
-        var question = self
-        question.bytes = ByteBuffer(bytes: bytes.readableBytesView)
-        return question
+        var fingerprint = self
+        fingerprint.bytes = ByteBuffer(bytes: bytes.readableBytesView)
+        return fingerprint
     }
 
     /// Whether the two requests differ in the value of `Range` at most.
@@ -117,5 +112,10 @@ struct RequestFingerprint {
                     && Self.isSame(mine[range.upperBound...], theirs[other.range.upperBound...])
             }
         }
+    }
+
+    /// Whether the request has this target.
+    func hasTarget(_ target: String) -> Bool {
+        bytes.readableBytesView.dropFirst(4).starts(with: (target + " ").utf8)
     }
 }

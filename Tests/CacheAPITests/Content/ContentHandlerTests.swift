@@ -5,8 +5,8 @@ import Testing
 @testable import CacheAPI
 @testable import CacheEngine
 
-/// The fast path during a body: connections, leases and shutdown.
-@Suite(.serialized, .timeLimit(.minutes(20))) struct FastPathSendingTests {
+/// Content responses during a body: connections, leases and shutdown.
+@Suite(.serialized, .timeLimit(.minutes(20))) struct ContentHandlerTests {
     /// More bytes than the socket buffers hold.
     private static let large: Int64 = 24 << 20
     private static let target = "/o/media/large.mp4"
@@ -46,7 +46,7 @@ import Testing
         service.cache.context.openAssets.all.reduce(0) { $0 + $1.look { $0.ledger.readerCount } }
     }
 
-    @Test("Responses keep the request order across fast path and regular path")
+    @Test("Responses keep the request order, whether they need a wait or come from the router")
     func answersLeaveInTheOrderOfTheirRequestsWhateverTheirRoad() async throws {
         try await run { (service) async throws in
             service.upstream.serve("/cold.mp4", LoopbackAsset(size: 100_000, seed: 3))
@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test("A fast-path response that cannot be completed is cut off")
+    @Test("A response that cannot be completed is cut off")
     func aBodyThatCannotBeCompletedIsCutOff() async throws {
         try await run { (service) async throws in
             let connection = try await halted(service)

@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// It is confined to its event loop and therefore has no lock.
 final class PreparedResponseCache {
-    /// By the hash of the request. Of two requests with the same hash the last one is kept.
+    /// By the hash of the fingerprint. Of two requests with the same hash the last one is kept.
     private var preparedResponses: [Int: PreparedResponse] = [:]
     /// Unused buffers.
     private var free: [ByteBuffer] = []
@@ -25,9 +25,10 @@ final class PreparedResponseCache {
         return name
     }
 
-    /// The response prepared for a request that differs from `question` in its range at most.
-    subscript(question: RequestFingerprint) -> PreparedResponse? {
-        guard let preparedResponse = preparedResponses[question.hash], preparedResponse.question.isSame(as: question)
+    /// The response prepared for a request that differs from `request` in its range at most.
+    subscript(request: RequestFingerprint) -> PreparedResponse? {
+        guard let preparedResponse = preparedResponses[request.hash],
+            preparedResponse.fingerprint.isSame(as: request)
         else { return nil }
         return preparedResponse
     }
@@ -35,11 +36,11 @@ final class PreparedResponseCache {
     /// Stores an entry.
     func keep(_ preparedResponse: PreparedResponse) {
         if preparedResponses.count >= Self.capacity { preparedResponses = [:] }
-        preparedResponses[preparedResponse.question.hash] = preparedResponse
+        preparedResponses[preparedResponse.fingerprint.hash] = preparedResponse
     }
 
     /// Removes an entry that is no longer valid.
-    func forget(_ preparedResponse: PreparedResponse) { preparedResponses[preparedResponse.question.hash] = nil }
+    func forget(_ preparedResponse: PreparedResponse) { preparedResponses[preparedResponse.fingerprint.hash] = nil }
 
     /// Returns an empty buffer.
     func takeBuffer() -> ByteBuffer {

@@ -7,8 +7,8 @@ import Testing
 @testable import CacheAPI
 @testable import CacheEngine
 
-/// Responses, statistics and logs of the fast path equal those of the regular path.
-@Suite(.timeLimit(.minutes(20))) struct FastPathSamenessTests {
+/// Responses, statistics and logs are the same with and without the fast path.
+@Suite(.timeLimit(.minutes(20))) struct SameResponseTests {
     /// Responses, statistics and log lines of one run.
     private struct Told {
         var answers: [String] = []
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test("Fast path and regular path give the same responses, counters and log lines")
+    @Test("Responses, counters and log lines are the same with and without the fast path")
     func bothRoadsSayCountAndLogTheSame() async throws {
         let fastPath = try await told(fastPath: true)
         let regular = try await told(fastPath: false)

@@ -8,7 +8,7 @@ import ReaderAccess
 /// and fresh.
 final class PreparedResponse {
     /// The first request that it answered. Its range does not matter.
-    let question: RequestFingerprint
+    let fingerprint: RequestFingerprint
     let view: FreshAssetSnapshot
     /// The request as the access log names it, with the address of the first client.
     let logged: LoggedRequest
@@ -27,10 +27,10 @@ final class PreparedResponse {
     static let bufferBytes = Int(mostBytes) + (8 << 10)
 
     init(
-        _ question: RequestFingerprint, view: FreshAssetSnapshot, logged: LoggedRequest, form: ResponseHeadTemplate,
+        _ fingerprint: RequestFingerprint, view: FreshAssetSnapshot, logged: LoggedRequest, form: ResponseHeadTemplate,
         settings: UInt64, reader: Reader? = nil, counter: ReaderFigures.Counter? = nil
     ) {
-        self.question = question
+        self.fingerprint = fingerprint
         self.view = view
         self.logged = logged
         self.form = form
@@ -53,11 +53,11 @@ final class PreparedResponse {
         return logged
     }
 
-    /// The range that the request asks for. Nil if it is not a single satisfiable range, or if the asset is empty.
-    func run(_ question: RequestFingerprint) -> ByteRange? {
-        guard !question.range.isEmpty else { return view.length > 0 ? 0..<view.length : nil }
-        return question.bytes.withUnsafeReadableBytes { text in
-            RangeHeader.single(UnsafeRawBufferPointer(rebasing: text[question.range]), length: view.length)
+    /// The range that a request asks for. Nil if it is not a single satisfiable range, or if the asset is empty.
+    func range(_ request: RequestFingerprint) -> ByteRange? {
+        guard !request.range.isEmpty else { return view.length > 0 ? 0..<view.length : nil }
+        return request.bytes.withUnsafeReadableBytes { text in
+            RangeHeader.single(UnsafeRawBufferPointer(rebasing: text[request.range]), length: view.length)
         }
     }
 
@@ -75,16 +75,16 @@ final class PreparedResponse {
     /// Writes the head into `buffer`, followed by the body if it is copied.
     ///
     /// Bodies of ``FilePiece/leastBytes`` and more are sent from the file, if `fromFile` permits it and the file can be
-    /// pinned. Returns nil if the body
-    /// is too large for one piece, or if its bytes are not available; `buffer` may then contain a head.
+    /// pinned. Returns nil if the body is too large for one piece, or if its bytes are not available; `buffer` may then
+    /// contain a head.
     func write(
-        _ run: ByteRange, as name: RequestID, at time: Timestamp, to buffer: inout ByteBuffer, fromFile: Bool
+        _ range: ByteRange, as requestID: RequestID, at time: Timestamp, to buffer: inout ByteBuffer, fromFile: Bool
     ) -> Body? {
-        let lent = fromFile && run.length >= FilePiece.leastBytes ? view.lend(run) : nil
-        guard lent != nil || run.length <= Self.mostBytes else { return nil }
-        form.write(run, of: view, as: name, at: time, to: &buffer)
+        let lent = fromFile && range.length >= FilePiece.leastBytes ? view.lend(range) : nil
+        guard lent != nil || range.length <= Self.mostBytes else { return nil }
+        form.write(range, of: view, as: requestID, at: time, to: &buffer)
         if let lent { return .file(lent) }
-        return view.read(run, into: &buffer) ? .copied : nil
+        return view.read(range, into: &buffer) ? .copied : nil
     }
 }
 

@@ -1,6 +1,5 @@
 import CacheCore
 import HTTPTypes
-import Hummingbird
 import ReaderAccess
 
 extension ContentRequest {
@@ -10,12 +9,12 @@ extension ContentRequest {
     /// Credentials are apart, for origins that forward them.
     ///
     /// - Parameter forwardsAuthorization: Whether `Authorization` may be a credential of the upstream.
-    init(_ request: Request, forwardsAuthorization: Bool = true) {
-        self.init(isHead: request.method == .head, fields: request.headers)
-        for authorization in request.headers[values: .authorization] where forwardsAuthorization {
+    init(_ call: ContentCall, forwardsAuthorization: Bool = true) {
+        self.init(isHead: call.isHead, fields: call.fields)
+        for authorization in call.fields[values: .authorization] where forwardsAuthorization {
             credentials.append("Authorization", authorization)
         }
-        for cookies in request.headers[values: .cookie].compactMap(Self.withoutSignature) {
+        for cookies in call.fields[values: .cookie].compactMap(Self.withoutSignature) {
             credentials.append("Cookie", cookies)
         }
     }

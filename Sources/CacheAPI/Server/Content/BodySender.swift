@@ -4,7 +4,7 @@ import NIOCore
 import NIOHTTP1
 import ReaderAccess
 
-/// Sends one body on a connection's event loop, piece by piece. Both paths use it.
+/// Sends one body and the end of its response on a connection's event loop, piece by piece.
 ///
 /// The next piece is requested after the previous one has been sent. At most one piece is thus in memory; none if the
 /// kernel sends the file. After eight pieces the sender yields to other work of the event loop.
@@ -35,8 +35,6 @@ final class BodySender {
     private var rest = ByteBuffer()
     /// The bytes that wait for their time. They are charged to the rate already.
     private var delayed: Int64 = 0
-    /// Whether the sender writes the end of the response with the last piece.
-    private let endsAnswer: Bool
     /// Called once with the result, unless ``stop(_:)`` comes first.
     private let done: (ReadEnding) -> Void
     /// The bytes of the body that are not written yet; nil if its length is unknown.
@@ -54,14 +52,13 @@ final class BodySender {
     private static let maxBurst = 8
 
     init(
-        _ body: ContentBody, on context: ChannelHandlerContext, sendsFiles: Bool, endsAnswer: Bool,
-        pace: Pace? = nil, done: @escaping (ReadEnding) -> Void
+        _ body: ContentBody, on context: ChannelHandlerContext, sendsFiles: Bool, pace: Pace? = nil,
+        done: @escaping (ReadEnding) -> Void
     ) {
         self.body = body
         self.context = context
         self.sendsFiles = sendsFiles && pace == nil
         self.pace = pace
-        self.endsAnswer = endsAnswer
         self.done = done
         left = body.read.plan.contentLength
     }
@@ -106,7 +103,7 @@ final class BodySender {
         isWriting = true
         left = left.map { $0 - Int64(count) }
         let written = context.eventLoop.makePromise(of: Void.self)
-        let endsNow = endsAnswer && left == 0
+        let endsNow = left == 0
         let here = NIOLoopBound((self, data, hold), eventLoop: context.eventLoop)
         // The callback is registered before the write, so that it runs before those of handlers that the write passes;
         // they may close the connection when the bytes were sent.
@@ -191,11 +188,23 @@ final class BodySender {
             case .later: break
             case .end:
                 if let left { throw CacheError(.internal, "The body ended \(left) bytes early.") }
-                finish(.sent)
+                sendEnd()
             }
         } catch {
             finish(.failed(error))
         }
+    }
+
+    /// Writes the end of a response of unknown length.
+    private func sendEnd() {
+        let here = NIOLoopBound(self, eventLoop: context.eventLoop)
+        let written = context.eventLoop.makePromise(of: Void.self)
+        written.futureResult.whenComplete { result in
+            guard !here.value.isOver else { return }
+            here.value.finish(((try? result.get()) != nil) ? .sent : .clientGone)  // no other error can occur
+        }
+        isWriting = true
+        context.writeAndFlush(NIOAny(HTTPServerResponsePart.end(nil)), promise: written)
     }
 
     /// Ends the body and reports the result.

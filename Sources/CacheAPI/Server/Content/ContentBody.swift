@@ -4,7 +4,7 @@ import NIOCore
 import ReaderAccess
 import Synchronization
 
-/// The body of one content response on either path. Guarantees that its read is finished exactly once.
+/// The body of one content response. Guarantees that its read is finished exactly once.
 final class ContentBody: Sendable {
     let read: ContentRead
     private let note: RequestLogContext
@@ -20,23 +20,11 @@ final class ContentBody: Sendable {
         self.stopwatch = stopwatch
     }
 
-    // Hummingbird releases the body without a call if the head cannot be written, because the client has disconnected.
     deinit { end(.clientGone) }
-
-    /// Reads the first bytes; nil for an empty body. They are read before the head is sent, so that a failure still
-    /// gets its status. A failure ends the read.
-    func first() async throws(CacheError) -> ByteBuffer? {
-        do throws(CacheError) {
-            return try await read.next(atMost: Self.firstBytes)
-        } catch {
-            end(.failed(error))
-            throw error
-        }
-    }
 
     /// The maximum number of first bytes. They are copied and leave together with the head; later bytes can be sent
     /// from the file.
-    private static let firstBytes: Int64 = 16 << 10
+    static let firstBytes: Int64 = 16 << 10
 
     /// Records the time to the first byte, before each write.
     func begins() {

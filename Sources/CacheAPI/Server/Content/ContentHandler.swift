@@ -1,0 +1,305 @@
+import CacheCore
+import CacheEngine
+import DequeModule
+import NIOCore
+import NIOHTTP1
+import ReaderAccess
+
+/// Channel handler that answers all requests for content, on the event loop, and forwards all others to the router.
+///
+/// A GET for content is answered in one of three ways:
+/// 1. If it differs from an earlier one in `Range` only, ``PreparedResponseSender`` sends a prepared response before the
+///    request is decoded.
+/// 2. If no wait is needed, ``ContentResponder/answerAtOnce(_:)`` makes the response, which may be prepared for others.
+/// 3. Otherwise a task waits for ``ContentResponder/answer(_:)``. It is cancelled when the client disconnects.
+///
+/// Responses are sent in the order of their requests (RFC 9112 §9.3.2): while a response is awaited or sent, further
+/// requests wait in `waiting`, and reading from the socket stops.
+final class ContentHandler: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    /// The state of the request stream.
+    private enum Phase {
+        /// Between two requests.
+        case open
+        /// The head of a GET or HEAD without a body was received; its end is expected.
+        case asked(HTTPRequestHead)
+        /// A request is being forwarded to the router.
+        case passing
+        /// A request for content waits for the responses that the router owes.
+        case behind
+        /// A task waits for the response.
+        case reading
+        /// This handler sends a response.
+        case answering(ContentResponse)
+        /// A response was aborted: nothing more is sent on this connection.
+        case closed
+    }
+
+    private let responder: ContentResponder
+    private let sendBuffer: SendBufferTuning
+    /// The rates of limited readers.
+    private let rates: ReaderRates
+    /// The client certificate of the connection; nil without client authentication.
+    private let certificate: ClientCertificate?
+    /// Nil without prepared responses.
+    private let prepared: PreparedResponseSender?
+    /// Nil before the handler is added and after it is removed.
+    private var context: ChannelHandlerContext?
+    private var phase = Phase.open
+    /// Whether the body of the request that is answered is not received completely. It is discarded.
+    private var isDraining = false
+    /// Forwarded requests without a complete response.
+    private var owed = 0
+    /// Request parts received during a response of this handler. While it is not empty, no read is issued.
+    private var waiting = Deque<HTTPServerRequestPart>()
+    /// Whether a `read` was held back because of `waiting`.
+    private var isReadHeld = false
+    /// Whether the event "input closed" was held back. The router would close the connection during the response.
+    private var isInputEndHeld = false
+    /// Prevents recursion of ``catchUp(_:)`` through a response that is sent at once.
+    private var isCatchingUp = false
+    /// Waits for the response in the phase `reading`.
+    private var task: Task<Void, Never>?
+    /// Sends the body of the current response.
+    private var sender: BodySender?
+
+    init(
+        responder: ContentResponder, sendBuffer: SendBufferTuning, rates: ReaderRates,
+        prepared: PreparedResponseSender?, certificate: ClientCertificate? = nil
+    ) {
+        self.responder = responder
+        self.sendBuffer = sendBuffer
+        self.rates = rates
+        self.prepared = prepared
+        self.certificate = certificate
+        prepared?.handler = self
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+    // MARK: Requests
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let part = unwrapInboundIn(data)
+        if isDraining || !isBusy { take(part, context) } else { waiting.append(part) }
+    }
+
+    /// Whether further requests must wait.
+    private var isBusy: Bool {
+        switch phase {
+        case .behind, .reading, .answering: true
+        case .open, .asked, .passing, .closed: false
+        }
+    }
+
+    /// Processes one request part. The response to a request without a body starts at the request's end.
+    private func take(_ part: HTTPServerRequestPart, _ context: ChannelHandlerContext) {
+        if isDraining {
+            if case .end = part { isDraining = false }
+            return
+        }
+        switch (phase, part) {
+        case (.open, .head(let head)) where ContentCall.isMethod(head.method):
+            if owed > 0, responder.call(head) != nil {
+                phase = .behind
+                return waiting.prepend(part)
+            }
+            guard Self.hasBody(head) else { return phase = .asked(head) }
+            isDraining = true
+            guard !answer(head, context) else { return }
+            isDraining = false
+            pass(part, context)
+        case (.asked(let head), .end):
+            phase = .open
+            guard !answer(head, context) else { return }
+            pass(.head(head), context)
+            pass(part, context)
+        case (.closed, _): break
+        default: pass(part, context)
+        }
+    }
+
+    private static func hasBody(_ head: HTTPRequestHead) -> Bool {
+        head.headers.contains(name: "Content-Length") || head.headers.contains(name: "Transfer-Encoding")
+    }
+
+    /// Forwards one request part to the router.
+    private func pass(_ part: HTTPServerRequestPart, _ context: ChannelHandlerContext) {
+        switch part {
+        case .head:
+            owed += 1
+            phase = .passing
+        case .body: break
+        case .end: phase = .open
+        }
+        context.fireChannelRead(wrapInboundOut(part))
+    }
+
+    /// Counts the completed responses of the router. Responses of this handler do not pass here, because it writes them
+    /// through its own context.
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        let isEnd = if case .end = unwrapOutboundIn(data) { true } else { false }
+        context.write(data, promise: promise)
+        guard isEnd else { return }
+        owed -= 1
+        guard case .behind = phase, owed == 0 else { return }
+        phase = .open
+        catchUp(context)
+    }
+
+    func read(context: ChannelHandlerContext) {
+        if waiting.isEmpty { context.read() } else { isReadHeld = true }
+    }
+
+    /// Processes the parts in `waiting` after a response has ended, until the next one starts. Then fires the events
+    /// and the read that were held back.
+    private func catchUp(_ context: ChannelHandlerContext) {
+        guard !isCatchingUp else { return }
+        isCatchingUp = true
+        let isBehind = !waiting.isEmpty
+        while isDraining || !isBusy, let part = waiting.popFirst() { take(part, context) }
+        isCatchingUp = false
+        if isBehind { context.fireChannelReadComplete() }
+        guard !isBusy else { return }
+        if isInputEndHeld {
+            isInputEndHeld = false
+            context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+        }
+        guard isReadHeld else { return }
+        isReadHeld = false
+        context.read()
+    }
+
+    // MARK: Responses
+
+    /// Sends a response for ``PreparedResponseSender``. Its request has bypassed this handler, and the connection has no
+    /// other request in progress.
+    func send(_ response: ContentResponse) {
+        guard let context else { return response.end(.clientGone) }
+        begin(response, context)
+    }
+
+    /// Starts the response to a content request. Returns false if the request does not name content.
+    private func answer(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) -> Bool {
+        let call = responder.call(
+            head, certificate: certificate, client: context.channel.remoteAddress?.ipAddress)
+        guard let call else { return false }
+        if let response = responder.answerAtOnce(call) {
+            prepared?.learn(head, response)
+            begin(response, context)
+        } else {
+            wait(for: call, context)
+        }
+        return true
+    }
+
+    /// Starts a task that waits for the response. It runs on the event loop: each hop to another thread would cost more
+    /// than the work of most requests.
+    private func wait(for call: ContentCall, _ context: ChannelHandlerContext) {
+        phase = .reading
+        let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        let responder = responder
+        task = Task.immediate(executorPreference: EventLoopExecutor(context.eventLoop)) {
+            let response = await responder.answer(call)
+            here.value.0.arrived(response, here.value.1)
+        }
+    }
+
+    /// Sends the response that was awaited, unless the client has disconnected.
+    private func arrived(_ response: ContentResponse, _ context: ChannelHandlerContext) {
+        guard case .reading = phase else { return response.end(.clientGone) }
+        begin(response, context)
+    }
+
+    /// Writes the head and starts the body.
+    private func begin(_ response: ContentResponse, _ context: ChannelHandlerContext) {
+        phase = .answering(response)
+        context.write(wrapOutboundOut(.head(response.head)), promise: nil)
+        switch response.body {
+        case .empty, .content(_, first: .end): sendEnd(of: response, 0, context)
+        case .document(let bytes):
+            context.write(wrapOutboundOut(.body(.byteBuffer(bytes))), promise: nil)
+            sendEnd(of: response, bytes.readableBytes, context)
+        case .content(let body, let first):
+            let sender = BodySender(
+                body, on: context, sendsFiles: responder.sendsFiles, pace: BodySender.Pace(body.reader, rates)
+            ) { [weak self] ending in
+                guard case .sent = ending else { return self?.end(ending, context) ?? () }
+                self?.finish(response, context)
+            }
+            self.sender = sender
+            sendBuffer.fit(to: body.read, on: context.channel)
+            sender.start(first)
+        }
+    }
+
+    /// Ends a response of which everything is written, with a document of `bytes`.
+    private func sendEnd(of response: ContentResponse, _ bytes: Int, _ context: ChannelHandlerContext) {
+        let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        let written = context.eventLoop.makePromise(of: Void.self)
+        written.futureResult.whenComplete { result in
+            let (handler, context) = here.value
+            guard case .answering(let current) = handler.phase, current === response else { return }
+            guard case .success = result else { return handler.end(.clientGone, context) }
+            response.sent(bytes)
+            handler.finish(response, context)
+        }
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
+    }
+
+    /// Completes a response and continues with waiting requests.
+    private func finish(_ response: ContentResponse, _ context: ChannelHandlerContext) {
+        (phase, sender, task) = (.open, nil, nil)
+        response.end(.sent)
+        catchUp(context)
+    }
+
+    /// Aborts the response by closing the connection, so that no client takes an incomplete body for a complete one.
+    private func end(_ ending: ReadEnding, _ context: ChannelHandlerContext) {
+        stop(ending)
+        context.close(promise: nil)
+    }
+
+    /// Stops the response, or the wait for it, and discards waiting requests. Has no effect between responses.
+    private func stop(_ ending: ReadEnding) {
+        guard isBusy else { return }
+        let current = phase
+        phase = .closed
+        waiting = []
+        task?.cancel()
+        task = nil
+        sender?.stop(ending)
+        sender = nil
+        if case .answering(let response) = current { response.end(ending) }
+    }
+
+    // MARK: The connection
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard isBusy else { return context.fireUserInboundEventTriggered(event) }
+        if case .inputClosed? = event as? ChannelEvent {
+            isInputEndHeld = true
+        } else if event is ConnectionTimeoutHandler.ClientDisconnected {
+            end(.clientGone, context)
+        } else {
+            context.fireUserInboundEventTriggered(event)
+        }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        stop(.clientGone)
+        context.fireChannelInactive()
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        stop(.clientGone)
+        self.context = nil
+    }
+}
+
+@available(*, unavailable)
+extension ContentHandler: Sendable {}

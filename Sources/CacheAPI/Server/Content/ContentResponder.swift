@@ -1,0 +1,312 @@
+import CacheCore
+import CacheEngine
+import CacheTracing
+import HTTPTypes
+import NIOCore
+import NIOHTTP1
+import NIOHTTPTypesHTTP1
+import ReaderAccess
+
+/// Makes the responses to content requests.
+///
+/// ``answerAtOnce(_:)`` answers what needs no wait. It applies the same rules as ``answer(_:)`` and produces the same
+/// fields, metrics and log entries. If it returns nil, it has left no trace: nothing is counted.
+struct ContentResponder: Sendable {
+    let reader: ContentReader
+    let gate: Authorizer
+    /// Limits readers to their origins and path prefixes.
+    let limits: ReaderLimits
+    /// Limits concurrent reads. Reads that are answered at once need no permit.
+    let permits: AdmissionLimiter
+    /// Whether requests are answered at once if possible (`listen.fastPath`).
+    let isFastPathEnabled: Bool
+    /// Whether bodies may be sent from the file (`sendfile`); false with TLS, which encrypts copies.
+    let sendsFiles: Bool
+    let random: any RandomSource
+    let clock: any Clock<Duration>
+    let recorder: RequestRecorder
+    let tracing: RequestTracing
+
+    /// The request of `head`. Nil if it does not name content, or if its target is too long: the router answers it.
+    ///
+    /// - Parameter client: The client's address, for the log; evaluated only if it is needed.
+    func call(
+        _ head: HTTPRequestHead, certificate: ClientCertificate? = nil, client: @autoclosure () -> String? = nil
+    ) -> ContentCall? {
+        guard head.uri.utf8.count <= gate.live.values.limits.urlBytes else { return nil }
+        let (target, signature) = gate.access.strip(RequestTarget.originForm(head.uri))
+        guard let content = ContentTarget(target) else { return nil }
+        let fields = HTTPFields(head.headers, splitCookie: false)
+        return ContentCall(
+            isHead: head.method == .HEAD, target: target, content: content, host: head.headers.first(name: "Host"),
+            fields: fields,
+            credentials: RequestCredentials(fields, subjects: certificate?.subjects ?? [], signature: signature),
+            client: recorder.log.isEnabled ? client() : nil,
+            requestID: RequestMiddleware.accepted(fields[.requestID]) ?? random.identifier(),
+            stopwatch: clock.stopwatch())
+    }
+
+    // MARK: Answers without a wait
+
+    /// Returns the response with the first bytes of its body; nil if ``answer(_:)`` must answer.
+    ///
+    /// That is the case if the asset is not open and fresh, if bytes are not on disk or not in the page cache, if the
+    /// client is not authorized, if `CDN-Loop` names this service, or if the request has `Larder-Timeout`.
+    func answerAtOnce(_ call: ContentCall) -> ContentResponse? {
+        guard isFastPathEnabled, case .mounted(let origin, let path) = call.content,
+            !call.fields.contains(.larderTimeout), !call.isLoop(to: reader.loopName)
+        else { return nil }
+        let reference = AssetReference.mounted(origin: origin, path: path, key: nil)
+        var admission = Admission(nil)
+        let read = reader.readIfCached(
+            reference, request: ContentRequest(isHead: call.isHead, fields: call.fields)
+        ) { access in
+            do throws(CacheError) {
+                admission = try admit(call, reference, access)
+                return true
+            } catch {
+                return false  // `answer` sends the error to an unauthorized client
+            }
+        }
+        // A paced body is sent in copies.
+        let isPaced = admission.reader?.maxBytesPerSecond != nil
+        guard let read, let first = first(of: read, fromFile: sendsFiles && !isPaced) else { return nil }
+        return content(read, first, call, admission, RequestLogContext(), begin(call))
+    }
+
+    /// Returns a prepared response for another range; nil if its bytes are not available without a wait.
+    func answer(_ preparedResponse: PreparedResponse, _ range: ByteRange, at time: Timestamp, client: String?)
+        -> ContentResponse?
+    {
+        let stopwatch = clock.stopwatch()
+        guard let read = preparedResponse.view.open(range, at: time),
+            let first = first(of: read, fromFile: sendsFiles)
+        else { return nil }
+        let requestID = random.identifier()
+        let head = preparedResponse.form.head(range, of: preparedResponse.view, as: requestID, at: time)
+        let logged = preparedResponse.logged(for: client)
+        let note = noted(read, Admission(preparedResponse.reader), RequestLogContext(), begin(logged))
+        return ContentResponse(
+            head: head, body: .content(ContentBody(read, note: note, stopwatch: stopwatch), first: first), note: note,
+            line: AccessLogEntry(
+                recorder, logged, requestID: requestID, status: Int(head.status.code), note: note,
+                stopwatch: stopwatch),
+            logged: logged)
+    }
+
+    /// Reads the first bytes. Returns nil and abandons the read if that would block.
+    private func first(of read: ContentRead, fromFile: Bool) -> ContentRead.ReadStep? {
+        // A failure is ignored: `answer` meets it too and reports it.
+        if let first = try? read.nextWithoutBlocking(fromFile: fromFile, wake: {}), first.isAtHand { return first }
+        read.abandon()
+        return nil
+    }
+
+    // MARK: Answers with a wait
+
+    /// Authorizes the request, claims a read permit, and returns the content, or a problem, which may have the
+    /// upstream's status. The permit is kept until the response has ended. Cancellation of the task ends the wait.
+    func answer(_ call: ContentCall) async -> ContentResponse {
+        let (note, trace) = (RequestLogContext(), begin(call))
+        note.update { $0.span = trace?.span }
+        let reference: AssetReference
+        do throws(CacheError) {
+            reference = try call.content.reference()
+        } catch {
+            return invalid(call, error, note)
+        }
+        return await RequestTrace.$current.withValue(trace) {
+            do {
+                let admission = try admit(call, reference, reader.access(for: reference))
+                note.update { $0.reader = admission.reader }
+                if case .known = reference { try await limits.check(reference, for: admission.reader) }
+                note.hold(try takePermit())
+                let read = try await reader.read(
+                    reference, request: request(call), options: ReadOptions(timeout: try call.timeout()))
+                return try await content(read, call, admission, note, trace)
+            } catch let failure as ReadFailure {
+                return refusal(call, failure, note)
+            } catch {
+                return refusal(call, ReadFailure(CacheError(foreign: error)), note)
+            }
+        }
+    }
+
+    private func takePermit() throws(CacheError) -> AdmissionLimiter.Permit {
+        guard let permit = permits.take() else {
+            throw CacheError(.overloaded, "Too many concurrent reads; raise limits.maxConcurrentReads or retry.")
+        }
+        return permit
+    }
+
+    /// The request with the credentials for origins that forward them. Throws `.loop` if it has passed this service
+    /// before.
+    private func request(_ call: ContentCall) throws(CacheError) -> ContentRequest {
+        guard !call.isLoop(to: reader.loopName) else {
+            throw CacheError(.loop, "CDN-Loop names this service; check the origin for a loop.")
+        }
+        // A token of this service is no credential of the upstream.
+        let hasToken = gate.access.isOwn(call.credentials, at: gate.wallClock.now())
+        return ContentRequest(call, forwardsAuthorization: !hasToken)
+    }
+
+    /// Waits for the first bytes of the read, so that a failure still gets its own status: an error, not stored, with
+    /// the error code as its detail.
+    private func content(
+        _ read: ContentRead, _ call: ContentCall, _ admission: Admission, _ note: RequestLogContext,
+        _ trace: RequestTrace?
+    ) async throws(ReadFailure) -> ContentResponse {
+        let isUnmet = [412, 416].contains(read.plan.status)
+        do {
+            let first = isUnmet ? nil : try await read.next(atMost: ContentBody.firstBytes)
+            return content(read, first.map { .bytes($0) } ?? .end, call, admission, note, trace)
+        } catch {
+            note.add(read.finish(.failed(error)))
+            var outcome = read.outcome
+            outcome.requestClass = .error
+            (outcome.isStored, outcome.timeToLive, outcome.detail) = (false, nil, error.code.name)
+            var failure = ReadFailure(error, outcome: outcome)
+            failure.isCounted = true
+            throw failure
+        }
+    }
+
+    // MARK: Parts of responses
+
+    private func admit(
+        _ call: ContentCall, _ reference: AssetReference?, _ access: OriginSettings.Access
+    ) throws(CacheError) -> Admission {
+        try gate.admitContent(call.credentials, call.target, host: call.host, access: access, reference: reference)
+    }
+
+    /// The trace of a request.
+    private func begin(_ call: ContentCall) -> RequestTrace? {
+        guard tracing.tracer.isEnabled else { return nil }
+        return tracing.begin(
+            method: call.method.rawValue, path: call.path, route: call.content.pattern, call.fields)
+    }
+
+    /// The trace of a request with a prepared response. It has no `traceparent`.
+    func begin(_ logged: LoggedRequest) -> RequestTrace? {
+        guard tracing.tracer.isEnabled else { return nil }
+        return tracing.begin(
+            method: logged.method, path: logged.path, route: ContentTarget.mountedPattern, nil)
+    }
+
+    /// Records the result of a read.
+    private func noted(
+        _ read: ContentRead, _ admission: Admission, _ note: RequestLogContext, _ trace: RequestTrace?
+    ) -> RequestLogContext {
+        note.conclude(read.outcome.requestClass)
+        trace?.span?.set("larder.asset.id", read.assetID.description)
+        note.update { content in
+            content.span = trace?.span
+            content.reader = admission.reader
+        }
+        return note
+    }
+
+    /// The response for a read. 412 and 416 become problem documents.
+    private func content(
+        _ read: ContentRead, _ first: ContentRead.ReadStep, _ call: ContentCall, _ admission: Admission,
+        _ note: RequestLogContext, _ trace: RequestTrace?
+    ) -> ContentResponse {
+        let note = noted(read, admission, note, trace)
+        let body = ContentBody(read, note: note, stopwatch: call.stopwatch)
+        let isUnmet = [412, 416].contains(read.plan.status)
+        var fields = isUnmet ? [:] : read.plannedFields
+        let problem = isUnmet ? unmet(read.plan, call) : nil
+        if let problem {
+            body.end(.sent)
+            fields = problem.fields
+            if read.plan.status == 416 { fields[.acceptRanges] = "bytes" }
+        }
+        read.sign(&fields)
+        if let renewal = admission.renewal {
+            // The renewed cookie of a signature (RFC 9246 §3.3). No cache must keep such a field.
+            fields[.setCookie] =
+                "\(PresentedSignature.packageName)=\(renewal.token); Path=\(renewal.path); "
+                + "Expires=\(HTTPDate.format(renewal.expiresAt)); HttpOnly"
+            fields[.cacheControl] = "private, no-store"
+        }
+        return response(
+            call, read.plan.status, fields, problem.map { .document($0.body) } ?? .content(body, first: first), note,
+            isSigned: admission.isSigned)
+    }
+
+    /// The problem document for 412 or 416. It uses nothing of the upstream's response but the length, for
+    /// `Content-Range` (RFC 9110 §15.5.17).
+    private func unmet(_ plan: ContentPlan, _ call: ContentCall) -> Problem {
+        guard plan.status == 416 else {
+            return problem(call, CacheError(.preconditionFailed, "A condition of the request does not hold."))
+        }
+        let length = plan.headers["Content-Range"].flatMap { Int64($0.drop { !$0.isNumber }) }
+        return problem(
+            call, CacheError(.rangeNotSatisfiable(length: length), "The asset has no byte in the requested range."))
+    }
+
+    /// The problem document for a failed read, with the upstream's `Retry-After`, `Age` and freshness if there are any.
+    private func refusal(_ call: ContentCall, _ failure: ReadFailure, _ note: RequestLogContext) -> ContentResponse {
+        let (code, outcome) = (failure.error.code, failure.outcome)
+        note.conclude(outcome.requestClass, code: code, isCounted: failure.isCounted)
+        let problem = problem(call, failure.error, status: code.contentStatus)
+        var fields = code.contentHeaders
+        fields[.contentType] = Problem.mediaType
+        fields[.cacheControl] = failure.reuse
+        fields[.cacheStatus] = CacheStatus.field(outcome)
+        fields[.age] = failure.age.map(\.wholeSecondsText)
+        if outcome.forwarding != nil || outcome.requestClass == .negative { fields.append(.via) }
+        return response(call, problem.status, fields, .document(problem.body), note)
+    }
+
+    /// The problem document for a target without a valid reference. A client without a token gets 401 instead of the
+    /// error, which would reveal details.
+    private func invalid(_ call: ContentCall, _ error: CacheError, _ note: RequestLogContext) -> ContentResponse {
+        var error = error
+        do throws(CacheError) {
+            _ = try admit(call, nil, .token)
+        } catch let refusal {
+            error = refusal
+        }
+        note.update { $0.outcome = error.code.name }
+        let problem = problem(call, error)
+        return response(call, problem.status, problem.fields, .document(problem.body), note)
+    }
+
+    private func problem(_ call: ContentCall, _ error: CacheError, status: Int? = nil) -> Problem {
+        Problem(error, status: status, instance: call.path, requestID: call.requestID)
+    }
+
+    /// Combines head, body and access log entry. A response to HEAD has the fields of the omitted body.
+    private func response(
+        _ call: ContentCall, _ status: Int, _ given: HTTPFields, _ body: ContentResponse.Body,
+        _ note: RequestLogContext, isSigned: Bool = false
+    ) -> ContentResponse {
+        var (fields, body) = (given, body)
+        if case .document(let bytes) = body {
+            fields[.contentLength] = "\(bytes.readableBytes)"
+            if call.isHead { body = .empty } else { note.update { $0.firstByte = call.stopwatch() } }
+        }
+        RequestMiddleware.address(&fields, to: call.fields[.origin], as: call.requestID, by: gate.cors)
+        let logged = call.logged(by: note.content.reader, inFull: recorder.log.isEnabled)
+        return ContentResponse(
+            head: HTTPResponseHead(HTTPResponse(status: .init(code: status), headerFields: fields)), body: body,
+            note: note,
+            line: AccessLogEntry(
+                recorder, logged, requestID: call.requestID, status: status, note: note, stopwatch: call.stopwatch),
+            logged: logged, isSigned: isSigned)
+    }
+}
+
+extension ReadFailure {
+    /// The `Cache-Control` of the problem document.
+    ///
+    /// Without it, caches may choose a lifetime for some statuses (RFC 9110 §15.1). The value is the lifetime that the
+    /// upstream gave, else `no-store`. Like `Age`, it counts from the creation of the upstream's response.
+    fileprivate var reuse: String {
+        guard let left = outcome.timeToLive, left >= .seconds(1) else { return "no-store" }
+        // The sum differs from a whole number of seconds by a few milliseconds, because the two times are measured
+        // apart.
+        return "max-age=" + (left + (age ?? .zero) + .milliseconds(500)).wholeSecondsText
+    }
+}

@@ -1,0 +1,225 @@
+import CacheCore
+import CacheEngine
+import CacheTracing
+import NIOCore
+import NIOHTTP1
+import ReaderAccess
+
+/// Sends prepared responses on one connection, before the request is decoded: to requests that differ from an earlier
+/// one in `Range` only.
+///
+/// It reuses the decisions of ``ContentResponder`` and makes none of its own about HTTP semantics. A response is one
+/// write, past all handlers but TLS.
+final class PreparedResponseSender {
+    private let responseCache: PreparedResponseCache
+    private let responder: ContentResponder
+    private let sendBuffer: SendBufferTuning
+    private let watch: ConnectionTimeoutHandler
+    /// Sends responses of more than one piece.
+    weak var handler: ContentHandler?
+    /// The context of the encoder: bytes written there reach the socket, or TLS, unchanged. Nil before it is added.
+    private var encoder: ChannelHandlerContext?
+    /// The request that is being decoded, and the value of ``LiveAPISettings/changes`` before it is authorized. Nil if it
+    /// is not answered within the decoder's call.
+    private var asked: (request: RequestFingerprint, settings: UInt64)?
+
+    init(
+        responseCache: PreparedResponseCache, responder: ContentResponder, sendBuffer: SendBufferTuning,
+        watch: ConnectionTimeoutHandler
+    ) {
+        self.responseCache = responseCache
+        self.responder = responder
+        self.sendBuffer = sendBuffer
+        self.watch = watch
+    }
+
+    func attach(to encoder: ChannelHandlerContext?) { self.encoder = encoder }
+
+    // MARK: Requests, reported by `RequestDecoder`
+
+    /// Answers the request at the start of `buffer` and removes it, if there is a prepared response and nothing else
+    /// happens on the connection. Returns false otherwise: the request must be decoded, and ``decoded()`` called then.
+    func answer(_ buffer: inout ByteBuffer) -> Bool {
+        guard watch.isIdle, let request = RequestFingerprint(buffer) else { return false }
+        if send(request) {
+            buffer.moveReaderIndex(forwardBy: request.bytes.readableBytes)
+            return true
+        }
+        asked = (request, responder.gate.live.changes)
+        return false
+    }
+
+    /// The request has been decoded. It was answered at once, or later.
+    func decoded() { asked = nil }
+
+    /// Fields that exclude a request: its response depends on more than the range, or the field differs in each
+    /// request.
+    private static let judged = [
+        "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Cache-Control", "Pragma",
+        "X-Request-Id", "Connection", "Content-Length", "Transfer-Encoding", TraceContext.parentField,
+    ]
+
+    /// Creates an entry from the response to the request that is being decoded, if it is reusable: a GET with status 200
+    /// or 206 and a snapshot, without ``judged`` fields. A request with `Range` must have got 206.
+    func learn(_ head: HTTPRequestHead, _ response: ContentResponse) {
+        guard let (request, settings) = asked, handler != nil, let read = response.read, let view = read.view,
+            head.method == .GET, request.hasTarget(head.uri), !response.isSigned,
+            !Self.judged.contains(where: head.headers.contains),
+            read.plan.status == (request.range.isEmpty ? 200 : 206)
+        else { return }
+        let reader = response.note.content.reader
+        guard reader?.maxBytesPerSecond == nil else { return }  // such a body is paced
+        let form = ResponseHeadTemplate(response.head, upstreamStatus: read.plan.headers.values("Cache-Status"))
+        responseCache.keep(
+            PreparedResponse(
+                request.kept, view: view, logged: response.logged, form: form, settings: settings, reader: reader,
+                counter: reader.map { responder.recorder.readers.counter(for: $0.id) }))
+    }
+
+    // MARK: Responses
+
+    /// Sends the prepared response to a request. Returns false, with nothing sent, without one.
+    ///
+    /// An entry that is no longer valid is removed; the response to the request creates a new one. A range that cannot
+    /// be served keeps the entry.
+    private func send(_ request: RequestFingerprint) -> Bool {
+        guard let encoder, let response = responseCache[request], let range = response.range(request) else {
+            return false
+        }
+        // Other access or CORS rules may be in force than those that the entry was authorized by.
+        if let now = response.view.now, response.isAuthorized(at: now, responder.gate.live.changes),
+            send(response, range, at: now, encoder)
+        {
+            return true
+        }
+        responseCache.forget(response)
+        return false
+    }
+
+    /// Sends the response for one range: in one write if possible, else through ``ContentHandler``. Returns false, with
+    /// nothing sent, if the bytes are not available.
+    private func send(
+        _ response: PreparedResponse, _ range: ByteRange, at time: Timestamp, _ encoder: ChannelHandlerContext
+    ) -> Bool {
+        let (requestID, start) = (responseCache.nextRequestID(), encoder.eventLoop.now)
+        var buffer = responseCache.takeBuffer()
+        guard
+            let body = response.write(range, as: requestID, at: time, to: &buffer, fromFile: responder.sendsFiles)
+        else {
+            responseCache.giveBack(buffer)
+            return sendInPieces(response, range, at: time, client: encoder.channel.remoteAddress?.ipAddress)
+        }
+        // The response is one write, which follows at once: its first byte is not later than this.
+        let sending = Sending(
+            response, range, at: time, buffer, body, start: start, firstByte: encoder.eventLoop.now,
+            requestID: requestID,
+            client: responder.recorder.log.isEnabled ? encoder.channel.remoteAddress?.ipAddress : nil,
+            span: responder.begin(response.logged)?.span)
+        watch.beginBypass()
+        write(sending, buffer, encoder)
+        return true
+    }
+
+    private func sendInPieces(
+        _ response: PreparedResponse, _ range: ByteRange, at time: Timestamp, client: String?
+    ) -> Bool {
+        guard let handler, let answer = responder.answer(response, range, at: time, client: client) else {
+            return false
+        }
+        watch.countBypassingRequest()
+        handler.send(answer)
+        return true
+    }
+
+    private func write(_ sending: Sending, _ head: ByteBuffer, _ encoder: ChannelHandlerContext) {
+        let (here, eventLoop) = (NIOLoopBound((self, sending), eventLoop: encoder.eventLoop), encoder.eventLoop)
+        let written = eventLoop.makePromise(of: Void.self)
+        written.futureResult.whenComplete { here.value.0.left($0, here.value.1, at: eventLoop.now) }
+        var head = head
+        if let file = sending.file {
+            // The outbound buffer is empty here, because the connection was at rest: `sendAhead` may bypass it.
+            sendBuffer.fit(toBytesOnDisk: sending.range.length, on: encoder.channel)
+            head.moveReaderIndex(forwardBy: encoder.sendAhead(head))
+            if head.readableBytes > 0 { encoder.write(NIOAny(IOData.byteBuffer(head)), promise: nil) }
+            encoder.write(NIOAny(IOData.fileRegion(file.region)), promise: written)
+        } else {
+            encoder.write(NIOAny(IOData.byteBuffer(head)), promise: written)
+        }
+        encoder.flush()
+    }
+
+    /// Ends a response that was sent or has failed: returns its buffer, and records it in the statistics and the log.
+    private func left(_ result: Result<Void, any Error>, _ sending: Sending, at now: NIODeadline) {
+        let hasLeft = if case .success = result { true } else { false }
+        responseCache.giveBack(sending.buffer)
+        sending.response.view.count(sending.range, hasLeft ? .sent : .clientGone, at: sending.time)
+        record(sending, hasLeft: hasLeft, at: now)
+        watch.endBypass()
+    }
+
+    /// Records the latencies of an ended response and its log entry. Without `hasLeft` the entry counts no sent bytes
+    /// and is marked as aborted.
+    private func record(_ sending: Sending, hasLeft: Bool, at now: NIODeadline) {
+        let (response, recorder) = (sending.response, responder.recorder)
+        let duration = Duration(now - sending.start)
+        let firstByte = Duration(sending.firstByte - sending.start)
+        recorder.latencies.record(
+            .hit, firstByte: firstByte, duration: duration, shard: Int(bitPattern: ObjectIdentifier(self)) >> 6,
+            traceID: sending.span?.context.traceID.description)
+        let sent = hasLeft ? sending.range.length : 0
+        response.counter?.add(requests: 1, bytes: sent, bytesFromCache: sent)
+        guard recorder.log.isEnabled || sending.span != nil else { return }
+        var figures = RequestLogContext.Content()
+        figures.span = sending.span
+        figures.reader = response.reader
+        (figures.result, figures.outcome) = (.hit, ReadOutcome.Class.hit.rawValue)
+        (figures.bytesFromCache, figures.firstByte) = (sending.range.length, firstByte)
+        (figures.sentBytes, figures.isComplete) = (sent, hasLeft)
+        figures.span?.set("larder.asset.id", response.view.assetID.description)
+        figures.span?.end(status: response.status, figures)
+        recorder.log.write(
+            AccessLog.Line(
+                request: response.logged(for: sending.client), status: response.status,
+                requestID: sending.requestID.text, figures: figures, duration: duration))
+    }
+}
+
+/// A response that is being sent, with the resources that it needs until then: buffer, lease and pinned file.
+private final class Sending {
+    let response: PreparedResponse
+    let range: ByteRange
+    let time: Timestamp
+    let buffer: ByteBuffer
+    let file: PinnedFile?
+    private let body: PreparedResponse.Body
+    let start: NIODeadline
+    let firstByte: NIODeadline
+    let requestID: RequestID
+    /// The client's address; nil without a log.
+    let client: String?
+    let span: TraceSpan?
+
+    init(
+        _ response: PreparedResponse, _ range: ByteRange, at time: Timestamp, _ buffer: ByteBuffer,
+        _ body: PreparedResponse.Body, start: NIODeadline, firstByte: NIODeadline, requestID: RequestID,
+        client: String?, span: TraceSpan?
+    ) {
+        self.response = response
+        self.range = range
+        self.time = time
+        self.buffer = buffer
+        self.body = body
+        self.start = start
+        self.firstByte = firstByte
+        self.requestID = requestID
+        self.client = client
+        self.span = span
+        file = body.piece.map { PinnedFile($0) }
+    }
+}
+
+@available(*, unavailable)
+extension PreparedResponseSender: Sendable {}
+
+@available(*, unavailable)
+extension Sending: Sendable {}
