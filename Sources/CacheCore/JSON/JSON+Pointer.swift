@@ -22,20 +22,8 @@ extension JSON {
 
     /// A reference token with `~1` and `~0` replaced; nil if another character follows a tilde.
     private static func unescaped(_ token: Substring) -> String? {
-        guard token.utf8.contains(UInt8(ascii: "~")) else { return String(token) }
-        var name = ""
-        var rest = token[...]
-        while let character = rest.popFirst() {
-            guard character == "~" else {
-                name.append(character)
-                continue
-            }
-            switch rest.popFirst() {
-            case "0": name.append("~")
-            case "1": name.append("/")
-            default: return nil
-            }
-        }
-        return name
+        let escapes = token.split(separator: "~", omittingEmptySubsequences: false).dropFirst()
+        guard escapes.allSatisfy({ $0.first == "0" || $0.first == "1" }) else { return nil }
+        return String(token.replacing("~1", with: "/").replacing("~0", with: "~"))
     }
 }

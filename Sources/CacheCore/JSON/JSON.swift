@@ -27,6 +27,14 @@ package enum JSON: Hashable, Sendable {
         return members.first { $0.key == key }?.value
     }
 
+    /// The text of a string; nil for other values.
+    package var string: String? { if case .string(let text) = self { text } else { nil } }
+
+    /// An object without the members that are nil.
+    package init(present members: KeyValuePairs<String, JSON?>) {
+        self = .object(members.compactMap { key, value in value.map { Member(key, $0) } })
+    }
+
     /// Converts an optional value: nil becomes `null`.
     package static func optional<Value>(_ value: Value?, _ json: (Value) -> JSON) -> JSON {
         value.map(json) ?? .null

@@ -11,7 +11,7 @@ package enum JobState: String, Hashable, Sendable, CaseIterable {
 }
 
 /// The order class of a job.
-package enum JobPriority: String, Hashable, Sendable, CaseIterable { case low, normal, high }
+package enum JobPriority: String, Hashable, Sendable, ChoiceCodable { case low, normal, high }
 
 /// The reference to an asset in a prefetch item or a probe, in one of three forms.
 package enum AssetReference: Hashable, Sendable {

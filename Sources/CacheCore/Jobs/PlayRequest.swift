@@ -1,7 +1,7 @@
 /// The part of a media asset that a prefetch item makes playable.
 package struct PlayRequest: Hashable, Sendable {
     /// What an item fetches if its asset has no usable index.
-    package enum Otherwise: String, Hashable, Sendable, CaseIterable {
+    package enum Otherwise: String, Hashable, Sendable, ChoiceCodable {
         /// Nothing: the item fails.
         case fail
         /// The first ``headBytes`` bytes.

@@ -16,7 +16,7 @@ package struct MediaIndex: Hashable, Sendable {
     }
 
     /// The kind of a track.
-    package enum TrackKind: String, Hashable, Sendable, CaseIterable { case video, audio, subtitles, other }
+    package enum TrackKind: String, Hashable, Sendable, ChoiceCodable { case video, audio, subtitles, other }
 
     /// One elementary stream.
     package struct Track: Hashable, Sendable {

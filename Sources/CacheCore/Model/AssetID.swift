@@ -1,5 +1,6 @@
 /// The identifier of an asset: the first 128 bits of the SHA-256 of its key, as 32 lower-case hexadecimal digits.
-package struct AssetID: Hashable, Comparable, Sendable {
+package struct AssetID: Hashable, Comparable, Sendable, TextDecodable {
+    package static let expectation = "An asset ID with 32 hexadecimal digits is expected here."
     /// The first 64 bits.
     package let high: UInt64
     /// The last 64 bits.

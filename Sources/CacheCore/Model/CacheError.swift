@@ -86,6 +86,11 @@ package struct CacheError: Error, Sendable {
         self.message = message
         self.cause = cause
     }
+
+    /// The error for an invalid field of a request or a document.
+    package static func invalid(_ field: String, _ reason: String) -> CacheError {
+        CacheError(.invalidField(field), reason)
+    }
 }
 
 extension CacheError: CustomStringConvertible {

@@ -1,6 +1,8 @@
 /// A glob pattern for asset keys: `*` matches any characters except `/`, `**` any characters, and `**/` any number of
 /// directories, including none. A backslash makes the next character literal.
-package struct KeyPattern: Hashable, Sendable {
+package struct KeyPattern: Hashable, Sendable, TextDecodable {
+    package static let expectation = "A pattern has 1 to 2048 characters and no backslash at its end."
+
     private enum Token: Hashable {
         case byte(UInt8)
         /// Any bytes except `/`.

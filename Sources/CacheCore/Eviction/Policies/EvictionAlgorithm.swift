@@ -1,5 +1,5 @@
 /// The available eviction algorithms.
-package enum EvictionAlgorithm: String, Hashable, Sendable, CaseIterable {
+package enum EvictionAlgorithm: String, Hashable, Sendable, ChoiceCodable {
     /// Least recently used.
     case lru
     /// SIEVE, see `SievePolicy`.
