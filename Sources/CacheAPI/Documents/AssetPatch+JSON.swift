@@ -1,33 +1,36 @@
 package import CacheCore
 
 extension AssetPatch {
+    private struct Document: Decodable {
+        var pinned: Bool?
+        var pinnedUntilAt: Change<Timestamp>
+        var tags: TagList?
+        var ttlSeconds: Change<Limited<AnySeconds>>
+        var verify: Change<Verification>
+    }
+
     /// The members of the schema.
-    package static let keys = ["pinned", "pinnedUntilAt", "tags", "ttlSeconds", "verify"]
+    package static var keys: [String] { JSON.keys(of: Document.self) }
 
     /// Reads the `AssetPatch` schema.
     ///
     /// Null removes the asset's own `ttlSeconds` or `verify`, so that the origin's setting applies, or the end of its
     /// pin; it is an error for other members. `pinnedUntilAt` implies a pin.
     package init(_ json: JSON) throws(CacheError) {
-        let fields = try JSONFields(
-            json, accepting: Self.keys, nullable: ["pinnedUntilAt", "ttlSeconds", "verify"])
+        let document = try json.decode(Document.self)
+        let (end, setsEnd) = (document.pinnedUntilAt.value, document.pinnedUntilAt != .absent)
+        if setsEnd, document.pinned == false {
+            throw .invalid("pinnedUntilAt", "The field needs a pin; remove pinned: false.")
+        }
         self.init(
-            isPinned: try fields.bool("pinned"), pinnedUntil: try fields.instant("pinnedUntilAt"),
-            tags: try Self.tags(fields))
-        if fields.has("pinnedUntilAt") {
-            guard isPinned != false else {
-                throw fields.invalid("pinnedUntilAt", "The field needs a pin; remove pinned: false.")
-            }
-            isPinned = true
-        }
-        if fields.has("verify") { verify = .some(try fields.choice("verify")) }
-        if fields.has("ttlSeconds") { ttl = .some(try fields.seconds("ttlSeconds")) }
+            isPinned: setsEnd ? true : document.pinned, pinnedUntil: end, tags: document.tags?.values.map(\.text),
+            ttl: document.ttlSeconds.map(\.duration), verify: document.verify)
     }
+}
 
-    /// Reads `tags`; nil without the member.
-    static func tags(_ fields: JSONFields) throws(CacheError) -> [String]? {
-        try fields.values("tags", atMost: maxTags, "A tag has 1 to 128 characters.") {
-            AssetRecord.isTag($0) ? $0 : nil
-        }
-    }
+typealias TagList = List<64, Checked<TagRule>>
+
+enum TagRule: TextRule {
+    static let expectation = "A tag has 1 to 128 characters."
+    static func permits(_ text: String) -> Bool { AssetRecord.isTag(text) }
 }

@@ -24,82 +24,67 @@ extension EvictionReport.Entry {
 
 /// The body of `POST /v1/evictions`: the `EvictRequest` schema.
 package struct EvictRequest: Sendable {
+    private struct Document: Decodable {
+        var freeBytes, targetBytes: Limited<NotNegative>?
+        var dryRun: Bool?
+    }
+
     /// The members of the schema.
-    package static let keys = ["freeBytes", "targetBytes", "dryRun"]
+    package static var keys: [String] { JSON.keys(of: Document.self) }
 
     package var goal: EvictionGoal
     package var isDryRun: Bool
 
     /// Requires exactly one of `freeBytes` and `targetBytes`.
     package init(_ json: JSON) throws(CacheError) {
-        let fields = try JSONFields(json, accepting: Self.keys)
-        switch (try fields.integer("freeBytes"), try fields.integer("targetBytes")) {
+        let document = try json.decode(Document.self)
+        isDryRun = document.dryRun ?? false
+        switch (document.freeBytes?.value, document.targetBytes?.value) {
         case (let bytes?, nil): goal = .free(bytes: bytes)
         case (nil, let bytes?): goal = .target(bytes: bytes)
-        case (nil, nil): throw fields.invalid("freeBytes", "freeBytes or targetBytes is expected here.")
-        default: throw fields.invalid("targetBytes", "Only one of freeBytes and targetBytes is allowed.")
+        case (nil, nil): throw .invalid("freeBytes", "freeBytes or targetBytes is expected here.")
+        default: throw .invalid("targetBytes", "Only one of freeBytes and targetBytes is allowed.")
         }
-        isDryRun = try fields.bool("dryRun") ?? false
     }
 }
 
 /// The body of `POST /v1/purges`: the `PurgeRequest` schema.
-package struct PurgeRequest: Sendable {
-    /// The members that select assets. At least one is required, so that an empty body does not purge everything.
-    private static let conditions = [
-        "origin", "prefix", "patterns", "tag", "keys", "urls", "assetIds", "contentType", "olderThanSeconds",
-    ]
-    /// The members of the schema.
-    package static let keys = conditions + ["soft", "dryRun"]
+package struct PurgeRequest: Decodable, Sendable {
+    private enum ContentTypeRule: TextRule {
+        static let expectation = "A media type, as video/mp4 or video/*, is expected here."
+        static func permits(_ text: String) -> Bool { OriginSettings.StoreRules.isPattern(text) }
+    }
 
-    package var selection: AssetSelection
-    /// Keys, of which an asset must have one.
-    package var keys: [String]?
-    /// URLs, of which one must name the asset.
-    package var urls: [String]?
+    // Empty strings are errors, because an empty prefix would select every asset.
+    private(set) var origin, prefix: Checked<NotEmpty>?
+    private(set) var patterns: List<100, KeyPattern>?
+    private var tag: Checked<NotEmpty>?
+    /// Keys, of which an asset must have one, and URLs, of which one must name the asset.
+    private(set) var keys, urls: List<10_000, Checked<NotEmpty>>?
+    private(set) var assetIds: List<10_000, AssetID>?
+    private var contentType: Checked<ContentTypeRule>?
     /// The minimum time since the asset was created.
-    var minAge: Duration?
-    /// Whether the selected assets become stale instead of being deleted.
-    package var isSoft: Bool
-    package var isDryRun: Bool
+    private var olderThanSeconds: Limited<AnySeconds>?
+    /// Whether the selected assets become stale instead of being deleted, and whether nothing is changed.
+    private(set) var soft, dryRun: Bool?
 
-    /// Reads the request. Empty strings are errors, because an empty prefix would select every asset.
+    /// The members of the schema.
+    package static var keys: [String] { JSON.keys(of: Self.self) }
+
+    func selection(at now: Timestamp) -> AssetSelection {
+        AssetSelection(
+            origin: origin?.text, prefix: prefix?.text, patterns: patterns?.values, tag: tag?.text,
+            ids: assetIds?.values, contentType: contentType?.text,
+            createdBefore: olderThanSeconds.map { now - $0.duration })
+    }
+
+    /// Requires at least one condition, so that an empty body does not purge everything.
     package init(_ json: JSON) throws(CacheError) {
-        let fields = try JSONFields(json, accepting: Self.keys)
-        guard Self.conditions.contains(where: { fields.json($0) != nil }) else {
-            let names = Self.conditions.joined(separator: ", ")
-            throw fields.invalid("origin", "At least one of \(names) is expected here.")
+        self = try json.decode()
+        let conditions = Self.keys.filter { $0 != "soft" && $0 != "dryRun" }
+        guard conditions.contains(where: { json[$0] != nil }) else {
+            throw .invalid("origin", "At least one of \(conditions.joined(separator: ", ")) is expected here.")
         }
-        selection = AssetSelection(
-            origin: try Self.condition("origin", fields), prefix: try Self.condition("prefix", fields),
-            patterns: try fields.values(
-                "patterns", atMost: 100, "A pattern has 1 to 2048 characters and no backslash at its end.",
-                KeyPattern.init),
-            tag: try Self.condition("tag", fields),
-            ids: try fields.values("assetIds", "An asset ID with 32 hexadecimal digits is expected here.") {
-                AssetID($0)
-            },
-            contentType: try Self.condition("contentType", fields))
-        keys = try Self.texts("keys", fields)
-        urls = try Self.texts("urls", fields)
-        minAge = try fields.seconds("olderThanSeconds")
-        guard selection.contentType.map(OriginSettings.StoreRules.isPattern) ?? true else {
-            throw fields.invalid("contentType", "A media type, as video/mp4 or video/*, is expected here.")
-        }
-        isSoft = try fields.bool("soft") ?? false
-        isDryRun = try fields.bool("dryRun") ?? false
-    }
-
-    /// A list of strings that are not empty.
-    private static func texts(_ key: String, _ fields: JSONFields) throws(CacheError) -> [String]? {
-        try fields.values(key, "The string must not be empty.") { $0.isEmpty ? nil : $0 }
-    }
-
-    /// A string that is not empty.
-    private static func condition(_ key: String, _ fields: JSONFields) throws(CacheError) -> String? {
-        let text = try fields.string(key)
-        guard text != "" else { throw fields.invalid(key, "The string must not be empty.") }
-        return text
     }
 }
 

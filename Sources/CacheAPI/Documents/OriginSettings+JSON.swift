@@ -14,10 +14,10 @@ extension OriginSettings {
         self.init(baseURL: "")
         try Setting<OriginSettings>.all.read(json, into: &self, besides: ["name", "from", "headers"])
         if let given = json["name"], given != .string(name) {
-            throw CacheError(.invalidField("name"), "The name must be that of the path, \(name), or absent.")
+            throw .invalid("name", "The name must be that of the path, \(name), or absent.")
         }
         if let given = json["from"], given != "configuration", given != "api" {
-            throw CacheError(.invalidField("from"), "It is configuration or api, and is ignored; leave it out.")
+            throw .invalid("from", "It is configuration or api, and is ignored; leave it out.")
         }
         headers = try headers(json["headers"], present: present)
         try keepSecret(\.auth.secretAccessKey, "auth.secretAccessKey", of: present)
@@ -28,7 +28,7 @@ extension OriginSettings {
     /// Returns these settings with a merge patch applied (RFC 7396). Null restores a default. A member with a choice of
     /// forms, such as `freshness`, is replaced as a whole.
     package func merging(_ patch: JSON, name: String) throws(CacheError) -> OriginSettings {
-        guard case .object = patch else { throw CacheError(.invalidField("(body)"), "A JSON object is expected here.") }
+        guard case .object = patch else { throw .invalid("(body)", "A JSON object is expected here.") }
         let present = Origin(name: name, settings: self).json
             .merged(with: access == nil ? ["access": .null] : [:])
         let choices: Set = ["freshness", "keyQuery", "fallback", "negativeCaching", "circuitBreaker"]
@@ -54,22 +54,18 @@ extension OriginSettings {
     /// Reads `headers`. The placeholder ``Origin/secret`` is replaced by the stored value.
     private func headers(_ json: JSON?, present: OriginSettings?) throws(CacheError) -> HeaderList {
         guard let json else { return [:] }
-        guard case .object(let members) = json else {
-            throw CacheError(.invalidField("headers"), "A JSON object is expected here.")
-        }
+        guard case .object(let members) = json else { throw .invalid("headers", "A JSON object is expected here.") }
         var headers: HeaderList = [:]
         for member in members {
             let name = "headers.\(member.key)"
-            guard case .string(let text) = member.value else {
-                throw CacheError(.invalidField(name), "A string is expected here.")
-            }
+            guard case .string(let text) = member.value else { throw .invalid(name, "A string is expected here.") }
             if text != Origin.secret {
                 headers.append(member.key, text)
             } else if let present, let kept = present.headers[member.key] {
-                if let refusal = refusalToKeepSecrets(of: present) { throw CacheError(.invalidField(name), refusal) }
+                if let refusal = refusalToKeepSecrets(of: present) { throw .invalid(name, refusal) }
                 headers.append(member.key, kept)
             } else {
-                throw CacheError(.invalidField(name), "No value is stored for this header field; give a value.")
+                throw .invalid(name, "No value is stored for this header field; give a value.")
             }
         }
         return headers
@@ -81,9 +77,9 @@ extension OriginSettings {
     ) throws(CacheError) {
         guard self[keyPath: property] == Origin.secret else { return }
         guard let present, let kept = present[keyPath: property] else {
-            throw CacheError(.invalidField(name), "No value is stored for this member; give a value.")
+            throw .invalid(name, "No value is stored for this member; give a value.")
         }
-        if let refusal = refusalToKeepSecrets(of: present) { throw CacheError(.invalidField(name), refusal) }
+        if let refusal = refusalToKeepSecrets(of: present) { throw .invalid(name, refusal) }
         self[keyPath: property] = kept
     }
 

@@ -1,50 +1,41 @@
 package import CacheCore
 
-extension PlayRequest {
+extension PlayRequest: Decodable {
+    private struct Document: Decodable {
+        var startSeconds: Limited<AnySeconds>?
+        var seconds: Limited<SecondsAboveZero>?
+        var tracks: Tracks?
+        var renditions: RenditionChoice?
+        var keys: Bool?
+        var otherwise: Otherwise?
+    }
+
+    /// `all`, or a list of kinds.
+    private struct Tracks: Decodable {
+        /// Nil: all.
+        var kinds: [MediaIndex.TrackKind]?
+
+        init(from decoder: any Decoder) throws {
+            if try JSON(from: decoder) == "all" { return }
+            kinds = try List<4, MediaIndex.TrackKind>(from: decoder).values
+            if kinds == [] { throw decoder.invalid("\"all\" or a list of kinds is expected here.") }
+        }
+    }
+
     /// The members of the schema.
-    package static let keys = ["startSeconds", "seconds", "tracks", "renditions", "keys", "otherwise"]
+    package static var keys: [String] { JSON.keys(of: Document.self) }
+
     /// Reads the `PlayRequest` schema.
-    init(_ json: JSON, at path: String) throws(CacheError) {
-        let fields = try JSONFields(json, at: path, accepting: Self.keys)
-        let start = try fields.number("startSeconds", in: 0...PlayRequest.maxSeconds) ?? 0
-        guard let length = try fields.number("seconds", in: 0.001...PlayRequest.maxSeconds) else {
-            throw fields.invalid("seconds", "The number of seconds to play is missing.")
+    package init(from decoder: any Decoder) throws {
+        let document = try Document(from: decoder)
+        let start = document.startSeconds?.value ?? 0
+        guard let length = document.seconds?.value else {
+            throw decoder.invalid("The number of seconds to play is missing.", at: "seconds")
         }
         self.init(
-            time: start..<start + length, kinds: try Self.kinds(fields), renditions: try Self.renditions(fields),
-            includesKeys: try fields.bool("keys") ?? true, otherwise: try fields.choice("otherwise") ?? .fail)
-    }
-
-    /// Reads `tracks`: `all`, or a list of kinds.
-    private static func kinds(_ fields: JSONFields) throws(CacheError) -> Set<MediaIndex.TrackKind>? {
-        if fields.json("tracks") == "all" { return nil }
-        let names = MediaIndex.TrackKind.allCases.map(\.rawValue).joined(separator: ", ")
-        let kinds = try fields.values("tracks", atMost: 4, "One of \(names) is expected here.") {
-            MediaIndex.TrackKind(rawValue: $0)
-        }
-        guard kinds?.isEmpty != true else {
-            throw fields.invalid("tracks", "\"all\" or a list of kinds is expected here.")
-        }
-        return kinds.map(Set.init)
-    }
-
-    /// Reads `renditions`: a word, or the largest bit rate.
-    private static func renditions(_ fields: JSONFields) throws(CacheError) -> RenditionChoice {
-        switch fields.json("renditions") {
-        case nil, "lowest"?: return .lowest
-        case "first"?: return .first
-        case "all"?: return .all
-        case .object?:
-            let inner = try JSONFields(
-                fields.json("renditions") ?? .null, at: fields.name("renditions"), accepting: ["maxBitsPerSecond"])
-            guard let rate = try inner.integer("maxBitsPerSecond", in: 1...Int64.max) else {
-                throw inner.invalid("maxBitsPerSecond", "The number of bits per second is missing.")
-            }
-            return .maxBitsPerSecond(rate)
-        default:
-            throw fields.invalid(
-                "renditions", "\"lowest\", \"first\", \"all\" or {\"maxBitsPerSecond\": …} is expected here.")
-        }
+            time: start..<start + length, kinds: document.tracks?.kinds.map(Set.init),
+            renditions: document.renditions ?? .lowest, includesKeys: document.keys ?? true,
+            otherwise: document.otherwise ?? .fail)
     }
 
     /// The `PlayRequest` schema, with all members.
@@ -59,6 +50,26 @@ extension PlayRequest {
             "tracks": tracks, "renditions": renditions, "keys": .bool(includesKeys),
             "otherwise": .string(otherwise.rawValue),
         ]
+    }
+}
+
+extension RenditionChoice: Decodable {
+    private struct Limit: Decodable { var maxBitsPerSecond: Limited<Positive>? }
+
+    /// Reads a word, or the largest bit rate.
+    package init(from decoder: any Decoder) throws {
+        switch try JSON(from: decoder) {
+        case "lowest": self = .lowest
+        case "first": self = .first
+        case "all": self = .all
+        case .object:
+            guard let rate = try Limit(from: decoder).maxBitsPerSecond?.value else {
+                throw decoder.invalid("The number of bits per second is missing.", at: "maxBitsPerSecond")
+            }
+            self = .maxBitsPerSecond(rate)
+        default:
+            throw decoder.invalid("\"lowest\", \"first\", \"all\" or {\"maxBitsPerSecond\": …} is expected here.")
+        }
     }
 }
 

@@ -26,7 +26,7 @@ extension PolicySettings {
     ) throws(CacheError) -> [String: Quota] {
         guard json != .null else { return [:] }
         guard case .object(let members) = json else {
-            throw CacheError(.invalidField("tagQuotas"), "An object of quotas by tag is expected here.")
+            throw .invalid("tagQuotas", "An object of quotas by tag is expected here.")
         }
         var quotas = present
         for member in members {

@@ -49,61 +49,54 @@ extension ProbeFailure {
 }
 
 /// The body of `POST /v1/probe`: one asset, or a list.
-package struct ProbeRequest: Sendable {
-    /// The members of the schema.
-    package static let keys = AssetReference.keys + ["timeoutSeconds", "refresh", "items"]
-    /// The members of an item.
-    static let itemKeys = AssetReference.keys + ["timeoutSeconds", "refresh"]
-    /// The maximum number of items of one request.
-    static let itemLimit = 100
-
+package struct ProbeRequest: Decodable, Sendable {
     /// One asset to probe.
-    package struct Item: Sendable {
-        package var reference: AssetReference
-        package var timeout: Duration
+    package struct Item: Decodable, Sendable {
+        package let reference: AssetReference
+        fileprivate let options: Options
+        fileprivate var defaults = Options()
+        package var timeout: Duration { (options.timeoutSeconds ?? defaults.timeoutSeconds)?.duration ?? .seconds(5) }
         /// Whether the upstream is asked even if the cached metadata is fresh.
-        package var refresh: Bool
+        package var refresh: Bool { options.refresh ?? defaults.refresh ?? false }
+
+        package init(from decoder: any Decoder) throws {
+            options = try Options(from: decoder)
+            reference = try AssetReference(from: decoder)
+        }
     }
+
+    fileprivate struct Options: Decodable, Sendable {
+        enum TimeoutLimits: NumberLimits { static let range = 0.001...300.0 }
+        var timeoutSeconds: Limited<TimeoutLimits>?
+        var refresh: Bool?
+    }
+
+    private struct Members: Decodable { var items: List<100, Item>? }
+
+    /// The members of the schema.
+    package static var keys: [String] { JSON.keys(of: Self.self) }
+    /// The members of an item.
+    static var itemKeys: [String] { JSON.keys(of: Item.self) }
 
     /// At least one.
     package var items: [Item]
     /// Whether the response is a list, even for one item.
     var isMany: Bool
 
+    package init(_ json: JSON) throws(CacheError) { self = try json.decode() }
+
     /// Reads the request. Beside `items`, `timeoutSeconds` and `refresh` are the defaults of all items.
-    package init(_ json: JSON) throws(CacheError) {
-        let fields = try JSONFields(json, accepting: Self.keys)
-        guard fields.has("items") else {
-            items = [try Self.item(fields)]
-            isMany = false
-            return
+    package init(from decoder: any Decoder) throws {
+        let defaults = try Options(from: decoder)
+        let many = try Members(from: decoder).items?.values
+        isMany = many != nil
+        items = try many ?? [Item(from: decoder)]
+        guard isMany else { return }
+        let json = try JSON(from: decoder)
+        if let key = AssetReference.keys.first(where: { json[$0] != nil }) {
+            throw decoder.invalid("This field is not allowed beside items; put it into the items.", at: key)
         }
-        for key in AssetReference.keys where fields.has(key) {
-            throw fields.invalid(key, "This field is not allowed beside items; put it into the items.")
-        }
-        let timeout = try Self.timeout(fields)
-        let refresh = try fields.bool("refresh")
-        items = []
-        isMany = true
-        for (index, entry) in (try fields.array("items", atMost: Self.itemLimit) ?? []).enumerated() {
-            let inner = try JSONFields(entry, at: "items[\(index)]", accepting: Self.itemKeys)
-            var item = try Self.item(inner)
-            if !inner.has("timeoutSeconds"), let timeout { item.timeout = timeout }
-            if !inner.has("refresh"), let refresh { item.refresh = refresh }
-            items.append(item)
-        }
-        guard !items.isEmpty else { throw fields.invalid("items", "At least one item is expected here.") }
-    }
-
-    /// Reads one asset. The default time limit is 5 s.
-    private static func item(_ fields: JSONFields) throws(CacheError) -> Item {
-        Item(
-            reference: try AssetReference(fields), timeout: try timeout(fields) ?? .seconds(5),
-            refresh: try fields.bool("refresh") ?? false)
-    }
-
-    /// Reads `timeoutSeconds`, at most 300; nil without the member.
-    private static func timeout(_ fields: JSONFields) throws(CacheError) -> Duration? {
-        try fields.number("timeoutSeconds", in: 0.001...300).map { .seconds($0) }
+        guard !items.isEmpty else { throw decoder.invalid("At least one item is expected here.", at: "items") }
+        for index in items.indices { items[index].defaults = defaults }
     }
 }

@@ -2,18 +2,19 @@ package import CacheCore
 package import CacheEngine
 
 extension ScrubRequest {
+    private struct Document: Decodable {
+        enum RateLimits: NumberLimits { static let range: ClosedRange<Int64> = 1024...(1 << 40) }
+        var bytesPerSecond: Limited<RateLimits>?
+        var assetId: AssetID?
+    }
+
     /// The members of the schema.
-    package static let keys = ["bytesPerSecond", "assetId"]
+    package static var keys: [String] { JSON.keys(of: Document.self) }
 
     /// Reads the `ScrubRequest` schema.
     package init(_ json: JSON) throws(CacheError) {
-        let fields = try JSONFields(json, accepting: Self.keys)
-        self.init(bytesPerSecond: try fields.integer("bytesPerSecond", in: 1024...(1 << 40)))
-        guard let text = try fields.string("assetId") else { return }
-        guard let id = AssetID(text) else {
-            throw fields.invalid("assetId", "An asset ID with 32 hexadecimal digits is expected here.")
-        }
-        asset = id
+        let document = try json.decode(Document.self)
+        self.init(bytesPerSecond: document.bytesPerSecond?.value, asset: document.assetId)
     }
 }
 

@@ -4,8 +4,14 @@ import CacheSimulation
 
 /// The body of `POST /v1/policy/simulations`.
 package struct SimulationRequest: Sendable {
+    private struct Document: Decodable {
+        var algorithms: List<16, EvictionAlgorithm>?
+        var capacities: List<64, JSON>?
+        var windowSeconds: Limited<SecondsFromOne>?
+    }
+
     /// The members of the schema.
-    package static let keys = ["algorithms", "capacities", "windowSeconds"]
+    package static var keys: [String] { JSON.keys(of: Document.self) }
     /// The maximum number of combinations of algorithm and capacity in one request.
     static let mostTrials = 64
 
@@ -18,27 +24,23 @@ package struct SimulationRequest: Sendable {
     /// Reads the request. Absent algorithms and capacities are those of `policy`. The default window is a week, which
     /// is about the period that the access trace covers.
     package init(_ json: JSON, under policy: PolicySettings) throws(CacheError) {
-        let fields = try JSONFields(json, accepting: Self.keys)
-        window = try fields.seconds("windowSeconds", from: 1) ?? .seconds(7 * 86400)
-        let names = EvictionAlgorithm.allCases.map(\.rawValue).joined(separator: ", ")
-        algorithms =
-            try fields.values("algorithms", atMost: 16, "One of \(names) is expected here.") {
-                EvictionAlgorithm(rawValue: $0)
-            } ?? [policy.algorithm]
+        let document = try json.decode(Document.self)
+        window = document.windowSeconds?.duration ?? .seconds(7 * 86400)
+        algorithms = document.algorithms?.values ?? [policy.algorithm]
         capacities = []
-        for (index, value) in (try fields.array("capacities", atMost: 64) ?? []).enumerated() {
+        for (index, value) in (document.capacities?.values ?? []).enumerated() {
             guard case .integer(let bytes) = value, (1 << 20)...(1 << 60) ~= bytes else {
-                throw fields.invalid("capacities[\(index)]", "A number of bytes from 1 MiB to 1 EiB is expected here.")
+                throw .invalid("capacities[\(index)]", "A number of bytes from 1 MiB to 1 EiB is expected here.")
             }
             capacities.append(bytes)
         }
         if capacities.isEmpty, let capacity = policy.capacityBytes { capacities = [capacity] }
         guard !capacities.isEmpty else {
-            throw fields.invalid("capacities", "The policy has no capacity; at least one is expected here.")
+            throw .invalid("capacities", "The policy has no capacity; at least one is expected here.")
         }
-        guard !algorithms.isEmpty else { throw fields.invalid("algorithms", "At least one name is expected here.") }
+        guard !algorithms.isEmpty else { throw .invalid("algorithms", "At least one name is expected here.") }
         guard algorithms.count * capacities.count <= Self.mostTrials else {
-            throw fields.invalid("capacities", "At most \(Self.mostTrials) pairs with algorithms are allowed.")
+            throw .invalid("capacities", "At most \(Self.mostTrials) pairs with algorithms are allowed.")
         }
     }
 }

@@ -23,11 +23,11 @@ struct EvictionController: Controller {
             return .json(try await controller.evictions.evict(order.goal, isDryRun: order.isDryRun).json)
         },
         Route(.post, "/v1/purges", .scope(.write), limits: .checked) { controller, request, context in
-            var order = try PurgeRequest(await request.json(upTo: controller.limits.bodyBytes).json)
+            let order = try PurgeRequest(await request.json(upTo: controller.limits.bodyBytes).json)
             try await controller.readers.check(order, for: context.reader)
-            order.selection.createdBefore = order.minAge.map { controller.evictions.now - $0 }
             let report = try await controller.evictions.purge(
-                order.selection, keys: order.keys, urls: order.urls, isSoft: order.isSoft, isDryRun: order.isDryRun)
+                order.selection(at: controller.evictions.now), keys: order.keys?.values.map(\.text),
+                urls: order.urls?.values.map(\.text), isSoft: order.soft ?? false, isDryRun: order.dryRun ?? false)
             return .json(report.json)
         },
         Route(.get, "/v1/purges/{planId}", .scope(.read)) {

@@ -64,7 +64,8 @@ struct FillController: Controller {
         let keys = AssetReference.keys + ["assetId"]
         let query = try request.query(accepting: keys + ["range", "method", "startSeconds", "seconds"])
         let members = keys.compactMap { key in query.string(key).map { JSON.Member(key, .string($0)) } }
-        let reference = try AssetReference(JSONFields(.object(members), accepting: keys))
+        // The parameters have the names of an item of a job.
+        let reference = try JSON.object(members).decode(CreateJobRequest.Item.self).reference
         try await readers.check(reference, for: context.reader)
         var fields = request.headers
         fields[.range] = query.string("range")
@@ -83,11 +84,9 @@ struct FillController: Controller {
         guard start != nil || length != nil else { return nil }
         guard let start, let length else {
             let missing = start == nil ? "startSeconds" : "seconds"
-            throw CacheError(.invalidField(missing), "A time span needs startSeconds and seconds.")
+            throw .invalid(missing, "A time span needs startSeconds and seconds.")
         }
-        guard query.string("range") == nil else {
-            throw CacheError(.invalidField("range"), "A read has either a range or a time span.")
-        }
+        guard query.string("range") == nil else { throw .invalid("range", "A read has either a range or a time span.") }
         return start..<start + length
     }
 }

@@ -24,14 +24,14 @@ struct ProbeController: Controller {
     /// Probes the asset in the query.
     private func probe(query request: Request, _ context: APIContext) async throws -> Response {
         let query = try request.query(accepting: ["url", "key", "origin", "path", "timeoutSeconds", "refresh"])
-        var members = ["url", "key", "origin", "path"].compactMap { name in
-            query.string(name).map { JSON.Member(name, .string($0)) }
-        }
-        if let timeout = try query.seconds("timeoutSeconds", in: 0.001...300) {
-            members.append(.init("timeoutSeconds", .number(timeout.inSeconds)))
-        }
-        if let refresh = try query.bool("refresh") { members.append(.init("refresh", .bool(refresh))) }
-        return try await probe(ProbeRequest(.object(members)), request, context)
+        let timeout = try query.seconds("timeoutSeconds", in: 0.001...300)
+        let json = JSON(present: [
+            "url": query.string("url").map(JSON.string), "key": query.string("key").map(JSON.string),
+            "origin": query.string("origin").map(JSON.string), "path": query.string("path").map(JSON.string),
+            "timeoutSeconds": timeout.map { .number($0.inSeconds) },
+            "refresh": try query.bool("refresh").map(JSON.bool),
+        ])
+        return try await probe(ProbeRequest(json), request, context)
     }
 
     /// Probes the assets in the body.

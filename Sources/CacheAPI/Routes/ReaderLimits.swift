@@ -75,15 +75,14 @@ struct ReaderLimits: Sendable {
     /// limits.
     func check(_ order: PurgeRequest, for reader: Reader?) async throws(CacheError) {
         guard let reader, reader.isLimited else { return }
-        let selection = order.selection
-        if let keys = order.keys, keys.allSatisfy({ reader.permits(key: $0) }) { return }
-        if Self.confines(prefix: selection.prefix, origin: selection.origin, reader) { return }
-        if let patterns = selection.patterns,
+        if let keys = order.keys?.values, keys.allSatisfy({ reader.permits(key: $0.text) }) { return }
+        if Self.confines(prefix: order.prefix?.text, origin: order.origin?.text, reader) { return }
+        if let patterns = order.patterns?.values,
             patterns.allSatisfy({ Self.confines(prefix: $0.prefix, origin: nil, reader) })
         {
             return
         }
-        if let ids = selection.ids {
+        if let ids = order.assetIds?.values {
             for id in ids { try await check(id, for: reader) }
             return
         }

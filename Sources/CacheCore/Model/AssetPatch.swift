@@ -9,16 +9,16 @@ package struct AssetPatch: Hashable, Sendable {
     package var pinnedUntil: Timestamp?
     /// The complete new list of tags.
     package var tags: [String]?
-    /// `.some(nil)` removes the asset's own lifetime.
-    package var ttl: Duration??
-    /// `.some(nil)` restores the verification mode of the origin.
-    package var verify: Verification??
-    /// `.some(nil)` makes the response stale: it must be revalidated before its next use.
-    package var freshUntil: Timestamp??
+    /// Null removes the asset's own lifetime.
+    package var ttl: Change<Duration>
+    /// Null restores the verification mode of the origin.
+    package var verify: Change<Verification>
+    /// Null makes the response stale: it must be revalidated before its next use.
+    package var freshUntil: Change<Timestamp>
 
     package init(
-        isPinned: Bool? = nil, pinnedUntil: Timestamp? = nil, tags: [String]? = nil, ttl: Duration?? = nil,
-        verify: Verification?? = nil, freshUntil: Timestamp?? = nil
+        isPinned: Bool? = nil, pinnedUntil: Timestamp? = nil, tags: [String]? = nil, ttl: Change<Duration> = .absent,
+        verify: Change<Verification> = .absent, freshUntil: Change<Timestamp> = .absent
     ) {
         self.isPinned = isPinned
         self.pinnedUntil = pinnedUntil

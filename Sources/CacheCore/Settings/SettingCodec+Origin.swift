@@ -77,8 +77,8 @@ extension SettingCodec<OriginSettings.Freshness> {
             case "respect": return .respect
             case "explicit": return .explicit
             case .object:
-                let fields = try JSONFields(json, at: path, accepting: ["ttlSeconds"])
-                return .ttl(try fields.value("ttlSeconds", as: lifetime))
+                let form = try json.decode(FreshnessForm.self, at: path)
+                return .ttl(try lifetime.required(form.ttlSeconds, at: path + ".ttlSeconds"))
             default:
                 throw SettingFault(expecting: "\"respect\", \"explicit\" or {\"ttlSeconds\": …}").error(at: path)
             }
@@ -115,8 +115,8 @@ extension SettingCodec<Duration?> {
             guard case .object = json else {
                 throw SettingFault(expecting: "false or {\"maxSeconds\": …}").error(at: path)
             }
-            let fields = try JSONFields(json, at: path, accepting: ["maxSeconds"])
-            return try fields.value("maxSeconds", as: lifetime)
+            let form = try json.decode(NegativeCachingForm.self, at: path)
+            return try lifetime.required(form.maxSeconds, at: path + ".maxSeconds")
         }
         codec.encode = { longest in longest.map { ["maxSeconds": lifetime.encode($0)] } ?? .bool(false) }
         codec.fault = { longest in
@@ -146,11 +146,11 @@ extension SettingCodec<OriginSettings.KeyQuery> {
             })
         codec.decode = { [decode = codec.decode] json, path throws(CacheError) in
             guard case .object = json else { return try decode(json, path) }
-            let fields = try JSONFields(json, at: path, accepting: ["include", "exclude"])
-            switch (fields.json("include"), fields.json("exclude")) {
+            let form = try json.decode(KeyQueryForm.self, at: path)
+            switch (form.include, form.exclude) {
             case (let list?, nil): return .include(try names.decode(list, path + ".include"))
             case (nil, let list?): return .exclude(try names.decode(list, path + ".exclude"))
-            default: throw fields.invalid("include", "Either include or exclude is expected here.")
+            default: throw SettingFault(at: ".include", "Either include or exclude is expected here.").error(at: path)
             }
         }
         codec.fault = { rule in
@@ -170,16 +170,16 @@ extension SettingCodec<OriginSettings.Fallback?> {
             isNullable: true,
             decode: { json, path throws(CacheError) in
                 if json == .null { return nil }
-                let fields = try JSONFields(json, at: path, accepting: ["assetId", "file"])
-                switch (try fields.string("assetId"), try fields.string("file")) {
+                let form = try json.decode(FallbackForm.self, at: path)
+                let fault: String
+                switch (form.assetId, form.file) {
                 case (let text?, nil):
-                    guard let id = AssetID(text) else {
-                        throw fields.invalid("assetId", "The ID has 32 hexadecimal digits.")
-                    }
-                    return .asset(id)
+                    if let id = AssetID(text) { return .asset(id) }
+                    fault = "The ID has 32 hexadecimal digits."
                 case (nil, let file?): return .file(file)
-                default: throw fields.invalid("assetId", "Either assetId or file is expected here.")
+                default: fault = "Either assetId or file is expected here."
                 }
+                throw SettingFault(at: ".assetId", fault).error(at: path)
             },
             encode: { fallback in
                 switch fallback {
@@ -198,35 +198,37 @@ extension SettingCodec<OriginSettings.Fallback?> {
 extension SettingCodec<OriginSettings.CircuitBreaker?> {
     /// `{"failures": …, "pauseSeconds": …}`, where absent members get their defaults, or false.
     static var circuitBreaker: SettingCodec {
-        let (failures, pause) = (SettingCodec<Int>.circuitFailures, SettingCodec<Duration>.circuitPause)
+        // Only documents contain this group; configurations contain its members.
+        let members: [Setting<OriginSettings.CircuitBreaker>] = [
+            Setting("failures", \.failures, .circuitFailures, ""), Setting("pause", \.pause, .circuitPause, ""),
+        ]
         return SettingCodec(
             decode: { json, path throws(CacheError) in
                 if json == .bool(false) { return nil }
                 guard case .object = json else {
                     throw SettingFault(expecting: "false or {\"failures\": …, \"pauseSeconds\": …}").error(at: path)
                 }
-                let fields = try JSONFields(json, at: path, accepting: ["failures", "pauseSeconds"])
                 var breaker = OriginSettings.CircuitBreaker()
-                if fields.has("failures") { breaker.failures = try fields.value("failures", as: failures) }
-                if fields.has("pauseSeconds") { breaker.pause = try fields.value("pauseSeconds", as: pause) }
+                try members.read(json, into: &breaker, at: path)
                 return breaker
             },
-            encode: { breaker in
-                breaker.map { ["failures": failures.encode($0.failures), "pauseSeconds": pause.encode($0.pause)] }
-                    ?? .bool(false)
-            },
+            encode: { breaker in breaker.map { members.json(of: $0) } ?? .bool(false) },
             fault: { breaker in
-                guard let breaker else { return nil }
-                return failures.fault(breaker.failures).map { SettingFault(at: ".failures", $0.message) }
-                    ?? pause.fault(breaker.pause).map { SettingFault(at: ".pauseSeconds", $0.message) }
+                guard let breaker, let (setting, fault) = members.firstFault(of: breaker) else { return nil }
+                return SettingFault(at: "." + (setting.member?.path ?? "") + fault.path, fault.message)
             })
     }
 }
 
-extension JSONFields {
-    /// A member that must be present.
-    fileprivate func value<Value>(_ key: String, as codec: SettingCodec<Value>) throws(CacheError) -> Value {
-        guard let json = json(key) else { throw SettingFault(expecting: codec.documentName).error(at: name(key)) }
-        return try codec.decode(json, name(key))
+private struct FreshnessForm: Decodable { var ttlSeconds: JSON? }
+private struct NegativeCachingForm: Decodable { var maxSeconds: JSON? }
+private struct KeyQueryForm: Decodable { var include, exclude: JSON? }
+private struct FallbackForm: Decodable { var assetId, file: String? }
+
+extension SettingCodec {
+    /// Converts a member that must be present.
+    fileprivate func required(_ json: JSON?, at path: String) throws(CacheError) -> Value {
+        guard let json else { throw SettingFault(expecting: documentName).error(at: path) }
+        return try decode(json, path)
     }
 }

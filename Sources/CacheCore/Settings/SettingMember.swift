@@ -66,18 +66,17 @@ extension Array {
         besides others: Set<String>
     ) throws(CacheError) {
         guard case .object(let members) = json else {
-            throw CacheError(
-                .invalidField(path.isEmpty ? "(body)" : String(path.dropLast())), "A JSON object is expected here.")
+            throw .invalid(path.isEmpty ? "(body)" : String(path.dropLast()), "A JSON object is expected here.")
         }
         for member in members where !others.contains(member.key) {
             let (name, place) = (group + member.key, path + member.key)
             let setting = known.first { $0.path == name }
             guard !member.key.contains("."), setting != nil || known.contains(where: { $0.path.hasPrefix(name + ".") })
             else {
-                throw CacheError(.invalidField(place), "The field is unknown; check its name.")
+                throw .invalid(place, "The field is unknown; check its name.")
             }
             guard member.value != .null || setting?.isNullable == true else {
-                throw CacheError(.invalidField(place), "null is not allowed here; leave the field out.")
+                throw .invalid(place, "null is not allowed here; leave the field out.")
             }
             if let setting {
                 try setting.decode(member.value, place, &root)

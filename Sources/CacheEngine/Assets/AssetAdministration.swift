@@ -46,7 +46,7 @@ package struct AssetAdministration: Sendable {
     /// past.
     package func patch(_ id: AssetID, _ patch: AssetPatch) async throws(CacheError) -> AssetSummary {
         if let end = patch.pinnedUntil, end <= context.wallClock.now() {
-            throw CacheError(.invalidField("pinnedUntilAt"), "The pin's end is in the past; give a time in the future.")
+            throw .invalid("pinnedUntilAt", "The pin's end is in the past; give a time in the future.")
         }
         try await context.commits.flush()
         let limit = configuration.policy.settings.maxPinnedBytes
@@ -65,7 +65,7 @@ package struct AssetAdministration: Sendable {
             state.record?.ttl = stored.record.ttl
             state.record?.verify = stored.record.verify
             // A new lifetime counts from the last response of the upstream.
-            if case .some(.some(let ttl)) = patch.ttl, let received = state.record?.generation.receivedAt {
+            if let ttl = patch.ttl.value, let received = state.record?.generation.receivedAt {
                 state.record?.generation.freshUntil = received + ttl
             }
             asset.refreshRow(state)

@@ -285,7 +285,7 @@ struct Evictor: Sendable {
     func expire(_ ids: [AssetID]) async throws(CacheError) {
         try await context.commits.flush()  // a later commit of pending changes would make them fresh again
         for id in ids {
-            _ = try await context.store.updateAsset(id, AssetPatch(freshUntil: .some(nil)))
+            _ = try await context.store.updateAsset(id, AssetPatch(freshUntil: .null))
             guard let asset = context.openAssets.acquire(id) else { continue }
             asset.change { state in
                 state.record?.generation.freshUntil = nil

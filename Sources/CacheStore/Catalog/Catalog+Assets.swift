@@ -56,15 +56,15 @@ extension Catalog {
                 try db.execute(
                     sql: "UPDATE assets SET tags = ? WHERE id = ?", arguments: [try RowCoding.json(tags), name])
             }
-            if let ttl = patch.ttl {
+            if let ttl = patch.ttl.update {
                 try db.execute(
                     sql: "UPDATE assets SET ttl = ? WHERE id = ?", arguments: [ttl?.wholeMilliseconds, name])
             }
-            if let verify = patch.verify {
+            if let verify = patch.verify.update {
                 try db.execute(
                     sql: "UPDATE assets SET verify = ? WHERE id = ?", arguments: [verify?.rawValue, name])
             }
-            if let freshUntil = patch.freshUntil {
+            if let freshUntil = patch.freshUntil.update {
                 try db.execute(
                     sql: "UPDATE assets SET fresh_until = ? WHERE id = ?",
                     arguments: [freshUntil?.milliseconds, name])

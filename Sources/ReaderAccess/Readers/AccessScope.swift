@@ -1,5 +1,7 @@
+package import CacheCore
+
 /// The permission of a reader. A higher scope includes the lower ones.
-package enum AccessScope: String, Hashable, Sendable, CaseIterable, Comparable {
+package enum AccessScope: String, Hashable, Sendable, Comparable, ChoiceCodable {
     /// Content, and all calls that change nothing.
     case read
     /// Jobs, pins, tags and purges too.

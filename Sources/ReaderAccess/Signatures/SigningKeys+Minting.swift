@@ -5,7 +5,7 @@ import WebTokens
 /// The order for a signed content URL.
 package struct SignatureRequest: Hashable, Sendable {
     /// The covered content.
-    package enum Scope: String, Hashable, Sendable, CaseIterable {
+    package enum Scope: String, Hashable, Sendable, ChoiceCodable {
         /// The path with its query.
         case exact
         /// The directory of the path, and all paths below it.
@@ -13,7 +13,7 @@ package struct SignatureRequest: Hashable, Sendable {
     }
 
     /// The form of the signed URL.
-    package enum Form: String, Hashable, Sendable, CaseIterable {
+    package enum Form: String, Hashable, Sendable, ChoiceCodable {
         /// `?exp=…&kid=…&sig=…`.
         case query
         /// `/t/{token}/o/…`; relative URIs of playlists inherit the token.
@@ -60,7 +60,7 @@ extension SigningKeys {
     package func sign(_ request: SignatureRequest) throws(CacheError) -> SignedURL {
         let expiry = request.expiresAt.seconds
         guard (0...SignedText.latest).contains(expiry) else {
-            throw CacheError(.invalidField("expiresAt"), "The end of the signature must lie in the years 1970 to 9999.")
+            throw .invalid("expiresAt", "The end of the signature must lie in the years 1970 to 9999.")
         }
         let mark = request.path.utf8.firstIndex(of: UInt8(ascii: "?"))
         let path = String(request.path[..<(mark ?? request.path.endIndex)])
@@ -84,16 +84,15 @@ extension SigningKeys {
         guard let content = ContentPath(path), parts.count == 4, parts[1].elementsEqual("o".utf8), !parts[2].isEmpty,
             !path.utf8.contains(UInt8(ascii: "#"))
         else {
-            throw CacheError(
-                .invalidField("path"), "A path like /o/media/a.mp4 is expected here, without dot segments.")
+            throw .invalid("path", "A path like /o/media/a.mp4 is expected here, without dot segments.")
         }
         guard query.map({ PresentedSignature.strip(target: "/?" + $0).presented == nil }) ?? true else {
-            throw CacheError(.invalidField("path"), "The path is signed already; remove its signature parameters.")
+            throw .invalid("path", "The path is signed already; remove its signature parameters.")
         }
         guard scope == .prefix else { return .exact(content, query: query) }
         let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) ?? path.startIndex
         guard let prefix = PathPrefix(path[...slash]) else {
-            throw CacheError(.invalidField("path"), "The prefix is too long; 1024 bytes are allowed.")
+            throw .invalid("path", "The prefix is too long; 1024 bytes are allowed.")
         }
         return .prefix(prefix)
     }
@@ -103,18 +102,18 @@ extension SigningKeys {
         let secretsOnly = request.form != .uriSigning
         guard let chosen = request.keyID else {
             guard let id = preferredID(secretsOnly: secretsOnly) else {
-                throw CacheError(.invalidField("kid"), "No signing key fits; add one to access.signing.keysDirectory.")
+                throw .invalid("kid", "No signing key fits; add one to access.signing.keysDirectory.")
             }
             return id
         }
         guard secretsOnly ? secret(chosen) != nil : signingKey(chosen) != nil else {
-            throw CacheError(.invalidField("kid"), "The signing key is unknown, or cannot sign this form.")
+            throw .invalid("kid", "The signing key is unknown, or cannot sign this form.")
         }
         return chosen
     }
 
     private func hmacKey(_ id: String) throws(CacheError) -> SymmetricKey {
-        guard let key = secret(id) else { throw CacheError(.invalidField("kid"), "The signing key is unknown.") }
+        guard let key = secret(id) else { throw .invalid("kid", "The signing key is unknown.") }
         return key
     }
 
@@ -133,7 +132,7 @@ extension SigningKeys {
     ) throws(CacheError) -> String {
         let token = SignedText.pathToken(target, keyID: keyID, expiry: expiry, try hmacKey(keyID))
         guard token.utf8.count <= SignedText.tokenLimit else {
-            throw CacheError(.invalidField("path"), "The path is too long for a token in the path.")
+            throw .invalid("path", "The path is too long for a token in the path.")
         }
         return "/t/" + token + url
     }
@@ -142,7 +141,7 @@ extension SigningKeys {
     private func uriSigningURL(
         _ url: String, _ target: SignedText.Target, _ keyID: String, _ expiry: Int64
     ) throws(CacheError) -> String {
-        guard let key = signingKey(keyID) else { throw CacheError(.invalidField("kid"), "The signing key is unknown.") }
+        guard let key = signingKey(keyID) else { throw .invalid("kid", "The signing key is unknown.") }
         let container: String
         switch target {
         case .exact:
@@ -158,7 +157,7 @@ extension SigningKeys {
             "cdniv": 1, "exp": .integer(expiry), "cdniuc": .string("regex:[^:/]*://[^/]*" + container),
         ]
         guard container.utf8.count <= ExtendedRegex.patternLimit - 32 else {
-            throw CacheError(.invalidField("path"), "The path is too long for an RFC 9246 signature.")
+            throw .invalid("path", "The path is too long for an RFC 9246 signature.")
         }
         let token = try JSONWebToken.sign(claims, header: [JSON.Member("kid", .string(keyID))], with: key)
         let separator = url.utf8.contains(UInt8(ascii: "?")) ? "&" : "?"

@@ -261,10 +261,10 @@ import Testing
 
     @Test("An asset patch distinguishes null from absent")
     func anAssetPatchTellsNullFromAbsent() throws {
-        #expect(try AssetPatch(["ttlSeconds": .null]).ttl == .some(nil))
-        #expect(try AssetPatch(["pinned": .bool(true)]).ttl == nil)
-        #expect(try AssetPatch(["verify": "always"]).verify == .some(.always))
-        #expect(try AssetPatch(["verify": .null]).verify == .some(nil))
+        #expect(try AssetPatch(["ttlSeconds": .null]).ttl == .null)
+        #expect(try AssetPatch(["pinned": .bool(true)]).ttl == .absent)
+        #expect(try AssetPatch(["verify": "always"]).verify == .value(.always))
+        #expect(try AssetPatch(["verify": .null]).verify == .null)
         #expect(field { _ = try AssetPatch(["verify": "never"]) } == "verify")
         #expect(field { _ = try AssetPatch(["pinned": .null]) } == "pinned")
         #expect(field { _ = try AssetPatch(["tags": [""]]) } == "tags[0]")

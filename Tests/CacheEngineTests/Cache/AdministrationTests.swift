@@ -48,7 +48,7 @@ import Testing
     func aPatchLastsOverARestart() async throws {
         try await bench.cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<10)
-            let patch = AssetPatch(isPinned: true, tags: ["x"], ttl: .some(.seconds(7)))
+            let patch = AssetPatch(isPinned: true, tags: ["x"], ttl: .value(.seconds(7)))
             let patched = try await cache.assets.patch(try await bench.id(in: cache), patch)
 
             #expect(patched.record.isPinned && patched.record.tags == ["x"] && patched.record.ttl == .seconds(7))
@@ -70,7 +70,7 @@ import Testing
         let test = try bench.cache()
         try await test.run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<10)
-            _ = try await cache.assets.patch(try await bench.id(in: cache), AssetPatch(ttl: .some(.seconds(7))))
+            _ = try await cache.assets.patch(try await bench.id(in: cache), AssetPatch(ttl: .value(.seconds(7))))
             test.wallClock.advance(by: .seconds(6))
             let fresh = try await cache.body(of: "a.mp4", 0..<10)
             test.wallClock.advance(by: .seconds(2))

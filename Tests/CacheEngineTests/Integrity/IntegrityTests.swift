@@ -46,14 +46,14 @@ import Testing
         try await bench.cache().run { cache in
             try await readAll(cache)
             let id = try await bench.id(in: cache)
-            #expect(try await cache.assets.patch(id, AssetPatch(verify: .some(.always))).record.verify == .always)
+            #expect(try await cache.assets.patch(id, AssetPatch(verify: .value(.always))).record.verify == .always)
             try damage(file(), at: 5000)
 
             let again = try await cache.body(of: "a.mp4", 0..<10_000)
 
             #expect(again.bytes == bench.asset.bytes(0..<10_000))
             #expect(try await cache.statistics.snapshot().integrity.badBlocks == 1)
-            #expect(try await cache.assets.patch(id, AssetPatch(verify: .some(nil))).record.verify == nil)
+            #expect(try await cache.assets.patch(id, AssetPatch(verify: .null)).record.verify == nil)
         }
     }
 

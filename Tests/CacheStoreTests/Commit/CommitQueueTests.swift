@@ -181,7 +181,7 @@ import TestChance
         testStore.commits.touched(TestStore.id(1), at: Timestamp(seconds: 5000), hits: 3)
         try await testStore.commits.flush()
         _ = try await testStore.store.catalog.updateAsset(
-            TestStore.id(1), AssetPatch(isPinned: true, tags: ["a", "b"], ttl: .some(.seconds(9))))
+            TestStore.id(1), AssetPatch(isPinned: true, tags: ["a", "b"], ttl: .value(.seconds(9))))
 
         try testStore.fill(1, generation: 2, 0..<20)
         testStore.commits.touched(TestStore.id(1), at: Timestamp(seconds: 4000), hits: 1)
