@@ -75,15 +75,9 @@ extension TrafficFigures {
     /// are zero.
     init?(json: String) {
         // The caller leaves an invalid line out of the history.
-        guard let zeros = Self.object(TrafficFigures().json), let written = Self.object(json),
-            let whole = try? JSONSerialization.data(withJSONObject: zeros.merging(written) { $1 }),
-            let figures = try? JSONDecoder().decode(Self.self, from: whole)
+        guard let zeros = try? JSONParser.parse(TrafficFigures().json.utf8),
+            let figures = try? zeros.merged(with: JSONParser.parse(json.utf8)).decode(Self.self, isStrict: false)
         else { return nil }
         self = figures
-    }
-
-    /// The members of a JSON object; nil if the text is none.
-    private static func object(_ json: String) -> [String: Any]? {
-        (try? JSONSerialization.jsonObject(with: Data(json.utf8))) as? [String: Any]
     }
 }

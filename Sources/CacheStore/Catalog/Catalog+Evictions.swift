@@ -19,8 +19,7 @@ extension Catalog {
                         """
                 ).execute(arguments: [
                     record.at.milliseconds, record.reason.rawValue, RowCoding.blob(record.assetID), record.key,
-                    record.origin, record.bytes,
-                    try RowCoding.json(record.ranges.map { [$0.lowerBound, $0.upperBound] }),
+                    record.origin, record.bytes, try RowCoding.json(record.ranges),
                 ])
             }
             try db.execute(sql: "DELETE FROM evictions WHERE at < ?", arguments: [time.milliseconds])
@@ -78,11 +77,9 @@ extension Catalog {
 
     /// Decodes a log entry. Throws `storageCorrupt` if a value is invalid.
     private static func eviction(_ row: Row) throws -> EvictionRecord {
-        let ranges = try RowCoding.value([[Int64]].self, json: row["ranges"])
-        guard ranges.allSatisfy({ $0.count == 2 && $0[0] <= $0[1] }) else { throw RowCoding.corrupt("a byte range") }
-        return EvictionRecord(
+        EvictionRecord(
             at: Timestamp(milliseconds: row["at"]), reason: try RowCoding.choice(row["reason"], "an eviction's reason"),
             assetID: try RowCoding.assetID(row["asset"]), key: row["key"], origin: row["origin"], bytes: row["bytes"],
-            ranges: ranges.map { $0[0]..<$0[1] })
+            ranges: try RowCoding.value(json: row["ranges"]))
     }
 }

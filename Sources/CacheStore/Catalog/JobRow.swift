@@ -133,12 +133,12 @@ private struct StoredReference: Codable {
 /// The parts of a job item by time, and of the files of its playlists.
 private struct StoredPlay: Codable {
     var parent: Int?
-    var time: [Double]?
-    var play: [Double]?
-    var kinds: [String]?
+    var time: Range<Double>?
+    var play: Range<Double>?
+    var kinds: [MediaIndex.TrackKind]?
     var renditions: String?
     var keys: Bool?
-    var otherwise: String?
+    var otherwise: PlayRequest.Otherwise?
     var container: String?
     var layout: String?
     var duration: Double?
@@ -148,11 +148,11 @@ private struct StoredPlay: Codable {
     init?(_ item: JobItemRecord) {
         guard item.play != nil || item.parent != nil else { return nil }
         parent = item.parent
-        time = item.time.map { [$0.lowerBound, $0.upperBound] }
+        time = item.time
         if let request = item.play {
-            play = [request.time.lowerBound, request.time.upperBound]
-            kinds = request.kinds?.map(\.rawValue).sorted()
-            (renditions, keys, otherwise) = (request.renditions.text, request.includesKeys, request.otherwise.rawValue)
+            play = request.time
+            kinds = request.kinds?.sorted { $0.rawValue < $1.rawValue }
+            (renditions, keys, otherwise) = (request.renditions.text, request.includesKeys, request.otherwise)
         }
         if let result = item.playResult {
             (container, layout, duration) = (result.container, result.layout, result.duration)
@@ -163,27 +163,18 @@ private struct StoredPlay: Codable {
     /// Throws `storageCorrupt` if a value is invalid.
     func restore(to item: inout JobItemRecord) throws(CacheError) {
         item.parent = parent
-        item.time = try time.map { (ends) throws(CacheError) in try Self.range(ends) }
+        item.time = time
         if let play {
-            var kinds: Set<MediaIndex.TrackKind>?
-            for name in self.kinds ?? [] {
-                kinds = (kinds ?? []).union([try RowCoding.choice(name, "a kind of tracks")])
-            }
             guard let renditions = RenditionChoice(renditions ?? "lowest") else {
                 throw RowCoding.corrupt("a choice of renditions")
             }
             item.play = PlayRequest(
-                time: try Self.range(play), kinds: kinds, renditions: renditions, includesKeys: keys ?? true,
-                otherwise: try RowCoding.choice(otherwise ?? "fail", "a fallback of an item by time"))
+                time: play, kinds: kinds.map(Set.init), renditions: renditions, includesKeys: keys ?? true,
+                otherwise: otherwise ?? .fail)
         }
         if let playable {
             item.playResult = PlayResult(
                 container: container, layout: layout, duration: duration, playableSeconds: playable)
         }
-    }
-
-    private static func range(_ ends: [Double]) throws(CacheError) -> Range<Double> {
-        guard ends.count == 2, ends[0] <= ends[1] else { throw RowCoding.corrupt("a time span") }
-        return ends[0]..<ends[1]
     }
 }

@@ -30,7 +30,7 @@ enum RowCoding {
     /// Decodes JSON. Throws `storageCorrupt` if the text does not fit the type.
     static func value<Value: Decodable>(_ type: Value.Type = Value.self, json: String) throws(CacheError) -> Value {
         do {
-            return try JSONDecoder().decode(type, from: Data(json.utf8))
+            return try JSONParser.parse(json.utf8).decode(type, isStrict: false)
         } catch {
             throw CacheError(.storageCorrupt, "The catalog contains a JSON value that cannot be decoded.", cause: error)
         }

@@ -15,14 +15,7 @@ enum StoredSettings {
         let json = try read(text, besides: ["headers"], into: &settings, Setting<OriginSettings>.all) {
             $0["readTimeout"] == nil ? $0 : converted(origin: $0)
         }
-        guard let headers = json["headers"]?.items else { throw RowCoding.corrupt("an origin header") }
-        settings.headers = HeaderList(
-            try headers.map { pair throws(CacheError) in
-                guard case .array(let texts) = pair, texts.count == 2, case .string(let name) = texts[0],
-                    case .string(let value) = texts[1]
-                else { throw RowCoding.corrupt("an origin header") }
-                return HeaderList.Field(name, value)
-            })
+        settings.headers = try RowCoding.headers(json: json["headers"]?.text ?? "")
         return settings
     }
 
@@ -103,8 +96,6 @@ extension StoredSettings {
 }
 
 extension JSON {
-    /// The items of an array; nil for other values.
-    fileprivate var items: [JSON]? { if case .array(let items) = self { items } else { nil } }
     /// The members of an object; nil for other values.
     fileprivate var members: [Member]? { if case .object(let members) = self { members } else { nil } }
     /// A number of milliseconds in seconds.
