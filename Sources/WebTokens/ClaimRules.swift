@@ -34,9 +34,7 @@ package struct ClaimRules: Sendable {
             if let time = try Self.instant(name, of: claims), now < time - leeway { throw .notYetValid }
         }
         if let issuer {
-            guard case .string(let given)? = claims["iss"], given.utf8.elementsEqual(issuer.utf8) else {
-                throw .wrongIssuer
-            }
+            guard let given = claims["iss"]?.string, given.utf8.elementsEqual(issuer.utf8) else { throw .wrongIssuer }
         }
         if let audience {
             guard try Self.audiences(of: claims).contains(audience) else { throw .wrongAudience }
@@ -58,17 +56,16 @@ package struct ClaimRules: Sendable {
 
     /// `aud`: a text or an array of texts; empty if it is absent.
     private static func audiences(of claims: JSON) throws(TokenRefusal) -> [String] {
-        switch claims["aud"] {
-        case nil: return []
-        case .string(let audience): return [audience]
-        case .array(let entries):
-            var audiences: [String] = []
-            for entry in entries {
-                guard case .string(let audience) = entry else { throw .malformed }
-                audiences.append(audience)
-            }
-            return audiences
-        default: throw .malformed
-        }
+        if let audience = claims["aud"]?.string { return [audience] }
+        return try claims.claim("aud") ?? []
+    }
+}
+
+extension JSON {
+    /// A claim, or a parameter of a header; nil if it is absent. Throws `.malformed` if it has the wrong type.
+    package func claim<T: Decodable>(_ name: String, as type: T.Type = T.self) throws(TokenRefusal) -> T? {
+        guard let claim = self[name] else { return nil }
+        guard let value = try? claim.decode(type) else { throw .malformed }
+        return value
     }
 }

@@ -34,13 +34,9 @@ package struct JSONWebSignature: Sendable {
             let signature = decode(parts[2])
         else { throw .malformed }
         let document = try object(header)
-        guard case .string(let name)? = document["alg"] else { throw .malformed }
+        guard let name = document["alg"]?.string else { throw .malformed }
         guard let algorithm = TokenAlgorithm(rawValue: name) else { throw .algorithmNotAllowed }
-        var keyID: String?
-        if let given = document["kid"] {
-            guard case .string(let text) = given else { throw .malformed }
-            keyID = text
-        }
+        let keyID: String? = try document.claim("kid")
         try checkCritical(document, understood)
         return JSONWebSignature(
             algorithm: algorithm, keyID: keyID, header: document, payload: payload,
@@ -74,13 +70,11 @@ package struct JSONWebSignature: Sendable {
     /// Checks `crit`: a list that is not empty, of unique names that are understood, are no names of the RFC itself,
     /// and occur in the header.
     private static func checkCritical(_ header: JSON, _ understood: Set<String>) throws(TokenRefusal) {
-        guard let critical = header["crit"] else { return }
-        guard case .array(let entries) = critical, !entries.isEmpty else { throw .malformed }
+        guard let entries: [String] = try header.claim("crit") else { return }
+        guard !entries.isEmpty else { throw .malformed }
         var names: Set<String> = []
-        for entry in entries {
-            guard case .string(let name) = entry, names.insert(name).inserted, header[name] != nil else {
-                throw .malformed
-            }
+        for name in entries {
+            guard names.insert(name).inserted, header[name] != nil else { throw .malformed }
             guard understood.contains(name), !registered.contains(name) else { throw .unsupportedCritical }
         }
     }

@@ -38,17 +38,13 @@ package struct JWTRules: Hashable, Sendable {
         guard case .string(let subject)? = claims["sub"], !subject.isEmpty else { throw .malformed }
         let id = Self.id(of: subject)
         guard let scope = try scope(of: claims) else { return (id, nil) }
-        let prefixes = try Self.texts("larder_prefixes", of: claims)
-        guard prefixes?.allSatisfy({ PathPrefix($0) != nil }) ?? true else { throw .malformed }
-        var rate: Int64?
-        if let given = claims["larder_max_bytes_per_second"] {
-            guard case .integer(let number) = given, number > 0 else { throw .malformed }
-            rate = number
-        }
+        let origins = try claims.claim("larder_origins", as: List<1000, String>.self)
+        let prefixes = try claims.claim("larder_prefixes", as: List<1000, Checked<PrefixRule>>.self)
+        let rate = try claims.claim("larder_max_bytes_per_second", as: Limited<Positive>.self)
         let expiry = try ClaimRules.instant("exp", of: claims).map { $0 + leeway }
         let reader = Reader(
-            id: id, scope: scope, origins: try Self.texts("larder_origins", of: claims).map { Set($0) },
-            prefixes: prefixes, expiresAt: expiry, maxBytesPerSecond: rate)
+            id: id, scope: scope, origins: origins.map { Set($0.values) }, prefixes: prefixes?.values.map(\.text),
+            expiresAt: expiry, maxBytesPerSecond: rate?.value)
         return (id, reader)
     }
 
@@ -58,7 +54,7 @@ package struct JWTRules: Hashable, Sendable {
         switch claims[scopeClaim] {
         case nil: return nil
         case .string(let text): names = text.split(separator: " ").map(String.init)
-        default: names = try Self.texts(scopeClaim, of: claims) ?? []
+        default: names = try claims.claim(scopeClaim, as: List<1000, String>.self)?.values ?? []
         }
         return names.compactMap { name in
             AccessScope(rawValue: name.hasPrefix("larder:") ? String(name.dropFirst(7)) : name)
@@ -69,17 +65,5 @@ package struct JWTRules: Hashable, Sendable {
     private static func id(of subject: String) -> String {
         let printable = subject.utf8.prefix(64).map { (0x21...0x7E).contains($0) ? $0 : UInt8(ascii: "_") }
         return "jwt:" + String(decoding: printable, as: UTF8.self)
-    }
-
-    /// An array of texts; nil if the claim is absent.
-    private static func texts(_ name: String, of claims: JSON) throws(TokenRefusal) -> [String]? {
-        guard let claim = claims[name] else { return nil }
-        guard case .array(let entries) = claim, entries.count <= 1000 else { throw .malformed }
-        var texts: [String] = []
-        for entry in entries {
-            guard case .string(let text) = entry else { throw .malformed }
-            texts.append(text)
-        }
-        return texts
     }
 }

@@ -120,13 +120,9 @@ struct URISigningClaims: Sendable {
             .tokenInvalid, "The URI signing package asks for a renewal that is not supported; only cookies are.")
         guard claims["cdnistt"] != nil || claims["cdniets"] != nil || claims["cdnistd"] != nil else { return nil }
         guard claims["cdnistt"] == .integer(1), case .integer(let seconds)? = claims["cdniets"],
-            (1...315_360_000).contains(seconds)
+            (1...315_360_000).contains(seconds), case .integer(let depth) = claims["cdnistd"] ?? 0,
+            (0...256).contains(depth)
         else { throw unsupported }
-        var depth: Int64 = 0
-        if let given = claims["cdnistd"] {
-            guard case .integer(let number) = given, (0...256).contains(number) else { throw unsupported }
-            depth = number
-        }
         return RenewalRule(seconds: seconds, depth: depth)
     }
 
