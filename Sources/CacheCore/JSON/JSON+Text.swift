@@ -42,11 +42,13 @@ extension JSON {
     }
 
     /// Appends a string with quotes. Escapes quotes, backslashes and control characters (RFC 8259 §7).
-    private static func append(_ value: String, to text: inout String) {
+    ///
+    /// - Parameter others: Further characters to escape, below U+10000.
+    package static func append(_ value: String, escaping others: Set<Unicode.Scalar> = [], to text: inout String) {
         text += "\""
         defer { text += "\"" }
         let isPlain = value.utf8.allSatisfy { $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
-        guard !isPlain else { return text += value }
+        guard !isPlain || !others.isEmpty else { return text += value }
         for scalar in value.unicodeScalars {
             switch scalar {
             case "\"": text += "\\\""
@@ -54,7 +56,7 @@ extension JSON {
             case "\n": text += "\\n"
             case "\r": text += "\\r"
             case "\t": text += "\\t"
-            case _ where scalar.value < 0x20:
+            case _ where scalar.value < 0x20 || others.contains(scalar):
                 let digits = String(scalar.value, radix: 16)
                 text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
             default: text.unicodeScalars.append(scalar)

@@ -65,23 +65,13 @@ struct JSONLogHandler: LogHandler {
         }
     }
 
-    /// A JSON string (RFC 8259 §7). Control characters and U+2028, U+2029 are escaped too, because some readers treat
-    /// them as line ends.
+    /// A JSON string. C1 control characters and line separators are escaped too, because some readers treat them as
+    /// line ends.
     private static func quoted(_ text: String) -> String {
-        var quoted = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": quoted += "\\\""
-            case "\\": quoted += "\\\\"
-            case "\n": quoted += "\\n"
-            case "\r": quoted += "\\r"
-            case "\t": quoted += "\\t"
-            case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{2028}", "\u{2029}":
-                let digits = String(scalar.value, radix: 16)
-                quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: quoted.unicodeScalars.append(scalar)
-            }
-        }
-        return quoted + "\""
+        var quoted = ""
+        JSON.append(text, escaping: lineEnds, to: &quoted)
+        return quoted
     }
+
+    private static let lineEnds = Set((0x7F...0x9F).map { Unicode.Scalar(UInt8($0)) } + ["\u{2028}", "\u{2029}"])
 }
