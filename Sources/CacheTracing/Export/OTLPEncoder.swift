@@ -24,33 +24,30 @@ package struct OTLPEncoder: Sendable {
 
     /// One `Span`. Members with default values are left out.
     private static func json(_ span: SpanRecord) -> JSON {
-        var members = identity(span.context.traceID, span.context.spanID)
-        if let state = span.context.tracestate { members.append(.init("traceState", .string(state))) }
-        if let parent = span.parent { members.append(.init("parentSpanId", .string(parent.spanID.description))) }
-        members += [
-            .init("flags", flags(span.context.flags, isRemote: span.parent?.isRemote ?? false)),
-            .init("name", .string(span.name)), .init("kind", number(of: span.kind)),
-            .init("startTimeUnixNano", .string(String(span.start))),
-            .init("endTimeUnixNano", .string(String(span.end))),
-        ]
-        if !span.attributes.isEmpty { members.append(.init("attributes", json(span.attributes))) }
-        append(span.droppedAttributes, "droppedAttributesCount", to: &members)
-        if !span.links.isEmpty { members.append(.init("links", .array(span.links.map(json)))) }
-        append(span.droppedLinks, "droppedLinksCount", to: &members)
-        if let status = json(span.status) { members.append(.init("status", status)) }
-        return .object(members)
+        JSON(present: [
+            "traceId": .string(span.context.traceID.description), "spanId": .string(span.context.spanID.description),
+            "traceState": span.context.tracestate.map(JSON.string),
+            "parentSpanId": span.parent.map { .string($0.spanID.description) },
+            "flags": flags(span.context.flags, isRemote: span.parent?.isRemote ?? false), "name": .string(span.name),
+            "kind": number(of: span.kind), "startTimeUnixNano": .string(String(span.start)),
+            "endTimeUnixNano": .string(String(span.end)),
+            "attributes": span.attributes.isEmpty ? nil : json(span.attributes),
+            "droppedAttributesCount": count(span.droppedAttributes),
+            "links": span.links.isEmpty ? nil : .array(span.links.map(json)),
+            "droppedLinksCount": count(span.droppedLinks), "status": json(span.status),
+        ])
     }
 
-    private static func identity(_ trace: TraceID, _ span: SpanID) -> [JSON.Member] {
-        [.init("traceId", .string(trace.description)), .init("spanId", .string(span.description))]
-    }
-
-    private static func append(_ count: Int, _ key: String, to members: inout [JSON.Member]) {
-        if count > 0 { members.append(.init(key, .integer(Int64(clamping: min(count, Int(UInt32.max)))))) }
+    /// A `uint32`; nil for 0.
+    private static func count(_ count: Int) -> JSON? {
+        count > 0 ? .integer(Int64(clamping: min(count, Int(UInt32.max)))) : nil
     }
 
     private static func json(_ link: SpanLink) -> JSON {
-        .object(identity(link.traceID, link.spanID) + [.init("flags", flags(link.flags, isRemote: link.isRemote))])
+        [
+            "traceId": .string(link.traceID.description), "spanId": .string(link.spanID.description),
+            "flags": flags(link.flags, isRemote: link.isRemote),
+        ]
     }
 
     /// `flags`: the flags of the context, and whether the parent or the linked span belongs to another process.

@@ -2,10 +2,7 @@ import CacheCore
 
 /// Members of documents of the API. Absent members, null and other types are nil.
 extension JSON {
-    func text(_ key: String) -> String? {
-        guard case .string(let text) = self[key] else { return nil }
-        return text
-    }
+    func text(_ key: String) -> String? { self[key]?.string }
 
     func integer(_ key: String) -> Int64? {
         guard case .integer(let number) = self[key] else { return nil }

@@ -80,9 +80,9 @@ struct PrefetchCommand: ClientCommand {
             [.init("origin", .string(origin ?? "")), .init("path", .string(path))]
         }
         let items = (urls.map { [.init("url", .string($0))] } + mounted).map { JSON.object($0 + shared) }
-        var members: [JSON.Member] = [.init("items", .array(items)), .init("priority", .string(priority.rawValue))]
-        if let label { members.append(.init("label", .string(label))) }
-        return .object(members)
+        return JSON(present: [
+            "items": .array(items), "priority": .string(priority.rawValue), "label": label.map(JSON.string),
+        ])
     }
 }
 

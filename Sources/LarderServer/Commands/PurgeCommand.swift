@@ -67,11 +67,10 @@ struct PurgeCommand: ClientCommand {
 
     /// The body of the request: `PurgeRequest` of the API.
     var body: JSON {
-        var members = [("origin", origin), ("prefix", prefix), ("tag", tag)].compactMap { name, value in
-            value.map { JSON.Member(name, .string($0)) }
-        }
-        if !urls.isEmpty { members.append(.init("urls", .array(urls.map(JSON.string)))) }
-        return .object(members + [.init("soft", .bool(soft)), .init("dryRun", .bool(true))])
+        JSON(present: [
+            "origin": origin.map(JSON.string), "prefix": prefix.map(JSON.string), "tag": tag.map(JSON.string),
+            "urls": urls.isEmpty ? nil : .array(urls.map(JSON.string)), "soft": .bool(soft), "dryRun": .bool(true),
+        ])
     }
 
     /// Prints the assets of the plan. The report of a soft purge has no bytes; the plan has.

@@ -37,12 +37,10 @@ struct SignCommand: ClientCommand {
     var body: JSON {
         get throws {
             let validity = try TokenNewCommand.duration(expires, option: "--expires")
-            var members: [JSON.Member] = [
-                .init("path", .string(path)), .init("scope", .string(scope.rawValue)),
-                .init("form", .string(form.rawValue)), .init("expiresInSeconds", .seconds(validity)),
-            ]
-            if let kid { members.append(.init("kid", .string(kid))) }
-            return .object(members)
+            return JSON(present: [
+                "path": .string(path), "scope": .string(scope.rawValue), "form": .string(form.rawValue),
+                "expiresInSeconds": .seconds(validity), "kid": kid.map(JSON.string),
+            ])
         }
     }
 }

@@ -75,20 +75,16 @@ struct TokenNewCommand: ParsableCommand {
     /// The entry of the tokens file. Throws `CacheError` for an invalid member, and `ValidationError` for an invalid
     /// duration.
     func entry(_ token: String, at now: Timestamp) throws -> JSON {
-        var members = [JSON.Member("id", .string(id)), .init("scope", .string(scope.rawValue))]
-        if subject.isEmpty {
-            members.append(.init("sha256", .string(TokenDigest(of: token).hexDigits)))
-        } else {
-            members.append(.init("subjects", .array(subject.map(JSON.string))))
-        }
-        if !origin.isEmpty { members.append(.init("origins", .array(origin.map(JSON.string)))) }
-        if !prefix.isEmpty { members.append(.init("prefixes", .array(prefix.map(JSON.string)))) }
-        if let expires {
-            let end = now + (try Self.duration(expires, option: "--expires"))
-            members.append(.init("expiresAt", .string(RFC3339.format(end))))
-        }
-        if let maxBytesPerSecond { members.append(.init("maxBytesPerSecond", .integer(maxBytesPerSecond))) }
-        let entry = JSON.object(members)
+        let end = try expires.map { now + (try Self.duration($0, option: "--expires")) }
+        let entry = JSON(present: [
+            "id": .string(id), "scope": .string(scope.rawValue),
+            "sha256": subject.isEmpty ? .string(TokenDigest(of: token).hexDigits) : nil,
+            "subjects": subject.isEmpty ? nil : .array(subject.map(JSON.string)),
+            "origins": origin.isEmpty ? nil : .array(origin.map(JSON.string)),
+            "prefixes": prefix.isEmpty ? nil : .array(prefix.map(JSON.string)),
+            "expiresAt": end.map { .string(RFC3339.format($0)) },
+            "maxBytesPerSecond": maxBytesPerSecond.map(JSON.integer),
+        ])
         _ = try TokensFile(["tokens": [entry]])
         return entry
     }
@@ -111,7 +107,7 @@ struct TokenNewCommand: ParsableCommand {
     /// that no reader sees a part of it.
     static func add(_ entry: JSON, to path: String) throws {
         let all = try entries(of: path) + [entry]
-        _ = try TokensFile(JSON.object([JSON.Member("tokens", .array(all))]))
+        _ = try TokensFile(["tokens": .array(all)])
         let lines = all.map { "  " + $0.text }.joined(separator: ",\n")
         let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         let temporary = target + ".new"

@@ -76,11 +76,3 @@ enum ErrorCode {
         return isCode ? code : "(unreadable)"
     }
 }
-
-extension JSON {
-    /// The text of a string value; nil for other values.
-    var string: String? {
-        guard case .string(let text) = self else { return nil }
-        return text
-    }
-}

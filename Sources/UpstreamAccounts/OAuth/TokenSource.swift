@@ -85,17 +85,15 @@ struct TokenSource: Sendable {
         }
         let now = exchange.serverNow.seconds
         let lifetime = client.isServiceAccount ? Self.serviceAccountLifetime : Self.assertionLifetime
-        var claims = [
-            JSON.Member("iss", .string(issuer)), JSON.Member("aud", .string(settings.audience ?? endpoint.url)),
-            JSON.Member("iat", .integer(now)), JSON.Member("exp", .integer(now + lifetime)),
-            JSON.Member("jti", .string(exchange.dependencies.random.identifier())),
-        ]
         // Google's service accounts act for themselves without a subject; RFC 7523 §3 requires one.
         let subject = client.subject ?? (client.isServiceAccount ? nil : issuer)
-        if let subject { claims.append(JSON.Member("sub", .string(subject))) }
-        if client.isServiceAccount, let scope = settings.scope { claims.append(JSON.Member("scope", .string(scope))) }
+        let claims = JSON(present: [
+            "iss": .string(issuer), "aud": .string(settings.audience ?? endpoint.url), "iat": .integer(now),
+            "exp": .integer(now + lifetime), "jti": .string(exchange.dependencies.random.identifier()),
+            "sub": subject.map(JSON.string), "scope": client.isServiceAccount ? settings.scope.map(JSON.string) : nil,
+        ])
         let header = client.privateKeyID.map { [JSON.Member("kid", .string($0))] } ?? []
-        let token = try JSONWebToken.sign(.object(claims), header: header, with: key)
+        let token = try JSONWebToken.sign(claims, header: header, with: key)
         let response = try await endpoint.request(
             [
                 ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"), ("assertion", token),
