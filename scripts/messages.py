@@ -19,14 +19,17 @@ LIST = ROOT / "Tests" / "messages.txt"
 
 LITERAL = re.compile(r'(#*)("""|")')
 KINDS = {
-    "error": re.compile(r"\b(?:CacheError|Problem|ReadFailure|ProbeFailure)\("),
+    "error": re.compile(
+        r"\b(?:CacheError|Problem|ReadFailure|ProbeFailure)\(|\bthrow (?:decoder|member|CacheError)?\.invalid\("
+        r"|\bexpectation = "
+    ),
     "log": re.compile(r"\blogger\.(?:notice|warning|error|critical)\("),
     "metric": re.compile(r"(?<![.\w])(?:text\.)?add\("),
     "setting": re.compile(r"\bSettings?(?:Error|Fault)\("),
     "help": re.compile(r"\b(?:ArgumentHelp|help: |abstract: )\(?"),
 }
 #: Names and values that may begin an error.
-WORDS = {"null", "true", "false", "chunked", "libcurl", "secret.key", "supersede"}
+WORDS = {"null", "true", "false", "chunked", "libcurl", "secret.key", "supersede", "freeBytes", "play"}
 #: The name of a system call's purpose; the error adds the cause.
 OPERATION = re.compile(r"[A-Z]\w+ing [a-z ]+$")
 INTERPOLATION = re.compile(r"\\\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")

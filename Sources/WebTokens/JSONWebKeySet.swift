@@ -22,17 +22,13 @@ package struct JSONWebKeySet: Sendable {
     /// Throws `.invalidField("keys")` if `keys` is no array, or has more than 256 elements.
     package init(_ document: JSON) throws(CacheError) {
         guard case .array(let entries)? = document["keys"] else {
-            throw CacheError(.invalidField("keys"), "The document is no JSON Web Key set: keys must be an array.")
+            throw .invalid("keys", "The document is no JSON Web Key set: keys must be an array.")
         }
         guard entries.count <= Self.keyLimit else {
-            throw CacheError(.invalidField("keys"), "The key set has more than \(Self.keyLimit) keys.")
+            throw .invalid("keys", "The key set has more than \(Self.keyLimit) keys.")
         }
-        var keys: [VerificationKey] = []
-        for entry in entries {
-            // An unusable key must not make the others unusable.
-            if let key = try? VerificationKey(jwk: entry) { keys.append(key) }
-        }
-        self.keys = keys
+        // An unusable key must not make the others unusable.
+        keys = entries.compactMap { try? VerificationKey(jwk: $0) }
         skipped = entries.count - keys.count
     }
 

@@ -25,7 +25,7 @@ package struct SigningKey: Sendable {
     package init(pem: String, algorithm: TokenAlgorithm) throws(CacheError) {
         let labels: Set = ["PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"]
         guard let der = PEMText.block(of: labels, in: pem)?.der else {
-            throw CacheError(.invalidField("key"), "The key is not an unencrypted PEM private key.")
+            throw .invalid("key", "The key is not an unencrypted PEM private key.")
         }
         self.algorithm = algorithm
         do {
@@ -41,7 +41,7 @@ package struct SigningKey: Sendable {
                 }
         } catch {
             // The underlying error says nothing that an administrator could use, and might hold a part of the key.
-            throw CacheError(.invalidField("key"), "The private key does not fit the algorithm \(algorithm.rawValue).")
+            throw .invalid("key", "The private key does not fit the algorithm \(algorithm.rawValue).")
         }
     }
 
@@ -51,12 +51,10 @@ package struct SigningKey: Sendable {
     /// Throws `.invalidField("key")` if the secret is too short or the algorithm needs a key pair.
     package init(secret: [UInt8], algorithm: TokenAlgorithm) throws(CacheError) {
         guard let least = algorithm.leastSecretBytes else {
-            throw CacheError(
-                .invalidField("key"), "The algorithm \(algorithm.rawValue) needs a private key, no secret.")
+            throw .invalid("key", "The algorithm \(algorithm.rawValue) needs a private key, no secret.")
         }
         guard secret.count >= least else {
-            throw CacheError(
-                .invalidField("key"), "A secret for \(algorithm.rawValue) needs at least \(least) bytes.")
+            throw .invalid("key", "A secret for \(algorithm.rawValue) needs at least \(least) bytes.")
         }
         self.algorithm = algorithm
         material = .secret(SymmetricKey(data: secret))

@@ -9,28 +9,16 @@ extension VerificationKey {
     /// Throws `.invalidField` with the member's name if a member is missing or invalid, the key is not for signatures
     /// (`use`, `key_ops`), or its type or algorithm is not supported.
     package init(jwk: JSON) throws(CacheError) {
-        if let use = jwk["use"] {
-            guard use == "sig" else { throw CacheError(.invalidField("use"), "The key is not for signatures.") }
-        }
+        if let use = jwk["use"], use != "sig" { throw .invalid("use", "The key is not for signatures.") }
         if let operations = jwk["key_ops"] {
             guard case .array(let operations) = operations, operations.contains("verify") else {
-                throw CacheError(.invalidField("key_ops"), "The key is not for the verification of signatures.")
+                throw .invalid("key_ops", "The key is not for the verification of signatures.")
             }
         }
-        var only: TokenAlgorithm?
-        if let given = jwk["alg"] {
-            guard case .string(let name) = given, let algorithm = TokenAlgorithm(rawValue: name) else {
-                throw CacheError(.invalidField("alg"), "The key's algorithm is not supported.")
-            }
-            only = algorithm
-        }
-        var id: String?
-        if let given = jwk["kid"] {
-            guard case .string(let text) = given else {
-                throw CacheError(.invalidField("kid"), "The key identifier must be a text.")
-            }
-            id = text
-        }
+        let only = jwk["alg"]?.string.flatMap(TokenAlgorithm.init)
+        guard only != nil || jwk["alg"] == nil else { throw .invalid("alg", "The key's algorithm is not supported.") }
+        let id = jwk["kid"]?.string
+        guard id != nil || jwk["kid"] == nil else { throw .invalid("kid", "The key identifier must be a text.") }
         try self.init(Self.material(of: jwk), id: id, only: only)
     }
 
@@ -41,19 +29,17 @@ extension VerificationKey {
         case "RSA":
             let (modulus, exponent) = (try bytes("n", of: jwk), try bytes("e", of: jwk))
             guard let key = rsa(try? _RSA.Signing.PublicKey(n: modulus, e: exponent)) else {
-                throw CacheError(.invalidField("n"), "The RSA key is invalid, or has not 2048 to 8192 bits.")
+                throw .invalid("n", "The RSA key is invalid, or has not 2048 to 8192 bits.")
             }
             return key
         case "EC": return try ellipticCurve(jwk)
         case "OKP":
-            guard jwk["crv"] == "Ed25519" else {
-                throw CacheError(.invalidField("crv"), "The key's curve is not supported.")
-            }
+            guard jwk["crv"] == "Ed25519" else { throw .invalid("crv", "The key's curve is not supported.") }
             guard let key = try? Curve25519.Signing.PublicKey(rawRepresentation: try bytes("x", of: jwk)) else {
-                throw CacheError(.invalidField("x"), "The Ed25519 key is invalid.")
+                throw .invalid("x", "The Ed25519 key is invalid.")
             }
             return .ed25519(key)
-        default: throw CacheError(.invalidField("kty"), "The key's type is not supported.")
+        default: throw .invalid("kty", "The key's type is not supported.")
         }
     }
 
@@ -65,11 +51,11 @@ extension VerificationKey {
         case "P-256": length = 32
         case "P-384": length = 48
         case "P-521": length = 66
-        default: throw CacheError(.invalidField("crv"), "The key's curve is not supported.")
+        default: throw .invalid("crv", "The key's curve is not supported.")
         }
         let (x, y) = (try bytes("x", of: jwk), try bytes("y", of: jwk))
         guard x.count == length, y.count == length else {
-            throw CacheError(.invalidField("x"), "A coordinate of the EC key has the wrong length.")
+            throw .invalid("x", "A coordinate of the EC key has the wrong length.")
         }
         let point = [0x04] + x + y
         let material: Material? =
@@ -78,7 +64,7 @@ extension VerificationKey {
             case 48: (try? P384.Signing.PublicKey(x963Representation: point)).map(Material.p384)
             default: (try? P521.Signing.PublicKey(x963Representation: point)).map(Material.p521)
             }
-        guard let material else { throw CacheError(.invalidField("x"), "The EC key is not a point of its curve.") }
+        guard let material else { throw .invalid("x", "The EC key is not a point of its curve.") }
         return material
     }
 
@@ -86,7 +72,7 @@ extension VerificationKey {
     private static func bytes(_ name: String, of jwk: JSON) throws(CacheError) -> [UInt8] {
         guard case .string(let text)? = jwk[name], text.utf8.count <= 4096, let bytes = Base64URL.decode(text),
             !bytes.isEmpty
-        else { throw CacheError(.invalidField(name), "The member is missing or not Base64url.") }
+        else { throw .invalid(name, "The member is missing or not Base64url.") }
         return bytes
     }
 }

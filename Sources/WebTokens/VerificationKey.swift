@@ -34,9 +34,7 @@ package struct VerificationKey: Sendable {
             case .ed25519: [.edDSA]
             }
         algorithms = algorithm.map { fitting.intersection([$0]) } ?? fitting
-        guard !algorithms.isEmpty else {
-            throw CacheError(.invalidField("key"), "The key is too short, or does not fit its algorithm.")
-        }
+        guard !algorithms.isEmpty else { throw .invalid("key", "The key is too short, or does not fit its algorithm.") }
         self.material = material
         self.id = id
     }
@@ -54,11 +52,10 @@ package struct VerificationKey: Sendable {
     /// Throws `.invalidField("key")` if the text contains none.
     package init(pem: String, id: String? = nil) throws(CacheError) {
         guard let block = PEMText.block(of: ["PUBLIC KEY", "RSA PUBLIC KEY"], in: pem) else {
-            throw CacheError(.invalidField("key"), "The key is not a PEM public key.")
+            throw .invalid("key", "The key is not a PEM public key.")
         }
         guard let material = Self.material(ofDER: block.der) else {
-            throw CacheError(
-                .invalidField("key"), "The public key is neither RSA with 2048 bits, P-256, P-384, P-521 nor Ed25519.")
+            throw .invalid("key", "The public key is neither RSA with 2048 bits, P-256, P-384, P-521 nor Ed25519.")
         }
         try self.init(material, id: id)
     }

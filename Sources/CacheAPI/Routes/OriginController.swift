@@ -39,9 +39,8 @@ struct OriginController: Controller {
     private func put(_ request: Request, _ context: APIContext) async throws -> Response {
         let name = try context.parameter("name")
         guard Origin.isValid(name: name) else {
-            throw CacheError(
-                .invalidField("name"),
-                "An origin name has 1 to 64 characters of a–z, 0–9, ., _ and -; the first is a–z or 0–9.")
+            throw CacheError.invalid(
+                "name", "An origin name has 1 to 64 characters of a–z, 0–9, ., _ and -; the first is a–z or 0–9.")
         }
         let json = try await request.json(upTo: limits.bodyBytes).json
         let present = configuration.mountedOrigins().first { $0.origin.name == name }

@@ -54,14 +54,14 @@ package struct AssetKey: Hashable, Sendable {
         _ text: String, originName: String = Origin.absoluteName
     ) throws(CacheError) -> AssetKey {
         guard (1...2048).contains(text.unicodeScalars.count) else {
-            throw CacheError(.invalidField("key"), "A key must have 1 to 2048 characters.")
+            throw .invalid("key", "A key must have 1 to 2048 characters.")
         }
         guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
-            throw CacheError(.invalidField("key"), "A key must not contain control characters.")
+            throw .invalid("key", "A key must not contain control characters.")
         }
         // Compares bytes, not characters: a combining mark behind a slash would hide it.
         guard text.utf8.first != UInt8(ascii: "/"), !holdsSchemeMark(text.utf8) else {
-            throw CacheError(.invalidField("key"), "A key must not begin with / and must not contain ://.")
+            throw .invalid("key", "A key must not begin with / and must not contain ://.")
         }
         return AssetKey(text: text, originName: originName)
     }

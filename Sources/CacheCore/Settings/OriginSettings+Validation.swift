@@ -54,6 +54,6 @@ extension OriginSettings {
     }
 
     private func require(_ holds: Bool, _ field: String, _ message: String) throws(CacheError) {
-        if !holds { throw CacheError(.invalidField(field), message) }
+        if !holds { throw .invalid(field, message) }
     }
 }

@@ -10,9 +10,7 @@ extension PolicySettings {
     package func validate() throws(CacheError) {
         try Setting<PolicySettings>.all.validate(self)
         guard tagQuotas.count <= Self.maxTagQuotas, tagQuotas.keys.allSatisfy(AssetRecord.isTag) else {
-            throw CacheError(
-                .invalidField("tagQuotas"),
-                "At most \(Self.maxTagQuotas) tags of 1 to 128 characters may have a quota.")
+            throw .invalid("tagQuotas", "At most \(Self.maxTagQuotas) tags of 1 to 128 characters may have a quota.")
         }
         for (tag, quota) in tagQuotas { try Setting<Quota>.all.validate(quota, at: "tagQuotas.\(tag)") }
     }

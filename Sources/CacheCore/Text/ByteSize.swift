@@ -13,9 +13,9 @@ package enum ByteSize {
         let unit = FieldText.lowered(text[digits.endIndex...].prefix(4))
         guard let count = FieldText.number(digits),
             let factor = unit.isEmpty ? 1 : units.first(where: { FieldText.lowered($0.name) == unit })?.bytes
-        else { throw CacheError(.invalidField(field), "\(field) must be a size such as 20GiB, 512KiB, 10MB or 123.") }
+        else { throw .invalid(field, "\(field) must be a size such as 20GiB, 512KiB, 10MB or 123.") }
         let (bytes, overflow) = count.multipliedReportingOverflow(by: factor)
-        guard !overflow else { throw CacheError(.invalidField(field), "\(field) must be less than 8 EiB.") }
+        guard !overflow else { throw .invalid(field, "\(field) must be less than 8 EiB.") }
         return bytes
     }
 

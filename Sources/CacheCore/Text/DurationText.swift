@@ -10,9 +10,9 @@ package enum DurationText {
         let digits = text.utf8.prefix(while: FieldText.isDigit)
         let unit = text[digits.endIndex...]
         guard let count = FieldText.number(digits), let factor = units.first(where: { $0.name == unit })?.milliseconds
-        else { throw CacheError(.invalidField(field), "\(field) must be a duration such as 250ms, 5s, 10m, 1h or 2d.") }
+        else { throw .invalid(field, "\(field) must be a duration such as 250ms, 5s, 10m, 1h or 2d.") }
         let (milliseconds, overflow) = count.multipliedReportingOverflow(by: factor)
-        guard !overflow else { throw CacheError(.invalidField(field), "\(field) must be less than 2^63 milliseconds.") }
+        guard !overflow else { throw .invalid(field, "\(field) must be less than 2^63 milliseconds.") }
         return .milliseconds(milliseconds)
     }
 

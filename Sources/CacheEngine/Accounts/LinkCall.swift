@@ -116,8 +116,7 @@ struct LinkCall {
         let missing = CacheError(
             .upstreamUnusable(), "The API of the origin \(target.originName) returned no link (see resolve.pointer).")
         if let pointer = resolution.pointer {
-            guard let json = try? JSONParser.parse(response.body), case .string(let link)? = json.value(at: pointer)
-            else { throw missing }
+            guard let link = (try? JSONParser.parse(response.body))?.value(at: pointer)?.string else { throw missing }
             return link
         }
         if let location = response.headers["Location"] { return location }

@@ -18,7 +18,7 @@ extension OriginAccounts.Parts {
         self.init(
             readFile: { (path) throws(CacheError) in
                 guard let directory else {
-                    throw CacheError(.invalidField("auth.file"), "Set credentialsDirectory to use credentials files.")
+                    throw .invalid("auth.file", "Set credentialsDirectory to use credentials files.")
                 }
                 do {
                     return try await threads.run { () throws(CacheError) in

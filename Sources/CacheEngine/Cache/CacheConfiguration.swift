@@ -106,8 +106,8 @@ package final class CacheConfiguration: Sendable {
         _ origin: Origin, if precondition: Precondition = .none
     ) async throws(CacheError) -> (origin: Origin, revision: Int64, isNew: Bool) {
         guard Origin.isValid(name: origin.name) else {
-            throw CacheError(
-                .invalidField("name"),
+            throw .invalid(
+                "name",
                 "An origin's name is 1 to 64 of a-z, 0-9, '.', '_' and '-', and begins with a letter or digit.")
         }
         try checkValues(of: origin)
@@ -151,12 +151,10 @@ package final class CacheConfiguration: Sendable {
     /// Rejects credentials and fallback files unless their directory is configured.
     private func requireDirectories(for origin: OriginSettings) throws(CacheError) {
         if origin.credentialsFile != nil, settings.credentialsDirectory == nil {
-            throw CacheError(
-                .invalidField("credentialsFile"), "Set credentialsDirectory to use credentials files.")
+            throw .invalid("credentialsFile", "Set credentialsDirectory to use credentials files.")
         }
         if case .file = origin.fallback, settings.fallbackDirectory == nil {
-            throw CacheError(
-                .invalidField("fallback.file"), "Set fallbackDirectory to use fallback files.")
+            throw .invalid("fallback.file", "Set fallbackDirectory to use fallback files.")
         }
     }
 

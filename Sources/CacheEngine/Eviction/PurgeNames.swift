@@ -45,7 +45,7 @@ struct PurgeNames: Sendable {
             do {
                 url = try resolver.upstream.parse(url: text)
             } catch {
-                throw CacheError(.invalidField("urls[\(index)]"), error.message)
+                throw .invalid("urls[\(index)]", error.message)
             }
             keys.formUnion(self.keys(of: url))
             for spelling in Self.spellings(of: url) { queries[spelling, default: []].insert(url.query) }

@@ -84,7 +84,7 @@ extension FillRegistry {
         var last: UInt64 = 0
         if let cursor = query.cursor {
             guard let number = UInt64(cursor) else {
-                throw CacheError(.invalidField("cursor"), "The cursor is invalid; use nextCursor of the last page.")
+                throw .invalid("cursor", "The cursor is invalid; use nextCursor of the last page.")
             }
             last = number
         }

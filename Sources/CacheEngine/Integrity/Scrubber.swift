@@ -210,7 +210,7 @@ extension Scrubber {
         var scrubs = all[...]
         if let cursor {
             guard let last = scrubs.firstIndex(where: { $0.id == cursor }) else {
-                throw CacheError(.invalidField("cursor"), "The cursor is unknown; start again without a cursor.")
+                throw .invalid("cursor", "The cursor is unknown; start again without a cursor.")
             }
             scrubs = scrubs[(last + 1)...]
         }

@@ -63,14 +63,14 @@ package struct CreateJobRequest: Sendable {
     func record(id: String, at now: Timestamp) throws(CacheError) -> JobRecord {
         try check()
         if let deadlineAt, deadlineAt <= now {
-            throw CacheError(.invalidField("deadlineAt"), "The deadline has passed: give a later time, or none.")
+            throw .invalid("deadlineAt", "The deadline has passed: give a later time, or none.")
         }
         var records: [JobItemRecord] = []
         for (index, item) in items.enumerated() {
             for (place, text) in item.ranges.enumerated() {
                 guard case .ranges = RangeHeader.parse(text) else {
-                    throw CacheError(
-                        .invalidField("items[\(index)].ranges[\(place)]"),
+                    throw .invalid(
+                        "items[\(index)].ranges[\(place)]",
                         "A range like bytes=0-1048575 or bytes=-65536 is expected here.")
                 }
             }
@@ -88,22 +88,16 @@ package struct CreateJobRequest: Sendable {
     /// Checks the fields that need no clock.
     private func check() throws(CacheError) {
         guard (1...Self.maxItems).contains(items.count) else {
-            throw CacheError(.invalidField("items"), "A job has 1 to \(Self.maxItems) items.")
+            throw .invalid("items", "A job has 1 to \(Self.maxItems) items.")
         }
         if let maxBytesPerSecond, maxBytesPerSecond < 1 {
-            throw CacheError(
-                .invalidField("maxBytesPerSecond"), "A rate of at least 1 byte per second is expected here.")
+            throw .invalid("maxBytesPerSecond", "A rate of at least 1 byte per second is expected here.")
         }
-        if let timeout, timeout <= .zero {
-            throw CacheError(.invalidField("timeoutSeconds"), "A timeout above zero is expected here.")
-        }
+        if let timeout, timeout <= .zero { throw .invalid("timeoutSeconds", "A timeout above zero is expected here.") }
         if let queue, !Self.isValid(queue: queue) {
-            throw CacheError(
-                .invalidField("queue"), "A queue name has 1 to 64 of the characters A-Z, a-z, 0-9, '.', '_' and '-'.")
+            throw .invalid("queue", "A queue name has 1 to 64 of the characters A-Z, a-z, 0-9, '.', '_' and '-'.")
         }
-        if supersedes, queue == nil {
-            throw CacheError(.invalidField("supersede"), "supersede needs a queue: set queue, too.")
-        }
+        if supersedes, queue == nil { throw .invalid("supersede", "supersede needs a queue: set queue, too.") }
     }
 
     private static func isValid(queue: String) -> Bool {

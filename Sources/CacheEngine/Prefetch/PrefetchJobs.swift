@@ -99,8 +99,8 @@ package struct PrefetchJobs: Sendable {
                 let bytes = record.items[index].bytes(length: length)
             else { continue }
             guard bytes <= capacity else {
-                throw CacheError(
-                    .invalidField("items[\(index)]"),
+                throw .invalid(
+                    "items[\(index)]",
                     "The item has \(bytes) bytes, the cache at most \(capacity): request ranges or raise capacityBytes."
                 )
             }

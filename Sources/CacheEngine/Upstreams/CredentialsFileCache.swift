@@ -76,7 +76,7 @@ final class CredentialsFileCache: Sendable {
 
     private func read(_ file: String) throws(CacheError) -> HeaderList {
         guard let directory else {
-            throw CacheError(.invalidField("credentialsFile"), "Set credentialsDirectory to use credentials files.")
+            throw .invalid("credentialsFile", "Set credentialsDirectory to use credentials files.")
         }
         do {
             let bytes = try store.readForeign(file, below: directory, limit: CredentialsText.maxBytes)

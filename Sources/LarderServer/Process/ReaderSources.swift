@@ -196,7 +196,7 @@ final class ReaderSources: Service {
             do {
                 content.signingKeys = try SigningKeys(files: files)
             } catch {
-                throw CacheError(.invalidField(key), "\(error.settingKey): \(error.message)")
+                throw .invalid(key, "\(error.settingKey): \(error.message)")
             }
         }
         return content
@@ -210,10 +210,8 @@ final class ReaderSources: Service {
             return try parse(try bytes(of: path, key))
         } catch {
             // The message of the parser names the member, and no secret.
-            guard case .invalidField(let member) = error.code, member != key else {
-                throw CacheError(.invalidField(key), error.message)
-            }
-            throw CacheError(.invalidField(key), "\(member): \(error.message)")
+            guard case .invalidField(let member) = error.code, member != key else { throw .invalid(key, error.message) }
+            throw .invalid(key, "\(member): \(error.message)")
         }
     }
 
@@ -221,7 +219,7 @@ final class ReaderSources: Service {
         do {
             return Array(try Data(contentsOf: URL(fileURLWithPath: path)))
         } catch {
-            throw CacheError(.invalidField(key), "\"\(path)\" cannot be read; check its path and permissions.")
+            throw .invalid(key, "\"\(path)\" cannot be read; check its path and permissions.")
         }
     }
 
@@ -235,7 +233,7 @@ final class ReaderSources: Service {
                     && !isDirectory.boolValue
             }.sorted()
         } catch {
-            throw CacheError(.invalidField(key), "\"\(path)\" cannot be read; check its path and permissions.")
+            throw .invalid(key, "\"\(path)\" cannot be read; check its path and permissions.")
         }
     }
 

@@ -52,19 +52,19 @@ package struct SigningKeys: Sendable {
     package init(files: [File]) throws(CacheError) {
         let files = files.filter { !$0.name.hasPrefix(".") }.sorted { $0.name < $1.name }
         guard files.count <= Self.fileLimit else {
-            throw CacheError(.invalidField("(keys)"), "The directory has more than \(Self.fileLimit) signing keys.")
+            throw .invalid("(keys)", "The directory has more than \(Self.fileLimit) signing keys.")
         }
         var keys: [String: Key] = [:]
         var verification: [VerificationKey] = []
         for file in files {
             let id = Self.keyID(ofFile: file.name)
             guard TokensFile.isIdentifier(id) else {
-                throw CacheError(
-                    .invalidField(file.name),
+                throw .invalid(
+                    file.name,
                     "The name of a signing key has 1 to 64 of the characters A-Z, a-z, 0-9, '.', '_' and '-'.")
             }
             guard keys[id] == nil else {
-                throw CacheError(.invalidField(file.name), "Another signing key has the same name.")
+                throw .invalid(file.name, "Another signing key has the same name.")
             }
             let (key, half) = try Self.key(file, id)
             keys[id] = key
@@ -106,7 +106,7 @@ package struct SigningKeys: Sendable {
     /// The key of a file, and its half for verification.
     private static func key(_ file: File, _ id: String) throws(CacheError) -> (Key, VerificationKey) {
         guard file.content.count <= mostBytes else {
-            throw CacheError(.invalidField(file.name), "The signing key has more than \(mostBytes) bytes.")
+            throw .invalid(file.name, "The signing key has more than \(mostBytes) bytes.")
         }
         do {
             if file.name.hasSuffix(".pem") { return try pair(String(decoding: file.content, as: UTF8.self), id) }
@@ -118,7 +118,7 @@ package struct SigningKeys: Sendable {
                 file.name.hasSuffix(".pem")
                 ? "The file holds no PEM key on the curve P-256."
                 : "A signing key needs at least \(leastBytes) bytes."
-            throw CacheError(.invalidField(file.name), reason)
+            throw .invalid(file.name, reason)
         }
     }
 
@@ -127,7 +127,7 @@ package struct SigningKeys: Sendable {
         guard pem.contains("PRIVATE KEY-----") else {
             let half = try VerificationKey(pem: pem, id: id)
             guard half.algorithms == [.es256] else {
-                throw CacheError(.invalidField("key"), "The public key is not on the curve P-256.")
+                throw .invalid("key", "The public key is not on the curve P-256.")
             }
             return (.publicHalf, half)
         }
