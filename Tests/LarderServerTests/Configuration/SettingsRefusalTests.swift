@@ -226,6 +226,20 @@ import Testing
     }
 
     @Test(
+        "A file with a duplicate key is rejected by name",
+        arguments: [
+            "policy:\n  capacity: 1GiB\npolicy:\n  maxAge: 1d\n",
+            "policy:\n  capacity: 1GiB\n  capacity: 2GiB\n",
+            "policy:\n  capacity: 1GiB\n  \"capacity\": 1GiB\n",
+            "{\"policy\": {\"capacity\": \"1GiB\", \"capacity\": \"2GiB\"}}",
+        ])
+    func aDuplicateKeyIsRejected(text: String) {
+        let error = #expect(throws: SettingsError.self) { try ConfigurationFile(text: text, name: "larder.yaml") }
+        #expect(error?.description.hasPrefix("larder.yaml: is neither YAML nor JSON") == true)
+        #expect(error?.description.contains("capacity") == true || error?.description.contains("policy") == true)
+    }
+
+    @Test(
         "A file that is neither YAML nor JSON is rejected by name",
         arguments: ["a: [", "policy: {capacity: 1GiB}\npolicy: {capacity: 2GiB}", "\u{1}"])
     func whatIsNeitherYAMLNorJSONIsRefusedByItsFile(text: String) {
