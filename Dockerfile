@@ -10,8 +10,8 @@ WORKDIR /src
 COPY Package.swift ./
 RUN swift package resolve
 COPY . .
-RUN swift build -c release --product larder --static-swift-stdlib \
-    && install -D --strip "$(swift build -c release --static-swift-stdlib --show-bin-path)/larder" /out/larder
+RUN scripts/release --product larder \
+    && install -D --strip .build/release/larder /out/larder
 
 FROM ${RUN_IMAGE}
 RUN apt-get update \

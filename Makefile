@@ -10,10 +10,7 @@ FILES ?= 127.0.0.1:9071
 ARGS ?=
 FAST_PATH ?= on off
 LARDER := .build/release/larder
-# Links the standard library statically if the toolchain supports it: calls are cheaper, and no symbols are resolved at start.
-STATIC = $(shell scripts/static)
-# Without debug information the executable is two fifths smaller; function names stay for backtraces.
-RELEASE = swift build -c release $(STATIC) -Xlinker -S
+RELEASE = scripts/release
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
