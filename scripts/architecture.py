@@ -38,7 +38,7 @@ OWNERS = {
     r"CryptoExtras": {"WebTokens"},
     r"CLinux": {"CacheStore", "LarderServer"},
     r"CCurl": {"CurlUpstream", "LarderServer"},
-    r"ArgumentParser|Configuration|Yams": {"LarderServer"},
+    r"ArgumentParser|Yams": {"LarderServer"},
     r"FoundationNetworking|AsyncHTTPClient": set(),
 }
 

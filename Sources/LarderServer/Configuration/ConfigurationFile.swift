@@ -1,4 +1,4 @@
-import Configuration
+import CacheCore
 import Foundation
 import Yams
 
@@ -6,8 +6,7 @@ import Yams
 struct ConfigurationFile {
     /// The largest file in bytes.
     static let maxBytes = 16 << 20
-    /// Values by key; secrets are marked, so that no log shows them.
-    private(set) var values: [AbsoluteConfigKey: ConfigValue] = [:]
+    private(set) var values: [SettingsPath: SettingText] = [:]
     /// Every key path in the file, including groups.
     private(set) var paths: [SettingsPath] = []
 
@@ -60,21 +59,19 @@ struct ConfigurationFile {
         }
     }
 
-    /// Adds one value or list, with its secrecy.
+    /// Adds one value or list.
     private mutating func add(_ node: Node, at path: SettingsPath, isList: Bool) throws(SettingsError) {
-        let content: ConfigContent
         if isList {
             guard let sequence = node.sequence, sequence.allSatisfy({ $0.scalar != nil }) else {
                 throw SettingsError(path.dotted, "is \(node.kindName), not a list of values")
             }
-            content = .stringArray(sequence.compactMap { $0.scalar?.string })
+            values[path] = .list(sequence.compactMap { $0.scalar?.string })
         } else {
             guard let scalar = node.scalar, node.tag != Tag(.null) else {
                 throw SettingsError(path.dotted, "is \(node.kindName), not a single value")
             }
-            content = .string(scalar.string)
+            values[path] = .scalar(scalar.string)
         }
-        values[path.absoluteKey] = ConfigValue(content, isSecret: SettingsSchema.isSecret(path))
         paths.append(path)
     }
 

@@ -63,7 +63,7 @@ extension LarderSettings {
     ) throws(SettingsError) -> HeaderList {
         var headers = HeaderList()
         for path in paths {
-            guard let name = path.components.last, let value = lookup.text(path, isSecret: true) else { continue }
+            guard let name = path.components.last, let value = lookup.text(path) else { continue }
             guard FieldText.isValue(value) else {
                 throw SettingsError(
                     path.dotted,

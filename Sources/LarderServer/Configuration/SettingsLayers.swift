@@ -1,5 +1,4 @@
 import CacheCore
-import Configuration
 import Foundation
 
 /// The place that a setting's value comes from.
@@ -15,45 +14,40 @@ struct SettingsLayers {
     /// The paths that flags and the file contain, including groups.
     let paths: [SettingsPath]
     let lookup: SettingsLookup
-    private let layers: [(source: SettingSource, lookup: SettingsLookup)]
+    private let layers: [(source: SettingSource, layer: SettingsLayer)]
 
     /// Throws an error with the name of a flag that is not a setting.
     init(
         flags: [(name: String, text: String)], environment: [String: String], file: ConfigurationFile?
     ) throws(SettingsError) {
-        var overrides: [AbsoluteConfigKey: ConfigValue] = [:]
+        var overrides: [SettingsPath: SettingText] = [:]
         var paths = file?.paths ?? []
         for flag in flags {
             let path = SettingsPath(dotted: flag.name)
-            overrides[path.absoluteKey] = try Self.override(flag.text, at: path)
+            overrides[path] = try Self.override(flag.text, at: path)
             paths.append(path)
         }
-        let variables = EnvironmentVariablesProvider(environmentVariables: Self.variables(of: environment))
-        let providers: [(SettingSource, any ConfigProvider)] = [
-            (.flag, InMemoryProvider(name: "flags", values: overrides)),
-            (.environment, variables.prefixKeys(with: "larder")),
-            (.file, InMemoryProvider(name: "file", values: file?.values ?? [:])),
+        layers = [
+            (.flag, .values(overrides)),
+            (.environment, .variables(Self.variables(of: environment))),
+            (.file, .values(file?.values ?? [:])),
         ]
         self.paths = paths
-        lookup = SettingsLookup(providers: providers.map(\.1))
-        layers = providers.map { ($0.0, SettingsLookup(providers: [$0.1])) }
+        lookup = SettingsLookup(layers: layers.map(\.layer))
     }
 
     /// The place of the setting's value.
     func source(of path: SettingsPath, isList: Bool) -> SettingSource {
-        let isSecret = SettingsSchema.isSecret(path)
-        return layers.first { $0.lookup.contains(path, isList: isList, isSecret: isSecret) }?.source ?? .default
+        layers.first { $0.layer.value(of: path, isList: isList) != nil }?.source ?? .default
     }
 
-    /// A flag's text as a configuration value; list items are separated by commas.
-    private static func override(_ text: String, at path: SettingsPath) throws(SettingsError) -> ConfigValue {
-        let isSecret = SettingsSchema.isSecret(path)
+    /// A flag's text as a value; list items are separated by commas.
+    private static func override(_ text: String, at path: SettingsPath) throws(SettingsError) -> SettingText {
         switch try SettingsSchema.place(of: path.components) {
         case .group: throw SettingsError(path.dotted, "is a group of settings, not a single setting")
-        case .value(isList: false): return ConfigValue(.string(text), isSecret: isSecret)
+        case .value(isList: false): .scalar(text)
         case .value(isList: true):
-            let members = text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
-            return ConfigValue(.stringArray(members), isSecret: isSecret)
+            .list(text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) })
         }
     }
 

@@ -1,5 +1,4 @@
 import CacheCore
-import Configuration
 
 /// Full name of a setting. An origin's name or a tag is one component, even with dots.
 struct SettingsPath: Hashable, Sendable {
@@ -46,7 +45,4 @@ struct SettingsPath: Hashable, Sendable {
         }
         return "LARDER_" + words.joined(separator: "_").uppercased().map { $0.isLetter || $0.isNumber ? $0 : "_" }
     }
-
-    /// The key for the providers of swift-configuration.
-    var absoluteKey: AbsoluteConfigKey { AbsoluteConfigKey(components) }
 }

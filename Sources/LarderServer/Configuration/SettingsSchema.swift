@@ -34,13 +34,6 @@ enum SettingsSchema {
         return isPrefix(components.joined(separator: "."), of: Setting<LarderSettings>.all.map(\.key))
     }
 
-    /// Whether values at the path are masked.
-    static func isSecret(_ path: SettingsPath) -> Bool {
-        let components = path.components
-        if components.first == "origins" { return components.count > 2 && components[2] == "headers" }
-        return path.dotted == "access.token" || path.dotted == "access.readToken"
-    }
-
     /// A sentence for each unknown `LARDER_…` variable, except for those that Kubernetes sets for a service of that
     /// name.
     ///
