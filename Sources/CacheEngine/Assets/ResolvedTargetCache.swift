@@ -23,9 +23,25 @@ final class ResolvedTargetCache: Sendable {
         shard(of: reference).value.withLock { $0.changes == changes ? $0.targets[reference] : nil }
     }
 
+    /// The cached target of the reference, or that of the resolver, which is then cached.
+    func target(
+        of reference: AssetReference, resolvedBy resolver: AssetResolver
+    ) async throws(CacheError) -> AssetTarget {
+        let changes = resolver.origins.changes
+        if let known = target(of: reference, changes: changes) { return known }
+        let target = try await resolver.resolve(reference)
+        keep(target, of: reference, changes: changes)
+        return target
+    }
+
     /// Stores the target of a reference that was resolved after `changes` origin changes.
+    ///
+    /// Only ASCII paths are stored: for others, `==` of strings accepts paths with different bytes, which are different
+    /// assets.
     func keep(_ target: AssetTarget, of reference: AssetReference, changes: UInt64) {
-        guard case .mounted(_, let path, nil) = reference, path.utf8.count <= referenceLimit else { return }
+        guard case .mounted(_, let path, nil) = reference, path.utf8.count <= referenceLimit,
+            path.utf8.allSatisfy({ $0 < 0x80 })
+        else { return }
         shard(of: reference).value.withLock { state in
             if changes < state.changes { return }
             if changes > state.changes || state.targets.count >= limit { state.targets = [:] }

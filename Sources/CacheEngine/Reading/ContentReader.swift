@@ -76,7 +76,7 @@ package final class ContentReader: Sendable {
     private func target(
         of reference: AssetReference, _ request: ContentRequest, _ options: ReadOptions
     ) async throws(CacheError) -> AssetTarget {
-        let plain = try await resolver.resolve(reference)
+        let plain = try await targets.target(of: reference, resolvedBy: resolver)
         guard !plain.settings.forwarded.isEmpty else { return plain }
         if case .known = reference {
             throw CacheError(
