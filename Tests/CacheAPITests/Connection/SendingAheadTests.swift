@@ -21,7 +21,7 @@ import Testing
             .connect(to: try #require(listener.localAddress)).get()
         let (taken, waiting, after) = try await client.eventLoop.submit {
             let context = try client.pipeline.syncOperations.context(name: "speaker")
-            let taken = context.sendAhead(ByteBuffer(string: "head"))
+            let taken = AheadSocket(client)?.send(ByteBuffer(string: "head"))
             let waiting = try Self.unsentBytes(client)
             context.writeAndFlush(NIOAny(ByteBuffer(string: "body")), promise: nil)
             return (taken, waiting, try Self.unsentBytes(client))
@@ -32,12 +32,26 @@ import Testing
         try await listener.close()
     }
 
-    @Test("Without a socket all bytes are left to be written")
-    func whereThereIsNoSocketAllIsLeftToBeWritten() throws {
+    @Test("A channel without a socket has nothing to send ahead on")
+    func aChannelWithoutASocketHasNone() throws {
         let channel = EmbeddedChannel(handler: Speaker())
-        let context = try channel.pipeline.syncOperations.context(handlerType: Speaker.self)
-        #expect(context.sendAhead(ByteBuffer(string: "head")) == 0)
+        #expect(AheadSocket(channel) == nil)
         #expect(try channel.finish(acceptAlreadyClosed: true).isClean)
+    }
+
+    @Test("Nothing is sent ahead on a closed channel, whose descriptor may belong to another connection")
+    func nothingIsSentOnAClosedChannel() async throws {
+        let listener = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .bind(host: "127.0.0.1", port: 0).get()
+        let client = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .connect(to: try #require(listener.localAddress)).get()
+        let taken = try await client.eventLoop.submit {
+            let socket = AheadSocket(client)
+            client.close(promise: nil)
+            return socket?.send(ByteBuffer(string: "head"))
+        }.get()
+        #expect(taken == 0)
+        try await listener.close()
     }
 
     /// Handler without any function; its context sends the bytes.

@@ -68,12 +68,12 @@ final class RequestDecoder: ByteToMessageDecoder {
         if isAnswered(&buffer) { return .continue }
         defer { prepared?.decoded() }
         context.fireUserInboundEventTriggered(BytesReceived())
-        // One request at most: the next one may have a prepared response.
-        repeat {
+        while buffer.readableBytes > 0 {
             guard let count = try nextPart(&buffer) else { return .needMoreData }
             try parse(count, context, &buffer)
-        } while buffer.readableBytes > 0 && phase != .line
-        return buffer.readableBytes > 0 ? .continue : .needMoreData
+            if phase == .line { return .continue }  // the next request may have a prepared response
+        }
+        return .needMoreData
     }
 
     /// Whether a prepared response was sent for the request at the start of `buffer`, which is then removed.
@@ -215,16 +215,26 @@ private struct RequestLine {
 }
 
 /// Channel handler behind the HTTP decoder: reports the start and end of requests to the decoder, and removes `Upgrade`
-/// and `HTTP2-Settings`, because upgrades are ignored.
+/// and `HTTP2-Settings`, because upgrades are ignored. Later handlers do not hear of the end of reads of which they got
+/// nothing: their requests got prepared responses.
 private final class RequestBoundaryHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
 
     private let decoder: RequestDecoder
+    /// Whether a part of a request was forwarded since the last end of a read.
+    private var hasForwarded = false
 
     init(_ decoder: RequestDecoder) { self.decoder = decoder }
 
+    func channelReadComplete(context: ChannelHandlerContext) {
+        guard hasForwarded else { return }
+        hasForwarded = false
+        context.fireChannelReadComplete()
+    }
+
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        hasForwarded = true
         switch unwrapInboundIn(data) {
         case .head(var head):
             decoder.began(head)

@@ -19,6 +19,8 @@ final class PreparedResponseSender {
     weak var handler: ContentHandler?
     /// The context of the encoder: bytes written there reach the socket, or TLS, unchanged. Nil before it is added.
     private var encoder: ChannelHandlerContext?
+    /// Nil without a socket, and without the encoder.
+    private var socket: AheadSocket?
     /// The request that is being decoded, and the value of ``LiveAPISettings/changes`` before it is authorized. Nil if it
     /// is not answered within the decoder's call.
     private var asked: (request: RequestFingerprint, settings: UInt64)?
@@ -33,7 +35,10 @@ final class PreparedResponseSender {
         self.watch = watch
     }
 
-    func attach(to encoder: ChannelHandlerContext?) { self.encoder = encoder }
+    func attach(to encoder: ChannelHandlerContext?) {
+        self.encoder = encoder
+        socket = encoder.flatMap { AheadSocket($0.channel) }
+    }
 
     // MARK: Requests, reported by `RequestDecoder`
 
@@ -137,9 +142,9 @@ final class PreparedResponseSender {
         written.futureResult.whenComplete { here.value.0.left($0, here.value.1, at: eventLoop.now) }
         var head = head
         if let file = sending.file {
-            // The outbound buffer is empty here, because the connection was at rest: `sendAhead` may bypass it.
+            // The outbound buffer is empty here, because the connection was at rest.
             sendBuffer.fit(toBytesOnDisk: sending.range.length, on: encoder.channel)
-            head.moveReaderIndex(forwardBy: encoder.sendAhead(head))
+            head.moveReaderIndex(forwardBy: socket?.send(head) ?? 0)
             if head.readableBytes > 0 { encoder.write(NIOAny(IOData.byteBuffer(head)), promise: nil) }
             encoder.write(NIOAny(IOData.fileRegion(file.region)), promise: written)
         } else {
