@@ -108,6 +108,24 @@ import Testing
         }
     }
 
+    @Test("A client that sends no more gets all of its prepared responses", arguments: [1, 3, 8])
+    func preparedResponsesAreCompleteAfterAHalfClose(count: Int) async throws {
+        try await run { (service) async throws in
+            let connection = try await RawConnection(port: service.port)
+            let request = "GET \(Self.target) HTTP/1.1\r\nHost: localhost\r\nRange: bytes=5-1999999\r\n\r\n"
+            try await connection.send(request)
+            #expect(try await connection.response()?.status == 206)
+            try await connection.read(false)
+            try await connection.send(String(repeating: request, count: count))
+            try await connection.endSending()
+            try await connection.read(true)
+            for _ in 0..<count {
+                #expect(try await connection.response()?.body == Array(Self.bytes[5..<2_000_000]))
+            }
+            #expect(await connection.rest().isEmpty)
+        }
+    }
+
     @Test("A response in progress is completed after its asset is purged")
     func aPurgedAssetIsSentToItsEnd() async throws {
         try await run { (service) async throws in

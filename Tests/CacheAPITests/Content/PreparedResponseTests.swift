@@ -130,6 +130,22 @@ import Testing
         }
     }
 
+    @Test(
+        "A request after which the connection is closed gets no prepared response",
+        arguments: [
+            ("HTTP/1.0", ""), ("HTTP/1.1", "Proxy-Connection: close\r\n"), ("HTTP/1.1", "Connection: close\r\n"),
+        ])
+    func theLastRequestOfAConnectionGetsNone(version: String, more: String) async throws {
+        try await run { (service) async throws in
+            let responseCache = PreparedResponseCache(random: SeededChance())
+            for _ in 0..<2 {
+                let line = try Line(service, responseCache: responseCache)
+                let answer = try line.send("GET /o/media/a.mp4 \(version)\r\nHost: localhost\r\n\(more)\r\n")
+                #expect(line.made == 1 && answer.contains("Connection: close\r\n"))
+            }
+        }
+    }
+
     @Test("Another path, reader or method misses the prepared response")
     func anotherPathAnotherReaderAndAnotherMethodAreOtherQuestions() async throws {
         try await run { (service) async throws in

@@ -54,6 +54,11 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     private var writes = 0
     /// Set if a quiescing event was held back.
     private var isQuiescing = false
+    /// Whether a response that bypasses this handler is being sent.
+    private var isBypassed = false
+    /// Whether the event "input closed" was held back. The router, which does not know of a response that bypasses it,
+    /// would close the connection.
+    private var isInputEndHeld = false
     /// Whether the newest request is not received completely.
     private var isReading = false
     /// Whether the head of the oldest response is written and its end is not.
@@ -112,12 +117,20 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     func beginBypass() {
         deadline = nil
         restartIdleTime()
+        isBypassed = true
         unsent += 1
         writes += 1
     }
 
     /// Reports that the response of ``beginBypass()`` was sent, or that sending it failed.
-    func endBypass() { if let context { answered(context) } }
+    func endBypass() {
+        isBypassed = false
+        guard let context else { return }
+        answered(context)
+        guard isInputEndHeld else { return }
+        isInputEndHeld = false
+        context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+    }
 
     // MARK: Timer
 
@@ -285,6 +298,10 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
         }
         if case .inputClosed? = event as? ChannelEvent {
             if isBusy || isReading { awaitLeave(context) } else { presence.left() }
+            if isBypassed {
+                isInputEndHeld = true
+                return
+            }
         }
         context.fireUserInboundEventTriggered(event)
     }
