@@ -1,4 +1,4 @@
-package import CacheCore
+import CacheCore
 
 /// The permission of a reader. A higher scope includes the lower ones.
 package enum AccessScope: String, Hashable, Sendable, Comparable, ChoiceCodable {
