@@ -118,7 +118,8 @@ final class PreparedResponseSender {
         }
         // The response is one write, which follows at once: its first byte is not later than this.
         let sending = Sending(
-            response, range, at: time, buffer, body, start: start, firstByte: encoder.eventLoop.now,
+            response: response, range: range, time: time, buffer: buffer, body: body,
+            file: body.piece.map { PinnedFile($0) }, start: start, firstByte: encoder.eventLoop.now,
             requestID: requestID,
             client: responder.recorder.log.isEnabled ? encoder.channel.remoteAddress?.ipAddress : nil,
             span: responder.begin(response.logged)?.span)
@@ -192,41 +193,21 @@ final class PreparedResponseSender {
 }
 
 /// A response that is being sent, with the resources that it needs until then: buffer, lease and pinned file.
-private final class Sending {
+private struct Sending {
     let response: PreparedResponse
     let range: ByteRange
     let time: Timestamp
     let buffer: ByteBuffer
+    /// Holds the lease.
+    let body: PreparedResponse.Body
     let file: PinnedFile?
-    private let body: PreparedResponse.Body
     let start: NIODeadline
     let firstByte: NIODeadline
     let requestID: RequestID
     /// The client's address; nil without a log.
     let client: String?
     let span: TraceSpan?
-
-    init(
-        _ response: PreparedResponse, _ range: ByteRange, at time: Timestamp, _ buffer: ByteBuffer,
-        _ body: PreparedResponse.Body, start: NIODeadline, firstByte: NIODeadline, requestID: RequestID,
-        client: String?, span: TraceSpan?
-    ) {
-        self.response = response
-        self.range = range
-        self.time = time
-        self.buffer = buffer
-        self.body = body
-        self.start = start
-        self.firstByte = firstByte
-        self.requestID = requestID
-        self.client = client
-        self.span = span
-        file = body.piece.map { PinnedFile($0) }
-    }
 }
 
 @available(*, unavailable)
 extension PreparedResponseSender: Sendable {}
-
-@available(*, unavailable)
-extension Sending: Sendable {}
