@@ -99,6 +99,19 @@ class Trial:
             return False
         return True
 
+    def start_reconciled(self):
+        """Starts, and waits until the files that earlier runs left without rows are removed."""
+        log = self.service.directory / "larder.log"
+        size, self.service.level = log.stat().st_size, "info"
+        started, end = self.start(), time.monotonic() + 60
+        self.service.level = "warning"
+        while started and b"store reconciled" not in log.read_bytes()[size:]:
+            if time.monotonic() > end:
+                self.failed.append("the store was not reconciled within 60 s")
+                return False
+            time.sleep(0.02)
+        return started
+
     def stop(self):
         code = self.service.stop()
         if code != 0:
@@ -281,7 +294,7 @@ def kill(directory, chance):
         for thread in [*threads, killer]:
             thread.join()
         reads += 1
-        if number % 5 == 4 and trial.start():
+        if number % 5 == 4 and trial.start_reconciled():
             trial.read_all()
             trial.stop()
             found, findings = trial.verify()

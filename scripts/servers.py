@@ -112,6 +112,8 @@ class Larder:
 
     def __init__(self, program, directory, upstream_port, settings=(), descriptors=None, core=None):
         self.program, self.directory, self.descriptors = program, pathlib.Path(directory), descriptors
+        #: The level of the log.
+        self.level = "warning"
         #: The only processor core of the process; None: all.
         self.core = core
         self.is_tls = any(setting.startswith("listen.tls.") for setting in settings)
@@ -149,7 +151,7 @@ class Larder:
             self.process = subprocess.Popen(
                 [
                     self.program, "serve", "--listen", f"127.0.0.1:{self.port}", "--data-directory",
-                    self.directory / "store", "--log-level", "warning", *flags,
+                    self.directory / "store", "--log-level", self.level, *flags,
                 ],
                 stdout=log, stderr=log, preexec_fn=self.limit,
             )  # fmt: skip
