@@ -5,4 +5,9 @@ enum RequestTarget {
         guard !target.utf8.starts(with: "/".utf8), let mark = target.firstRange(of: "://") else { return target }
         return String(target[mark.upperBound...].drop { $0 != "/" && $0 != "?" })
     }
+
+    /// The text up to a query or a fragment.
+    static func withoutQuery(_ text: String) -> String {
+        String(text[..<(text.utf8.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? text.endIndex)])
+    }
 }

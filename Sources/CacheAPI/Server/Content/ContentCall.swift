@@ -27,11 +27,7 @@ struct ContentCall: Sendable {
     var method: HTTPRequest.Method { isHead ? .head : .get }
 
     /// The path without query and fragment.
-    var path: String {
-        String(
-            target[
-                ..<(target.utf8.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? target.endIndex)])
-    }
+    var path: String { RequestTarget.withoutQuery(target) }
 
     /// The request as the access log names it. Without `inFull` it has only method and path.
     func logged(by reader: Reader?, inFull: Bool) -> LoggedRequest {

@@ -156,9 +156,8 @@ struct ContentResponder: Sendable {
         _ read: ContentRead, _ call: ContentCall, _ admission: Admission, _ note: RequestLogContext,
         _ trace: RequestTrace?
     ) async throws(ReadFailure) -> ContentResponse {
-        let isUnmet = [412, 416].contains(read.plan.status)
         do {
-            let first = isUnmet ? nil : try await read.next(atMost: ContentBody.firstBytes)
+            let first = read.plan.body.isEmpty ? nil : try await read.next(atMost: ContentBody.firstBytes)
             return content(read, first.map { .bytes($0) } ?? .end, call, admission, note, trace)
         } catch {
             note.add(read.finish(.failed(error)))

@@ -19,8 +19,8 @@ final class PreparedResponseSender {
     weak var handler: ContentHandler?
     /// The context of the encoder: bytes written there reach the socket, or TLS, unchanged. Nil before it is added.
     private var encoder: ChannelHandlerContext?
-    /// Nil without a socket, and without the encoder.
-    private var socket: AheadSocket?
+    /// Found for the first response from a file; nil without a socket.
+    private lazy var socket = encoder.flatMap { AheadSocket($0.channel) }
     /// The request that is being decoded, and the value of ``LiveAPISettings/changes`` before it is authorized. Nil if it
     /// is not answered within the decoder's call.
     private var asked: (request: RequestFingerprint, settings: UInt64)?
@@ -35,10 +35,7 @@ final class PreparedResponseSender {
         self.watch = watch
     }
 
-    func attach(to encoder: ChannelHandlerContext?) {
-        self.encoder = encoder
-        socket = encoder.flatMap { AheadSocket($0.channel) }
-    }
+    func attach(to encoder: ChannelHandlerContext?) { self.encoder = encoder }
 
     // MARK: Requests, reported by `RequestDecoder`
 

@@ -60,21 +60,16 @@ package struct LoggedRequest: Sendable {
         token: String? = nil
     ) {
         self.method = method
-        self.path = Self.withoutTokens(Self.withoutQuery(path))
+        self.path = Self.withoutTokens(RequestTarget.withoutQuery(path))
         self.client = client
         self.userAgent = userAgent
         self.referer = referer.map(Self.withoutCredentials)
         self.token = token
     }
 
-    /// The text up to a query or a fragment.
-    private static func withoutQuery(_ text: String) -> String {
-        String(text[..<(text.utf8.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? text.endIndex)])
-    }
-
     /// A URL without user information, the token of a signed URL, query and fragment.
     static func withoutCredentials(_ url: String) -> String {
-        let text = withoutQuery(url)
+        let text = RequestTarget.withoutQuery(url)
         guard let start = text.firstRange(of: "://")?.upperBound else { return withoutTokens(text) }
         let authority = text[start...].prefix { $0 != "/" }
         let path = PresentedSignature.strip(target: String(text[authority.endIndex...])).cleanTarget
