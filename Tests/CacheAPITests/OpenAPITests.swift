@@ -168,7 +168,8 @@ import Testing
     }
 
     private static let codes: [CacheError.Code] = [
-        .malformedRequest, .unauthorized, .forbidden, .tokenExpired, .tokenInvalid, .tokenScope, .upstreamForbidden,
+        .malformedRequest, .unauthorized, .forbidden, .tokenExpired, .tokenInvalid, .tokenScope, .readerRequired,
+        .upstreamForbidden,
         .notFound, .methodNotAllowed(allow: "GET"),
         .requestTimedOut, .conflict, .assetChanged, .preconditionFailed, .payloadTooLarge, .uriTooLong,
         .headersTooLarge,

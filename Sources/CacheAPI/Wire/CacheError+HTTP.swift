@@ -7,7 +7,7 @@ extension CacheError.Code {
         switch self {
         case .malformedRequest: 400
         case .unauthorized: 401
-        case .forbidden, .tokenExpired, .tokenInvalid, .tokenScope, .upstreamForbidden: 403
+        case .forbidden, .tokenExpired, .tokenInvalid, .tokenScope, .readerRequired, .upstreamForbidden: 403
         case .notFound: 404
         case .methodNotAllowed: 405
         case .requestTimedOut: 408

@@ -229,6 +229,13 @@ extension FillLedger {
         return notified + handOver(fill)
     }
 
+    /// Removes a fill that must not begin, because the readers that want it have no right to its credentials. No further
+    /// fill is started for them: they fail with `code` when they would have to wait.
+    package mutating func refused(_ id: FillID, because code: CacheError.Code) -> [Action] {
+        guard let fill = take(id) else { return [] }
+        return dismiss(because: code) { $0.looksTo(fill) }
+    }
+
     // MARK: Parts
 
     /// The fill in flight with this ID; nil if it has ended.

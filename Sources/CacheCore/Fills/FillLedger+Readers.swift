@@ -120,7 +120,7 @@ extension FillLedger {
     }
 
     /// Stops fills for the selected readers and ends their waits with `code`.
-    private mutating func dismiss(because code: CacheError.Code, where concerns: (Reader) -> Bool) -> [Action] {
+    mutating func dismiss(because code: CacheError.Code, where concerns: (Reader) -> Bool) -> [Action] {
         for (id, reader) in readers where concerns(reader) { readers[id]?.dismissal = code }
         return notify(WaitOutcome(code)) { $0.dismissal != nil }
     }

@@ -27,6 +27,8 @@ package struct CacheError: Error, Sendable {
         case tokenInvalid
         /// The token or the signed URL is valid, but does not permit the request.
         case tokenScope
+        /// A request to the upstream needs the header fields of a reader (`forward`), and no reader's request causes it.
+        case readerRequired
         case upstreamForbidden
         case notFound
         case methodNotAllowed(allow: String)
@@ -107,6 +109,7 @@ extension CacheError.Code {
         case .tokenExpired: "tokenExpired"
         case .tokenInvalid: "tokenInvalid"
         case .tokenScope: "tokenScope"
+        case .readerRequired: "readerRequired"
         case .upstreamForbidden: "upstreamForbidden"
         case .notFound: "notFound"
         case .methodNotAllowed: "methodNotAllowed"

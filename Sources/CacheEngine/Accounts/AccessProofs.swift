@@ -60,19 +60,20 @@ struct ForwardedFields: Sendable {
         let names = plain.settings.forwarded
         guard !names.isEmpty else { return plain }
         var target = plain
-        target.forwarded = request.fields(named: names)
-        let reader = reader(of: target)
+        let fields = request.fields(named: names)
+        target.forwarded = fields
+        let reader = reader(with: fields)
         if plain.settings.sharesForwarded {
             if let shared = try await shared(target, reader) { return shared }
-        } else if target.forwarded.fields.isEmpty {
+        } else if fields.fields.isEmpty {
             return target
         }
         return target.keyed(by: reader)
     }
 
     /// A digest of the reader's fields, which cannot be guessed without the key of the store.
-    private func reader(of target: AssetTarget) -> String {
-        let text = target.forwarded.fields.map { "\(FieldText.lowered($0.name)):\($0.value)" }.joined(separator: "\n")
+    private func reader(with fields: HeaderList) -> String {
+        let text = fields.fields.map { "\(FieldText.lowered($0.name)):\($0.value)" }.joined(separator: "\n")
         return context.store.catalog.keyedDigest(of: "forwarded fields\n" + text)
     }
 

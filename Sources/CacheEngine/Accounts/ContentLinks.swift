@@ -50,7 +50,6 @@ struct ContentLinks {
     static func key(_ target: AssetTarget) -> String {
         // The forwarded fields are part of the key of private assets.
         target.originName + "\n" + target.url + "\n"
-            + target.forwarded.fields.map { "\($0.name):\($0.value)" }
-            .joined(separator: "\n")
+            + (target.forwarded?.fields ?? []).map { "\($0.name):\($0.value)" }.joined(separator: "\n")
     }
 }

@@ -12,8 +12,9 @@ struct AssetTarget: Sendable {
     let path: String
     /// The reader's fields that select this representation (RFC 9111 §4.1); sent upstream.
     var variant: HeaderList = [:]
-    /// The reader's fields that the origin's `forward` names; sent to the origin's own host, and never stored.
-    var forwarded: HeaderList = [:]
+    /// The fields that the origin's `forward` names, of the reader that causes requests; sent to the origin's own host,
+    /// and never stored. Nil: no reader of an origin with `forward` is the cause.
+    var forwarded: HeaderList?
     /// The `CDN-Loop` field of the latest reader's request (RFC 8586): the caches that it has passed.
     var cdnLoop: String?
     /// Whether fetched bytes must not be stored.
@@ -45,6 +46,13 @@ extension AssetTarget {
     /// Absolute URLs under a given key may change freely.
     func hasMoved(since record: AssetRecord) -> Bool {
         originName != Origin.absoluteName && record.url.withoutQuery != url.withoutQuery
+    }
+
+    /// The same target for a state that all readers share.
+    var withoutReader: AssetTarget {
+        var target = self
+        target.forwarded = nil
+        return target
     }
 
     /// The same target for a read that stores nothing.

@@ -14,7 +14,7 @@ extension OpenAsset {
     func retarget(_ target: AssetTarget) {
         change { state in
             if state.target.url != target.url { state.ledger.follow(context.paths, to: target.url) }
-            state.target = target
+            state.target = target.withoutReader
             return ((), [])
         }
     }
@@ -46,12 +46,13 @@ extension OpenAsset {
         }
     }
 
-    /// Builds the upstream request of a fill. `isPlain`: the request has no `Range`.
+    /// Builds the upstream request of a fill to its target. `isPlain`: the request has no `Range`.
     func upstreamRequest(
-        for fillRequest: FillLedger.FillRequest, priority: TransferPriority, delay: Duration, isPlain: Bool
+        to target: AssetTarget, for fillRequest: FillLedger.FillRequest, priority: TransferPriority, delay: Duration,
+        isPlain: Bool
     ) -> UpstreamRequest {
-        let (target, validators, isConfirmable) = look { state in
-            (state.target, state.record?.generation.validators, state.ledger.isConfirmable)
+        let (validators, isConfirmable) = look { state in
+            (state.record?.generation.validators, state.ledger.isConfirmable)
         }
         var request = context.request(to: target, priority: priority)
         request.delay = delay

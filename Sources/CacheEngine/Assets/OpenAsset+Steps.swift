@@ -14,7 +14,7 @@ extension OpenAsset {
     }
 
     /// Translates the ledger's actions into steps, in order. An ended asset starts no fill: the fill counts as failed
-    /// at once.
+    /// at once. A fill is refused if its cause has no right to the credentials.
     func steps(for actions: [FillLedger.Action], in state: inout State) -> [Step] {
         defer { state.retry = FillRetry() }
         var steps: [Step] = []
@@ -22,19 +22,26 @@ extension OpenAsset {
         while let action = queue.popFirst() {
             switch action {
             case .start(let fill, let start):
-                guard let ending = state.ending else {
+                if let ending = state.ending {
+                    state.lastFailure = ending
+                    queue += state.ledger.broke(fill, with: ending.code, isWorthRetrying: false)[...]
+                    continue
+                }
+                do throws(CacheError) {
+                    let forwarded = state.forwarded(for: fill)
+                    _ = try state.target.authorized(by: forwarded)
                     let readers =
                         state.traces.isEmpty
                         ? [] : state.ledger.readers(lookingTo: fill).compactMap { state.traces[$0] }
                     let transfer = FillTransfer(
                         for: FillLocation(asset: self, fill: fill, fillRequest: start.fillRequest), retry: state.retry,
-                        trace: FillTrace("fill", tracer: context.tracer, readers: readers))
+                        forwarded: forwarded, trace: FillTrace("fill", tracer: context.tracer, readers: readers))
                     state.fills[fill] = transfer
                     steps.append(.begin(transfer, start))
-                    continue
+                } catch {
+                    state.lastFailure = error
+                    queue += state.ledger.refused(fill, because: error.code)[...]
                 }
-                state.lastFailure = ending
-                queue += state.ledger.broke(fill, with: ending.code, isWorthRetrying: false)[...]
             case .notify(let reader, let outcome): steps += state.notify(reader, outcome)
             case .cut(let fill): steps += state.fills[fill].map { [.cancel($0)] } ?? []
             case .promote(let fill, let priority): steps += state.fills[fill].map { [.promote($0, priority)] } ?? []
@@ -62,6 +69,14 @@ extension OpenAsset {
 }
 
 extension OpenAsset.State {
+    /// The fields of a reader that causes the fill; nil: none has fields. A fill for which no reader waits, such as a
+    /// revalidation in the background, is caused by a present reader.
+    fileprivate func forwarded(for fill: FillLedger.FillID) -> HeaderList? {
+        guard !forwarded.isEmpty else { return nil }
+        let causes = ledger.readers(lookingTo: fill)
+        return causes.isEmpty ? forwarded.values.first : causes.lazy.compactMap { forwarded[$0] }.first
+    }
+
     /// Translates the end of a reader's wait into steps.
     fileprivate mutating func notify(_ reader: FillLedger.ReaderID, _ outcome: WaitOutcome) -> [OpenAsset.Step] {
         let count = OpenAsset.Step.count(outcome, origin: target.originName)

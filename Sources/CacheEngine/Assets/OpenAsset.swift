@@ -9,6 +9,7 @@ import Synchronization
 final class OpenAsset: Sendable {
     /// The state that the lock of `OpenAsset` guards.
     struct State {
+        /// Without the fields of a reader: each request gets those of its cause.
         var target: AssetTarget
         /// Nil until the upstream has described the asset.
         var record: AssetRecord? { didSet { version += 1 } }
@@ -19,6 +20,8 @@ final class OpenAsset: Sendable {
         var fills: [FillLedger.FillID: FillTransfer] = [:]
         /// Wake-up callbacks of suspended readers.
         var waiters: [FillLedger.ReaderID: Waiter] = [:]
+        /// The fields of readers that the origin's `forward` names, from `join` to `leave`.
+        var forwarded: [FillLedger.ReaderID: HeaderList] = [:]
         /// The traces of readers, while tracing is enabled.
         var traces: [FillLedger.ReaderID: RequestTrace] = [:]
         /// Failures of readers that were notified between their check and their wait; see `wait`.
@@ -115,7 +118,7 @@ final class OpenAsset: Sendable {
         isForeign = false
         var ledger = FillLedger(settings: target.settings.fillSettings)
         ledger.follow(context.paths, to: target.url)
-        state = Mutex(State(target: target, ledger: ledger))
+        state = Mutex(State(target: target.withoutReader, ledger: ledger))
     }
 
     /// Creates an asset that the catalog or a response has described.
@@ -135,7 +138,7 @@ final class OpenAsset: Sendable {
             acceptsRanges: record.generation.acceptsRanges, canBeContinued: isJoinable && !isSequential,
             extents: extents)
         ledger.follow(context.paths, to: target.url)
-        var opened = State(target: target, record: record, ledger: ledger, file: file)
+        var opened = State(target: target.withoutReader, record: record, ledger: ledger, file: file)
         opened.isSequential = isSequential
         if isSuspect { opened.unchecked = extents }
         _ = opened.measure(file)
@@ -191,6 +194,7 @@ final class OpenAsset: Sendable {
     /// - `waitLimit`: the longest single wait of the reader; nil: unlimited.
     /// - `maxLead`: the number of bytes that a transfer without ranges may run ahead of the reader; nil: the origin's
     ///   read-ahead.
+    /// - `forwarded`: the reader's fields for requests that it causes; nil: it has none.
     /// - `refused`: returns a stored refusal that answers this reader, which is then thrown. It is called under the
     ///   lock while the asset is not described.
     ///
@@ -200,7 +204,8 @@ final class OpenAsset: Sendable {
     /// 3. A reader that joined earlier is notified by the ledger.
     func join(
         opening: UpstreamRequest.Window, priority: TransferPriority, mustConfirm: Bool, began: Timestamp? = nil,
-        waitLimit: Duration? = nil, maxLead: Int64? = nil, refused: () -> CacheError? = { nil }
+        waitLimit: Duration? = nil, maxLead: Int64? = nil, forwarded: HeaderList? = nil,
+        refused: () -> CacheError? = { nil }
     ) throws(CacheError) -> FillLedger.ReaderID {
         let (reader, ending) = change { state -> ((FillLedger.ReaderID?, CacheError?), [FillLedger.Action]) in
             if !state.ledger.isDescribed, let refusal = refused() { return ((nil, refusal), []) }
@@ -209,6 +214,7 @@ final class OpenAsset: Sendable {
             let (reader, actions) = state.ledger.join(
                 opening: opening, priority: priority, needsConfirmation: mustConfirm && !isNew, waitLimit: waitLimit,
                 maxLead: maxLead)
+            state.forwarded[reader] = forwarded
             if let trace = RequestTrace.current { state.traces[reader] = trace }
             return ((reader, state.ledger.isDescribed ? nil : state.ending), actions)
         }
@@ -273,6 +279,7 @@ final class OpenAsset: Sendable {
         change { state in
             state.missedFailures[reader] = nil
             state.traces[reader] = nil
+            state.forwarded[reader] = nil
             // The ledger does not notify a reader that has left; a remaining waiter is woken here.
             return ((), state.ledger.leave(reader) + [.notify(reader, .arrived)])
         }

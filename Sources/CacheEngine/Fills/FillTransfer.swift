@@ -104,6 +104,8 @@ final class FillTransfer: Sendable {
     let context: EngineContext
     /// The parameters of this try.
     let retry: FillRetry
+    /// The fields of the reader that caused the fill, for all its requests; nil: it has none.
+    private let forwarded: HeaderList?
     let trace: FillTrace
     /// Guards the mutable state.
     let state = Mutex(State())
@@ -112,10 +114,11 @@ final class FillTransfer: Sendable {
     var fill: FillLedger.FillID { location.withLock { $0.fill } }
     var fillRequest: FillLedger.FillRequest { location.withLock { $0.fillRequest } }
 
-    init(for location: FillLocation, retry: FillRetry, trace: FillTrace) {
+    init(for location: FillLocation, retry: FillRetry, forwarded: HeaderList?, trace: FillTrace) {
         self.location = Mutex(location)
         context = location.asset.context
         self.retry = retry
+        self.forwarded = forwarded
         self.trace = trace
     }
 
@@ -161,7 +164,8 @@ final class FillTransfer: Sendable {
 
     /// Obtains the credentials and the link of the request if the origin needs them, then starts the first attempt.
     private func launch() {
-        let target = asset.target
+        let target: AssetTarget
+        do throws(CacheError) { target = try asset.target.authorized(by: forwarded) } catch { return refuse(error) }
         context.accounts.open(
             target, for: fillRequest.isContinuation ? .continuation : .description, context: context
         ) { [self] result in
@@ -213,11 +217,13 @@ final class FillTransfer: Sendable {
             return (state.attempts.count - 1, sent, state.slack)
         }
         let (isPlain, access) = state.withLock { ($0.isPlain, $0.access) }
+        var target = asset.target
+        target.forwarded = forwarded
         var request = asset.upstreamRequest(
-            for: fillRequest, priority: desired.priority, delay: delay, isPlain: isPlain)
+            to: target, for: fillRequest, priority: desired.priority, delay: delay, isPlain: isPlain)
         request.url = url
         access?.apply(to: &request)
-        asset.target.propagate(trace.context, in: &request.headers)
+        target.propagate(trace.context, in: &request.headers)
         request.slack = slack
         request.mayBePaused = request.window == .whole
         let transfer = context.upstream.start(request, delivering: TransferAttempt(of: self, number: number))

@@ -30,14 +30,18 @@ package final class MediaInspector: Sendable {
     }
 
     /// The index of an asset, and what plays without the upstream. Missing bytes of the index are fetched at prefetch
-    /// priority.
+    /// priority, except those of an asset that a reader's fields opened.
     ///
-    /// Throws `.notFound`, `.unsupportedMedia`, `.malformedMedia`, `.mediaIndexTooLarge`, and the errors of the
+    /// Throws `.conflict` if these are not cached, `.notFound`, `.unsupportedMedia`, `.malformedMedia`, `.mediaIndexTooLarge`, and the errors of the
     /// upstream.
     package func media(of id: AssetID) async throws(CacheError) -> MediaReport {
         let target = try await resolver.resolve(.known(id))
         let asset = try await resolver.open(target)
         defer { context.openAssets.release(asset) }
+        if target.isReadersOwn {
+            guard asset.record != nil else { throw MediaReader.notCached }
+            return report(on: asset, try await document(of: asset, MediaReader(asset: asset, reader: nil)))
+        }
         let isFresh = asset.isFresh(at: context.wallClock.now())
         if isFresh, let document = kept(of: asset) { return report(on: asset, document) }
         let reader = try asset.join(

@@ -101,5 +101,5 @@ struct MediaReader: Sendable {
 
     /// The error for an index that would have to be fetched.
     static let notCached = CacheError(
-        .conflict, "The media index is not cached: GET /v1/assets/{assetId}/media fetches it.")
+        .conflict, "The media index is not cached; GET /v1/assets/{assetId}/media, or a read of the file, fetches it.")
 }

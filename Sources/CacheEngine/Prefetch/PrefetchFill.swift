@@ -147,6 +147,8 @@ struct PrefetchFill {
                     .map(\.fieldValue)
                 tally.resolved(item.ranges, index.result)
             case .playlist(let playlist):
+                // Its files would be fetched with other credentials than those that opened it.
+                guard !asset.target.isReadersOwn else { throw AssetTarget.readerRequired }
                 try play.time.checkBegins(within: playlist.duration)
                 item.ranges = []
                 children = PlaylistExpansion(item: item, play: play, target: asset.target, upstream: context.upstream)

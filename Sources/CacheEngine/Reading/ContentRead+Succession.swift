@@ -84,7 +84,8 @@ extension ContentRead {
         guard let known, let formerFile, let found, known.length == found.length, found.passedStatus == nil,
             sent.isEmpty || lease != nil,
             let reader = try? next.join(
-                opening: .whole, priority: .live, mustConfirm: false, waitLimit: next.target.settings.readTimeout)
+                opening: .whole, priority: .live, mustConfirm: false, waitLimit: next.target.settings.readTimeout,
+                forwarded: former.asset.look { $0.forwarded[former.reader] })
         else {
             if let lease { former.asset.end(lease) }
             assets.release(next)

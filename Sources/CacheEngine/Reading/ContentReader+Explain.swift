@@ -93,11 +93,14 @@ extension ContentReader {
 
     /// The address that the next request would use, by the state of the circuit breakers.
     private func source(of target: AssetTarget) -> Explanation.Source {
+        let mirrors = target.settings.mirrors.map(\.withoutQuery)
+        do { _ = try target.authorized(by: target.forwarded) } catch {
+            return Explanation.Source(mirrors: mirrors, whyNot: error)
+        }
         let addresses = context.addresses(of: target)
         let (place, whyNot) = context.health.foresee(target, of: addresses.count)
         return Explanation.Source(
-            url: place.map { addresses[$0].withoutQuery }, mirrors: target.settings.mirrors.map(\.withoutQuery),
-            whyNot: whyNot)
+            url: place.map { addresses[$0].withoutQuery }, mirrors: mirrors, whyNot: whyNot)
     }
 
     /// The explanation for an asset that the upstream has not described yet: only the first request can be predicted.

@@ -77,11 +77,11 @@ package final class ContentReader: Sendable {
         of reference: AssetReference, _ request: ContentRequest, _ options: ReadOptions
     ) async throws(CacheError) -> AssetTarget {
         let plain = try await targets.target(of: reference, resolvedBy: resolver)
-        guard !plain.settings.forwarded.isEmpty else { return plain }
-        if case .known = reference {
+        if case .known = reference, plain.isReadersOwn || !plain.settings.forwarded.isEmpty {
             throw CacheError(
-                .forbidden, "Content of an origin with forward is private to its readers; read it by its path.")
+                .readerRequired, "Content of an origin with forward is private to its readers; read it by its path.")
         }
+        guard !plain.settings.forwarded.isEmpty else { return plain }
         return try await withDeadline(options.timeout ?? plain.settings.readTimeout, .read, clock: clock) {
             [self] () async throws(CacheError) in try await forwardedFields.target(of: request, at: plain)
         }
@@ -105,7 +105,8 @@ package final class ContentReader: Sendable {
         ReadAttempt(
             request: request,
             directives: target.settings.requestDirectives ? RequestDirectives(request.headers) : RequestDirectives(),
-            began: context.wallClock.now(), limit: options.timeout ?? target.settings.readTimeout)
+            began: context.wallClock.now(), forwarded: target.forwarded,
+            limit: options.timeout ?? target.settings.readTimeout)
     }
 
     /// Opens the asset and its read, in at most four rounds. A new round starts in these cases:
@@ -200,9 +201,10 @@ package final class ContentReader: Sendable {
                 context.openAssets.release(asset)
                 return .variant(variant)
             }
-            if freshness.use == .staleWhileRevalidate { asset.confirmBehind() }
             let joined = try await joinOrServeStale(asset, attempt, &freshness)
             reader = joined
+            // The reader is present, and the revalidation has its fields.
+            if freshness.use == .staleWhileRevalidate { asset.confirmBehind() }
             if let variant = chosenVariant(of: asset, attempt) {
                 asset.leave(joined)
                 context.openAssets.release(asset)
@@ -240,11 +242,10 @@ package final class ContentReader: Sendable {
     ) async throws(CacheError) -> FillLedger.ReaderID {
         let reader = try asset.join(
             opening: attempt.opening, priority: .live, mustConfirm: freshness.mustConfirm, began: attempt.began,
-            waitLimit: max(attempt.limit, asset.target.settings.readTimeout),
+            waitLimit: max(attempt.limit, asset.target.settings.readTimeout), forwarded: attempt.forwarded,
             refused: { [context] in
-                // A refusal received since the request started is the answer to it, whichever reader caused the
-                // upstream request. One that is still fresh is the answer as well: it may have been recorded after
-                // this read first looked for it.
+                // A refusal received since the request started answers it, whichever reader caused it. So does a fresh
+                // one: it may have been recorded after this read first looked for it.
                 guard !freshness.isKnown, let refusal = context.refusals[asset.id] else { return nil }
                 let isNew = refusal.receivedAt >= attempt.began
                 return isNew || isUsable(refusal, for: attempt) ? Self.repeated(refusal) : nil
@@ -508,8 +509,7 @@ package final class ContentReader: Sendable {
         CacheError(.upstreamRefused(status: refusal.status), "The upstream answered with status \(refusal.status).")
     }
 
-    /// The failure to report for `error`. If the upstream caused it, the outcome tells why the upstream was asked and
-    /// its status.
+    /// The failure for `error`. If the upstream caused it, the outcome has the reason of the request and its status.
     private func failure(_ error: CacheError, of target: AssetTarget) -> ReadFailure {
         var failure = ReadFailure(error)
         guard error.code.isOfUpstream else { return failure }

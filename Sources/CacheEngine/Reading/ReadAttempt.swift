@@ -6,6 +6,8 @@ struct ReadAttempt: Sendable {
     let directives: RequestDirectives
     /// When the request started. An upstream response received since then needs no revalidation.
     let began: Timestamp
+    /// The fields of the reader that the origin's `forward` names; nil: the origin forwards none.
+    var forwarded: HeaderList?
     /// The time limit for the first byte.
     let limit: Duration
     /// Whether the first request for an unknown asset is for one byte, in place of the requested range.

@@ -1,7 +1,8 @@
 import CacheCore
 
 extension EngineContext {
-    /// Builds a request to the upstream of `target`, with the settings and credentials of its origin.
+    /// Builds a request to the upstream of a target from ``AssetTarget/authorized(by:)``, with the settings and
+    /// credentials of its origin.
     func request(to target: AssetTarget, priority: TransferPriority) -> UpstreamRequest {
         let settings = target.settings
         let credentials = settings.credentialsFile.map { self.credentials.fields(of: $0) } ?? HeaderList()
@@ -11,7 +12,7 @@ extension EngineContext {
                 "Via": "1.1 larder",
                 "CDN-Loop": [target.cdnLoop, loopName].compactMap(\.self).joined(separator: ", "),
             ],
-            originHeaders: settings.headers.overlaid(by: credentials).overlaid(by: target.forwarded),
+            originHeaders: settings.headers.overlaid(by: credentials).overlaid(by: target.forwarded ?? [:]),
             originName: target.originName,
             timeouts: settings.timeouts, maxTransfers: settings.maxTransfers,
             originBytesPerSecond: settings.maxBytesPerSecond, priority: priority,

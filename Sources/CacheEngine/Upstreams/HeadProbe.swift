@@ -18,10 +18,12 @@ struct HeadProbe {
         trace = FillTrace("probe", tracer: context.tracer)
     }
 
-    /// Returns the response head of a request. Throws `ProbeFailure` if there is none.
+    /// Returns the response head of a request. Throws `ProbeFailure` if there is none, and for a target that only a
+    /// reader may request.
     mutating func ask(
         _ method: UpstreamRequest.Method, for window: UpstreamRequest.Window
     ) async throws(ProbeFailure) -> UpstreamHead {
+        do { _ = try target.authorized(by: target.forwarded) } catch { throw ProbeFailure(error: error) }
         context.health.asked(target)
         let access = try await access()
         let head = try await head(method, window, access)

@@ -270,4 +270,19 @@ import Testing
         #expect(actions.failures.isEmpty)
         #expect(actions.starts.count == 20)
     }
+
+    @Test("A refused fill ends the waits of its own readers, and starts no other for them")
+    func aRefusedFillEndsTheWaitsOfItsReaders() {
+        let ledger = SharedLedger(FillLedger(settings: FillLedgerTests.settings))
+        let (first, opening) = ledger.join(opening: .closed(0..<100), priority: .live, needsConfirmation: false)
+        _ = ledger.began(opening.starts[0].fill, window: 0..<100, length: 1000, acceptsRanges: true)
+        let job = ledger.reader(.prefetch)
+        let fill = ledger.want(100..<200, by: job).starts[0].fill
+        _ = ledger.presence(for: job)
+
+        #expect(ledger.refused(fill, because: .readerRequired) == [.notify(job, .failed(.readerRequired))])
+        #expect(ledger.presence(for: job).0 == .over(.readerRequired))
+        #expect(ledger.want(300..<400, by: job).isEmpty)
+        #expect(ledger.want(0..<200, by: first).starts.map(\.window) == [100..<200])
+    }
 }

@@ -55,6 +55,10 @@ final class SharedLedger {
     func arrived(_ fill: FillID, upTo position: Int64) -> [Action] { ledger.arrived(fill, upTo: position) }
     func completed(_ fill: FillID) -> [Action] { ledger.completed(fill) }
 
+    func refused(_ fill: FillID, because code: CacheError.Code) -> [Action] {
+        ledger.refused(fill, because: code)
+    }
+
     func broke(_ fill: FillID, with code: CacheError.Code, isWorthRetrying: Bool) -> [Action] {
         ledger.broke(fill, with: code, isWorthRetrying: isWorthRetrying)
     }

@@ -144,7 +144,7 @@ import Testing
             let failure = await #expect(throws: ReadFailure.self) {
                 try await cache.reader.read(.known(id), request: ContentRequest())
             }
-            #expect(failure?.error.code == .forbidden)
+            #expect(failure?.error.code == .readerRequired)
         }
     }
 
@@ -158,6 +158,124 @@ import Testing
             #expect(bench.upstream.requests.first?.headers["Authorization"] == "Bearer a")
             #expect(other.requests.count == 1)
             #expect(other.requests.first?.headers["Authorization"] == nil)
+        }
+    }
+
+    // MARK: Requests without a reader
+
+    /// The identifier of the only private asset.
+    private func privateAsset(in cache: AssetCache) async throws -> AssetID {
+        try #require(try await cache.assets.page(AssetQuery()).items.first { $0.record.key.contains(" ") }?.record.id)
+    }
+
+    /// The finished job for one asset, and the number of upstream requests that it caused.
+    private func job(
+        for id: AssetID, in cache: AssetCache
+    ) async throws -> (state: JobState, error: String?, requests: Int) {
+        let before = bench.upstream.requests.count
+        let job = try await cache.jobs.submit(CreateJobRequest(items: [.init(reference: .known(id))]))
+        for await state in try await cache.jobs.events(job.record.id) where state.record.state.isFinished {
+            let item = try await cache.jobs.items(job.record.id).items.first
+            return (state.record.state, item?.error?.code, bench.upstream.requests.count - before)
+        }
+        throw CacheError(.internal, "The job has not ended.")
+    }
+
+    @Test("A job never fetches into an asset that a reader's field opened", arguments: [false, true])
+    func aJobDoesNotFetchIntoAPrivateAsset(isShared: Bool) async throws {
+        serveVersions()
+        try await cache(shared: isShared).run { cache in
+            _ = try await read(cache, as: "Bearer a", 0..<1000)
+            let id = try await privateAsset(in: cache)
+            let partial = try await job(for: id, in: cache)
+            #expect(partial == (.failed, "readerRequired", 0))
+
+            let rest = try await read(cache, as: "Bearer a")
+            #expect(rest == LoopbackUpstream.bytes(at: 0..<5000, seed: 1))
+            let complete = try await job(for: id, in: cache)
+            #expect(complete == (.succeeded, nil, 0))
+        }
+    }
+
+    @Test("A stale private asset is revalidated with the fields of its reader only")
+    func aStalePrivateAssetIsRevalidatedByItsReader() async throws {
+        serveVersions()
+        let test = try cache()
+        try await test.run { cache in
+            _ = try await read(cache, as: "Bearer a")
+            let id = try await privateAsset(in: cache)
+            test.wallClock.advance(by: .seconds(100_000))
+            let stale = try await job(for: id, in: cache)
+            #expect(stale == (.failed, "readerRequired", 0))
+
+            _ = try await read(cache, as: "Bearer a")
+            #expect(bench.upstream.requests.last?.headers["Authorization"] == "Bearer a")
+        }
+    }
+
+    @Test("A job that waits beside a reader ends with it and sends nothing")
+    func aJobBesideAReaderSendsNothing() async throws {
+        let latch = LoopbackLatch()
+        defer { latch.release() }
+        let asset = LoopbackAsset(size: 400_000, seed: 1)
+        bench.upstream.serve("/a.mp4") { request in
+            request.headers["Authorization"] == "Bearer a" ? .asset(asset) : .response(status: 403)
+        }
+        bench.upstream.failNext("/a.mp4", .stall(after: 1000, until: latch))
+        try await cache().run { cache in
+            let reader = Task { try await read(cache, as: "Bearer a", 0..<2000) }
+            await latch.reached()
+            let id = try #require(cache.context.openAssets.all.first { $0.target.isReadersOwn }?.id)
+            let ended = Task { try await job(for: id, in: cache) }
+            latch.release()
+            _ = try await reader.value
+            let result = try await ended.value
+
+            #expect(result.state == .failed && result.error == "readerRequired")
+            #expect(bench.upstream.requests.allSatisfy { $0.headers["Authorization"] == "Bearer a" })
+        }
+    }
+
+    @Test("The fields of a reader are forgotten when it leaves")
+    func theFieldsOfAReaderAreForgotten() async throws {
+        serveEachUser()
+        try await cache().run { cache in
+            let read = try await cache.reader.read(
+                .mounted(origin: "media", path: "a.mp4", key: nil),
+                request: ContentRequest(credentials: ["Authorization": "Bearer a"]))
+            let asset = try #require(cache.context.openAssets.acquire(read.assetID))
+            defer { cache.context.openAssets.release(asset) }
+            #expect(asset.look { $0.forwarded.count } == 1)
+            while try await read.next() != nil {}
+            read.finish(.sent)
+            #expect(asset.look { $0.forwarded.isEmpty && $0.target.forwarded == nil })
+        }
+    }
+
+    @Test("The media index of a private asset is read from cached bytes only")
+    func theIndexOfAPrivateAssetIsNotFetched() async throws {
+        serveEachUser()
+        try await cache().run { cache in
+            _ = try await read(cache, as: "Bearer a", 4000..<5000)
+            let id = try await privateAsset(in: cache)
+            let before = bench.upstream.requests.count
+            let failure = await #expect(throws: CacheError.self) { try await cache.media.media(of: id) }
+
+            #expect(failure?.code == .conflict)
+            #expect(bench.upstream.requests.count == before)
+        }
+    }
+
+    @Test("The explanation of a private asset by its identifier names the missing reader")
+    func theExplanationNamesTheMissingReader() async throws {
+        serveEachUser()
+        try await cache().run { cache in
+            _ = try await read(cache, as: "Bearer a", 0..<1000)
+            let explanation = try await cache.reader.explain(
+                .known(try await privateAsset(in: cache)), request: ContentRequest(headers: ["Range": "bytes=0-4999"]))
+
+            #expect(explanation.source.refusal?.code == .readerRequired)
+            #expect(explanation.forecast.requests.isEmpty)
         }
     }
 }
