@@ -74,15 +74,6 @@ struct ReaderTests {
         }
     }
 
-    @Test("The refusal names the missing permission: the origin or the path")
-    func refusal() {
-        let reader = Reader(id: "anna", scope: .read, origins: ["media"], prefixes: ["/o/media/pub/"])
-        let origin = reader.refusal(origin: "other", path: "/o/other/a")
-        #expect(origin.reason == .tokenScope)
-        #expect(origin.message.contains("anna") && origin.message.contains("other"))
-        #expect(reader.refusal(origin: "media", path: "/o/media/a").message.contains("path"))
-    }
-
     @Test("A random path that is admitted stays below the prefix for every common way to resolve it")
     func randomPaths() {
         var (random, seed) = SeededRandom.announced()

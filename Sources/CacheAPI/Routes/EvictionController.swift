@@ -18,29 +18,42 @@ struct EvictionController: Controller {
         Route(.get, "/v1/evictions/next", .scope(.read), readsQuery: true) { controller, request, _ in
             try await controller.next(request)
         },
-        Route(.post, "/v1/evictions", .scope(.admin)) { controller, request, _ in
+        Route(.post, "/v1/evictions", .scope(.admin)) { controller, request, context in
             let order = try EvictRequest(await request.json(upTo: controller.limits.bodyBytes).json)
-            return .json(try await controller.evictions.evict(order.goal, isDryRun: order.isDryRun).json)
+            return .json(
+                try await controller.evictions.evict(order.goal, isDryRun: order.isDryRun, by: context.reader?.owner)
+                    .json)
         },
         Route(.post, "/v1/purges", .scope(.write), limits: .checked) { controller, request, context in
             let order = try PurgeRequest(await request.json(upTo: controller.limits.bodyBytes).json)
             try await controller.readers.check(order, for: context.reader)
             let report = try await controller.evictions.purge(
                 order.selection(at: controller.evictions.now), keys: order.keys?.values.map(\.text),
-                urls: order.urls?.values.map(\.text), isSoft: order.soft ?? false, isDryRun: order.dryRun ?? false)
+                urls: order.urls?.values.map(\.text), isSoft: order.soft ?? false, isDryRun: order.dryRun ?? false,
+                by: context.reader?.owner)
             return .json(report.json)
         },
-        Route(.get, "/v1/purges/{planId}", .scope(.read)) {
-            .json(try $0.evictions.plan($2.parameter("planId")).json)
+        Route(.get, "/v1/purges/{planId}", .scope(.read), limits: .checked) {
+            .json(try $0.evictions.plan(await $0.plan($2)).json)
         },
-        Route(.post, "/v1/purges/{planId}/commit", .scope(.write)) {
-            .json(try await $0.evictions.commit($2.parameter("planId")).json)
+        Route(.post, "/v1/purges/{planId}/commit", .scope(.write), limits: .checked) {
+            .json(try await $0.evictions.commit($0.plan($2)).json)
         },
-        Route(.delete, "/v1/purges/{planId}", .scope(.write)) { controller, _, context in
-            try controller.evictions.cancel(context.parameter("planId"))
+        Route(.delete, "/v1/purges/{planId}", .scope(.write), limits: .checked) { controller, _, context in
+            try controller.evictions.cancel(await controller.plan(context))
             return Response(status: .noContent)
         },
     ]
+
+    /// The plan in the path. Throws `.tokenScope` unless it belongs to the reader, or contains only assets inside its
+    /// limits.
+    private func plan(_ context: APIContext) async throws(CacheError) -> String {
+        let id = try context.parameter("planId")
+        if let reader = context.reader, try await !evictions.isOpen(id, to: reader.owner) {
+            throw reader.refusal("this plan")
+        }
+        return id
+    }
 
     /// Lists past evictions page by page.
     private func list(_ request: Request) async throws -> Response {

@@ -49,7 +49,7 @@ struct FillController: Controller {
     /// The fill in the path. Throws `.notFound`, and `.tokenScope` if it is outside the limits of the reader.
     private func fill(_ context: APIContext) throws(CacheError) -> FillStatus {
         let fill = try fills.fill(context.parameter("fillId"))
-        if let reader = context.reader, reader.isLimited, !reader.permits(key: fill.key) {
+        if let reader = context.reader, reader.isLimited, !reader.limits.permits(key: fill.key) {
             throw reader.refusal("this fill")
         }
         return fill

@@ -16,9 +16,7 @@ struct JobController: Controller {
 
     static let routes: [Route<Self>] = [
         Route(.post, "/v1/jobs", .scope(.write), limits: .checked) { try await $0.submit($1, $2) },
-        Route(.get, "/v1/jobs", .scope(.read), readsQuery: true) { controller, request, _ in
-            try await controller.list(request)
-        },
+        Route(.get, "/v1/jobs", .scope(.read), readsQuery: true, limits: .checked) { try await $0.list($1, $2) },
         Route(.get, "/v1/jobs/{jobId}", .scope(.read), limits: .checked) {
             .json(try await $0.jobs.job($0.id($2)).json)
         },
@@ -34,12 +32,14 @@ struct JobController: Controller {
             if let reader = context.reader, reader.isLimited, try await controller.jobs.job(id).record.supersedes {
                 throw reader.refusal("retry of a superseded job, which cancels other jobs")
             }
-            return controller.accepted(try await controller.jobs.retry(id))
+            // The limits of the job are those of the token at the time of the retry.
+            let owner = context.reader.flatMap { $0.isLimited ? $0.owner : nil }
+            return controller.accepted(try await controller.jobs.retry(id, by: owner))
         },
         Route(.get, "/v1/jobs/{jobId}/events", .scope(.read), limits: .checked) { try await $0.events($1, $2) },
     ]
 
-    /// The job in the path. Throws `.tokenScope` if an item is outside the limits of the reader.
+    /// The job in the path. Throws `.tokenScope` unless it belongs to the reader, or all its items are inside its limits.
     private func id(_ context: APIContext) async throws(CacheError) -> String {
         let id = try context.parameter("jobId")
         try await readers.check(id, of: jobs, for: context.reader)
@@ -55,13 +55,16 @@ struct JobController: Controller {
         let wait = Self.wait(request.headers[values: .prefer])
         let (json, bytes) = try await request.json(upTo: limits.jobBodyBytes)
         let digest = SHA256.hash(data: bytes).hexDigits
-        let order = try CreateJobRequest(json, fingerprint: digest)
+        var order = try CreateJobRequest(json, fingerprint: digest)
+        order.owner = context.reader?.owner
         if let reader = context.reader, reader.isLimited {
             for item in order.items { try await readers.check(item.reference, for: reader) }
             // The queue may have jobs of other readers.
             if order.supersedes { throw reader.refusal("supersede, which cancels other jobs") }
         }
-        var job = try await jobs.submit(order, idempotencyKey: key)
+        // Each token has keys of its own: it must not get the job of another one.
+        let ownKey = key.map { key in order.owner.map { "\($0.id) \(key)" } ?? key }
+        var job = try await jobs.submit(order, idempotencyKey: ownKey)
         guard let wait else { return accepted(job) }
         if !job.record.state.isFinished, let finished = try await finished(job.record.id, within: wait, context) {
             job = finished
@@ -98,16 +101,34 @@ struct JobController: Controller {
         }
     }
 
-    /// Lists jobs page by page.
-    private func list(_ request: Request) async throws -> Response {
+    /// Lists jobs page by page. A limited reader sees its own jobs, and those whose items are all inside its limits.
+    private func list(_ request: Request, _ context: APIContext) async throws -> Response {
         let query = try request.query(accepting: ["state", "label", "queue", "limit", "cursor", "total"])
-        let list = JobQuery(
+        var list = JobQuery(
             state: try query.choice("state"), label: query.string("label"), queue: query.string("queue"),
             limit: try query.limit(), cursor: query.string("cursor"))
-        let page = try await jobs.page(list)
-        let total = try query.wantsTotal() ? try await jobs.count(list) : nil
-        return .page(page.items.map(\.json), next: page.nextCursor, total: total)
+        let wantsTotal = try query.wantsTotal()
+        guard let reader = context.reader, reader.isLimited else {
+            let page = try await jobs.page(list)
+            return .page(
+                page.items.map(\.json), next: page.nextCursor, total: wantsTotal ? try await jobs.count(list) : nil)
+        }
+        guard !wantsTotal else { throw reader.refusal("the total of all jobs") }
+        let limit = list.limit
+        var (found, seen): ([JSON], Int) = ([], 0)
+        repeat {
+            list.limit = limit - found.count
+            let page = try await jobs.page(list)
+            for job in page.items where try await readers.permits(job, of: jobs, for: reader) { found.append(job.json) }
+            list.cursor = page.nextCursor
+            seen += page.items.count
+        } while list.cursor != nil && found.count < limit && seen < Self.seenAtOnce
+        return .page(found, next: list.cursor)
     }
+
+    /// The number of jobs that one page of a limited reader examines at most; the page can have fewer jobs than it asks
+    /// for.
+    private static let seenAtOnce = 1000
 
     /// Lists the items of a job page by page.
     private func items(_ request: Request, _ context: APIContext) async throws -> Response {

@@ -2,15 +2,13 @@ import CacheCore
 import CacheEngine
 import ReaderAccess
 
-/// Restricts readers to the origins and path prefixes of their token.
-///
-/// The check uses the asset's key, which has a normalised path: other spellings of a path are the same key, and dot
-/// segments are resolved before.
+/// Restricts readers to the origins and path prefixes of their token; see ``ContentLimits``.
 struct ReaderLimits: Sendable {
     let assets: AssetAdministration
 
-    /// The maximum number of items that are checked for one look-up of a job.
-    private static let pageSize = 1000
+    /// The number of items of a job that are checked at first, and for each further look-up: most jobs outside the
+    /// limits are recognised by their first items.
+    private static let pageSizes = (first: 16, next: 1000)
 
     /// Applies the rule of a route. Throws `.tokenScope`.
     func check(_ line: RouteLine, _ context: APIContext, for reader: Reader) async throws(CacheError) {
@@ -22,60 +20,53 @@ struct ReaderLimits: Sendable {
         }
     }
 
-    /// Throws `.tokenScope` if the reader must not access the asset. Readers without limits, and nil, may access all.
-    ///
-    /// A limited reader must name assets by origin and path: an absolute URL has no mount, and a `key` could name an
-    /// asset of another origin.
+    /// Throws `.tokenScope` if the reader must not access the asset, as ``TokenOwner/check(_:key:)``. Readers without
+    /// limits, and nil, may access all.
     func check(_ reference: AssetReference, for reader: Reader?) async throws(CacheError) {
         guard let reader, reader.isLimited else { return }
-        switch reference {
-        case .known(let id): try await check(id, for: reader)
-        default: try Self.check(reference, for: reader)
-        }
+        try await reader.owner.check(reference) { id async throws(CacheError) in try await assets.key(of: id) }
     }
 
     /// The same for a reference that needs no look-up; `.known` is refused.
     static func check(_ reference: AssetReference, for reader: Reader?) throws(CacheError) {
-        guard let reader, reader.isLimited else { return }
-        guard case .mounted(let origin, let path, nil) = reference else {
-            throw reader.refusal("an asset that is not named by its origin and path alone")
-        }
-        guard reader.permits(path: try Self.key(origin, path)) else { throw reader.refusal("this path") }
+        try reader?.owner.check(reference)
     }
 
-    /// Checks an asset of the catalog. An unknown one is refused like a forbidden one, so that a reader cannot find out
-    /// which assets exist.
-    private func check(_ id: AssetID, for reader: Reader) async throws(CacheError) {
-        do throws(CacheError) {
-            let record = try await assets.asset(id).record
-            guard reader.permits(key: record.key) else { throw reader.refusal("this asset") }
-        } catch  where error.code == .notFound {
-            throw reader.refusal("this asset")
-        }
-    }
-
-    /// Checks all items of a job that the client has ordered, at most a page of them at a time. The files of a playlist
-    /// need no check: they follow from an item.
+    /// Throws `.tokenScope` unless the job belongs to the reader, or all its items are inside the limits. An unknown job
+    /// is refused like a forbidden one.
     func check(_ job: String, of jobs: PrefetchJobs, for reader: Reader?) async throws(CacheError) {
         guard let reader, reader.isLimited else { return }
-        var cursor: String?
+        do throws(CacheError) {
+            if try await permits(jobs.job(job), of: jobs, for: reader) { return }
+        } catch  where error.code == .notFound {}
+        throw reader.refusal("this job")
+    }
+
+    /// Whether the job belongs to the reader, or all its items are inside the limits, the files of its playlists
+    /// included.
+    func permits(_ job: JobSnapshot, of jobs: PrefetchJobs, for reader: Reader) async throws(CacheError) -> Bool {
+        guard reader.isLimited, job.record.owner?.id != reader.id else { return true }
+        var (cursor, limit): (String?, Int) = (nil, Self.pageSizes.first)
         repeat {
-            let page: (items: [JobItemRecord], nextCursor: String?)
-            do throws(CacheError) {
-                page = try await jobs.items(job, limit: Self.pageSize, cursor: cursor)
-            } catch  where error.code == .notFound {
-                throw reader.refusal("this job")
+            let page = try await jobs.items(job.record.id, limit: limit, cursor: cursor)
+            for item in page.items {
+                do throws(CacheError) {
+                    try await check(item.reference, for: reader)
+                } catch {
+                    guard error.code == .tokenScope else { throw error }
+                    return false
+                }
             }
-            for item in page.items where item.parent == nil { try await check(item.reference, for: reader) }
-            cursor = page.nextCursor
+            (cursor, limit) = (page.nextCursor, Self.pageSizes.next)
         } while cursor != nil
+        return true
     }
 
     /// Checks the selection of a purge: at least one of its conditions, which all must hold, must confine it to the
     /// limits.
     func check(_ order: PurgeRequest, for reader: Reader?) async throws(CacheError) {
         guard let reader, reader.isLimited else { return }
-        if let keys = order.keys?.values, keys.allSatisfy({ reader.permits(key: $0.text) }) { return }
+        if let keys = order.keys?.values, keys.allSatisfy({ reader.limits.permits(key: $0.text) }) { return }
         if Self.confines(prefix: order.prefix?.text, origin: order.origin?.text, reader) { return }
         if let patterns = order.patterns?.values,
             patterns.allSatisfy({ Self.confines(prefix: $0.prefix, origin: nil, reader) })
@@ -83,7 +74,7 @@ struct ReaderLimits: Sendable {
             return
         }
         if let ids = order.assetIds?.values {
-            for id in ids { try await check(id, for: reader) }
+            for id in ids { try await check(.known(id), for: reader) }
             return
         }
         throw reader.refusal("a purge without keys, assetIds, patterns, prefix or origin inside its limits")
@@ -91,40 +82,13 @@ struct ReaderLimits: Sendable {
 
     /// Whether a list or a purge with these conditions contains only assets inside the reader's limits.
     static func confines(prefix: String?, origin: String?, _ reader: Reader) -> Bool {
-        if let prefix, reader.permits(allBelow: prefix) { return true }
+        if let prefix, reader.limits.permits(allBelow: prefix) { return true }
         guard let origin else { return false }
-        return reader.permits(allBelow: "/o/\(origin)/")
-    }
-
-    /// The asset key of a path below a mount, without its query.
-    private static func key(_ origin: String, _ path: String) throws(CacheError) -> String {
-        let path = path.prefix { $0 != "?" }
-        let mount = Origin(name: origin, settings: OriginSettings(baseURL: ""))
-        return try AssetKey.mounted(
-            origin: mount, path: String(path.hasPrefix("/") ? path.dropFirst() : path), query: nil, digest: { $0 }
-        ).text
+        return reader.limits.permits(allBelow: "/o/\(origin)/")
     }
 }
 
 extension Reader {
-    /// Whether the content at the path, which begins with `/o/`, is inside the limits.
-    func permits(path: String) -> Bool {
-        let parts = path.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
-        guard parts.count == 4, parts[0].isEmpty, parts[1] == "o" else { return false }
-        return admits(origin: String(parts[2]), path: path)
-    }
-
-    /// Whether all keys with this prefix are inside the limits. The prefix must contain the whole name of the origin.
-    func permits(allBelow prefix: String) -> Bool { !prefix.contains("?") && permits(path: prefix) }
-
     /// The error for an access outside the limits of the token.
-    func refusal(_ object: String) -> CacheError {
-        CacheError(.tokenScope, "The token \(id) is limited to some origins or paths and does not permit \(object).")
-    }
-
-    /// Whether the asset with the key is inside the limits. A key that the client has chosen has no path; it is outside.
-    func permits(key: String) -> Bool {
-        // Behind the path there can be a digest of the query, and a mark of the variant.
-        permits(path: String(key.prefix { $0 != "?" }))
-    }
+    func refusal(_ object: String) -> CacheError { owner.refusal(object) }
 }

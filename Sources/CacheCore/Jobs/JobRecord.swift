@@ -52,6 +52,8 @@ package struct JobRecord: Hashable, Sendable {
     /// this property from then on, so that jobs of one queue always supersede each other.
     package var supersedes: Bool
     package var priority: JobPriority
+    /// The token that made the job; nil: the service needed none. Its items stay inside the limits of the token.
+    package var owner: TokenOwner?
     /// The rate limit of the job; nil: no limit.
     package var maxBytesPerSecond: Int64?
     /// The longest time since `startedAt`; nil: no limit.
@@ -66,8 +68,8 @@ package struct JobRecord: Hashable, Sendable {
 
     package init(
         id: String, state: JobState = .queued, label: String? = nil, queue: String? = nil,
-        supersedes: Bool = false, priority: JobPriority = .normal, maxBytesPerSecond: Int64? = nil,
-        timeout: Duration? = nil,
+        supersedes: Bool = false, priority: JobPriority = .normal, owner: TokenOwner? = nil,
+        maxBytesPerSecond: Int64? = nil, timeout: Duration? = nil,
         deadlineAt: Timestamp? = nil, createdAt: Timestamp, startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil,
         error: RecordedError? = nil, items: [JobItemRecord] = []
     ) {
@@ -77,6 +79,7 @@ package struct JobRecord: Hashable, Sendable {
         self.queue = queue
         self.supersedes = supersedes
         self.priority = priority
+        self.owner = owner
         self.maxBytesPerSecond = maxBytesPerSecond
         self.timeout = timeout
         self.deadlineAt = deadlineAt

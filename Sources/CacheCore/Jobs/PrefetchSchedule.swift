@@ -105,6 +105,9 @@ package struct PrefetchSchedule: Sendable {
         return job.record.items[run.item]
     }
 
+    /// The token that made the job; nil: none, or the job is not scheduled.
+    package func owner(of job: String) -> TokenOwner? { jobs[job]?.record.owner }
+
     /// The identifiers of the scheduled jobs.
     package var ids: [String] { Array(jobs.keys) }
 

@@ -42,6 +42,9 @@ package struct AssetAdministration: Sendable {
         return summary(of: record, cachedBytes: asset.look { $0.ledger.extents.byteCount })
     }
 
+    /// As ``AssetResolver/key(of:)``.
+    package func key(of id: AssetID) async throws(CacheError) -> String? { try await resolver.key(of: id) }
+
     /// Changes an asset. Throws `.notFound` if it is unknown, and `.invalidField("pinnedUntilAt")` for a time in the
     /// past.
     package func patch(_ id: AssetID, _ patch: AssetPatch) async throws(CacheError) -> AssetSummary {

@@ -92,6 +92,12 @@ struct AssetResolver: Sendable {
         return target(named ?? mounted, settings: origin.settings, url: try upstream.parse(url: text))
     }
 
+    /// The key of an asset; nil if there is none with this identifier.
+    func key(of id: AssetID) async throws(CacheError) -> String? {
+        if let record = context.openAssets[id]?.record { return record.key }
+        return try await catalog.asset(id)?.record.key
+    }
+
     private func known(_ id: AssetID) async throws(CacheError) -> AssetTarget {
         if let record = context.openAssets[id]?.record { return try target(of: record) }
         guard let stored = try await catalog.asset(id) else {

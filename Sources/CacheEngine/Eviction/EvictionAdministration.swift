@@ -63,14 +63,16 @@ package struct EvictionAdministration: Sendable {
     }
 
     /// Evicts segments until the goal is reached; a dry run reports the victims only.
-    package func evict(_ goal: EvictionGoal, isDryRun: Bool) async throws(CacheError) -> EvictionReport {
+    package func evict(
+        _ goal: EvictionGoal, isDryRun: Bool, by owner: TokenOwner? = nil
+    ) async throws(CacheError) -> EvictionReport {
         let bytes =
             switch goal {
             case .free(let bytes): bytes
             case .target(let target): max(0, context.space.with { $0.usedBytes } - target)
             }
         guard isDryRun else { return try await evictor.free(bytes) }
-        return try await planEviction(toFree: bytes)
+        return try await planEviction(toFree: bytes, by: owner)
     }
 
     // MARK: Purges
@@ -82,9 +84,10 @@ package struct EvictionAdministration: Sendable {
     /// spelling selects the assets that a request for it would read, under the mounts that contain it and under the
     /// absolute URL, and assets with a given key that were fetched from it.
     ///
-    /// A dry run throws `.overloaded` if too many purges are running.
+    /// A dry run throws `.overloaded` if too many purges are running. Its plan belongs to `owner`.
     package func purge(
-        _ selection: AssetSelection, keys: [String]? = nil, urls: [String]? = nil, isSoft: Bool, isDryRun: Bool
+        _ selection: AssetSelection, keys: [String]? = nil, urls: [String]? = nil, isSoft: Bool, isDryRun: Bool,
+        by owner: TokenOwner? = nil
     ) async throws(CacheError) -> EvictionReport {
         try await context.commits.flush()
         let chosen = try await choose(selection, keys: keys, urls: urls)
@@ -95,7 +98,7 @@ package struct EvictionAdministration: Sendable {
         }
         report.pinnedAssets = chosen.count(where: \.isPinned)
         let plan = PurgePlan(
-            id: context.random.identifier(), chosen: chosen, origin: selection.origin, isSoft: isSoft,
+            id: context.random.identifier(), owner: owner, chosen: chosen, origin: selection.origin, isSoft: isSoft,
             expiresAt: now + PurgePlanRegistry.lifetime)
         if isSoft { report.freedBytes = 0 }
         if isDryRun {
@@ -110,6 +113,16 @@ package struct EvictionAdministration: Sendable {
     /// The progress of a plan. Throws `.notFound` if it is unknown or has expired.
     package func plan(_ id: String) throws(CacheError) -> PurgePlan.Progress {
         try plans.plan(id, at: now).progress
+    }
+
+    /// Whether the plan belongs to the token, or contains only assets inside its limits. False for an unknown plan, and for
+    /// one of another token after its assets were removed.
+    package func isOpen(_ id: String, to token: TokenOwner) async throws(CacheError) -> Bool {
+        guard token.limits.isLimited else { return true }
+        guard let plan = try? plans.plan(id, at: now) else { return false }
+        if plan.owner?.id == token.id { return true }
+        let present = try await selected(AssetSelection(ids: plan.assets.map(\.id)))
+        return present.count == plan.assets.count && present.allSatisfy { token.limits.permits(key: $0.key) }
     }
 
     /// Executes exactly the plan: assets that have changed since it was made are left alone. Throws `.conflict` if the
@@ -136,8 +149,12 @@ package struct EvictionAdministration: Sendable {
     /// Executes the plan in batches until it is done or cancelled, and records the progress. An asset is skipped if
     /// its generation is not the planned one.
     private func carryOut(_ plan: PurgePlan) async throws(CacheError) {
-        // A purge also clears the negative cache.
-        if plan.ranges == nil { context.refusals.forgetAll(of: plan.origin) }
+        // A purge also clears the negative cache, of a token with limits only inside them.
+        if plan.ranges == nil {
+            context.refusals.forgetAll { origin in
+                (plan.origin ?? origin) == origin && plan.owner?.limits.mayPermit(origin: origin) ?? true
+            }
+        }
         var rest = plan.assets[...]
         while !rest.isEmpty, !plans.isCancelled(plan.id) {
             let planned = Set(rest.prefix(Self.batch))
@@ -199,7 +216,7 @@ package struct EvictionAdministration: Sendable {
     }
 
     /// Plans the eviction of the segments that would free `bytes`. The plan is stored like that of a purge.
-    private func planEviction(toFree bytes: Int64) async throws(CacheError) -> EvictionReport {
+    private func planEviction(toFree bytes: Int64, by owner: TokenOwner?) async throws(CacheError) -> EvictionReport {
         try await context.commits.flush()
         let victims = evictor.victims(toFree: bytes)
         let ranges = Dictionary(grouping: victims, by: \.victim.segment.asset).mapValues { $0.map(\.range) }
@@ -208,7 +225,7 @@ package struct EvictionAdministration: Sendable {
         let sizes = try await context.store.catalog.sizes(of: report.entries.map(\.assetID))
         report.describe(chosen) { sizes[$0]?.length }
         let plan = PurgePlan(
-            id: context.random.identifier(), chosen: chosen, ranges: ranges, bytes: report.freedBytes,
+            id: context.random.identifier(), owner: owner, chosen: chosen, ranges: ranges, bytes: report.freedBytes,
             expiresAt: now + PurgePlanRegistry.lifetime)
         try plans.keep(plan, at: now)
         report.planID = plan.id

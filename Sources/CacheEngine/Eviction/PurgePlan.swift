@@ -41,6 +41,8 @@ package struct PurgePlan: Sendable {
         }
     }
 
+    /// The token that made the plan; nil: the service needs none.
+    let owner: TokenOwner?
     let assets: [Chosen]
     /// The origin that the purge is confined to; nil: none.
     let origin: String?
@@ -52,7 +54,11 @@ package struct PurgePlan: Sendable {
     var isSoft: Bool { progress.isSoft }
 
     /// A plan to evict ranges; `bytes` is their total.
-    init(id: String, chosen: [SelectedAsset], ranges: [AssetID: [ByteRange]], bytes: Int64, expiresAt: Timestamp) {
+    init(
+        id: String, owner: TokenOwner? = nil, chosen: [SelectedAsset], ranges: [AssetID: [ByteRange]], bytes: Int64,
+        expiresAt: Timestamp
+    ) {
+        self.owner = owner
         assets = chosen.map(Chosen.init)
         origin = nil
         self.ranges = ranges
@@ -61,7 +67,11 @@ package struct PurgePlan: Sendable {
     }
 
     /// A plan to purge whole assets.
-    init(id: String, chosen: [SelectedAsset], origin: String?, isSoft: Bool, expiresAt: Timestamp) {
+    init(
+        id: String, owner: TokenOwner? = nil, chosen: [SelectedAsset], origin: String?, isSoft: Bool,
+        expiresAt: Timestamp
+    ) {
+        self.owner = owner
         assets = chosen.map(Chosen.init)
         self.origin = origin
         ranges = nil
@@ -75,25 +85,29 @@ package struct PurgePlan: Sendable {
 final class PurgePlanRegistry: Sendable {
     /// The time after which a plan expires.
     static let lifetime = Duration.seconds(3600)
-    /// The maximum number of plans.
+    /// The maximum number of plans, and of those of one token with limits.
     private static let most = 64
+    private static let mostOfLimited = 8
 
-    /// Guards the plans, by identifier.
-    private let plans = Mutex<[String: PurgePlan]>([:])
+    /// Guards the plans, the oldest first.
+    private let plans = Mutex<[PurgePlan]>([])
 
-    /// Adds a plan. Expired plans are removed, and the oldest plan that is not running if the registry is full. Throws
-    /// `.overloaded` if all plans are running.
+    /// Adds a plan. Expired plans are removed, and the oldest plan that is not running if the registry is full. A token
+    /// with limits replaces its own oldest plan instead once it has eight. Throws `.overloaded` if all plans that could
+    /// be removed are running.
     func keep(_ plan: PurgePlan, at now: Timestamp) throws(CacheError) {
         let isKept = plans.withLock { plans in
-            plans = plans.filter { $0.value.progress.expiresAt > now || $0.value.progress.state == .running }
-            if plans.count >= Self.most,
-                let oldest = plans.values.filter({ $0.progress.state != .running })
-                    .min(by: { $0.progress.expiresAt < $1.progress.expiresAt })
-            {
-                plans[oldest.id] = nil
+            plans.removeAll { $0.progress.expiresAt <= now && $0.progress.state != .running }
+            let isOwn: (PurgePlan) -> Bool = { other in
+                plan.owner?.limits.isLimited == true && other.owner?.id == plan.owner?.id
             }
-            guard plans.count < Self.most else { return false }
-            plans[plan.id] = plan
+            let isAtOwnLimit = plans.count(where: isOwn) >= Self.mostOfLimited
+            if isAtOwnLimit || plans.count >= Self.most {
+                let oldest = plans.firstIndex { $0.progress.state != .running && (!isAtOwnLimit || isOwn($0)) }
+                guard let oldest else { return false }
+                plans.remove(at: oldest)
+            }
+            plans.append(plan)
             return true
         }
         guard isKept else { throw CacheError(.overloaded, "Too many purges are running: wait until one has ended.") }
@@ -101,7 +115,7 @@ final class PurgePlanRegistry: Sendable {
 
     /// The plan with this identifier. Throws `.notFound` if it is unknown or has expired.
     func plan(_ id: String, at now: Timestamp) throws(CacheError) -> PurgePlan {
-        let plan = plans.withLock { $0[id] }
+        let plan = plans.withLock { $0.first { $0.id == id } }
         guard let plan, plan.progress.expiresAt > now || plan.progress.state == .running else { throw Self.unknown(id) }
         return plan
     }
@@ -110,8 +124,10 @@ final class PurgePlanRegistry: Sendable {
     func begin(_ id: String, at now: Timestamp) throws(CacheError) -> PurgePlan {
         let plan = try plan(id, at: now)
         let isFirst = plans.withLock { plans in
-            guard plans[id]?.progress.state == .planned else { return false }
-            plans[id]?.progress.state = .running
+            guard let index = plans.firstIndex(where: { $0.id == id && $0.progress.state == .planned }) else {
+                return false
+            }
+            plans[index].progress.state = .running
             return true
         }
         guard isFirst else {
@@ -123,23 +139,24 @@ final class PurgePlanRegistry: Sendable {
     /// Removes a planned purge, or stops a running one after its current batch. No effect on a finished one.
     func cancel(_ id: String) {
         plans.withLock { plans in
-            switch plans[id]?.progress.state {
-            case .planned: plans[id] = nil
-            case .running: plans[id]?.progress.state = .cancelled
-            case .done, .cancelled, nil: break
+            guard let index = plans.firstIndex(where: { $0.id == id }) else { return }
+            switch plans[index].progress.state {
+            case .planned: plans.remove(at: index)
+            case .running: plans[index].progress.state = .cancelled
+            case .done, .cancelled: break
             }
         }
     }
 
     /// Whether a running purge must stop.
-    func isCancelled(_ id: String) -> Bool { plans.withLock { $0[id]?.progress.state == .cancelled } }
+    func isCancelled(_ id: String) -> Bool {
+        plans.withLock { $0.contains { $0.id == id && $0.progress.state == .cancelled } }
+    }
 
     /// Changes the plan; no effect if it is not registered.
     func change(_ id: String, _ body: (inout PurgePlan) -> Void) {
         plans.withLock { plans in
-            guard var plan = plans[id] else { return }
-            body(&plan)
-            plans[id] = plan
+            if let index = plans.firstIndex(where: { $0.id == id }) { body(&plans[index]) }
         }
     }
 

@@ -34,6 +34,8 @@ package struct CreateJobRequest: Sendable {
     package var timeout: Duration?
     /// The time at which the unfinished job ends; nil means none.
     package var deadlineAt: Timestamp?
+    /// The token that makes the job; nil: the service needs none.
+    package var owner: TokenOwner?
     /// A digest of the request body: a repeated idempotency key must come with the same digest.
     package var fingerprint: String
 
@@ -80,7 +82,7 @@ package struct CreateJobRequest: Sendable {
             records.append(record)
         }
         return JobRecord(
-            id: id, label: label, queue: queue, supersedes: supersedes, priority: priority,
+            id: id, label: label, queue: queue, supersedes: supersedes, priority: priority, owner: owner,
             maxBytesPerSecond: maxBytesPerSecond, timeout: timeout, deadlineAt: deadlineAt, createdAt: now,
             items: records)
     }

@@ -71,10 +71,12 @@ package struct PrefetchJobs: Sendable {
     /// Queues the items again that failed, timed out or were cancelled. A deadline that has passed is removed. If the
     /// job supersedes, it ends the unfinished jobs of its queue in the same transaction.
     ///
+    /// - Parameter owner: A token with limits, which the job then belongs to; nil: the owner stays.
+    ///
     /// Throws `.conflict` while the job is not finished, and `.notFound`.
-    package func retry(_ id: String) async throws(CacheError) -> JobSnapshot {
+    package func retry(_ id: String, by owner: TokenOwner? = nil) async throws(CacheError) -> JobSnapshot {
         let now = context.wallClock.now()
-        try await prefetch.resubmit(id) { $0.begunAgain(at: now) }
+        try await prefetch.resubmit(id) { $0.begunAgain(at: now, by: owner) }
         return try await prefetch.job(id)
     }
 
@@ -129,7 +131,7 @@ package struct PrefetchJobs: Sendable {
 
 extension JobRecord {
     /// The job with all items queued again that have not succeeded; nil if all have succeeded.
-    fileprivate func begunAgain(at now: Timestamp) -> JobRecord? {
+    fileprivate func begunAgain(at now: Timestamp, by owner: TokenOwner?) -> JobRecord? {
         var again = self
         for index in items.indices where items[index].state != .succeeded {
             again.items[index].state = .queued
@@ -137,6 +139,7 @@ extension JobRecord {
         }
         guard again.items != items else { return nil }
         again.state = .queued
+        again.owner = owner ?? self.owner
         again.startedAt = nil
         again.finishedAt = nil
         again.error = nil

@@ -22,6 +22,8 @@ extension PrefetchQueue {
     /// Measures queued items until none of unknown size is left.
     private func measureQueued(in cache: AssetCache) async {
         while !Task.isCancelled, let (job, item) = takeUnmeasured() {
+            // An item outside the limits of the job fails when it runs.
+            guard (try? await check(item, of: job, in: cache)) != nil else { continue }
             let report = try? await cache.prober.probe(
                 item.reference, timeout: Self.probeTime, refresh: false, priority: .prefetch)
             guard let length = report?.generation.length, let bytes = item.bytes(length: length) else { continue }

@@ -82,6 +82,7 @@ extension PrefetchQueue {
     private func fill(_ run: Run, in cache: AssetCache) async -> PrefetchSchedule.Outcome? {
         guard let item = look({ $0.item(of: run) }) else { return .interrupted }
         do throws(CacheError) {
+            try await check(item, of: run.job, in: cache)
             let room = try await spaceClaims(of: run.job, in: cache)
             var fill = PrefetchFill(cache: cache, item: item, pace: pace(of: run.job), room: room) { progress in
                 self.change { $0.progressed(run, progress, at: $1) }

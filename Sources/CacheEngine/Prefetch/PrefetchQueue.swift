@@ -204,6 +204,14 @@ final class PrefetchQueue: Sendable {
         return look { $0.progress(of: id, at: now) }
     }
 
+    /// Throws `.tokenScope` unless the item is inside the limits of the token that made the job. Every use of an item asks
+    /// this: a playlist can name files that the token must not access.
+    func check(_ item: JobItemRecord, of job: String, in cache: AssetCache) async throws(CacheError) {
+        try await look { $0.owner(of: job) }?.check(item.reference) { id async throws(CacheError) in
+            try await cache.resolver.key(of: id)
+        }
+    }
+
     /// The error for a job that does not exist.
     static func unknown(_ id: String) -> CacheError { CacheError(.notFound, "There is no job \(id).") }
 

@@ -43,8 +43,8 @@ final class NegativeCache: Sendable {
 
     func forget(_ asset: AssetID) { shards[asset].value.withLock { $0[asset] = nil } }
 
-    /// Removes the refusals of an origin; nil: of all.
-    func forgetAll(of origin: String?) {
-        _ = shards.map { refusals in refusals = refusals.filter { origin != nil && $0.value.origin != origin } }
+    /// Removes the refusals of the selected origins.
+    func forgetAll(ofOrigins isSelected: (String) -> Bool) {
+        _ = shards.map { refusals in refusals = refusals.filter { !isSelected($0.value.origin) } }
     }
 }

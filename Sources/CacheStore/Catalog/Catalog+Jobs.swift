@@ -19,7 +19,7 @@ extension Catalog {
                     arguments: [idempotency.key, idempotency.bodyHash, job.id, job.createdAt.milliseconds])
             }
             let superseded = try Self.supersede(by: job, at: job.createdAt, db)
-            try db.execute(sql: JobRow.insertSQL, arguments: JobRow.arguments(job))
+            try db.execute(sql: JobRow.insertSQL, arguments: try JobRow.arguments(job))
             try Self.writeItems(job.items, job: db.lastInsertedRowID, db, secrets)
             return .inserted(superseded: superseded)
         }
@@ -32,7 +32,7 @@ extension Catalog {
         return try await write { db in
             guard let sequence = try Self.sequence(of: job.id, db) else { return [] }
             let superseded = try Self.supersede(by: job, at: now, db)
-            try db.execute(sql: JobRow.updateSQL, arguments: JobRow.arguments(job))
+            try db.execute(sql: JobRow.updateSQL, arguments: try JobRow.arguments(job))
             try Self.writeItems(job.items, job: sequence, db, secrets)
             return superseded
         }
@@ -42,7 +42,7 @@ extension Catalog {
     @discardableResult
     package func updateJob(_ job: JobRecord) async throws(CacheError) -> Bool {
         try await write { db in
-            try db.execute(sql: JobRow.updateSQL, arguments: JobRow.arguments(job))
+            try db.execute(sql: JobRow.updateSQL, arguments: try JobRow.arguments(job))
             return db.changesCount > 0
         }
     }

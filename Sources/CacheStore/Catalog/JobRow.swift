@@ -9,7 +9,7 @@ enum JobRow {
         JobRecord(
             id: row["id"], state: try RowCoding.choice(row["state"], "a job's state"), label: row["label"],
             queue: row["queue"], supersedes: row["supersedes"],
-            priority: try RowCoding.choice(row["priority"], "a job's priority"),
+            priority: try RowCoding.choice(row["priority"], "a job's priority"), owner: try owner(row),
             maxBytesPerSecond: row["max_bytes_per_second"],
             timeout: (row["timeout"] as Int64?).map { .milliseconds($0) },
             deadlineAt: timestamp(row["deadline_at"]), createdAt: Timestamp(milliseconds: row["created_at"]),
@@ -18,10 +18,11 @@ enum JobRow {
     }
 
     /// The bound values of `insertSQL` and `updateSQL`.
-    static func arguments(_ job: JobRecord) -> StatementArguments {
+    static func arguments(_ job: JobRecord) throws -> StatementArguments {
         [
             "id": job.id, "state": job.state.rawValue, "label": job.label, "queue": job.queue,
-            "supersedes": job.supersedes, "priority": job.priority.rawValue,
+            "supersedes": job.supersedes, "priority": job.priority.rawValue, "owner": job.owner?.id,
+            "owner_limits": try job.owner.flatMap { try StoredLimits($0.limits).map(RowCoding.json) },
             "max_bytes_per_second": job.maxBytesPerSecond, "timeout": job.timeout?.wholeMilliseconds,
             "deadline_at": job.deadlineAt?.milliseconds, "created_at": job.createdAt.milliseconds,
             "started_at": job.startedAt?.milliseconds, "finished_at": job.finishedAt?.milliseconds,
@@ -61,6 +62,14 @@ enum JobRow {
         milliseconds.map { Timestamp(milliseconds: $0) }
     }
 
+    /// The token that made the job. Throws `storageCorrupt` if its limits are invalid.
+    private static func owner(_ row: Row) throws -> TokenOwner? {
+        guard let id = row["owner"] as String? else { return nil }
+        let limits = try (row["owner_limits"] as String?).map { try RowCoding.value(json: $0) as StoredLimits }
+        return TokenOwner(
+            id: id, limits: ContentLimits(origins: limits?.origins.map { Set($0) }, prefixes: limits?.prefixes))
+    }
+
     /// The recorded error; nil if the row has none.
     private static func error(_ row: Row) -> RecordedError? {
         guard let code = row["error_code"] as String? else { return nil }
@@ -69,19 +78,20 @@ enum JobRow {
 
     static let insertSQL = """
         INSERT INTO jobs (
-            id, state, label, queue, supersedes, priority, max_bytes_per_second, timeout, deadline_at, created_at,
-            started_at, finished_at, error_code, error_message
+            id, state, label, queue, supersedes, priority, owner, owner_limits, max_bytes_per_second, timeout,
+            deadline_at, created_at, started_at, finished_at, error_code, error_message
         ) VALUES (
-            :id, :state, :label, :queue, :supersedes, :priority, :max_bytes_per_second, :timeout, :deadline_at,
-            :created_at, :started_at, :finished_at, :error_code, :error_message
+            :id, :state, :label, :queue, :supersedes, :priority, :owner, :owner_limits, :max_bytes_per_second, :timeout,
+            :deadline_at, :created_at, :started_at, :finished_at, :error_code, :error_message
         )
         """
 
     static let updateSQL = """
         UPDATE jobs SET
-            state = :state, label = :label, priority = :priority, max_bytes_per_second = :max_bytes_per_second,
-            timeout = :timeout, deadline_at = :deadline_at, started_at = :started_at, finished_at = :finished_at,
-            error_code = :error_code, error_message = :error_message
+            state = :state, label = :label, priority = :priority, owner = :owner, owner_limits = :owner_limits,
+            max_bytes_per_second = :max_bytes_per_second, timeout = :timeout, deadline_at = :deadline_at,
+            started_at = :started_at, finished_at = :finished_at, error_code = :error_code,
+            error_message = :error_message
         WHERE id = :id
         """
 
@@ -94,6 +104,18 @@ enum JobRow {
             :bytes_from_upstream, :error_code, :error_message
         )
         """
+}
+
+/// The limits of a job's owner as JSON.
+private struct StoredLimits: Codable {
+    var origins: [String]?
+    var prefixes: [String]?
+
+    /// Nil without limits.
+    init?(_ limits: ContentLimits) {
+        guard limits.isLimited else { return nil }
+        (origins, prefixes) = (limits.origins?.sorted(), limits.prefixes)
+    }
 }
 
 /// A job item's reference, tags and pin as JSON. It is always sealed, because its URL may be signed.

@@ -5,7 +5,7 @@ enum Migrations {
     /// Name and SQL text, in order of application.
     static let all: [(name: String, sql: String)] = [
         ("v1", v1), ("v2", v2), ("v3", v3), ("v4", v4), ("v5", v5), ("v6", v6), ("v7", v7), ("v8", v8),
-        ("v9", v9), ("v10", v10), ("v11", v11),
+        ("v9", v9), ("v10", v10), ("v11", v11), ("v12", v12),
     ]
 
     /// A GRDB migrator with all migrations.
@@ -230,12 +230,19 @@ enum Migrations {
         """
 
     /// Checksums of the rows of `jobs`, `job_items`, `origins` and `policy`.
-    private static let v9 = ChecksummedTable.all.map(\.migration).joined()
+    private static let v9 = ChecksummedTable.untilV11.map(\.migration).joined()
 
     /// Replaces the triggers: an update of a damaged row keeps the mismatch instead of hiding it behind a new checksum.
-    private static let v10 = ([ChecksummedTable.assets] + ChecksummedTable.all).map(\.keepingDamage).joined()
+    private static let v10 = ([ChecksummedTable.assets] + ChecksummedTable.untilV11).map(\.keepingDamage).joined()
 
     /// From this version on, settings are stored in the form of the API. Rows of earlier versions are converted when
     /// they are read; the migration only prevents earlier versions from opening the catalog.
     private static let v11 = ""
+
+    /// The token that made a job, and its limits as JSON.
+    private static let v12 = """
+        ALTER TABLE jobs ADD COLUMN owner TEXT;
+        ALTER TABLE jobs ADD COLUMN owner_limits TEXT;
+        \(ChecksummedTable.jobs.migration(from: ChecksummedTable.jobsUntilV11))
+        """
 }

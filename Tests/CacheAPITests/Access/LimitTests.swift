@@ -107,6 +107,8 @@ import Testing
                     }
                     switch line.limits {
                     case .unaffected: #expect(response.status == 200, "\(name)")
+                    case .checked where name == "GET /v1/jobs":
+                        #expect(try response.json()["items"]?.array.isEmpty == true, "\(name) as \(token)")
                     case .checked where line.pattern.hasPrefix("/v1/fills/"): #expect(response.status == 404, "\(name)")
                     default:
                         #expect(response.status == 403, "\(name) as \(token): \(response.text)")
@@ -183,6 +185,118 @@ import Testing
                 #expect(try await service.call("GET", "/o/media/a.mp4", headers).status == 200)
             }
             #expect(try await eventually { service.log.requests.map { $0["token"] } == ["other", nil, nil] })
+        }
+    }
+
+    // MARK: Jobs and plans
+
+    /// Runs a job to its end and returns its document.
+    private func finished(_ service: TestService, _ token: String, _ body: JSON) async throws -> JSON {
+        try await service.send("POST", "/v1/jobs", ["Authorization": "Bearer \(token)", "Prefer": "wait=20"], body)
+            .json()
+    }
+
+    @Test("A limited reader lists its own jobs and those inside its limits, and no others")
+    func jobsBelongToTheirToken() async throws {
+        try await run { (service) async throws in
+            let item: @Sendable (String) -> JSON = { ["items": [["origin": "media", "path": .string($0)]]] }
+            let inside = try await finished(service, "boss", item("public/a.mp4"))["jobId"]?.plain
+            let outside = try await finished(service, "boss", item("secret/a.mp4"))["jobId"]?.plain
+            let own = try await finished(service, "prefix", item("%70ublic/a.mp4"))["jobId"]?.plain
+
+            let list = try await service.call("GET", "/v1/jobs", Self.bearer("prefix")).json()
+            #expect(list["items"]?.array.map { $0["jobId"]?.plain } == [own, inside])
+            let pages = try await service.call("GET", "/v1/jobs?limit=1", Self.bearer("prefix")).json()
+            #expect(pages["items"]?.array.map { $0["jobId"]?.plain } == [own])
+            let all = try await service.call("GET", "/v1/jobs", Self.bearer("boss")).json()
+            #expect(all["items"]?.array.count == 3)
+            for (job, status) in [(inside, 200), (outside, 403), (own, 200), ("unknown", 403)] {
+                let response = try await service.call("GET", "/v1/jobs/\(job ?? "")", Self.bearer("prefix"))
+                #expect(response.status == status)
+            }
+            #expect(try await service.call("GET", "/v1/jobs?total=true", Self.bearer("prefix")).status == 403)
+        }
+    }
+
+    @Test("A playlist names no files outside the limits of the job's token, in any spelling")
+    func playlistsStayInsideTheLimits() async throws {
+        try await run { (service) async throws in
+            let base = service.upstream.url("")
+            let foreign = [
+                "../secret/a.mp4", "/secret/a.mp4", "%2e%2e/secret/a.mp4", "x/..%2f../secret/a.mp4",
+                base + "/secret/a.mp4", base.uppercased() + "/secret/a.mp4", base + "/public/../secret/a.mp4",
+                "..%2Fsecret%2Fa.mp4",
+            ]
+            let text =
+                "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXT-X-PLAYLIST-TYPE:VOD\n"
+                + (["a.mp4"] + foreign).map { "#EXTINF:6,\n\($0)\n" }.joined() + "#EXT-X-ENDLIST\n"
+            service.upstream.serve("/public/list.m3u8") { _ in
+                .response(
+                    status: 200,
+                    headers: ["Content-Type": "application/vnd.apple.mpegurl", "Cache-Control": "max-age=60"],
+                    body: Array(text.utf8))
+            }
+            let body: JSON = [
+                "items": [
+                    ["origin": "media", "path": "public/list.m3u8", "play": ["startSeconds": 0, "seconds": 100]]
+                ],
+                "pinned": .bool(true), "tags": ["team"],
+            ]
+            let job = try await finished(service, "prefix", body)
+            let id = try #require(job["jobId"]?.plain)
+            let items = try await service.call("GET", "/v1/jobs/\(id)/items", Self.bearer("prefix")).json()["items"]?
+                .array
+
+            #expect(job["state"]?.plain == "failed", "\(job)")
+            #expect(items?.filter { $0["state"]?.plain == "succeeded" }.count == 2)
+            #expect(!service.upstream.requests.contains { $0.path.contains("secret") })
+            let stored = try await service.call("GET", "/v1/assets?prefix=/o/media/secret/", Self.bearer("boss")).json()
+            #expect(stored["items"]?.array.isEmpty == true)
+        }
+    }
+
+    @Test("A limited reader commits its own plans only, and holds at most eight")
+    func plansBelongToTheirToken() async throws {
+        try await run { (service) async throws in
+            for path in ["public", "secret"] {
+                #expect(try await service.call("GET", "/o/media/\(path)/a.mp4", Self.bearer("boss")).status == 200)
+            }
+            let plan: @Sendable (String, String) async throws -> String? = { token, prefix in
+                try await service.send(
+                    "POST", "/v1/purges", Self.bearer(token), ["prefix": .string(prefix), "dryRun": .bool(true)]
+                ).json()["planId"]?.plain
+            }
+            let status: @Sendable (String, String?, String) async throws -> Int = { method, plan, end in
+                try await service.call(method, "/v1/purges/\(plan ?? "")\(end)", Self.bearer("prefix")).status
+            }
+            let foreign = try await plan("boss", "/o/media/")
+            let inside = try await plan("boss", "/o/media/public/")
+            #expect(try await status("GET", foreign, "") == 403)
+            #expect(try await status("POST", foreign, "/commit") == 403)
+            #expect(try await status("DELETE", foreign, "") == 403)
+            #expect(try await status("GET", inside, "") == 200)
+
+            let first = try await plan("prefix", "/o/media/public/")
+            var last: String?
+            for _ in 0..<8 { last = try await plan("prefix", "/o/media/public/") }
+            #expect(try await status("GET", first, "") == 403)
+            #expect(try await status("GET", inside, "") == 200)
+            #expect(try await status("POST", last, "/commit") == 200)
+            let left = try await service.call("GET", "/v1/assets", Self.bearer("boss")).json()
+            #expect(left["items"]?.array.map { $0["key"]?.plain } == ["/o/media/secret/a.mp4"])
+        }
+    }
+
+    @Test("Tokens with one Idempotency-Key have a job each")
+    func idempotencyKeysBelongToTheirToken() async throws {
+        try await run { (service) async throws in
+            var jobs: [String?] = []
+            for token in ["boss", "prefix", "prefix"] {
+                let headers: HeaderList = ["Authorization": "Bearer \(token)", "Idempotency-Key": "k"]
+                let body: JSON = ["items": [["origin": "media", "path": "public/a.mp4"]]]
+                jobs.append(try await service.send("POST", "/v1/jobs", headers, body).json()["jobId"]?.plain)
+            }
+            #expect(jobs[0] != jobs[1] && jobs[1] == jobs[2])
         }
     }
 }

@@ -20,6 +20,7 @@ import Testing
     private static func fullJob(_ id: String) -> JobRecord {
         JobRecord(
             id: id, state: .failed, label: "trailers", queue: "Player.1_a-b", supersedes: true, priority: .high,
+            owner: TokenOwner(id: "team", limits: ContentLimits(origins: ["a", "b"], prefixes: ["/o/a/x/"])),
             maxBytesPerSecond: 1000,
             timeout: .seconds(60), deadlineAt: Timestamp(seconds: 50), createdAt: Timestamp(seconds: 1),
             startedAt: Timestamp(seconds: 2), finishedAt: Timestamp(seconds: 3),

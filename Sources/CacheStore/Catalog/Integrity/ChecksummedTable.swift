@@ -12,6 +12,9 @@ struct ChecksummedTable {
     /// Tables that are searched for damaged rows at the start. Damaged rows of `assets` are detected by reads.
     static let all = [jobs, jobItems, origins, policy]
 
+    /// The tables of ``all`` as the migrations v9 and v10 knew them.
+    static let untilV11 = [jobsUntilV11, jobItems, origins, policy]
+
     /// Created by the migration v8 itself, so it is not in `all`.
     static let assets = ChecksummedTable(
         name: "assets", key: ["id"],
@@ -22,6 +25,9 @@ struct ChecksummedTable {
             """)
 
     static let jobs = ChecksummedTable(
+        name: "jobs", key: ["sequence"], columns: jobsUntilV11.columns + ", owner, owner_limits")
+
+    static let jobsUntilV11 = ChecksummedTable(
         name: "jobs", key: ["sequence"],
         columns: """
             sequence, id, state, label, priority, max_bytes_per_second, timeout, deadline_at, created_at, started_at, \
@@ -60,6 +66,18 @@ struct ChecksummedTable {
             \(sum) WHERE \(isNew);
         END;
 
+        """
+    }
+
+    /// Extends the checksum from the columns of an earlier version to those of this one. Damaged rows keep a mismatch.
+    func migration(from earlier: ChecksummedTable) -> String {
+        """
+        \(sum) WHERE \(earlier.isRight);
+        DROP TRIGGER \(name)_inserted;
+        CREATE TRIGGER \(name)_inserted AFTER INSERT ON \(name) BEGIN
+            \(sum) WHERE \(isNew);
+        END;
+        \(keepingDamage)
         """
     }
 

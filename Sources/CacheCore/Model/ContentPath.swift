@@ -1,12 +1,10 @@
-import CacheCore
-
 /// The path of a content request in the form that permissions are compared with.
 ///
 /// Paths that name different assets for different servers have no such form: a path with a dot segment, also with an
 /// encoded one or between encoded slashes or backslashes. Each of them could leave a prefix after the comparison.
 package struct ContentPath: Hashable, Sendable {
     /// The bytes after one percent-decoding.
-    let decoded: [UInt8]
+    package let decoded: [UInt8]
     /// The path with normalised percent-encoding (RFC 3986 §6.2.2); `/` and `%2F` remain distinct.
     package let normalized: String
 
@@ -28,7 +26,7 @@ package struct ContentPath: Hashable, Sendable {
     }
 
     /// Whether an encoded slash or a backslash occurs, which some upstreams treat as a slash.
-    var hasHiddenSlash: Bool {
+    package var hasHiddenSlash: Bool {
         decoded.contains(UInt8(ascii: "\\"))
             || decoded.count { $0 == UInt8(ascii: "/") } != normalized.utf8.count { $0 == UInt8(ascii: "/") }
     }
@@ -41,7 +39,7 @@ package struct PathPrefix: Hashable, Sendable {
     private static let sizeLimit = 1024
 
     /// The bytes after one percent-decoding.
-    let decoded: [UInt8]
+    package let decoded: [UInt8]
 
     /// Nil if the text is no ``ContentPath``, or is longer than 1024 bytes.
     ///
@@ -52,7 +50,7 @@ package struct PathPrefix: Hashable, Sendable {
     }
 
     /// Nil unless `decoded` are the bytes of a prefix.
-    init?(decoded: [UInt8]) {
+    package init?(decoded: [UInt8]) {
         guard decoded.count <= Self.sizeLimit, let path = ContentPath(Self.encoded(decoded)), path.decoded == decoded
         else { return nil }
         self.decoded = decoded
@@ -62,7 +60,7 @@ package struct PathPrefix: Hashable, Sendable {
     package func covers(_ path: ContentPath) -> Bool { path.decoded.starts(with: decoded) }
 
     /// The prefix as a query value or path: only unreserved characters and slashes are unencoded.
-    var encoded: String { Self.encoded(decoded) }
+    package var encoded: String { Self.encoded(decoded) }
 
     private static func encoded(_ bytes: [UInt8]) -> String {
         var text: [UInt8] = []
