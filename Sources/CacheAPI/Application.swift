@@ -89,6 +89,7 @@ func makeRouter(
     router.mount(ScrubController(scrubber: cache.scrubber, live: live), gate, limits)
     router.mount(OriginController(configuration: cache.configuration, live: live), gate, limits)
     router.mount(ServiceController(cache: cache, settings: settings, live: live), gate, limits)
+    router.mount(AccessController(), gate, limits)
     router.mount(ConfigurationController(source: source), gate, limits)
     router.mount(SignatureController(live: live, wallClock: wallClock), gate, limits)
     router.mount(DashboardController(files: settings.dashboard), gate, limits)

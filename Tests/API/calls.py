@@ -104,6 +104,8 @@ class Calls:
         for name, status in (("getLive", "live"), ("getReady", "ready"), ("getStartup", "started")):
             expect(self.call(name, kind="Health").status == status, f"{name}: wrong status")
         expect(self.call("getVersion", kind="Version").name == "larder", "getVersion: wrong name")
+        access = self.call("getAccess", kind="Access")
+        expect(access.token is None and len(access.operations) > len(self.operations) / 2, "getAccess: wrong operations")
         text = self.call("getOpenAPI", kind=str)
         expect(f"title: {self.document['info']['title']}" in text, "getOpenAPI: not the document")
         expect(self.response("getDashboard").headers["Location"] == "/ui/", "getDashboard: not redirected to /ui/")

@@ -64,6 +64,9 @@ import Testing
                 "SignedURL",
                 [["url": "/o/media/a?exp=1&kid=k&sig=s", "expiresAt": "2027-01-01T00:00:00Z", "kid": "k"]]
             ),
+            ("Access", [AccessReport(nil).json, AccessReport(Samples.reader).json]),
+            ("AccessToken", [AccessReport(Samples.reader).json["token"] ?? .null]),
+            ("AccessOperation", AccessReport(nil).json["operations"]?.array ?? []),
             ("OriginStats", Samples.stats().json["origins"]?.array ?? []),
             ("OriginCircuit", Samples.stats().json["origins"]?.array.compactMap { $0["circuit"] } ?? []),
             ("Circuit", Samples.stats().json["failingServers"]?.array ?? []),

@@ -31,15 +31,15 @@ struct FillController: Controller {
 
     /// Lists the current fills page by page.
     private func list(_ request: Request, _ context: APIContext) async throws -> Response {
-        let query = try request.query(accepting: ["origin", "assetId", "state", "limit", "cursor"])
+        let query = try request.query(accepting: ["origin", "prefix", "assetId", "state", "limit", "cursor"])
         let list = FillQuery(
-            origin: query.string("origin"), assetID: try query.assetID("assetId"), stage: try query.choice("state"),
-            limit: try query.limit(), cursor: query.string("cursor"))
+            origin: query.string("origin"), prefix: query.string("prefix"), assetID: try query.assetID("assetId"),
+            stage: try query.choice("state"), limit: try query.limit(), cursor: query.string("cursor"))
         if let reader = context.reader, reader.isLimited {
             if let id = list.assetID {
                 try await readers.check(.known(id), for: reader)
-            } else if !ReaderLimits.confines(prefix: nil, origin: list.origin, reader) {
-                throw reader.refusal("a list of fills without assetId or origin inside its limits")
+            } else if !ReaderLimits.confines(prefix: list.prefix, origin: list.origin, reader) {
+                throw reader.refusal("a list of fills without assetId, prefix or origin inside its limits")
             }
         }
         let page = try fills.page(list)

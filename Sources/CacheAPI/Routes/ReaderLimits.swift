@@ -12,12 +12,10 @@ struct ReaderLimits: Sendable {
 
     /// Applies the rule of a route. Throws `.tokenScope`.
     func check(_ line: RouteLine, _ context: APIContext, for reader: Reader) async throws(CacheError) {
-        guard reader.isLimited else { return }
-        switch line.limits {
-        case .unaffected, .checked: return
-        case .asset: try await check(.known(context.assetID()), for: reader)
-        case .refused: throw reader.refusal("\(line.method) \(line.pattern), which is about all assets")
+        guard line.isPermitted(to: reader) else {
+            throw reader.refusal("\(line.method) \(line.pattern), which is about all assets")
         }
+        if line.limits == .asset { try await check(.known(context.assetID()), for: reader) }
     }
 
     /// Throws `.tokenScope` if the reader must not access the asset, as ``TokenOwner/check(_:key:)``. Readers without

@@ -56,13 +56,13 @@ struct Route<Controller: Sendable>: Sendable {
 
     /// Outside `/v1/`, query parameters are always left to the function.
     ///
-    /// - Parameter limits: Nil: limited readers are refused, except for content, which checks them itself.
+    /// - Parameter limits: Nil: limited readers are refused, unless the route needs no token.
     init(
         _ method: HTTPRequest.Method, _ pattern: String, _ need: AccessRules.Need, readsQuery: Bool = false,
         limits: LimitRule? = nil, _ respond: @escaping Respond
     ) {
-        let usual: LimitRule = need == .content || need == .nothing ? .checked : .refused
-        line = RouteLine(method: method, pattern: pattern, need: need, limits: limits ?? usual)
+        line = RouteLine(
+            method: method, pattern: pattern, need: need, limits: limits ?? (need == .nothing ? .unaffected : .refused))
         self.readsQuery = readsQuery || !pattern.hasPrefix("/v1/")
         self.respond = respond
     }

@@ -21,6 +21,9 @@ package struct AccessRules: Sendable {
             case .scope(let scope): scope
             }
         }
+
+        /// Whether a token with the scope is sufficient.
+        func isMet(by scope: AccessScope) -> Bool { self.scope.map { scope >= $0 } ?? true }
     }
 
     /// The accepted tokens and certificates.
@@ -75,7 +78,7 @@ package struct AccessRules: Sendable {
         if need == .content, contentIsPublic { return found?.reader }
         switch found {
         case .reader(let reader):
-            guard reader.scope >= needed else {
+            guard need.isMet(by: reader.scope) else {
                 throw CacheError(
                     .tokenScope,
                     "The token \(reader.id) has the scope \(reader.scope.rawValue); \(needed.rawValue) is required.")

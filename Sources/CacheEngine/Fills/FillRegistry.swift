@@ -93,6 +93,7 @@ extension FillRegistry {
             let (id, origin) = (fill.asset.id, fill.asset.target.originName)
             guard query.assetID.map({ $0 == id }) ?? true, query.origin.map({ $0 == origin }) ?? true else { continue }
             let status = FillStatus(number: number, fill)
+            guard query.prefix.map({ status.key.hasPrefix($0) }) ?? true else { continue }
             guard query.stage.map({ $0 == status.progress.stage }) ?? true else { continue }
             guard items.count < query.limit else { return (items, items.last.map { String($0.number) }) }
             items.append(status)
@@ -126,6 +127,8 @@ extension FillRegistry {
 /// The filters and the page of a list of fills; a nil filter matches all fills.
 package struct FillQuery: Sendable {
     package var origin: String?
+    /// The beginning of the assets' keys.
+    package var prefix: String?
     package var assetID: AssetID?
     package var stage: TransferStage?
     /// The maximum number of items.
@@ -134,10 +137,11 @@ package struct FillQuery: Sendable {
     package var cursor: String?
 
     package init(
-        origin: String? = nil, assetID: AssetID? = nil, stage: TransferStage? = nil, limit: Int = 100,
-        cursor: String? = nil
+        origin: String? = nil, prefix: String? = nil, assetID: AssetID? = nil, stage: TransferStage? = nil,
+        limit: Int = 100, cursor: String? = nil
     ) {
         self.origin = origin
+        self.prefix = prefix
         self.assetID = assetID
         self.stage = stage
         self.limit = limit

@@ -2,6 +2,7 @@ import CacheAPI
 @testable import CacheCore
 @testable import CacheEngine
 @testable import CacheSimulation
+import ReaderAccess
 
 /// Sample values: one of each document, with all optional members set.
 enum Samples {
@@ -62,6 +63,8 @@ enum Samples {
             return item
         }(),
     ]
+    static let reader = Reader(
+        id: "r", scope: .write, origins: ["demo"], prefixes: ["/o/demo/a/"], expiresAt: time)
     static let media = [
         MediaReport(
             assetID: id,

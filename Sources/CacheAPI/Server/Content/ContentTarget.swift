@@ -17,8 +17,8 @@ enum ContentTarget: Sendable {
 
     /// The routes of content, which ``ContentHandler`` serves.
     static let lines: [RouteLine] = [HTTPRequest.Method.get, .head].flatMap { method in
-        [mountedPattern, urlPattern, assetPattern].map {
-            RouteLine(method: method, pattern: $0, need: .content, limits: .checked)
+        [(mountedPattern, LimitRule.checked), (urlPattern, .refused), (assetPattern, .checked)].map { pattern, limits in
+            RouteLine(method: method, pattern: pattern, need: .content, limits: limits)
         }
     }
 
