@@ -7,6 +7,7 @@
 
 import argparse
 import atexit
+import hashlib
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ import signal
 import sys
 import tempfile
 import time
+import urllib.request
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
@@ -70,6 +72,11 @@ class Stage:
     def api(self, method, path, value=None):
         return json.loads(self.service.ask(method, path, value)[1])
 
+    def call(self, service, path, token):
+        request = urllib.request.Request(f"http://127.0.0.1:{service.port}{path}", headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return response.read()
+
     def purge_all(self):
         for origin in ("media", "slow"):
             self.service.ask("POST", "/v1/purges", {"origin": origin})
@@ -123,10 +130,56 @@ def tokens(stage):
     status, _, errors = Client(stage.program, url).run("stats")
     stage.check(status == 1 and "code unauthorized" in errors and "LARDER_TOKEN" in errors, "no token", errors)
     status, _, errors = Client(stage.program, url, LARDER_TOKEN="read-secret").run("purge", "--tag", "x", "--yes")
-    stage.check(status == 1 and "code tokenScope" in errors and "write is required" in errors, "the read token", errors)
+    named = "The token read (scope read) does not permit POST /v1/purges" in errors
+    stage.check(status == 1 and "code tokenScope" in errors and named, "the read token", errors)
     for variables in ({"LARDER_TOKEN": "read-secret"}, {"LARDER_TOKEN_FILE": str(file)}):
         status, _, errors = Client(stage.program, url, **variables).run("stats")
         stage.check(status == 0, f"{variables}: {status}", errors)
+    service.stop()
+
+
+@case
+def limited_tokens(stage):
+    """A command that the token does not permit says so; the list of assets uses the limits of the token."""
+    tokens = [
+        {"id": name, "sha256": hashlib.sha256(name.encode()).hexdigest(), "scope": scope, "prefixes": prefixes}
+        for name, scope, prefixes in [
+            ("reader", "read", ["/o/media/a%20"]), ("writer", "write", ["/o/media/song"]),
+            ("both", "read", ["/o/media/a%20", "/o/media/song"]),
+        ]
+    ] + [{"id": "boss", "sha256": hashlib.sha256(b"boss").hexdigest(), "scope": "admin"}]
+    file = stage.directory / "tokens.json"
+    file.write_text(json.dumps({"tokens": tokens}))
+    service = stage.start("limited", f"access.tokensFile={file}", "origins.media.access=token")
+    url = f"http://127.0.0.1:{service.port}"
+
+    def run(token, line):
+        return Client(stage.program, url, LARDER_TOKEN=token).run(*line.split())
+
+    status, output, errors = run("boss", "prefetch --origin media --path song.mp3 --path a%20b.mp4 --wait")
+    stage.check(status == 0, f"prefetch: {status}", output + errors)
+    status, output, errors = run("reader", "assets")
+    stage.check(status == 0 and "/o/media/a%20b.mp4" in output and "song" not in output, "the only prefix", output + errors)
+    status, output, errors = run("both", "assets")
+    named = "--prefix /o/media/a%20 or --prefix /o/media/song" in errors
+    stage.check(status == 1 and named and not output, f"a choice of prefixes: {status}", output + errors)
+    stage.check("song.mp3" in run("both", "assets --prefix /o/media/song")[1], "a chosen prefix")
+    for line, operation in [
+        ("stats", "GET /v1/stats"), ("stats --watch", "GET /v1/stats/live"), ("purge --prefix /o/media/a --yes", "POST /v1/purges"),
+        ("prefetch --origin media --path x", "POST /v1/jobs"), (f"jobs cancel {'0' * 32}", "DELETE /v1/jobs/{jobId}"),
+        ("sign /o/media/a", "POST /v1/signatures"),
+    ]:  # fmt: skip
+        status, output, errors = run("reader", line)
+        named = f"does not permit {operation}, which this command needs. (code tokenScope)" in errors
+        stage.check(status == 1 and named and not output and errors.count("larder: ") == 1, f"{line}: {status}", errors)
+    status, output, errors = run("writer", "prefetch --origin media --path song.mp3 --wait")
+    stage.check(status == 0 and "The job succeeded" in output, f"prefetch of a limited writer: {status}", output + errors)
+    status, output, errors = run("writer", "purge --prefix /o/media/song --yes")
+    permitted = {f"{each['method']} {each['path']}" for each in json.loads(stage.call(service, "/v1/access", "writer"))["operations"]}
+    if "POST /v1/purges/{planId}/commit" in permitted:
+        stage.check(status == 0 and "Purged 1 asset" in output, f"purge of a limited writer: {status}", output + errors)
+    else:
+        stage.check(status == 1 and "code tokenScope" in errors, f"purge of a limited writer: {status}", output + errors)
     service.stop()
 
 

@@ -37,13 +37,15 @@ struct ServiceOptions: ParsableArguments {
 /// A command that calls a running service.
 protocol ClientCommand: AsyncParsableCommand, Sendable {
     var service: ServiceOptions { get }
+    /// The operations of the API that the command calls, such as `GET /v1/stats`.
+    var needs: [String] { get }
 
     /// Executes the command; it may block. Throws `ClientError`, `ValidationError` or `ExitCode`.
     func perform(_ client: ServiceClient) throws
 }
 
 extension ClientCommand {
-    /// Executes the command on a thread of its own. Prints a `ClientError` and exits with status 1, or 130 after an
+    /// Executes the command on a thread of its own, if the token permits its operations. Prints a `ClientError` and exits with status 1, or 130 after an
     /// interruption.
     func run() async throws {
         signal(SIGPIPE, SIG_IGN)  // a closed connection or pipe is an error of the write
@@ -54,7 +56,9 @@ extension ClientCommand {
 
     private func performOnThread() throws {
         do {
-            try perform(try service.client())
+            let client = try service.client()
+            try client.access()?.require(needs)
+            try perform(client)
         } catch let error as ClientError {
             if error.kind == .interrupted { throw ExitCode(130) }
             StandardError.write(error.text)

@@ -54,10 +54,14 @@ extension ClientError {
                 remedy: "Check --url or LARDER_URL: another server may listen there.")
             return
         }
-        let field = json.text("field").map { ", field \($0)" } ?? ""
+        self.init(code: code, status: status, detail, field: json.text("field"), requestID: json.text("requestId"))
+    }
+
+    /// The error with a code of the API, and its remedy.
+    init(code: String, status: Int, _ detail: String, field: String? = nil, requestID: String? = nil) {
         self.init(
-            .problem(status: status, code: code), "\(detail) (code \(code)\(field))",
-            remedy: Self.remedy(for: code, requestID: json.text("requestId")))
+            .problem(status: status, code: code), "\(detail) (code \(code)\(field.map { ", field \($0)" } ?? ""))",
+            remedy: Self.remedy(for: code, requestID: requestID))
     }
 
     /// The remedy for an error code of the API; nil if the detail of the problem states it.

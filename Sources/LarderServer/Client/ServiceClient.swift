@@ -14,10 +14,23 @@ final class ServiceClient {
 
     let address: ServiceAddress
     private let connection: CurlConnection
+    /// The permissions of the token, once they were read.
+    private var knownAccess: TokenAccess?
 
     init(to address: ServiceAddress, token: MaskedSecret?, authorities: String?) throws(ClientError) {
         self.address = address
         connection = try CurlConnection(to: address, token: token, authorities: authorities)
+    }
+
+    /// The permissions of the token. Nil: the token cannot read them, or the service is older than this client.
+    func access() throws -> TokenAccess? {
+        if let knownAccess { return knownAccess }
+        do {
+            knownAccess = TokenAccess(try document(ServiceRequest(.get, "/v1/access")).json)
+        } catch let error as ClientError {
+            guard case .problem(403...404, _) = error.kind else { throw error }
+        }
+        return knownAccess
     }
 
     /// Sends the request and returns the document of its response. Throws `ClientError` for error statuses, too.

@@ -29,13 +29,16 @@ struct AssetsCommand: ClientCommand {
 
     @OptionGroup var service: ServiceOptions
 
+    var needs: [String] { ["GET /v1/assets"] }
+
     func validate() throws {
         guard limit > 0 else { throw ValidationError("--limit must be at least 1.") }
     }
 
     func perform(_ client: ServiceClient) throws {
+        let prefix = try client.access()?.prefix(prefix, origin: origin) ?? prefix
         var table = AssetTable(at: SystemWallClock().now())
-        let hasMore = try client.pages("/v1/assets", query: query, limit: limit) { page in
+        let hasMore = try client.pages("/v1/assets", query: query(prefix), limit: limit) { page in
             if service.json { say(page.text) } else { page.json.list("items").forEach { table.add($0) } }
         }
         guard !service.json else { return }
@@ -43,7 +46,7 @@ struct AssetsCommand: ClientCommand {
         if hasMore { say("More assets match; raise --limit, which is \(limit).") }
     }
 
-    private var query: [(name: String, value: String?)] {
+    private func query(_ prefix: String?) -> [(name: String, value: String?)] {
         [
             ("origin", origin), ("prefix", prefix), ("tag", tag), ("state", state?.rawValue), ("sort", sort.rawValue),
             ("order", ascending ? "asc" : "desc"),

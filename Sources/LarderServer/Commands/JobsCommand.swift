@@ -31,6 +31,8 @@ struct JobsListCommand: ClientCommand {
 
     @OptionGroup var service: ServiceOptions
 
+    var needs: [String] { job == nil ? ["GET /v1/jobs"] : ["GET /v1/jobs/{jobId}", "GET /v1/jobs/{jobId}/items"] }
+
     func validate() throws {
         guard limit > 0 else { throw ValidationError("--limit must be at least 1.") }
         guard job == nil || (state == nil && label == nil) else {
@@ -79,6 +81,8 @@ struct JobsCancelCommand: ClientCommand {
 
     @OptionGroup var service: ServiceOptions
 
+    var needs: [String] { ["DELETE /v1/jobs/{jobId}"] }
+
     func perform(_ client: ServiceClient) throws {
         let document = try client.document(ServiceRequest(.delete, "/v1/jobs/" + ServiceRequest.encoded(job)))
         say(service.json ? document.text : "The job \(job) is cancelled. \(JobReport.outcome(of: document.json)).")
@@ -94,6 +98,8 @@ struct JobsRetryCommand: ClientCommand {
     var job: String
 
     @OptionGroup var service: ServiceOptions
+
+    var needs: [String] { ["POST /v1/jobs/{jobId}/retry"] }
 
     func perform(_ client: ServiceClient) throws {
         let path = "/v1/jobs/" + ServiceRequest.encoded(job) + "/retry"

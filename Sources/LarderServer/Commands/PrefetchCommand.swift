@@ -42,6 +42,8 @@ struct PrefetchCommand: ClientCommand {
 
     @OptionGroup var service: ServiceOptions
 
+    var needs: [String] { ["POST /v1/jobs"] + (wait ? ["GET /v1/jobs/{jobId}/events"] : []) }
+
     func validate() throws {
         guard (origin == nil) == path.isEmpty else {
             throw ValidationError("--origin and --path require each other.")

@@ -35,6 +35,12 @@ struct PurgeCommand: ClientCommand {
 
     @OptionGroup var service: ServiceOptions
 
+    var needs: [String] {
+        let plan = "/v1/purges/{planId}"
+        return ["POST /v1/purges"] + (service.json ? [] : ["GET \(plan)"])
+            + (dryRun ? [] : ["DELETE \(plan)", "POST \(plan)/commit"])
+    }
+
     /// Number of keys that are shown.
     private static let shownKeys = 10
 

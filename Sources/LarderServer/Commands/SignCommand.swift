@@ -25,6 +25,8 @@ struct SignCommand: ClientCommand {
 
     @OptionGroup var service: ServiceOptions
 
+    var needs: [String] { ["POST /v1/signatures"] }
+
     func validate() throws { _ = try TokenNewCommand.duration(expires, option: "--expires") }
 
     func perform(_ client: ServiceClient) throws {

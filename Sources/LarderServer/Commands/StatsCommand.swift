@@ -13,6 +13,8 @@ struct StatsCommand: ClientCommand {
 
     @OptionGroup var service: ServiceOptions
 
+    var needs: [String] { [watch ? "GET /v1/stats/live" : "GET /v1/stats"] }
+
     func perform(_ client: ServiceClient) throws {
         guard watch else {
             let stats = try client.document(ServiceRequest(.get, "/v1/stats"))
