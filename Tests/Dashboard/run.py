@@ -20,6 +20,7 @@ import statistics
 import sys
 import tempfile
 import time
+import urllib.parse
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
@@ -27,18 +28,28 @@ sys.path.insert(0, str(HERE.parent.parent / "scripts"))
 
 from playwright.sync_api import expect, sync_playwright  # noqa: E402
 
-from stage import ADMIN, HOSTILE, POLICY, READ, Stage, Visit  # noqa: E402
+from stage import ADMIN, HOSTILE, LIMITED_READ, LIMITED_WRITE, POLICY, PREFIXES, READ, WRITE, Stage, Visit  # noqa: E402
 
 ROUTES = {
     "": "Overview", "assets": "Assets", "jobs": "Jobs", "fills": "Fills", "policy": "Policy", "origins": "Origins",
     "problems": "Problems",
 }  # fmt: skip
-BYTES_LIMIT = 80 << 10
+BYTES_LIMIT = 96 << 10
 PICTURE_LIMIT = 100_000
-#: Buttons that need the scope `admin`, by page.
+PURGE = ["POST /v1/purges", "GET /v1/purges/{planId}", "POST /v1/purges/{planId}/commit"]
+PATCH = ["PATCH /v1/assets/{assetId}"]
+#: The buttons of each page with the operations that they need.
 ACTIONS = {
-    "assets": ["Purge…"], "jobs": ["New job…"], "assets/ASSET": ["Pin", "Tags…", "Prefetch…", "Purge…"],
-    "jobs/JOB": ["Retry", "Cancel"],
+    "assets": {"Purge…": PURGE}, "jobs": {"New job…": ["POST /v1/jobs"]},
+    "assets/ASSET": {
+        "Pin": PATCH, "Tags…": PATCH, "Prefetch…": ["POST /v1/jobs"], "Purge…": PURGE,
+        "Read the media index": ["GET /v1/assets/{assetId}/media"],
+    },
+    "jobs/JOB": {"Retry": ["POST /v1/jobs/{jobId}/retry"], "Cancel": ["DELETE /v1/jobs/{jobId}"]},
+    "fills": {"Stop": ["DELETE /v1/fills/{fillId}"], "Explain": ["GET /v1/explain"]},
+}  # fmt: skip
+SCOPES = {
+    READ: "read only", WRITE: "write", ADMIN: "admin", LIMITED_READ: "read only, limited", LIMITED_WRITE: "write, limited",
 }  # fmt: skip
 
 
@@ -77,9 +88,7 @@ def check_files(stage, _):
 
 
 def check_tokens(stage, visit):
-    """A wrong token is rejected, a read token shows no actions, an admin token shows them."""
-    asset, job = stage.asset("film.mp4"), stage.job("film.mp4")
-    routes = {route.replace("ASSET", asset).replace("JOB", job): names for route, names in ACTIONS.items()}
+    """A wrong token is rejected; a token stays until the user signs out."""
     with visit() as view:
         view.expect_message("401 (Unauthorized)")
         page = view.page
@@ -90,11 +99,6 @@ def check_tokens(stage, visit):
         assert page.evaluate("sessionStorage.getItem('larder.token')") in (None, "", "wrong")
         view.sign_in(READ)
         expect(page.locator("#scope")).to_have_text("read only")
-        for route in [*ROUTES, *routes]:
-            view.go(route, ROUTES.get(route))
-            expect(page.locator("main tbody tr, main figure, main .facts, main .empty").first).to_be_attached()
-            for name in ("Purge…", "New job…", "Pin", "Tags…", "Prefetch…", "Retry", "Cancel", "Stop"):
-                expect(button(page, name)).to_have_count(0)
         page.reload()
         expect(page.locator("#scope")).to_have_text("read only")
         button(page, "Sign out").click()
@@ -102,10 +106,167 @@ def check_tokens(stage, visit):
         assert not page.evaluate("sessionStorage.getItem('larder.token')"), "the token is still stored"
         view.sign_in(ADMIN)
         expect(page.locator("#scope")).to_have_text("admin")
-        for route, names in routes.items():
-            view.go(route)
-            for name in names:
-                expect(button(page, name)).to_be_visible()
+
+
+def check_permissions(stage, visit):
+    """Each token sees exactly its actions and pages; the page sends no other request, and none is refused."""
+    asset, job = stage.asset("part00.bin"), stage.job("part00.bin")
+    fills = stage.job("slowest/large.bin")
+    everything = stage.operations(ADMIN)
+    used = set(re.findall(r'"((?:GET|POST|PATCH|DELETE) /[^"]*)"', scripts(stage)))
+    assert used and used <= everything, f"the page names unknown operations: {used - everything}"
+    for token, shown in SCOPES.items():
+        permitted = stage.operations(token)
+        with visit(token) as view:
+            page = view.page
+            expect(page.locator("#scope")).to_have_text(shown)
+            expect(page.locator("#state")).to_have_text("Live")
+            names = [name.lower() for name in page.get_by_role("navigation").get_by_role("link").all_inner_texts()]
+            assert {"assets", "jobs", "fills"} <= set(names), names
+            assert ("overview" in names) == ("GET /v1/stats" in permitted), names
+            routes = [route for route in ROUTES if (route or "overview") in names]
+            for route in [*routes, f"assets/{asset}", f"jobs/{job}"]:
+                view.go(route, ROUTES.get(route))
+                expect(page.locator("main tbody tr, main figure, main .facts, main .empty, main form").first).to_be_attached()
+                expect(page.get_by_text("Loading…").locator("visible=true")).to_have_count(0)
+                for name, needs in ACTIONS.get(route.replace(asset, "ASSET").replace(job, "JOB"), {}).items():
+                    if name == "Stop" and "limited" in shown:
+                        continue  # the fill is outside the limits
+                    expect(button(page, name), f"{name} with {token}").to_have_count(1 if permitted.issuperset(needs) else 0)
+                expect(page.locator("#outage")).to_be_hidden()
+            called = {(method, urllib.parse.urlsplit(url).path) for method, url, _ in view.calls}
+            foreign = [call for call in called if not call[1].startswith("/ui/") and not is_listed(call, permitted)]
+            assert not foreign, f"{token} does not permit {foreign}"
+            assert not [call for call in view.calls if call[2] == 403], f"{token}: {view.calls}"
+    stage.call("DELETE", f"/v1/jobs/{fills}")
+
+
+def scripts(stage):
+    """The scripts of the page."""
+    index = stage.call("GET", "/ui/main.js")[2].decode()
+    names = ["main.js", *re.findall(r'"\./([\w-]+\.js)"', index)]
+    return "".join(stage.call("GET", f"/ui/{name}")[2].decode() for name in [*names, "plan.js"])
+
+
+def is_listed(call, operations):
+    """Whether a call is one of these operations."""
+    method, path = call
+    patterns = (re.sub(r"\\{\w+\\}", "[^/]+", re.escape(each)) for each in operations)
+    return any(re.fullmatch(pattern, f"{method} {path}") for pattern in patterns)
+
+
+def check_limits(stage, visit):
+    """A limited token lists, reads, prefetches and purges inside its limits; a refusal is a sentence, no outage."""
+    for name in ("part00.bin", "part01.bin", "part10.bin", "other.bin"):
+        stage.read(name)
+    with visit(LIMITED_READ) as view:
+        page = view.page
+        expect(page.get_by_role("heading", level=1)).to_have_text("Assets")
+        assets = panel(page, "Assets")
+        expect(row(assets, "part00.bin")).to_be_visible()
+        expect(row(assets, "part10.bin")).to_have_count(0)
+        page.get_by_label("Within the limits").select_option(PREFIXES[1])
+        button(page, "Search").click()
+        expect(row(assets, "other.bin")).to_be_visible()
+        expect(row(assets, "part00.bin")).to_have_count(0)
+        view.go("assets?find=/o/media/film", "Assets")
+        expect(panel(page, "Assets").locator(".note")).to_contain_text("does not permit")
+        view.go(f"assets/{stage.asset('film.mp4')}")
+        expect(panel(page, "Properties").locator(".note")).to_contain_text("does not permit")
+        view.go("policy")
+        expect(page.locator("main")).to_contain_text("does not permit this page")
+        expect(page.locator("#outage")).to_be_hidden()
+        view.expect_message("403 (Forbidden)")
+    with visit(LIMITED_WRITE) as view:
+        page = view.go("jobs", "Jobs")
+        button(page, "New job…").click()
+        page.get_by_label("Origin and path").fill("media/film.mp4")
+        button(page, "Create the job").click()
+        expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("does not permit")
+        page.get_by_label("Origin and path").fill("media/part02.bin")
+        button(page, "Create the job").click()
+        expect(panel(page, "Progress").locator(".badge", has_text="succeeded")).to_be_visible()
+        view.expect_message("403 (Forbidden)")
+        if stage.operations(LIMITED_WRITE).issuperset(PURGE):
+            view.go(f"assets?within={PREFIXES[1]}", "Assets")
+            button(page, "Purge…").click()
+            expect(page.get_by_label("Key prefix", exact=True)).to_have_value(PREFIXES[1])
+            button(page, "Plan (dry run)").click()
+            page.get_by_role("dialog").get_by_role("button", name=re.compile("^Remove 1 asset, ")).click()
+            expect(page.locator("#messages")).to_contain_text("of 1 asset removed")
+
+
+def check_repetition(stage, visit):
+    """Enter pressed twice in each dialog removes nothing; numbers that are none are refused at their field."""
+    for number in range(10):
+        stage.read(f"part0{number}.bin")
+    asset, job = stage.asset("part00.bin"), stage.job("slowest/large.bin")
+    stage.call("PATCH", f"/v1/assets/{asset}", {"pinned": True})
+    with visit(WRITE) as view:
+        page, dialog = view.page, view.page.get_by_role("dialog")
+
+        def is_unchanged():
+            found = stage.call("GET", "/v1/assets?prefix=/o/media/part0&total=true")[2]["total"]
+            assert found == 10, f"{found} of 10 assets are left"
+            assert stage.call("GET", f"/v1/jobs/{job}")[2]["state"] == "running", "the job was cancelled"
+            assert stage.call("GET", "/v1/fills")[2]["items"], "the fill was stopped"
+
+        for route, place, name in [
+            ("assets?find=/o/media/part0", "Assets", "Purge…"), (f"assets/{asset}", "Properties", "Purge…"),
+            (f"assets/{asset}", "Properties", "Tags…"), (f"assets/{asset}", "Properties", "Prefetch…"),
+            (f"jobs/{job}", "Progress", "Cancel"), ("fills", "Running fills", "Stop"), ("jobs", "Jobs", "New job…"),
+        ]:  # fmt: skip
+            for pause in (0, 700):
+                view.go("problems", "Problems")
+                view.go(route)
+                control = button(panel(page, place), name).first
+                expect(control).to_be_enabled()
+                control.focus()
+                page.keyboard.press("Enter")
+                for _ in range(2):
+                    page.wait_for_timeout(pause)
+                    page.keyboard.press("Enter")
+                page.wait_for_timeout(300)
+                is_unchanged()
+                page.keyboard.press("Escape")
+                expect(dialog).to_have_count(0)
+
+        view.go("assets?find=/o/media/part0&origin=media", "Assets")
+        button(page, "Purge…").click()
+        expect(dialog.get_by_label("Key prefix", exact=True)).to_have_value("/o/media/part0")
+        expect(dialog.get_by_label("Origin")).to_have_value("media")
+        page.keyboard.press("Enter")
+        commit = dialog.get_by_role("button", name=re.compile(r"^Remove 10 assets, 640 KiB, 1 pinned$"))
+        expect(commit).to_be_visible()
+        expect(commit).not_to_be_focused()
+        button(dialog, "Cancel").click()
+
+        for route, place, name, label, values in [
+            ("jobs", "Jobs", "New job…", "Maximum rate, MiB/s", ["fast", "1,5", "0", "-1", "1e3"]),
+            ("jobs", "Jobs", "New job…", "From, seconds", ["x"]),
+            ("jobs", "Jobs", "New job…", "Or play for, seconds", ["1,5"]),
+            ("assets", "Assets", "Purge…", "Minimum age, days", ["1,5"]),
+            ("fills", "Explain a read", None, "From, seconds", ["fast"]),
+            ("policy", "Miss ratio and simulation", None, "Capacity, GiB", ["1,5"]),
+        ]:  # fmt: skip
+            view.go(route, ROUTES[route])
+            expect(page.get_by_text("Loading…").locator("visible=true")).to_have_count(0)
+            form = dialog if name else panel(page, place)
+            if name:
+                button(page, name).click()
+            if route == "jobs":
+                form.get_by_label("Origin and path").fill("media/part00.bin")
+            control = form.get_by_label(label)
+            for value in values:
+                sent = [call for call in view.calls if call[0] == "POST"]
+                control.fill(value)
+                control.press("Enter")
+                expect(form.get_by_role("alert").filter(has_text="A number")).to_be_visible()
+                expect(control).to_be_focused()
+                assert sent == [call for call in view.calls if call[0] == "POST"], f"{label}: {value} was sent"
+            page.keyboard.press("Escape")
+    stage.call("PATCH", f"/v1/assets/{asset}", {"pinned": False})
+    stage.call("DELETE", f"/v1/jobs/{job}")
 
 
 def check_overview(stage, visit):
@@ -203,17 +364,20 @@ def check_assets(stage, visit):
         button(page, "Search").click()
         expect(assets.locator("tbody tr")).to_have_count(1)
         button(page, "Purge…").click()
+        expect(dialog.get_by_label("Tag", exact=True)).to_have_value(HOSTILE)
+        dialog.get_by_label("Tag", exact=True).fill("")
         dialog.get_by_label("Key prefix").fill("/o/media/part0")
         button(dialog, "Plan (dry run)").click()
         expect(dialog).to_contain_text("The dry run selected 10 assets")
         dialog.get_by_label("Key prefix").fill("/o/media/part00")
-        expect(button(dialog, "Plan (dry run)")).to_be_visible()
+        expect(dialog.get_by_role("button", name="Remove")).to_have_count(0)
         button(dialog, "Plan (dry run)").click()
-        button(dialog, "Commit: 1 asset").click()
+        dialog.get_by_role("button", name=re.compile("^Remove 1 asset, ")).click()
         expect(page.locator("#messages")).to_contain_text("of 1 asset removed")
         gone = stage.call("GET", "/v1/assets?prefix=/o/media/part00")[2]["items"]
         assert gone == [], gone
         button(page, "Purge…").click()
+        dialog.get_by_label("Tag", exact=True).fill("")
         button(dialog, "Plan (dry run)").click()
         expect(dialog.get_by_role("alert")).not_to_be_empty()
         button(dialog, "Cancel").click()
@@ -241,11 +405,14 @@ def check_jobs(stage, visit):
         expect(row(causes, "status 404")).to_contain_text("2")
         expect(row(panel(page, "Items"), "none2.mp4")).to_contain_text("status 404")
         button(page, "Cancel").click()
+        expect(button(page, "Keep the job")).to_be_focused()
+        button(page, "Cancel the job").click()
         expect(panel(page, "Progress").locator(".badge", has_text="cancelled")).to_be_visible()
         expect(button(page, "Cancel")).to_be_disabled()
         button(page, "Retry").click()
         expect(panel(page, "Progress").locator(".badge", has_text="running")).to_be_visible()
         button(page, "Cancel").click()
+        button(page, "Cancel the job").click()
         expect(panel(page, "Progress").locator(".badge", has_text="cancelled")).to_be_visible()
 
         view.go("jobs?state=cancelled", "Jobs")
@@ -256,6 +423,7 @@ def check_jobs(stage, visit):
         expect(row(page, "late")).to_contain_text("deadline at risk")
         row(page, "late").get_by_role("link").click()
         button(page, "Cancel").click()
+        button(page, "Cancel the job").click()
         expect(panel(page, "Progress").locator(".badge", has_text="cancelled")).to_be_visible()
         view.go("jobs", "Jobs")
         button(page, "New job…").click()
@@ -275,6 +443,7 @@ def check_fills(stage, visit):
         running = panel(page, "Running fills")
         expect(row(running, "slow/large.bin")).to_contain_text("running")
         button(row(running, "slow/large.bin"), "Stop").click()
+        button(page, "Stop the fill").click()
         expect(row(running, "slow/large.bin")).to_have_count(0)
         expect(row(panel(page, "Ended fills"), "cancelled").first).to_be_visible()
         explain = panel(page, "Explain a read")
@@ -584,12 +753,13 @@ def check_memory(stage, visit):
 
 
 CHECKS = {
-    "files": check_files, "tokens": check_tokens, "overview": check_overview, "assets": check_assets,
+    "files": check_files, "tokens": check_tokens, "permissions": check_permissions, "limits": check_limits,
+    "repetition": check_repetition, "overview": check_overview, "assets": check_assets,
     "jobs": check_jobs, "fills": check_fills, "policy": check_policy, "origins": check_origins, "names": check_names,
     "contents": check_contents, "keyboard": check_keyboard, "views": check_views, "memory": check_memory,
     "outage": check_outage, "access": check_access,
 }  # fmt: skip
-BRIEF = ["files", "tokens", "overview", "names", "contents", "outage"]
+BRIEF = ["files", "tokens", "permissions", "limits", "repetition", "overview", "names", "contents", "outage"]
 
 
 #: Waits for a number of seconds in the memory of the page.

@@ -1,6 +1,7 @@
-"""An upstream with media and hostile files, a Larder with two tokens, and Chromium with an open dashboard."""
+"""An upstream with media and hostile files, a Larder with tokens, and Chromium with an open dashboard."""
 
 import contextlib
+import hashlib
 import http.client
 import json
 import pathlib
@@ -15,7 +16,10 @@ from playwright.sync_api import expect
 
 from servers import Larder, Nginx
 
-ADMIN, READ = "admin-token", "read-token"
+ADMIN, READ, WRITE = "admin-token", "read-token", "write-token"
+LIMITED_READ, LIMITED_WRITE = "limited-read-token", "limited-write-token"
+#: The limits of these two tokens.
+PREFIXES = ["/o/media/part0", "/o/media/other"]
 LIMIT = 15_000
 expect.set_options(timeout=LIMIT)
 
@@ -49,6 +53,7 @@ UPSTREAM = """
     server {
         listen 127.0.0.1:{port}; root DIRECTORY/files; add_header Cache-Control max-age=86400;
         location /slow/ { limit_rate 300k; alias DIRECTORY/files/; }
+        location /slowest/ { limit_rate 50k; alias DIRECTORY/files/; }
         location /report { return 204; }
     }
 """
@@ -57,12 +62,19 @@ UPSTREAM = """
 class Stage:
     """The servers of one run."""
 
-    tokens = (f"access.token={ADMIN}", f"access.readToken={READ}")
-
     def __init__(self, program, directory):
         self.directory = pathlib.Path(directory)
         self.files = self.directory / "files"
         self.files.mkdir()
+        tokens = self.directory / "tokens.json"
+        tokens.write_text(json.dumps({"tokens": [
+            {"id": token, "sha256": hashlib.sha256(token.encode()).hexdigest(), "scope": scope, **limits}
+            for token, scope, limits in [
+                (WRITE, "write", {}), (LIMITED_READ, "read", {"prefixes": PREFIXES}),
+                (LIMITED_WRITE, "write", {"prefixes": PREFIXES}),
+            ]
+        ]}))  # fmt: skip
+        self.tokens = (f"access.token={ADMIN}", f"access.readToken={READ}", f"access.tokensFile={tokens}")
         self.upstream = Nginx(self.directory, UPSTREAM.replace("DIRECTORY", str(self.directory)))
         self.make_files()
         self.larder = Larder(
@@ -108,6 +120,7 @@ class Stage:
             film.write_bytes(random.Random(1).randbytes(4 << 20))
         for number in range(60):
             (self.files / f"part{number:02}.bin").write_bytes(random.Random(number).randbytes(64 << 10))
+        (self.files / "other.bin").write_bytes(random.Random(4).randbytes(64 << 10))
         (self.files / "plan.bin").write_bytes(random.Random(3).randbytes(1 << 20))
         (self.files / "large.bin").write_bytes(random.Random(2).randbytes(8 << 20))
         attack = ATTACK.replace("UPSTREAM", f"http://127.0.0.1:{self.upstream.port}")
@@ -151,6 +164,11 @@ class Stage:
             data = response.read()
             is_json = "json" in (response.getheader("Content-Type") or "")
             return response.status, response.headers, json.loads(data) if is_json and data else data
+
+    def operations(self, token):
+        """The operations that the token permits, such as `GET /v1/stats`."""
+        items = self.call("GET", "/v1/access", token=token)[2]["operations"]
+        return {f"{item['method']} {item['path']}" for item in items}
 
     def read(self, name, first=None, last=None):
         """Reads an asset of the origin `media`; returns status and header fields."""
@@ -207,7 +225,7 @@ class Visit:
 
     def __init__(self, stage, browser, token=None, files=None, **options):
         self.stage, self.token = stage, token
-        self.expected, self.messages, self.requests = [], [], []
+        self.expected, self.messages, self.requests, self.calls = [], [], [], []
         self.context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
         self.context.set_default_timeout(LIMIT)
         if files:
@@ -216,6 +234,7 @@ class Visit:
         self.page.on("console", lambda message: self.messages.append(f"{message.type}: {message.text}"))
         self.page.on("pageerror", lambda error: self.messages.append(f"exception: {error}"))
         self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("response", lambda answer: self.calls.append((answer.request.method, answer.url, answer.status)))
         self.page.add_init_script(
             "window.violations = [];"
             "addEventListener('securitypolicyviolation', (event) => violations.push(event.violatedDirective));"
@@ -241,7 +260,7 @@ class Visit:
     def sign_in(self, token):
         """Enters a valid token. The browser has reported the 401 of the first request in the console."""
         self.enter(token)
-        expect(self.page.get_by_role("navigation")).to_contain_text("Problems")
+        expect(self.page.get_by_role("navigation")).to_contain_text("Assets")
         self.messages = [text for text in self.messages if "401 (Unauthorized)" not in text]
 
     def enter(self, token):

@@ -6,11 +6,22 @@ const LONGEST_LINE = 4 << 20;
 
 export const session = {
   token: sessionStorage.getItem(STORAGE) ?? "",
-  canChange: false,
+  access: null,
+  operations: new Set(),
   use(token) {
     this.token = token;
     sessionStorage.setItem(STORAGE, token);
   },
+  // Reads the permissions of the token. Returns whether they have changed.
+  async load(options) {
+    const access = await call("/v1/access", options);
+    const isNew = JSON.stringify(access) !== JSON.stringify(this.access);
+    this.access = access;
+    this.operations = new Set(access.operations.map(({ method, path }) => `${method} ${path}`));
+    return isNew;
+  },
+  // Whether the token permits all these operations, such as "GET /v1/stats".
+  can: (...names) => names.flat().every((name) => session.operations.has(name)),
 };
 
 // An error response of the service. Other errors of a call mean that the service does not answer.

@@ -2,9 +2,10 @@
 import { make, setText } from "./dom.js";
 import { strip } from "./draw.js";
 import { bytes, percent, pick, position, some } from "./format.js";
+import { session } from "./api.js";
 import { cachedMeter, labels } from "./assets.js";
-import { newJob, splitTags } from "./jobs.js";
-import { planDialog } from "./plan.js";
+import { CREATE, newJob, splitTags } from "./jobs.js";
+import { planDialog, purgeAction } from "./plan.js";
 import { action, announce, button, checkField, dialog, facts, grid, heading, link, panel, textField } from "./view.js";
 
 const PARTS = 240;
@@ -26,16 +27,17 @@ export function assetPage(page) {
     announce(`${container}, ${layout}, ${position(durationSeconds ?? 0)}; plays from the start until ${position(playableUntilSeconds)}.`);
     choose("time");
   };
-  const mapPanel = panel("Cached bytes and reads", { tools: [button("Read the media index", readIndex), axes] }, map.element, note);
-  const title = heading("Asset", link("#/assets", "All assets"), link(`#/fills?target=${id}`, "Explain a read"));
+  const mapPanel = panel("Cached bytes and reads", { tools: [action("GET /v1/assets/{assetId}/media", "Read the media index", readIndex), axes] }, map.element, note);
+  const title = heading("Asset", session.can("GET /v1/assets") && link("#/assets", "All assets"), session.can("GET /v1/explain") && link(`#/fills?target=${id}`, "Explain a read"));
   const patch = async (body, text) => {
     show(await page.send("PATCH", path, body));
     announce(text);
   };
-  const pin = action("Pin", () => patch({ pinned: !asset.pinned }, `The asset is ${asset.pinned ? "not pinned any more" : "pinned"}.`));
+  const PATCH = "PATCH /v1/assets/{assetId}";
+  const pin = action(PATCH, "Pin", () => patch({ pinned: !asset.pinned }, `The asset is ${asset.pinned ? "not pinned any more" : "pinned"}.`));
   const editTags = () => dialog(page, "Tags", "Save", ({ tags }) => patch({ tags: splitTags(tags) }, "The tags were changed."), textField("Tags, separated by commas", "tags", { value: asset.tags.join(", ") }));
-  const purge = () => planDialog(page, "Purge this asset", "/v1/purges", ({ soft }) => ({ assetIds: [id], soft: soft === "on" }), make("p.mono", asset.key), checkField("Mark as stale instead of removing", "soft"));
-  const tools = [pin, action("Tags…", editTags), action("Prefetch…", () => newJob(page, id)), action("Purge…", purge, "danger")];
+  const purge = async () => planDialog(page, "Purge this asset", ({ soft }) => ({ assetIds: [id], soft: soft === "on" }), make("p.mono", asset.key), checkField("Mark as stale instead of removing", "soft"));
+  const tools = [pin, action(PATCH, "Tags…", editTags), action(CREATE, "Prefetch…", () => newJob(page, id)), purgeAction(purge)];
   const propertyPanel = panel("Properties", { tools }, properties.element);
 
   function show(newAsset) {

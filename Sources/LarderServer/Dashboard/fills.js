@@ -2,35 +2,42 @@
 import { make, replace } from "./dom.js";
 import { strip } from "./draw.js";
 import { bytes, moment, percent, pick, some } from "./format.js";
+import { session } from "./api.js";
 import { readTarget } from "./jobs.js";
-import { action, assetLink, badge, facts, form, grid, heading, listPanel, numbers, panel, selectField, submitButton, table, textField, words } from "./view.js";
+import { action, ask, assetLink, badge, facts, form, grid, heading, listPanel, numberField, numbers, panel, selectField, submitButton, table, textField, withinField, words } from "./view.js";
 
 const range = (part) => (part ? `${bytes(part.offset)} + ${part.length === null ? "rest" : bytes(part.length)}` : "–");
 
 export function fillsPage(page) {
   const workers = facts();
-  const stop = async (id) => {
-    await page.send("DELETE", `/v1/fills/${id}`);
+  const stop = async ({ fillId, key, readers }) => ask(page, "Stop this fill?", `${key} has ${some(readers, "waiting reader")}. Stored bytes stay.`, "Keep the fill", "Stop the fill", async () => {
+    await page.send("DELETE", `/v1/fills/${fillId}`);
     list.load();
-  };
+  });
+  const within = withinField(page.query.get("within"));
+  within?.addEventListener("change", () => list.load());
   const list = listPanel(page, "Running fills", {
-    path: "/v1/fills", key: (fill) => fill.fillId, empty: "No fill is running.", seconds: 2, above: workers.element,
+    path: "/v1/fills", query: () => ({ prefix: within?.querySelector("select").value }), tools: within, key: (fill) => fill.fillId, empty: "No fill is running.", seconds: 2, above: workers.element,
     columns: [
       ["Asset", "wide", assetLink], ["State", "", (fill) => badge(fill.state)], ...words("kind"), ["Range", "number", (fill) => range(fill.range)],
       ["Done", "number", ({ range: part, positionBytes }) => (part?.length ? percent((positionBytes - part.offset) / part.length) : bytes(positionBytes))],
-      ...numbers("bytesPerSecond readers"), ...words("priority"), ["", "act", (fill) => action("Stop", () => stop(fill.fillId), "danger")],
+      ...numbers("bytesPerSecond readers"), ...words("priority"), ["", "act", (fill) => action("DELETE /v1/fills/{fillId}", "Stop", () => stop(fill), "danger")],
     ],
   });
-  const ended = table("Ended fills", [
-    ...words("at"), ["Outcome", "", (fill) => badge(fill.outcome)], ["Asset", "wide", assetLink], ["Range", "number", (fill) => range(fill.range)], ...numbers("bytes seconds"), ...numbers("error", "text"),
-  ], (fill) => fill.id, "No fill has ended lately.");
-  const endedPanel = panel("Ended fills", {}, ended.element);
-  page.events("fills", endedPanel, (events) => ended.update(events.filter(({ type }) => type === "ended").map(({ id, at, fill }) => ({ id, at, ...fill }))));
-  page.every(2, list, async () => {
+  if (session.can("GET /v1/workers")) page.every(2, list, async () => {
     const now = await page.get("/v1/workers");
     workers.update(pick({ ...now, ...now.connections }, "active queued paused opened reused reuseRatio"));
   });
-  return [heading("Fills"), grid(explainPanel(page), list, endedPanel)];
+  return [heading("Fills"), grid(session.can("GET /v1/explain") && explainPanel(page), list, session.can("GET /v1/events") && endedPanel(page))];
+}
+
+function endedPanel(page) {
+  const ended = table("Ended fills", [
+    ...words("at"), ["Outcome", "", (fill) => badge(fill.outcome)], ["Asset", "wide", assetLink], ["Range", "number", (fill) => range(fill.range)], ...numbers("bytes seconds"), ...numbers("error", "text"),
+  ], (fill) => fill.id, "No fill has ended lately.");
+  const shown = panel("Ended fills", {}, ended.element);
+  page.events("fills", shown, (events) => ended.update(events.filter(({ type }) => type === "ended").map(({ id, at, fill }) => ({ id, at, ...fill }))));
+  return shown;
 }
 
 function explainPanel(page) {
@@ -38,7 +45,7 @@ function explainPanel(page) {
   const submit = async ({ target = "", ...query }) => replace(result, explanation(await page.get("/v1/explain", { ...readTarget(target), ...query })));
   return panel("Explain a read", {}, form("form.filters", submit,
     textField("Origin and path, URL or asset ID", "target", { value: page.query.get("target") }),
-    textField("Range (bytes=0-99)", "range"), textField("From, seconds", "startSeconds"), textField("For, seconds", "seconds"),
+    textField("Range (bytes=0-99)", "range"), numberField("From, seconds", "startSeconds"), numberField("For, seconds", "seconds", { least: 0.001 }),
     selectField("Method", "method", ["GET", "HEAD"]), submitButton("Explain")), result);
 }
 

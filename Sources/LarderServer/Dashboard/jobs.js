@@ -1,11 +1,13 @@
 // Jobs: the list, one job with the causes of its failures, a new job.
 import { make, replace, setText } from "./dom.js";
+import { session } from "./api.js";
 import { count, pick } from "./format.js";
-import { action, announce, assetLink, badge, checkField, dialog, facts, field, grid, heading, keyLink, link, listPanel, meter, numbers, pair, panel, selectField, table, textField, words } from "./view.js";
+import { action, announce, ask, assetLink, badge, checkField, dialog, facts, field, FieldError, form, grid, heading, keyLink, link, listPanel, meter, numberField, numbers, pair, panel, selectField, submitButton, table, textField, words } from "./view.js";
 
 const STATES = ["queued", "running", "succeeded", "failed", "timedOut", "cancelled"];
 const SUMMARY = "itemsTotal itemsDone itemsFailed itemsTimedOut itemsCancelled bytesTotal bytesDone bytesFromCache bytesFromUpstream bytesPerSecond maxBytesPerSecond etaSeconds priority queue createdAt finishedAt deadlineAt";
 const MOST_PAGES = 10;
+export const CREATE = "POST /v1/jobs";
 
 const name = (job) => job.label ?? job.jobId.slice(0, 12);
 const hasEnded = (job) => STATES.indexOf(job.state) > 1;
@@ -22,13 +24,22 @@ const COLUMNS = [
   ["Not done", "number", (job) => count(failures(job))], ...numbers("itemsDone itemsTotal bytesDone bytesPerSecond etaSeconds createdAt"),
 ];
 
+const createAction = (page) => action(CREATE, "New job…", async () => newJob(page), "main");
+
+// For a token that cannot list the jobs: each is opened by its ID.
+function singleJobs(page) {
+  const open = form("form.filters", async ({ job = "" }) => { location.hash = `/jobs/${encodeURIComponent(job)}`; }, textField("Job ID", "job", { required: true }), submitButton("Open"));
+  return [heading("Jobs"), grid(panel("Open a job", { tools: createAction(page) }, make("p.muted", "The token permits single jobs, but no list of jobs."), open))];
+}
+
 export function jobsPage(page) {
+  if (!session.can("GET /v1/jobs")) return singleJobs(page);
   const filter = page.query.get("state");
   const pick = selectField("State", "state", [["", "any"], ...STATES], filter);
   pick.addEventListener("change", (event) => { location.hash = `/jobs?state=${event.target.value}`; });
   const list = listPanel(page, "Jobs", {
     path: "/v1/jobs", query: () => ({ state: filter, total: true }), columns: COLUMNS, key: (job) => job.jobId, empty: "There are no such jobs.",
-    tools: [pick, action("New job…", () => newJob(page), "main")],
+    tools: [pick, createAction(page)],
   });
   page.on("jobs", ({ job, type }) => {
     if (list.items.some(({ jobId }) => jobId === job.jobId)) list.put(job);
@@ -39,12 +50,13 @@ export function jobsPage(page) {
 
 export function jobPage(page) {
   const path = `/v1/jobs/${page.argument}`;
-  const [bar, problem, summary, title] = [make("p"), make("p.problem"), facts(), heading("Job", link("#/jobs", "All jobs"))];
-  const act = (text, method, tail, kind) => action(text, async () => {
+  const [bar, problem, summary, title] = [make("p"), make("p.problem"), facts(), heading("Job", link("#/jobs", "Jobs"))];
+  const act = async (method, tail) => {
     show(await page.send(method, path + tail));
     page.update();
-  }, kind);
-  const [retry, cancel] = [act("Retry", "POST", "/retry"), act("Cancel", "DELETE", "", "danger")];
+  };
+  const retry = action("POST /v1/jobs/{jobId}/retry", "Retry", () => act("POST", "/retry"));
+  const cancel = action("DELETE /v1/jobs/{jobId}", "Cancel", async () => ask(page, "Cancel this job?", "Its running transfers are stopped. Fetched bytes stay.", "Keep the job", "Cancel the job", () => act("DELETE", "")), "danger");
   const jobPanel = panel("Progress", { tools: [retry, cancel] }, bar, problem, summary.element);
   const causes = table("Causes of failures", [...numbers("items"), ...numbers("cause", "text"), ...words("code"), ...numbers("firstItem", "text mono")],
     ({ cause }) => cause, "No item has failed.");
@@ -70,7 +82,7 @@ export function jobPage(page) {
     known = failures(job);
     loadCauses();
   }
-  page.every(10, jobPanel, async () => show(await page.get(path)));
+  page.every(session.can("GET /v1/events") ? 10 : 2, jobPanel, async () => show(await page.get(path)));
   const loadCauses = page.every(0, causePanel, async () => causes.update(known > 0 ? await readCauses(page, path) : []));
   page.on("jobs", ({ job, type }) => {
     if (job.jobId !== page.argument) return;
@@ -104,18 +116,20 @@ export function newJob(page, assetId) {
   };
   dialog(page, assetId ? "Prefetch this asset" : "New job", "Create the job", submit,
     !assetId && field("Origin and path, URL or asset ID, one on each line", make("textarea", { name: "targets", spellcheck: "false" })),
-    pair(textField("Ranges, such as bytes=0-1048575", "ranges"), textField("Or play for, seconds", "seconds"), textField("From, seconds", "start")),
+    pair(textField("Ranges, such as bytes=0-1048575", "ranges"), numberField("Or play for, seconds", "seconds", { least: 0.001 }), numberField("From, seconds", "start")),
     pair(textField("Label", "label"), selectField("Priority", "priority", ["normal", "low", "high"])),
-    pair(textField("Maximum rate, MiB/s", "rate"), textField("Deadline", "deadline", { type: "datetime-local" }), textField("Tags, separated by commas", "tags")),
+    pair(numberField("Maximum rate, MiB/s", "rate", { least: 0.001 }), textField("Deadline", "deadline", { type: "datetime-local" }), textField("Tags, separated by commas", "tags")),
     checkField("Pin the assets", "pinned"));
 }
 
-function jobRequest({ targets = "", ranges, start = 0, seconds, tags, rate: limit, deadline, pinned, ...rest }, assetId) {
-  const part = seconds ? { play: { startSeconds: Number(start), seconds: Number(seconds) } } : { ranges: ranges?.split(/\s+/) ?? [] };
+function jobRequest({ targets = "", ranges, start, seconds, tags, rate: limit, deadline, pinned, ...rest }, assetId) {
+  if (seconds && ranges) throw new FieldError("ranges", "A job has either ranges or a time to play.");
+  if (start && !seconds) throw new FieldError("seconds", "The time to play is missing.");
+  const part = seconds ? { play: { startSeconds: start ?? 0, seconds } } : { ranges: ranges?.split(/\s+/) ?? [] };
   const items = assetId ? [{ assetId }] : targets.split("\n").filter((line) => line.trim()).map(readTarget);
   return {
     ...rest, items: items.map((item) => ({ ...item, ...part })), tags: splitTags(tags), pinned: pinned === "on",
-    maxBytesPerSecond: limit ? limit * 2 ** 20 : null, deadlineAt: deadline ? new Date(deadline).toISOString() : null,
+    maxBytesPerSecond: limit ? Math.round(limit * 2 ** 20) : null, deadlineAt: deadline ? new Date(deadline).toISOString() : null,
   };
 }
 

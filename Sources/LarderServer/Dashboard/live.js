@@ -1,9 +1,13 @@
 // The event stream: seconds of statistics, jobs, fills, evictions and health, with reconnection.
-import { call, readEvents } from "./api.js";
+import { call, readEvents, session } from "./api.js";
 
 const RING = 900;
 const LONGEST_SILENCE = 25_000;
 const LONGEST_PAUSE = 15;
+const POLL_SECONDS = 5;
+const STREAM = ["GET /v1/stats/live", "GET /v1/events"];
+
+const isRefusal = (error) => error?.status === 401 || error?.status === 403;
 
 class LiveFeed {
   // Buckets of /v1/stats/live, oldest first, with `time` in milliseconds.
@@ -29,7 +33,8 @@ class LiveFeed {
     if (this.#topics() !== before) this.#connection.abort("topics");
   }
 
-  // Reports connecting, live, waiting, reload (lists must be read again) and rejected.
+  // Reports connecting, live, waiting, reload (lists must be read again), access (the permissions have changed) and
+  // rejected.
   start(report) {
     this.stop();
     this.#report = report;
@@ -62,21 +67,35 @@ class LiveFeed {
       const error = await this.#connect(this.#connection, opened).catch((reason) => reason);
       const { reason } = this.#connection.signal;
       if (signal.aborted || reason === "topics") continue;
-      if (error?.status === 401) return this.#report("rejected");
+      if (isRefusal(error)) {
+        const refusal = await this.#loadAccess(signal).catch((cause) => cause);
+        if (isRefusal(refusal)) return this.#report("rejected", refusal);
+      }
       if (reason === "hidden") {
         if (document.hidden) await this.#sleep();
         continue;
       }
+      if (error === POLL_SECONDS) continue;
       wasLost = true;
-      this.#report("waiting");
+      this.#report("waiting", error);
       await this.#sleep(pause * (0.9 + 0.2 * Math.random()));
       if (!signal.aborted) this.#report("connecting");
       pause = Math.min(pause * 2, LONGEST_PAUSE);
     }
   }
 
+  async #loadAccess(signal) {
+    if (await session.load({ signal })) this.#report("access");
+  }
+
   async #connect(connection, opened) {
     const { signal } = connection;
+    await this.#loadAccess(signal);
+    if (!session.can(STREAM)) {
+      opened();
+      await this.#sleep(POLL_SECONDS);
+      return POLL_SECONDS;
+    }
     const { seconds } = await call("/v1/stats/live", { query: { windowSeconds: RING }, signal });
     for (const second of seconds) this.#add(second);
     let timer;

@@ -1,5 +1,5 @@
 // Sign-in, state of the connection, navigation.
-import { call, session } from "./api.js";
+import { call, Problem, session } from "./api.js";
 import { make, replace, setText } from "./dom.js";
 import { live } from "./live.js";
 import { button, form, submitButton, textField } from "./view.js";
@@ -12,7 +12,17 @@ import { overviewPage } from "./overview.js";
 import { policyPage } from "./policy.js";
 import { problemsPage } from "./problems.js";
 
-const PAGES = { overview: [overviewPage], assets: [assetsPage, assetPage], jobs: [jobsPage, jobPage], fills: [fillsPage], policy: [policyPage], origins: [originsPage], problems: [problemsPage] };
+// By name: the page and the operations that it needs; then the page of one item.
+const PAGES = {
+  overview: [[overviewPage, "GET /v1/stats", "GET /v1/stats/history", "GET /v1/stats/live", "GET /v1/stats/top", "GET /v1/policy", "GET /v1/events"]],
+  assets: [[assetsPage, "GET /v1/assets"], [assetPage, "GET /v1/assets/{assetId}", "GET /v1/assets/{assetId}/map"]],
+  jobs: [[jobsPage, "GET /v1/jobs/{jobId}"], [jobPage, "GET /v1/jobs/{jobId}", "GET /v1/jobs/{jobId}/items"]],
+  fills: [[fillsPage, "GET /v1/fills"]],
+  policy: [[policyPage, "GET /v1/policy", "GET /v1/policy/curve", "POST /v1/policy/simulations", "GET /v1/stats", "GET /v1/evictions", "GET /v1/evictions/next"]],
+  origins: [[originsPage, "GET /v1/origins", "GET /v1/stats", "GET /metrics"]],
+  problems: [[problemsPage, "GET /v1/events"]],
+};
+const SCOPES = { read: "read only", write: "write", admin: "admin" };
 const STATES = { connecting: "Connecting…", live: "Live", waiting: "Reconnecting…", off: "Not connected" };
 const EXPIRED = "The service no longer accepts the token.";
 const RETRY_SECONDS = 2;
@@ -56,7 +66,7 @@ class Page {
   }
 
   on(topic, handler) {
-    live.subscribe(this.signal, topic, handler);
+    if (session.can("GET /v1/events")) live.subscribe(this.signal, topic, handler);
   }
 
   // Shows the last events of a topic, newest first: the kept ones and the new ones.
@@ -82,13 +92,15 @@ class Page {
 function showPage() {
   const [path, query] = location.hash.slice(2).split("?");
   const [wanted, argument] = path.split("/");
-  const name = Object.hasOwn(PAGES, wanted) ? wanted : "overview";
+  const names = Object.keys(PAGES).filter((each) => session.can(PAGES[each][0].slice(1)));
+  const name = Object.hasOwn(PAGES, wanted) ? wanted : names[0] ?? "overview";
+  const [show, ...needs] = PAGES[name].at(argument ? -1 : 0);
   const title = (text) => text[0].toUpperCase() + text.slice(1);
   page?.leaving.abort();
   page = new Page(argument, new URLSearchParams(query));
   document.title = `${title(name)} – Larder`;
-  replace(navigation, Object.keys(PAGES).map((each) => make("a", { href: `#/${each}`, "aria-current": each === name && "page" }, title(each))));
-  replace(main, PAGES[name].at(argument ? -1 : 0)(page));
+  replace(navigation, names.map((each) => make("a", { href: `#/${each}`, "aria-current": each === name && "page" }, title(each))));
+  replace(main, session.can(needs) ? show(page) : make("p.empty", `The token ${session.access.token?.id ?? ""} does not permit this page.`));
   window.scrollTo(0, 0);
 }
 
@@ -106,45 +118,57 @@ function showSignIn(reason = "") {
   session.use("");
   const problem = make("p.problem", { role: "alert" }, reason);
   const submit = ({ token = "" }) => {
-    session.use(token.trim());
-    return open(() => setText(problem, "The service does not accept this token."));
+    session.use(token);
+    return open((error) => setText(problem, error.status === 403 ? error.message : "The service does not accept this token."));
   };
   replace(main, form("form.sign-in.panel", submit, make("h1", "Sign in"),
     make("p", "This tab keeps the token until you close it or sign out."),
-    textField("Access token", "token", { type: "password" }, "Actions require a token with the scope “admin”."), problem, make("footer", submitButton("Sign in"))));
+    textField("Access token", "token", { type: "password" }, "The page shows what the token permits."), problem, make("footer", submitButton("Sign in"))));
   main.querySelector("input").focus();
 }
 
 // Opens the session with the current token; `rejected` gets the error of a wrong token.
 async function open(rejected) {
   try {
-    const { version, scope: name } = await call("/version");
-    session.canChange = name === "admin";
-    setText(versionText, version);
-    setText(scope, session.canChange ? "admin" : "read only");
+    await session.load();
+    setText(versionText, (await call("/version")).version);
   } catch (error) {
-    if (error.status < 500) return rejected();
+    if (error.status < 500) return rejected(error);
     close();
     showState("waiting");
     replace(main, make("p.empty", "This page opens as soon as the service answers."));
-    setTimeout(() => open(() => showSignIn(EXPIRED)), RETRY_SECONDS * 1000);
+    setTimeout(() => open(showRejected), RETRY_SECONDS * 1000);
     return;
   }
-  scope.hidden = leave.hidden = !session.token;
-  showPage();
-  live.start((name) => {
-    if (name === "rejected") showSignIn(EXPIRED);
+  showAccess();
+  live.start((name, error) => {
+    if (name === "rejected") showRejected(error);
+    else if (name === "access") showAccess();
     else if (name === "reload") page?.update();
-    else showState(name);
+    else showState(name, error);
   });
 }
 
-outage.append("The service does not answer. Reconnecting…", button("Connect now", async () => live.retry()));
+// A token that expired, or that has no scope any more.
+const showRejected = (error) => showSignIn(error.status === 403 ? error.message : EXPIRED);
 
-function showState(name) {
+// Shows the permissions of the token, and the page with the permitted actions.
+function showAccess() {
+  const { token, assetPrefixes } = session.access;
+  scope.hidden = leave.hidden = !session.token;
+  setText(scope, token ? `${SCOPES[token.scope] ?? token.scope}${assetPrefixes ? ", limited" : ""}` : "");
+  scope.title = assetPrefixes ? `${token.id}: ${assetPrefixes.join(", ")}` : token?.id ?? "";
+  showPage();
+}
+
+const outageText = make("span");
+outage.append(outageText, button("Connect now", async () => live.retry()));
+
+function showState(name, error) {
   state.dataset.state = name;
   setText(state.lastChild, STATES[name]);
   if (name === "connecting") return;
+  setText(outageText, `${error instanceof Problem ? error.message : "The service does not answer."} Reconnecting…`);
   outage.hidden = name !== "waiting";
   document.body.classList.toggle("lost", !outage.hidden);
 }

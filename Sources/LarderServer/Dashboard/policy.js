@@ -2,7 +2,7 @@
 import { make, setText } from "./dom.js";
 import { curveChart } from "./draw.js";
 import { bytes, duration, percent, pick, some } from "./format.js";
-import { assetLink, badge, checkField, facts, form, grid, heading, listPanel, meter, numbers, panel, submitButton, table, textField, words } from "./view.js";
+import { assetLink, badge, checkField, facts, form, grid, heading, listPanel, meter, numberField, numbers, panel, submitButton, table, words } from "./view.js";
 
 const COLORS = { s3fifo: "a", lru: "b", sieve: "c", lfuda: "d", gdsf: "e" };
 const LEAST_CAPACITY = 1 << 20;
@@ -46,7 +46,7 @@ function curvePanel(page) {
   };
   const submit = async ({ capacity, ...chosen }) => {
     const algorithms = Object.keys(chosen);
-    const wanted = capacity ? capacity * 2 ** 30 : curve.capacityBytes;
+    const wanted = capacity ? Math.round(capacity * 2 ** 30) : curve.capacityBytes;
     const capacities = [...curve.points.map(({ capacityBytes }) => capacityBytes), wanted].filter((size) => size >= LEAST_CAPACITY).sort((left, right) => left - right);
     const { items } = await page.send("POST", "/v1/policy/simulations", { capacities, ...(algorithms.length && { algorithms }) });
     const points = (name) => items.filter(({ algorithm }) => algorithm === name).map(({ capacityBytes, byteHitRatio }) => ({ x: capacityBytes, y: 1 - byteHitRatio }));
@@ -55,7 +55,7 @@ function curvePanel(page) {
     results.element.hidden = false;
     show();
   };
-  const body = panel("Miss ratio and simulation", {}, note, chart.element, form("form.filters", submit, textField("Capacity, GiB", "capacity", { placeholder: "in force" }),
+  const body = panel("Miss ratio and simulation", {}, note, chart.element, form("form.filters", submit, numberField("Capacity, GiB", "capacity", { least: 0.001, placeholder: "in force" }),
     Object.keys(COLORS).map((name) => checkField(name, name, name === "lru")), submitButton("Simulate")), results.element);
   page.every(60, body, async () => {
     curve = await page.get("/v1/policy/curve");

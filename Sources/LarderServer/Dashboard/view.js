@@ -6,7 +6,7 @@ import { count, label as fieldLabel, percent, show } from "./format.js";
 const messages = document.getElementById("messages");
 
 export const heading = (text, ...more) => make("div.top", make("h1", text), more);
-export const grid = (...panels) => make("div.grid", panels.map(({ element }) => element));
+export const grid = (...panels) => make("div.grid", panels.map((each) => each?.element));
 
 export function panel(title, { tools, size = "full" }, ...content) {
   const note = make("span.note", { role: "status" });
@@ -104,8 +104,8 @@ async function run(control, operation) {
 
 export const button = (text, operation, kind) => make("button", { type: "button", class: kind, onclick: (event) => run(event.currentTarget, operation) }, text);
 
-// A button for a call with the scope `admin`; null with a read token.
-export const action = (...parts) => (session.canChange ? button(...parts) : null);
+// A button for one or several operations of the API, such as "POST /v1/jobs"; null unless the token permits them.
+export const action = (needs, ...parts) => (session.can(needs) ? button(...parts) : null);
 export const submitButton = (text) => make("button.main", { type: "submit" }, text);
 
 export function announce(text, kind = "good") {
@@ -130,31 +130,93 @@ export function selectField(label, name, options, value = "") {
   return field(label, control);
 }
 
+// Accepts digits with a decimal point. The form gets a number.
+export const numberField = (label, name, { least = 0, ...attributes } = {}) => textField(label, name, { inputmode: "decimal", "data-least": least, ...attributes });
+
+// The prefixes of a limited token; null without limits.
+export function withinField(value) {
+  const { assetPrefixes } = session.access;
+  return assetPrefixes && selectField("Within the limits", "within", assetPrefixes, value ?? assetPrefixes[0]);
+}
+
 export const checkField = (label, name, checked) => make("label.check", make("input", { type: "checkbox", name, checked }), label);
 export const pair = (...fields) => make("div.pair", fields);
+
+// A value that a field does not accept, with a sentence for the user.
+export class FieldError extends Error {
+  constructor(name, message) {
+    super(message);
+    this.field = name;
+  }
+}
+
+// The number of a field. Other texts are refused, so that no value is dropped silently.
+function readNumber(name, value, least) {
+  const number = /^\d+(\.\d+)?$/.test(value) ? Number(value) : NaN;
+  if (Number.isFinite(number) && number >= least) return number;
+  throw new FieldError(name, `A number of at least ${least} is expected here, with a decimal point, such as 2.5.`);
+}
+
+function readValues(element) {
+  const values = Object.fromEntries([...new FormData(element)].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value !== ""));
+  for (const { name, dataset } of element.querySelectorAll("[data-least]")) if (name in values) values[name] = readNumber(name, values[name], Number(dataset.least));
+  return values;
+}
+
+// Shows the error at the named field, and focuses it.
+function refuse(element, { field: name, message }) {
+  const control = element.elements[name];
+  control.after(make("p.problem.refused", { role: "alert" }, message));
+  control.ariaInvalid = "true";
+  control.focus();
+}
 
 // `submit` gets the values by name, without empty ones. The browser sends nothing.
 export function form(name, submit, ...content) {
   const send = (event) => {
     event.preventDefault();
-    const values = Object.fromEntries([...new FormData(event.target)].filter(([, value]) => value !== ""));
-    run(event.submitter, () => submit(values));
+    const element = event.target;
+    for (const each of element.querySelectorAll(".refused")) each.remove();
+    for (const control of element.elements) control.ariaInvalid = null;
+    run(event.submitter, async () => {
+      try {
+        await submit(readValues(element));
+      } catch (error) {
+        if (!(error instanceof FieldError)) throw error;
+        refuse(element, error);
+      }
+    });
   };
   return make(name, { onsubmit: send }, content);
+}
+
+function modal(page, title, ...content) {
+  const element = make("dialog", { "aria-label": title, onclose: () => element.remove() }, content);
+  page.signal.addEventListener("abort", () => element.close());
+  document.body.append(element);
+  element.showModal();
+  return element;
 }
 
 // A modal dialog. It closes after `submit(values)`, unless that returns false or throws.
 export function dialog(page, title, confirm, submit, ...content) {
   const problem = make("p.problem", { role: "alert" });
-  const apply = submitButton(confirm);
   const close = () => element.close();
   const body = form("form", async (values) => {
     setText(problem, "");
-    await submit(values).then((result) => result ?? close(), (error) => setText(problem, error.message));
-  }, make("h2", title), content, problem, make("footer", button("Cancel", async () => close()), apply));
-  const element = make("dialog", { "aria-label": title, onclose: () => element.remove() }, body);
-  page.signal.addEventListener("abort", close);
-  document.body.append(element);
-  element.showModal();
-  return { element, apply, body };
+    await submit(values).then((result) => result ?? close(), (error) => {
+      if (error instanceof FieldError) throw error;
+      setText(problem, error.message);
+    });
+  }, make("h2", title), content, problem, make("footer", button("Cancel", async () => close()), submitButton(confirm)));
+  const element = modal(page, title, body);
+  return { element, body, problem, close };
+}
+
+// Asks before `operation`. The focus is on the other button, so that a repeated Enter changes nothing.
+export function ask(page, question, detail, keep, confirm, operation) {
+  const problem = make("p.problem", { role: "alert" });
+  const close = async () => element.close();
+  const apply = button(confirm, () => operation().then(close, (error) => setText(problem, error.message)), "commit");
+  const element = modal(page, question, make("div.ask", make("h2", question), make("p", detail), problem, make("footer", button(keep, close), apply)));
 }
