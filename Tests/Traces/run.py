@@ -386,6 +386,15 @@ def off(stage):
     stage.check.equal(len(stage.receiver.times), 0, "the number of requests to the receiver")
 
 
+def grpc(stage):
+    """A protocol that the environment sets for all programs is no failed start, and the log has the remedy."""
+    stage.read("/o/media/grpc.bin")
+    stage.spans(0)
+    stage.check.equal(len(stage.receiver.times), 0, "the number of requests to the receiver")
+    log = stage.service.log.read_text()
+    stage.check("OTEL_EXPORTER_OTLP_PROTOCOL=grpc is not supported" in log and "set it to http/json" in log, log[-500:])
+
+
 def half(stage):
     """About half of the reads without a caller are recorded."""
     for _ in range(400):
@@ -398,7 +407,7 @@ def half(stage):
 def refused(program, check):
     """Invalid settings stop the start with a message that names the variable and no secret."""
     cases = [
-        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, (), "OTEL_EXPORTER_OTLP_PROTOCOL"),
+        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "xml"}, (), "OTEL_EXPORTER_OTLP_PROTOCOL"),
         ({"OTEL_EXPORTER_OTLP_HEADERS": SECRETS[3]}, (), "OTEL_EXPORTER_OTLP_HEADERS"),
         ({"OTEL_TRACES_SAMPLER": "xray"}, (), "OTEL_TRACES_SAMPLER"),
         ({}, ("telemetry.traces.sampleRatio=2",), "telemetry.traces.sampleRatio"),
@@ -429,6 +438,7 @@ SCENARIOS = {
     "unrecorded": (unrecorded, {**RATIO, "OTEL_TRACES_SAMPLER_ARG": "0"}),
     "half": (half, {**RATIO, "OTEL_TRACES_SAMPLER_ARG": "0.5"}),
     "off": (off, {"OTEL_TRACES_SAMPLER": "always_off"}),
+    "grpc": (grpc, {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}),
     "receivers": (receivers, {}),
 }
 BRIEF = ["caller", "fill", "joined", "unrecorded"]

@@ -15,7 +15,10 @@ extension TracingSettings {
         guard try !isDisabled(by: variables) else { return }
         endpoint = try Self.endpoint(variables, configured)
         guard endpoint != nil else { return }
-        try Self.checkProtocol(variables)
+        guard try isProtocolSupported(variables, configured) else {
+            endpoint = nil
+            return
+        }
         try Self.checkUnsupported(variables)
         if variables["OTEL_EXPORTER_OTLP_", "COMPRESSION"] != nil {
             notices.append("OTEL_EXPORTER_OTLP_COMPRESSION has no effect: spans are sent uncompressed.")
@@ -55,12 +58,24 @@ extension TracingSettings {
         return try OTLPEndpoint(base: OTLPEndpoint.standardBase, key: general)
     }
 
-    /// JSON over HTTP is the only protocol, and the default.
-    private static func checkProtocol(_ variables: Variables) throws(TracingSettingsError) {
-        guard let (name, value) = variables["OTEL_EXPORTER_OTLP_", "PROTOCOL"], value != "http/json" else { return }
-        throw TracingSettingsError(
-            name,
-            "\"\(value)\" is not supported; set it to http/json, and the endpoint to the HTTP port of the receiver")
+    /// JSON over HTTP is the only protocol, and the default. Operators of clusters set the other protocols for all
+    /// programs, so that they disable tracing with a notice. A configured endpoint has precedence.
+    private mutating func isProtocolSupported(
+        _ variables: Variables, _ configured: Configured
+    ) throws(TracingSettingsError) -> Bool {
+        guard let (name, value) = variables["OTEL_EXPORTER_OTLP_", "PROTOCOL"], value != "http/json" else {
+            return true
+        }
+        guard ["grpc", "http/protobuf"].contains(value) else {
+            throw TracingSettingsError(name, "\"\(value)\" is no protocol of OpenTelemetry; set it to http/json")
+        }
+        let remedy = "set it to http/json, and the endpoint to the HTTP port of the receiver"
+        guard configured.endpoint == nil else {
+            notices.append("\(name)=\(value) has no effect: spans are sent as http/json to the configured endpoint.")
+            return true
+        }
+        notices.append("\(name)=\(value) is not supported, and no spans are sent; \(remedy).")
+        return false
     }
 
     /// Variables that would be needed to reach the receiver.

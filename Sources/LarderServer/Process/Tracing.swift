@@ -21,7 +21,7 @@ struct Tracing {
         } catch {
             throw SettingsError(error.key, error.problem)
         }
-        for notice in settings.notices { logger.notice("tracing", metadata: ["notice": "\(notice)"]) }
+        for notice in settings.notices { logger.warning("tracing", metadata: ["notice": "\(notice)"]) }
         guard settings.isEnabled, let transport = OTLPTransport() else {
             (tracer, exporter) = (.disabled, nil)
             return

@@ -119,7 +119,6 @@ private let tracesEndpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
     @Test(
         "An invalid value is an error that names the variable",
         arguments: [
-            ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
             ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/xml"), ("OTEL_TRACES_EXPORTER", "zipkin"),
             ("OTEL_TRACES_EXPORTER", "otlp,console"), ("OTEL_TRACES_SAMPLER", "jaeger_remote"),
             ("OTEL_TRACES_SAMPLER", "parentbased_"), ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"),
@@ -137,6 +136,22 @@ private let tracesEndpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 
         #expect(error.key == name)
         #expect(!error.problem.isEmpty && !error.description.contains("pw"))
+    }
+
+    @Test(
+        "Another protocol in the environment disables tracing with a notice, unless an endpoint is configured",
+        arguments: [
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf"),
+        ])
+    func otherProtocolsAreNoticed(name: String, value: String) throws {
+        let variables = [endpoint: "http://collector:4317", name: value]
+        let settings = try TracingSettings(environment: variables)
+        #expect(!settings.isEnabled && settings.notices.count == 1)
+        #expect(settings.notices[0].contains("\(name)=\(value) is not supported"))
+        #expect(settings.notices[0].contains("set it to http/json, and the endpoint to the HTTP port"))
+
+        let configured = try TracingSettings(environment: variables, configured: .init(endpoint: "http://a/v1/traces"))
+        #expect(configured.isEnabled && configured.notices.count == 1)
     }
 
     @Test("The protocol http/json is accepted, and that for traces has precedence")
