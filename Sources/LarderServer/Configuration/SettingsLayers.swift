@@ -16,7 +16,7 @@ struct SettingsLayers {
     let lookup: SettingsLookup
     private let layers: [(source: SettingSource, layer: SettingsLayer)]
 
-    /// Throws an error with the name of a flag that is not a setting.
+    /// Throws an error with the name of a flag that is not a setting, or of an unknown variable of TLS or of the access.
     init(
         flags: [(name: String, text: String)], environment: [String: String], file: ConfigurationFile?
     ) throws(SettingsError) {
@@ -29,7 +29,7 @@ struct SettingsLayers {
         }
         layers = [
             (.flag, .values(overrides)),
-            (.environment, .variables(Self.variables(of: environment))),
+            (.environment, .variables(try Self.variables(of: environment))),
             (.file, .values(file?.values ?? [:])),
         ]
         self.paths = paths
@@ -53,8 +53,9 @@ struct SettingsLayers {
 
     /// The `LARDER_…` variables with long names. Empty variables count as absent, because Compose files pass unset
     /// variables as empty ones.
-    private static func variables(of environment: [String: String]) -> [String: String] {
+    private static func variables(of environment: [String: String]) throws(SettingsError) -> [String: String] {
         var variables = environment.filter { $0.key.hasPrefix("LARDER_") && !$0.value.isEmpty }
+        try SettingsSchema.refuseStrangers(in: variables.keys)
         for suffix in ["TOKEN", "TOKEN_FILE", "READ_TOKEN", "READ_TOKEN_FILE"] {
             guard let value = variables["LARDER_\(suffix)"], variables["LARDER_ACCESS_\(suffix)"] == nil else {
                 continue

@@ -38,9 +38,15 @@ struct SettingsPath: Hashable, Sendable {
     /// The environment variable of the setting, for example `LARDER_POLICY_HIGH_WATERMARK`.
     var variable: String {
         let words = components.map { component in
-            component.reduce(into: "") { text, character in
-                if character.isUppercase, text.last?.isLowercase == true { text.append("_") }
-                text.append(character)
+            let letters = Array(component)
+            return letters.indices.reduce(into: "") { text, index in
+                let beginsWord = index + 1 < letters.count && letters[index + 1].isLowercase
+                // A word begins with a capital after a small letter, and with the last capital of an acronym.
+                if letters[index].isUppercase, let last = text.last, last.isLowercase || last.isUppercase && beginsWord
+                {
+                    text.append("_")
+                }
+                text.append(letters[index])
             }
         }
         return "LARDER_" + words.joined(separator: "_").uppercased().map { $0.isLetter || $0.isNumber ? $0 : "_" }

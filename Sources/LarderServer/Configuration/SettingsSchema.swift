@@ -37,17 +37,40 @@ enum SettingsSchema {
     /// A sentence for each unknown `LARDER_…` variable, except for those that Kubernetes sets for a service of that
     /// name.
     ///
-    /// Unknown variables do not prevent the start, because other programs also set variables.
+    /// They do not prevent the start, because other programs also set variables. ``refuseStrangers(in:)`` refuses those
+    /// that would restrict the access.
     static func strangers(in variables: some Sequence<String>) -> [String] {
-        let known = Setting<LarderSettings>.all.map { SettingsPath(dotted: $0.key).variable } + shortVariables
-        return variables.sorted().compactMap { variable in
-            guard variable.hasPrefix("LARDER_"), !variable.hasPrefix("LARDER_ORIGINS_"),
-                !variable.hasPrefix("LARDER_POLICY_TAG_QUOTAS_"), !known.contains(variable),
-                !isServiceLink(variable)
-            else { return nil }
-            let near = nearest(to: variable, among: known).map { " (did you mean \($0)?)" } ?? ""
-            return "\(variable) is not a known setting and is ignored\(near)"
+        unknown(variables).filter { !isProtected($0) }.map {
+            "\($0) is not a known setting and is ignored\(suggestion(for: $0))"
         }
+    }
+
+    /// Throws for an unknown variable of TLS or of the access. Without the setting that it was meant to be, the service
+    /// would serve more readers.
+    static func refuseStrangers(in variables: some Sequence<String>) throws(SettingsError) {
+        for variable in unknown(variables) where isProtected(variable) {
+            throw SettingsError(variable, "is not a known setting\(suggestion(for: variable))")
+        }
+    }
+
+    private static func isProtected(_ variable: String) -> Bool {
+        variable.hasPrefix("LARDER_LISTEN_TLS_") || variable.hasPrefix("LARDER_ACCESS_")
+    }
+
+    /// The names of all variables that are read, except for those of origins and tags.
+    static let variables = Setting<LarderSettings>.all.map { SettingsPath(dotted: $0.key).variable } + shortVariables
+
+    /// The `LARDER_…` variables that are neither read nor set by Kubernetes, sorted.
+    private static func unknown(_ names: some Sequence<String>) -> [String] {
+        names.sorted().filter { variable in
+            variable.hasPrefix("LARDER_") && !variable.hasPrefix("LARDER_ORIGINS_")
+                && !variable.hasPrefix("LARDER_POLICY_TAG_QUOTAS_") && !variables.contains(variable)
+                && !isServiceLink(variable)
+        }
+    }
+
+    private static func suggestion(for variable: String) -> String {
+        nearest(to: variable, among: variables).map { " (did you mean \($0)?)" } ?? ""
     }
 
     /// Variables with short names: `LARDER_TOKEN` for `LARDER_ACCESS_TOKEN` and so on, and the configuration file's.
@@ -58,7 +81,7 @@ enum SettingsSchema {
     ]
 
     /// Whether Kubernetes sets the variable for a service named `larder…` (`…_SERVICE_HOST`, `…_PORT_8080_TCP`, …).
-    private static func isServiceLink(_ variable: String) -> Bool {
+    static func isServiceLink(_ variable: String) -> Bool {
         let words = variable.split(separator: "_")
         if variable.hasSuffix("_SERVICE_HOST") || variable.hasSuffix("_PORT") { return true }
         return words.indices.contains { index in

@@ -49,6 +49,34 @@ import Testing
         }
     }
 
+    @Test("Every variable in a document is read by the program")
+    func everyVariableInADocumentIsRead() throws {
+        let root = Self.file.deletingLastPathComponent().deletingLastPathComponent()
+        let origins = Setting<OriginSettings>.all.map {
+            SettingsPath(["", $0.key]).variable.dropFirst("LARDER_".count)
+        }
+        var count = 0
+        for folder in ["", "docs", "docs/internals", "docs/decisions", "examples", "monitoring"] {
+            let directory = root.appendingPathComponent(folder)
+            for name in try FileManager.default.contentsOfDirectory(atPath: directory.path) {
+                guard name.hasSuffix(".md") || name.hasSuffix("yaml") || name == "Dockerfile" else { continue }
+                let text = try String(contentsOf: directory.appendingPathComponent(name), encoding: .utf8)
+                for match in text.matches(of: /LARDER_[A-Z0-9_]*/) {
+                    let variable = String(match.output)
+                    // A beginning, such as `LARDER_ACCESS_JWT_…`.
+                    let isKnown =
+                        variable.hasSuffix("_")
+                        ? (SettingsSchema.variables + ["LARDER_ORIGINS_"]).contains { $0.hasPrefix(variable) }
+                        : SettingsSchema.variables.contains(variable) || SettingsSchema.isServiceLink(variable)
+                            || variable.hasPrefix("LARDER_ORIGINS_") && origins.contains { variable.hasSuffix($0) }
+                    #expect(isKnown, "\(folder)/\(name): \(variable)")
+                    count += 1
+                }
+            }
+        }
+        #expect(count > 100)
+    }
+
     /// The default and the meaning of a setting.
     private static func cells<Root>(_ setting: Setting<Root>, _ defaults: Root) -> [String] {
         let text =

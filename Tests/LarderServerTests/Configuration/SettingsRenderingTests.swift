@@ -84,6 +84,27 @@ import Testing
         }
     }
 
+    @Test(
+        "Unknown variables of TLS and of the access are refused, except those of Kubernetes and empty ones",
+        arguments: [
+            ("LARDER_LISTEN_TLS_CLIENT_CAFILE", "x", " (did you mean LARDER_LISTEN_TLS_CLIENT_CA_FILE?)"),
+            ("LARDER_ACCESS_TOKENS_FILES", "x", " (did you mean LARDER_ACCESS_TOKENS_FILE?)"),
+            ("LARDER_ACCESS_COLOUR_OF_THE_SKY", "x", ""), ("LARDER_ACCESS_COLOUR", "", nil),
+            ("LARDER_ACCESS_PORT", "tcp://10.0.0.1:80", nil), ("LARDER_ACCESS_SERVICE_HOST", "10.0.0.1", nil),
+            ("LARDER_ACCESS_SERVICE_PORT_HTTP", "80", nil), ("LARDER_ACCESS_PORT_80_TCP", "tcp://10.0.0.1:80", nil),
+            ("LARDER_ACCESS_PORT_80_TCP_ADDR", "10.0.0.1", nil), ("LARDER_ACCESS_API_SERVICE_PORT", "80", nil),
+            ("LARDER_LISTEN_TLS_SERVICE_HOST", "10.0.0.1", nil), ("LARDER_COLOUR", "x", nil),
+        ])
+    func unknownVariablesOfTheAccessAreRefused(name: String, value: String, suggestion: String?) throws {
+        guard let suggestion else {
+            _ = try LarderSettings(environment: [name: value])
+            return
+        }
+        let error = #expect(throws: SettingsError.self) { try LarderSettings(environment: [name: value]) }
+        #expect(error?.description == "\(name): is not a known setting\(suggestion)")
+        #expect(SettingsSchema.strangers(in: [name]) == [])
+    }
+
     @Test("Unknown variables are reported, except those of Kubernetes")
     func variablesThatMeanNothingAreNamedAndThoseOfKubernetesAreNot() {
         let sentences = SettingsSchema.strangers(in: [
