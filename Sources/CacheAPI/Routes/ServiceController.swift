@@ -46,10 +46,21 @@ struct ServiceController: Controller {
         },
     ]
 
-    /// The response of a ready service, with a note about a damaged catalog if there is one.
+    /// The response of a ready service, with notes about a damaged catalog and a missing key set if there are any.
     private var ready: Response {
-        guard let detail else { return .json(["status": "ready"]) }
-        return .json(["status": "ready", "detail": .string(detail)])
+        let notes = [detail, missingKeySet].compactMap(\.self)
+        guard !notes.isEmpty else { return .json(["status": "ready"]) }
+        return .json(["status": "ready", "detail": .string(notes.joined(separator: " "))])
+    }
+
+    /// The note about a key set that could not be read; nil if there is none.
+    private var missingKeySet: String? {
+        live.values.access.directory.missingKeySet.map { url in
+            """
+            The key set of access.jwt.jwksURL (\(url.prefix { $0 != "?" })) could not be read; JSON Web Tokens are refused \
+            until it answers.
+            """
+        }
     }
 
     /// The note about a catalog that is damaged now or was damaged at the start; nil if neither applies.

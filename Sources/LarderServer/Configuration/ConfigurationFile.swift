@@ -9,6 +9,9 @@ struct ConfigurationFile {
     private(set) var values: [SettingsPath: SettingText] = [:]
     /// Every key path in the file, including groups.
     private(set) var paths: [SettingsPath] = []
+    /// Whether the text ends with a line feed, or is one JSON object. Another text can be the beginning of a file that is
+    /// being written, because a part of a YAML document can be a valid document.
+    let isComplete: Bool
 
     /// Reads and parses the file. Throws an error with the key, or with the path if the file itself is unusable.
     init(path: String) throws(SettingsError) {
@@ -28,6 +31,7 @@ struct ConfigurationFile {
 
     /// Parses `text`. JSON is parsed as YAML, of which it is a subset (YAML 1.2 §1.3).
     init(text: String, name: String) throws(SettingsError) {
+        isComplete = text.hasSuffix("\n") || text.hasPrefix("{") && text.hasSuffix("}")
         let root: Node?
         do {
             root = try Yams.compose(yaml: text)

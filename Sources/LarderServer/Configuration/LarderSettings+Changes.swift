@@ -34,6 +34,16 @@ extension LarderSettings {
         return keys
     }
 
+    /// Whether a base URL or a mirror of an origin has a scheme, host or port that the origin did not have in `old`.
+    func hasNewServer(since old: LarderSettings) -> Bool {
+        let known = Self.byName(old.origins).mapValues { [$0.baseURL] + $0.mirrors }
+        return origins.contains { origin in
+            ([origin.settings.baseURL] + origin.settings.mirrors).contains { url in
+                !(known[origin.name] ?? []).contains { BaseURL.isSameServer($0, url) }
+            }
+        }
+    }
+
     private static func byName(_ origins: [Origin]) -> [String: OriginSettings] {
         Dictionary(origins.map { ($0.name, $0.settings) }) { first, _ in first }
     }

@@ -9,19 +9,34 @@ struct SettingsInput: Sendable {
 
     /// Reads and validates all settings. Blocks its thread. Throws the first invalid setting.
     func read() throws(SettingsError) -> ReadSettings {
-        let stamp = file.flatMap { FileStamp(path: $0) }
-        let content: ConfigurationFile? = if let file { try ConfigurationFile(path: file) } else { nil }
-        let layers = try SettingsLayers(flags: flags, environment: environment, file: content)
-        var read = ReadSettings(try LarderSettings(layers), layers)
-        for path in files(with: read.settings) { read.stamps[path] = FileStamp(path: path) }
+        let stamps = WatchedFile.stamps(of: [file].compactMap(\.self))
+        var read = try read(content: try content())
+        read.stamps = WatchedFile.stamps(of: files(with: read.settings))
         // It is older than the content: a change during the reading will be noticed.
-        if let file { read.stamps[file] = stamp }
+        if let file { read.stamps[file] = stamps[file] }
         return read
+    }
+
+    /// The parsed configuration file; nil: there is none. Blocks its thread.
+    func content() throws(SettingsError) -> ConfigurationFile? {
+        if let file { try ConfigurationFile(path: file) } else { nil }
+    }
+
+    /// Validates all settings with this content of the configuration file, and reads the files with tokens. Blocks its
+    /// thread.
+    func read(content: ConfigurationFile?) throws(SettingsError) -> ReadSettings {
+        let layers = try SettingsLayers(flags: flags, environment: environment, file: content)
+        return ReadSettings(try LarderSettings(layers), layers, content)
     }
 
     /// The files that settings were read from; a change of one of them causes a reload.
     func files(with settings: LarderSettings) -> [String] {
-        [file, settings.access.tokenFile, settings.access.readTokenFile].compactMap(\.self)
+        [file].compactMap(\.self) + tokenFiles(of: settings)
+    }
+
+    /// The files with one token each.
+    func tokenFiles(of settings: LarderSettings) -> [String] {
+        [settings.access.tokenFile, settings.access.readTokenFile].compactMap(\.self)
     }
 }
 
@@ -30,11 +45,14 @@ struct ReadSettings: Sendable {
     /// The place of the values that are not defaults, by path.
     private let sources: [SettingsPath: SettingSource]
     let settings: LarderSettings
-    /// The stamps of the files that were read, by path.
-    var stamps: [String: FileStamp] = [:]
+    /// The configuration file; nil: there is none.
+    let content: ConfigurationFile?
+    /// The stamps of the files that were read.
+    var stamps: WatchedFile.Stamps = [:]
 
-    init(_ settings: LarderSettings, _ layers: SettingsLayers) {
+    init(_ settings: LarderSettings, _ layers: SettingsLayers, _ content: ConfigurationFile? = nil) {
         self.settings = settings
+        self.content = content
         let paths = settings.written.map { ($0.path, layers.source(of: $0.path, isList: $0.isList)) }
         sources = Dictionary(paths.filter { $0.1 != .default }) { first, _ in first }
     }

@@ -34,7 +34,7 @@ struct SettingsSource: ParsableArguments {
 
     /// The effective settings, or program exit 78 (`EX_CONFIG` of sysexits.h) with one line that names the key.
     ///
-    /// Unknown `LARDER_…` variables are reported on standard error.
+    /// Unknown `LARDER_…` variables and an incomplete last line of the file are reported on standard error.
     func settingsOrExit(flags: [(name: String, text: String?)] = []) throws -> LarderSettings {
         try readOrExit(flags: flags).read.settings
     }
@@ -48,7 +48,11 @@ struct SettingsSource: ParsableArguments {
         }
         do {
             let input = try input(flags: flags)
-            return (input, try input.read())
+            let read = try input.read()
+            if let file = input.file, read.content?.isComplete == false {
+                StandardError.write("larder: \(file): has no line feed at its end; a reload refuses the file\n")
+            }
+            return (input, read)
         } catch {
             throw Self.refusal(error)
         }

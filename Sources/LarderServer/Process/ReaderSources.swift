@@ -10,31 +10,64 @@ import WebTokens
 
 /// Service that reads the tokens file, the JWK set and the signing keys, and reads them again when they have changed.
 ///
-/// The files are checked every `checkInterval`. A file that becomes unusable is logged, and its last valid content stays
-/// in force. After each change, prepared responses are authorized again (``LiveAPISettings/changes``).
+/// Each of them is checked and applied on its own (``WatchedFile``). One that becomes unusable is logged, and its last
+/// valid content stays in force. After each change, prepared responses are authorized again
+/// (``LiveAPISettings/changes``).
 final class ReaderSources: Service {
+    /// A source of tokens or keys: a file or a directory.
+    private enum Part: CaseIterable, Sendable {
+        case tokens, keySet, signingKeys
+
+        /// The setting that names the file or the directory.
+        var key: String {
+            switch self {
+            case .tokens: "access.tokensFile"
+            case .keySet: "access.jwt.jwksFile"
+            case .signingKeys: "access.signing.keysDirectory"
+            }
+        }
+
+        /// The file or the directory; nil: none is configured.
+        func path(in settings: AccessSettings) -> String? {
+            switch self {
+            case .tokens: settings.tokensFile
+            case .keySet: settings.jwt.keysFile
+            case .signingKeys: settings.signing.keysDirectory
+            }
+        }
+    }
+
+    /// The parsed content of a part; nil: none is configured.
+    private enum Content: Sendable {
+        case tokens(TokensFile?)
+        case keySet(JSONWebKeySet?)
+        case signingKeys(SigningKeys)
+    }
+
+    /// A part that was read.
+    private struct Reading: Sendable {
+        let part: Part
+        /// The stamps before the content was read, so that a change during the reading will be noticed.
+        let stamps: WatchedFile.Stamps
+        let content: Result<Content, CacheError>
+    }
+
     /// The last read content and its settings.
     private struct State {
         var settings: AccessSettings
-        var stamps: [String: FileStamp]
-        /// The uptime of the last successful or failed download of the JWK set; nil: none.
-        var downloadedAt: Duration?
+        var files: [Part: WatchedFile] = [:]
+        /// The messages of the parts that are unusable now, so that each is logged once.
+        var faults: [Part: String] = [:]
+        /// The uptime of the next download of the JWK set, and the number of failures since the last successful one.
+        var downloadsAt = Duration.zero
+        var failures = 0
     }
 
-    /// The parsed content of all files.
-    struct Content: Sendable {
-        var file: TokensFile?
-        var keySet: JSONWebKeySet?
-        var signingKeys: SigningKeys?
-        /// The stamps of the files before they were read.
-        fileprivate var stamps: [String: FileStamp] = [:]
-    }
-
-    static let checkInterval = Duration.seconds(2)
-    /// The time after which the JWK set is downloaded again.
+    /// The time without a change after which a file is read.
+    private static let settling = Duration.seconds(1)
+    /// The time after which the JWK set is downloaded again, and the longest time after failures.
     private static let downloadInterval = Duration.seconds(3600)
-    /// The time after a failed download.
-    private static let retryInterval = Duration.seconds(60)
+    private static let longestRetryInterval = Duration.seconds(60)
 
     private let directory = ReaderDirectory()
     private let signatures = ContentSignatures()
@@ -56,9 +89,11 @@ final class ReaderSources: Service {
         uptime = clock.stopwatch()
         self.logger = logger
         self.download = download
-        let content = try Self.read(settings)
-        state = Mutex(State(settings: settings, stamps: content.stamps))
-        apply(content, settings)
+        state = Mutex(State(settings: settings))
+        let readings = Part.allCases.map { Self.read($0, settings) }
+        for reading in readings { _ = try reading.content.get() }
+        apply(settings)
+        for reading in readings { _ = accept(reading, settings) }
     }
 
     /// The access rules of the settings. All rules share the directory and the keys of this object.
@@ -73,133 +108,175 @@ final class ReaderSources: Service {
 
     // MARK: Changes
 
-    /// Reads the files of new settings. Returns the function that puts them in force. Throws as ``init``.
+    /// Reads the files of new settings. Returns the function that puts them in force.
+    ///
+    /// Throws as ``init`` for a file that another setting names now. An unusable file that was named before keeps its
+    /// last valid content, so that it does not delay the other changes.
     func prepare(_ settings: AccessSettings) async throws(CacheError) -> @Sendable () -> Void {
-        let read = try? await NIOThreadPool.singleton.runIfActive {
-            Result { () throws(CacheError) in try Self.read(settings) }
+        let readings = try? await NIOThreadPool.singleton.runIfActive {
+            Part.allCases.map { Self.read($0, settings) }
         }
-        guard let read else { throw CacheError(.shuttingDown, "The service is shutting down.") }
-        let content = try read.get()
+        guard let readings else { throw CacheError(.shuttingDown, "The service is shutting down.") }
+        let running = state.withLock { $0.settings }
+        for reading in readings where reading.part.path(in: settings) != reading.part.path(in: running) {
+            _ = try reading.content.get()
+        }
         return { [self] in
             state.withLock { state in
-                if settings.jwt != state.settings.jwt { state.downloadedAt = nil }
+                if settings.jwt != state.settings.jwt { (state.downloadsAt, state.failures) = (.zero, 0) }
                 state.settings = settings
-                state.stamps = content.stamps
             }
-            apply(content, settings)
+            apply(settings)
+            for reading in readings { _ = accept(reading, settings) }
         }
     }
 
-    /// Checks the files and the JWK set every `checkInterval` until graceful shutdown.
+    /// Checks the files and the JWK set until graceful shutdown. A slow download does not delay the files.
     func run() async throws {
         await cancelWhenGracefulShutdown { [self] in
-            repeat {
-                await refreshFiles()
-                await refreshKeySet()
-            } while (try? await clock.sleep(for: Self.checkInterval)) != nil  // fails only when cancelled
+            await withTaskGroup(of: Void.self) { group in
+                for check in [refreshFiles, refreshKeySet] {
+                    group.addTask { [clock] in
+                        repeat {
+                            await check()
+                        } while (try? await clock.sleep(for: WatchedFile.checkInterval)) != nil  // fails when cancelled
+                    }
+                }
+            }
         }
     }
 
-    /// Reads the files again if one has changed.
-    func refreshFiles() async {
-        let (settings, known) = state.withLock { ($0.settings, $0.stamps) }
-        let read = try? await NIOThreadPool.singleton.runIfActive { () -> Result<Content, CacheError>? in
-            let stamps = Self.stamps(of: settings)
-            guard stamps != known else { return nil }
-            return Result { () throws(CacheError) in try Self.read(settings) }
+    /// Reads each part again that has changed and has settled, or that was unusable.
+    @Sendable func refreshFiles() async {
+        for part in Part.allCases {
+            let settings = state.withLock { $0.settings }
+            let reading = try? await NIOThreadPool.singleton.runIfActive { [self] () -> Reading? in
+                let stamps = Self.stamps(of: part, settings)
+                let isDue = state.withLock { $0.files[part]?.check(stamps, at: uptime()) ?? false }
+                guard isDue else { return nil }
+                let reading = Self.read(part, settings)
+                // Otherwise the content may be one of a write in progress.
+                return reading.stamps == stamps && Self.stamps(of: part, settings) == stamps ? reading : nil
+            }
+            // Nil: unchanged, or shutting down.
+            guard let reading = reading ?? nil, accept(reading, settings) else { continue }
+            live.withLock { $0 }?.replace { $0 }
+            logger.notice("tokens and keys read again", metadata: ["key": "\(part.key)"])
         }
-        guard let result = read else { return }  // unchanged, or shutting down
-        switch result {
-        case .success(let content):
-            let isCurrent = state.withLock { state in
-                guard state.settings == settings else { return false }
-                state.stamps = content.stamps
-                return true
+    }
+
+    /// Puts the content of a part in force if it is valid; otherwise logs the error. Returns whether it is in force.
+    private func accept(_ reading: Reading, _ settings: AccessSettings) -> Bool {
+        let part = reading.part
+        let fault: CacheError? = if case .failure(let error) = reading.content { error } else { nil }
+        let (isCurrent, isNew) = state.withLock { state in
+            // A reload may have read other files meanwhile.
+            guard state.settings == settings else { return (false, false) }
+            // An unusable part keeps its stamps and is read again by the next check.
+            if fault == nil {
+                var file = WatchedFile(read: reading.stamps, settling: Self.settling)
+                _ = file.check(reading.stamps, at: uptime())
+                state.files[part] = file
             }
-            guard isCurrent else { return }  // a reload has read the files meanwhile
-            apply(content, settings)
-            invalidate()
-            logger.notice("tokens and keys read again")
-        case .failure(let error):
-            let isNew = state.withLock { state in
-                let stamps = Self.stamps(of: settings)
-                defer { state.stamps = stamps }
-                return state.stamps != stamps
-            }
-            guard isNew else { return }
+            defer { state.faults[part] = fault?.message }
+            return (true, state.faults[part] != fault?.message)
+        }
+        guard isCurrent else { return false }
+        guard let fault else {
+            // The content is there; the fault is nil.
+            if let content = try? reading.content.get() { apply(content) }
+            return true
+        }
+        if isNew {
             logger.error(
                 "tokens and keys not read again; the last valid ones stay in force",
-                metadata: ["key": "\(error.settingKey)", "error": "\(error.message)"])
+                metadata: ["key": "\(fault.settingKey)", "error": "\(fault.message)"])
         }
+        return false
     }
 
-    /// Downloads the JWK set if it is due: at the start, every hour, a minute after a failure, and for a token with an
-    /// unknown key at most once a minute. A failure keeps the old keys.
-    func refreshKeySet() async {
+    /// Downloads the JWK set if it is due: at the start, every hour, and for a token with an unknown key at most once a
+    /// minute. A failure keeps the old keys; the next attempts follow after 1 s, 2 s, 4 s and so on up to a minute.
+    @Sendable func refreshKeySet() async {
         let now = uptime()
-        let (url, last) = state.withLock { ($0.settings.jwt.keysURL, $0.downloadedAt) }
-        guard let url else { return }
+        let (settings, due) = state.withLock { ($0.settings, $0.downloadsAt) }
+        guard let url = settings.jwt.keysURL else { return directory.update(missingKeySet: nil) }
         let isAsked = directory.takeKeyRequest(at: now)
-        guard isAsked || last.map({ now - $0 >= Self.downloadInterval }) ?? true else { return }
+        guard isAsked || now >= due else { return }
         do throws(CacheError) {
             let keys = try JSONWebKeySet.parse(try await download(url))
-            state.withLock { $0.downloadedAt = now }
+            state.withLock { ($0.downloadsAt, $0.failures) = (now + Self.downloadInterval, 0) }
             directory.update(keys: keys)
-            invalidate()
+            directory.update(missingKeySet: nil)
+            live.withLock { $0 }?.replace { $0 }
             logger.info("key set read", metadata: ["keys": "\(keys.keys.count)", "skipped": "\(keys.skipped)"])
         } catch {
-            // The next attempt is due a minute later.
-            state.withLock { $0.downloadedAt = now - Self.downloadInterval + Self.retryInterval }
-            logger.warning("key set not read; the old keys stay in force", metadata: ["error": "\(error.message)"])
+            let pause = state.withLock { state in
+                let pause = min(Self.longestRetryInterval, .seconds(1 << min(state.failures, 10)))
+                state.failures += 1
+                state.downloadsAt = uptime() + pause
+                return pause
+            }
+            directory.update(missingKeySet: url)
+            logger.warning(
+                "key set not read; the old keys stay in force",
+                metadata: ["error": "\(error.message)", "nextAttemptSeconds": "\(pause.components.seconds)"])
         }
     }
 
-    private func apply(_ content: Content, _ settings: AccessSettings) {
+    /// Puts the settings in force that no file contains.
+    private func apply(_ settings: AccessSettings) {
         directory.update(adminToken: settings.token?.exposed, readToken: settings.readToken?.exposed)
-        directory.update(file: content.file)
         let jwt = settings.jwt
         directory.update(
             rules: jwt.isEnabled
                 ? JWTRules(
                     issuer: jwt.issuer, audience: jwt.audience, algorithms: Set(jwt.algorithms),
                     scopeClaim: jwt.scopeClaim) : nil)
-        if let keys = content.keySet { directory.update(keys: keys) }
         signatures.update(rules: ContentSignatures.Rules(grace: settings.signing.grace, audience: jwt.audience))
-        signatures.update(keys: content.signingKeys ?? SigningKeys())
     }
 
-    /// Makes results that earlier rules have authorized invalid.
-    private func invalidate() { live.withLock { $0 }?.replace { $0 } }
+    private func apply(_ content: Content) {
+        switch content {
+        case .tokens(let file): directory.update(file: file)
+        case .keySet(let keys?): directory.update(keys: keys)
+        case .keySet(nil): break  // the keys are those of the URL
+        case .signingKeys(let keys): signatures.update(keys: keys)
+        }
+    }
 
     // MARK: Files
 
-    /// Reads and parses all files. Blocks its thread.
-    private static func read(_ settings: AccessSettings) throws(CacheError) -> Content {
-        // The stamps are older than the content: a change during the reading will be noticed.
-        var content = Content(stamps: stamps(of: settings))
-        if let path = settings.tokensFile {
-            content.file = try parsed(path, "access.tokensFile") { (bytes) throws(CacheError) in
-                try TokensFile.parse(bytes)
-            }
-        }
-        if let path = settings.jwt.keysFile {
-            content.keySet = try parsed(path, "access.jwt.jwksFile") { (bytes) throws(CacheError) in
-                try JSONWebKeySet.parse(bytes)
-            }
-        }
-        if let path = settings.signing.keysDirectory {
-            let key = "access.signing.keysDirectory"
+    /// Reads and parses a part. Blocks its thread.
+    private static func read(_ part: Part, _ settings: AccessSettings) -> Reading {
+        let stamps = stamps(of: part, settings)
+        return Reading(
+            part: part, stamps: stamps,
+            content: Result { () throws(CacheError) in try content(of: part, part.path(in: settings)) })
+    }
+
+    private static func content(of part: Part, _ path: String?) throws(CacheError) -> Content {
+        switch part {
+        case .tokens:
+            guard let path else { return .tokens(nil) }
+            return .tokens(
+                try parsed(path, part.key) { (bytes) throws(CacheError) in try TokensFile.parse(bytes) })
+        case .keySet:
+            guard let path else { return .keySet(nil) }
+            return .keySet(
+                try parsed(path, part.key) { (bytes) throws(CacheError) in try JSONWebKeySet.parse(bytes) })
+        case .signingKeys:
+            guard let path else { return .signingKeys(SigningKeys()) }
             var files: [SigningKeys.File] = []
-            for name in try names(in: path, key) {
-                files.append(SigningKeys.File(name: name, content: try bytes(of: path + "/" + name, key)))
+            for name in try names(in: path, part.key) {
+                files.append(SigningKeys.File(name: name, content: try bytes(of: path + "/" + name, part.key)))
             }
             do {
-                content.signingKeys = try SigningKeys(files: files)
+                return .signingKeys(try SigningKeys(files: files))
             } catch {
-                throw .invalid(key, "\(error.settingKey): \(error.message)")
+                throw .invalid(part.key, "\(error.settingKey): \(error.message)")
             }
         }
-        return content
     }
 
     /// The parsed content of a file.
@@ -237,13 +314,12 @@ final class ReaderSources: Service {
         }
     }
 
-    /// The stamps of all files that exist. Blocks its thread.
-    private static func stamps(of settings: AccessSettings) -> [String: FileStamp] {
-        var paths = [settings.tokensFile, settings.jwt.keysFile].compactMap(\.self)
-        if let directory = settings.signing.keysDirectory {
-            paths += ((try? names(in: directory, "")) ?? []).map { directory + "/" + $0 }
-        }
-        return paths.reduce(into: [:]) { $0[$1] = FileStamp(path: $1) }
+    /// The stamps of the file, or of the files in the directory. Blocks its thread.
+    private static func stamps(of part: Part, _ settings: AccessSettings) -> WatchedFile.Stamps {
+        guard let path = part.path(in: settings) else { return [:] }
+        guard part == .signingKeys else { return WatchedFile.stamps(of: [path]) }
+        // A directory that cannot be read has no files; reading it reports the error.
+        return WatchedFile.stamps(of: ((try? names(in: path, "")) ?? []).map { path + "/" + $0 })
     }
 }
 

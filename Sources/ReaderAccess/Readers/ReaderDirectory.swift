@@ -62,6 +62,8 @@ package final class ReaderDirectory: Sendable {
     private let snapshot: Mutex<Snapshot>
     private let verified = Mutex(BoundedTable<TokenDigest, Verified>(capacity: cacheCapacity))
     private let keyRequest = Mutex(KeyRequest())
+    /// The URL of a key set whose last download has failed.
+    private let missing = Mutex<String?>(nil)
 
     /// A directory without readers.
     package init() { snapshot = Mutex(Snapshot(Sources(), generation: 0)) }
@@ -91,6 +93,15 @@ package final class ReaderDirectory: Sendable {
     package func update(keys: JSONWebKeySet) {
         replace { $0.keys = keys }
         keyRequest.withLock { $0.isOpen = false }
+    }
+
+    /// Records the URL of a key set that could not be read; nil: it was read, or there is none.
+    package func update(missingKeySet url: String?) { missing.withLock { $0 = url } }
+
+    /// The URL of the key set if it was never read; then all JSON Web Tokens are refused.
+    package var missingKeySet: String? {
+        let hasKeys = snapshot.withLock { !$0.sources.keys.keys.isEmpty }
+        return hasKeys ? nil : missing.withLock { $0 }
     }
 
     /// Whether any token, certificate or JWT rule is configured. Without one, requests need no token.

@@ -151,6 +151,33 @@ def reload_truncated(t):
         loaded = configuration(service).get("loadedAt")
 
 
+@scenario()
+def reload_slow_writer(t):
+    """A file that is written slowly in place unmounts nothing, and is applied at its end; an incomplete one is refused."""
+    upstream, base, service = stage(t)
+    extra = t.origin("extra", f"{upstream.url}/extra")
+    service.configure({**base, **extra})
+    t.equal(reload(service).status, 200, "the status of a reload")
+    document, loaded = json.loads(service.file.read_text()), configuration(service).get("loadedAt")
+    origins = document.pop("origins")
+    document["limits"]["writeTimeout"] = "7m"
+    start = "".join(f"{name}: {json.dumps(value)}\n" for name, value in document.items()) + "origins:\n"
+    start += f"  media: {json.dumps(origins['media'])}\n"
+    with open(service.file, "w") as file:
+        file.write(start)
+        file.flush()
+        for _ in range(25):
+            t.check(is_mounted(service), "the first half of a file unmounts an origin")
+            time.sleep(0.1)
+        file.write(f"  extra: {json.dumps(origins['extra'])}\n")
+    t.eventually(lambda: configuration(service).get("loadedAt") != loaded, "the whole file is not applied", NOTICE)
+    t.check(is_mounted(service), "the whole file unmounts an origin")
+    service.replace_file(start.rstrip("\n"))
+    t.eventually(lambda: "incomplete" in str(configuration(service).get("error")), "an incomplete file is no error", NOTICE)
+    t.check(is_mounted(service), "an incomplete file unmounts an origin")
+    t.refused(reload(service), "a reload of an incomplete file", (409, 422))
+
+
 @scenario(brief=False)
 def reload_restart(t):
     """Settings that need a restart are reported, the others of the same file come into force."""

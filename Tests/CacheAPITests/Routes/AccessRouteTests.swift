@@ -38,6 +38,19 @@ import Testing
         }
     }
 
+    @Test("A key set that could not be read is named by the check of the readiness, without its query")
+    func aMissingKeySetIsNamed() async throws {
+        let access = try TestAccess.rules([("read", #""scope":"read""#)])
+        access.directory.update(missingKeySet: "https://login.example/keys?secret")
+        try await TestService.run(access: access) { (service) async throws in
+            let ready = try await service.call("GET", "/health/ready")
+            #expect(ready.status == 200 && ready.text.contains("https://login.example/keys)"), "\(ready.text)")
+            #expect(!ready.text.contains("secret"))
+            access.directory.update(missingKeySet: nil)
+            #expect(try await service.call("GET", "/health/ready").json() == ["status": "ready"])
+        }
+    }
+
     @Test("A service without tokens permits every operation")
     func anOpenServicePermitsAll() async throws {
         try await TestService.run { (service) async throws in

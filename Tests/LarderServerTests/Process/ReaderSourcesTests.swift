@@ -26,12 +26,21 @@ import WebTokens
         try write(#"{"tokens":[\#(entries.joined(separator: ","))]}"#, to: "tokens.json")
     }
 
+    private let clock = ManualClock()
+
+    /// Lets the sources notice a change of their files, and the time pass until it is read.
+    private func refresh(_ sources: ReaderSources) async {
+        await sources.refreshFiles()
+        clock.advance(by: .seconds(1))
+        await sources.refreshFiles()
+    }
+
     private func sources(
         _ settings: AccessSettings,
         download: @escaping @Sendable (String) async throws(CacheError) -> [UInt8] = { _ in [] }
     ) throws -> ReaderSources {
         try ReaderSources(
-            settings, clock: ContinuousClock(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            settings, clock: clock, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
             download: download)
     }
 
@@ -39,7 +48,7 @@ import WebTokens
         rules.directory.reader(ofBearer: token, at: now).reader != nil
     }
 
-    @Test("A changed tokens file is in force after the next check")
+    @Test("A changed tokens file is in force after a second without a further change")
     func aChangedTokensFile() async throws {
         var settings = AccessSettings()
         settings.tokensFile = directory.path("tokens.json")
@@ -50,21 +59,23 @@ import WebTokens
         let live = LiveAPISettings(.init(access: rules, cors: CORSRules()))
         sources.attach(live)
         #expect(isKnown("a", rules) && isKnown("boss", rules) && !isKnown("b", rules))
-        await sources.refreshFiles()
+        await refresh(sources)
         #expect(live.changes == 0)
 
         try tokens(["b"])
         await sources.refreshFiles()
+        #expect(isKnown("a", rules) && !isKnown("b", rules))
+        await refresh(sources)
         #expect(!isKnown("a", rules) && isKnown("b", rules) && isKnown("boss", rules))
         #expect(live.changes == 1)
 
         try write("{", to: "tokens.json")
-        await sources.refreshFiles()
+        await refresh(sources)
         #expect(isKnown("b", rules), "the last valid file stays in force")
         #expect(live.changes == 1)
 
         try tokens([])
-        await sources.refreshFiles()
+        await refresh(sources)
         #expect(!isKnown("b", rules))
         #expect(!rules.isOpen && !sources.rules(settings).isOpen, "an empty file must not open the service")
     }
@@ -82,12 +93,72 @@ import WebTokens
         #expect(signatures.keys.ids == ["one"])
         try write("fedcba9876543210fedcba9876543210\n", to: "keys/two.key")
         try FileManager.default.removeItem(atPath: keys + "/one.key")
-        await sources.refreshFiles()
+        await refresh(sources)
         #expect(signatures.keys.ids == ["two"])
         try write("short", to: "keys/three.key")
-        await sources.refreshFiles()
+        await refresh(sources)
         #expect(signatures.keys.ids == ["two"])
         #expect(sources.rules(AccessSettings()).signatures == nil)
+    }
+
+    @Test("A broken key set delays neither tokens nor signing keys, in checks and in reloads")
+    func eachFileStandsAlone() async throws {
+        let keys = directory.path("keys")
+        try FileManager.default.createDirectory(atPath: keys, withIntermediateDirectories: false)
+        try write("0123456789abcdef0123456789abcdef\n", to: "keys/one.key")
+        try write("fedcba9876543210fedcba9876543210\n", to: "keys/two.key")
+        try write(#"{"keys":[]}"#, to: "keys.json")
+        try tokens(["a", "b", "c"])
+        var settings = AccessSettings()
+        settings.tokensFile = directory.path("tokens.json")
+        settings.signing.keysDirectory = keys
+        settings.jwt.keysFile = directory.path("keys.json")
+        let sources = try sources(settings)
+        let rules = sources.rules(settings)
+        try write(#"{"keys": [broken"#, to: "keys.json")
+        await refresh(sources)
+
+        try FileManager.default.removeItem(atPath: keys + "/one.key")
+        try tokens(["b", "c"])
+        await refresh(sources)
+        #expect(!isKnown("a", rules) && isKnown("b", rules))
+        #expect(rules.signatures?.keys.ids == ["two"])
+
+        try tokens(["c"])
+        try await sources.prepare(settings)()
+        #expect(!isKnown("b", rules) && isKnown("c", rules))
+        var other = settings
+        other.jwt.keysFile = directory.path("missing.json")
+        await #expect(throws: CacheError.self) { try await sources.prepare(other) }
+    }
+
+    @Test("A key set that cannot be read is requested again after 1, 2, 4 and more seconds, up to a minute")
+    func aMissingKeySetIsRequestedAgain() async throws {
+        let calls = Mutex<[Duration]>([])
+        let isDown = Mutex(true)
+        var settings = AccessSettings()
+        settings.jwt.keysURL = "https://login.example/keys?secret"
+        let uptime = clock.stopwatch()
+        let sources = try sources(settings) { (_) throws(CacheError) in
+            calls.withLock { $0.append(uptime()) }
+            if isDown.withLock({ $0 }) { throw CacheError(.upstreamUnreachable(), "No.") }
+            return Array(#"{"keys":[{"kty":"oct","kid":"k","alg":"HS256","k":"AAAA"}]}"#.utf8)
+        }
+        let directory = sources.rules(settings).directory
+        for _ in 0..<200 {
+            await sources.refreshKeySet()
+            clock.advance(by: .seconds(1))
+        }
+        #expect(calls.withLock { $0.map(\.components.seconds) } == [0, 1, 3, 7, 15, 31, 63, 123, 183])
+        #expect(directory.missingKeySet == settings.jwt.keysURL)
+
+        isDown.withLock { $0 = false }
+        for _ in 0..<60 {
+            await sources.refreshKeySet()
+            clock.advance(by: .seconds(1))
+        }
+        #expect(calls.withLock { $0.count } == 10)
+        #expect(directory.missingKeySet == nil)
     }
 
     @Test("An unusable file prevents the start, and its setting is named")

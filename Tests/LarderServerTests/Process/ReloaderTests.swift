@@ -35,13 +35,17 @@ import Testing
         }
     }
 
-    @Test("A changed file is applied by the next check")
-    func aChangedFileIsAppliedByTheNextCheck() async throws {
+    @Test("A changed file is applied after four seconds without a further change")
+    func aChangedFileIsAppliedWhenItHasSettled() async throws {
         try write("upstream: {maxTransfers: 7}\n")
         try await run { (bench) async throws in
+            try write("upstream: {maxTransfers: 6}\n")
+            try await bench.check(4)
             try write("upstream: {maxTransfers: 8}\n")
             let before = bench.reloader.report
             bench.wallClock.advance(by: .seconds(60))
+            try await bench.check(4)
+            #expect(bench.applied.isEmpty)
             try await bench.check()
 
             #expect(bench.applied.last?.upstream.maxTransfers == 8)
@@ -57,8 +61,7 @@ import Testing
     func anUnchangedFileIsNotReadAgain() async throws {
         try write("upstream: {maxTransfers: 7}\n")
         try await run { (bench) async throws in
-            try await bench.check()
-            try await bench.check()
+            try await bench.check(9)
 
             #expect(bench.applied.isEmpty)
         }
@@ -78,7 +81,7 @@ import Testing
         try await run { (bench) async throws in
             try manager.createSymbolicLink(atPath: directory.path("..tmp"), withDestinationPath: "..2")
             #expect(rename(directory.path("..tmp"), directory.path("..data")) == 0)
-            try await bench.check()
+            try await bench.settle()
 
             #expect(bench.applied.map(\.upstream.maxTransfers) == [8])
         }
@@ -89,7 +92,7 @@ import Testing
         try write("upstream: {maxTransfers: 7}\n")
         try await run { (bench) async throws in
             try write("upstream: {maxTransfers: 8, pricePerGigabyte: free}\n")
-            for _ in 0..<3 { try await bench.check() }
+            try await bench.check(8)
 
             #expect(bench.applied.isEmpty)
             let report = bench.reloader.report
@@ -99,7 +102,7 @@ import Testing
             #expect(bench.log.lines(at: .error).count == 1)
 
             try write("upstream: {maxTransfers: 9}\n")
-            try await bench.check()
+            try await bench.settle()
             #expect(bench.applied.map(\.upstream.maxTransfers) == [9])
             #expect(bench.reloader.report.fault == nil)
             #expect(bench.reloader.figures?.isSuccessful == true)
@@ -111,12 +114,12 @@ import Testing
         try write("upstream: {maxTransfers: 7}\n")
         try await run { (bench) async throws in
             try FileManager.default.removeItem(atPath: file)
-            try await bench.check()
+            try await bench.settle()
             #expect(bench.reloader.report.fault?.key == file)
             #expect(bench.applied.isEmpty)
 
             try write("upstream: {maxTransfers: 7}\n")
-            try await bench.check()
+            try await bench.settle()
             #expect(bench.reloader.report.fault == nil)
         }
     }
@@ -192,11 +195,85 @@ import Testing
         try write("access: {tokenFile: \"\(token)\"}\n")
         try await run { (bench) async throws in
             try write("second-secret", to: token)
-            try await bench.check()
+            try await bench.check(2)
 
             #expect(bench.applied.map { $0.access.token?.exposed } == ["second-secret"])
             #expect(!"\(bench.reloader.report)".contains("second-secret"))
             #expect(bench.log.lines(at: .notice).last?["changed"] == "access.token")
+        }
+    }
+
+    @Test(
+        "A changed token file is applied while the configuration file is being written, and while it is unusable",
+        arguments: ["upstream: {maxTransfers: 9", "upstream: {maxTransfers: many}\n"])
+    func aTokenFileDoesNotWait(text: String) async throws {
+        let token = directory.path("token")
+        try write("first-secret", to: token)
+        let settings = "access: {tokenFile: \"\(token)\"}\n"
+        try write(settings + "upstream: {maxTransfers: 7}\n")
+        try await run { (bench) async throws in
+            try write(settings + text)
+            try write("second-secret", to: token)
+            try await bench.check(2)
+            #expect(bench.applied.map { $0.access.token?.exposed } == ["second-secret"], "during the write")
+            try await bench.check(4)
+            #expect(bench.reloader.report.fault != nil)
+            try write("third-secret", to: token)
+            try await bench.check(2)
+
+            #expect(bench.applied.map { $0.access.token?.exposed } == ["second-secret", "third-secret"])
+            #expect(bench.applied.last?.upstream.maxTransfers == 7)
+            #expect(bench.reloader.report.fault != nil, "the fault of the configuration file stays")
+            #expect(bench.log.lines(at: .error).count == 1)
+            try write(settings + "upstream: {maxTransfers: 8}\n")
+            try await bench.settle()
+            #expect(bench.applied.last?.upstream.maxTransfers == 8)
+            #expect(bench.applied.last?.access.token?.exposed == "third-secret")
+        }
+    }
+
+    @Test(
+        "A file without a line feed at its end is refused as incomplete, except for one JSON object",
+        arguments: [
+            ("upstream: {maxTransfers: 8}", false), ("{upstream: {maxTransfers: 8}}", true),
+            ("{\"upstream\": {\"maxTransfers\": 8}}", true), ("upstream:\n  maxTransfers: 8\n", true),
+        ])
+    func anIncompleteFileIsRefused(text: String, isComplete: Bool) async throws {
+        try write("upstream: {maxTransfers: 7}\n")
+        try await run { (bench) async throws in
+            try write(text)
+            try await bench.settle()
+
+            #expect(bench.applied.map(\.upstream.maxTransfers) == (isComplete ? [8] : []))
+            #expect((bench.reloader.report.fault == nil) == isComplete)
+            if !isComplete {
+                #expect(bench.reloader.report.fault?.message.contains("is incomplete") ?? false)
+                await #expect(throws: CacheError.self) { try await bench.reloader.reload() }
+            }
+        }
+    }
+
+    @Test(
+        "A new server of an origin is applied one equal check later, and at once on request",
+        arguments: [
+            "http://a.example:80/x", "https://a.example/x", "http://a.exampl/x",
+            "http://a.example/x\n  b: {baseURL: \"http://b\"}",
+        ])
+    func aNewServerIsAppliedLater(url: String) async throws {
+        let (head, base) = ("origins:\n  a:\n    baseURL: ", "http://a.example/x")
+        try write(head + base + "\n")
+        try await run { (bench) async throws in
+            try write(head + base + "/y\n")
+            try await bench.settle()
+            #expect(bench.applied.count == 1, "another path is no new server")
+            try write(head + url + "\n")
+            try await bench.settle()
+            #expect(bench.applied.count == 1)
+            try await bench.check()
+            #expect(bench.applied.count == 2)
+            try write(head + "http://other.example/\n")
+            _ = try await bench.reloader.reload()
+            #expect(bench.applied.last?.origins.first?.settings.baseURL == "http://other.example")
         }
     }
 
@@ -273,13 +350,18 @@ private final class Bench: Sendable {
     /// The settings that were put in force.
     var applied: [LarderSettings] { record.settings.withLock { $0 } }
 
-    /// Lets the reloader check the files once, and waits until it sleeps again.
-    func check() async throws {
+    /// Lets the reloader check the files, and waits until it sleeps again.
+    func check(_ count: Int = 1) async throws {
         let clock = clock
-        #expect(try await eventually { clock.sleeperCount == 1 })
-        clock.advance(by: Reloader.checkInterval)
-        #expect(try await eventually { clock.sleeperCount == 1 })
+        for _ in 0..<count {
+            #expect(try await eventually { clock.sleeperCount == 1 })
+            clock.advance(by: WatchedFile.checkInterval)
+            #expect(try await eventually { clock.sleeperCount == 1 })
+        }
     }
+
+    /// The checks after which a changed configuration file is read: one that finds the change, and four seconds.
+    func settle() async throws { try await check(5) }
 }
 
 /// Records log lines with their metadata.
