@@ -44,11 +44,14 @@ extension CacheError.Code {
 
     /// The header fields for ``contentStatus``.
     package var contentHeaders: HTTPFields {
-        guard case .upstreamRefused(let status, let wait) = self, contentStatus == status else { return headers }
+        guard case .upstreamRefused(let status, let refusal) = self, contentStatus == status else { return headers }
         var fields: HTTPFields = [:]
-        fields[.retryAfter] = wait.map(Self.seconds)
-        // 401 requires a challenge (RFC 9110 §15.5.2). The upstream's own challenge is for Larder's credentials.
-        if status == 401 { fields[.wwwAuthenticate] = "Upstream" }
+        fields[.retryAfter] = refusal.retryAfter.map(Self.seconds)
+        // 401 requires a challenge (RFC 9110 §15.5.2). That of the upstream is the reader's only if the reader's own
+        // credentials were sent (§11.6.1); otherwise it is for those of the origin.
+        if status == 401 {
+            fields[values: .wwwAuthenticate] = refusal.challenges.isEmpty ? ["Upstream"] : refusal.challenges
+        }
         // 405 requires Allow (§15.5.6). The upstream allows neither GET nor HEAD.
         if status == 405 { fields[.allow] = "OPTIONS" }
         return fields

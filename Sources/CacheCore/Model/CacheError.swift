@@ -16,6 +16,19 @@ package struct CacheError: Error, Sendable {
         case job
     }
 
+    /// The fields of an upstream's error response that are passed on.
+    package struct RefusalFields: Hashable, Sendable {
+        /// The wait of `Retry-After`; nil if the upstream sent none.
+        package var retryAfter: Duration?
+        /// The values of `WWW-Authenticate`, if the reader's own credentials were sent.
+        package var challenges: [String]
+
+        package init(retryAfter: Duration? = nil, challenges: [String] = []) {
+            self.retryAfter = retryAfter
+            self.challenges = challenges
+        }
+    }
+
     /// The closed list of errors. One place derives the HTTP status from them.
     package enum Code: Hashable, Sendable {
         case malformedRequest
@@ -54,8 +67,8 @@ package struct CacheError: Error, Sendable {
         /// A well-formed response that cannot be used; a repeated request would get the same. `asRange`: a request
         /// without `Range` may get a usable one.
         case upstreamUnusable(asRange: Bool = false)
-        /// The status of the upstream, and its `Retry-After`; nil if it sent none.
-        case upstreamRefused(status: Int, retryAfter: Duration? = nil)
+        /// The status of the upstream.
+        case upstreamRefused(status: Int, RefusalFields = RefusalFields())
         case overloaded
         case shuttingDown
         case storageCorrupt
@@ -100,6 +113,11 @@ extension CacheError: CustomStringConvertible {
 }
 
 extension CacheError.Code {
+    /// The refusal of an upstream that asks for a wait.
+    package static func upstreamRefused(status: Int, retryAfter: Duration?) -> Self {
+        .upstreamRefused(status: status, CacheError.RefusalFields(retryAfter: retryAfter))
+    }
+
     /// The name of the code in the API, without its payload.
     package var name: String {
         switch self {

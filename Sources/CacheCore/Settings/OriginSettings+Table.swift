@@ -25,9 +25,7 @@ extension Setting<OriginSettings> {
                 "`public`: content needs no token; `token`: it needs one. The default is `token` with `headers`, a "
                     + "`credentialsFile`, `auth` or `resolve`, otherwise `public`"
             ).checked { settings in
-                guard settings.effectiveAccess == .token,
-                    settings.forwarded.contains(where: { FieldText.lowered($0) == "authorization" })
-                else { return nil }
+                guard settings.effectiveAccess == .token, settings.forwardsAuthorization else { return nil }
                 return SettingFault(
                     "With forward: Authorization the field belongs to the upstream; set access to public.")
             },

@@ -183,6 +183,9 @@ package struct OriginSettings: Hashable, Sendable {
         access ?? (hasCredentials ? .token : .public)
     }
 
+    /// Whether readers send their own `Authorization` to the upstream.
+    package var forwardsAuthorization: Bool { forwarded.contains { FieldText.lowered($0) == "authorization" } }
+
     /// Whether requests to the origin have credentials of the service.
     private var hasCredentials: Bool {
         !headers.fields.isEmpty || credentialsFile != nil || auth.kind != nil || resolution.url != nil

@@ -108,7 +108,9 @@ struct ForwardedFields: Sendable {
         }
         if head.status >= 400, head.status != 416 {
             throw CacheError(
-                .upstreamRefused(status: head.status),
+                .upstreamRefused(
+                    status: head.status,
+                    .init(challenges: Challenges.of(head, toReaderOf: target.readerURL))),
                 "The upstream answered \(head.status) to the reader's own credentials.")
         }
         let settings = target.settings

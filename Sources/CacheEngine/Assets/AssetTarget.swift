@@ -19,6 +19,9 @@ struct AssetTarget: Sendable {
     var cdnLoop: String?
     /// Whether fetched bytes must not be stored.
     var keepsNothing = false
+
+    /// The URL, if the reader's own `Authorization` is sent there.
+    var readerURL: String? { settings.forwardsAuthorization ? url : nil }
 }
 
 extension AssetRecord {

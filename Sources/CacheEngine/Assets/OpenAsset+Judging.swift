@@ -114,7 +114,7 @@ extension OpenAsset {
     private func refuse(_ error: CacheError, _ answer: Answer) throws(CacheError) -> FillDecision {
         if let ruling = try passOn(error, answer) { return ruling }
         if !answer.isToBeRepeated(after: error) {
-            keepRefusal(answer.head, of: answer.fillRequest, at: answer.expectation.now)
+            keepRefusal(answer.head, of: answer.fillRequest, answer.expectation)
         }
         throw error
     }
@@ -177,14 +177,17 @@ extension OpenAsset {
 
     /// Stores a refusal that has a lifetime in the negative cache. A refused window is not stored: it does not describe
     /// the asset as a whole.
-    private func keepRefusal(_ head: UpstreamHead, of fillRequest: FillLedger.FillRequest, at now: Timestamp) {
-        let target = target
+    private func keepRefusal(
+        _ head: UpstreamHead, of fillRequest: FillLedger.FillRequest, _ expectation: WindowExpectation
+    ) {
+        let (target, now) = (target, expectation.now)
         guard fillRequest.offset == nil, !target.keepsNothing,
             let freshness = StorePolicy.refusal(head, now: now, atMost: target.settings.negativeCaching)
         else { return }
         context.refusals.keep(
             NegativeCache.Refusal(
-                status: head.status, origin: target.originName, receivedAt: now, freshness: freshness), of: id)
+                status: head.status, challenges: Challenges.of(head, toReaderOf: expectation.readerURL),
+                origin: target.originName, receivedAt: now, freshness: freshness), of: id)
     }
 
     /// The expectation for a response, with the known generation that it must match.
@@ -200,7 +203,8 @@ extension OpenAsset {
         return WindowExpectation(
             window: fillRequest.window, known: isUnbound ? nil : known, now: context.wallClock.now(),
             freshness: freshness,
-            trust: trust, storeRules: target.settings.storeRules, path: target.path)
+            trust: trust, storeRules: target.settings.storeRules,
+            readerURL: isMirror ? nil : target.readerURL, path: target.path)
     }
 
     /// The freshness rule of responses: the asset's own lifetime, otherwise the origin's setting, which may be the

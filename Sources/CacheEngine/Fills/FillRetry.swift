@@ -96,7 +96,9 @@ extension CacheError.Code {
     /// must be below `limit`, the longest wait of a reader.
     func retry(after previous: FillRetry, within limit: Duration) -> FillRetry? {
         guard isWorthRetrying else { return nil }
-        guard case .upstreamRefused(let status, let wait?) = self, [429, 503].contains(status) else {
+        guard case .upstreamRefused(let status, let fields) = self, let wait = fields.retryAfter,
+            [429, 503].contains(status)
+        else {
             return FillRetry()
         }
         let waited = previous.waited + wait

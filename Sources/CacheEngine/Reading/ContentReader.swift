@@ -248,7 +248,7 @@ package final class ContentReader: Sendable {
                 // one: it may have been recorded after this read first looked for it.
                 guard !freshness.isKnown, let refusal = context.refusals[asset.id] else { return nil }
                 let isNew = refusal.receivedAt >= attempt.began
-                return isNew || isUsable(refusal, for: attempt) ? Self.repeated(refusal) : nil
+                return isNew || isUsable(refusal, for: attempt) ? refusal.error : nil
             })
         do {
             let generation = asset.record?.generation
@@ -494,7 +494,7 @@ package final class ContentReader: Sendable {
             let left = refusal.timeToLive(at: attempt.began)
         else { return nil }
         let outcome = ReadOutcome(requestClass: .negative, timeToLive: left, detail: "negative")
-        return ReadFailure(Self.repeated(refusal), outcome: outcome, age: refusal.age(at: attempt.began))
+        return ReadFailure(refusal.error, outcome: outcome, age: refusal.age(at: attempt.began))
     }
 
     /// Whether a stored refusal is fresh, and the request's directives permit its use.
@@ -502,11 +502,6 @@ package final class ContentReader: Sendable {
         let asked = attempt.directives
         return refusal.timeToLive(at: attempt.began) != nil && !asked.noCache
             && asked.maxAge.map { refusal.age(at: attempt.began) <= $0 } ?? true
-    }
-
-    /// The error that repeats a stored refusal.
-    private static func repeated(_ refusal: NegativeCache.Refusal) -> CacheError {
-        CacheError(.upstreamRefused(status: refusal.status), "The upstream answered with status \(refusal.status).")
     }
 
     /// The failure for `error`. If the upstream caused it, the outcome has the reason of the request and its status.

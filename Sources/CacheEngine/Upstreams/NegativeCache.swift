@@ -7,10 +7,19 @@ final class NegativeCache: Sendable {
     /// An error status of an upstream, with its lifetime.
     struct Refusal: Sendable {
         var status: Int
+        /// The values of `WWW-Authenticate` for the reader.
+        var challenges: [String] = []
         /// The name of the asset's origin.
         var origin: String
         var receivedAt: Timestamp
         var freshness: Freshness
+
+        /// The error that repeats the refusal.
+        var error: CacheError {
+            CacheError(
+                .upstreamRefused(status: status, .init(challenges: challenges)),
+                "The upstream answered with status \(status).")
+        }
 
         /// The remaining lifetime at `now`; nil if it has expired.
         func timeToLive(at now: Timestamp) -> Duration? {

@@ -13,12 +13,14 @@ class Tenants(Mock):
         self.users, self.permitted, self.sizes, self.field = users, set(users.values()), sizes or {}, field
         #: Users with a version of their own of the shared files.
         self.personal = set()
+        #: The values of `WWW-Authenticate` for unknown users.
+        self.challenges = ["Bearer"]
         super().__init__()
 
     def answer(self, request):
         user = self.users.get(request.fields.get(self.field, ""))
         if user is None:
-            return Answer(401, {"WWW-Authenticate": "Bearer"})
+            return Answer(401, {"WWW-Authenticate": ", ".join(self.challenges)})
         request.account = user
         if request.name.startswith("/shared/"):
             if user not in self.permitted:

@@ -117,3 +117,24 @@ def forward_versions(t):
             t.bytes(reply, expected, f"the read of the {user} user")
         else:
             t.check(reply.is_problem and user == "second", f"the {user} user: the answer is {reply}")
+
+
+@scenario()
+def forward_challenge(t):
+    """The challenge of the upstream reaches the reader whose Authorization is forwarded, and no other."""
+    upstream, service, fields = stage(t)
+    upstream.challenges = ['Basic realm="films, all", charset="UTF-8"', 'Digest realm="films", nonce="n1"']
+    service.configure({
+        **service.settings, **t.origin("own", upstream.url, forward=["Authorization"], access="public", errorBodies="upstream"),
+        **t.origin("shared", upstream.url, forward=["Authorization"], access="public", forwardShared=True),
+        **t.origin("none", upstream.url, access="public"),
+    })  # fmt: skip
+    t.equal(service.api("POST", "/v1/configuration/reload").status, 200, "the status of the reload")
+    for origin in ("media", "own", "shared", "none"):
+        for method, sent in (("GET", {}), ("GET", {"Authorization": "Basic eDp5"}), ("HEAD", {}), ("GET", {"Range": "bytes=0-9"})):
+            reply = service.send(method, f"/o/{origin}/own/film.bin", sent)
+            expected = "Upstream" if origin == "none" else ", ".join(upstream.challenges)
+            subject = f"{origin}: {method} with {list(sent)}"
+            t.equal(reply.status, 401, f"{subject}: the status")
+            t.equal(reply.fields.get("www-authenticate"), expected, f"{subject}: the challenge")
+    t.equal(get(service, "/o/media/own/film.bin", fields["first"]).status, 200, "the status after the log-in")

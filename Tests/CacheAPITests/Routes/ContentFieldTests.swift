@@ -69,6 +69,35 @@ import Testing
         }
     }
 
+    @Test("The upstream's challenge reaches a reader whose Authorization is forwarded (RFC 9110 §11.6.1)", .bothRoads)
+    func challengesOfForwardedCredentials() async throws {
+        for errors in [OriginSettings.ErrorBodies.problem, .upstream] {
+            let change: @Sendable (inout OriginSettings) -> Void = { settings in
+                settings.retries = 0
+                settings.forwarded = ["authorization"]
+                settings.errorBodies = errors
+                settings.negativeCaching = .seconds(60)
+            }
+            try await TestService.run(change: change) { (service) async throws in
+                let challenges = ["Basic realm=\"a, b\", charset=\"UTF-8\"", "Digest nonce=\"n\""]
+                service.upstream.serve("/a.mp4") { _ in
+                    .response(
+                        status: 401,
+                        headers: HeaderList(
+                            challenges.map { .init("WWW-Authenticate", $0) } + [.init("Cache-Control", "max-age=60")]),
+                        body: Array("who?".utf8))
+                }
+                for fields in [[:], ["Range": "bytes=0-1"], ["Authorization": "Basic eDp5"], [:]] as [HeaderList] {
+                    for method in ["GET", "HEAD"] {
+                        let locked = try await service.call(method, "/o/media/a.mp4", fields)
+                        #expect(locked.status == 401)
+                        #expect(locked.headers.values("WWW-Authenticate") == challenges)
+                    }
+                }
+            }
+        }
+    }
+
     @Test("Credentials, hop-by-hop and forwarding fields are not forwarded to the upstream")
     func readersFieldsGoOnButNotWhoTheyAreOrHowTheyCame() {
         var kept: HTTPFields = [

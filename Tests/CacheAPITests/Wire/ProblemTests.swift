@@ -69,6 +69,10 @@ import Testing
         let late = CacheError.Code.upstreamRefused(status: 503, retryAfter: .milliseconds(8001))
         #expect(late.contentHeaders[.retryAfter] == "9")
         #expect(CacheError.Code.unauthorized.contentHeaders[.wwwAuthenticate] == "Bearer")
+        let asked = CacheError.Code.upstreamRefused(
+            status: 401, .init(challenges: ["Basic realm=\"a\"", "Digest x=1"]))
+        #expect(asked.contentHeaders[values: .wwwAuthenticate] == ["Basic realm=\"a\"", "Digest x=1"])
+        #expect(asked.headers.isEmpty)
     }
 
     @Test("An unknown error exposes no internals")

@@ -10,13 +10,15 @@ package struct WindowExpectation: Sendable {
     /// The validators that the administrator trusts for combining bytes.
     package var trust: OriginSettings.TrustedValidators
     package var storeRules: OriginSettings.StoreRules
+    /// The requested URL, if the reader's own `Authorization` was sent there: the challenge of a 401 is for the reader.
+    package var readerURL: String?
     /// The path or URL of the asset, for the type by its extension.
     package var path: String
 
     package init(
         window: UpstreamRequest.Window, known: Generation?, now: Timestamp, freshness: OriginSettings.Freshness,
         trust: OriginSettings.TrustedValidators = .strong,
-        storeRules: OriginSettings.StoreRules = OriginSettings.StoreRules(), path: String
+        storeRules: OriginSettings.StoreRules = OriginSettings.StoreRules(), readerURL: String? = nil, path: String
     ) {
         self.window = window
         self.known = known
@@ -24,6 +26,7 @@ package struct WindowExpectation: Sendable {
         self.freshness = freshness
         self.trust = trust
         self.storeRules = storeRules
+        self.readerURL = readerURL
         self.path = path
     }
 }
@@ -58,7 +61,10 @@ package enum ResponseVerdict: Sendable {
             .refused(
                 CacheError(
                     .upstreamRefused(
-                        status: head.status, retryAfter: RetryAfter.wait(in: head.headers, now: expecting.now)),
+                        status: head.status,
+                        .init(
+                            retryAfter: RetryAfter.wait(in: head.headers, now: expecting.now),
+                            challenges: Challenges.of(head, toReaderOf: expecting.readerURL))),
                     "The upstream answered with status \(head.status)."))
         case ..<200: garbled("a final response with status \(head.status)")
         default: passedOn(head, expecting)
