@@ -15,6 +15,11 @@ struct PresentedSignatureTests {
             ("/t/abc/o/m/a?exp=1&kid=k&sig=s&x=1", "/o/m/a?x=1"), ("/t/abc/o/m/t/def/o/x", "/o/m/t/def/o/x"),
             ("/o/m/a?URISigningPackage=a.b.c", "/o/m/a"), ("/o/m/a?x=1&URISigningPackage=a&y=2", "/o/m/a?x=1&y=2"),
             ("/o/m/a?URISigningPackage=a&exp=1&kid=k&sig=s", "/o/m/a"),
+            ("/o/m/a;URISigningPackage=a.b.c", "/o/m/a"), ("/o/m/a;URISigningPackage=a.b.c?x=1", "/o/m/a?x=1"),
+            ("/o/m;URISigningPackage=a.b.c/a", "/o/m/a"), ("/o/m/a;URISigningPackage=a;v=1", "/o/m/a;v=1"),
+            ("/o/m/a;v=1;URISigningPackage=a", "/o/m/a;v=1"), ("/o/m/a?x=1;URISigningPackage=a", "/o/m/a?x=1"),
+            ("/o/m/a%3BURISigningPackage=a", "/o/m/a"), ("/o/m/a%3bURISigningPackage%3Da/b", "/o/m/a/b"),
+            ("/o/m/a;URISigningPackage=a?URISigningPackage=b", "/o/m/a"), ("/o/m/a,URISigningPackage=", "/o/m/a"),
         ])
     func stripping(_ target: String, _ clean: String) {
         let result = PresentedSignature.strip(target: target)
@@ -30,6 +35,8 @@ struct PresentedSignatureTests {
             "/t/abc", "/t/abc/", "/t/abc/v1/stats", "/t/abc/o", "/t/abc/of/x", "/t/abc?x=/o/a", "/tt/abc/o/x", "?",
             "/?&",
             "/v1/stats?window=1", "/o/m/t/abc/o/x", "/o/m/a?uRISigningPackage=a", "/o/m/a?xURISigningPackage=a",
+            "/o/m/aURISigningPackage=a", "/o/m/a;URISigningPackage", "/o/m/a;URISigningPackages=a",
+            "/o/m/a%41URISigningPackage=a",
         ])
     func unsigned(_ target: String) {
         let result = PresentedSignature.strip(target: target)
@@ -53,6 +60,8 @@ struct PresentedSignatureTests {
             #expect(form("/a?sig=s&kid=k&exp=1&prefix=/o/&\(name)=x") == .ambiguous)
         }
         #expect(form("/a?URISigningPackage=a&URISigningPackage=a") == .ambiguous)
+        #expect(form("/a;URISigningPackage=a?URISigningPackage=a") == .ambiguous)
+        #expect(form("/a;URISigningPackage=a.b_c-d?x") == .uriSigning(token: "a.b_c-d"))
     }
 
     @Test("A description shows no part of the signature")

@@ -112,15 +112,16 @@ package struct AccessRules: Sendable {
 
     /// Removes the signature of a content URL from a request target in origin form.
     ///
-    /// The query of other targets, and without keys of all targets, is left alone, because its parameters can belong to
-    /// the upstream. A token in a path is always removed; nothing else has that form.
+    /// Other targets, and without keys all targets, are left alone, because the parameters can belong to the upstream. A
+    /// token in a path is always removed; nothing else has that form.
     func strip(_ target: String) -> (target: String, signature: PresentedSignature?) {
-        let isInPath = target.utf8.starts(with: "/t/".utf8)
-        guard isInPath || (signatures != nil && target.utf8.starts(with: "/o/".utf8)) else { return (target, nil) }
+        guard !target.utf8.starts(with: "/o/".utf8) else {
+            return signatures == nil ? (target, nil) : PresentedSignature.strip(target: target)
+        }
+        guard PresentedSignature.resemblesPathToken(target) else { return (target, nil) }
         let (clean, signature) = PresentedSignature.strip(target: target)
         // A path that only resembles one with a token has no resource. The token must not reach the log.
-        if isInPath, signature == nil { return ("/t", nil) }
-        return (clean, signature)
+        return signature == nil || !clean.utf8.starts(with: "/o/".utf8) ? ("/t", nil) : (clean, signature)
     }
 
     /// The look-up of the bearer token, or without `Authorization` of the client certificate. Nil without either.

@@ -5,14 +5,15 @@ package import Hummingbird
 import NIOCore
 import NIOHTTP1
 import NIOHTTPTypesHTTP1
+import ReaderAccess
 
 /// An error response: an RFC 9457 problem document with its status and header fields.
 package struct Problem: Sendable {
     package var error: CacheError
     /// The HTTP status.
     package var status: Int
-    /// The request's path, without its query.
-    package var instance: String
+    /// The request's path, without its query and the tokens of signed URLs.
+    package let instance: String
     package var requestID: String
     /// Extension members of one kind of problem (RFC 9457 §3.2). Standard members of the same name take precedence.
     var extra: [JSON.Member]
@@ -24,7 +25,7 @@ package struct Problem: Sendable {
     ) {
         self.error = error
         self.status = status ?? error.code.status
-        self.instance = instance
+        self.instance = LoggedPath.masked(instance)
         self.requestID = requestID
         self.extra = extra
     }

@@ -27,7 +27,7 @@ package struct RequestCredentials: Sendable {
     init(_ fields: HTTPFields, subjects: [String], signature: PresentedSignature?) {
         self.init(authorization: fields[.authorization], subjects: subjects, signature: signature)
         guard signature == nil, authorization == nil else { return }
-        let name = PresentedSignature.packageName + "="
+        let name = SigningPackage.name + "="
         for field in fields[values: .cookie] {
             for pair in field.split(separator: ";") {
                 let pair = pair.drop { $0 == " " }

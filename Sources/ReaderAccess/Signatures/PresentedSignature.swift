@@ -21,32 +21,43 @@ package struct PresentedSignature: Hashable, Sendable, CustomStringConvertible, 
 
     /// Removes the signature from a request target; the rest stays byte for byte.
     ///
-    /// Recognized are `/t/{token}` before `/o/`, the query parameter `URISigningPackage`, and the query parameters
-    /// `exp`, `kid` and `sig`, if all three are present, with `prefix`. The first of these forms is presented; the
-    /// parameters of the others are removed too, so that they reach neither cache keys nor upstreams nor logs.
+    /// Recognized are `/t/{token}` before `/o/`, the parameter `URISigningPackage` in the path or the query, and the
+    /// query parameters `exp`, `kid` and `sig`, if all three are present, with `prefix`. The first of the path token,
+    /// the query parameters and the package is presented; the others are removed too, so that they reach neither cache
+    /// keys nor upstreams nor logs.
     ///
     /// - Parameter target: The request target in origin form: path and query.
     package static func strip(target: String) -> (cleanTarget: String, presented: PresentedSignature?) {
-        let (rest, token) = withoutPathToken(target)
+        let (afterToken, token) = withoutPathToken(target)
+        let (rest, packages) = SigningPackage.remove(from: afterToken)
+        let form: Form? =
+            if let token {
+                .path(token: token)
+            } else if let package = packages.first {
+                packages.count == 1 ? .uriSigning(token: package) : .ambiguous
+            } else {
+                nil
+            }
         guard let mark = rest.utf8.firstIndex(of: UInt8(ascii: "?")) else {
-            return (String(rest), token.map { PresentedSignature(.path(token: $0)) })
+            return (String(rest), form.map { PresentedSignature($0) })
         }
-        let query = rest[rest.utf8.index(after: mark)...]
-        let fields = query.utf8.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false).map(
-            Substring.init)
-        let names = Set(fields.compactMap(name))
-        var removed: Set<String> = names.contains(packageName) ? [packageName] : []
-        let hasQueryForm = names.isSuperset(of: ["exp", "kid", "sig"])
-        if hasQueryForm { removed.formUnion(["exp", "kid", "sig", "prefix"]) }
-        guard !removed.isEmpty else { return (String(rest), token.map { PresentedSignature(.path(token: $0)) }) }
-        let kept = fields.filter { field in name(of: field).map { !removed.contains($0) } ?? true }
+        let fields = rest[rest.utf8.index(after: mark)...].utf8
+            .split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false).map(Substring.init)
+        guard Set(fields.compactMap(name)).isSuperset(of: ["exp", "kid", "sig"]) else {
+            return (String(rest), form.map { PresentedSignature($0) })
+        }
+        let kept = fields.filter { name(of: $0) == nil }
         let clean = rest[..<mark] + (kept.isEmpty ? "" : "?" + kept.joined(separator: "&"))
-        if let token { return (String(clean), PresentedSignature(.path(token: token))) }
-        return (String(clean), PresentedSignature(hasQueryForm ? queryForm(fields) : uriSigningForm(fields)))
+        return (String(clean), PresentedSignature(token.map { .path(token: $0) } ?? queryForm(fields)))
     }
 
-    /// The name of the RFC 9246 parameter.
-    package static let packageName = "URISigningPackage"
+    /// Whether the path begins like one with a token, `/t/`, in any spelling: with repeated slashes, dot segments,
+    /// percent-encoding, backslashes or capitals.
+    package static func resemblesPathToken(_ target: String) -> Bool {
+        let start = target.prefix { $0 != "?" }.prefix(64)
+        let first = LoggedPath.parts(of: start).first { !$0.isEmpty && $0 != [UInt8(ascii: ".")] }
+        return first.map(LoggedPath.announcesToken) ?? false
+    }
 
     /// Removes `/t/{token}` from a target that continues with `/o/`.
     private static func withoutPathToken(_ target: String) -> (rest: Substring, token: String?) {
@@ -68,14 +79,8 @@ package struct PresentedSignature: Hashable, Sendable, CustomStringConvertible, 
         return .query(expiry: expiry, keyID: keyID, signature: signature, prefix: values[3].first)
     }
 
-    private static func uriSigningForm(_ fields: [Substring]) -> Form {
-        let tokens = fields.filter { name(of: $0) == packageName }
-        guard tokens.count == 1, let token = tokens.first else { return .ambiguous }
-        return .uriSigning(token: String(token.dropFirst(packageName.utf8.count + 1)))
-    }
-
-    /// The names of the parameters with the `=` behind them.
-    private static let prefixes = ["exp", "kid", "sig", "prefix", packageName].map { ($0, Array(($0 + "=").utf8)) }
+    /// The names of the query parameters with the `=` behind them.
+    private static let prefixes = ["exp", "kid", "sig", "prefix"].map { ($0, Array(($0 + "=").utf8)) }
 
     /// The name of a query field that may belong to a signature; nil for another field, or one without `=`.
     private static func name(of field: Substring) -> String? {

@@ -161,6 +161,6 @@ extension SigningKeys {
         }
         let token = try JSONWebToken.sign(claims, header: [JSON.Member("kid", .string(keyID))], with: key)
         let separator = url.utf8.contains(UInt8(ascii: "?")) ? "&" : "?"
-        return url + separator + PresentedSignature.packageName + "=" + token
+        return url + separator + SigningPackage.name + "=" + token
     }
 }

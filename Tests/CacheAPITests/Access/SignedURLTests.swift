@@ -222,6 +222,8 @@ import Testing
             var targets = [url, url, url + "x"]
             targets.append(url.replacing("show/a", with: "show/b"))
             targets.append(url.replacing("/o/", with: "/x/"))
+            targets += ["/" + url, "/%74" + url.dropFirst(2), "/T" + url.dropFirst(2), "/./" + url.dropFirst()]
+            targets += [url.replacing("/o/", with: "%2Fo/"), "/x" + url, "http://localhost/" + url]
             for target in targets {
                 let response = try await service.call(
                     "GET", target, ["Range": "bytes=0-9", "Referer": "http://localhost" + url])
@@ -235,9 +237,10 @@ import Testing
             texts += service.log.requests.map { "\($0)" }
             texts += service.upstream.requests.map { "\($0)" }
             #expect(texts.filter { $0.contains(secret) } == [])
+            #expect(texts.filter { $0.contains(secret.prefix(40)) } == [])
             if form != "uriSigning" { #expect(texts.filter { $0.contains("exp=") } == []) }
             let told = service.log.requests.filter { $0["path"] == "/o/media/show/a.mp4" }
-            #expect(told.count == 3)
+            #expect(told.count >= 3)
             #expect(told.compactMap { $0["token"] }.allSatisfy { $0.hasPrefix("url:") })
         }
     }

@@ -38,7 +38,7 @@ extension ContentRequest {
 
     /// The cookies without the one that authorizes requests to this service (RFC 9246 §3.3); nil if none is left.
     private static func withoutSignature(_ cookies: String) -> String? {
-        let name = PresentedSignature.packageName + "="
+        let name = SigningPackage.name + "="
         guard cookies.contains(name) else { return cookies }
         let kept = cookies.split(separator: ";").filter { !$0.drop { $0 == " " }.hasPrefix(name) }
         return kept.isEmpty ? nil : kept.joined(separator: ";")

@@ -224,7 +224,7 @@ struct ContentResponder: Sendable {
         if let renewal = admission.renewal {
             // The renewed cookie of a signature (RFC 9246 §3.3). No cache must keep such a field.
             fields[.setCookie] =
-                "\(PresentedSignature.packageName)=\(renewal.token); Path=\(renewal.path); "
+                "\(SigningPackage.name)=\(renewal.token); Path=\(renewal.path); "
                 + "Expires=\(HTTPDate.format(renewal.expiresAt)); HttpOnly"
             fields[.cacheControl] = "private, no-store"
         }

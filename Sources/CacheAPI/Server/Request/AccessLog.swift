@@ -60,7 +60,7 @@ package struct LoggedRequest: Sendable {
         token: String? = nil
     ) {
         self.method = method
-        self.path = Self.withoutTokens(RequestTarget.withoutQuery(path))
+        self.path = LoggedPath.masked(RequestTarget.withoutQuery(path))
         self.client = client
         self.userAgent = userAgent
         self.referer = referer.map(Self.withoutCredentials)
@@ -70,23 +70,11 @@ package struct LoggedRequest: Sendable {
     /// A URL without user information, the token of a signed URL, query and fragment.
     static func withoutCredentials(_ url: String) -> String {
         let text = RequestTarget.withoutQuery(url)
-        guard let start = text.firstRange(of: "://")?.upperBound else { return withoutTokens(text) }
+        guard let start = text.firstRange(of: "://")?.upperBound else { return LoggedPath.masked(text) }
         let authority = text[start...].prefix { $0 != "/" }
         let path = PresentedSignature.strip(target: String(text[authority.endIndex...])).cleanTarget
         let host = authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority
-        return text[..<start] + String(host) + withoutTokens(path)
-    }
-
-    /// A path with `•••` in place of each long segment behind a segment `t`, in any spelling: it may be the token of a
-    /// signed URL that a proxy or a client has moved.
-    private static func withoutTokens(_ path: String) -> String {
-        guard !path.hasPrefix("/o/") else { return path }
-        var segments = path.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-        for index in segments.indices.dropFirst() where segments[index].utf8.count >= 32 {
-            let before = PercentEncoding.decoded(segments[index - 1])
-            if before == Array("t".utf8) || before == Array("T".utf8) { segments[index] = "•••" }
-        }
-        return segments.joined(separator: "/")
+        return text[..<start] + String(host) + LoggedPath.masked(path)
     }
 }
 

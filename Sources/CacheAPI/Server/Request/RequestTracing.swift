@@ -3,6 +3,7 @@ import CacheEngine
 import CacheTracing
 import HTTPTypes
 import Hummingbird
+import ReaderAccess
 
 /// Spans of requests (OpenTelemetry semantic conventions, "HTTP server"). Queries and header fields are not recorded.
 struct RequestTracing: Sendable {
@@ -23,7 +24,7 @@ struct RequestTracing: Sendable {
             return RequestTrace(span: nil, incoming: incoming)
         }
         span.set("http.request.method", method)
-        span.set("url.path", path)
+        span.set("url.path", LoggedPath.masked(path))
         if let route {
             span.rename("\(method) \(route)")
             span.set("http.route", route)
