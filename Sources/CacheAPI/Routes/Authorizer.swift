@@ -46,8 +46,8 @@ struct Authorizer: Sendable {
 
     /// Authorizes a content request on either path.
     ///
-    /// A signature in the target decides alone. A cookie counts if the content is not public and there is no
-    /// `Authorization`.
+    /// A signature in the target decides alone. A cookie counts if the content is not public and `Authorization` has no
+    /// token of this service; one valid cookie of several is enough.
     ///
     /// Throws as ``AccessRules/admit(_:_:host:at:contentIsPublic:)``, `.tokenExpired`, `.tokenInvalid` and `.tokenScope`
     /// for signatures, and `.tokenScope` for an asset outside the limits of the reader. The limits for `.known` are
@@ -61,8 +61,11 @@ struct Authorizer: Sendable {
         reference: AssetReference?
     ) throws(CacheError) -> Admission {
         let (rules, now, isPublic) = (access, wallClock.now(), content == .public)
-        if let signature = credentials.signature ?? (isPublic ? nil : cookie(credentials, rules, reference)) {
+        if let signature = credentials.signature {
             return try rules.admit(signature, self.content(target, host), at: now)
+        }
+        if !isPublic, let admission = try admitCookies(credentials, target, host, rules, reference, at: now) {
+            return admission
         }
         let reader = try rules.admit(.content, credentials, host: host, at: now, contentIsPublic: isPublic)
         if !isPublic, let reference {
@@ -72,12 +75,25 @@ struct Authorizer: Sendable {
         return Admission(reader)
     }
 
-    /// The cookie, if it can authorize the request.
-    private func cookie(
-        _ credentials: RequestCredentials, _ rules: AccessRules, _ reference: AssetReference?
-    ) -> PresentedSignature? {
-        guard rules.signatures != nil, !rules.isOpen, case .mounted? = reference else { return nil }
-        return credentials.cookie
+    /// The admission of the first valid cookie; nil if no cookie can authorize the request. Throws the refusal of the
+    /// last one.
+    private func admitCookies(
+        _ credentials: RequestCredentials, _ target: String, _ host: String?, _ rules: AccessRules,
+        _ reference: AssetReference?, at now: Timestamp
+    ) throws(CacheError) -> Admission? {
+        guard !credentials.cookies.isEmpty, rules.signatures != nil, !rules.isOpen, case .mounted? = reference,
+            !rules.isOwn(credentials, at: now)
+        else { return nil }
+        var refusal: CacheError?
+        for cookie in credentials.cookies {
+            do throws(CacheError) {
+                return try rules.admit(cookie, content(target, host), at: now)
+            } catch {
+                refusal = error
+            }
+        }
+        if let refusal { throw refusal }
+        return nil
     }
 
     /// The parts of a request that a signature covers.

@@ -10,31 +10,31 @@ package struct RequestCredentials: Sendable {
     package var subjects: [String]
     /// The signature in the target; nil without one.
     package var signature: PresentedSignature?
-    /// The value of the cookie of RFC 9246; nil without one.
-    package var cookie: PresentedSignature?
+    /// The values of the cookie of RFC 9246, in the order of the request. A browser sends those of several paths.
+    package var cookies: [PresentedSignature]
+
+    /// The maximum number of cookies that are tried.
+    private static let cookieLimit = 8
 
     package init(
         authorization: String? = nil, subjects: [String] = [], signature: PresentedSignature? = nil,
-        cookie: PresentedSignature? = nil
+        cookies: [PresentedSignature] = []
     ) {
         self.authorization = authorization
         self.subjects = subjects
         self.signature = signature
-        self.cookie = cookie
+        self.cookies = cookies
     }
 
     /// The credentials in the fields of a request.
     init(_ fields: HTTPFields, subjects: [String], signature: PresentedSignature?) {
         self.init(authorization: fields[.authorization], subjects: subjects, signature: signature)
-        guard signature == nil, authorization == nil else { return }
+        guard signature == nil, fields.contains(.cookie) else { return }
         let name = SigningPackage.name + "="
-        for field in fields[values: .cookie] {
-            for pair in field.split(separator: ";") {
-                let pair = pair.drop { $0 == " " }
-                guard pair.hasPrefix(name) else { continue }
-                cookie = PresentedSignature(cookie: String(pair.dropFirst(name.count)))
-                return
-            }
+        let pairs = fields[values: .cookie].lazy.flatMap { $0.split(separator: ";") }
+            .map(FieldText.trimmed).filter { $0.hasPrefix(name) }
+        cookies = pairs.prefix(Self.cookieLimit).map {
+            PresentedSignature(cookie: String($0.dropFirst(name.count)))
         }
     }
 
@@ -63,6 +63,17 @@ package struct Admission: Sendable {
         reader = Reader(id: grant.readerID, scope: .read)
         isSigned = true
         renewal = grant.renewal
+    }
+}
+
+extension SignatureGrant.Renewal {
+    /// The value of `Set-Cookie` (RFC 6265 §4.1). The date is rounded up to seconds; the token has the exact end.
+    ///
+    /// - Parameter isEncrypted: Whether clients use https: then the cookie is sent over https only.
+    func cookie(isEncrypted: Bool) -> String {
+        let end = HTTPDate.format(expiresAt + .milliseconds(999))
+        return "\(SigningPackage.name)=\(token); Path=\(path); Expires=\(end); HttpOnly"
+            + (isEncrypted ? "; Secure" : "")
     }
 }
 

@@ -114,6 +114,8 @@ struct SigningSettings: Hashable, Sendable {
     var keysDirectory: String?
     /// The time after the expiry for which a reader that began before may go on with ranges of the same asset.
     var grace: Duration = .seconds(600)
+    /// The accepted claims `iss` of RFC 9246 tokens.
+    var issuers: [String] = []
 }
 
 /// Cross-origin access of browsers.

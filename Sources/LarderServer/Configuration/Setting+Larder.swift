@@ -168,9 +168,12 @@ extension Setting<LarderSettings> {
                 "access.signing.keysDirectory", optional: \.access.signing.keysDirectory, .path,
                 "directory with the keys of signed content URLs; the name of a file without its extension is the `kid`"),
             Setting(
-                "access.signing.grace", \.access.signing.grace, .duration(example: "10m"),
+                "access.signing.grace", \.access.signing.grace, .duration(allowsZero: true, example: "10m"),
                 "time after the expiry of a signed URL for which a reader that began before may read further ranges of "
-                    + "the same asset"),
+                    + "the same asset; not for the form `uriSigning`"),
+            Setting(
+                "access.signing.issuers", list: \.access.signing.issuers, .line,
+                "accepted claims `iss` of URI signing packages (RFC 9246); packages without `iss` are accepted too"),
             Setting(
                 "access.allowUnauthenticated", \.access.allowUnauthenticated, .flag,
                 "serve other machines without any token"),

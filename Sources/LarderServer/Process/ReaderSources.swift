@@ -233,7 +233,9 @@ final class ReaderSources: Service {
                 ? JWTRules(
                     issuer: jwt.issuer, audience: jwt.audience, algorithms: Set(jwt.algorithms),
                     scopeClaim: jwt.scopeClaim) : nil)
-        signatures.update(rules: ContentSignatures.Rules(grace: settings.signing.grace, audience: jwt.audience))
+        signatures.update(
+            rules: ContentSignatures.Rules(
+                grace: settings.signing.grace, issuers: Set(settings.signing.issuers), audience: jwt.audience))
     }
 
     private func apply(_ content: Content) {

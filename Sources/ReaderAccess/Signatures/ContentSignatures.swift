@@ -7,9 +7,10 @@ import WebTokens
 package final class ContentSignatures: Sendable {
     /// The settings.
     package struct Rules: Hashable, Sendable {
-        /// The time for which a reader may continue with an asset after the end of its signature.
+        /// The time for which a reader may continue with an asset after the end of its signature. RFC 9246 tokens have
+        /// no such time.
         package var grace: Duration
-        /// The issuers of RFC 9246 tokens that are accepted; empty accepts any with a known key.
+        /// The accepted values of `iss` in RFC 9246 tokens. Tokens without `iss` are accepted with any known key.
         package var issuers: Set<String>
         /// The audience that RFC 9246 tokens with `aud` must contain; nil refuses such tokens.
         package var audience: String?
@@ -96,7 +97,6 @@ package final class ContentSignatures: Sendable {
         guard let contentPath = ContentPath(path), path.utf8.starts(with: "/o/".utf8) else { throw .outside }
         let secret: String
         var grant: SignatureGrant
-        var claims: URISigningClaims?
         switch presented.form {
         case .ambiguous: throw .malformed
         case .query(let expiry, let keyID, let signature, let prefix):
@@ -108,22 +108,18 @@ package final class ContentSignatures: Sendable {
             secret = token
             grant = try Self.pathToken(token, contentPath, remainingQuery, snapshot.keys)
         case .uriSigning(let token):
-            secret = token
-            let entry = try self.claims(of: token, snapshot)
-            try entry.claims.admit(
+            let (claims, keyID) = try self.claims(of: token, snapshot)
+            try claims.admit(
                 URISigningClaims.Request(path: path, contentPath: contentPath, query: remainingQuery, base: base),
                 at: now)
-            grant = SignatureGrant(
-                scope: .container, keyID: entry.keyID, expiresAt: entry.claims.expiresAt, isGrace: false)
-            claims = entry.claims
+            return SignatureGrant(
+                scope: .container, keyID: keyID, expiresAt: claims.expiresAt, isGrace: false,
+                renewal: try claims.renewal(path: path, keyID, snapshot.keys, now))
         }
         if let expiry = grant.expiresAt {
             let target = SignedText.covered(.exact(contentPath, query: remainingQuery))
             let use = TokenDigest(of: Array(secret.utf8) + [0] + target)
             grant.isGrace = try isGrace(use, expiry, at: now)
-        }
-        if let claims, !grant.isGrace {
-            grant.renewal = try claims.renewal(path: path, grant.keyID, snapshot.keys, now)
         }
         return grant
     }
@@ -184,14 +180,17 @@ package final class ContentSignatures: Sendable {
     }
 
     /// The claims of an RFC 9246 token with a valid signature, from the cache if it was verified before.
-    private func claims(of token: String, _ snapshot: Snapshot) throws(AccessRefusal) -> Verified {
+    private func claims(
+        of token: String, _ snapshot: Snapshot
+    ) throws(AccessRefusal) -> (URISigningClaims, keyID: String) {
         guard token.utf8.count <= JSONWebToken.sizeLimit else { throw .malformed }
         let digest = TokenDigest(of: token)
-        if let entry = verified.withLock({ $0[digest] }), entry.generation == snapshot.generation { return entry }
+        if let entry = verified.withLock({ $0[digest] }), entry.generation == snapshot.generation {
+            return (entry.claims, entry.keyID)
+        }
         let (claims, keyID) = try URISigningClaims.verified(token, snapshot.keys, snapshot.rules)
-        let entry = Verified(claims: claims, keyID: keyID, generation: snapshot.generation)
-        verified.withLock { $0[digest] = entry }
-        return entry
+        verified.withLock { $0[digest] = Verified(claims: claims, keyID: keyID, generation: snapshot.generation) }
+        return (claims, keyID)
     }
 
     /// A number of seconds since 1970 in its only form: no sign, no zero before it; at most the year 9999.

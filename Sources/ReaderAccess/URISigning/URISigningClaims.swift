@@ -4,9 +4,9 @@ import WebTokens
 
 /// The claims of an RFC 9246 token with a valid signature.
 ///
-/// Refused are tokens that would grant more than their signer meant if a claim were ignored: `cdniip`, `cdnicrit`, an
-/// unknown `cdniv`, a renewal other than by cookie, and tokens without `cdniuc`. There is no leeway for clocks
-/// (§2.1.4).
+/// Refused are tokens that would grant more than their signer meant if a claim were ignored: `jti`, `cdniip`,
+/// `cdnicrit`, an unknown `cdniv`, a renewal other than by cookie, and tokens without `cdniuc`. There is neither a
+/// leeway for clocks nor a grace after `exp` (§2.1.4).
 struct URISigningClaims: Sendable {
     /// A request that the container is compared with.
     struct Request: Sendable {
@@ -20,8 +20,8 @@ struct URISigningClaims: Sendable {
 
     /// The renewal of a token by cookie (§3).
     private struct RenewalRule: Sendable {
-        /// `cdniets`: the life of the renewed token in seconds.
-        var seconds: Int64
+        /// `cdniets`: the life of the renewed token.
+        var life: Duration
         /// `cdnistd`: the number of path segments of the cookie's `Path`.
         var depth: Int64
     }
@@ -67,13 +67,21 @@ struct URISigningClaims: Sendable {
         } catch {
             throw AccessRefusal(.tokenInvalid, "The URI signing package is for another audience, or malformed.")
         }
-        if !rules.issuers.isEmpty {
-            guard case .string(let issuer)? = claims["iss"], rules.issuers.contains(issuer) else {
-                throw AccessRefusal(.tokenInvalid, "The issuer of the URI signing package is not allowed.")
+        // An issuer that is not known as acceptable is refused, also without any known one (§2.1.1).
+        if let issuer = claims["iss"] {
+            guard case .string(let name) = issuer, rules.issuers.contains(name) else {
+                throw AccessRefusal(
+                    .tokenInvalid,
+                    "The issuer of the URI signing package is not accepted; add it to access.signing.issuers.")
             }
         }
-        guard claims["cdniv"] == nil || claims["cdniv"] == .integer(1), claims["cdnicrit"] == nil,
-            claims["cdniip"] == nil
+        // Without storage of JWT IDs, a token with one is refused (§2.1.7).
+        guard claims["jti"] == nil else {
+            throw AccessRefusal(
+                .tokenInvalid,
+                "The URI signing package is for a single use (jti), but range reads repeat a URI; sign it without jti.")
+        }
+        guard claims["cdniv"].map({ Self.integer($0) == 1 }) ?? true, claims["cdnicrit"] == nil, claims["cdniip"] == nil
         else {
             throw AccessRefusal(.tokenInvalid, "The URI signing package needs an extension that is not supported.")
         }
@@ -85,51 +93,75 @@ struct URISigningClaims: Sendable {
         json = claims
     }
 
-    /// Checks the time before which the token is invalid, and the URI of a request. The end is checked by the caller,
-    /// which knows of the grace.
+    /// Checks the times between which the token is valid (§2.1.4, §2.1.5), and the URI of a request.
     func admit(_ request: Request, at now: Timestamp) throws(AccessRefusal) {
         if let notBefore, now < notBefore {
             throw AccessRefusal(.tokenInvalid, "The URI signing package is not valid yet.")
         }
         guard container.covers(request) else { throw .outside }
+        if let expiresAt, now >= expiresAt { throw .expired }
     }
 
-    /// The renewed token for a path; nil if the token does not ask for one.
+    /// The renewed token for a path; nil if the token does not ask for one, or if the path has fewer segments than
+    /// `cdnistd` (§2.1.14).
     func renewal(
         path: String, _ keyID: String, _ keys: SigningKeys, _ now: Timestamp
     ) throws(AccessRefusal) -> SignatureGrant.Renewal? {
-        guard let rule = renewalRule else { return nil }
+        guard let rule = renewalRule, let cookiePath = Self.cookiePath(path, depth: rule.depth) else { return nil }
         guard case .object(let members) = json else { throw .malformed }
-        let expiry = min(now.seconds + rule.seconds, SignedText.latest)
+        let expiry = min(now + rule.life, Timestamp(seconds: SignedText.latest))
         var renewed = members.filter { $0.key != "exp" && $0.key != "iat" }
         renewed.append(JSON.Member("iat", .integer(now.seconds)))
-        renewed.append(JSON.Member("exp", .integer(expiry)))
+        renewed.append(JSON.Member("exp", Self.numericDate(expiry)))
         let id = keys.signingKey(keyID) != nil ? keyID : keys.preferredID(secretsOnly: false)
         guard let id, let key = keys.signingKey(id),
             let token = try? JSONWebToken.sign(.object(renewed), header: [JSON.Member("kid", .string(id))], with: key)
         else {
             throw AccessRefusal(.tokenInvalid, "The URI signing package cannot be renewed, because no key can sign.")
         }
-        return SignatureGrant.Renewal(
-            token: token, path: Self.cookiePath(path, depth: rule.depth), expiresAt: Timestamp(seconds: expiry))
+        return SignatureGrant.Renewal(token: token, path: cookiePath, expiresAt: expiry)
     }
 
-    /// The renewal that the claims ask for. Only cookies (`cdnistt` 1) are supported, and need `cdniets`.
+    /// The renewal that the claims ask for: none for `cdnistt` 0 or without it, else by cookie (1), which needs
+    /// `cdniets` (§2.1.12, §2.1.13).
     private static func renewalRule(_ claims: JSON) throws(AccessRefusal) -> RenewalRule? {
         let unsupported = AccessRefusal(
             .tokenInvalid, "The URI signing package asks for a renewal that is not supported; only cookies are.")
-        guard claims["cdnistt"] != nil || claims["cdniets"] != nil || claims["cdnistd"] != nil else { return nil }
-        guard claims["cdnistt"] == .integer(1), case .integer(let seconds)? = claims["cdniets"],
-            (1...315_360_000).contains(seconds), case .integer(let depth) = claims["cdnistd"] ?? 0,
+        let seconds: Double?
+        do throws(TokenRefusal) { seconds = try claims.claim("cdniets") } catch { throw unsupported }
+        guard seconds.map({ $0 > 0 && $0 <= 315_360_000 }) ?? true, let depth = integer(claims["cdnistd"] ?? 0),
             (0...256).contains(depth)
         else { throw unsupported }
-        return RenewalRule(seconds: seconds, depth: depth)
+        switch claims["cdnistt"].map(integer) {
+        case nil, .some(0): return nil
+        case .some(1):
+            guard let seconds else { throw unsupported }
+            return RenewalRule(life: .seconds(seconds), depth: depth)
+        default: throw unsupported
+        }
     }
 
-    /// The first `depth` directories of a path, with a slash at the end; `/` for 0.
-    static func cookiePath(_ path: String, depth: Int64) -> String {
-        let directories = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst().dropLast()
-        return "/" + directories.prefix(Int(depth)).map { $0 + "/" }.joined()
+    /// The value of a JSON number without a fraction, such as `1` or `1.0`; nil for other values.
+    private static func integer(_ json: JSON) -> Int64? {
+        switch json {
+        case .integer(let value): value
+        case .number(let value): Int64(exactly: value)
+        default: nil
+        }
+    }
+
+    /// A `NumericDate` (RFC 7519 §2).
+    private static func numericDate(_ time: Timestamp) -> JSON {
+        time.milliseconds % 1000 == 0 ? .integer(time.seconds) : .number(Double(time.milliseconds) / 1000)
+    }
+
+    /// The first `depth` segments of a path, with the slash behind them if there is one; `/` for 0. Nil if the path has
+    /// fewer segments.
+    static func cookiePath(_ path: String, depth: Int64) -> String? {
+        let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        guard depth > 0 else { return "/" }
+        guard segments.count > depth || segments.count == depth && segments.last != "" else { return nil }
+        return "/" + segments.prefix(Int(depth)).joined(separator: "/") + (segments.count > depth ? "/" : "")
     }
 }
 
@@ -153,21 +185,32 @@ enum URIContainer: Sendable {
         }
     }
 
-    /// Whether the container covers the URI of a request, in its normal form (RFC 3986 §6.2.2). A URI with encoded
-    /// slashes is covered by no regular expression, because `[^/]*` would match them.
+    /// Whether the container covers the URI of a request, in its normal form (RFC 3986 §6.2.2), with or without the
+    /// default port of the scheme (§6.2.3). A URI with encoded slashes is covered by no regular expression, because
+    /// `[^/]*` would match them.
     func covers(_ request: URISigningClaims.Request) -> Bool {
         guard Self.isBase(request.base) else { return false }
-        let base = FieldText.lowered(request.base)
         let query = request.query.map { "?" + PercentEncoding.normalized(query: $0) } ?? ""
-        let uri = base + request.contentPath.normalized + query
+        let normal = request.contentPath.normalized + query
+        let bases = Self.spellings(ofBase: FieldText.lowered(request.base))
         switch self {
-        case .regex(let regex): return !request.contentPath.hasHiddenSlash && regex.matches(uri.utf8)
+        case .regex(let regex):
+            return !request.contentPath.hasHiddenSlash && bases.contains { regex.matches(($0 + normal).utf8) }
         case .hash(let digest):
-            let received = base + request.path + (request.query.map { "?" + $0 } ?? "")
-            return [uri, received].contains {
+            let received = request.path + (request.query.map { "?" + $0 } ?? "")
+            return bases.flatMap { [$0 + normal, $0 + received] }.contains {
                 SecureCompare.areEqual(Array(SHA256.hash(data: Array($0.utf8))), digest)
             }
         }
+    }
+
+    /// The base without and with the port of its scheme, if it has this port or none; else the base alone.
+    private static func spellings(ofBase base: String) -> [String] {
+        let port = base.hasPrefix("https:") ? ":443" : ":80"
+        if base.hasSuffix(port) { return [String(base.dropLast(port.count)), base] }
+        if base.hasSuffix(":") { return [String(base.dropLast()), base.dropLast() + port] }
+        let hasPort = base.utf8.reversed().prefix { $0 != UInt8(ascii: ":") }.allSatisfy(FieldText.isDigit)
+        return hasPort ? [base] : [base, base + port]
     }
 
     /// Whether the text is a scheme and an authority only; another character could make up a path.

@@ -4,6 +4,7 @@ import CacheTestKit
 import Foundation
 import ReaderAccess
 import Testing
+import WebTokens
 
 /// Signed content URLs over real connections, on both paths.
 @Suite(.timeLimit(.minutes(20)), .bothRoads) struct SignedURLTests {
@@ -171,7 +172,92 @@ import Testing
         }
     }
 
-    @Test("An expired signature is refused, except for a reader that began before", arguments: forms)
+    @Test("A package in a path parameter is removed everywhere")
+    func aPathParameter() async throws {
+        try await run { (service, _) async throws in
+            let url = try await Self.sign(service, Self.body("uriSigning", scope: "prefix"))
+            let package = String(url.drop { $0 != "?" }.dropFirst())
+            for target in [
+                "/o/media/show/a.mp4;\(package)", "/o/media/show;\(package)/a.mp4", "/o/media/show/a.mp4%3B\(package)",
+            ] {
+                for _ in 0..<2 {
+                    let response = try await service.call("GET", target)
+                    #expect(response.status == 200, "\(target): \(response.text)")
+                }
+            }
+            #expect(try await service.call("GET", "/o/media/other/a.mp4;\(package)").status == 403)
+            #expect(Set(service.upstream.requests.map(\.target)) == ["/show/a.mp4"])
+            _ = await service.log.line { $0["path"] == "/o/media/other/a.mp4" }
+            #expect(
+                Set(service.log.requests.compactMap { $0["path"] }).subtracting(["/v1/signatures"]) == [
+                    "/o/media/show/a.mp4", "/o/media/other/a.mp4",
+                ])
+        }
+    }
+
+    @Test("A valid cookie beside an invalid one is accepted, and is renewed only with content")
+    func cookies() async throws {
+        try await run { (service, signatures) async throws in
+            func cookie(_ changes: JSON) throws -> String {
+                let claims: JSON = [
+                    "exp": .integer(service.wallClock.now().seconds + 60), "cdniuc": "regex:.*/o/media/.*",
+                    "cdnistt": 1, "cdniets": 30,
+                ]
+                let key = try SigningKey(secret: Self.keys[0].content, algorithm: .hs256)
+                return "URISigningPackage="
+                    + (try JSONWebToken.sign(claims.merged(with: changes), header: [.init("kid", "first")], with: key))
+            }
+            let (good, ended) = (try cookie([:]), try cookie(["exp": 1]))
+            let path = "/o/media/show/a.mp4"
+            for value in ["\(ended); a=b; \(good)", "\(good);\t\(ended)", "\(good)"] {
+                let response = try await service.call("GET", path, ["Cookie": value])
+                #expect(response.status == 200, "\(response.text)")
+                let renewed = try #require(response.headers["Set-Cookie"])
+                #expect(renewed.hasPrefix("URISigningPackage=") && renewed.hasSuffix("; HttpOnly"), "\(renewed)")
+            }
+            for (name, value, status) in [("Range", "bytes=99999-", 416), ("If-Match", "\"x\"", 412)] {
+                let fields = HeaderList([.init("Cookie", good), .init(name, value)])
+                let response = try await service.call("GET", path, fields)
+                #expect(response.status == status)
+                #expect(response.headers["Set-Cookie"] == nil)
+            }
+            let late = try await service.call("GET", path, ["Cookie": "\(ended); \(ended)"])
+            #expect(late.status == 403)
+            #expect(try late.json()["code"] == "tokenExpired")
+            let unknown = try await service.call("GET", path, ["Cookie": good, "Authorization": "Basic eDp5"])
+            #expect(unknown.status == 200)
+        }
+    }
+
+    @Test("A renewed cookie is for https only if the client uses it, and its container matches https URIs")
+    func cookiesOverTLS() async throws {
+        let certificates = try TestCertificates(authorities: ["authority"])
+        try certificates.issue(
+            "server", subject: "/CN=localhost", alternatives: "DNS:localhost", authority: "authority")
+        let tls = APISettings.TLS(
+            certificateFile: certificates.path("server.pem"), keyFile: certificates.path("server.key"))
+        let signatures = ContentSignatures(keys: try SigningKeys(files: Self.keys))
+        let access = try TestAccess.rules([("boss", #""scope":"admin""#)], signatures: signatures)
+        try await TestService.run(access: access, tls: tls, change: { $0.access = .token }) { (service) async throws in
+            service.upstream.serve("/a.mp4", LoopbackAsset(size: 1000))
+            let claims: JSON = [
+                "exp": .integer(service.wallClock.now().seconds + 60), "cdnistt": 1, "cdniets": 30,
+                "cdniuc": #"regex:https://localhost/o/media/.*"#,
+            ]
+            let key = try SigningKey(secret: Self.keys[0].content, algorithm: .hs256)
+            let token = try JSONWebToken.sign(claims, header: [.init("kid", "first")], with: key)
+            let context = try certificates.client(nil, trusting: "authority")
+            let connection = try await RawConnection(port: service.port, tls: context)
+            let fields: HeaderList = ["Cookie": "URISigningPackage=\(token)", "Host": "localhost:443"]
+            try await connection.request("GET", "/o/media/a.mp4", fields)
+            let response = try #require(try await connection.response())
+            #expect(response.status == 200, "\(response.text)")
+            #expect(response.headers["Set-Cookie"]?.hasSuffix("; HttpOnly; Secure") ?? false)
+            try await connection.hangUp()
+        }
+    }
+
+    @Test("An expired signature is refused, except for a reader that began before", arguments: ["query", "path"])
     func anExpiredSignatureIsRefused(form: String) async throws {
         try await run { (service, _) async throws in
             let begun = try await Self.sign(service, Self.body(form, scope: "prefix"))

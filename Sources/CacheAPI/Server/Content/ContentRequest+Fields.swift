@@ -40,7 +40,7 @@ extension ContentRequest {
     private static func withoutSignature(_ cookies: String) -> String? {
         let name = SigningPackage.name + "="
         guard cookies.contains(name) else { return cookies }
-        let kept = cookies.split(separator: ";").filter { !$0.drop { $0 == " " }.hasPrefix(name) }
+        let kept = cookies.split(separator: ";").filter { !FieldText.trimmed($0).hasPrefix(name) }
         return kept.isEmpty ? nil : kept.joined(separator: ";")
     }
 

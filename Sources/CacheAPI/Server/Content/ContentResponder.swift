@@ -221,11 +221,9 @@ struct ContentResponder: Sendable {
             if read.plan.status == 416 { fields[.acceptRanges] = "bytes" }
         }
         read.sign(&fields)
-        if let renewal = admission.renewal {
+        if let renewal = admission.renewal, !isUnmet {
             // The renewed cookie of a signature (RFC 9246 §3.3). No cache must keep such a field.
-            fields[.setCookie] =
-                "\(SigningPackage.name)=\(renewal.token); Path=\(renewal.path); "
-                + "Expires=\(HTTPDate.format(renewal.expiresAt)); HttpOnly"
+            fields[.setCookie] = renewal.cookie(isEncrypted: gate.isEncrypted)
             fields[.cacheControl] = "private, no-store"
         }
         return response(
