@@ -118,7 +118,7 @@ struct ReaderDirectoryTests {
         "The highest scope wins, with or without the prefix larder:",
         arguments: [
             ("read", AccessScope.read), ("read write", .write), ("larder:admin read", .admin),
-            ("openid larder:read", .read),
+            ("openid larder:read", .read), ("sign", .sign), ("larder:sign read", .read), ("sign admin", .admin),
         ])
     func scopes(_ text: String, _ scope: AccessScope) throws {
         #expect(try jwtDirectory().reader(ofBearer: try jwt(["scope": .string(text)]), at: now).reader?.scope == scope)
@@ -175,6 +175,14 @@ struct ReaderDirectoryTests {
         #expect(strict.reader(ofBearer: try jwt(), at: now) == .invalid(.algorithmNotAllowed))
         directory.update(rules: nil)
         #expect(directory.reader(ofBearer: try jwt(), at: now) == .unknown)
+    }
+
+    @Test("A JWT can sign beside reading, for a limited time")
+    func signing() throws {
+        let token = try jwt(["scope": "read larder:sign", "larder_max_signature_seconds": 60])
+        let reader = try #require(try jwtDirectory().reader(ofBearer: token, at: now).reader)
+        #expect(reader.permits(.read) && reader.permits(.sign) && !reader.permits(.write))
+        #expect(reader.maxSignatureSeconds == 60)
     }
 
     @Test("The subject becomes an id of at most 64 printable characters")

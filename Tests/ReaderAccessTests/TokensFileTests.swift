@@ -8,7 +8,7 @@ struct TokensFileTests {
 
     private static let full = #"""
         {"tokens":[{"id":"anna","sha256":"\#(digest)","scope":"write","origins":["media"],"prefixes":["/o/media/pub/"],
-        "expiresAt":"2027-01-01T00:00:00Z","maxBytesPerSecond":1000},
+        "expiresAt":"2027-01-01T00:00:00Z","maxBytesPerSecond":1000,"maxSignatureSeconds":60},
         {"id":"cam-1","subjects":["CN=cam","URI:spiffe://x/y","DNS:cam.example","EMAIL:a@b"],"scope":"read"}]}
         """#
 
@@ -22,6 +22,7 @@ struct TokensFileTests {
         #expect(anna.reader.prefixes == ["/o/media/pub/"])
         #expect(anna.reader.expiresAt == RFC3339.parse("2027-01-01T00:00:00Z"))
         #expect(anna.reader.maxBytesPerSecond == 1000)
+        #expect(anna.reader.maxSignatureSeconds == 60)
         #expect(anna.digest == TokenDigest(of: "test"))
         #expect(file.entries.last?.subjects == ["CN=cam", "URI:spiffe://x/y", "DNS:cam.example", "EMAIL:a@b"])
         #expect(file.entries.last?.digest == nil)

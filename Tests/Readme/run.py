@@ -5,12 +5,15 @@
     run.py --larder .build/release/larder --update
     run.py --larder .build/release/larder docs/quickstart.md
 
-The default documents are README.md, docs/quickstart.md and docs/api.md. Each document gets a new Larder process with an
+The default documents are README.md, docs/quickstart.md, docs/api.md and docs/signing.md. Each document gets a new Larder process with an
 empty store and a new bash session. The file server of `make files` and Larder use the ports that the documents name, or
 free ports if those are in use. All shell blocks with curl commands of a document run in its bash session, in order. The
 block after the commands is the expected output: `…` matches any text, also across lines, and `,…,` also a single comma;
 all other text must be equal. Commands without an output block must not print a problem document. `--update` writes the
 printed output into the documents and keeps `…`.
+
+A Python or JavaScript block behind a paragraph that ends with a name in backticks and a colon (`sign.py`:) is saved as
+this file in the directory of the session. Blocks that call a program that is missing (node) are skipped.
 """
 
 import argparse
@@ -36,7 +39,13 @@ sys.path.insert(0, str(ROOT / "Tests" / "Conformance"))
 
 from harness import processes  # noqa: E402
 
-DOCUMENTS = ("README.md", "docs/quickstart.md", "docs/api.md")
+DOCUMENTS = ("README.md", "docs/quickstart.md", "docs/api.md", "docs/signing.md")
+#: Settings of the service of a document; `{}` stands for the directory of the session.
+SETTINGS = {"docs/signing.md": ["access.token=change-me", "access.signing.keysDirectory={}/keys"]}
+#: Files in this directory that exist before the start.
+FILES_BEFORE = {"docs/signing.md": {"keys/2026-11": "0123456789abcdef0123456789abcdef\n"}}
+#: Programs that a document may call and that need not exist.
+OPTIONAL = ("node",)
 LARDER, FILES = 8080, 9071
 ANY = "…"
 TOKEN = re.compile(rf"{ANY}|\w+|\s+|[^\w\s]")
@@ -74,6 +83,23 @@ def blocks_of(lines):
             previous = None
         number = end + 1
     return found
+
+
+def programs_of(lines):
+    """The blocks with programs: the name of the file → its text."""
+    found = {}
+    for number, line in enumerate(lines):
+        if line not in ("```python", "```js"):
+            continue
+        before = next((text for text in reversed(lines[:number]) if text.strip()), "")
+        if name := re.search(r"`([\w-]+\.\w+)`:$", before):
+            found[name[1]] = "\n".join(lines[number + 1 : lines.index("```", number + 1)]) + "\n"
+    return found
+
+
+def missing(commands):
+    """An optional program that the commands call and that does not exist."""
+    return next((name for name in OPTIONAL if re.search(rf"\b{name} ", commands) and not shutil.which(name)), None)
 
 
 # Comparison
@@ -249,15 +275,23 @@ def check_document(path, larder_program, ports, directory):
     if not blocks:
         raise SystemExit(f"readme: {path} has no shell blocks with curl commands")
     directory.mkdir()
+    name = str(path.relative_to(ROOT))
+    for file, text in {**FILES_BEFORE.get(name, {}), **programs_of(lines)}.items():
+        (directory / file).parent.mkdir(exist_ok=True)
+        (directory / file).write_text(text)
+    settings = ["limits.shutdownDelay=1ms", *(value.format(directory) for value in SETTINGS.get(name, []))]
     larder = start(
         "larder",
         [larder_program, "serve", "--listen", f"127.0.0.1:{ports[LARDER]}", "--data-directory", str(directory / "store"),
-         "--set", "limits.shutdownDelay=1ms"],
+         *(word for value in settings for word in ("--set", value))],
         ports[LARDER], "/health/ready", directory,
     )  # fmt: skip
     shell = Shell(directory)
     faults, replaced = 0, {}
     for number, block in enumerate(blocks, 1):
+        if program := missing(block.commands):
+            print(f"  block {number:>2}, line {block.first_line:>3}: skipped, because {program} is missing", flush=True)
+            continue
         fault, printed = check(block, shell, ports)
         print(f"  block {number:>2}, line {block.first_line:>3}: {'FAILED' if fault else 'passed'}", flush=True)
         if fault:

@@ -37,7 +37,7 @@ extension RouteLine {
     /// Whether the reader may call the route, perhaps for some assets only. Nil: the service requires no token.
     func isPermitted(to reader: Reader?) -> Bool {
         guard let reader else { return true }
-        return need.isMet(by: reader.scope) && !(reader.isLimited && limits == .refused)
+        return need.isMet(by: reader) && !(reader.isLimited && limits == .refused)
     }
 
     /// Whether the route is restricted to the reader's origins and prefixes.

@@ -8,20 +8,39 @@ struct SignatureController: Controller {
     let wallClock: any WallClock
 
     static let routes: [Route<Self>] = [
-        Route(.post, "/v1/signatures", .scope(.admin)) { controller, request, _ in
+        Route(.post, "/v1/signatures", .scope(.sign), limits: .checked) { controller, request, context in
             let limit = controller.live.values.limits.bodyBytes
-            return try controller.sign(await request.json(upTo: limit).json)
+            return try controller.sign(await request.json(upTo: limit).json, for: context.reader)
         }
     ]
 
-    /// Signs a URL. Throws `.conflict` without keys, and `.invalidField`.
-    private func sign(_ json: JSON) throws(CacheError) -> Response {
+    /// Signs a URL. Throws `.conflict` without keys, `.invalidField`, and `.tokenScope` outside the limits of the
+    /// reader.
+    private func sign(_ json: JSON, for reader: Reader?) throws(CacheError) -> Response {
+        let now = wallClock.now()
+        let request = try SignatureRequest(json, at: now)
+        try reader?.check(request, at: now)
         guard let signatures = live.values.access.signatures else {
             throw CacheError(.conflict, "Signed URLs are not enabled; set access.signing.keysDirectory.")
         }
-        let url = try signatures.keys.sign(SignatureRequest(json, at: wallClock.now()))
+        let url = try signatures.keys.sign(request)
         return .json(
             ["url": .string(url.target), "expiresAt": .instant(url.expiresAt), "kid": .string(url.keyID)],
             status: .created)
+    }
+}
+
+extension Reader {
+    /// Throws `.tokenScope` unless the signed content lies inside the limits of the reader, and the signature ends soon
+    /// enough.
+    fileprivate func check(_ request: SignatureRequest, at now: Timestamp) throws(CacheError) {
+        if let maxSignatureSeconds, request.expiresAt > now + .seconds(maxSignatureSeconds) {
+            throw CacheError(
+                .tokenScope, "The token \(id) permits signatures for at most \(maxSignatureSeconds) seconds.")
+        }
+        guard !isLimited || permits(path: request.coveredPath) else {
+            throw refusal(
+                request.scope == .prefix ? "a signature for this whole directory" : "a signature for this path")
+        }
     }
 }

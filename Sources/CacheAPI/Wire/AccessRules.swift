@@ -22,8 +22,8 @@ package struct AccessRules: Sendable {
             }
         }
 
-        /// Whether a token with the scope is sufficient.
-        func isMet(by scope: AccessScope) -> Bool { self.scope.map { scope >= $0 } ?? true }
+        /// Whether the scope of the reader is sufficient.
+        func isMet(by reader: Reader) -> Bool { scope.map { reader.permits($0) } ?? true }
     }
 
     /// The accepted tokens and certificates.
@@ -78,7 +78,7 @@ package struct AccessRules: Sendable {
         if need == .content, contentIsPublic { return found?.reader }
         switch found {
         case .reader(let reader):
-            guard need.isMet(by: reader.scope) else {
+            guard need.isMet(by: reader) else {
                 throw CacheError(
                     .tokenScope,
                     "The token \(reader.id) has the scope \(reader.scope.rawValue); \(needed.rawValue) is required.")

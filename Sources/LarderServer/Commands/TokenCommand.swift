@@ -25,7 +25,7 @@ struct TokenNewCommand: ParsableCommand {
     @Option(name: .long, help: "Name of the reader in logs and statistics.")
     var id: String
 
-    @Option(name: .long, help: "Permissions: read, write or admin.")
+    @Option(name: .long, help: "Permissions: read, write, sign (signed URLs only) or admin.")
     var scope: AccessScope
 
     @Option(name: .long, help: ArgumentHelp("Origin that the reader may access; repeatable.", valueName: "name"))
@@ -47,6 +47,12 @@ struct TokenNewCommand: ParsableCommand {
 
     @Option(name: .long, help: ArgumentHelp("Rate limit of the reader.", valueName: "bytes"))
     var maxBytesPerSecond: Int64?
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp("Longest validity of signed URLs that the reader makes, such as 12h.", valueName: "duration")
+    )
+    var maxSignature: String?
 
     @Option(name: .long, help: ArgumentHelp("Tokens file to add the entry to.", valueName: "file"))
     var file: String?
@@ -76,6 +82,7 @@ struct TokenNewCommand: ParsableCommand {
     /// duration.
     func entry(_ token: String, at now: Timestamp) throws -> JSON {
         let end = try expires.map { now + (try Self.duration($0, option: "--expires")) }
+        let validity = try maxSignature.map { try Self.duration($0, option: "--max-signature") }
         let entry = JSON(present: [
             "id": .string(id), "scope": .string(scope.rawValue),
             "sha256": subject.isEmpty ? .string(TokenDigest(of: token).hexDigits) : nil,
@@ -84,6 +91,7 @@ struct TokenNewCommand: ParsableCommand {
             "prefixes": prefix.isEmpty ? nil : .array(prefix.map(JSON.string)),
             "expiresAt": end.map { .string(RFC3339.format($0)) },
             "maxBytesPerSecond": maxBytesPerSecond.map(JSON.integer),
+            "maxSignatureSeconds": validity.map { .integer(Int64($0.inSeconds)) },
         ])
         _ = try TokensFile(["tokens": [entry]])
         return entry

@@ -160,7 +160,7 @@ extension Setting<LarderSettings> {
                     + "at most once per minute"),
             Setting(
                 "access.jwt.scopeClaim", \.access.jwt.scopeClaim, .line,
-                "claim with the scopes `read`, `write`, `admin`"),
+                "claim with the scopes `read`, `write`, `sign`, `admin`"),
             Setting(
                 "access.jwt.algorithms", list: \.access.jwt.algorithms, .choice,
                 "accepted algorithms, such as `RS256`, `ES256` or `EdDSA`"),

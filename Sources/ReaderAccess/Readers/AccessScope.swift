@@ -1,21 +1,21 @@
 import CacheCore
 
-/// The permission of a reader. A higher scope includes the lower ones.
-package enum AccessScope: String, Hashable, Sendable, Comparable, ChoiceCodable {
+/// The permission of a reader.
+package enum AccessScope: String, Hashable, Sendable, ChoiceCodable {
     /// Content, and all calls that change nothing.
     case read
     /// Jobs, pins, tags and purges too.
     case write
+    /// Signed URLs only: `POST /v1/signatures`.
+    case sign
     /// All calls.
     case admin
 
-    private var rank: Int {
-        switch self {
-        case .read: 0
-        case .write: 1
-        case .admin: 2
+    /// Whether this scope permits calls that need the other one: `read` < `write` < `admin`, and `sign` < `admin`.
+    package func includes(_ other: Self) -> Bool {
+        switch (self, other) {
+        case (.admin, _), (.write, .write), (_, .read): self != .sign
+        default: self == other
         }
     }
-
-    package static func < (left: Self, right: Self) -> Bool { left.rank < right.rank }
 }

@@ -37,28 +37,34 @@ package struct JWTRules: Hashable, Sendable {
     func reader(of claims: JSON) throws(TokenRefusal) -> (id: String, reader: Reader?) {
         guard case .string(let subject)? = claims["sub"], !subject.isEmpty else { throw .malformed }
         let id = Self.id(of: subject)
-        guard let scope = try scope(of: claims) else { return (id, nil) }
+        let scopes = try scopes(of: claims)
+        guard let scope = [AccessScope.admin, .write, .read, .sign].first(where: scopes.contains) else {
+            return (id, nil)
+        }
         let origins = try claims.claim("larder_origins", as: List<1000, String>.self)
         let prefixes = try claims.claim("larder_prefixes", as: List<1000, Checked<PrefixRule>>.self)
         let rate = try claims.claim("larder_max_bytes_per_second", as: Limited<Positive>.self)
+        let validity = try claims.claim("larder_max_signature_seconds", as: Limited<Positive>.self)
         let expiry = try ClaimRules.instant("exp", of: claims).map { $0 + leeway }
         let reader = Reader(
-            id: id, scope: scope, origins: origins.map { Set($0.values) }, prefixes: prefixes?.values.map(\.text),
-            expiresAt: expiry, maxBytesPerSecond: rate?.value)
+            id: id, scope: scope, signsURLs: scopes.contains(.sign), origins: origins.map { Set($0.values) },
+            prefixes: prefixes?.values.map(\.text), expiresAt: expiry, maxBytesPerSecond: rate?.value,
+            maxSignatureSeconds: validity?.value)
         return (id, reader)
     }
 
-    /// The highest scope of the scope claim; nil if there is none.
-    private func scope(of claims: JSON) throws(TokenRefusal) -> AccessScope? {
+    /// The known scopes of the scope claim.
+    private func scopes(of claims: JSON) throws(TokenRefusal) -> Set<AccessScope> {
         let names: [String]
         switch claims[scopeClaim] {
-        case nil: return nil
+        case nil: return []
         case .string(let text): names = text.split(separator: " ").map(String.init)
         default: names = try claims.claim(scopeClaim, as: List<1000, String>.self)?.values ?? []
         }
-        return names.compactMap { name in
-            AccessScope(rawValue: name.hasPrefix("larder:") ? String(name.dropFirst(7)) : name)
-        }.max()
+        return Set(
+            names.compactMap { name in
+                AccessScope(rawValue: name.hasPrefix("larder:") ? String(name.dropFirst(7)) : name)
+            })
     }
 
     /// `jwt:` and at most 64 printable characters of the subject; other characters become `_`.

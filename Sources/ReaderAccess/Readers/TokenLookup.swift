@@ -9,7 +9,7 @@ package enum TokenLookup: Hashable, Sendable {
     case expired(id: String?)
     /// The JWT is refused for another reason.
     case invalid(TokenRefusal)
-    /// The JWT is valid, but grants none of the scopes `read`, `write` and `admin`.
+    /// The JWT is valid, but grants none of the scopes `read`, `write`, `sign` and `admin`.
     case withoutScope(id: String)
 
     /// The reader; nil if there is none.
@@ -24,7 +24,7 @@ package enum TokenLookup: Hashable, Sendable {
         case .unknown: "The token is unknown."
         case .expired(let id): "The token\(id.map { " " + $0 } ?? "") has expired."
         case .invalid(let refusal): refusal.message
-        case .withoutScope(let id): "The token \(id) has none of the scopes read, write and admin."
+        case .withoutScope(let id): "The token \(id) has none of the scopes read, write, sign and admin."
         }
     }
 }

@@ -86,6 +86,7 @@ extension TokensFile.Entry: Decodable {
         var prefixes: List<100, Checked<PrefixRule>>?
         var expiresAt: Timestamp?
         var maxBytesPerSecond: Limited<Positive>?
+        var maxSignatureSeconds: Limited<Positive>?
     }
 
     /// Certificate names of a known kind with a value.
@@ -103,7 +104,7 @@ extension TokensFile.Entry: Decodable {
             throw decoder.invalid("An id has 1 to 64 of the characters A-Z, a-z, 0-9, '.', '_' and '-'.", at: "id")
         }
         guard let scope = document.scope else {
-            throw decoder.invalid("The scope of \(id) is missing: read, write or admin.", at: "scope")
+            throw decoder.invalid("The scope of \(id) is missing: read, write, sign or admin.", at: "scope")
         }
         digest = document.sha256.flatMap { TokenDigest(hexDigits: $0) }
         if digest == nil, document.sha256 != nil {
@@ -116,7 +117,8 @@ extension TokensFile.Entry: Decodable {
         reader = Reader(
             id: id, scope: scope, origins: document.origins.map { Set($0.values) },
             prefixes: document.prefixes?.values.map(\.text), expiresAt: document.expiresAt,
-            maxBytesPerSecond: document.maxBytesPerSecond?.value)
+            maxBytesPerSecond: document.maxBytesPerSecond?.value,
+            maxSignatureSeconds: document.maxSignatureSeconds?.value)
     }
 
     /// The entry as a member of `tokens`.
@@ -129,6 +131,7 @@ extension TokensFile.Entry: Decodable {
             "prefixes": reader.prefixes.map { .array($0.map(JSON.string)) },
             "expiresAt": reader.expiresAt.map { .string(RFC3339.format($0)) },
             "maxBytesPerSecond": reader.maxBytesPerSecond.map(JSON.integer),
+            "maxSignatureSeconds": reader.maxSignatureSeconds.map(JSON.integer),
         ])
     }
 }

@@ -32,6 +32,13 @@ package struct SignatureRequest: Hashable, Sendable {
     /// The key; nil for the last one in the order of names that fits the form.
     package var keyID: String?
 
+    /// The path without its query, or with the scope `prefix` its directory.
+    package var coveredPath: String {
+        let path = path.prefix { $0 != "?" }
+        guard scope == .prefix, let slash = path.lastIndex(of: "/") else { return String(path) }
+        return String(path[...slash])
+    }
+
     package init(path: String, scope: Scope, form: Form, expiresAt: Timestamp, keyID: String? = nil) {
         self.path = path
         self.scope = scope

@@ -9,7 +9,7 @@ from mocks.base import content
 from trial import Broken
 
 from . import scenario
-from .readers import Files
+from .readers import Files, Tokens
 
 SIZE = 300_000
 FORMS = ("query", "path", "uriSigning")
@@ -200,7 +200,7 @@ def signed_keys(t):
 
 @scenario(brief=False)
 def signed_refusals(t):
-    """Invalid orders of signatures, and orders without the scope admin."""
+    """Invalid orders of signatures, and orders without a token."""
     stage = Stage(t)
     value = {"path": "/o/media/a.bin", "scope": "exact", "form": "query", "expiresInSeconds": 60}
     reply = stage.service.send("POST", "/v1/signatures", {"Content-Type": "application/json"}, b"{}")
@@ -299,3 +299,39 @@ def signed_renewal(t):
     for fields, status in (({"Range": "bytes=999999-"}, 416), ({"If-Match": '"x"'}, 412)):
         reply, renewed = get(cookie(), **fields)
         t.check(reply.status == status and not renewed, f"a cookie is renewed with {status}: {reply}")
+
+
+@scenario()
+def signed_backend(t):
+    """A token with the scope `sign` signs inside its limits and for its longest validity, and reads nothing."""
+    tokens = Tokens(t)
+    free = tokens.add("signer", "sign")
+    shop = tokens.add("shop", "sign", prefixes=["/o/media/films/"], maxSignatureSeconds=60)
+    stage = Stage(t, **{"access.tokensFile": tokens.write()})
+
+    def sign(token, path, seconds=60, scope="exact", form="query"):
+        value = {"path": path, "scope": scope, "form": form, "expiresInSeconds": seconds}
+        return stage.service.api("POST", "/v1/signatures", value, token)
+
+    for form in FORMS:
+        for scope in ("exact", "prefix"):
+            reply = sign(shop, "/o/media/films/a.bin", 60, scope, form)
+            if t.equal(reply.status, 201, f"{form}, {scope}: the status inside the limits ({reply})"):
+                t.equal(stage.get(stage.relative(reply.json["url"])).status, 200, f"{form}, {scope}: the status of the URL")
+        outside = {
+            "a longer validity": ("/o/media/films/a.bin", 61, "exact"), "another path": ("/o/media/a.bin", 60, "exact"),
+            "a larger directory": ("/o/media/films", 60, "prefix"), "another origin": ("/o/other/films/a.bin", 60, "exact"),
+            "dots": ("/o/media/films/../a.bin", 60, "exact"), "encoded dots": ("/o/media/films/%2e%2e/a.bin", 60, "prefix"),
+        }  # fmt: skip
+        for name, (path, seconds, scope) in outside.items():
+            t.refused(sign(shop, path, seconds, scope, form), f"{form}: {name}", (403,), ("tokenScope",))
+    t.equal(sign(free, "/o/other/a.bin", 86_400).status, 201, "the status without limits")
+    for method, path in (
+        ("GET", "/o/media/films/a.bin"), ("GET", "/v1/stats"), ("GET", "/v1/assets"), ("GET", "/metrics"), ("GET", "/version"),
+        ("POST", "/v1/jobs"), ("POST", "/v1/probe"), ("DELETE", "/v1/origins/media"),
+    ):  # fmt: skip
+        reply = stage.service.api(method, path, {} if method == "POST" else None, free)
+        t.refused(reply, f"{method} {path} with the scope sign", (403,), ("tokenScope",))
+    code, output, errors = stage.service.run("token", "new", "--id", "x", "--scope", "sign", "--max-signature", "1h")
+    if t.equal(code, 0, f"the exit code of larder token new ({errors[:200]})"):
+        t.check('"maxSignatureSeconds":3600' in output.replace(" ", ""), f"larder token new printed {output[-200:]}")

@@ -90,6 +90,7 @@ import Testing
                 "POST /v1/jobs": ["items": [["origin": "media", "path": "secret/a.mp4"]]],
                 "POST /v1/probe": ["origin": "media", "path": "secret/a.mp4"],
                 "POST /v1/purges": ["prefix": "/o/media/", "dryRun": .bool(true)],
+                "POST /v1/signatures": ["path": "/o/media/secret/a.mp4", "expiresInSeconds": 60],
             ]
             for line in RouteTable.lines where line.need.scope != nil {
                 var target = line.pattern.replacing("{assetId}", with: id).replacing("{jobId}", with: jobID)

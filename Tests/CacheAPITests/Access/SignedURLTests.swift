@@ -21,7 +21,11 @@ import WebTokens
         let signatures = ContentSignatures(
             keys: try SigningKeys(files: Self.keys), rules: ContentSignatures.Rules(grace: grace))
         let access = try TestAccess.rules(
-            [("boss", #""scope":"admin""#), ("player", #""scope":"read""#)], signatures: signatures)
+            [
+                ("boss", #""scope":"admin""#), ("player", #""scope":"read""#), ("writer", #""scope":"write""#),
+                ("signer", #""scope":"sign""#),
+                ("show", #""scope":"sign","prefixes":["/o/media/show/"],"maxSignatureSeconds":60"#),
+            ], signatures: signatures)
         try await TestService.run(access: access, change: { $0.access = .token }) { (service) async throws in
             for path in ["/show/a.mp4", "/show/b.mp4", "/other/a.mp4", "/showing/a.mp4"] {
                 service.upstream.serve(path, LoopbackAsset(size: 30_000))
@@ -172,6 +176,44 @@ import WebTokens
         }
     }
 
+    @Test("A token with the scope sign makes signed URLs and reads nothing", arguments: forms)
+    func aTokenThatSigns(form: String) async throws {
+        try await run { (service, _) async throws in
+            let url = try await Self.sign(service, Self.body(form), as: "signer")
+            #expect(try await service.call("GET", url).status == 200)
+            for target in ["/o/media/show/a.mp4", "/v1/stats", "/v1/assets", "/version", "/v1/content?url=http://x/"] {
+                let response = try await service.call("GET", target, ["Authorization": "Bearer signer"])
+                #expect(response.status == 403, "\(target)")
+                #expect(try response.json()["code"] == "tokenScope")
+            }
+            #expect(try await service.call("GET", "/health/ready", ["Authorization": "Bearer signer"]).status == 200)
+            let refused = try await service.send(
+                "POST", "/v1/signatures", ["Authorization": "Bearer writer"], Self.body(form))
+            #expect(refused.status == 403)
+        }
+    }
+
+    @Test(
+        "A limited token signs inside its limits only, and not for long", arguments: forms,
+        [
+            ("/o/media/show/a.mp4", "exact", 60, 201), ("/o/media/show/a.mp4", "prefix", 60, 201),
+            ("/o/media/show/deep/", "prefix", 1, 201), ("/o/media/show/a.mp4?v=1", "exact", 60, 201),
+            ("/o/media/show/a.mp4", "exact", 61, 403), ("/o/media/other/a.mp4", "exact", 60, 403),
+            ("/o/media/show", "prefix", 60, 403), ("/o/media/a.mp4", "prefix", 60, 403),
+            ("/o/media/showing/a.mp4", "exact", 60, 403), ("/o/media/show/../other/a.mp4", "exact", 60, 403),
+            ("/o/media/show/%2E%2E/a.mp4", "exact", 60, 403), ("/o/other/show/a.mp4", "exact", 60, 403),
+        ] as [(String, String, Int64, Int)])
+    func aLimitedTokenSigns(form: String, _ order: (path: String, scope: String, seconds: Int64, status: Int))
+        async throws
+    {
+        try await run { (service, _) async throws in
+            let body = Self.body(form, path: order.path, scope: order.scope, seconds: order.seconds)
+            let response = try await service.send("POST", "/v1/signatures", ["Authorization": "Bearer show"], body)
+            #expect(response.status == order.status, "\(order): \(response.text)")
+            if response.status == 403 { #expect(try response.json()["code"] == "tokenScope") }
+        }
+    }
+
     @Test("A package in a path parameter is removed everywhere")
     func aPathParameter() async throws {
         try await run { (service, _) async throws in
@@ -226,6 +268,8 @@ import WebTokens
             #expect(try late.json()["code"] == "tokenExpired")
             let unknown = try await service.call("GET", path, ["Cookie": good, "Authorization": "Basic eDp5"])
             #expect(unknown.status == 200)
+            let own = try await service.call("GET", path, ["Cookie": good, "Authorization": "Bearer signer"])
+            #expect(own.status == 403)
         }
     }
 
@@ -331,8 +375,8 @@ import WebTokens
         }
     }
 
-    @Test("Signatures are made by administrators with valid orders only")
-    func onlyAdministratorsSign() async throws {
+    @Test("Signatures need the scope sign and a valid order")
+    func onlyValidOrdersAreSigned() async throws {
         try await run { (service, _) async throws in
             func status(_ body: JSON, _ token: String = "boss") async throws -> (Int, JSON?) {
                 let response = try await service.send(

@@ -27,6 +27,14 @@ import Testing
         #expect(entry.text.contains(TokenDigest(of: "s3cret").hexDigits) && !entry.text.contains("s3cret"))
     }
 
+    @Test("An entry can permit signed URLs only, for a limited time")
+    func anEntryForSigning() throws {
+        let command = try TokenNewCommand.parse(["--id", "x", "--scope", "sign", "--max-signature", "12h"])
+        let entry = try command.entry("s3cret", at: now)
+        let reader = try #require(TokensFile(["tokens": [entry]]).entries.first?.reader)
+        #expect(reader == Reader(id: "x", scope: .sign, maxSignatureSeconds: 43_200))
+    }
+
     @Test("An entry for a certificate has no digest")
     func anEntryForACertificate() throws {
         let command = try TokenNewCommand.parse(["--id", "x", "--scope", "write", "--subject", "CN=x"])
@@ -40,6 +48,7 @@ import Testing
             ["--id", "a b", "--scope", "read"], ["--id", "a", "--scope", "read", "--prefix", "o"],
             ["--id", "a", "--scope", "read", "--expires", "soon"], ["--id", "a", "--scope", "read", "--subject", "x"],
             ["--id", "a", "--scope", "read", "--max-bytes-per-second", "0"],
+            ["--id", "a", "--scope", "sign", "--max-signature", "0s"],
         ])
     func invalidOptionsAreRefused(arguments: [String]) throws {
         let command = try TokenNewCommand.parse(arguments)
