@@ -22,6 +22,21 @@ package enum Base64URL {
         decode(text.utf8) { value(of: $0) }
     }
 
+    /// Decodes a text; other characters and the bits behind the last byte are ignored.
+    static func decodeLeniently(_ text: some Sequence<UInt8>) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var (buffer, bits): (UInt32, UInt32) = (0, 0)
+        for value in text.lazy.compactMap(Self.value) {
+            buffer = (buffer << 6 | UInt32(value)) & 0xFFFF
+            bits += 6
+            if bits >= 8 {
+                bits -= 8
+                bytes.append(UInt8(truncatingIfNeeded: buffer >> bits))
+            }
+        }
+        return bytes
+    }
+
     /// Decodes characters with `value` as the alphabet; the same strictness.
     static func decode(_ text: some Sequence<UInt8>, _ value: (UInt8) -> UInt8?) -> [UInt8]? {
         var bytes: [UInt8] = []

@@ -37,6 +37,13 @@ package enum JSONWebToken {
         try JSONWebSignature.parse(token, understanding: understood)
     }
 
+    /// The payload of a token without any check, to find out for which service it is: the second part, of which other
+    /// characters than those of Base64url are ignored. Empty if there is none.
+    package static func unverifiedPayload(of token: some StringProtocol) -> [UInt8] {
+        let parts = token.utf8.split(separator: UInt8(ascii: "."), maxSplits: 2, omittingEmptySubsequences: false)
+        return parts.count >= 2 ? Base64URL.decodeLeniently(parts[1]) : []
+    }
+
     /// Verifies a token's signature and registered claims, and returns the claims.
     ///
     /// - Parameters:

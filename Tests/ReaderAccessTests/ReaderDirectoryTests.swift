@@ -30,7 +30,7 @@ struct ReaderDirectoryTests {
         }
         directory.update(adminToken: "same", readToken: "same")
         #expect(directory.reader(ofBearer: "same", at: now).reader?.scope == .admin)
-        #expect(directory.reader(ofBearer: "a", at: now) == .unknown)
+        #expect(directory.reader(ofBearer: "a", at: now) == .revoked)
         directory.update(adminToken: nil, readToken: nil)
         #expect(!directory.hasReaders)
     }
@@ -50,11 +50,34 @@ struct ReaderDirectoryTests {
         #expect(directory.reader(ofBearer: "t1", at: end) == .expired(id: "x"))
 
         directory.update(file: try file(#"{"tokens":[{"id":"y","scope":"read","sha256":"\#(digest("t2"))"}]}"#))
-        #expect(directory.reader(ofBearer: "t1", at: now) == .unknown)
+        #expect(directory.reader(ofBearer: "t1", at: now) == .revoked)
         #expect(directory.reader(ofBearer: "t2", at: now).reader?.id == "y")
         #expect(directory.reader(ofBearer: "a", at: now).reader?.id == "admin")
         directory.update(file: nil)
-        #expect(directory.reader(ofBearer: "t2", at: now) == .unknown)
+        #expect(directory.reader(ofBearer: "t2", at: now) == .revoked)
+    }
+
+    @Test("A removed token is known for 90 days, also to the next process")
+    func removedTokens() throws {
+        let first = ReaderDirectory()
+        first.update(adminToken: "a", readToken: "r")
+        let record = try #require(first.recordTokens(at: now))
+        #expect(first.recordTokens(at: now) == nil)
+
+        let second = ReaderDirectory()
+        second.update(adminToken: "b", readToken: "r")
+        second.recall(IssuedTokens(text: record.text))
+        #expect(second.reader(ofBearer: "a", at: now) == .revoked)
+        #expect(second.reader(ofBearer: "r", at: now).reader?.id == "read")
+        #expect(second.reader(ofBearer: "c", at: now) == .unknown)
+        let third = ReaderDirectory()
+        third.recall(IssuedTokens(text: try #require(second.recordTokens(at: now)).text))
+        let end = now + .seconds(90 * 86_400)
+        #expect(third.reader(ofBearer: "a", at: end - .milliseconds(1)) == .revoked)
+        #expect(third.reader(ofBearer: "a", at: end) == .unknown)
+        // The time of the others begins with the first record without them.
+        _ = third.recordTokens(at: end)
+        #expect(third.reader(ofBearer: "b", at: end + .seconds(89 * 86_400)) == .revoked)
     }
 
     @Test("A certificate is found by any of its names; DNS names ignore case, others do not")
@@ -146,7 +169,8 @@ struct ReaderDirectoryTests {
     func wrongTypes() throws {
         let directory = try jwtDirectory()
         let changes: [JSON] = [
-            ["sub": .null], ["sub": ""], ["sub": 7], ["scope": 7], ["scope": [7]], ["larder_origins": "media"],
+            ["sub": 7], ["azp": ["x"]], ["larder_max_signature_seconds": 0], ["scope": 7], ["scope": [7]],
+            ["larder_origins": "media"],
             ["larder_origins": [1]], ["larder_prefixes": "/o/"], ["larder_prefixes": ["o"]],
             ["larder_prefixes": ["/o/../"]], ["larder_max_bytes_per_second": 0], ["larder_max_bytes_per_second": "1"],
             ["larder_max_bytes_per_second": .number(1.5)],
@@ -161,20 +185,54 @@ struct ReaderDirectoryTests {
     func refusals() throws {
         let directory = try jwtDirectory()
         let other = Array(repeating: UInt8(1), count: 32)
+        let doubled = #"{"iss":"https://id.example","aud":"larder","aud":"larder"}"#
+        let duplicate = "e30." + Base64URL.encode(doubled.utf8) + "."
         let cases: [(String, TokenLookup)] = [
-            (try jwt(["iss": "x"]), .invalid(.wrongIssuer)), (try jwt(["aud": "x"]), .invalid(.wrongAudience)),
+            (try jwt(["iss": "x"]), .foreign(.wrongIssuer)), (try jwt(["aud": "x"]), .foreign(.wrongAudience)),
+            (try jwt(["iss": "x"], secret: other), .foreign(.wrongIssuer)),
             (try jwt(["exp": .integer(now.seconds - 60)]), .expired(id: nil)),
             (try jwt(["exp": .null]), .expired(id: nil)),
             (try jwt(["nbf": .integer(now.seconds + 61)]), .invalid(.notYetValid)),
             (try jwt(secret: other), .invalid(.badSignature)), (try jwt(kid: "k2"), .invalid(.unknownKey)),
-            ("a.b.c", .invalid(.malformed)), ("a.b", .unknown), ("a.b.c.d", .unknown), ("..", .invalid(.malformed)),
+            (try jwt() + ".x", .invalid(.malformed)), (try jwt().replacing(".", with: "=."), .invalid(.malformed)),
+            (try jwt().replacing(".", with: ". "), .invalid(.malformed)),
+            (
+                try jwt(["x": .string(String(repeating: "x", count: 9000))]) + String(repeating: "A", count: 9000),
+                .invalid(.tooLarge)
+            ),
+            (duplicate, .invalid(.malformed)), ("e30." + Base64URL.encode("[1]".utf8) + ".", .foreign(.malformed)),
+            ("a.b.c", .foreign(.malformed)), ("a.b", .foreign(.malformed)), ("..", .foreign(.malformed)),
         ]
-        for (token, lookup) in cases { #expect(directory.reader(ofBearer: token, at: now) == lookup) }
+        for (token, lookup) in cases {
+            #expect(directory.reader(ofBearer: token, at: now) == lookup)
+            if case .foreign = lookup { #expect(!lookup.isOwn) } else { #expect(lookup.isOwn) }
+        }
 
         let strict = try jwtDirectory(JWTRules(issuer: nil, audience: nil))
-        #expect(strict.reader(ofBearer: try jwt(), at: now) == .invalid(.algorithmNotAllowed))
+        #expect(strict.reader(ofBearer: try jwt(), at: now) == .foreign(.algorithmNotAllowed))
         directory.update(rules: nil)
         #expect(directory.reader(ofBearer: try jwt(), at: now) == .unknown)
+    }
+
+    @Test("Without an issuer and an audience, only a valid signature makes a token one of this service")
+    func withoutAddress() throws {
+        let directory = try jwtDirectory(JWTRules(issuer: nil, audience: nil, algorithms: [.hs256]))
+        #expect(directory.reader(ofBearer: try jwt(), at: now).reader != nil)
+        let ended = directory.reader(ofBearer: try jwt(["exp": 1]), at: now)
+        #expect(ended == .expired(id: nil) && ended.isOwn)
+        let forged = directory.reader(ofBearer: try jwt(secret: Array(repeating: 1, count: 32)), at: now)
+        #expect(forged == .foreign(.badSignature))
+    }
+
+    @Test("A JWT without sub is named by its client or issuer")
+    func names() throws {
+        let directory = try jwtDirectory()
+        for (changes, id) in [
+            (["sub": .null, "client_id": "c", "azp": "a"], "jwt:c"), (["sub": "", "azp": "a"], "jwt:a"),
+            (["sub": .null], "jwt:https://id.example"),
+        ] as [(JSON, String)] {
+            #expect(directory.reader(ofBearer: try jwt(changes), at: now).reader?.id == id)
+        }
     }
 
     @Test("A JWT can sign beside reading, for a limited time")
@@ -214,7 +272,7 @@ struct ReaderDirectoryTests {
         directory.update(keys: JSONWebKeySet([try VerificationKey(secret: secret, id: "k1")]))
         #expect(directory.reader(ofBearer: token, at: now).reader != nil)
         directory.update(rules: JWTRules(issuer: "other", audience: nil, algorithms: [.hs256]))
-        #expect(directory.reader(ofBearer: token, at: now) == .invalid(.wrongIssuer))
+        #expect(directory.reader(ofBearer: token, at: now) == .foreign(.wrongIssuer))
     }
 
     @Test("An unknown kid requests keys at most once a minute, other refusals do not")
@@ -249,7 +307,7 @@ struct ReaderDirectoryTests {
         directory.update(rules: JWTRules(issuer: nil, audience: nil, algorithms: [.hs256]))
         #expect(directory.takeKeyRequest(at: .zero))
         directory.update(keys: JSONWebKeySet([try VerificationKey(secret: Array(repeating: 1, count: 32))]))
-        #expect(directory.reader(ofBearer: try jwt(kid: nil), at: now) == .invalid(.badSignature))
+        #expect(directory.reader(ofBearer: try jwt(kid: nil), at: now) == .foreign(.badSignature))
         #expect(directory.needsKeys)
     }
 

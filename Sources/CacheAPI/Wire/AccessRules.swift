@@ -53,8 +53,9 @@ package struct AccessRules: Sendable {
 
     /// Checks the authorization of a request and returns its reader; nil if it has none and needs none.
     ///
-    /// Throws `.unauthorized` if the token is missing, unknown, invalid or expired (RFC 6750 §3.1), and `.tokenScope` if
-    /// its scope is insufficient. The limits of the reader are not checked here.
+    /// Throws `.unauthorized` if the token is missing, unknown, invalid, revoked or expired, and `.tokenScope` if its
+    /// scope is insufficient (RFC 6750 §3.1). For public content, it throws `.unauthorized` only for such tokens of this
+    /// service; others can be credentials of the upstream. The limits of the reader are not checked here.
     ///
     /// Without tokens it throws `.forbidden` for a host name that is not local. That prevents DNS rebinding: a web page
     /// on a host name that resolves to this machine would otherwise reach the API through a local browser.
@@ -74,23 +75,36 @@ package struct AccessRules: Sendable {
             return nil
         }
         let found = lookUp(credentials, at: now)
-        // A token only names the reader here: any refusal would give less than no token at all.
-        if need == .content, contentIsPublic { return found?.reader }
+        if need == .content, contentIsPublic {
+            switch found {
+            case .reader, .withoutScope, .unknown, .foreign, nil: return found?.reader
+            case .expired, .invalid, .revoked, .misplaced:
+                // An ended certificate gives no less than none.
+                guard credentials.authorization != nil else { return nil }
+            }
+        }
         switch found {
         case .reader(let reader):
             guard need.isMet(by: reader) else {
                 throw CacheError(
                     .tokenScope,
-                    "The token \(reader.id) has the scope \(reader.scope.rawValue); \(needed.rawValue) is required.")
+                    "The token \(reader.id) has the scope \(reader.scope.rawValue); \(needed.rawValue) is required.",
+                    challenge: BearerChallenge.insufficientScope(needed))
             }
             return reader
         case .withoutScope(let id):
-            throw CacheError(.tokenScope, "The token \(id) has no scope; \(needed.rawValue) is required.")
+            throw CacheError(
+                .tokenScope, "The token \(id) has no scope; \(needed.rawValue) is required.",
+                challenge: BearerChallenge.insufficientScope(needed))
         case .unknown, nil:
-            throw CacheError(.unauthorized, "A bearer token with the scope \(needed.rawValue) is required.")
-        case .expired, .invalid:
+            throw CacheError(
+                .unauthorized, "A bearer token with the scope \(needed.rawValue) is required.",
+                challenge: credentials.bearerToken == nil ? nil : BearerChallenge.invalidToken)
+        case .expired, .invalid, .foreign, .revoked, .misplaced:
             let reason = found?.message.map { $0 + " " } ?? ""
-            throw CacheError(.unauthorized, "\(reason)A token with the scope \(needed.rawValue) is required.")
+            throw CacheError(
+                .unauthorized, "\(reason)A token with the scope \(needed.rawValue) is required.",
+                challenge: credentials.authorization == nil ? nil : BearerChallenge.invalidToken)
         }
     }
 
@@ -126,15 +140,24 @@ package struct AccessRules: Sendable {
 
     /// The look-up of the bearer token, or without `Authorization` of the client certificate. Nil without either.
     private func lookUp(_ credentials: RequestCredentials, at now: Timestamp) -> TokenLookup? {
-        if let token = credentials.bearerToken { return directory.reader(ofBearer: token, at: now) }
-        guard credentials.authorization == nil, !credentials.subjects.isEmpty else { return nil }
-        return directory.reader(ofCertificateNames: credentials.subjects, at: now)
+        guard credentials.authorization != nil else {
+            guard !credentials.subjects.isEmpty else { return nil }
+            return directory.reader(ofCertificateNames: credentials.subjects, at: now)
+        }
+        let found = credentials.bearerToken.map { directory.reader(ofBearer: $0, at: now) }
+        if let found, found.isOwn { return found }
+        return hasOwnWord(credentials, at: now) ? .misplaced : found
     }
 
-    /// Whether the bearer token is one of this service, valid or not. Such a token must not reach an upstream.
+    /// Whether `Authorization` contains a token of this service, valid or not, in any form. Such a token must not reach
+    /// an upstream.
     func isOwn(_ credentials: RequestCredentials, at now: Timestamp) -> Bool {
-        guard !isOpen, let token = credentials.bearerToken else { return false }
-        return directory.reader(ofBearer: token, at: now) != .unknown
+        guard let token = credentials.bearerToken else { return hasOwnWord(credentials, at: now) }
+        return directory.reader(ofBearer: token, at: now).isOwn || hasOwnWord(credentials, at: now)
+    }
+
+    private func hasOwnWord(_ credentials: RequestCredentials, at now: Timestamp) -> Bool {
+        credentials.authorizationWords.contains { directory.reader(ofBearer: $0, at: now).isOwn }
     }
 
     /// Prevents cross-site request forgery. Without tokens it throws `.forbidden` for a changing request from a web

@@ -60,7 +60,8 @@ extension CacheError.Code {
     /// The header fields for ``status``.
     package var headers: HTTPFields {
         switch self {
-        case .unauthorized: [.wwwAuthenticate: "Bearer"]
+        case .unauthorized: [.wwwAuthenticate: BearerChallenge.withoutError]
+        case .tokenScope: [.wwwAuthenticate: BearerChallenge.insufficientScope]
         case .methodNotAllowed(let allow): [.allow: allow]
         case .rangeNotSatisfiable(let length?): [.contentRange: "bytes */\(length)"]
         case .overloaded, .shuttingDown, .storageCorrupt, .rateLimited: [.retryAfter: "5"]
@@ -71,4 +72,18 @@ extension CacheError.Code {
 
     /// A duration as a value of `Retry-After` (RFC 9110 §10.2.3): whole seconds, rounded up.
     private static func seconds(_ wait: Duration) -> String { String(max(0, Int64(wait.inSeconds.rounded(.up)))) }
+}
+
+extension CacheError {
+    /// The header fields for the status of the code.
+    package var headers: HTTPFields { challenged(code.headers) }
+
+    /// The header fields for the status of the code in the response of a content read.
+    package var contentHeaders: HTTPFields { challenged(code.contentHeaders) }
+
+    private func challenged(_ fields: HTTPFields) -> HTTPFields {
+        var fields = fields
+        if let challenge { fields[.wwwAuthenticate] = challenge }
+        return fields
+    }
 }

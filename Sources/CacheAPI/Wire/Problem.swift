@@ -59,7 +59,7 @@ package struct Problem: Sendable {
 
     /// The header fields without `Content-Length`.
     var fields: HTTPFields {
-        var fields = error.code.headers
+        var fields = error.headers
         fields[.contentType] = Self.mediaType
         fields[.cacheControl] = "no-store"
         return fields

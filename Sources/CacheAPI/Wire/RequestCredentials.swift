@@ -1,10 +1,11 @@
 import CacheCore
 import HTTPTypes
 package import ReaderAccess
+import WebTokens
 
 /// The proofs of identity that a request has.
 package struct RequestCredentials: Sendable {
-    /// The value of `Authorization`.
+    /// The value of `Authorization`; several fields are one list.
     package var authorization: String?
     /// The names in the client certificate of the connection; empty without one.
     package var subjects: [String]
@@ -13,8 +14,9 @@ package struct RequestCredentials: Sendable {
     /// The values of the cookie of RFC 9246, in the order of the request. A browser sends those of several paths.
     package var cookies: [PresentedSignature]
 
-    /// The maximum number of cookies that are tried.
+    /// The maximum number of cookies and of words in `Authorization` that are tried.
     private static let cookieLimit = 8
+    private static let wordLimit = 64
 
     package init(
         authorization: String? = nil, subjects: [String] = [], signature: PresentedSignature? = nil,
@@ -38,13 +40,36 @@ package struct RequestCredentials: Sendable {
         }
     }
 
-    /// The bearer token (RFC 6750 §2.1); nil without one.
+    /// The bearer token (RFC 6750 §2.1); nil without one. Any white space around it is ignored.
     var bearerToken: String? {
-        guard let authorization, authorization.utf8.count > 7, authorization.prefix(7).lowercased() == "bearer " else {
-            return nil
-        }
-        return String(authorization.dropFirst(7).drop { $0 == " " })
+        guard let text = authorization.map({ FieldText.trimmed($0[...]) }), text.utf8.count > 7,
+            text.prefix(6).lowercased() == "bearer", let space = text.utf8.dropFirst(6).first,
+            Self.isSpace(space)
+        else { return nil }
+        return String(FieldText.trimmed(text.dropFirst(7)))
     }
+
+    /// All texts in `Authorization` that can be tokens, whatever the number of credentials and their schemes: the parts
+    /// between white space, commas and quotation marks, the values of parameters, and the parts of Basic credentials.
+    var authorizationWords: [String] {
+        guard let authorization else { return [] }
+        let words = authorization.utf8.split { Self.isSpace($0) || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "\"") }
+            .prefix(Self.wordLimit).map { Substring($0) }
+        let values = words.compactMap { word in
+            word.firstIndex(of: "=").map { word[word.index(after: $0)...] }
+        }
+        let pairs = words.contains { $0.lowercased() == "basic" } ? words.flatMap(Self.basicParts) : []
+        return (words + values.filter { !$0.isEmpty } + pairs).map(String.init)
+    }
+
+    /// The user name and the password (RFC 7617 §2); empty for a text that is not Base64.
+    private static func basicParts(_ word: Substring) -> [Substring] {
+        let text = word.replacing("+", with: "-").replacing("/", with: "_").prefix { $0 != "=" }
+        guard let bytes = Base64URL.decode(text) else { return [] }
+        return String(decoding: bytes, as: UTF8.self).split(separator: ":", maxSplits: 1)
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 }
 
 /// The result of an authorization.
@@ -103,5 +128,7 @@ extension CacheError {
             case .tokenScope: .tokenScope
             }
         self.init(code, refusal.message)
+        // A bearer token is not the reason of the refusal, but could help.
+        if code == .tokenScope { challenge = BearerChallenge.withoutError }
     }
 }

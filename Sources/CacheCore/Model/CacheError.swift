@@ -95,11 +95,14 @@ package struct CacheError: Error, Sendable {
     package var message: String
     /// The underlying error, for the log.
     package var cause: (any Error)?
+    /// The value of `WWW-Authenticate` in the response; nil for that of the code.
+    package var challenge: String?
 
-    package init(_ code: Code, _ message: String, cause: (any Error)? = nil) {
+    package init(_ code: Code, _ message: String, cause: (any Error)? = nil, challenge: String? = nil) {
         self.code = code
         self.message = message
         self.cause = cause
+        self.challenge = challenge
     }
 
     /// The error for an invalid field of a request or a document.

@@ -39,7 +39,7 @@ enum Larder {
         try settings.checkCAFiles()
         let store = try openStore(settings.dataDirectory, files, logger: logger)
         let pool = CurlWorkerPool(settings: settings.pool(files), clock: ContinuousClock(), logger: logger)
-        let readers = try readerSources(settings, pool, logger: logger)
+        let readers = try await readerSources(settings, pool, store, logger: logger)
         let tracing = try Tracing(settings.telemetry, logger: logger)
         let cache = AssetCache(
             dependencies: AssetCache.Dependencies(
@@ -96,18 +96,25 @@ enum Larder {
         return ServiceGroup(configuration: configuration)
     }
 
-    /// Reads the tokens and keys of readers; its errors refer to the setting that names the file.
+    /// Reads the tokens and keys of readers, and the record of earlier tokens; its errors refer to the setting that names the file.
     private static func readerSources(
-        _ settings: LarderSettings, _ upstream: any Upstream, logger: Logger
-    ) throws(SettingsError) -> ReaderSources {
+        _ settings: LarderSettings, _ upstream: any Upstream, _ store: Store, logger: Logger
+    ) async throws(SettingsError) -> ReaderSources {
+        let (catalog, name) = (store.catalog, "issued tokens")
+        let record = ReaderSources.TokenRecord(
+            load: { () async throws(CacheError) in try await catalog.secret(name) },
+            save: { (text) async throws(CacheError) in try await catalog.saveSecret(text, as: name) })
+        let readers: ReaderSources
         do throws(CacheError) {
-            return try ReaderSources(settings.access, clock: ContinuousClock(), logger: logger) {
-                (url) async throws(CacheError) in try await DocumentDownload.get(url, over: upstream)
-            }
+            readers = try ReaderSources(
+                settings.access, clock: ContinuousClock(), wallClock: SystemWallClock(), logger: logger, record: record
+            ) { (url) async throws(CacheError) in try await DocumentDownload.get(url, over: upstream) }
         } catch {
             let key = if case .invalidField(let key) = error.code { key } else { "access" }
             throw SettingsError(key, error.message)
         }
+        await readers.recallTokens()
+        return readers
     }
 
     /// Opens the store; its errors refer to the setting `dataDirectory`.

@@ -63,6 +63,19 @@ final class ReaderSources: Service {
         var failures = 0
     }
 
+    /// The place for the record of issued tokens, which outlives the process.
+    struct TokenRecord: Sendable {
+        var load: @Sendable () async throws(CacheError) -> String?
+        var save: @Sendable (String) async throws(CacheError) -> Void
+    }
+
+    /// The record of issued tokens that must be saved.
+    private struct UnsavedTokens {
+        var tokens: IssuedTokens?
+        /// Whether the last attempt failed; its error was logged.
+        var hasFailed = false
+    }
+
     /// The time without a change after which a file is read.
     private static let settling = Duration.seconds(1)
     /// The time after which the JWK set is downloaded again, and the longest time after failures.
@@ -73,20 +86,26 @@ final class ReaderSources: Service {
     private let signatures = ContentSignatures()
     private let clock: any Clock<Duration>
     private let uptime: @Sendable () -> Duration
+    private let wallClock: any WallClock
     private let logger: Logger
     /// Returns the body of a URL.
     private let download: @Sendable (String) async throws(CacheError) -> [UInt8]
     private let state: Mutex<State>
     /// The settings of the HTTP server; set before the service runs.
     private let live = Mutex<LiveAPISettings?>(nil)
+    private let record: TokenRecord
+    private let unsaved = Mutex(UnsavedTokens())
 
     /// Reads the files. Throws `.invalidField` with the setting of an unusable one.
     init(
-        _ settings: AccessSettings, clock: any Clock<Duration>, logger: Logger,
+        _ settings: AccessSettings, clock: any Clock<Duration>, wallClock: any WallClock, logger: Logger,
+        record: TokenRecord,
         download: @escaping @Sendable (String) async throws(CacheError) -> [UInt8]
     ) throws(CacheError) {
         self.clock = clock
         uptime = clock.stopwatch()
+        self.wallClock = wallClock
+        self.record = record
         self.logger = logger
         self.download = download
         state = Mutex(State(settings: settings))
@@ -105,6 +124,44 @@ final class ReaderSources: Service {
 
     /// Sets the settings whose derived results become invalid with each change.
     func attach(_ live: LiveAPISettings) { self.live.withLock { $0 = live } }
+
+    // MARK: Record of tokens
+
+    /// Reads the record of an earlier process, and saves it with the present tokens. Call it before the first request.
+    func recallTokens() async {
+        do throws(CacheError) {
+            let text = try await record.load()
+            directory.recall(text.map { IssuedTokens(text: $0) } ?? IssuedTokens())
+        } catch {
+            logger.warning(
+                "revoked tokens not read; they are treated as unknown ones", metadata: ["error": "\(error.message)"])
+        }
+        await saveTokens()
+    }
+
+    /// Saves the record if the tokens have changed. A failure is logged once and the attempt repeated.
+    func saveTokens() async {
+        let changed = directory.recordTokens(at: wallClock.now())
+        let tokens = unsaved.withLock { unsaved in
+            unsaved.tokens = changed ?? unsaved.tokens
+            return unsaved.tokens
+        }
+        guard let tokens else { return }
+        do throws(CacheError) {
+            try await record.save(tokens.text)
+            unsaved.withLock { unsaved in
+                if unsaved.tokens == tokens { unsaved.tokens = nil }
+                unsaved.hasFailed = false
+            }
+        } catch {
+            let isNew = unsaved.withLock { unsaved in
+                defer { unsaved.hasFailed = true }
+                return !unsaved.hasFailed
+            }
+            guard isNew else { return }
+            logger.warning("tokens not recorded; retrying", metadata: ["error": "\(error.message)"])
+        }
+    }
 
     // MARK: Changes
 
@@ -135,7 +192,7 @@ final class ReaderSources: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown { [self] in
             await withTaskGroup(of: Void.self) { group in
-                for check in [refreshFiles, refreshKeySet] {
+                for check in [refreshFilesAndTokens, refreshKeySet] {
                     group.addTask { [clock] in
                         repeat {
                             await check()
@@ -144,6 +201,12 @@ final class ReaderSources: Service {
                 }
             }
         }
+    }
+
+    /// Reads changed files again, and records their tokens.
+    @Sendable private func refreshFilesAndTokens() async {
+        await refreshFiles()
+        await saveTokens()
     }
 
     /// Reads each part again that has changed and has settled, or that was unusable.

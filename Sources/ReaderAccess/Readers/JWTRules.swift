@@ -32,11 +32,16 @@ package struct JWTRules: Hashable, Sendable {
 
     /// The reader of verified claims; nil if they grant none of the scopes.
     ///
-    /// Throws `.malformed` if `sub` is missing or a claim has the wrong type. An optional claim of the wrong type is
-    /// not ignored, because that would widen the permissions.
+    /// Throws `.malformed` if none of `sub`, `client_id`, `azp` and `iss` names the reader, or if a claim has the wrong
+    /// type. An optional claim of the wrong type is not ignored, because that would widen the permissions.
     func reader(of claims: JSON) throws(TokenRefusal) -> (id: String, reader: Reader?) {
-        guard case .string(let subject)? = claims["sub"], !subject.isEmpty else { throw .malformed }
-        let id = Self.id(of: subject)
+        // Tokens of clients without a user can lack `sub` (RFC 9068 §2.2 requires it, RFC 7519 §4.1.2 does not).
+        var names: [String] = []
+        for claim in ["sub", "client_id", "azp", "iss"] {
+            if let name = try claims.claim(claim, as: String.self), !name.isEmpty { names.append(name) }
+        }
+        guard let name = names.first else { throw .malformed }
+        let id = Self.id(of: name)
         let scopes = try scopes(of: claims)
         guard let scope = [AccessScope.admin, .write, .read, .sign].first(where: scopes.contains) else {
             return (id, nil)
@@ -65,6 +70,24 @@ package struct JWTRules: Hashable, Sendable {
             names.compactMap { name in
                 AccessScope(rawValue: name.hasPrefix("larder:") ? String(name.dropFirst(7)) : name)
             })
+    }
+
+    /// Whether the payload of a token claims to be for this service: its issuer is the configured one, and its audience
+    /// fits. False if neither is configured; then only a signature can tell.
+    ///
+    /// Throws `.wrongIssuer`, `.wrongAudience` or `.malformed` for a token of another service. A payload that is no
+    /// strict JSON is one for this service if it contains both names.
+    func areAddressed(by payload: [UInt8]) throws(TokenRefusal) -> Bool {
+        let names = [issuer, audience].compactMap(\.self)
+        guard !names.isEmpty else { return false }
+        guard let claims = try? JSONParser.parse(payload), case .object = claims else {  // its text decides
+            let text = String(decoding: payload, as: UTF8.self)
+            guard names.allSatisfy({ text.contains($0) }) else { throw .malformed }
+            return true
+        }
+        try ClaimRules(issuer: issuer, audience: audience).check(
+            JSON(present: ["iss": claims["iss"], "aud": claims["aud"]]), at: Timestamp(milliseconds: 0))
+        return true
     }
 
     /// `jwt:` and at most 64 printable characters of the subject; other characters become `_`.

@@ -54,6 +54,13 @@ package final class ReaderDirectory: Sendable {
         var lastGranted: Duration?
     }
 
+    /// The record of tokens.
+    private struct Issued: Sendable {
+        var tokens = IssuedTokens()
+        /// Whether the sources have changed since the last call of ``recordTokens(at:)``.
+        var isOutdated = false
+    }
+
     /// The interval between two requests for keys.
     private static let keyInterval = Duration.seconds(60)
     /// The number of verified tokens in the cache.
@@ -64,6 +71,7 @@ package final class ReaderDirectory: Sendable {
     private let keyRequest = Mutex(KeyRequest())
     /// The URL of a key set whose last download has failed.
     private let missing = Mutex<String?>(nil)
+    private let issued = Mutex(Issued())
 
     /// A directory without readers.
     package init() { snapshot = Mutex(Snapshot(Sources(), generation: 0)) }
@@ -127,12 +135,41 @@ package final class ReaderDirectory: Sendable {
     package var needsKeys: Bool { keyRequest.withLock { $0.isOpen } }
 
     private func replace(_ change: (inout Sources) -> Void) {
-        snapshot.withLock { snapshot in
+        let present = snapshot.withLock { snapshot in
             var sources = snapshot.sources
             change(&sources)
             snapshot = Snapshot(sources, generation: snapshot.generation + 1)
+            return snapshot.byDigest.keys
+        }
+        issued.withLock { issued in
+            issued.tokens.add(present)
+            issued.isOutdated = true
         }
         verified.withLock { $0.removeAll() }
+    }
+
+    // MARK: Earlier tokens
+
+    /// Adds tokens that an earlier process had, so that those that were removed since are known as revoked.
+    package func recall(_ tokens: IssuedTokens) {
+        let present = snapshot.withLock { $0.byDigest.keys }
+        issued.withLock { issued in
+            issued.tokens = tokens
+            issued.tokens.add(present)
+            issued.isOutdated = true
+        }
+    }
+
+    /// Records the removals since the last call. Returns the record for the next process; nil if the sources have not
+    /// changed.
+    package func recordTokens(at now: Timestamp) -> IssuedTokens? {
+        issued.withLock { issued in
+            guard issued.isOutdated else { return nil }
+            issued.isOutdated = false
+            // Read here: a token that is added meanwhile would be recorded as a removed one.
+            issued.tokens.update(present: snapshot.withLock { Set($0.byDigest.keys) }, at: now)
+            return issued.tokens
+        }
     }
 
     // MARK: Look-ups
@@ -141,13 +178,11 @@ package final class ReaderDirectory: Sendable {
     ///
     /// - Parameter token: The text after `Bearer` and its spaces.
     package func reader(ofBearer token: String, at now: Timestamp) -> TokenLookup {
-        guard token.utf8.count <= JSONWebToken.sizeLimit else { return .unknown }
         let snapshot = snapshot.withLock { $0 }
         let digest = TokenDigest(of: token)
         if let reader = snapshot.byDigest[digest] { return Self.checked(reader, at: now) }
-        guard let rules = snapshot.sources.rules, token.utf8.count(where: { $0 == UInt8(ascii: ".") }) == 2 else {
-            return .unknown
-        }
+        if issued.withLock({ $0.tokens.contains(digest, at: now) }) { return .revoked }
+        guard let rules = snapshot.sources.rules, token.utf8.contains(UInt8(ascii: ".")) else { return .unknown }
         let cached = verified.withLock { $0[digest] }
         if let cached, cached.generation == snapshot.generation {
             return now < cached.endsAt ? cached.lookup : .expired(id: nil)
@@ -172,12 +207,17 @@ package final class ReaderDirectory: Sendable {
     }
 
     /// Verifies a JWT, and remembers it until it ends or the sources change.
+    ///
+    /// A token of another service is `.foreign`. If neither an issuer nor an audience is configured, these are the
+    /// tokens that no known key has signed.
     private func verify(
         _ token: String, _ digest: TokenDigest, _ rules: JWTRules, _ snapshot: Snapshot, at now: Timestamp
     ) -> TokenLookup {
+        var isOwn = false
         do {
-            let parsed = try JSONWebToken.parse(token)
-            let claims = try claims(of: parsed, snapshot.sources.keys, rules)
+            isOwn = try rules.areAddressed(by: JSONWebToken.unverifiedPayload(of: token))
+            let claims = try claims(of: try JSONWebToken.parse(token), snapshot.sources.keys, rules)
+            isOwn = true
             try rules.claimRules.check(claims, at: now)
             let (id, reader) = try rules.reader(of: claims)
             let lookup: TokenLookup = reader.map { .reader($0) } ?? .withoutScope(id: id)
@@ -186,6 +226,7 @@ package final class ReaderDirectory: Sendable {
             verified.withLock { $0[digest] = entry }
             return lookup
         } catch {
+            guard isOwn else { return .foreign(error) }
             return error == .expired ? .expired(id: nil) : .invalid(error)
         }
     }

@@ -1,5 +1,6 @@
 """Permissions of readers: the tokens file, JSON Web Tokens, and the figures of each token."""
 
+import base64
 import contextlib
 import csv
 import datetime
@@ -11,6 +12,7 @@ import time
 import jose
 from jose import SigningKey
 from mocks.base import Answer, Mock, content, serve
+from trial import Reply
 
 from . import scenario
 
@@ -162,6 +164,71 @@ def tokens_expiry(t):
     tokens.write()
     t.eventually(lambda: service.read("/o/media/a.bin", token=soon).status == 200, "a token is not accepted before its end")
     t.eventually(lambda: service.read("/o/media/a.bin", token=soon).status in (401, 403), "the token never expires")
+
+
+def fields_with(token):
+    """Header fields with a token in many spellings."""
+    return {
+        "plain": [f"Bearer {token}"], "lower case": [f"bearer {token}"], "a tab": [f"Bearer\t{token}"],
+        "two spaces": [f"Bearer  {token}"], "two fields": ["Basic eDp5", f"Bearer {token}"],
+        "two fields, in turn": [f"Bearer {token}", "Basic eDp5"], "a list": [f"Basic eDp5, Bearer {token}"],
+        "a list without blanks": [f"Bearer {token},Basic eDp5"], "another scheme": [f"Token {token}"],
+        "a parameter": [f'Bearer token="{token}"'], "no scheme": [token],
+        "a password": ["Basic " + base64.b64encode(f":{token}".encode()).decode()],
+    }  # fmt: skip
+
+
+def send_fields(service, path, values):
+    """A reply to a request with several `Authorization` fields."""
+    with contextlib.closing(service.connection()) as connection:
+        connection.putrequest("GET", path)
+        for value in values:
+            connection.putheader("Authorization", value)
+        connection.endheaders()
+        response = connection.getresponse()
+        fields = {name.lower(): value for name, value in response.getheaders()}
+        return service.remember(Reply(response.status, fields, response.read()))
+
+
+@scenario()
+def tokens_revoked(t):
+    """A token of Larder that was removed, also while it was stopped, gets 401 and never reaches an upstream."""
+    tokens = Tokens(t)
+    gone, stays = tokens.add("gone", "read"), tokens.add("stays", "read")
+    upstream = t.mock(Files())
+    forwarding = t.origin("login", upstream.url, access="public", forward=["Authorization"])
+    read = t.vault.new("readerToken")
+    _, service = stage(t, tokens, {**forwarding, "access.readToken": read})
+    t.equal(service.read("/o/media/a.bin", token=gone).status, 200, "the status before the removal")
+    later = tokens.add("later", "read")
+    tokens.write()
+    t.eventually(lambda: service.read("/o/media/a.bin", token=later).status == 200, "a new token is not accepted")
+    tokens.entries = [entry for entry in tokens.entries if entry["id"] != "later"]
+    tokens.write()
+    t.eventually(lambda: service.read("/o/media/a.bin", token=later).status == 401, "a removed token is accepted")
+    service.stop()
+    tokens.entries = [entry for entry in tokens.entries if entry["id"] == "stays"]
+    tokens.write()
+    service.configure({key: value for key, value in service.settings.items() if key != "access.readToken"})
+    service.begin()
+    for token, name in ((gone, "a removed token"), (later, "one removed before"), (read, "the old read token")):
+        for spelling, values in fields_with(token).items():
+            reply = send_fields(service, "/o/login/media/a.bin", values)
+            t.refused(reply, f"{name}, {spelling}", (401,), ("unauthorized",))
+        challenge = send_fields(service, "/v1/stats", [f"Bearer {token}"]).fields.get("www-authenticate", "")
+        t.check('error="invalid_token"' in challenge, f"{name}: the challenge is {challenge}")
+    t.equal(upstream.requests, [], "the requests with tokens of Larder")
+    for spelling, values in fields_with(stays).items():
+        reply = send_fields(service, f"/o/login/media/{spelling.replace(' ', '-').replace(',', '')}.bin", values)
+        t.check(reply.status in (200, 401), f"a valid token, {spelling}: the answer is {reply}")
+    t.check(not any("authorization" in request.fields for request in upstream.requests), "a valid token is at the upstream")
+    for value in ("Basic eDp5", "Bearer of-the-upstream", 'Digest username="x", response="y"', "Negotiate YII="):
+        before = len(upstream.requests)
+        t.equal(send_fields(service, f"/o/login/media/{before}.bin", [value]).status, 200, f"the status with {value}")
+        sent = [request.fields.get("authorization") for request in upstream.requests[before:]]
+        t.equal(set(sent), {value}, f"the fields at the upstream with {value}")
+    anonymous = service.send("GET", "/o/media/a.bin").fields.get("www-authenticate", "")
+    t.check(anonymous.startswith("Bearer") and "error" not in anonymous, f"without a token the challenge is {anonymous}")
 
 
 @scenario()
@@ -367,6 +434,43 @@ def jwt_hostile(t):
         t.check(reply.status in permitted, f"a token with {name}: the answer is {reply}")
         t.check(len(reply.body) < 2000, f"bytes were sent for a token with {name}")
     t.equal(service.read("/o/media/a.bin", token=good).status, 200, "the status with a good token after the hostile ones")
+
+
+@scenario(needs=["openssl"])
+def jwt_foreign(t):
+    """Tokens of other services reach their upstream; those of Larder do not, valid or not."""
+    key, foreign = SigningKey(t.directory, "key-1"), SigningKey(t.directory, "key-2")
+    file = t.directory / "jwks.json"
+    file.write_bytes(key_set([key]))
+    upstream = t.mock(Files())
+    forwarding = t.origin("login", upstream.url, access="public", forward=["Authorization"])
+    _, service = stage(t, None, {**forwarding, **jwt_settings(jwksFile=str(file))})
+    own = {
+        "an expired token": mint(t, key, seconds=-120), "a forged token": mint(t, foreign, {"kid": "key-1"}),
+        "an unknown key": mint(t, foreign), "no signature": t.vault.keep("readerJWT", jose.unsigned(jose.claims(ISSUER, AUDIENCE))),
+        "a cut signature": mint(t, key)[:-8], "a fourth part": mint(t, key) + ".x", "padding": mint(t, key) + "==",
+        "two parts": mint(t, key).rpartition(".")[0],
+    }  # fmt: skip
+    for name, token in own.items():
+        for spelling, values in fields_with(token).items():
+            reply = send_fields(service, "/o/login/media/a.bin", values)
+            t.refused(reply, f"{name}, {spelling}", (401,), ("unauthorized",))
+    t.equal(upstream.requests, [], "the requests with tokens of Larder")
+    t.equal(send_fields(service, "/o/login/media/b.bin", [f"Bearer {mint(t, key)}"]).status, 200, "the status with a valid token")
+    others = {
+        "another issuer": foreign.sign(jose.claims("https://other.example", AUDIENCE)),
+        "another audience": key.sign(jose.claims(ISSUER, "other")), "three parts": "a.b.c",
+    }  # fmt: skip
+    for name, token in others.items():
+        before = len(upstream.requests)
+        t.equal(send_fields(service, f"/o/login/media/{before}.bin", [f"Bearer {token}"]).status, 200, f"{name}: the status")
+        sent = {request.fields.get("authorization") for request in upstream.requests[before:]}
+        t.equal(sent, {f"Bearer {token}"}, f"{name}: the field at the upstream")
+    client = mint(t, key, sub=None, client_id="machine-3")
+    t.equal(service.read("/o/media/c.bin", token=client).status, 200, "the status without sub")
+    admin = mint(t, key, scope="admin")
+    names = [entry.get("token") for entry in service.api("GET", "/v1/stats", token=admin).json.get("readers", [])]
+    t.check("jwt:machine-3" in names, f"the reader without sub is not named: {names}")
 
 
 @scenario(needs=["openssl"], brief=False)

@@ -332,6 +332,7 @@ def signed_backend(t):
     ):  # fmt: skip
         reply = stage.service.api(method, path, {} if method == "POST" else None, free)
         t.refused(reply, f"{method} {path} with the scope sign", (403,), ("tokenScope",))
+        t.check('error="insufficient_scope"' in reply.fields.get("www-authenticate", ""), f"{path}: {reply.fields}")
     code, output, errors = stage.service.run("token", "new", "--id", "x", "--scope", "sign", "--max-signature", "1h")
     if t.equal(code, 0, f"the exit code of larder token new ({errors[:200]})"):
         t.check('"maxSignatureSeconds":3600' in output.replace(" ", ""), f"larder token new printed {output[-200:]}")

@@ -86,6 +86,9 @@ import Testing
                         let text = problem["detail"]?.plain ?? ""
                         #expect(text.contains("\(needed.rawValue) is required"), "\(name): \(text)")
                         #expect(text.contains("has the scope \(scope.rawValue)"), "\(name): \(text)")
+                        #expect(
+                            response.headers["WWW-Authenticate"]
+                                == "Bearer error=\"insufficient_scope\", scope=\"\(needed.rawValue)\"", "\(name)")
                     }
                 }
             }

@@ -236,7 +236,7 @@ import Testing
             #expect(try await service.call("GET", "/v1/stats?x=1").status == 401)
             #expect(try await service.call("GET", "/o/locked/a", reader).status == 502)
             let anonymous = try await service.call("GET", "/v1/stats")
-            #expect(anonymous.status == 401 && anonymous.headers["WWW-Authenticate"] == "Bearer")
+            #expect(anonymous.status == 401 && anonymous.headers["WWW-Authenticate"] == "Bearer realm=\"Larder\"")
             #expect(try await service.call("GET", "/v1/stats", reader).status == 200)
             #expect(try await service.call("DELETE", "/v1/assets/\(Samples.id)", reader).status == 403)
             #expect(try await service.call("DELETE", "/v1/assets/\(Samples.id)", boss).status == 404)

@@ -1,5 +1,7 @@
-import CacheAPI
+@testable import CacheAPI
 import CacheCore
+import Foundation
+import HTTPTypes
 import ReaderAccess
 import Testing
 
@@ -54,6 +56,72 @@ import Testing
         #expect(admit(rules, .scope(.admin), "Bearer boss") == nil)
         #expect(admit(rules, .scope(.write), "Bearer boss") == nil)
         #expect(admit(rules, .content, "Bearer reader") == nil)
+    }
+
+    /// The value of `WWW-Authenticate`.
+    private func challenge(_ need: AccessRules.Need, _ authorization: String?) -> String? {
+        do throws(CacheError) {
+            _ = try rules.admit(
+                need, RequestCredentials(authorization: authorization), host: "x", at: Timestamp(seconds: 0))
+            return nil
+        } catch {
+            return error.headers[.wwwAuthenticate]
+        }
+    }
+
+    @Test("The challenge has an error code for a bad token only (RFC 6750 §3.1)")
+    func challenges() {
+        #expect(challenge(.scope(.read), nil) == "Bearer realm=\"Larder\"")
+        #expect(challenge(.scope(.read), "Basic eDp5") == "Bearer realm=\"Larder\"")
+        #expect(challenge(.scope(.read), "Bearer nobody") == "Bearer error=\"invalid_token\"")
+        #expect(challenge(.content, "bearer\tnobody") == "Bearer error=\"invalid_token\"")
+        #expect(
+            challenge(.scope(.write), "Bearer reader") == "Bearer error=\"insufficient_scope\", scope=\"write\"")
+    }
+
+    /// The spellings of `Authorization` with a token.
+    private static let spellings = [
+        "Bearer {}", "bearer {}", "BEARER  {}", "Bearer\t{}", " Bearer {} ", "Bearer {},", "Bearer {}, Basic eDp5",
+        "Basic eDp5, Bearer {}", "Basic eDp5,Bearer\t{}", "Bearer x, Bearer {}", "Bearer \"{}\"", "Token {}",
+        "Bearer token={}", "Digest a=1, token=\"{}\"", "{}",
+    ]
+
+    @Test("An ended token of this service is refused in every spelling, also for public content", arguments: spellings)
+    func endedTokens(spelling: String) {
+        let directory = ReaderDirectory()
+        directory.update(adminToken: "gone", readToken: "reader")
+        directory.update(adminToken: "boss", readToken: "reader")
+        let rules = AccessRules(directory)
+        func credentials(_ token: String) -> RequestCredentials {
+            RequestCredentials(authorization: spelling.replacing("{}", with: token))
+        }
+        for isPublic in [true, false] {
+            #expect(admit(rules, .content, credentials("gone").authorization, isPublic: isPublic) == .unauthorized)
+        }
+        for token in ["gone", "boss", "reader"] { #expect(rules.isOwn(credentials(token), at: Timestamp(seconds: 0))) }
+        #expect(!rules.isOwn(credentials("stranger"), at: Timestamp(seconds: 0)))
+        #expect(admit(rules, .content, credentials("stranger").authorization, isPublic: true) == nil)
+    }
+
+    @Test("A token of this service inside Basic credentials is found (RFC 7617 §2)")
+    func basicCredentials() {
+        for pair in ["reader:x", "x:reader", ":boss", "reader:"] {
+            let authorization = "Basic " + Data(pair.utf8).base64EncodedString()
+            let credentials = RequestCredentials(authorization: authorization)
+            #expect(rules.isOwn(credentials, at: Timestamp(seconds: 0)), "\(pair)")
+        }
+    }
+
+    @Test("Credentials of an upstream are no tokens of this service")
+    func foreignCredentials() {
+        for authorization in [
+            "Basic eDp5", "Digest username=\"reader2\", realm=\"x\"", "Bearer other", "Bearer a.b.c", "Bearer",
+            "AWS4-HMAC-SHA256 Credential=AKIA/20260101/eu/s3/aws4_request, Signature=abc", "",
+        ] {
+            #expect(admit(rules, .content, authorization, isPublic: true) == nil, "\(authorization)")
+            let credentials = RequestCredentials(authorization: authorization)
+            #expect(!rules.isOwn(credentials, at: Timestamp(seconds: 0)), "\(authorization)")
+        }
     }
 
     @Test("Content of public origins needs no token")

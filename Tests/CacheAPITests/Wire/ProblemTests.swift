@@ -38,7 +38,7 @@ import Testing
 
     @Test("A status comes with its required fields")
     func theFieldsThatBelongToAStatusComeWithIt() {
-        #expect(CacheError.Code.unauthorized.headers[.wwwAuthenticate] == "Bearer")
+        #expect(CacheError.Code.unauthorized.headers[.wwwAuthenticate] == "Bearer realm=\"Larder\"")
         #expect(CacheError.Code.methodNotAllowed(allow: "GET, HEAD").headers[.allow] == "GET, HEAD")
         #expect(CacheError.Code.rangeNotSatisfiable(length: 10).headers[.contentRange] == "bytes */10")
         for code in [CacheError.Code.overloaded, .shuttingDown, .storageCorrupt, .rateLimited] {
@@ -68,7 +68,7 @@ import Testing
         #expect(CacheError.Code.upstreamRefused(status: 407, retryAfter: .seconds(9)).contentHeaders.isEmpty)
         let late = CacheError.Code.upstreamRefused(status: 503, retryAfter: .milliseconds(8001))
         #expect(late.contentHeaders[.retryAfter] == "9")
-        #expect(CacheError.Code.unauthorized.contentHeaders[.wwwAuthenticate] == "Bearer")
+        #expect(CacheError.Code.unauthorized.contentHeaders[.wwwAuthenticate] == "Bearer realm=\"Larder\"")
         let asked = CacheError.Code.upstreamRefused(
             status: 401, .init(challenges: ["Basic realm=\"a\"", "Digest x=1"]))
         #expect(asked.contentHeaders[values: .wwwAuthenticate] == ["Basic realm=\"a\"", "Digest x=1"])

@@ -36,12 +36,25 @@ import WebTokens
     }
 
     private func sources(
-        _ settings: AccessSettings,
+        _ settings: AccessSettings, record: Record = Record(),
         download: @escaping @Sendable (String) async throws(CacheError) -> [UInt8] = { _ in [] }
     ) throws -> ReaderSources {
         try ReaderSources(
-            settings, clock: clock, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            settings, clock: clock, wallClock: ManualWallClock(now),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            record: .init(
+                load: { () async throws(CacheError) in record.text.withLock { $0 } },
+                save: { (text) async throws(CacheError) in
+                    if record.isBroken.withLock({ $0 }) { throw CacheError(.storageFull, "The disk is full.") }
+                    record.text.withLock { $0 = text }
+                }),
             download: download)
+    }
+
+    /// A record of tokens in memory.
+    private final class Record: Sendable {
+        let text = Mutex<String?>(nil)
+        let isBroken = Mutex(false)
     }
 
     private func isKnown(_ token: String, _ rules: AccessRules) -> Bool {
@@ -78,6 +91,35 @@ import WebTokens
         await refresh(sources)
         #expect(!isKnown("b", rules))
         #expect(!rules.isOpen && !sources.rules(settings).isOpen, "an empty file must not open the service")
+    }
+
+    @Test("A token that was removed while the service was stopped is known as revoked")
+    func aTokenRemovedWhileStopped() async throws {
+        var settings = AccessSettings()
+        settings.tokensFile = directory.path("tokens.json")
+        settings.readToken = MaskedSecret("old")
+        try tokens(["a", "b"])
+        let record = Record()
+        let first = try sources(settings, record: record)
+        await first.recallTokens()
+        // The failed attempt is repeated.
+        record.isBroken.withLock { $0 = true }
+        try tokens(["a", "b", "c"])
+        await first.refreshFiles()
+        await first.saveTokens()
+        record.isBroken.withLock { $0 = false }
+        await first.saveTokens()
+
+        settings.readToken = MaskedSecret("new")
+        try tokens(["b"])
+        let second = try sources(settings, record: record)
+        await second.recallTokens()
+        let directory = second.rules(settings).directory
+        for token in ["a", "c", "old"] { #expect(directory.reader(ofBearer: token, at: now) == .revoked, "\(token)") }
+        for token in ["b", "new"] { #expect(directory.reader(ofBearer: token, at: now).reader != nil, "\(token)") }
+        #expect(directory.reader(ofBearer: "never", at: now) == .unknown)
+        let text = try #require(record.text.withLock { $0 })
+        #expect(!text.contains("old") && text.split(separator: "\n").count == 5)
     }
 
     @Test("Signing keys are those of the directory")

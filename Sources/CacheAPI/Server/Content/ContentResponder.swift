@@ -247,7 +247,7 @@ struct ContentResponder: Sendable {
         let (code, outcome) = (failure.error.code, failure.outcome)
         note.conclude(outcome.requestClass, code: code, isCounted: failure.isCounted)
         let problem = problem(call, failure.error, status: code.contentStatus)
-        var fields = code.contentHeaders
+        var fields = failure.error.contentHeaders
         fields[.contentType] = Problem.mediaType
         fields[.cacheControl] = failure.reuse
         fields[.cacheStatus] = CacheStatus.field(outcome)
