@@ -38,7 +38,7 @@ extension Reader {
             throw CacheError(
                 .tokenScope, "The token \(id) permits signatures for at most \(maxSignatureSeconds) seconds.")
         }
-        guard !isLimited || permits(path: request.coveredPath) else {
+        guard !isLimited || limits.permits(path: request.coveredPath) else {
             throw refusal(
                 request.scope == .prefix ? "a signature for this whole directory" : "a signature for this path")
         }
