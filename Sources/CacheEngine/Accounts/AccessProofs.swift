@@ -2,10 +2,10 @@ import CacheCore
 import CacheStore
 import Synchronization
 
-/// The versions of assets that the upstream has shown to readers, for assets that all values of the forwarded fields
-/// share.
+/// The answers of the upstream to readers, for assets that all values of the forwarded fields share.
 ///
-/// A version is proved by a response of the upstream to a request for one byte with the reader's own fields.
+/// An answer is the response of the upstream to a request for one byte with the reader's own fields. It holds for a
+/// minute. Of too many answers the least recently used ones are dropped.
 final class AccessProofs: Sendable {
     /// An asset and a reader.
     struct Subject: Hashable, Sendable {
@@ -14,31 +14,56 @@ final class AccessProofs: Sendable {
         let reader: String
     }
 
-    private struct Proof {
-        let version: String
+    /// An answer of the upstream.
+    enum Answer: Sendable {
+        /// The version that the reader was shown.
+        case version(String)
+        /// The version has no strong validator, so that its bytes cannot be shared.
+        case unnamed
+        /// The reader has no right to the asset.
+        case refused(CacheError)
+    }
+
+    /// An answer with its end and its number, which differs from those of all others.
+    struct Entry: Sendable {
+        let answer: Answer
         let end: Timestamp
+        let number: Int
     }
 
-    /// The time for which a proof holds.
+    private struct State {
+        var granted: BoundedTable<Subject, Entry>
+        /// Apart, so that invented credentials displace no granted ones.
+        var refused: BoundedTable<Subject, Entry>
+        var count = 0
+    }
+
+    /// The time for which an answer holds.
     static let lifetime = Duration.seconds(60)
-    /// The largest number of proofs. At the limit, those that have ended are dropped, then all.
-    private let limit: Int
-    /// Guards the proofs.
-    private let proofs = Mutex<[Subject: Proof]>([:])
+    /// Guards the answers.
+    private let state: Mutex<State>
 
-    init(limit: Int = 65_536) { self.limit = limit }
-
-    /// The version that the reader was shown; nil if there is no proof, or if it has ended.
-    func version(for subject: Subject, at now: Timestamp) -> String? {
-        proofs.withLock { $0[subject].flatMap { now < $0.end ? $0.version : nil } }
+    init(limit: Int = 65_536) {
+        state = Mutex(State(granted: BoundedTable(capacity: limit), refused: BoundedTable(capacity: limit)))
     }
 
-    /// Records a proof.
-    func add(_ version: String, for subject: Subject, at now: Timestamp) {
-        proofs.withLock { proofs in
-            if proofs.count >= limit { proofs = proofs.filter { now < $0.value.end } }
-            if proofs.count >= limit { proofs = [:] }
-            proofs[subject] = Proof(version: version, end: now + Self.lifetime)
+    /// The answer to the reader; nil if there is none, or if it has ended.
+    func answer(to subject: Subject, at now: Timestamp) -> Entry? {
+        state.withLock { state in
+            (state.granted[subject] ?? state.refused[subject]).flatMap { now < $0.end ? $0 : nil }
+        }
+    }
+
+    /// Records an answer to a request that was sent at `now`.
+    @discardableResult
+    func add(_ answer: Answer, to subject: Subject, at now: Timestamp) -> Entry {
+        state.withLock { state in
+            state.count += 1
+            let entry = Entry(answer: answer, end: now + Self.lifetime, number: state.count)
+            let isRefused = if case .refused = answer { true } else { false }
+            state.granted[subject] = isRefused ? nil : entry
+            state.refused[subject] = isRefused ? entry : nil
+            return entry
         }
     }
 }
@@ -48,7 +73,7 @@ struct ForwardedFields: Sendable {
     let context: EngineContext
     private let proofs = AccessProofs()
     /// The requests for proofs in progress.
-    private let calls = SharedCalls<String?>()
+    private let calls = SharedCalls<AccessProofs.Entry>()
 
     init(context: EngineContext) { self.context = context }
 
@@ -77,23 +102,56 @@ struct ForwardedFields: Sendable {
         return context.store.catalog.keyedDigest(of: "forwarded fields\n" + text)
     }
 
-    /// The asset of the version that the upstream shows this reader. Nil: the version has no strong validator.
+    /// The asset of the version that the upstream shows this reader. Nil: the version has no strong validator. Throws
+    /// the refusal of the upstream, which is repeated for a minute.
     private func shared(_ target: AssetTarget, _ reader: String) async throws(CacheError) -> AssetTarget? {
         let subject = AccessProofs.Subject(asset: target.id, reader: reader)
-        if let known = proofs.version(for: subject, at: context.wallClock.now()) {
-            let shared = target.keyed(by: known)
-            // Another reader may have started a new generation of the asset since the proof.
-            if try await holds(known, shared) { return shared }
+        let known = proofs.answer(to: subject, at: context.wallClock.now())
+        // Another reader may have started a new generation of the asset since the answer.
+        let found = if let known { try await lookUp(known.answer, target) } else { LookUp.outdated }
+        switch found {
+        case .shared(let target): return target
+        case .unshared: return nil
+        case .outdated: break
         }
-        let version = try await calls.run(target.key + " " + reader) { () async throws(CacheError) in
+        let answered = try await calls.run(target.key + " " + reader) { () async throws(CacheError) in
             let asked = context.wallClock.now()
-            guard let version = try await askVersion(of: target) else { return nil }
-            proofs.add(version, for: subject, at: asked)
-            return version
+            // A call that ended after the look-up may have brought a newer answer.
+            if let newer = proofs.answer(to: subject, at: asked), newer.number != known?.number { return newer }
+            return proofs.add(try await ask(target), to: subject, at: asked)
         }
-        guard let version else { return nil }
-        let shared = target.keyed(by: version)
-        return try await holds(version, shared) ? shared : nil
+        if case .shared(let target) = try await lookUp(answered.answer, target) { return target }
+        return nil
+    }
+
+    /// The asset that an answer leads to.
+    private enum LookUp {
+        case shared(AssetTarget)
+        /// The bytes cannot be shared.
+        case unshared
+        /// The cached generation of the asset is of another version.
+        case outdated
+    }
+
+    /// Looks up the asset of an answer. Throws a refusal.
+    private func lookUp(_ answer: AccessProofs.Answer, _ target: AssetTarget) async throws(CacheError) -> LookUp {
+        switch answer {
+        case .refused(let error): throw error
+        case .unnamed: return .unshared
+        case .version(let version):
+            let shared = target.keyed(by: version)
+            return try await holds(version, shared) ? .shared(shared) : .outdated
+        }
+    }
+
+    /// The answer of the upstream to the reader. Throws the error of a request without an answer.
+    private func ask(_ target: AssetTarget) async throws(CacheError) -> AccessProofs.Answer {
+        do throws(CacheError) {
+            return try await askVersion(of: target).map { .version($0) } ?? .unnamed
+        } catch {
+            guard case .upstreamRefused(let status, _) = error.code, [401, 403].contains(status) else { throw error }
+            return .refused(error)
+        }
     }
 
     /// The version in the response to a request for one byte; nil without a strong validator. Throws the upstream's

@@ -13,16 +13,14 @@ struct ContentLink: Hashable, Sendable {
 
 /// The current links, by target.
 struct ContentLinks {
-    private var links: [String: ContentLink] = [:]
+    private var links: BoundedTable<String, ContentLink>
     private var count = 0
-    /// The largest number of links. At the limit, the expired ones are dropped, then all.
-    private let limit: Int
 
-    init(limit: Int = 16_384) { self.limit = limit }
+    init(limit: Int = 16_384) { links = BoundedTable(capacity: limit) }
 
     /// The link of a target at a time; nil if there is none, or if it has another origin of its own (an API call with
     /// other settings, or a redirect where a call is needed).
-    func link(of target: AssetTarget, at now: Timestamp) -> ContentLink? {
+    mutating func link(of target: AssetTarget, at now: Timestamp) -> ContentLink? {
         guard let link = links[Self.key(target)], let end = link.expiresAt, now < end else { return nil }
         let wanted = target.settings.resolution.url == nil ? nil : target.settings.resolution
         return link.resolution == wanted ? link : nil
@@ -36,8 +34,6 @@ struct ContentLinks {
         count += 1
         let link = ContentLink(url: url, number: count, expiresAt: expiresAt, resolution: resolution)
         guard expiresAt.map({ $0 > now }) ?? false else { return link }
-        if links.count >= limit { links = links.filter { now < $0.value.expiresAt ?? now } }
-        if links.count >= limit { links = [:] }
         links[Self.key(target)] = link
         return link
     }

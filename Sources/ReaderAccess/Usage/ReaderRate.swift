@@ -1,3 +1,4 @@
+import CacheCore
 import Synchronization
 
 /// A token bucket for the transfers of one reader, as a value. It admits a burst of one second.

@@ -73,6 +73,26 @@ def forward_shared(t):
     t.check(unknown.status in (401, 403), f"a read without Authorization: the answer is {unknown}")
 
 
+@scenario()
+def forward_refused(t):
+    """A refusal of shared bytes is remembered for each user and file: one request for many reads, with its status."""
+    upstream, service, fields = stage(t, forwardShared=True)
+    upstream.permitted = {"first"}
+    unknown = {"Authorization": f"Bearer {t.vault.new('userToken')}"}
+    for sent, status in ((fields["second"], 403), (unknown, 401)):
+        upstream.forget()
+        replies = t.together(20, lambda i, sent=sent: get(service, "/o/media/shared/film.bin", sent, ("0-9", None)[i % 2]))
+        replies += [get(service, "/o/media/shared/film.bin", sent) for _ in range(5)]
+        t.equal({reply.status for reply in replies}, {status}, "the statuses of refused reads")
+        t.equal(len(upstream.requests), 1, f"the number of requests for reads that get {status}")
+        marks = {reply.fields.get("www-authenticate") for reply in replies}
+        t.check(len(marks) == 1 and (status == 403 or None not in marks), f"WWW-Authenticate of refused reads is {marks}")
+        get(service, "/o/media/shared/other.bin", sent)
+        t.equal(len(upstream.requests), 2, "the number of requests for two files")
+    data = upstream.shared("/shared/film.bin")
+    t.bytes(get(service, "/o/media/shared/film.bin", fields["first"]), data, "a read with the right after refusals")
+
+
 @scenario(brief=False)
 def forward_shared_herd(t):
     """Many readers of two users with and one without the right at the same time."""

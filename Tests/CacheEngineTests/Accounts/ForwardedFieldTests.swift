@@ -278,4 +278,55 @@ import Testing
             #expect(explanation.forecast.requests.isEmpty)
         }
     }
+
+    @Test("A refusal of a shared asset is repeated for a minute, and asked for once", arguments: [401, 403])
+    func aRefusalIsRepeated(status: Int) async throws {
+        bench.upstream.serve("/a.mp4") { _ in .response(status: status) }
+        let test = try cache(shared: true)
+        try await test.run { cache in
+            await withTaskGroup(of: CacheError?.self) { group in
+                for _ in 0..<20 {
+                    group.addTask { await #expect(throws: CacheError.self) { try await read(cache, as: "Bearer c") } }
+                }
+                for await error in group { #expect(error?.code == .upstreamRefused(status: status)) }
+            }
+            #expect(bench.upstream.requests.count == 1)
+            for user in ["Bearer c", "Bearer d", "Bearer c"] {
+                _ = await #expect(throws: CacheError.self) { try await read(cache, as: user) }
+            }
+            #expect(bench.upstream.requests.count == 2)
+            test.wallClock.advance(by: .seconds(61))
+            bench.upstream.serve("/a.mp4", LoopbackAsset(size: 5000, seed: 1))
+            let bytes = try await read(cache, as: "Bearer c")
+            #expect(bytes == LoopbackUpstream.bytes(at: 0..<5000, seed: 1))
+        }
+    }
+
+    @Test("A failure of a proof is no refusal", arguments: [404, 503])
+    func aFailureIsNotRepeated(status: Int) async throws {
+        bench.upstream.serve("/a.mp4") { _ in .response(status: status) }
+        try await cache(shared: true).run { cache in
+            _ = await #expect(throws: CacheError.self) { try await read(cache, as: "Bearer a") }
+            bench.upstream.serve("/a.mp4", LoopbackAsset(size: 5000, seed: 1))
+            let bytes = try await read(cache, as: "Bearer a")
+            #expect(bytes == LoopbackUpstream.bytes(at: 0..<5000, seed: 1))
+        }
+    }
+
+    @Test("Invented credentials displace no proof")
+    func inventedCredentialsDisplaceNoProof() throws {
+        let (proofs, now, asset) = (AccessProofs(limit: 100), Timestamp(seconds: 0), AssetID(naming: "a"))
+        let known = AccessProofs.Subject(asset: asset, reader: "known")
+        proofs.add(.version("v1"), to: known, at: now)
+        let refusal = CacheError(.upstreamRefused(status: 403), "No.")
+        for number in 0..<1000 {
+            proofs.add(.refused(refusal), to: AccessProofs.Subject(asset: asset, reader: "\(number)"), at: now)
+        }
+        guard case .version("v1") = try #require(proofs.answer(to: known, at: now)).answer else {
+            throw CacheError(.internal, "The proof is another one.")
+        }
+        #expect(proofs.answer(to: AccessProofs.Subject(asset: asset, reader: "999"), at: now) != nil)
+        #expect(proofs.answer(to: AccessProofs.Subject(asset: asset, reader: "0"), at: now) == nil)
+        #expect(proofs.answer(to: known, at: now + AccessProofs.lifetime) == nil)
+    }
 }

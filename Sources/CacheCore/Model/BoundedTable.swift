@@ -2,19 +2,19 @@
 ///
 /// It keeps two generations of half the capacity. When the younger one is full, it becomes the older one, and the
 /// former older one is dropped. A look-up moves an entry to the younger generation.
-struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+package struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private let half: Int
     private var young: [Key: Value] = [:]
     private var old: [Key: Value] = [:]
 
     /// - Parameter capacity: The maximum number of entries; at least 2.
-    init(capacity: Int) { half = max(1, capacity / 2) }
+    package init(capacity: Int) { half = max(1, capacity / 2) }
 
     /// The number of entries.
-    var count: Int { young.count + old.count }
+    package var count: Int { young.count + old.count }
 
     /// The value of a key. Nil removes it.
-    subscript(key: Key) -> Value? {
+    package subscript(key: Key) -> Value? {
         mutating get {
             if let value = young[key] { return value }
             guard let value = old.removeValue(forKey: key) else { return nil }
@@ -27,7 +27,7 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         }
     }
 
-    mutating func removeAll() {
+    package mutating func removeAll() {
         young = [:]
         old = [:]
     }
