@@ -168,7 +168,7 @@ extension SettingCodec<String> {
     }
 
     /// A pattern of host names.
-    fileprivate static var hostPattern: SettingCodec {
+    static var hostPattern: SettingCodec {
         text("a host", example: "*.example").limited("a host, host:port, host:* or *.suffix") { pattern in
             pattern.utf8.count <= 260 && !pattern.contains("/") && !pattern.contains("@")
                 && pattern.utf8.allSatisfy { $0 > 32 && $0 < 127 }

@@ -18,6 +18,10 @@ extension Setting<OriginSettings> {
                 }
             },
             Setting(
+                "redirectHosts", list: \.redirectHosts, upTo: OriginSettings.maxRedirectHosts, .hostPattern,
+                "hosts that redirects may lead to, besides those of the base URL and the mirrors: `host`, `host:port`, "
+                    + "`host:*` or `*.suffix`; without it all hosts with a permitted address"),
+            Setting(
                 "credentialsFile", optional: \.credentialsFile, .insidePath,
                 "file below `credentialsDirectory` with more header fields; see [below](#credentials-files)"),
             Setting(

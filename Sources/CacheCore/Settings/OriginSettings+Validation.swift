@@ -10,6 +10,7 @@ extension OriginSettings {
     package static let mask = "•••"
     /// The largest number of URLs in `mirrors`.
     package static let maxMirrors = 8
+    package static let maxRedirectHosts = 32
 
     /// Header fields that an origin may not set: Larder sets them itself, or they would cause responses that cannot be
     /// cached.

@@ -130,6 +130,9 @@ package struct OriginSettings: Hashable, Sendable {
     package var speculativeBytes: Int64 = 0
     /// Other base URLs with the same paths. The next one is used if the one before it fails.
     package var mirrors: [String] = []
+    /// Patterns of hosts that redirects may lead to, besides those of the base URL and the mirrors. Empty: all hosts that
+    /// the address guard permits.
+    package var redirectHosts: [String] = []
     /// Whether a second request is sent if the first byte is later than the 95th percentile.
     package var hedging: Bool = false
     /// Whether the index behind the media data of an MP4 file is fetched as soon as a reader has passed the first bytes.

@@ -139,6 +139,18 @@ package struct TLSSettings: Hashable, Sendable {
     }
 }
 
+/// The hosts that redirects may lead to: those of the origin's own URLs, and those of the setting `redirectHosts`.
+package struct RedirectHosts: Hashable, Sendable {
+    package var patterns: HostPatterns
+    /// The base URL of the origin and its mirrors.
+    package var ownURLs: [String]
+
+    package init(patterns: HostPatterns, ownURLs: [String]) {
+        self.patterns = patterns
+        self.ownURLs = ownURLs
+    }
+}
+
 /// The parameters of one upstream request.
 package struct UpstreamRequest: Sendable {
     /// The HTTP method.
@@ -183,6 +195,8 @@ package struct UpstreamRequest: Sendable {
     package var body: [UInt8] = []
     /// Whether redirects are followed; otherwise they are final responses.
     package var followsRedirects = true
+    /// The hosts that redirects may lead to; nil: all.
+    package var redirectHosts: RedirectHosts?
     /// Whether metadata services of clouds may be contacted, which the address guard refuses otherwise.
     package var allowsMetadataServices = false
     package var window: Window

@@ -9,6 +9,8 @@ struct ContentLink: Hashable, Sendable {
     let expiresAt: Timestamp?
     /// The call that it came from; nil: a redirect.
     let resolution: LinkResolution?
+    /// The setting of the origin that permitted the redirect.
+    let redirectHosts: [String]
 }
 
 /// The current links, by target.
@@ -18,10 +20,12 @@ struct ContentLinks {
 
     init(limit: Int = 16_384) { links = BoundedTable(capacity: limit) }
 
-    /// The link of a target at a time; nil if there is none, or if it has another origin of its own (an API call with
-    /// other settings, or a redirect where a call is needed).
+    /// The link of a target at a time; nil if there is none, or if it came from other settings: another API call, a
+    /// redirect where a call is needed, or a redirect under other rules.
     mutating func link(of target: AssetTarget, at now: Timestamp) -> ContentLink? {
-        guard let link = links[Self.key(target)], let end = link.expiresAt, now < end else { return nil }
+        guard let link = links[Self.key(target)], let end = link.expiresAt, now < end,
+            link.redirectHosts == target.settings.redirectHosts
+        else { return nil }
         let wanted = target.settings.resolution.url == nil ? nil : target.settings.resolution
         return link.resolution == wanted ? link : nil
     }
@@ -32,7 +36,9 @@ struct ContentLinks {
         at now: Timestamp
     ) -> ContentLink {
         count += 1
-        let link = ContentLink(url: url, number: count, expiresAt: expiresAt, resolution: resolution)
+        let link = ContentLink(
+            url: url, number: count, expiresAt: expiresAt, resolution: resolution,
+            redirectHosts: target.settings.redirectHosts)
         guard expiresAt.map({ $0 > now }) ?? false else { return link }
         links[Self.key(target)] = link
         return link

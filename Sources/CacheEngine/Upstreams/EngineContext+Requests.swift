@@ -17,7 +17,14 @@ extension EngineContext {
             timeouts: settings.timeouts, maxTransfers: settings.maxTransfers,
             originBytesPerSecond: settings.maxBytesPerSecond, priority: priority,
             allowPrivateAddresses: settings.allowPrivateAddresses, tls: settings.tls)
-        for field in target.variant.fields { request.headers.append(field.name, field.value) }
+        if !settings.redirectHosts.isEmpty {
+            request.redirectHosts = RedirectHosts(
+                patterns: HostPatterns(settings.redirectHosts), ownURLs: [settings.baseURL] + settings.mirrors)
+        }
+        // A forwarded field is in `originHeaders`, which the targets of redirects do not get.
+        for field in target.variant.fields where !settings.forwarded.contains(where: { HeaderList.same($0, field.name) }) {
+            request.headers.append(field.name, field.value)
+        }
         return request
     }
 

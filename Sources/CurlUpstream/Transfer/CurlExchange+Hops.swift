@@ -35,14 +35,21 @@ extension CurlExchange {
     }
 
     /// Makes the redirect's target the current hop. Throws `.upstreamUnusable` if the limit of redirects is exceeded,
-    /// and the errors of `CurlURL.resolve`.
+    /// `.upstreamForbidden` if the target's host is not permitted, and the errors of `CurlURL.resolve`.
     func follow(_ location: String) throws(CacheError) {
         guard earlier.count < Self.maxRedirects else {
             throw CacheError(
                 .upstreamUnusable(),
                 "\(place) exceeded the limit of \(Self.maxRedirects) redirects.")
         }
-        url = try CurlURL.resolve(location, from: url)
+        let target = try CurlURL.resolve(location, from: url)
+        guard permitsRedirect(to: target) else {
+            throw CacheError(
+                .upstreamForbidden,
+                "\(place) redirects to \(target.bracketedHost):\(target.port), "
+                    + "which redirectHosts of the origin does not permit.")
+        }
+        url = target
         earlier.append(RedirectHead(status: collector.status, headers: collector.headers))
         let now = now()
         timers.hopBegan(at: now)
@@ -56,6 +63,15 @@ extension CurlExchange {
         socketError = 0
         needsFreshConnection = false
         hasOpenedSocket = false
+    }
+
+    /// Whether a redirect may lead to the host of `target`: that of the first URL, another one of the origin, or one
+    /// that the origin's settings permit.
+    private func permitsRedirect(to target: UpstreamURL) -> Bool {
+        guard let hosts = transfer.request.redirectHosts, !target.isSameHost(as: firstURL) else { return true }
+        return hosts.patterns.contains(target)
+            // An unparsable URL of the origin permits nothing.
+            || hosts.ownURLs.contains { (try? CurlURL.parse($0))?.isSameHost(as: target) ?? false }
     }
 
     /// The current hop's response head, as passed to the delegate.

@@ -66,7 +66,7 @@ final class CurlExchange {
     /// The URL that is sent: that of the current hop with the query that authorizes it.
     private(set) var sentURL = ""
     /// The URL of the first hop; the origin's credentials are sent to its host only.
-    private let firstURL: UpstreamURL
+    let firstURL: UpstreamURL
     /// The heads of the redirects so far.
     var earlier: [RedirectHead] = []
     /// Reads the clock of the pool.

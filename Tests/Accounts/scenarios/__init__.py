@@ -19,7 +19,8 @@ class Scenario:
 
 #: In the order of the report.
 MODULES = (
-    "doubles", "s3", "paths", "oauth", "links", "forward", "readers", "signed", "certificates", "reload", "secret",
+    "doubles", "s3", "paths", "oauth", "links", "redirects", "forward", "readers", "signed",
+    "certificates", "reload", "secret",
 )  # fmt: skip
 #: In order of definition.
 SCENARIOS: dict[str, Scenario] = {}

@@ -279,6 +279,26 @@ import Testing
         }
     }
 
+    @Test("A forwarded field that selects variants is not sent to the target of a redirect")
+    func aRedirectsTargetGetsNoVariantField() async throws {
+        let other = try LoopbackUpstream()
+        other.serve("/b.mp4", LoopbackAsset(size: 5000, seed: 1, headers: ["Vary": "X-User, Accept-Language"]))
+        bench.upstream.serve("/a.mp4") { _ in .redirect(to: other.url("/b.mp4"), status: 302) }
+        try await cache().run { cache in
+            for range in [0..<100, 200..<300] as [ByteRange] {
+                let request = ContentRequest(
+                    headers: ["Range": range.fieldValue, "X-User": "secret", "Accept-Language": "en"])
+                let read = try await cache.reader.read(
+                    .mounted(origin: "media", path: "a.mp4", key: nil), request: request)
+                while try await read.next() != nil {}
+                read.finish(.sent)
+            }
+            #expect(bench.upstream.requests.allSatisfy { $0.headers["X-User"] == "secret" })
+            #expect(other.requests.contains { $0.headers["Accept-Language"] == "en" })
+            #expect(other.requests.allSatisfy { $0.headers["X-User"] == nil })
+        }
+    }
+
     @Test("A refusal of a shared asset is repeated for a minute, and asked for once", arguments: [401, 403])
     func aRefusalIsRepeated(status: Int) async throws {
         bench.upstream.serve("/a.mp4") { _ in .response(status: status) }

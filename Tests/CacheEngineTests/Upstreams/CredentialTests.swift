@@ -127,6 +127,24 @@ import Testing
         }
     }
 
+    @Test("A redirect to a host that redirectHosts does not permit is refused, also after an earlier permission")
+    func redirectsEndAtTheSetting() async throws {
+        let other = try LoopbackUpstream()
+        other.serve("/b", bench.asset)
+        bench.upstream.serve("/a.mp4") { [url = other.url("/b")] _ in
+            .response(status: 302, headers: ["Location": url, "Cache-Control": "max-age=600"])
+        }
+        try await cache { $0.redirectHosts = ["127.0.0.1:*"] }.run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<10)
+            var origin = TestCache.origin(bench.upstream)
+            (origin.settings.credentialsFile, origin.settings.redirectHosts) = ("media.txt", ["*.example"])
+            _ = try await cache.configuration.setOrigin(origin)
+            let error = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 5000..<5010) }
+            #expect(error?.code == .upstreamForbidden)
+            #expect(other.requests.count == 1 && keys(other) == [nil])
+        }
+    }
+
     @Test("Credentials are sent only to the host of the origin")
     func theFileStaysWithTheOriginsHost() async throws {
         let other = try LoopbackUpstream()

@@ -22,6 +22,7 @@ import Testing
         settings.gapMergeBytes = 0
         settings.speculativeBytes = 79
         settings.mirrors = ["https://one.test/base", "https://two.test"]
+        settings.redirectHosts = ["*.one.test"]
         settings.anticipatesIndex = false
         settings.propagatesTrace = false
         settings.hedging = true

@@ -61,6 +61,25 @@ struct RedirectTests {
         #expect(other.requests.map { $0.headers["X-Trace"] } == ["7"])
     }
 
+    @Test("Redirects lead to permitted hosts only", arguments: [true, false])
+    func redirectsLeadToPermittedHostsOnly(isMirror: Bool) async {
+        upstream.serve("/out") { [other] _ in .redirect(to: other.url("/d/a")) }
+        upstream.serve("/in") { _ in .redirect(to: "/d/a") }
+        func error(_ path: String, _ patterns: [String], _ own: [String] = []) async -> CacheError? {
+            var request = request(path)
+            request.redirectHosts = RedirectHosts(patterns: HostPatterns(patterns), ownURLs: own)
+            return await pool.fetch(request).end().error
+        }
+        let refused = await error("/out", ["127.0.0.1", "cdn.example", "127.0.0.1:\(upstream.port)"])
+        #expect(refused?.code == .upstreamForbidden)
+        #expect(refused?.message.contains("127.0.0.1:\(other.port), which redirectHosts") == true)
+        #expect(other.requests.isEmpty)
+        #expect(await error("/in", ["cdn.example"]) == nil)
+        let (patterns, own) = isMirror ? (["cdn.example"], [other.url("/x")]) : (["127.0.0.1:*"], [])
+        #expect(await error("/out", patterns, own) == nil)
+        #expect(other.requests.map { $0.headers["Authorization"] } == [nil])
+    }
+
     @Test("The head lists the redirects before it")
     func theHeadTellsTheRedirectsThatLedToIt() async {
         upstream.serve("/one") { _ in .redirect(to: "/two", status: 302) }
