@@ -127,14 +127,14 @@ struct ReaderDirectoryTests {
         let lookup = directory.reader(
             ofBearer: try jwt([
                 "scope": ["x", "larder:write", "read"], "larder_origins": ["media"], "larder_prefixes": ["/o/media/"],
-                "larder_max_bytes_per_second": 77,
+                "larder_max_bytes_per_second": 77, "larder_shared_cache": .bool(true),
             ]), at: now)
         #expect(
             lookup
                 == .reader(
                     Reader(
                         id: "jwt:anna", scope: .write, origins: ["media"], prefixes: ["/o/media/"],
-                        expiresAt: now + .seconds(660), maxBytesPerSecond: 77)))
+                        expiresAt: now + .seconds(660), maxBytesPerSecond: 77, isSharedCache: true)))
     }
 
     @Test(
@@ -173,7 +173,7 @@ struct ReaderDirectoryTests {
             ["larder_origins": "media"],
             ["larder_origins": [1]], ["larder_prefixes": "/o/"], ["larder_prefixes": ["o"]],
             ["larder_prefixes": ["/o/../"]], ["larder_max_bytes_per_second": 0], ["larder_max_bytes_per_second": "1"],
-            ["larder_max_bytes_per_second": .number(1.5)],
+            ["larder_max_bytes_per_second": .number(1.5)], ["larder_shared_cache": "true"],
         ]
         for change in changes {
             #expect(

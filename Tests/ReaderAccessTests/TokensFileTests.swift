@@ -8,7 +8,8 @@ struct TokensFileTests {
 
     private static let full = #"""
         {"tokens":[{"id":"anna","sha256":"\#(digest)","scope":"write","origins":["media"],"prefixes":["/o/media/pub/"],
-        "expiresAt":"2027-01-01T00:00:00Z","maxBytesPerSecond":1000,"maxSignatureSeconds":60},
+        "expiresAt":"2027-01-01T00:00:00Z","maxBytesPerSecond":1000,"maxSignatureSeconds":60,
+        "sharedCache":true},
         {"id":"cam-1","subjects":["CN=cam","URI:spiffe://x/y","DNS:cam.example","EMAIL:a@b"],"scope":"read"}]}
         """#
 
@@ -23,6 +24,7 @@ struct TokensFileTests {
         #expect(anna.reader.expiresAt == RFC3339.parse("2027-01-01T00:00:00Z"))
         #expect(anna.reader.maxBytesPerSecond == 1000)
         #expect(anna.reader.maxSignatureSeconds == 60)
+        #expect(anna.reader.isSharedCache && file.entries.last?.reader.isSharedCache == false)
         #expect(anna.digest == TokenDigest(of: "test"))
         #expect(file.entries.last?.subjects == ["CN=cam", "URI:spiffe://x/y", "DNS:cam.example", "EMAIL:a@b"])
         #expect(file.entries.last?.digest == nil)
@@ -44,6 +46,7 @@ struct TokensFileTests {
             ("{}", "tokens"), ("[]", "(body)"), (#"{"tokens":{}}"#, "tokens"), (#"{"tokens":[7]}"#, "tokens[0]"),
             (#"{"tokens":[],"more":1}"#, "more"),
             (with(#""id":"a","scope":"read","sha256":"\#(digest)","x":1"#), "tokens[0].x"),
+            (with(#""id":"a","scope":"read","sha256":"\#(digest)","sharedCache":1"#), "tokens[0].sharedCache"),
             (with(#""scope":"read","sha256":"\#(digest)""#), "tokens[0].id"),
             (with(#""id":"","scope":"read","sha256":"\#(digest)""#), "tokens[0].id"),
             (with(#""id":"a b","scope":"read","sha256":"\#(digest)""#), "tokens[0].id"),

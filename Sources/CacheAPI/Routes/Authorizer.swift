@@ -62,17 +62,23 @@ struct Authorizer: Sendable {
     ) throws(CacheError) -> Admission {
         let (rules, now, isPublic) = (access, wallClock.now(), content == .public)
         if let signature = credentials.signature {
-            return try rules.admit(signature, self.content(target, host), at: now)
+            var admission = try rules.admit(signature, self.content(target, host), at: now)
+            // A cookie that the response sets belongs to one reader.
+            if admission.renewal != nil { admission.sharing = .readerOnly }
+            return admission
         }
         if !isPublic, let admission = try admitCookies(credentials, target, host, rules, reference, at: now) {
             return admission
         }
         let reader = try rules.admit(.content, credentials, host: host, at: now, contentIsPublic: isPublic)
-        if !isPublic, let reference {
-            if case .known = reference { return Admission(reader) }
+        var admission = Admission(reader)
+        guard !isPublic else { return admission }
+        if let reader, !reader.isSharedCache { admission.sharing = .readerOnly }
+        if let reference {
+            if case .known = reference { return admission }
             try ReaderLimits.check(reference, for: reader)
         }
-        return Admission(reader)
+        return admission
     }
 
     /// The admission of the first valid cookie; nil if no cookie can authorize the request. Throws the refusal of the
@@ -87,7 +93,9 @@ struct Authorizer: Sendable {
         var refusal: CacheError?
         for cookie in credentials.cookies {
             do throws(CacheError) {
-                return try rules.admit(cookie, content(target, host), at: now)
+                var admission = try rules.admit(cookie, content(target, host), at: now)
+                admission.sharing = .readerOnly
+                return admission
             } catch {
                 refusal = error
             }

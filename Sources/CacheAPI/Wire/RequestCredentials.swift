@@ -1,4 +1,4 @@
-import CacheCore
+package import CacheCore
 import HTTPTypes
 package import ReaderAccess
 import WebTokens
@@ -80,6 +80,8 @@ package struct Admission: Sendable {
     package var isSigned = false
     /// The cookie that the response must set; nil: none.
     package var renewal: SignatureGrant.Renewal?
+    /// The permission of caches in front of the service to share the response.
+    package var sharing = ResponseSharing.asStated
 
     package init(_ reader: Reader?) { self.reader = reader }
 
@@ -88,6 +90,7 @@ package struct Admission: Sendable {
         reader = Reader(id: grant.readerID, scope: .read)
         isSigned = true
         renewal = grant.renewal
+        sharing = grant.expiresAt.map { .until($0) } ?? .asStated
     }
 }
 

@@ -31,12 +31,6 @@ package final class ContentReader: Sendable {
     /// The name of this process in `CDN-Loop` (RFC 8586).
     package var loopName: String { context.loopName }
 
-    /// Whether content of the reference requires a token.
-    package func access(for reference: AssetReference) -> OriginSettings.Access {
-        guard case .mounted(let name, _, nil) = reference else { return .token }
-        return resolver.origins[name]?.origin.settings.effectiveAccess ?? .token
-    }
-
     // MARK: Reads
 
     /// Opens a read of content; returns it with its plan as soon as its first byte is available.

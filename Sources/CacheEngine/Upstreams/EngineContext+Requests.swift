@@ -22,7 +22,8 @@ extension EngineContext {
                 patterns: HostPatterns(settings.redirectHosts), ownURLs: [settings.baseURL] + settings.mirrors)
         }
         // A forwarded field is in `originHeaders`, which the targets of redirects do not get.
-        for field in target.variant.fields where !settings.forwarded.contains(where: { HeaderList.same($0, field.name) }) {
+        let forwarded = settings.forwarded.map { FieldText.lowered($0) }
+        for field in target.variant.fields where !forwarded.contains(FieldText.lowered(field.name)) {
             request.headers.append(field.name, field.value)
         }
         return request

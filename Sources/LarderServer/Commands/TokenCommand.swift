@@ -54,6 +54,9 @@ struct TokenNewCommand: ParsableCommand {
     )
     var maxSignature: String?
 
+    @Flag(name: .long, help: "The reader is a shared cache that authorizes its own clients; it may reuse responses.")
+    var sharedCache = false
+
     @Option(name: .long, help: ArgumentHelp("Tokens file to add the entry to.", valueName: "file"))
     var file: String?
 
@@ -92,6 +95,7 @@ struct TokenNewCommand: ParsableCommand {
             "expiresAt": end.map { .string(RFC3339.format($0)) },
             "maxBytesPerSecond": maxBytesPerSecond.map(JSON.integer),
             "maxSignatureSeconds": validity.map { .integer(Int64($0.inSeconds)) },
+            "sharedCache": sharedCache ? .bool(true) : nil,
         ])
         _ = try TokensFile(["tokens": [entry]])
         return entry

@@ -50,11 +50,12 @@ package struct JWTRules: Hashable, Sendable {
         let prefixes = try claims.claim("larder_prefixes", as: List<1000, Checked<PrefixRule>>.self)
         let rate = try claims.claim("larder_max_bytes_per_second", as: Limited<Positive>.self)
         let validity = try claims.claim("larder_max_signature_seconds", as: Limited<Positive>.self)
+        let isSharedCache = try claims.claim("larder_shared_cache", as: Bool.self)
         let expiry = try ClaimRules.instant("exp", of: claims).map { $0 + leeway }
         let reader = Reader(
             id: id, scope: scope, signsURLs: scopes.contains(.sign), origins: origins.map { Set($0.values) },
             prefixes: prefixes?.values.map(\.text), expiresAt: expiry, maxBytesPerSecond: rate?.value,
-            maxSignatureSeconds: validity?.value)
+            maxSignatureSeconds: validity?.value, isSharedCache: isSharedCache ?? false)
         return (id, reader)
     }
 

@@ -15,12 +15,14 @@ package struct Reader: Hashable, Sendable {
     package let maxBytesPerSecond: Int64?
     /// The longest validity of a signed URL that the reader makes, in seconds; nil if there is no limit.
     package let maxSignatureSeconds: Int64?
+    /// Whether the reader is a shared cache that authorizes its own clients, so that it may reuse responses.
+    package let isSharedCache: Bool
 
     /// An invalid prefix allows no path.
     package init(
         id: String, scope: AccessScope, signsURLs: Bool = false, origins: Set<String>? = nil,
         prefixes: [String]? = nil, expiresAt: Timestamp? = nil, maxBytesPerSecond: Int64? = nil,
-        maxSignatureSeconds: Int64? = nil
+        maxSignatureSeconds: Int64? = nil, isSharedCache: Bool = false
     ) {
         self.id = id
         self.scope = scope
@@ -29,6 +31,7 @@ package struct Reader: Hashable, Sendable {
         self.expiresAt = expiresAt
         self.maxBytesPerSecond = maxBytesPerSecond
         self.maxSignatureSeconds = maxSignatureSeconds
+        self.isSharedCache = isSharedCache
     }
 
     /// Whether the reader's scope permits a call that needs `needed`.

@@ -87,6 +87,7 @@ extension TokensFile.Entry: Decodable {
         var expiresAt: Timestamp?
         var maxBytesPerSecond: Limited<Positive>?
         var maxSignatureSeconds: Limited<Positive>?
+        var sharedCache: Bool?
     }
 
     /// Certificate names of a known kind with a value.
@@ -118,7 +119,7 @@ extension TokensFile.Entry: Decodable {
             id: id, scope: scope, origins: document.origins.map { Set($0.values) },
             prefixes: document.prefixes?.values.map(\.text), expiresAt: document.expiresAt,
             maxBytesPerSecond: document.maxBytesPerSecond?.value,
-            maxSignatureSeconds: document.maxSignatureSeconds?.value)
+            maxSignatureSeconds: document.maxSignatureSeconds?.value, isSharedCache: document.sharedCache ?? false)
     }
 
     /// The entry as a member of `tokens`.
@@ -132,6 +133,7 @@ extension TokensFile.Entry: Decodable {
             "expiresAt": reader.expiresAt.map { .string(RFC3339.format($0)) },
             "maxBytesPerSecond": reader.maxBytesPerSecond.map(JSON.integer),
             "maxSignatureSeconds": reader.maxSignatureSeconds.map(JSON.integer),
+            "sharedCache": reader.isSharedCache ? .bool(true) : nil,
         ])
     }
 }

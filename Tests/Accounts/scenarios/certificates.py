@@ -32,7 +32,7 @@ class Stage:
         self.clients["foreign"] = self.foreign.issue("studio-a")
         self.clients["expired"] = self.authority.issue("studio-a-old", days=(-9, -2))
         tokens = [{"id": identity, "subjects": subjects, "scope": "read"} for identity, subjects in SUBJECTS.items()]
-        tokens[2]["origins"] = ["media"]
+        tokens[1]["sharedCache"], tokens[2]["origins"] = True, ["media"]
         file = t.directory / "tokens.json"
         file.write_text(json.dumps({"tokens": tokens}))
         origins = t.origin("media", f"{upstream.url}/media", access="token")
@@ -67,6 +67,8 @@ class Stage:
             reply = self.get("/o/media/a.bin", client)
             if t.check(not isinstance(reply, str), f"{client}: the connection ends with {reply}"):
                 t.bytes(reply, content("media/a.bin", SIZE), f"a read with the certificate of {client}")
+                stated = "max-age=600" if client == "studio-b" else "private, max-age=600"
+                t.equal(reply.fields.get("cache-control"), stated, f"Cache-Control with the certificate of {client}")
             shown = {entry.get("token"): entry.get("requests") for entry in self.service.stats().get("readers", [])}
             t.check(shown.get(identity), f"the statistics do not name {identity}: {shown}")
         t.refused(self.get("/o/other/a.bin", "studio-c"), "another origin", (403,), ("tokenScope",))

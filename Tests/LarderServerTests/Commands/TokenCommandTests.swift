@@ -15,7 +15,7 @@ import Testing
     func anEntryHasTheDigest() throws {
         let command = try TokenNewCommand.parse([
             "--id", "player-1", "--scope", "read", "--origin", "media", "--origin", "films", "--prefix", "/o/media/a/",
-            "--expires", "30d", "--max-bytes-per-second", "1000",
+            "--expires", "30d", "--max-bytes-per-second", "1000", "--shared-cache",
         ])
         let entry = try command.entry("s3cret", at: now)
         let reader = try #require(TokensFile(["tokens": [entry]]).entries.first?.reader)
@@ -23,7 +23,7 @@ import Testing
             reader
                 == Reader(
                     id: "player-1", scope: .read, origins: ["media", "films"], prefixes: ["/o/media/a/"],
-                    expiresAt: now + .seconds(30 * 86400), maxBytesPerSecond: 1000))
+                    expiresAt: now + .seconds(30 * 86400), maxBytesPerSecond: 1000, isSharedCache: true))
         #expect(entry.text.contains(TokenDigest(of: "s3cret").hexDigits) && !entry.text.contains("s3cret"))
     }
 

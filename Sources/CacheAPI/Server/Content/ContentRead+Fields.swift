@@ -6,11 +6,14 @@ import HTTPTypes
 extension ContentRead {
     /// The fields of a 200, 206 or 304 response that do not depend on the client, with `Content-Length` if it is known,
     /// for HEAD as well. ``sign(_:)`` adds the rest.
-    var plannedFields: HTTPFields {
-        var fields = HTTPFields(plan.headers)
-        fields[.contentDate] = plan.headers["Date"]
+    ///
+    /// - Parameter sharing: The caches that may share the response.
+    func plannedFields(_ sharing: ResponseSharing, at now: @autoclosure () -> Timestamp) -> HTTPFields {
+        let headers = sharing.restricted(plan.headers, age: age, timeToLive: outcome.timeToLive, at: now())
+        var fields = HTTPFields(headers)
+        fields[.contentDate] = headers["Date"]
         fields[.date] = nil
-        fields[.age] = age.map(\.wholeSecondsText)
+        fields[.age] = sharing.restartsAge ? nil : age.map(\.wholeSecondsText)
         return fields
     }
 

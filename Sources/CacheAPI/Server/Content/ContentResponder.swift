@@ -115,9 +115,13 @@ struct ContentResponder: Sendable {
         } catch {
             return invalid(call, error, note)
         }
+        var sharing = ResponseSharing.asStated
         return await RequestTrace.$current.withValue(trace) {
             do {
-                let admission = try admit(call, reference, reader.access(for: reference))
+                var admission = try admit(call, reference, reader.access(for: reference))
+                // The upstream has decided by the fields of this reader.
+                if reader.forwardsFields(for: reference) { admission.sharing = .readerOnly }
+                sharing = admission.sharing
                 note.update { $0.reader = admission.reader }
                 if case .known = reference { try await limits.check(reference, for: admission.reader) }
                 note.hold(try takePermit())
@@ -125,9 +129,9 @@ struct ContentResponder: Sendable {
                     reference, request: request(call), options: ReadOptions(timeout: try call.timeout()))
                 return try await content(read, call, admission, note, trace)
             } catch let failure as ReadFailure {
-                return refusal(call, failure, note)
+                return refusal(call, failure, sharing, note)
             } catch {
-                return refusal(call, ReadFailure(CacheError(foreign: error)), note)
+                return refusal(call, ReadFailure(CacheError(foreign: error)), sharing, note)
             }
         }
     }
@@ -213,11 +217,12 @@ struct ContentResponder: Sendable {
         let note = noted(read, admission, note, trace)
         let body = ContentBody(read, note: note, stopwatch: call.stopwatch)
         let isUnmet = [412, 416].contains(read.plan.status)
-        var fields = isUnmet ? [:] : read.plannedFields
+        var fields = isUnmet ? [:] : read.plannedFields(admission.sharing, at: gate.wallClock.now())
         let problem = isUnmet ? unmet(read.plan, call) : nil
         if let problem {
             body.end(.sent)
             fields = problem.fields
+            restrict(&fields, admission.sharing)
             if read.plan.status == 416 { fields[.acceptRanges] = "bytes" }
         }
         read.sign(&fields)
@@ -243,7 +248,9 @@ struct ContentResponder: Sendable {
     }
 
     /// The problem document for a failed read, with the upstream's `Retry-After`, `Age` and freshness if there are any.
-    private func refusal(_ call: ContentCall, _ failure: ReadFailure, _ note: RequestLogContext) -> ContentResponse {
+    private func refusal(
+        _ call: ContentCall, _ failure: ReadFailure, _ sharing: ResponseSharing, _ note: RequestLogContext
+    ) -> ContentResponse {
         let (code, outcome) = (failure.error.code, failure.outcome)
         note.conclude(outcome.requestClass, code: code, isCounted: failure.isCounted)
         let problem = problem(call, failure.error, status: code.contentStatus)
@@ -252,8 +259,18 @@ struct ContentResponder: Sendable {
         fields[.cacheControl] = failure.reuse
         fields[.cacheStatus] = CacheStatus.field(outcome)
         fields[.age] = failure.age.map(\.wholeSecondsText)
+        restrict(&fields, sharing, age: failure.age)
         if outcome.forwarding != nil || outcome.requestClass == .negative { fields.append(.via) }
         return response(call, problem.status, fields, .document(problem.body), note)
+    }
+
+    /// Restricts the caching fields of a problem document.
+    private func restrict(_ fields: inout HTTPFields, _ sharing: ResponseSharing, age: Duration? = nil) {
+        guard let stated = fields[.cacheControl], sharing != .asStated else { return }
+        let restricted = sharing.restricted(
+            ["Cache-Control": stated], age: age, timeToLive: nil, at: gate.wallClock.now())
+        fields[.cacheControl] = restricted["Cache-Control"]
+        if sharing.restartsAge { fields[.age] = nil }
     }
 
     /// The problem document for a target without a valid reference. A client without a token gets 401 instead of the

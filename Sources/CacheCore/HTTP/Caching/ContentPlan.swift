@@ -161,7 +161,8 @@ package struct ContentPlan: Hashable, Sendable {
     /// 304 with the fields that §15.4.5 requires for caches, and none that describe the content.
     private static func notModified(_ generation: Generation) -> ContentPlan {
         var headers = validators(generation)
-        for field in generation.headers.fields where keptBy304.contains(where: { HeaderList.same($0, field.name) }) {
+        for field in generation.headers.fields
+        where keptBy304.contains(where: { HeaderList.same($0, field.name) }) || CacheControl.isTargeted(field.name) {
             headers.append(field.name, field.value)
         }
         return ContentPlan(status: 304, headers: headers, body: [], contentLength: 0)
@@ -175,7 +176,7 @@ package struct ContentPlan: Hashable, Sendable {
         return ContentPlan(status: 416, headers: headers, body: [], contentLength: 0)
     }
 
-    /// Stored fields that a 304 repeats, besides the validators (§15.4.5).
+    /// Stored fields that a 304 repeats, besides the validators (§15.4.5) and the fields for some caches only.
     private static let keptBy304 = [
         "Cache-Control", "Cache-Status", "Content-Location", "Date", "Expires", "Vary", "Via",
     ]
