@@ -107,13 +107,17 @@ extension Router<APIContext> {
             let (line, readsQuery, respond) = (route.line, route.readsQuery, route.respond)
             let answer: @Sendable (Request, APIContext) async throws -> Response = { request, context in
                 let reader = try gate.admit(request, line.need, context.credentials)
+                var context = context
+                context.permission = StreamPermission(
+                    gate: gate, need: line.need, credentials: context.credentials, host: request.head.authority,
+                    reader: reader)
                 if let reader {
                     context.note.update { $0.reader = reader }
                     try await limits.check(line, context, for: reader)
                 }
                 if !readsQuery { _ = try request.query(accepting: []) }
                 // Requests may compute for long: not on the event loop of the connection.
-                return try await withTaskExecutorPreference(globalConcurrentExecutor) {
+                return try await withTaskExecutorPreference(globalConcurrentExecutor) { [context] in
                     try await respond(controller, request, context)
                 }
             }

@@ -11,8 +11,8 @@ struct EventController: Controller {
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/events", .ticketOrRead, readsQuery: true) { try $0.events($1, $2) },
-        Route(.post, "/v1/events/tickets", .scope(.read)) { controller, _, _ in
-            let ticket = try controller.tickets.issue()
+        Route(.post, "/v1/events/tickets", .scope(.read)) { controller, _, context in
+            let ticket = try controller.tickets.issue(for: context.permission)
             return .json(
                 ["ticket": .string(ticket.text), "expiresAt": .instant(ticket.expiresAt)], status: .created)
         },
@@ -21,11 +21,11 @@ struct EventController: Controller {
     /// The kept events of some topics as a list, or with `Accept: text/event-stream` as a stream that goes on.
     private func events(_ request: Request, _ context: APIContext) throws -> Response {
         let query = try request.query(accepting: ["topics", "after", "ticket"])
+        var context = context
         if let ticket = query.string("ticket") {
-            guard tickets.redeem(ticket) else {
-                throw CacheError(
-                    .unauthorized, "The ticket is unknown, used or expired; request one with POST /v1/events/tickets.")
-            }
+            let permission = try tickets.redeem(ticket)
+            context.permission = permission
+            context.note.update { $0.reader = permission?.reader }
         }
         let topics = try Self.topics(query.string("topics"))
         let last = try query.integer("after", in: 0...Int64.max) ?? request.headers[.lastEventID].flatMap { Int64($0) }

@@ -2,7 +2,8 @@ import CacheCore
 import Crypto
 import Synchronization
 
-/// Tickets for one request of the event stream each. A browser's EventSource cannot send `Authorization`.
+/// Tickets for one request of the event stream each. A browser's EventSource cannot send `Authorization`. A ticket has
+/// the permission of the reader that requested it.
 final class EventTickets: Sendable {
     /// A ticket and the end of its validity.
     struct Ticket: Sendable {
@@ -17,8 +18,14 @@ final class EventTickets: Sendable {
     private let random: any RandomSource
     private let wallClock: any WallClock
     private let uptime: @Sendable () -> Duration
-    /// Guards the end of each unused ticket, by the ticket's digest.
-    private let ends = Mutex<[SHA256Digest: Duration]>([:])
+    /// An unused ticket.
+    private struct Issued {
+        let end: Duration
+        let permission: StreamPermission?
+    }
+
+    /// Guards the unused tickets, by the digests of their texts.
+    private let issued = Mutex<[SHA256Digest: Issued]>([:])
 
     /// - Parameter uptime: The time since any start.
     init(random: any RandomSource, uptime: @escaping @Sendable () -> Duration, wallClock: any WallClock) {
@@ -27,23 +34,31 @@ final class EventTickets: Sendable {
         self.uptime = uptime
     }
 
-    /// Issues a ticket. Throws `.overloaded` if too many are unused.
-    func issue() throws(CacheError) -> Ticket {
+    /// Issues a ticket for the reader with `permission`. Throws `.overloaded` if too many are unused.
+    func issue(for permission: StreamPermission?) throws(CacheError) -> Ticket {
         let (text, now) = (random.identifier() + random.identifier(), uptime())
-        let isKept = ends.withLock { ends in
-            ends = ends.filter { $0.value > now }
-            guard ends.count < Self.limit else { return false }
-            ends[Self.digest(text)] = now + Self.lifetime
+        let isKept = issued.withLock { issued in
+            issued = issued.filter { $0.value.end > now }
+            guard issued.count < Self.limit else { return false }
+            issued[Self.digest(text)] = Issued(end: now + Self.lifetime, permission: permission)
             return true
         }
         guard isKept else { throw CacheError(.overloaded, "Too many tickets are unused; repeat in 30 seconds.") }
         return Ticket(text: text, expiresAt: wallClock.now() + Self.lifetime)
     }
 
-    /// Consumes a ticket. Returns false if it is unknown, used or expired.
-    func redeem(_ text: String) -> Bool {
+    /// Consumes a ticket and returns the permission of the reader that requested it. Throws `.unauthorized` if the
+    /// ticket is unknown, used or expired, and if the reader's token has ended.
+    func redeem(_ text: String) throws(CacheError) -> StreamPermission? {
         let now = uptime()
-        return ends.withLock { $0.removeValue(forKey: Self.digest(text)) }.map { $0 > now } ?? false
+        guard let ticket = issued.withLock({ $0.removeValue(forKey: Self.digest(text)) }), ticket.end > now else {
+            throw CacheError(
+                .unauthorized, "The ticket is unknown, used or expired; request one with POST /v1/events/tickets.")
+        }
+        guard ticket.permission?.isValid ?? true else {
+            throw CacheError(.unauthorized, "The token that the ticket was requested with has ended.")
+        }
+        return ticket.permission
     }
 
     private static func digest(_ text: String) -> SHA256Digest { SHA256.hash(data: Array(text.utf8)) }

@@ -79,16 +79,62 @@ import Testing
         }
     }
 
+    /// The ends of a token.
+    private enum TokenEnd: CaseIterable { case expiry, removal, otherLimits, ticketExpiry, ticketRemoval }
+
+    @Test("A stream ends when its token ends, also with a ticket", arguments: TokenEnd.allCases)
+    private func streamsEndWithTheirToken(end: TokenEnd) async throws {
+        let expiry = RFC3339.format(Timestamp(seconds: 1_780_000_000) + .seconds(60))
+        let access = try TestAccess.rules([("short", #""scope":"read","expiresAt":"\#(expiry)""#)])
+        try await TestService.run(access: access) { (service) async throws in
+            let paths = ["/v1/events", "/v1/stats/live"]
+            for path in paths {
+                var (target, fields) = (path, "Authorization: Bearer short\r\n")
+                if end == .ticketExpiry || end == .ticketRemoval {
+                    let ticket = try await service.call("POST", "/v1/events/tickets", ["Authorization": "Bearer short"])
+                    (target, fields) = ("/v1/events?ticket=\(try #require(ticket.json()["ticket"]?.plain))", "")
+                }
+                let connection = try await RawConnection(port: service.port)
+                try await connection.send(
+                    "GET \(target) HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\(fields)\r\n")
+                // The first event or comment.
+                _ = try #require(await connection.text(through: "\n\n"))
+                switch end {
+                case .expiry, .ticketExpiry: service.wallClock.advance(by: .seconds(60))
+                case .removal, .ticketRemoval: access.directory.update(file: nil)
+                case .otherLimits:
+                    access.directory.update(file: try TestAccess.file([("short", #""scope":"read","origins":[]"#)]))
+                }
+                // The last chunk.
+                #expect(await connection.text(through: "\r\n0\r\n\r\n") != nil)
+                service.wallClock.advance(by: .seconds(-60))
+                access.directory.update(
+                    file: try TestAccess.file([("short", #""scope":"read","expiresAt":"\#(expiry)""#)]))
+            }
+        }
+    }
+
+    @Test("A ticket ends with the token that it was requested with")
+    func ticketsEndWithTheirToken() async throws {
+        let access = AccessRules(tokens: [("secret", .read)])
+        try await TestService.run(access: access) { (service) async throws in
+            let response = try await service.call("POST", "/v1/events/tickets", ["Authorization": "Bearer secret"])
+            let ticket = try #require(try response.json()["ticket"]?.plain)
+            access.directory.update(file: nil)
+            #expect(try await service.call("GET", "/v1/events?ticket=\(ticket)").status == 401)
+        }
+    }
+
     @Test("A ticket expires")
     func ticketsExpire() throws {
         let uptime = Mutex(Duration.zero)
         let tickets = EventTickets(
             random: SeededChance(), uptime: { uptime.withLock { $0 } }, wallClock: ManualWallClock())
-        let (early, late) = (try tickets.issue(), try tickets.issue())
+        let (early, late) = (try tickets.issue(for: nil), try tickets.issue(for: nil))
         uptime.withLock { $0 = .seconds(29) }
-        #expect(tickets.redeem(early.text))
+        #expect(throws: Never.self) { try tickets.redeem(early.text) }
         uptime.withLock { $0 = .seconds(31) }
-        #expect(!tickets.redeem(late.text))
+        #expect(throws: CacheError.self) { try tickets.redeem(late.text) }
     }
 
     @Test("The live statistics count bytes while they move")

@@ -15,6 +15,8 @@ package struct APIContext: RequestContext {
     package var stopwatch: @Sendable () -> Duration = { .zero }
     /// The proofs of identity of the client. ``SignedTargetResponder`` sets them before the router sees the request.
     var credentials: RequestCredentials
+    /// The permission that the route has checked; nil for a route without one, and before the authorization.
+    var permission: StreamPermission?
     /// The length of the request target with its signature.
     var targetBytes = 0
     /// Reports that the client has disconnected; nil without a connection (tests).

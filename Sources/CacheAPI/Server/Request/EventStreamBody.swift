@@ -26,17 +26,22 @@ struct EventStreamBody<Renderer: EventRenderer>: Sendable {
 
     /// The interval of comments. They keep proxies from closing a connection without events.
     private static var silence: Duration { .seconds(15) }
+    /// The interval of checks of the permission.
+    private static var checkInterval: Duration { .milliseconds(250) }
 
     let elements: AsyncStream<Renderer.Element>
     let renderer: Renderer
     /// Nil without a connection (tests).
     let presence: DisconnectSignal?
+    /// Nil: the stream needs none (tests).
+    let permission: StreamPermission?
     let clock: any Clock<Duration>
 
-    /// Sends events until the stream or the renderer has ended, the client disconnects, or the service shuts down.
+    /// Sends events until the stream or the renderer has ended, the permission ends, the client disconnects, or the
+    /// service shuts down.
     ///
-    /// Three tasks feed one stream: the elements, the comments, and the disconnect signal, which ends it. If the client
-    /// reads slowly, older elements are dropped: a renderer must produce the same state from later ones.
+    /// Four tasks feed one stream: the elements, the comments, the checks of the permission, and the disconnect signal.
+    /// The last two end it. If the client reads slowly, older elements are dropped: a renderer must produce the same state from later ones.
     func send(to writer: inout any ResponseBodyWriter) async throws {
         let (turns, turn) = AsyncStream<Turn>.makeStream(bufferingPolicy: .bufferingNewest(64))
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -47,6 +52,14 @@ struct EventStreamBody<Renderer: EventRenderer>: Sendable {
             group.addTask {
                 while (try? await clock.sleep(for: Self.silence)) != nil { turn.yield(.silence) }  // until cancelled
             }
+            if let permission {
+                group.addTask {
+                    while permission.isValid {
+                        guard (try? await clock.sleep(for: Self.checkInterval)) != nil else { return }  // cancelled
+                    }
+                    turn.finish()
+                }
+            }
             if let presence {
                 group.addTask {
                     await presence.gone()
@@ -56,6 +69,7 @@ struct EventStreamBody<Renderer: EventRenderer>: Sendable {
             defer { group.cancelAll() }
             var (renderer, isFirst) = (renderer, true)
             for await next in turns {
+                guard permission?.isValid ?? true else { return }
                 switch next {
                 case .silence: try await writer.write(ByteBuffer(string: ":\n\n"))
                 case .element(let element):
@@ -78,7 +92,9 @@ extension Response {
         _ elements: AsyncStream<Renderer.Element>, _ renderer: Renderer, _ context: APIContext,
         clock: any Clock<Duration>
     ) -> Response {
-        let body = EventStreamBody(elements: elements, renderer: renderer, presence: context.presence, clock: clock)
+        let body = EventStreamBody(
+            elements: elements, renderer: renderer, presence: context.presence, permission: context.permission,
+            clock: clock)
         return Response(
             status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
             body: ResponseBody { writer in
