@@ -225,9 +225,7 @@ final class PrefetchQueue: Sendable {
             var changes = state.withLock { $0.schedule.takeChanges() }[...]
             do throws(CacheError) {
                 while let change = changes.first {
-                    // Items come first: after a power loss, a job recorded as finished must have no unfinished items.
-                    if !change.items.isEmpty { try await catalog.updateItems(change.items, ofJob: change.job.id) }
-                    try await catalog.updateJob(change.job)
+                    try await catalog.update(change.job, change.items)
                     changes.removeFirst()
                 }
             } catch {

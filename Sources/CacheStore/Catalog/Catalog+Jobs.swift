@@ -10,7 +10,7 @@ extension Catalog {
     package func insertJob(
         _ job: JobRecord, idempotency: IdempotencyKey? = nil
     ) async throws(CacheError) -> JobInsertion {
-        let secrets = secrets
+        let items = try rows(of: job.items)
         return try await write { db in
             if let idempotency {
                 if let earlier = try Self.use(of: idempotency, db) { return earlier }
@@ -20,7 +20,7 @@ extension Catalog {
             }
             let superseded = try Self.supersede(by: job, at: job.createdAt, db)
             try db.execute(sql: JobRow.insertSQL, arguments: try JobRow.arguments(job))
-            try Self.writeItems(job.items, job: db.lastInsertedRowID, db, secrets)
+            try Self.writeItems(items, job: db.lastInsertedRowID, db)
             return .inserted(superseded: superseded)
         }
     }
@@ -28,12 +28,12 @@ extension Catalog {
     /// Writes a finished job that is restarted at `now`, with its items. If the job supersedes, the unfinished jobs of
     /// its queue are cancelled in the same transaction; their identifiers are returned.
     package func requeueJob(_ job: JobRecord, at now: Timestamp) async throws(CacheError) -> [String] {
-        let secrets = secrets
+        let items = try rows(of: job.items)
         return try await write { db in
             guard let sequence = try Self.sequence(of: job.id, db) else { return [] }
             let superseded = try Self.supersede(by: job, at: now, db)
             try db.execute(sql: JobRow.updateSQL, arguments: try JobRow.arguments(job))
-            try Self.writeItems(job.items, job: sequence, db, secrets)
+            try Self.writeItems(items, job: sequence, db)
             return superseded
         }
     }
@@ -50,11 +50,21 @@ extension Catalog {
     /// Writes some items of a job, in one transaction. Returns false if the job is unknown.
     @discardableResult
     package func updateItems(_ items: [JobItemRecord], ofJob id: String) async throws(CacheError) -> Bool {
-        let secrets = secrets
+        let rows = try rows(of: items)
         return try await write { db in
             guard let job = try Self.sequence(of: id, db) else { return false }
-            try Self.writeItems(items, job: job, db, secrets)
+            try Self.writeItems(rows, job: job, db)
             return true
+        }
+    }
+
+    /// Writes changed items of a job and the job's own state, in one transaction. No effect if the job is unknown.
+    package func update(_ job: JobRecord, _ items: [JobItemRecord]) async throws(CacheError) {
+        let rows = try rows(of: items)
+        try await write { db in
+            guard let sequence = try Self.sequence(of: job.id, db) else { return }
+            try Self.writeItems(rows, job: sequence, db)
+            try db.execute(sql: JobRow.updateSQL, arguments: try JobRow.arguments(job))
         }
     }
 
@@ -165,13 +175,14 @@ extension Catalog {
         return items
     }
 
+    /// The rows of items. They are encoded and sealed before a transaction, so that it is short.
+    private func rows(of items: [JobItemRecord]) throws(CacheError) -> [StatementArguments] {
+        do { return try items.map { try JobRow.arguments($0, secrets: secrets) } } catch { throw failure(error) }
+    }
+
     /// Inserts or replaces items of a job.
-    private static func writeItems(
-        _ items: [JobItemRecord], job: Int64, _ db: Database, _ secrets: SecretBox
-    ) throws {
-        for item in items {
-            try db.cachedStatement(sql: JobRow.writeItemSQL)
-                .execute(arguments: try JobRow.arguments(item, job: job, secrets: secrets))
-        }
+    private static func writeItems(_ rows: [StatementArguments], job: Int64, _ db: Database) throws {
+        let statement = try db.cachedStatement(sql: JobRow.writeItemSQL)
+        for row in rows { try statement.execute(arguments: row + ["job": job]) }
     }
 }

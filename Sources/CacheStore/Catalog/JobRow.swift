@@ -45,11 +45,10 @@ enum JobRow {
         return item
     }
 
-    static func arguments(
-        _ item: JobItemRecord, job: Int64, secrets: SecretBox
-    ) throws -> StatementArguments {
+    /// The bound values of `writeItemSQL` without `job`.
+    static func arguments(_ item: JobItemRecord, secrets: SecretBox) throws -> StatementArguments {
         [
-            "job": job, "position": item.index,
+            "position": item.index,
             "sealed_reference": try secrets.seal(RowCoding.json(StoredReference(item))),
             "ranges": try RowCoding.json(item.ranges), "state": item.state.rawValue,
             "asset": item.assetID.map(RowCoding.blob), "attempts": item.attempts, "bytes_total": item.bytesTotal,

@@ -40,6 +40,8 @@ package final class CommitQueue: Sendable {
     private let losses: CommitLagMeter
     /// Serial queue that runs the commits.
     private let queue = DispatchQueue(label: "larder.commits", qos: .userInitiated)
+    /// The callers of `flush` that the next commit serves.
+    private let flushers = Mutex<[CheckedContinuation<Result<Void, CacheError>, Never>]>([])
     /// Open while work is pending.
     private let someWork = AsyncEvent()
     /// Open once a limit is reached.
@@ -143,8 +145,21 @@ package final class CommitQueue: Sendable {
     /// Returns when everything reported before the call is durable. If it throws, the uncommitted work stays pending,
     /// except bytes that the disk failed to sync.
     package func flush() async throws(CacheError) {
+        // One commit serves all callers that came before it began, so that many callers do not wait for one another.
         let outcome = await withCheckedContinuation { continuation in
-            queue.async { continuation.resume(returning: self.commit()) }
+            let isFirst = flushers.withLock { flushers in
+                flushers.append(continuation)
+                return flushers.count == 1
+            }
+            guard isFirst else { return }
+            queue.async { [self] in
+                let served = flushers.withLock { flushers in
+                    defer { flushers = [] }
+                    return flushers
+                }
+                let outcome = commit()
+                for caller in served { caller.resume(returning: outcome) }
+            }
         }
         try outcome.get()
     }
