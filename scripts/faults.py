@@ -186,7 +186,8 @@ def flip(path, offset, bit):
 
 
 def flips(directory, chance):
-    """Flips bits of files and truncates files: each damage is found, and no wrong byte is sent."""
+    """Flips bits of files, zeroes and swaps parts of them, and truncates files after a clean stop: each damage is found,
+    and no wrong byte is sent."""
     library = Library(directory, chance, [chance.randint(1, 5 << 20) for _ in range(12)])
     trial, done, found, goal = Trial(directory, library), Pace.start, 0, rounds(1000, 40)
     if not trial.start():
@@ -196,7 +197,9 @@ def flips(directory, chance):
     while done < goal:
         number += 1
         chance = Pace.at(done)
-        trial.service.settings[-1] = f"origins.media.verify={'always' if number % 2 else 'suspect'}"
+        # `suspect` trusts the files after a clean stop; then a scrub finds the damage.
+        mode = ("first", "always", "first", "suspect")[number % 4]
+        trial.service.settings[-1] = f"origins.media.verify={mode}"
         if not trial.start():
             break
         trial.read_some(chance, 30)
@@ -212,23 +215,30 @@ def flips(directory, chance):
         done += len(damaged)
         if not trial.start():
             break
-        if number % 2 == 0:
+        if mode == "suspect":
             trial.scrub()
         trial.read_all()
         trial.stop()
         if trial.verify() != (0, []):
             trial.failed.append("verify has findings after all files were read")
-    return trial, done - Pace.start, f"bit flips and truncations in files, {found} found"
+    return trial, done - Pace.start, f"bit flips, zeroes, swaps and truncations in files, {found} found"
 
 
 def damage(trial, chance, count):
-    """Flips bits in extents and truncates some files; returns the damage as [(path, offset)]."""
-    damaged, cut = [], set()
+    """Flips bits in extents, zeroes and swaps parts of them, and truncates some files; returns the damage as
+    [(path, offset)]."""
+    damaged, cut, replaced = [], set(), set()
     claims = trial.claims()
     for _ in range(count):
         path, first, last = chance.choice(claims)
         offset = chance.randrange(first, last)
-        if path in cut:
+        if path in cut or path in replaced:
+            continue
+        kind = chance.random()
+        if kind < 0.3 and path not in {other for other, _ in damaged}:
+            source = None if kind < 0.15 else chance.choice(claims)
+            damaged.append((path, replace(path, offset, min(last - offset, 4096), source)))
+            replaced.add(path)
             continue
         if chance.random() < 0.05:
             os.truncate(path, offset)
@@ -238,6 +248,24 @@ def damage(trial, chance, count):
             flip(path, offset, chance.randrange(8))
             damaged.append((path, offset))
     return damaged
+
+
+def replace(path, offset, length, source):
+    """Overwrites bytes with zeroes, or with those of another extent, and returns the first offset that has changed."""
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        before = file.read(length)
+        after = bytes(length)
+        if source:
+            other, first, last = source
+            with open(other, "rb") as stream:
+                stream.seek(first)
+                after = stream.read(min(length, last - first)).ljust(length, b"\0")
+        if after == before:
+            after = bytes(byte ^ 1 for byte in before)
+        file.seek(offset)
+        file.write(after)
+    return offset + next(index for index in range(length) if after[index] != before[index])
 
 
 def catalog(directory, chance):

@@ -92,7 +92,8 @@ extension Setting<OriginSettings> {
             ),
             Setting(
                 "verify", \.verification, .choice,
-                "compare bytes with their checksums before they are sent: `suspect`: once, after a crash; `always`: "
+                "compare bytes with their checksums before they are sent: `first`: once, at the first read after each start; "
+                    + "`suspect`: once, after a crash; `always`: "
                     + "with each read"),
             fallback(
                 "fallback.asset", "identifier of an asset that is sent in place of a failed read",

@@ -177,7 +177,7 @@ package struct OriginSettings: Hashable, Sendable {
     /// The guaranteed and the largest disk space of the origin.
     package var quota = Quota()
     /// When bytes from the disk are compared with their checksums.
-    package var verification: Verification = .suspect
+    package var verification: Verification = .first
 
     package init(baseURL: String) { self.baseURL = baseURL }
 

@@ -55,7 +55,7 @@ final class OpenAsset: Sendable {
         private(set) var diskBytes: Int64 = 0
         /// Bytes written since the last measurement.
         private(set) var unmeasuredBytes: Int64 = 0
-        /// Ranges that were on disk at an unclean shutdown and have not been verified since.
+        /// Ranges that must be verified before their first use: those on disk at the start, or at an unclean shutdown.
         var unchecked = ByteRangeSet()
         /// Whether the catalog row belongs to the successor or no longer exists. Changes of the row are reported under
         /// the lock, and only while this is false: a late report would recreate a deleted row.
@@ -123,10 +123,10 @@ final class OpenAsset: Sendable {
 
     /// Creates an asset that the catalog or a response has described.
     ///
-    /// - `isSuspect`: the extents are verified before their first use.
+    /// - `isUnchecked`: the extents are verified before their first use.
     /// - `isSequential`: all bytes come in one transfer, whatever the validators permit.
     init(
-        target: AssetTarget, record: AssetRecord, extents: ByteRangeSet, file: SparseFile?, isSuspect: Bool = false,
+        target: AssetTarget, record: AssetRecord, extents: ByteRangeSet, file: SparseFile?, isUnchecked: Bool = false,
         isSequential: Bool = false, context: EngineContext
     ) {
         id = target.id
@@ -140,7 +140,7 @@ final class OpenAsset: Sendable {
         ledger.follow(context.paths, to: target.url)
         var opened = State(target: target.withoutReader, record: record, ledger: ledger, file: file)
         opened.isSequential = isSequential
-        if isSuspect { opened.unchecked = extents }
+        if isUnchecked { opened.unchecked = extents }
         _ = opened.measure(file)
         state = Mutex(opened)
     }
@@ -165,7 +165,9 @@ final class OpenAsset: Sendable {
     convenience init(target: AssetTarget, loaded: LoadedAsset, context: EngineContext) {
         self.init(
             target: target, record: loaded.record, extents: loaded.extents, file: loaded.file,
-            isSuspect: loaded.isSuspect, context: context)
+            isUnchecked: (loaded.record.verify ?? target.settings.verification) == .suspect
+                ? loaded.isSuspect : loaded.isUnverified,
+            context: context)
     }
 
     /// Reads the state under the lock.

@@ -24,4 +24,6 @@ package struct LoadedAsset: Sendable {
     /// Whether the bytes must be verified before use: the service had an unclean shutdown since they were written or
     /// last verified.
     package var isSuspect = false
+    /// Whether no byte was verified since the start, unless it was written after that.
+    package var isUnverified = false
 }

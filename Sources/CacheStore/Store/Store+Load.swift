@@ -31,7 +31,8 @@ extension Store {
         }
         return LoadedAsset(
             record: stored.record, extents: stored.extents, file: file,
-            isSuspect: isSuspect(name, checkedRun: stored.checkedRun))
+            isSuspect: lastRun(of: name, checkedRun: stored.checkedRun) < catalog.suspectRun,
+            isUnverified: lastRun(of: name, checkedRun: stored.checkedRun) < catalog.run)
     }
 
     /// Deletes an asset's row if its checksum does not match; returns whether it did.
@@ -42,9 +43,9 @@ extension Store {
         return isDamaged
     }
 
-    /// Whether the service had an unclean shutdown since the file's bytes were written or last verified.
-    func isSuspect(_ name: FileName, checkedRun: Int64) -> Bool {
-        max(name.serial >> Self.serialBits, checkedRun) < catalog.suspectRun
+    /// The last run of the service that created the file or verified all its bytes.
+    private func lastRun(of name: FileName, checkedRun: Int64) -> Int64 {
+        max(name.serial >> Self.serialBits, checkedRun)
     }
 
     /// Applies an administrator's changes, as `Catalog.updateAsset`. Deletes a damaged row and returns nil, as for an

@@ -59,14 +59,14 @@ import Testing
 
     @Test("After an unclean shutdown bytes are verified before their first use")
     func afterAnEndOutOfOrderWhatIsReadFirstIsChecked() async throws {
-        try await bench.cache().run { cache in _ = try await cache.body(of: "a.mp4") }
+        try await bench.cache { $0.verification = .suspect }.run { cache in _ = try await cache.body(of: "a.mp4") }
         try damage(file(), at: 700_000)
-        try await bench.cache().run(isOrderly: false) { cache in
+        try await bench.cache { $0.verification = .suspect }.run(isOrderly: false) { cache in
             // Nothing marks these bytes as unverified.
             let read = try await cache.body(of: "a.mp4", 690_000..<710_000)
             #expect(!read.bytes.isSame(as: bench.asset.bytes(690_000..<710_000)))
         }
-        try await bench.cache().run { cache in
+        try await bench.cache { $0.verification = .suspect }.run { cache in
             let read = try await cache.body(of: "a.mp4")
 
             #expect(read.bytes.isSame(as: whole))
@@ -75,6 +75,29 @@ import Testing
                 try await cache.openAsset()?.look { $0.unchecked.isEmpty } ?? false
             }
             #expect(isChecked)
+        }
+    }
+
+    @Test("By default bytes are verified at their first read after each start, and once only")
+    func bytesAreVerifiedAtTheirFirstRead() async throws {
+        try await bench.cache().run { cache in
+            _ = try await cache.body(of: "a.mp4")
+            let isWritten = try #require(await cache.openAsset()).look { $0.unchecked.isEmpty }
+            #expect(isWritten)
+        }
+        try damage(file(), at: 700_000)
+        for badBlocks in [1, 0] as [Int64] {
+            try await bench.cache().run { cache in
+                let read = try await cache.body(of: "a.mp4", 690_000..<710_000)
+                #expect(read.bytes.isSame(as: bench.asset.bytes(690_000..<710_000)))
+                #expect(try await cache.statistics.snapshot().integrity.badBlocks == badBlocks)
+
+                _ = try await cache.body(of: "a.mp4")
+                let isChecked = try await eventually {
+                    try await cache.openAsset()?.look { $0.unchecked.isEmpty } ?? false
+                }
+                #expect(isChecked)
+            }
         }
     }
 
