@@ -46,10 +46,12 @@ struct FillController: Controller {
         return .page(page.items.map(\.json), next: page.nextCursor)
     }
 
-    /// The fill in the path. Throws `.notFound`, and `.tokenScope` if it is outside the limits of the reader.
+    /// The fill in the path. Throws `.notFound`, and `.tokenScope` if it is outside the limits of the reader; an unknown one
+    /// is refused like a forbidden one.
     private func fill(_ context: APIContext) throws(CacheError) -> FillStatus {
-        let fill = try fills.fill(context.parameter("fillId"))
-        if let reader = context.reader, reader.isLimited, !reader.limits.permits(key: fill.key) {
+        let id = try context.parameter("fillId")
+        guard let reader = context.reader, reader.isLimited else { return try fills.fill(id) }
+        guard let fill = try? fills.fill(id), reader.limits.permits(key: fill.key) else {
             throw reader.refusal("this fill")
         }
         return fill

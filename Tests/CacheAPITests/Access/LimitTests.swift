@@ -110,7 +110,6 @@ import Testing
                     case .unaffected: #expect(response.status == 200, "\(name)")
                     case .checked where name == "GET /v1/jobs":
                         #expect(try response.json()["items"]?.array.isEmpty == true, "\(name) as \(token)")
-                    case .checked where line.pattern.hasPrefix("/v1/fills/"): #expect(response.status == 404, "\(name)")
                     default:
                         #expect(response.status == 403, "\(name) as \(token): \(response.text)")
                         if line.method != .head {
