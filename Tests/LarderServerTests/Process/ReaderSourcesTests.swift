@@ -105,7 +105,7 @@ import WebTokens
         // The failed attempt is repeated.
         record.isBroken.withLock { $0 = true }
         try tokens(["a", "b", "c"])
-        await first.refreshFiles()
+        await refresh(first)
         await first.saveTokens()
         record.isBroken.withLock { $0 = false }
         await first.saveTokens()
