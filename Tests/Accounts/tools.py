@@ -39,6 +39,7 @@ AVAILABLE = {
     "oidc": lambda: has_module("oidc_provider_mock"),
     "pyjwt": lambda: has_module("jwt") and has_module("cryptography"),
     "nginx": has_nginx,
+    "yaml": lambda: has_module("yaml"),
     "openssl": lambda: shutil.which("openssl") is not None,
 }
 

@@ -20,7 +20,7 @@ class Scenario:
 #: In the order of the report.
 MODULES = (
     "doubles", "s3", "paths", "oauth", "links", "redirects", "forward", "readers", "signed", "caches", "streams",
-    "certificates", "reload", "secret",
+    "certificates", "matrix", "reload", "secret",
 )  # fmt: skip
 #: In order of definition.
 SCENARIOS: dict[str, Scenario] = {}

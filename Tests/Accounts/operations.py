@@ -1,0 +1,196 @@
+"""The access matrix: one row for each operation of openapi.yaml. From its columns the expected response follows for each
+kind of credentials and each object."""
+
+import pathlib
+from dataclasses import dataclass, field
+
+METHODS = ("get", "head", "put", "post", "patch", "delete")
+#: The scopes of tokens that permit operations of a scope. `nothing` needs no token; `content` is the scope `read`, and
+#: nothing for public origins.
+SUFFICIENT = {
+    "content": {"read", "write", "admin"}, "read": {"read", "write", "admin"}, "write": {"write", "admin"},
+    "sign": {"sign", "admin"}, "admin": {"admin"},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Row:
+    """An operation. `scope` is the one that it requires. `limits` is its handling of limited tokens: `refused`,
+    `unaffected`, `asset` (the one in the path must be inside the limits) or `checked` (so must all that it names).
+    `about` names the kind of its object, `status` is that of a permitted request."""
+
+    scope: str
+    limits: str
+    about: str = "service"
+    status: int = 200
+    #: Whether a permitted request uses the object up, so that each one needs a new object.
+    consumes: bool = False
+    query: str = ""
+    body: object = None
+    fields: dict = field(default_factory=dict)
+
+    @property
+    def needed(self):
+        """The scope as tokens name it."""
+        return "read" if self.scope == "content" else self.scope
+
+
+SEEN = {"Last-Event-ID": "9000000000000000000"}
+HTML = {"Accept": "text/html"}
+#: Operation → row, in the order of openapi.yaml.
+ROWS = {
+    "readMounted": Row("content", "checked", "content"),
+    "readMountedHead": Row("content", "checked", "content"),
+    "readURL": Row("content", "refused", "url"),
+    "readURLHead": Row("content", "refused", "url"),
+    "readAsset": Row("content", "checked", "contentOfAsset"),
+    "readAssetHead": Row("content", "checked", "contentOfAsset"),
+    "probeURL": Row("read", "checked", "named"),
+    "probe": Row("read", "checked", "probe"),
+    "listAssets": Row("read", "checked", "assets"),
+    "getAsset": Row("read", "asset", "asset"),
+    "patchAsset": Row("write", "asset", "asset", body={"tags": ["changed"], "pinned": True}),
+    "deleteAsset": Row("write", "asset", "asset", 204, consumes=True),
+    "listExtents": Row("read", "asset", "asset"),
+    "dropExtents": Row("write", "asset", "asset", query="offset=0&length=1"),
+    "mapAsset": Row("read", "asset", "asset"),
+    "getMedia": Row("read", "asset", "playlist"),
+    "cancelFills": Row("write", "asset", "asset"),
+    "listFills": Row("read", "checked", "fills"),
+    "getFill": Row("read", "checked", "fill"),
+    "cancelFill": Row("write", "checked", "fill", 204, consumes=True),
+    "explainRead": Row("read", "checked", "known"),
+    "getWorkers": Row("read", "refused"),
+    "createJob": Row("write", "checked", "newJob", fields={"Prefer": "wait=60"}),
+    "listJobs": Row("read", "checked", "jobs"),
+    "getJob": Row("read", "checked", "job"),
+    "cancelJob": Row("write", "checked", "runningJob", consumes=True),
+    "listJobItems": Row("read", "checked", "job"),
+    "retryJob": Row("write", "checked", "endedJob", 202, consumes=True),
+    "watchJob": Row("read", "checked", "job", 204, fields=SEEN),
+    "getStats": Row("read", "refused"),
+    "getLiveStats": Row("read", "refused"),
+    "getHistory": Row("read", "refused"),
+    "getTop": Row("read", "refused"),
+    "getEvents": Row("read", "refused"),
+    "createEventTicket": Row("read", "refused", status=201),
+    "createSignature": Row("sign", "checked", "signature", 201),
+    "getMetrics": Row("read", "refused"),
+    "getPolicy": Row("read", "refused"),
+    "putPolicy": Row("admin", "refused", body={"maxIdleSeconds": 1001}),
+    "patchPolicy": Row("admin", "refused", body={"maxIdleSeconds": 1002}),
+    "getPolicyCurve": Row("read", "refused"),
+    "simulatePolicies": Row("read", "refused", body={}),
+    "listEvictions": Row("read", "refused"),
+    "evict": Row("admin", "refused", body={"targetBytes": 1 << 40}),
+    "listNextEvictions": Row("read", "refused"),
+    "purge": Row("write", "checked", "purge"),
+    "getPurge": Row("read", "checked", "plan"),
+    "cancelPurge": Row("write", "checked", "plan", 204, consumes=True),
+    "commitPurge": Row("write", "checked", "plan", consumes=True),
+    "beginScrub": Row("admin", "refused", status=202, body={}),
+    "listScrubs": Row("read", "refused"),
+    "getScrub": Row("read", "refused", "scrub"),
+    "listOrigins": Row("read", "refused"),
+    "getOrigin": Row("read", "refused", "origin"),
+    "putOrigin": Row("admin", "refused", "newOrigin", 201, consumes=True),
+    "patchOrigin": Row("admin", "refused", "origin", body={"retries": 1}),
+    "deleteOrigin": Row("admin", "refused", "origin", 204, consumes=True),
+    "getConfiguration": Row("admin", "refused"),
+    "reloadConfiguration": Row("admin", "refused"),
+    "getLive": Row("nothing", "unaffected"),
+    "getReady": Row("nothing", "unaffected"),
+    "getStartup": Row("nothing", "unaffected"),
+    "getVersion": Row("read", "unaffected"),
+    "getAccess": Row("read", "unaffected"),
+    "getOpenAPI": Row("read", "unaffected"),
+    "getRoot": Row("nothing", "unaffected", status=302, fields=HTML),
+    "getDashboard": Row("nothing", "unaffected", status=301),
+    "getDashboardFile": Row("nothing", "unaffected", "dashboard"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation of openapi.yaml."""
+
+    name: str
+    method: str
+    path: str
+    statuses: frozenset
+
+    @property
+    def is_changing(self):
+        return self.method not in ("GET", "HEAD")
+
+
+def described(file=pathlib.Path(__file__).resolve().parents[2] / "openapi.yaml"):
+    """The operations of openapi.yaml by identifier."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    with open(file, encoding="utf-8") as text:
+        document = yaml.load(text, loader)
+    return {
+        operation["operationId"]: Operation(
+            operation["operationId"], method.upper(), path, frozenset(map(str, operation["responses"]))
+        )
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if method in METHODS
+    }
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The status of a response, and of a refusal also its code and the parameters of `WWW-Authenticate`."""
+
+    status: int
+    code: str = ""
+    challenge: tuple = ()
+    without: str = ""
+
+    def __str__(self):
+        return " ".join(filter(None, [str(self.status), self.code, *self.challenge]))
+
+
+def refused_scope(*more):
+    return Expected(403, "tokenScope", ("Bearer", 'error="insufficient_scope"', *more))
+
+
+INVALID = Expected(401, "unauthorized", ("Bearer", 'error="invalid_token"'))
+MISSING = Expected(401, "unauthorized", ("Bearer",), without="error=")
+
+
+def expected(row, credential, case):
+    """The response to an operation with a credential on an object, derived from the columns of its row."""
+    permitted = Expected(case.status or row.status, "notFound" if case.status == 404 else "")
+    if row.scope == "nothing":
+        return permitted
+    if credential.signature and case.kind == "content":
+        # A signature decides alone. It is no bearer token, so that the challenge has no error.
+        code = "tokenScope" if credential.is_genuine and not case.is_inside else credential.refusal
+        return Expected(403, code, without="error=") if code else permitted
+    if case.is_public:
+        return INVALID if credential.is_ended else permitted
+    if not credential.scope:
+        return INVALID if credential.token else MISSING
+    if credential.scope not in SUFFICIENT[row.scope]:
+        return refused_scope(f'scope="{row.needed}"')
+    if credential.is_limited:
+        is_inside = (case.is_inside and credential.has_own) or case.also == credential.name
+        if row.limits == "refused" or (row.limits in ("asset", "checked") and not is_inside):
+            return refused_scope()
+    return permitted
+
+
+def depends_on_object(row, credential):
+    """Whether the response can differ between objects: other credentials are refused, or accepted, for all of them."""
+    return row.about == "content" or (row.scope != "nothing" and credential.scope in SUFFICIENT[row.scope])
+
+
+def is_permitted(row, credential):
+    """Whether GET /v1/access lists the operation."""
+    if row.scope == "nothing":
+        return True
+    return credential.scope in SUFFICIENT[row.scope] and not (credential.is_limited and row.limits == "refused")
