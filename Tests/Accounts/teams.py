@@ -145,6 +145,8 @@ class Stage:
             secret = self.tokens.add("limited-elsewhere", "admin", origins=["open"])
             self.credentials.append(Credential("limited elsewhere", "admin", secret, is_limited=True, has_own=False))
         self.neighbour = self.tokens.add("neighbour", "write", prefixes=[f"/o/media/{FOREIGN}/"])
+        # The same subject as the other JWT, with the limits of the other team.
+        self.namesake = mint(t, signing_key, scope="write", larder_prefixes=[f"/o/media/{FOREIGN}/"])
         self.tokens.entries.append({"id": "studio", "subjects": ["CN=studio-a"], "scope": "write", **limits})
         origins = t.origin("media", f"{self.upstream.url}/media", access="token")
         origins |= t.origin("open", f"{self.upstream.url}/open", access="public")
@@ -378,7 +380,8 @@ class Stage:
     def ended_jobs(self):
         return {
             "own": lambda: self.job([OWN]), "foreign": lambda: self.job([FOREIGN], self.neighbour),
-            "mixed": lambda: self.job([OWN, FOREIGN]), "playlist": lambda: self.playlist_job(),
+            "namesake": lambda: self.job([FOREIGN], self.namesake), "mixed": lambda: self.job([OWN, FOREIGN]),
+            "playlist": lambda: self.playlist_job(),
             "made": lambda: self.playlist_job(self.named_credential("limited write").token),
         }  # fmt: skip
 
@@ -395,12 +398,14 @@ class Stage:
     def cases_runningJob(self, row):
         return self.in_path("jobId", {
             "own": lambda: self.running_job([OWN]), "foreign": lambda: self.running_job([FOREIGN], self.neighbour),
+            "namesake": lambda: self.running_job([FOREIGN], self.namesake),
             "mixed": lambda: self.running_job([OWN, FOREIGN]),
         })  # fmt: skip
 
     def cases_plan(self, row):
         return self.in_path("planId", {
             "own": lambda: self.plan([OWN], row), "foreign": lambda: self.plan([FOREIGN], row, self.neighbour),
+            "namesake": lambda: self.plan([FOREIGN], row, self.namesake),
             "mixed": lambda: self.plan([OWN, FOREIGN], row),
         })  # fmt: skip
 
@@ -444,7 +449,10 @@ class Stage:
         )  # fmt: skip
 
     def cases_jobs(self, row):
-        return self.of(Case("all", query={"limit": 1000}, also="limited elsewhere"), Case("the total", query={"total": "true"}, is_inside=False))
+        return self.of(
+            Case("all", query={"limit": 1000}, also="limited elsewhere"),
+            Case("the total", query={"total": "true"}, is_inside=False),
+        )
 
     def named(self):
         """Names of assets: of a request, and whether they are inside the limits."""
@@ -524,13 +532,13 @@ class Stage:
     def state(self, cases):
         """All that a refused request must leave alone; `cases` are the objects of the requests."""
         members = ("key", "pinned", "pinnedUntilAt", "tags", "cachedBytes", "ttlSeconds", "verify", "freshUntilAt")
-        jobs = [case.place["jobId"] for case in cases if "jobId" in (case.place or {}) and not case.status]
-        plans = [case.place["planId"] for case in cases if "planId" in (case.place or {}) and not case.status]
+        places = [case.place for case in cases if case.place and not case.status]
+        paths = [f"/v1/jobs/{place['jobId']}" for place in places if "jobId" in place]
+        paths += [f"/v1/purges/{place['planId']}" for place in places if "planId" in place]
         parts = {
             "assets": {item["assetId"]: {name: item.get(name) for name in members} for item in self.items("/v1/assets")},
             "the newest job": {item["jobId"]: "present" for item in self.items("/v1/jobs", 1)},
-            "jobs": {job: self.ask("GET", f"/v1/jobs/{job}")["state"] for job in jobs},
-            "plans": {plan: self.ask("GET", f"/v1/purges/{plan}")["state"] for plan in plans},
+            "the state of": {path: self.ask("GET", path, statuses=(200, 404)).get("state") for path in paths},
             "fills": {item["fillId"]: item["key"] for item in self.items("/v1/fills")},
             "origins": {item["name"]: item for item in self.ask("GET", "/v1/origins")["items"]},
             "scrubs": {item["scrubId"]: "present" for item in self.items("/v1/scrubs")},
