@@ -20,6 +20,7 @@ struct LoggedPathTests {
             "/t//{}/o/a",
             "/t/./{}/o/a", "/t%2F{}/o/a", "/t/{}%2Fo%2Fa", "/t\\{}\\o", "/t;v=1/{}/o/a", "/proxy/t/{}/o/a", "/{}/o/a",
             "/o/media/t/{}/o/media/a", "/o/media/{}", "/t/{}x/o/media/a", "/x/{}/", "/o/media%2Ft%2F{}",
+            "/t.{}", "/t:{}", "/t,{}", "/t={}", "/x-{}", "/o/media/a.mp4;t={}",
         ])
     func masked(_ pattern: String) {
         #expect(Self.token.utf8.count > 60)
@@ -39,8 +40,20 @@ struct LoggedPathTests {
     @Test("A package is masked, also where it is not accepted")
     func packages() {
         let package = "URISigningPackage=" + String(repeating: "a", count: 40) + ".b.c"
-        for path in ["/o/media/a;\(package)", "/o/media;\(package)/a", "/x/%55\(package.dropFirst())"] {
+        let spellings = [
+            "/o/media/a;\(package)", "/o/media;\(package)/a", "/x/%55\(package.dropFirst())",
+            "/o/media/a;\(package.lowercased())",
+        ]
+        for path in spellings {
             #expect(!LoggedPath.masked(path).contains("aaaa"), "\(path)")
         }
+    }
+
+    @Test(
+        "A JSON Web Token is masked in every segment",
+        arguments: ["/v1/{}", "/o/media/{}/a.mp4", "/o/media/a.mp4;x={}"])
+    func webTokens(pattern: String) {
+        let token = "eyJhbGciOiJIUzI1NiJ9." + String(repeating: "a", count: 40) + ".b-c"
+        #expect(!LoggedPath.masked(pattern.replacing("{}", with: token)).contains("aaaa"))
     }
 }

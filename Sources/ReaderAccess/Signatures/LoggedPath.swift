@@ -18,11 +18,12 @@ package enum LoggedPath {
         let isContent = path.utf8.starts(with: "/o/".utf8)
         var isAnnounced = false
         let segments = path.split(separator: "/", omittingEmptySubsequences: false).map { segment in
-            var isSecret = String(decoding: PercentEncoding.decoded(segment), as: UTF8.self).contains(name)
+            let text = String(decoding: PercentEncoding.decoded(segment), as: UTF8.self)
+            var isSecret = FieldText.lowered(text[...]).contains(name)
             for part in parts(of: segment) where !part.isEmpty {
                 isSecret =
                     isSecret || isAnnounced && !isContent && part.count >= leastLength
-                    || SignedText.parse(pathToken: String(decoding: part, as: UTF8.self)) != nil
+                    || holdsToken(part)
                 isAnnounced = announcesToken(part)
             }
             return isSecret ? mask : String(segment)
@@ -30,7 +31,27 @@ package enum LoggedPath {
         return segments.joined(separator: "/")
     }
 
-    private static let name = SigningPackage.name
+    private static let name = FieldText.lowered(SigningPackage.name[...])
+
+    /// Whether a part contains a token of a path or a JSON Web Token, as a whole or behind another mark.
+    private static func holdsToken(_ part: ArraySlice<UInt8>) -> Bool {
+        part.split(whereSeparator: { !isPlain($0) && $0 != UInt8(ascii: ".") }).contains { word in
+            let text = String(decoding: word, as: UTF8.self)
+            let rests = text.indices.prefix(4).filter { ".-_".contains(text[$0]) }.map {
+                text[text.index(after: $0)...]
+            }
+            return ([text[...]] + rests).contains { isWebToken($0) || SignedText.parse(pathToken: String($0)) != nil }
+        }
+    }
+
+    /// Whether the text has the structure of a JSON Web Token: three parts, of which the first is a JSON object.
+    private static func isWebToken(_ text: Substring) -> Bool {
+        text.hasPrefix("eyJ") && text.utf8.count(where: { $0 == UInt8(ascii: ".") }) == 2
+    }
+
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        FieldText.isLetter(byte) || FieldText.isDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
+    }
 
     /// The parts of a path between slashes and backslashes, after percent-decoding, also a repeated one.
     static func parts(of text: some StringProtocol) -> [ArraySlice<UInt8>] {
@@ -49,10 +70,7 @@ package enum LoggedPath {
     private static func hasLongRun(_ path: String) -> Bool {
         var length = 0
         for byte in path.utf8 {
-            let isPlain =
-                FieldText.isLetter(byte) || FieldText.isDigit(byte) || byte == UInt8(ascii: "-")
-                || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "%")
-            length = isPlain ? length + 1 : 0
+            length = isPlain(byte) || byte == UInt8(ascii: "%") ? length + 1 : 0
             if length >= leastLength { return true }
         }
         return false
