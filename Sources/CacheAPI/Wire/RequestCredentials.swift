@@ -16,7 +16,7 @@ package struct RequestCredentials: Sendable {
 
     /// The maximum number of cookies and of words in `Authorization` that are tried.
     private static let cookieLimit = 8
-    private static let wordLimit = 64
+    private static let wordLimit = 128
 
     package init(
         authorization: String? = nil, subjects: [String] = [], signature: PresentedSignature? = nil,
@@ -49,24 +49,35 @@ package struct RequestCredentials: Sendable {
         return String(FieldText.trimmed(text.dropFirst(7)))
     }
 
-    /// All texts in `Authorization` that can be tokens, whatever the number of credentials and their schemes: the parts
-    /// between white space, commas and quotation marks, the values of parameters, and the parts of Basic credentials.
+    /// All texts in `Authorization` that can be tokens, whatever the number of credentials, their schemes and their
+    /// codings: the parts between white space, commas and quotation marks, the runs of characters of bearer tokens
+    /// (RFC 6750 §2.1), and the runs of letters, digits, `-` and `_`; also after percent-decoding and Base64-decoding.
     var authorizationWords: [String] {
         guard let authorization else { return [] }
-        let words = authorization.utf8.split { Self.isSpace($0) || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "\"") }
-            .prefix(Self.wordLimit).map { Substring($0) }
-        let values = words.compactMap { word in
-            word.firstIndex(of: "=").map { word[word.index(after: $0)...] }
+        let words = Self.parts(of: Array(authorization.utf8)) { !Self.isSpace($0) && $0 != 0x2C && $0 != 0x22 }
+        var texts = [Array(authorization.utf8), PercentEncoding.decoded(authorization)]
+        texts += words.compactMap(Self.decoded)
+        let runs = texts.flatMap { text in
+            Self.parts(of: text) { !Self.isSpace($0) && $0 != 0x2C && $0 != 0x22 }
+                + Self.parts(of: text) { Self.isPlain($0) || "._~+/=".utf8.contains($0) }
+                + Self.parts(of: text) { Self.isPlain($0) }
         }
-        let pairs = words.contains { $0.lowercased() == "basic" } ? words.flatMap(Self.basicParts) : []
-        return (words + values.filter { !$0.isEmpty } + pairs).map(String.init)
+        var seen: Set<String> = []
+        return runs.filter { seen.insert($0).inserted }.prefix(Self.wordLimit).map(\.self)
     }
 
-    /// The user name and the password (RFC 7617 §2); empty for a text that is not Base64.
-    private static func basicParts(_ word: Substring) -> [Substring] {
-        let text = word.replacing("+", with: "-").replacing("/", with: "_").prefix { $0 != "=" }
-        guard let bytes = Base64URL.decode(text) else { return [] }
-        return String(decoding: bytes, as: UTF8.self).split(separator: ":", maxSplits: 1)
+    /// The runs of bytes for which `isPart` is true.
+    private static func parts(of text: [UInt8], where isPart: (UInt8) -> Bool) -> [String] {
+        text.split { !isPart($0) }.map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// The decoded bytes of a word in Base64, such as Basic credentials (RFC 7617 §2); nil for another word.
+    private static func decoded(_ word: String) -> [UInt8]? {
+        Base64URL.decode(word.replacing("+", with: "-").replacing("/", with: "_").prefix { $0 != "=" })
+    }
+
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        FieldText.isLetter(byte) || FieldText.isDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
     }
 
     private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

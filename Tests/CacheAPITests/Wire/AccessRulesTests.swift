@@ -83,7 +83,9 @@ import Testing
     private static let spellings = [
         "Bearer {}", "bearer {}", "BEARER  {}", "Bearer\t{}", " Bearer {} ", "Bearer {},", "Bearer {}, Basic eDp5",
         "Basic eDp5, Bearer {}", "Basic eDp5,Bearer\t{}", "Bearer x, Bearer {}", "Bearer \"{}\"", "Token {}",
-        "Bearer token={}", "Digest a=1, token=\"{}\"", "{}",
+        "Bearer token={}", "Digest a=1, token=\"{}\"", "{}", "Bearer {};", "Bearer:{}", "Bearer {}=", "Bearer '{}'",
+        "<{}>",
+        "Bearer {}/", "Bearer {}|x", "Bearer a:{}", "Bearer a/{}", "Bearer x.{}", "Bearer {}%20", "Bearer %22{}%22",
     ]
 
     @Test("An ended token of this service is refused in every spelling, also for public content", arguments: spellings)
