@@ -537,8 +537,10 @@ package final class ContentReader: Sendable {
         let request = ContentRequest(isHead: isHead)
         switch fallback {
         case .asset(let id):
+            let asset = try await resolver.resolve(.known(id))
+            guard !asset.isReadersOwn else { throw AssetTarget.readerRequired }
             return try await begin(
-                try await resolver.resolve(.known(id)),
+                asset,
                 ReadAttempt(
                     request: request, directives: RequestDirectives(), began: context.wallClock.now(),
                     limit: target.settings.readTimeout))
