@@ -32,9 +32,7 @@ struct JobController: Controller {
             if let reader = context.reader, reader.isLimited, try await controller.jobs.job(id).record.supersedes {
                 throw reader.refusal("retry of a superseded job, which cancels other jobs")
             }
-            // The limits of the job are those of the token at the time of the retry.
-            let owner = context.reader.flatMap { $0.isLimited ? $0.owner : nil }
-            return controller.accepted(try await controller.jobs.retry(id, by: owner))
+            return controller.accepted(try await controller.jobs.retry(id, by: context.reader?.owner))
         },
         Route(.get, "/v1/jobs/{jobId}/events", .scope(.read), limits: .checked) { try await $0.events($1, $2) },
     ]
@@ -63,7 +61,7 @@ struct JobController: Controller {
             if order.supersedes { throw reader.refusal("supersede, which cancels other jobs") }
         }
         // Each token has keys of its own: it must not get the job of another one.
-        let ownKey = key.map { key in order.owner.map { "\($0.id) \(key)" } ?? key }
+        let ownKey = key.map { key in order.owner.map { "\($0.name) \(key)" } ?? key }
         var job = try await jobs.submit(order, idempotencyKey: ownKey)
         guard let wait else { return accepted(job) }
         if !job.record.state.isFinished, let finished = try await finished(job.record.id, within: wait, context) {

@@ -30,7 +30,7 @@ struct ReaderLimits: Sendable {
         try reader?.owner.check(reference)
     }
 
-    /// Throws `.tokenScope` unless the job belongs to the reader, or all its items are inside the limits. An unknown job
+    /// Throws `.tokenScope` unless the job belongs to the reader with its present limits, or all its items are inside the limits. An unknown job
     /// is refused like a forbidden one.
     func check(_ job: String, of jobs: PrefetchJobs, for reader: Reader?) async throws(CacheError) {
         guard let reader, reader.isLimited else { return }
@@ -43,7 +43,7 @@ struct ReaderLimits: Sendable {
     /// Whether the job belongs to the reader, or all its items are inside the limits, the files of its playlists
     /// included.
     func permits(_ job: JobSnapshot, of jobs: PrefetchJobs, for reader: Reader) async throws(CacheError) -> Bool {
-        guard reader.isLimited, job.record.owner?.id != reader.id else { return true }
+        guard reader.isLimited, job.record.owner != reader.owner else { return true }
         var (cursor, limit): (String?, Int) = (nil, Self.pageSizes.first)
         repeat {
             let page = try await jobs.items(job.record.id, limit: limit, cursor: cursor)

@@ -67,7 +67,8 @@ package struct ContentLimits: Hashable, Sendable {
     }
 }
 
-/// The token that a job or a plan belongs to, with its limits at that time.
+/// The token that a job or a plan belongs to, with its limits at that time. Two tokens of one identifier with other limits,
+/// such as JSON Web Tokens of one subject, are different owners.
 package struct TokenOwner: Hashable, Sendable {
     /// The identifier of the token; no secret.
     package let id: String
@@ -76,6 +77,11 @@ package struct TokenOwner: Hashable, Sendable {
     package init(id: String, limits: ContentLimits = ContentLimits()) {
         self.id = id
         self.limits = limits
+    }
+
+    /// A text that differs between owners, for keys.
+    package var name: String {
+        "\(id) \(limits.origins?.sorted().joined(separator: ",") ?? "*") \(limits.prefixes?.joined(separator: ",") ?? "*")"
     }
 
     /// The error for an access outside the limits of the token.

@@ -115,14 +115,15 @@ package struct EvictionAdministration: Sendable {
         try plans.plan(id, at: now).progress
     }
 
-    /// Whether the plan belongs to the token, or contains only assets inside its limits. False for an unknown plan, and for
-    /// one of another token after its assets were removed.
+    /// Whether the plan belongs to the token with its present limits, or contains only assets inside them. False for an
+    /// unknown plan, and for an empty one of another token, or one whose assets were removed.
     package func isOpen(_ id: String, to token: TokenOwner) async throws(CacheError) -> Bool {
         guard token.limits.isLimited else { return true }
         guard let plan = try? plans.plan(id, at: now) else { return false }
-        if plan.owner?.id == token.id { return true }
+        if plan.owner == token { return true }
         let present = try await selected(AssetSelection(ids: plan.assets.map(\.id)))
-        return present.count == plan.assets.count && present.allSatisfy { token.limits.permits(key: $0.key) }
+        return !plan.assets.isEmpty && present.count == plan.assets.count
+            && present.allSatisfy { token.limits.permits(key: $0.key) }
     }
 
     /// Executes exactly the plan: assets that have changed since it was made are left alone. Throws `.conflict` if the

@@ -99,7 +99,7 @@ final class PurgePlanRegistry: Sendable {
         let isKept = plans.withLock { plans in
             plans.removeAll { $0.progress.expiresAt <= now && $0.progress.state != .running }
             let isOwn: (PurgePlan) -> Bool = { other in
-                plan.owner?.limits.isLimited == true && other.owner?.id == plan.owner?.id
+                plan.owner?.limits.isLimited == true && other.owner == plan.owner
             }
             let isAtOwnLimit = plans.count(where: isOwn) >= Self.mostOfLimited
             if isAtOwnLimit || plans.count >= Self.most {

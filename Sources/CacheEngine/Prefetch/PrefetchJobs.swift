@@ -71,7 +71,8 @@ package struct PrefetchJobs: Sendable {
     /// Queues the items again that failed, timed out or were cancelled. A deadline that has passed is removed. If the
     /// job supersedes, it ends the unfinished jobs of its queue in the same transaction.
     ///
-    /// - Parameter owner: A token with limits, which the job then belongs to; nil: the owner stays.
+    /// - Parameter owner: The token of the request. If the job is one of the same token, it gets its present limits;
+    ///   a job of another token keeps its own.
     ///
     /// Throws `.conflict` while the job is not finished, and `.notFound`.
     package func retry(_ id: String, by owner: TokenOwner? = nil) async throws(CacheError) -> JobSnapshot {
@@ -139,7 +140,7 @@ extension JobRecord {
         }
         guard again.items != items else { return nil }
         again.state = .queued
-        again.owner = owner ?? self.owner
+        if let owner, owner.id == self.owner?.id { again.owner = owner }
         again.startedAt = nil
         again.finishedAt = nil
         again.error = nil

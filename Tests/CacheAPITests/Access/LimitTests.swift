@@ -276,6 +276,11 @@ import Testing
             #expect(try await status("DELETE", foreign, "") == 403)
             #expect(try await status("GET", inside, "") == 200)
 
+            let empty = try await plan("boss", "/o/media/nothing/")
+            for (method, end) in [("GET", ""), ("POST", "/commit"), ("DELETE", "")] {
+                #expect(try await status(method, empty, end) == 403)
+            }
+
             let first = try await plan("prefix", "/o/media/public/")
             var last: String?
             for _ in 0..<8 { last = try await plan("prefix", "/o/media/public/") }
