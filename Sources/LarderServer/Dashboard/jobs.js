@@ -38,7 +38,7 @@ export function jobsPage(page) {
   const pick = selectField("State", "state", [["", "any"], ...STATES], filter);
   pick.addEventListener("change", (event) => { location.hash = `/jobs?state=${event.target.value}`; });
   const list = listPanel(page, "Jobs", {
-    path: "/v1/jobs", query: () => ({ state: filter, total: true }), columns: COLUMNS, key: (job) => job.jobId, empty: "There are no such jobs.",
+    path: "/v1/jobs", query: () => ({ state: filter, total: !session.access.assetPrefixes }), columns: COLUMNS, key: (job) => job.jobId, empty: "There are no such jobs.",
     tools: [pick, createAction(page)],
   });
   page.on("jobs", ({ job, type }) => {
