@@ -1,4 +1,4 @@
-package import CacheCore
+import CacheCore
 import Synchronization
 
 /// The origins in force: the catalog's origins in memory, so that reads look them up without a query.
