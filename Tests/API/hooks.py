@@ -11,9 +11,9 @@ FILES = ("one.bin", "two.bin", "films/one.mp4", "missing.bin")
 # Fields with rules that JSON Schema cannot state, by operation. A 422 that names one of them is no failure of the document.
 RULES = {
     # Field names that belong to the transfer; a readable file.
-    # Members of an account that depend on each other.
-    "putOrigin": ("headers", "tls", "auth", "resolve", "access"),
-    "patchOrigin": ("headers", "tls", "auth", "resolve", "access"),
+    # Members of an account that depend on each other. Names of fields (RFC 9110, section 5.1), and patterns of hosts.
+    "putOrigin": ("headers", "tls", "auth", "resolve", "access", "forward", "redirectHosts"),
+    "patchOrigin": ("headers", "tls", "auth", "resolve", "access", "forward", "redirectHosts"),
     # One way to state the end, in the future; a key that exists.
     "createSignature": ("expiresInSeconds", "expiresAt", "kid"),
     # An instant in the future.
