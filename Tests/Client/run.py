@@ -341,12 +341,17 @@ def watch(stage):
     stage.check(console.wait_for("to clients", 10) and ALTERNATE_SCREEN in console.text, "no screen", console.text)
     stage.check(not console.has_echo, "typed characters are echoed")
     until, traffic = time.monotonic() + 10, re.compile(r"to clients +[1-9][\d.]* MiB/s")
-    while not traffic.search(console.text) and time.monotonic() < until:
+    figures = ("from cache", "hit ratio", "first byte", "p95", "readers", "fills", "█")
+
+    def is_shown():
+        return traffic.search(console.text) and all(name in console.text for name in figures)
+
+    # A screen arrives in several parts.
+    while not is_shown() and time.monotonic() < until:
         stage.service.ask("GET", "/o/media/song.mp3")
         console.read(0.2)
     stage.check(traffic.search(console.text), "no traffic", console.text[-3000:])
-    shown = all(name in console.text for name in ("from cache", "hit ratio", "first byte", "p95", "readers", "fills", "█"))
-    stage.check(shown, "missing figures", console.text[-3000:])
+    stage.check(is_shown(), "missing figures", console.text[-3000:])
     console.interrupt()
     until = time.monotonic() + 5
     while console.process.poll() is None and time.monotonic() < until:
