@@ -33,10 +33,13 @@ package struct APISettings: Sendable {
 
     /// Size limits, time-outs and admission limits. All sizes are in bytes.
     package struct Limits: Hashable, Sendable {
-        /// Maximum size of a request body; larger ones get 413.
+        /// Maximum size of a request body, at most a quarter of `requestBodies`; larger ones get 413.
         package var bodyBytes: Int
         /// Maximum size of the body of `POST /v1/jobs`, which may have 10,000 items. At least `bodyBytes`.
         package var jobBodyBytes: Int
+        /// Maximum of the bytes of all request bodies that are in memory; further bytes get 503. One token holds at most
+        /// a quarter, and another quarter is left to tokens with the scope `admin`.
+        package var requestBodies: Int
         /// Maximum length of a request target; longer ones get 414.
         package var urlBytes: Int
         /// Maximum size of one header field, and of all fields of a request together; larger ones get 431.
@@ -46,7 +49,7 @@ package struct APISettings: Sendable {
         /// Maximum time for a request, then 408. It applies to three parts:
         /// - from the start of the connection to the end of the first request head,
         /// - from the first byte to the end of a further request head,
-        /// - from the head to the end of the body, extended by a second for each 1,000 received bytes.
+        /// - from the head to the end of the body, if its rate is below 16 KiB/s; at most 10 s.
         package var headerTimeout: Duration
         /// Maximum time without activity between requests and while a request body is awaited; then the connection is
         /// closed.
@@ -63,14 +66,15 @@ package struct APISettings: Sendable {
         package var maxConcurrentReads: Int
 
         package init(
-            bodyBytes: Int = 1 << 20, jobBodyBytes: Int = 16 << 20, urlBytes: Int = 8 << 10,
-            headerBytes: Int = 32 << 10, headerFields: Int = 100,
+            bodyBytes: Int = 1 << 20, jobBodyBytes: Int = 16 << 20, requestBodies: Int = 64 << 20,
+            urlBytes: Int = 8 << 10, headerBytes: Int = 32 << 10, headerFields: Int = 100,
             headerTimeout: Duration = .seconds(15), idleTimeout: Duration = .seconds(75),
             writeTimeout: Duration = .seconds(300), halfClosedTimeout: Duration = .seconds(2),
             maxConnections: Int = 1 << 20, maxConcurrentReads: Int = 8192
         ) {
-            self.bodyBytes = bodyBytes
-            self.jobBodyBytes = max(jobBodyBytes, bodyBytes)
+            self.bodyBytes = min(bodyBytes, requestBodies / 4)
+            self.jobBodyBytes = min(max(jobBodyBytes, bodyBytes), requestBodies / 4)
+            self.requestBodies = requestBodies
             self.urlBytes = urlBytes
             self.headerBytes = headerBytes
             self.headerFields = headerFields

@@ -70,29 +70,31 @@ func makeRouter(
             random: random, clock: clock, logger: logger))
     let gate = Authorizer(live, wallClock: wallClock, isEncrypted: settings.tls != nil)
     let limits = ReaderLimits(assets: cache.assets)
-    router.mount(ProbeController(prober: cache.prober, live: live, readers: limits), gate, limits)
-    router.mount(AssetController(assets: cache.assets, media: cache.media, live: live), gate, limits)
+    let budgets = ClientBudgets(live)
+    router.mount(ProbeController(prober: cache.prober, live: live, readers: limits), gate, limits, budgets)
+    router.mount(AssetController(assets: cache.assets, media: cache.media, live: live), gate, limits, budgets)
     router.mount(
         FillController(
             fills: cache.fills, reader: cache.reader, media: cache.media, statistics: cache.statistics,
-            readers: limits), gate, limits)
-    router.mount(JobController(jobs: cache.jobs, live: live, readers: limits, clock: clock), gate, limits)
+            readers: limits), gate, limits, budgets)
+    router.mount(JobController(jobs: cache.jobs, live: live, readers: limits, clock: clock), gate, limits, budgets)
     router.mount(
         StatsController(
             cache: cache, load: load, readers: recorder.readers, source: source, version: settings.version, clock: clock
-        ), gate, limits)
+        ), gate, limits, budgets)
     let tickets = EventTickets(random: random, uptime: clock.stopwatch(), wallClock: wallClock)
-    router.mount(EventController(events: cache.events, tickets: tickets, clock: clock), gate, limits)
+    router.mount(EventController(events: cache.events, tickets: tickets, clock: clock), gate, limits, budgets)
     router.mount(
-        PolicyController(configuration: cache.configuration, simulator: cache.simulator, live: live), gate, limits)
-    router.mount(EvictionController(evictions: cache.evictions, live: live, readers: limits), gate, limits)
-    router.mount(ScrubController(scrubber: cache.scrubber, live: live), gate, limits)
-    router.mount(OriginController(configuration: cache.configuration, live: live), gate, limits)
-    router.mount(ServiceController(cache: cache, settings: settings, live: live), gate, limits)
-    router.mount(AccessController(), gate, limits)
-    router.mount(ConfigurationController(source: source), gate, limits)
-    router.mount(SignatureController(live: live, wallClock: wallClock), gate, limits)
-    router.mount(DashboardController(files: settings.dashboard), gate, limits)
+        PolicyController(configuration: cache.configuration, simulator: cache.simulator, live: live), gate, limits,
+        budgets)
+    router.mount(EvictionController(evictions: cache.evictions, live: live, readers: limits), gate, limits, budgets)
+    router.mount(ScrubController(scrubber: cache.scrubber, live: live), gate, limits, budgets)
+    router.mount(OriginController(configuration: cache.configuration, live: live), gate, limits, budgets)
+    router.mount(ServiceController(cache: cache, settings: settings, live: live), gate, limits, budgets)
+    router.mount(AccessController(), gate, limits, budgets)
+    router.mount(ConfigurationController(source: source), gate, limits, budgets)
+    router.mount(SignatureController(live: live, wallClock: wallClock), gate, limits, budgets)
+    router.mount(DashboardController(files: settings.dashboard), gate, limits, budgets)
     return router
 }
 
@@ -100,8 +102,11 @@ extension Router<APIContext> {
     /// Adds the routes of a controller. Each GET route answers HEAD too, unless the controller has a HEAD route for the
     /// same pattern.
     ///
-    /// A request is authorized before its query and its body are read.
-    fileprivate func mount<Calls: Controller>(_ controller: Calls, _ gate: Authorizer, _ limits: ReaderLimits) {
+    /// A request is authorized before its query and its body are read. The body is charged to its reader until the
+    /// response begins.
+    fileprivate func mount<Calls: Controller>(
+        _ controller: Calls, _ gate: Authorizer, _ limits: ReaderLimits, _ budgets: ClientBudgets
+    ) {
         let methods = Set(Calls.routes.filter { $0.line.method == .head }.map(\.line.pattern))
         for route in Calls.routes {
             let (line, readsQuery, respond) = (route.line, route.readsQuery, route.respond)
@@ -115,9 +120,16 @@ extension Router<APIContext> {
                     context.note.update { $0.reader = reader }
                     try await limits.check(line, context, for: reader)
                 }
+                let claim = budgets.bodies.claim(for: reader)
+                defer { claim.giveBack() }
+                (context.budgets, context.bodyClaim) = (budgets, claim)
+                var request = request
+                if line.method != .get {
+                    request.body = RequestBody(asyncSequence: ChargedBody(base: request.body, claim: claim))
+                }
                 if !readsQuery { _ = try request.query(accepting: []) }
                 // Requests may compute for long: not on the event loop of the connection.
-                return try await withTaskExecutorPreference(globalConcurrentExecutor) { [context] in
+                return try await withTaskExecutorPreference(globalConcurrentExecutor) { [context, request] in
                     try await respond(controller, request, context)
                 }
             }

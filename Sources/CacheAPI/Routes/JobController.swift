@@ -63,6 +63,7 @@ struct JobController: Controller {
         // Each token has keys of its own: it must not get the job of another one.
         let ownKey = key.map { key in order.owner.map { "\($0.name) \(key)" } ?? key }
         var job = try await jobs.submit(order, idempotencyKey: ownKey)
+        context.bodyClaim?.giveBack()  // not held during the wait
         guard let wait else { return accepted(job) }
         if !job.record.state.isFinished, let finished = try await finished(job.record.id, within: wait, context) {
             job = finished

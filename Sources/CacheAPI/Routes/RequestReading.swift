@@ -9,7 +9,7 @@ extension Request {
     /// Reads the body as JSON. Returns the value and the bytes.
     ///
     /// Throws `.unsupportedMediaType` for another `Content-Type`, `.payloadTooLarge` above `limit` bytes, and
-    /// `.malformedRequest` for an empty body or invalid JSON.
+    /// `.malformedRequest` for an empty body or invalid JSON, and ``RefusedBody``.
     func json(upTo limit: Int, types: [String] = ["application/json"]) async throws -> (json: JSON, bytes: [UInt8]) {
         let declared = headers[.contentType].map { MediaType.essence($0) }
         guard let declared, types.contains(declared) else {
@@ -18,7 +18,13 @@ extension Request {
         if let length = headers[.contentLength].flatMap({ Int($0) }), length > limit {
             throw CacheError(.payloadTooLarge, "The body is longer than \(limit) bytes.")
         }
-        let bytes = Array(try await body.collect(upTo: limit).readableBytesView)
+        var bytes: [UInt8] = []
+        for try await part in body {
+            guard bytes.count + part.readableBytes <= limit else {
+                throw CacheError(.payloadTooLarge, "The body is longer than \(limit) bytes.")
+            }
+            bytes.append(contentsOf: part.readableBytesView)
+        }
         guard !bytes.isEmpty else { throw CacheError(.malformedRequest, "The body is empty.") }
         return (try JSONParser.parse(bytes), bytes)
     }

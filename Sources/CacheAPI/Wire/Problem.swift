@@ -100,7 +100,7 @@ extension CacheError {
         switch error {
         case let error as CacheError: self = error
         case let failure as ReadFailure: self = failure.error
-        case is NIOTooManyBytesError: self.init(.payloadTooLarge, "The request's body is too large.")
+        case let refused as RefusedBody: self = refused.error
         case is CancellationError: self.init(.cancelled, "The request was cancelled.", cause: error)
         default: self.init(.internal, "An internal error occurred; see the log.", cause: error)
         }

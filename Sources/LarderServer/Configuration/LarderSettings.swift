@@ -127,6 +127,8 @@ struct CORSSettings: Hashable, Sendable {
 /// Limits of requests and connections. Lengths are in bytes.
 struct LimitSettings: Hashable, Sendable {
     var bodyBytes = 1 << 20
+    /// Maximum of the bytes of all request bodies in memory.
+    var requestBodies = 64 << 20
     var headerBytes = 32 << 10
     var urlBytes = 8 << 10
     /// Nil: derived from the limit on open files.

@@ -188,7 +188,11 @@ extension Setting<LarderSettings> {
         media + [
             Setting(
                 "limits.bodyBytes", \.limits.bodyBytes, .memory(1024...(64 << 20), example: "1MiB"),
-                "largest request body (1 KiB–64 MiB)"),
+                "largest request body (1 KiB–64 MiB), at most a quarter of `limits.requestBodies`"),
+            Setting(
+                "limits.requestBodies", \.limits.requestBodies, .memory((4 << 20)...(16 << 30), example: "64MiB"),
+                "request bodies in memory (4 MiB–16 GiB); one token holds at most a quarter, and another quarter is "
+                    + "reserved for tokens with the scope `admin`; further bodies get `503`"),
             Setting(
                 "limits.headerBytes", \.limits.headerBytes, .memory(1024...(1 << 20), example: "32KiB"),
                 "largest request head (1 KiB–1 MiB)"),

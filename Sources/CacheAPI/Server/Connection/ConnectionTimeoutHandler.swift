@@ -26,6 +26,8 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     private let presence: DisconnectSignal
     private var context: ChannelHandlerContext?
     private let headerTimeout: TimeAmount
+    /// The interval in which the rate of a request body is measured: 10 s, or `headerTimeout` if that is shorter.
+    private let bodyWindow: TimeAmount
     private let idleTimeout: TimeAmount
     private let writeTimeout: TimeAmount
     private let halfClosedTimeout: TimeAmount
@@ -36,8 +38,8 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     /// The time until which the client must send more of a request, and the error that it gets otherwise. Nil while no
     /// request bytes are expected.
     private var deadline: (end: NIODeadline, error: CacheError)?
-    /// The deadline of the request body: moves on with each received byte.
-    private var bodyTime = NIODeadline.distantPast
+    /// The bytes of the request body that have arrived in the current window of ``bodyWindow``.
+    private var windowBytes = 0
     /// The time of the last read, or of the last response that was sent completely.
     private var lastActivity = NIODeadline.distantPast
     /// The scheduled call of ``timerFired(_:)``.
@@ -80,6 +82,7 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
         self.permit = permit
         let isRegular = permit.map { !$0.isReserved } ?? false
         headerTimeout = TimeAmount(isRegular ? limits.headerTimeout : min(limits.headerTimeout, .seconds(1)))
+        bodyWindow = min(headerTimeout, .seconds(10))
         idleTimeout = TimeAmount(limits.idleTimeout)
         writeTimeout = TimeAmount(limits.writeTimeout)
         halfClosedTimeout = TimeAmount(limits.halfClosedTimeout)
@@ -136,12 +139,21 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
 
     private func restartIdleTime() { if let context { lastActivity = context.eventLoop.now } }
 
-    /// Extends the deadline of the body by 1 ms for each received byte. The minimum rate is thus 1,000 bytes per
-    /// second.
-    private func expectBody(_ bytes: Int, _ context: ChannelHandlerContext) {
-        bodyTime = bodyTime + .milliseconds(Int64(bytes))
-        deadline = (bodyTime, CacheError(.requestTimedOut, "The request's body did not arrive in time."))
-        wake(at: bodyTime, context)
+    /// Starts a window in which a body must end, or arrive with `bodyBytesPerSecond`.
+    private func expectBody(_ context: ChannelHandlerContext) {
+        windowBytes = 0
+        let end = context.eventLoop.now + bodyWindow
+        deadline = (end, CacheError(.requestTimedOut, "The request's body did not arrive in time."))
+        wake(at: end, context)
+    }
+
+    /// The minimum rate of a request body.
+    private static let bodyBytesPerSecond: Int64 = 16 << 10
+
+    /// Whether the body has the minimum rate. It may have none while an earlier response of the connection is not
+    /// complete, because its bytes are not read before.
+    private var isBodyInTime: Bool {
+        unanswered > 1 || Int64(windowBytes) >= bodyWindow.nanoseconds / 1_000_000 * Self.bodyBytesPerSecond / 1000
     }
 
     /// Starts the deadline for the next request head. A connection with a reserved permit gets 503 at the deadline,
@@ -172,6 +184,7 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
         if let (end, error) = deadline {
             guard end <= now else { return wake(at: end, context) }
             deadline = nil
+            if isReading, !isAnswering, isBodyInTime { return expectBody(context) }
             // A response may start before the request body is read. Backpressure then stops the body, and its deadline
             // must not abort the response.
             if !isReading || !isAnswering { return refuse(error, context) }
@@ -231,9 +244,8 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
             isReading = true
             unanswered += 1
             guard admits(head) else { return refuse(ConnectionPermits.refusal, context) }
-            bodyTime = lastActivity + headerTimeout
-            expectBody(0, context)
-        case .body(let part): expectBody(part.readableBytes, context)
+            expectBody(context)
+        case .body(let part): windowBytes += part.readableBytes
         case .end:
             isReading = false
             deadline = nil

@@ -149,6 +149,11 @@ final class HTTP1FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
             head.version = .http1_0
             question.isLast = question.isLast || !question.isHead
         }
+        // A response that ends the connection before its request has been read completely.
+        if head.headers[canonicalForm: "Connection"].contains(where: { $0 == "close" }) {
+            question.isLast = true
+            isOver = true
+        }
         if question.isLast {
             head.headers.replaceOrAdd(name: "Connection", value: "close")
         } else if question.isOld {

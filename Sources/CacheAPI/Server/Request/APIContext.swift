@@ -17,6 +17,10 @@ package struct APIContext: RequestContext {
     var credentials: RequestCredentials
     /// The permission that the route has checked; nil for a route without one, and before the authorization.
     var permission: StreamPermission?
+    /// The limited totals of all clients; nil before the authorization.
+    var budgets: ClientBudgets?
+    /// The memory that the body of the request holds; nil before the authorization.
+    var bodyClaim: UsageBudget.Claim?
     /// The length of the request target with its signature.
     var targetBytes = 0
     /// Reports that the client has disconnected; nil without a connection (tests).

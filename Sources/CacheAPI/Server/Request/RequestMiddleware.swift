@@ -38,6 +38,10 @@ package struct RequestMiddleware: RouterMiddleware {
             }
         } catch {
             response = problem(error, request, context)
+            if error is RefusedBody {
+                response.headers[.retryAfter] = "1"
+                response.headers[.connection] = "close"  // the rest of the body is not read
+            }
         }
         Self.address(&response.headers, to: request.headers[.origin], as: context.requestID, by: settings.cors)
         ResponseCompression.mark(&response, to: request)
