@@ -40,6 +40,8 @@ package struct APISettings: Sendable {
         /// Maximum of the bytes of all request bodies that are in memory; further bytes get 503. One token holds at most
         /// a quarter, and another quarter is left to tokens with the scope `admin`.
         package var requestBodies: Int
+        /// Maximum number of event streams; further ones get 503. One token has at most a tenth.
+        package var followers: Int
         /// Maximum length of a request target; longer ones get 414.
         package var urlBytes: Int
         /// Maximum size of one header field, and of all fields of a request together; larger ones get 431.
@@ -67,7 +69,7 @@ package struct APISettings: Sendable {
 
         package init(
             bodyBytes: Int = 1 << 20, jobBodyBytes: Int = 16 << 20, requestBodies: Int = 64 << 20,
-            urlBytes: Int = 8 << 10, headerBytes: Int = 32 << 10, headerFields: Int = 100,
+            followers: Int = 500, urlBytes: Int = 8 << 10, headerBytes: Int = 32 << 10, headerFields: Int = 100,
             headerTimeout: Duration = .seconds(15), idleTimeout: Duration = .seconds(75),
             writeTimeout: Duration = .seconds(300), halfClosedTimeout: Duration = .seconds(2),
             maxConnections: Int = 1 << 20, maxConcurrentReads: Int = 8192
@@ -75,6 +77,7 @@ package struct APISettings: Sendable {
             self.bodyBytes = min(bodyBytes, requestBodies / 4)
             self.jobBodyBytes = min(max(jobBodyBytes, bodyBytes), requestBodies / 4)
             self.requestBodies = requestBodies
+            self.followers = followers
             self.urlBytes = urlBytes
             self.headerBytes = headerBytes
             self.headerFields = headerFields

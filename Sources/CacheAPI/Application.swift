@@ -70,7 +70,7 @@ func makeRouter(
             random: random, clock: clock, logger: logger))
     let gate = Authorizer(live, wallClock: wallClock, isEncrypted: settings.tls != nil)
     let limits = ReaderLimits(assets: cache.assets)
-    let budgets = ClientBudgets(live)
+    let budgets = ClientBudgets(live, uptime: clock.stopwatch())
     router.mount(ProbeController(prober: cache.prober, live: live, readers: limits), gate, limits, budgets)
     router.mount(AssetController(assets: cache.assets, media: cache.media, live: live), gate, limits, budgets)
     router.mount(

@@ -30,7 +30,7 @@ struct EventController: Controller {
         let topics = try Self.topics(query.string("topics"))
         let last = try query.integer("after", in: 0...Int64.max) ?? request.headers[.lastEventID].flatMap { Int64($0) }
         if request.accepts("text/event-stream") {
-            return .events(
+            return try .events(
                 events.changes(), EventLogRenderer(log: events, topics: topics, last: last), context, clock: clock)
         }
         let found = events.events(after: last, topics: topics)

@@ -12,8 +12,8 @@ final class EventTickets: Sendable {
     }
 
     private static let lifetime = Duration.seconds(30)
-    /// The maximum number of unused tickets.
-    private static let limit = 1000
+    /// The limits of unused tickets.
+    private static let limits = UsageBudget.Limits(total: 1000, share: 100, reserve: 100)
 
     private let random: any RandomSource
     private let wallClock: any WallClock
@@ -22,8 +22,10 @@ final class EventTickets: Sendable {
     private struct Issued {
         let end: Duration
         let permission: StreamPermission?
+        let claim: UsageBudget.Claim
     }
 
+    private let budget = UsageBudget { EventTickets.limits }
     /// Guards the unused tickets, by the digests of their texts.
     private let issued = Mutex<[SHA256Digest: Issued]>([:])
 
@@ -34,16 +36,18 @@ final class EventTickets: Sendable {
         self.uptime = uptime
     }
 
-    /// Issues a ticket for the reader with `permission`. Throws `.overloaded` if too many are unused.
+    /// Issues a ticket for the reader with `permission`. Throws `.overloaded` if too many are unused, of this reader or
+    /// in total.
     func issue(for permission: StreamPermission?) throws(CacheError) -> Ticket {
         let (text, now) = (random.identifier() + random.identifier(), uptime())
-        let isKept = issued.withLock { issued in
-            issued = issued.filter { $0.value.end > now }
-            guard issued.count < Self.limit else { return false }
-            issued[Self.digest(text)] = Issued(end: now + Self.lifetime, permission: permission)
-            return true
+        issued.withLock { issued in issued = issued.filter { $0.value.end > now } }
+        let claim = budget.claim(for: permission?.reader)
+        guard claim.grow(by: 1) == nil else {
+            throw CacheError(.overloaded, "Too many tickets are unused; repeat in 30 seconds.")
         }
-        guard isKept else { throw CacheError(.overloaded, "Too many tickets are unused; repeat in 30 seconds.") }
+        issued.withLock { issued in
+            issued[Self.digest(text)] = Issued(end: now + Self.lifetime, permission: permission, claim: claim)
+        }
         return Ticket(text: text, expiresAt: wallClock.now() + Self.lifetime)
     }
 

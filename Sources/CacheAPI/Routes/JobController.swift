@@ -146,7 +146,7 @@ struct JobController: Controller {
         if let seen, present.record.state.isFinished, present.version <= seen {
             return Response(status: .noContent)  // an EventSource stops reconnecting on 204
         }
-        return .events(try await jobs.events(id), JobEventRenderer(seen: seen), context, clock: clock)
+        return try await .events(jobs.events(id), JobEventRenderer(seen: seen), context, clock: clock)
     }
 
     /// Returns a valid `Idempotency-Key`; nil without the field.

@@ -67,7 +67,7 @@ struct StatsController: Controller {
         }
         let seen = request.headers[.lastEventID].flatMap { Int64($0) }.map { Timestamp(seconds: $0) }
         let start = seconds.first.map { $0.at - .seconds(1) } ?? Timestamp(milliseconds: 0)
-        return .events(
+        return try .events(
             cache.events.changes(),
             LiveSecondRenderer(live: statistics.live, last: min(max(seen ?? start, start), seconds.last?.at ?? start)),
             context, clock: clock)

@@ -60,8 +60,9 @@ extension LarderSettings {
             access: readers,
             cors: CORSRules(origins: origins),
             limits: APISettings.Limits(
-                bodyBytes: limits.bodyBytes, requestBodies: limits.requestBodies, urlBytes: limits.urlBytes,
-                headerBytes: limits.headerBytes, headerTimeout: limits.headerTimeout, idleTimeout: limits.idleTimeout,
+                bodyBytes: limits.bodyBytes, requestBodies: limits.requestBodies,
+                followers: limits.followers, urlBytes: limits.urlBytes, headerBytes: limits.headerBytes,
+                headerTimeout: limits.headerTimeout, idleTimeout: limits.idleTimeout,
                 writeTimeout: limits.writeTimeout, maxConcurrentReads: limits.maxConcurrentReads),
             isFastPathEnabled: listen.isFastPathEnabled, version: LarderCommand.version, openAPI: openAPI,
             dashboard: isDashboardEnabled ? dashboard : [])

@@ -129,6 +129,8 @@ struct LimitSettings: Hashable, Sendable {
     var bodyBytes = 1 << 20
     /// Maximum of the bytes of all request bodies in memory.
     var requestBodies = 64 << 20
+    /// Maximum number of event streams.
+    var followers = 500
     var headerBytes = 32 << 10
     var urlBytes = 8 << 10
     /// Nil: derived from the limit on open files.

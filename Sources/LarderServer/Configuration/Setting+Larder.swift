@@ -194,6 +194,10 @@ extension Setting<LarderSettings> {
                 "request bodies in memory (4 MiB–16 GiB); one token holds at most a quarter, and another quarter is "
                     + "reserved for tokens with the scope `admin`; further bodies get `503`"),
             Setting(
+                "limits.followers", \.limits.followers, .count(10...100_000, example: 500),
+                "streams of events and live statistics (10–100,000), a tenth of them for one token; further ones get "
+                    + "`503`"),
+            Setting(
                 "limits.headerBytes", \.limits.headerBytes, .memory(1024...(1 << 20), example: "32KiB"),
                 "largest request head (1 KiB–1 MiB)"),
             Setting(

@@ -52,16 +52,86 @@ import Testing
     func aStreamSendsEachEventOnce() {
         let log = EventLog(wallClock: ManualWallClock())
         log.publish(.log(isError: false, message: "old", metadata: [:]))
+        let feed = EventFeed(uptime: { .zero })
         var renderer = EventLogRenderer(log: log, topics: [.health], last: nil)
-        #expect(renderer.text(of: ()).isEmpty)
+        #expect(renderer.text(of: (), feed).isEmpty)
         log.publish(.second(LiveSecond(at: Timestamp(seconds: 1))))
-        #expect(renderer.text(of: ()).isEmpty)
+        #expect(renderer.text(of: (), feed).isEmpty)
         log.publish(.log(isError: false, message: "new", metadata: [:]))
-        #expect(renderer.text(of: ()).contains("\"message\":\"new\""))
-        #expect(renderer.text(of: ()).isEmpty)
+        #expect(renderer.text(of: (), feed).contains("\"message\":\"new\""))
+        #expect(renderer.text(of: (), feed).isEmpty)
         var stranger = EventLogRenderer(log: log, topics: [.health], last: 1)
-        #expect(stranger.text(of: ()).hasPrefix("event: reset\n"))
-        #expect(stranger.text(of: ()).isEmpty)
+        #expect(stranger.text(of: (), feed).hasPrefix("event: reset\n"))
+        #expect(stranger.text(of: (), feed).isEmpty)
+    }
+
+    @Test("A follower that is 1 MiB behind gets reset as its last event, after a complete start")
+    func aLateFollowerIsReset() {
+        let (log, feed) = (EventLog(wallClock: ManualWallClock()), EventFeed(uptime: { .zero }))
+        let start = log.lastID
+        let text = String(repeating: "x", count: 100_000)
+        for _ in 0..<12 { log.publish(.log(isError: false, message: text, metadata: [:])) }
+        // The start may be longer than 1 MiB; it comes in parts.
+        var renderer = EventLogRenderer(log: log, topics: [.health], last: start)
+        var (part, parts) = (renderer.text(of: (), feed), 0)
+        while !part.isEmpty {
+            #expect(part.utf8.count < 200_000 && !renderer.isOver)
+            (part, parts) = (renderer.more(feed), parts + 1)
+        }
+        #expect(parts == 12)
+        let last = log.lastID
+        for _ in 0..<12 { log.publish(.log(isError: false, message: text, metadata: [:])) }
+        #expect(renderer.text(of: (), feed) == "event: reset\ndata: {\"lastId\":\(last)}\n\n")
+        #expect(renderer.isOver)
+    }
+
+    @Test("Each event is encoded once, and writes are spread")
+    func followersShareTheirFeed() {
+        let feed = EventFeed(uptime: { .seconds(1) })
+        var count = 0
+        for _ in 0..<3 {
+            let text = feed.text(of: .entry(1)) {
+                count += 1
+                return "text"
+            }
+            #expect(text == "text")
+        }
+        #expect(count == 1)
+        #expect((0..<3).map { _ in feed.delay() } == [.zero, .milliseconds(4), .milliseconds(8)])
+        var pace = WritePace(interval: .milliseconds(1))
+        #expect(pace.delay(at: .zero) == .zero && pace.delay(at: .seconds(1)) == .zero)
+    }
+
+    @Test("A token has a tenth of the followers")
+    func followersAreLimitedByToken() async throws {
+        let access = AccessRules(tokens: [("one", .read), ("two", .read)])
+        try await TestService.run(access: access, limits: .init(followers: 10)) { (service) async throws in
+            func follow(_ token: String) async throws -> RawConnection {
+                let connection = try await RawConnection(port: service.port)
+                try await connection.send(
+                    "GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
+                        + "Authorization: Bearer \(token)\r\n\r\n")
+                return connection
+            }
+            let first = try await follow("one")
+            #expect(await first.text(through: ":\n\n") != nil)
+            #expect(try await follow("one").response()?.status == 503)
+            let other = try await follow("two")
+            #expect(await other.text(through: ":\n\n")?.hasPrefix("HTTP/1.1 200") ?? false)
+            try await first.hangUp()
+            let isFree = try await eventually {
+                let next = try await follow("one")
+                return await next.text(through: "\r\n")?.hasPrefix("HTTP/1.1 200") ?? false
+            }
+            #expect(isFree)
+        }
+    }
+
+    @Test("Unused tickets are limited")
+    func unusedTicketsAreLimited() throws {
+        let tickets = EventTickets(random: SeededChance(), uptime: { .zero }, wallClock: ManualWallClock())
+        for _ in 0..<1000 { _ = try tickets.issue(for: nil) }
+        #expect(throws: CacheError.self) { try tickets.issue(for: nil) }
     }
 
     @Test("A ticket replaces the token of one request")

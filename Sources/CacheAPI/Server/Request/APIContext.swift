@@ -25,12 +25,15 @@ package struct APIContext: RequestContext {
     var targetBytes = 0
     /// Reports that the client has disconnected; nil without a connection (tests).
     let presence: DisconnectSignal?
+    /// Closes the connection.
+    let disconnect: @Sendable () -> Void
     /// The address of the client; nil without a connection (tests).
     let clientAddress: String?
 
     package init(source: ApplicationRequestContextSource) {
         coreContext = .init(source: source)
         note = RequestLogContext()
+        disconnect = { [channel = source.channel] in channel.close(promise: nil) }
         clientAddress = source.channel.remoteAddress?.ipAddress
         credentials = RequestCredentials(subjects: ClientCertificate.current?.subjects ?? [])
         presence = DisconnectSignal.current

@@ -1,14 +1,22 @@
 import CacheCore
 
-/// The totals of all clients that a client can make grow.
+/// The totals that clients can make grow, and the feed of their event streams.
 struct ClientBudgets: Sendable {
     /// The bytes of request bodies in memory.
     let bodies: UsageBudget
+    /// The open event streams.
+    let followers: UsageBudget
+    let feed: EventFeed
 
-    init(_ live: LiveAPISettings) {
+    init(_ live: LiveAPISettings, uptime: @escaping @Sendable () -> Duration) {
         bodies = UsageBudget {
             let total = live.values.limits.requestBodies
             return UsageBudget.Limits(total: total, share: total / 4, reserve: total / 4)
         }
+        followers = UsageBudget {
+            let total = live.values.limits.followers
+            return UsageBudget.Limits(total: total, share: max(1, total / 10))
+        }
+        feed = EventFeed(uptime: uptime)
     }
 }

@@ -3,6 +3,7 @@ import CacheEngine
 import Hummingbird
 import NIOCore
 import ServiceLifecycle
+import Synchronization
 
 /// Converts the elements of a stream to the text of server-sent events (HTML §9.2).
 protocol EventRenderer: Sendable {
@@ -12,7 +13,19 @@ protocol EventRenderer: Sendable {
     var isOver: Bool { get }
 
     /// The text of the events that follow from `element`; empty without one.
-    mutating func text(of element: Element) -> String
+    mutating func text(of element: Element, _ feed: EventFeed) -> String
+
+    /// The next part of a long text; empty at its end.
+    mutating func more(_ feed: EventFeed) -> String
+
+    /// The event for a follower that is late, the last one of its stream.
+    var reset: String { get }
+}
+
+extension EventRenderer {
+    mutating func more(_ feed: EventFeed) -> String { "" }
+
+    var reset: String { "event: reset\ndata: {}\n\n" }
 }
 
 /// A response body of server-sent events.
@@ -26,39 +39,50 @@ struct EventStreamBody<Renderer: EventRenderer>: Sendable {
 
     /// The interval of comments. They keep proxies from closing a connection without events.
     private static var silence: Duration { .seconds(15) }
-    /// The interval of checks of the permission.
+    /// The interval of checks of the permission and of the running write.
     private static var checkInterval: Duration { .milliseconds(250) }
+    /// The time that one write may take. A follower that needs longer gets `reset`; after twice this time its
+    /// connection is closed.
+    private static var patience: Duration { .seconds(10) }
 
     let elements: AsyncStream<Renderer.Element>
     let renderer: Renderer
+    let feed: EventFeed
     /// Nil without a connection (tests).
     let presence: DisconnectSignal?
     /// Nil: the stream needs none (tests).
     let permission: StreamPermission?
+    /// Closes the connection.
+    let disconnect: @Sendable () -> Void
     let clock: any Clock<Duration>
 
-    /// Sends events until the stream or the renderer has ended, the permission ends, the client disconnects, or the
-    /// service shuts down.
+    /// Sends events until the stream or the renderer has ended, the permission ends, the client is late or disconnects,
+    /// or the service shuts down.
     ///
-    /// Four tasks feed one stream: the elements, the comments, the checks of the permission, and the disconnect signal.
-    /// The last two end it. If the client reads slowly, older elements are dropped: a renderer must produce the same state from later ones.
+    /// Four tasks feed one stream: the elements, the comments, the checks, and the disconnect signal. The last two end
+    /// it. Each element waits for a slot of the feed, so that a burst of events causes few writes. If the client reads
+    /// slowly, older elements are dropped: a renderer must produce the same state from later ones.
     func send(to writer: inout any ResponseBodyWriter) async throws {
         let (turns, turn) = AsyncStream<Turn>.makeStream(bufferingPolicy: .bufferingNewest(64))
+        let write = TimedWrite(uptime: clock.stopwatch())
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
-                for await element in elements.cancelOnGracefulShutdown() { turn.yield(.element(element)) }
+                for await element in elements.cancelOnGracefulShutdown() {
+                    let delay = feed.delay()
+                    if delay > .zero, (try? await clock.sleep(for: delay)) == nil { break }  // cancelled
+                    turn.yield(.element(element))
+                }
                 turn.finish()
             }
             group.addTask {
                 while (try? await clock.sleep(for: Self.silence)) != nil { turn.yield(.silence) }  // until cancelled
             }
-            if let permission {
-                group.addTask {
-                    while permission.isValid {
-                        guard (try? await clock.sleep(for: Self.checkInterval)) != nil else { return }  // cancelled
-                    }
-                    turn.finish()
+            group.addTask {
+                while permission?.isValid ?? true {
+                    guard (try? await clock.sleep(for: Self.checkInterval)) != nil else { return }  // cancelled
+                    if write.duration > Self.patience * 2 { return disconnect() }
                 }
+                turn.finish()
             }
             if let presence {
                 group.addTask {
@@ -70,93 +94,73 @@ struct EventStreamBody<Renderer: EventRenderer>: Sendable {
             var (renderer, isFirst) = (renderer, true)
             for await next in turns {
                 guard permission?.isValid ?? true else { return }
-                switch next {
-                case .silence: try await writer.write(ByteBuffer(string: ":\n\n"))
-                case .element(let element):
-                    let text = renderer.text(of: element)
+                var text = ":\n\n"
+                if case .element(let element) = next {
+                    text = renderer.text(of: element, feed)
                     // The first comment sends the head of the response: clients wait for it.
-                    if !text.isEmpty || isFirst {
-                        try await writer.write(ByteBuffer(string: text.isEmpty ? ":\n\n" : text))
-                    }
+                    if text.isEmpty, isFirst { text = ":\n\n" }
                     isFirst = false
-                    if renderer.isOver { return }
                 }
+                while !text.isEmpty {
+                    let duration = try await write.write(text, to: &writer)
+                    if renderer.isOver { return }
+                    guard duration < Self.patience else {
+                        _ = try await write.write(renderer.reset, to: &writer)
+                        return
+                    }
+                    guard permission?.isValid ?? true else { return }
+                    text = renderer.more(feed)
+                }
+                if renderer.isOver { return }
             }
         }
     }
 }
 
+/// The running write of one follower.
+private final class TimedWrite: Sendable {
+    private let uptime: @Sendable () -> Duration
+    /// The start of the running write; nil between two writes.
+    private let start = Mutex<Duration?>(nil)
+
+    init(uptime: @escaping @Sendable () -> Duration) { self.uptime = uptime }
+
+    /// The time since the start of the running write; zero between two writes.
+    var duration: Duration { start.withLock { $0 }.map { uptime() - $0 } ?? .zero }
+
+    /// Writes a text when the client accepts it. Returns the time of the wait.
+    func write(_ text: String, to writer: inout any ResponseBodyWriter) async throws -> Duration {
+        let begin = uptime()
+        start.withLock { $0 = begin }
+        defer { start.withLock { $0 = nil } }
+        try await writer.write(ByteBuffer(string: text))
+        return uptime() - begin
+    }
+}
+
 extension Response {
-    /// A response with server-sent events.
+    /// A response with server-sent events. Throws `.overloaded` above the limits on followers.
     static func events<Renderer: EventRenderer>(
         _ elements: AsyncStream<Renderer.Element>, _ renderer: Renderer, _ context: APIContext,
         clock: any Clock<Duration>
-    ) -> Response {
+    ) throws(CacheError) -> Response {
+        guard let budgets = context.budgets else { throw CacheError(.internal, "The request has no budget.") }
+        let claim = budgets.followers.claim(for: context.permission?.reader)
+        switch claim.grow(by: 1) {
+        case nil: break
+        case .share:
+            throw CacheError(.overloaded, "This token has a tenth of limits.followers; close a stream or repeat later.")
+        case .total: throw CacheError(.overloaded, "The followers reach limits.followers; repeat later.")
+        }
         let body = EventStreamBody(
-            elements: elements, renderer: renderer, presence: context.presence, permission: context.permission,
-            clock: clock)
+            elements: elements, renderer: renderer, feed: budgets.feed, presence: context.presence,
+            permission: context.permission, disconnect: context.disconnect, clock: clock)
         return Response(
             status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
             body: ResponseBody { writer in
+                defer { claim.giveBack() }
                 try await body.send(to: &writer)
                 try await writer.finish(nil)
             })
-    }
-}
-
-/// The events of one job: `state` when the state changes, else `progress`.
-struct JobEventRenderer: EventRenderer {
-    /// The last event that a reconnecting client has seen (`Last-Event-ID`); nil for a new client.
-    let seen: Int64?
-    private var last: JobState?
-    private(set) var isOver = false
-
-    init(seen: Int64?) { self.seen = seen }
-
-    mutating func text(of job: JobSnapshot) -> String {
-        defer { last = job.record.state }
-        isOver = job.record.state.isFinished
-        if let seen, job.version <= seen, !isOver { return "" }
-        return Self.text(of: job, after: last)
-    }
-
-    /// One event: its name, the job's version as its identifier, and the job's document in one line. `last` is the
-    /// state in the previous event, nil for the first.
-    static func text(of job: JobSnapshot, after last: JobState?) -> String {
-        let name = job.record.state == last ? "progress" : "state"
-        return "event: \(name)\nid: \(job.version)\ndata: \(job.json.text)\n\n"
-    }
-}
-
-/// The seconds of the live statistics as events `second`; the identifier is the second of the Unix epoch.
-struct LiveSecondRenderer: EventRenderer {
-    let live: LiveStatistics
-    /// The start of the last second sent.
-    var last: Timestamp
-    let isOver = false
-
-    mutating func text(of signal: Void) -> String {
-        let seconds = live.seconds(after: last)
-        if let latest = seconds.last { last = latest.at }
-        return seconds.map { "event: second\nid: \($0.at.milliseconds / 1000)\ndata: \($0.json.text)\n\n" }.joined()
-    }
-}
-
-/// The events of the log after the last one sent.
-struct EventLogRenderer: EventRenderer {
-    let log: EventLog
-    let topics: Set<CacheEvent.Topic>
-    /// The identifier of the last event that the client has seen; nil for a new client.
-    var last: Int64?
-    let isOver = false
-
-    mutating func text(of signal: Void) -> String {
-        let start = last ?? log.lastID
-        let (events, isComplete, lastID) = log.events(after: start, topics: topics)
-        last = lastID
-        // The client must read the lists again: events that it has not seen are lost.
-        let reset = isComplete ? "" : "event: reset\ndata: {\"lastId\":\(start)}\n\n"
-        return reset
-            + events.map { "id: \($0.id)\nevent: \($0.content.topic.rawValue)\ndata: \($0.json.text)\n\n" }.joined()
     }
 }
