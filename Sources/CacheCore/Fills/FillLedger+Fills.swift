@@ -18,6 +18,9 @@ extension FillLedger {
         let shortened = fill.isAnticipated ? shorten(before: window.lowerBound) : []
         fill.began(at: now, bringing: window)
         if let firstByte { roundTrip = roundTrip == .zero ? firstByte : (roundTrip * 3 + firstByte) / 4 }
+        if let end = fill.fillRequest.end, let length, window.length < Self.leastPartBytes {
+            fill.cutShortAt = window.upperBound < min(end, length) ? end : nil
+        }
         self.acceptsRanges = acceptsRanges ?? self.acceptsRanges
         if isMultiplexed { hasFlowControl = false }
         let notified = shortened + confirmed(length: length, canBeContinued: canBeContinued)
@@ -189,27 +192,23 @@ extension FillLedger {
     /// Records a complete fill. If the length was not known, the fill has found the end.
     package mutating func completed(_ id: FillID) -> [Action] {
         guard let fill = take(id) else { return [] }
-        failures[fill.fillRequest.offset] = nil
-        guard length == nil, fill.end == .max else { return planAgain(after: fill) }
+        let charged = settle(fill)
+        guard length == nil, fill.end == .max else { return charged + planAgain(after: fill) }
         length = fill.position
         return notify(.arrived) { _ in true }
     }
 
     /// Records a fill that ended early. If a retry is useful, the missing bytes are requested again from the next
-    /// missing byte, for the first waiting reader. Otherwise all waiting readers that depend on the fill are notified
-    /// of `code`.
+    /// missing byte, for the first waiting reader with attempts left. Otherwise all waiting readers that depend on the
+    /// fill are notified of `code`.
     package mutating func broke(_ id: FillID, with code: CacheError.Code, isWorthRetrying: Bool) -> [Action] {
         guard let fill = take(id) else { return [] }
         guard code != .cancelled, !fill.isAnticipated || fill.answeredAt != nil else { return handOver(fill) }
         if case .rangeNotSatisfiable = code, case .opening(let window) = fill.fillRequest {
             return notify(.failed(code)) { $0.opening == window && $0.wanted == nil } + handOver(fill)
         }
-        let earlier = failures.removeValue(forKey: fill.fillRequest.offset) ?? 0
-        let inARow = fill.hasProgressed ? 0 : earlier + 1
-        if isWorthRetrying, inARow <= settings.retries {
-            failures[fill.window.isEmpty || acceptsRanges == false ? nil : fill.position] = inARow
-            return handOver(fill)
-        }
+        if readers.isEmpty { unreadFailure = code }
+        if isWorthRetrying { return charge(fill, because: code) + handOver(fill) }
         // A reader that has just received the description has not called `want` yet. It counts as dependent.
         let unwaiting = readers.filter { _, reader in
             !reader.isWaiting && reader.wanted.map { $0.overlaps(fill.remaining) } ?? true

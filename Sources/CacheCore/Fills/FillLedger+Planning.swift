@@ -251,11 +251,14 @@ extension FillLedger {
         }
         fill.isOpenEnded = reader.map { $0.readAhead.demand != .stated } ?? false
         insert(fill)
+        unreadFailure = nil
+        let isRetry = reader?.attempts.isRetry ?? false
+        if isRetry { for (id, other) in readers where other.looksTo(fill) { readers[id]?.attempts.isRetry = false } }
         return .start(
             fill.id,
             Start(
-                fillRequest: fillRequest, priority: priority, attempt: failures[fillRequest.offset] ?? 0,
-                isRetry: failures[fillRequest.offset] != nil, slack: slack,
+                fillRequest: fillRequest, priority: priority, attempt: isRetry ? reader?.attempts.count ?? 0 : 0,
+                isRetry: isRetry, slack: slack,
                 claim: isElastic ? window : reader.flatMap { firstClaim(of: fillRequest, for: $0) },
                 sizedBy: reason ?? self.reason(for: fillRequest, of: reader)))
     }

@@ -6,9 +6,10 @@ extension FillLedger {
     /// - `waitLimit`: the longest single wait; nil: no limit.
     /// - `maxLead`: the largest distance in bytes between the reader and a transfer without ranges; nil: the largest
     ///   window.
+    /// - `attempts`: the additional requests of a read that continues here; nil: the read is new.
     package mutating func join(
         opening: UpstreamRequest.Window, priority: TransferPriority, needsConfirmation: Bool,
-        waitLimit: Duration? = nil, maxLead: Int64? = nil
+        waitLimit: Duration? = nil, maxLead: Int64? = nil, attempts: Attempts? = nil
     ) -> (ReaderID, [Action]) {
         let id = ReaderID(number: nextNumber())
         let maxLead = min(maxLead ?? .max, settings.largestWindowBytes)
@@ -17,6 +18,7 @@ extension FillLedger {
         readers[id] = Reader(
             priority: priority, opening: opening, needsConfirmation: needsConfirmation && isDescribed,
             waitLimit: waitLimit, maxLeadBytes: maxLead, readAhead: readAhead)
+        if let attempts { take(attempts, of: id) }
         let actions = describe(for: id)
         if let reader = readers[id], lookUp(reader) == .pending { readers[id]?.waitingSince = now }
         return (id, actions)
@@ -42,6 +44,15 @@ extension FillLedger {
         let left = reader.span.map { $0 == range ? [] : Array(fills(touching: $0)) } ?? []
         readers[id] = reader
         return planOrDescribe(for: id) + abandon(left.filter { $0.canGrow }) + regulate()
+    }
+
+    /// Gives a reader the additional requests of its read so far, and charges it for a transfer that broke before it
+    /// came. With an exhausted budget it gets only bytes on disk.
+    private mutating func take(_ attempts: Attempts, of id: ReaderID) {
+        var attempts = attempts
+        if let unreadFailure { attempts.add(unreadFailure) }
+        readers[id]?.attempts = attempts
+        if attempts.count > settings.retries { readers[id]?.dismissal = attempts.failure }
     }
 
     /// The demand of a reader of a possibly unknown asset.
@@ -101,7 +112,6 @@ extension FillLedger {
     /// Removes a reader. Fills without readers are cut, except for those that are worth finishing.
     package mutating func leave(_ id: ReaderID) -> [Action] {
         guard let reader = readers.removeValue(forKey: id) else { return [] }
-        if readers.isEmpty { failures = [:] }
         // The demand for all other fills is unchanged, so they need no check.
         let own = readers.isEmpty ? fills[...] : reader.span.map(fills(touching:)) ?? fills[...]
         return abandon(own + metadataFills) + regulate()

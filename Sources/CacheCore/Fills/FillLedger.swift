@@ -80,7 +80,7 @@ package struct FillLedger: Sendable {
         package var firstWindowBytes: Int64
         /// The largest window, and the largest distance between a transfer and its readers.
         package var largestWindowBytes: Int64
-        /// The number of consecutive failures without progress that are retried.
+        /// The number of additional requests of one reader; real progress refills it. See `Attempts`.
         package var retries: Int
         /// A window without readers is finished if at most this much is missing.
         package var finishIfRemainingBytes: Int64
@@ -150,8 +150,9 @@ package struct FillLedger: Sendable {
     /// Whether transfers can be paused (HTTP/1.1). If so, an open-ended read has one flow-controlled transfer;
     /// otherwise it has closed windows.
     package var hasFlowControl = false
-    /// Consecutive failures by the first byte of the request; under nil, those of requests without a known first byte.
-    var failures: [Int64?: Int] = [:]
+    /// The failure of a fill that broke while no reader was present. It is charged to the next reader that continues
+    /// here; nil: none, or another fill was started since.
+    var unreadFailure: CacheError.Code?
     private var lastNumber: UInt64 = 0
 
     /// Creates the ledger of an asset without a description.
@@ -235,11 +236,19 @@ extension FillLedger {
         var longestEnd: Int64 = 0
         /// The number of bytes it has brought that were not on disk before.
         var progress: Int64 = 0
+        /// The end of the request, if the response is small and ends before it and before the end of the asset; nil
+        /// otherwise.
+        var cutShortAt: Int64?
 
-        /// Whether the progress resets the failure count: at least 32 KiB, or a sixteenth of the window if that is
-        /// less. Without this minimum, an upstream that breaks off after a few bytes each time would be retried without
-        /// end.
-        var hasProgressed: Bool { progress > 0 && progress >= min(32 << 10, window.length / 16) }
+        /// Whether the fill has brought real progress to a reader: at least 32 KiB, or a sixteenth of the window if that
+        /// is less. Bytes before `reached` do not count: the reader had them from an earlier generation.
+        ///
+        /// Without this minimum, an upstream that breaks off after a few bytes each time would be retried without end.
+        func hasProgressed(beyond reached: Int64) -> Bool {
+            let repeated = max(0, min(position, reached) - window.lowerBound)
+            let new = progress - repeated
+            return new > 0 && new >= min(32 << 10, window.length / 16)
+        }
         /// The claimed bytes that the fill has yet to bring.
         var remaining: ByteRange { min(position, window.upperBound)..<window.upperBound }
         /// The bytes that the fill has yet to bring if its readers read to the end.
@@ -300,6 +309,8 @@ extension FillLedger {
         /// A failure of bytes ahead of the reader, reported when the reader reaches them.
         var pendingFailure: PendingFailure?
         var readAhead: ReadAhead
+        /// The additional requests of the read.
+        var attempts = Attempts()
 
         var isWaiting: Bool { waitingSince != nil }
     }
@@ -308,6 +319,15 @@ extension FillLedger {
 extension FillLedger.FillRequest {
     /// The first byte of the request; nil if it depends on the response.
     package var offset: Int64? { if case .window(let range) = self { range.lowerBound } else { nil } }
+
+    /// The end of the requested bytes, `.max` if the request names none; nil if it depends on the response.
+    var end: Int64? {
+        switch self {
+        case .window(let range), .opening(.closed(let range)), .confirmation(.closed(let range)): range.upperBound
+        case .opening(.from), .confirmation(.from): .max
+        case .opening, .confirmation, .whole: nil
+        }
+    }
 
     /// Whether readers wait for the response head, not for bytes.
     package var isDescription: Bool {

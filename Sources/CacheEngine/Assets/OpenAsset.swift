@@ -197,6 +197,7 @@ final class OpenAsset: Sendable {
     /// - `maxLead`: the number of bytes that a transfer without ranges may run ahead of the reader; nil: the origin's
     ///   read-ahead.
     /// - `forwarded`: the reader's fields for requests that it causes; nil: it has none.
+    /// - `attempts`: the additional requests of a read that continues here; nil: the read is new.
     /// - `refused`: returns a stored refusal that answers this reader, which is then thrown. It is called under the
     ///   lock while the asset is not described.
     ///
@@ -207,7 +208,7 @@ final class OpenAsset: Sendable {
     func join(
         opening: UpstreamRequest.Window, priority: TransferPriority, mustConfirm: Bool, began: Timestamp? = nil,
         waitLimit: Duration? = nil, maxLead: Int64? = nil, forwarded: HeaderList? = nil,
-        refused: () -> CacheError? = { nil }
+        attempts: FillLedger.Attempts? = nil, refused: () -> CacheError? = { nil }
     ) throws(CacheError) -> FillLedger.ReaderID {
         let (reader, ending) = change { state -> ((FillLedger.ReaderID?, CacheError?), [FillLedger.Action]) in
             if !state.ledger.isDescribed, let refusal = refused() { return ((nil, refusal), []) }
@@ -215,7 +216,7 @@ final class OpenAsset: Sendable {
             let isNew = began.flatMap { began in state.record.map { $0.generation.receivedAt >= began } } ?? false
             let (reader, actions) = state.ledger.join(
                 opening: opening, priority: priority, needsConfirmation: mustConfirm && !isNew, waitLimit: waitLimit,
-                maxLead: maxLead)
+                maxLead: maxLead, attempts: attempts)
             state.forwarded[reader] = forwarded
             if let trace = RequestTrace.current { state.traces[reader] = trace }
             return ((reader, state.ledger.isDescribed ? nil : state.ending), actions)
@@ -276,14 +277,16 @@ final class OpenAsset: Sendable {
         if let file { passed(file.spilled, of: file, isOnDisk: false) }
     }
 
-    /// Removes a reader and wakes its suspended task.
-    func leave(_ reader: FillLedger.ReaderID) {
+    /// Removes a reader and wakes its suspended task. Returns the reader's additional requests.
+    @discardableResult
+    func leave(_ reader: FillLedger.ReaderID) -> FillLedger.Attempts {
         change { state in
+            let attempts = state.ledger.attempts(of: reader)
             state.missedFailures[reader] = nil
             state.traces[reader] = nil
             state.forwarded[reader] = nil
             // The ledger does not notify a reader that has left; a remaining waiter is woken here.
-            return ((), state.ledger.leave(reader) + [.notify(reader, .arrived)])
+            return (attempts, state.ledger.leave(reader) + [.notify(reader, .arrived)])
         }
     }
 

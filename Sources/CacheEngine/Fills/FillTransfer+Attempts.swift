@@ -145,10 +145,9 @@ extension FillTransfer {
 
     /// The state of an accepted body before its first byte.
     private func body(_ range: ByteRange, _ file: SparseFile) -> Body {
-        let known = asset.look { $0.ledger.extents.run(containing: range.lowerBound)?.upperBound }
-        return Body(
+        Body(
             file: file, start: range.lowerBound, end: range.upperBound == .max ? nil : range.upperBound,
-            known: known ?? range.lowerBound, position: range.lowerBound)
+            position: range.lowerBound)
     }
 
     /// Makes an attempt the winner and cancels the other one.

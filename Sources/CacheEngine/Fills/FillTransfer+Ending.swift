@@ -53,6 +53,7 @@ extension FillTransfer {
 
     /// Returns the unused reservation and reports the end of the fill.
     private func finish(_ error: CacheError?, _ attempt: Attempt?) {
+        let hasProgressed = error != nil && asset.look { [fill] in $0.ledger.hasProgressed(fill) }
         let (rest, failure, failureCount) = state.withLock { state -> (Int64, FillFailure?, Int) in
             defer { state.reservation = 0 }
             guard let error, let attempt else { return (state.reservation, nil, state.failureCount) }
@@ -64,7 +65,7 @@ extension FillTransfer {
                 code: error.code, previous: previous, address: attempt.permit.address, addresses: state.addresses.count,
                 isSkip: attempt.isSkip, hadRange: fillRequest.window != .whole && !state.isPlain,
                 wasLeftAlone: attempt.refusal != nil,
-                hasProgressed: state.hasProgressed)
+                hasProgressed: hasProgressed)
             return (state.reservation, failure, state.failureCount)
         }
         if let brought = state.withLock({ $0.isCountedAtEnd ? $0.broughtBytes : nil }) {
@@ -150,13 +151,4 @@ extension FillTransfer.State {
 
     /// The number of body bytes that were stored; nil without a body.
     fileprivate var broughtBytes: Int64? { body.map { $0.position - $0.start } }
-
-    /// Whether enough new bytes arrived to reset the count of failures: 32 KiB or a sixteenth of the body, the smaller
-    /// of both.
-    fileprivate var hasProgressed: Bool {
-        guard let body else { return false }
-        let progress = body.position - max(body.known, body.start)
-        let window = body.end.map { $0 - body.start } ?? .max
-        return progress > 0 && progress >= min(32 << 10, window / 16)
-    }
 }

@@ -46,8 +46,6 @@ final class FillTransfer: Sendable {
         let start: Int64
         /// The asset offset of its end; nil while unknown.
         var end: Int64?
-        /// The end of the contiguous bytes that were on disk from `start` on when the body began.
-        let known: Int64
         /// The asset offset of the next byte.
         var position: Int64
 

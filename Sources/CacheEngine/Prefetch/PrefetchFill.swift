@@ -21,6 +21,8 @@ struct PrefetchFill {
     private var claimed: AssetID?
     /// How often writes of the asset had failed for lack of disk space when the item started.
     private var spillCount = 0
+    /// The additional upstream requests of the item in all generations so far; nil in the first one.
+    private var attempts: FillLedger.Attempts?
 
     private var context: EngineContext { cache.context }
     /// How often the item is fetched, the first time included, if bytes are evicted before its end.
@@ -91,8 +93,9 @@ struct PrefetchFill {
         let isFresh = asset.isFresh(at: context.wallClock.now())
         let mustConfirm = generation != nil && (isBare || !isFresh)
         let reader = try asset.join(
-            opening: opening, priority: .prefetch, mustConfirm: mustConfirm, began: began, maxLead: pace?.pieceBytes)
-        defer { asset.leave(reader) }
+            opening: opening, priority: .prefetch, mustConfirm: mustConfirm, began: began, maxLead: pace?.pieceBytes,
+            attempts: attempts)
+        defer { attempts = asset.leave(reader) }
         _ = try await asset.settle(reader)
         try checkKept(asset)
         try await fetchAll(of: asset, reader)

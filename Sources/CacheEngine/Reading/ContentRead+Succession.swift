@@ -78,14 +78,16 @@ extension ContentRead {
         let sent = whole.lowerBound..<run.lowerBound
         let assets = former.asset.context.openAssets
         guard let next = assets.acquireSuccessor(of: former.asset) else { return nil }
-        let (known, formerFile) = former.asset.look { ($0.record?.generation, $0.file) }
+        let (known, formerFile, attempts) = former.asset.look { state in
+            (state.record?.generation, state.file, state.ledger.attempts(of: former.reader))
+        }
         let found = next.look { $0.record?.generation }
         let lease = sent.isEmpty ? nil : former.asset.lease(sent)
         guard let known, let formerFile, let found, known.length == found.length, found.passedStatus == nil,
             sent.isEmpty || lease != nil,
             let reader = try? next.join(
                 opening: .whole, priority: .live, mustConfirm: false, waitLimit: next.target.settings.readTimeout,
-                forwarded: former.asset.look { $0.forwarded[former.reader] })
+                forwarded: former.asset.look { $0.forwarded[former.reader] }, attempts: attempts)
         else {
             if let lease { former.asset.end(lease) }
             assets.release(next)

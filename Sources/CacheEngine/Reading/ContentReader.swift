@@ -119,7 +119,7 @@ package final class ContentReader: Sendable {
         for _ in 0..<4 {
             let asset = if let carried = next.take() { carried } else { try await openToServe(target, attempt) }
             do {
-                switch try await begin(asset, attempt) {
+                switch try await begin(asset, &attempt) {
                 case .read(let read): return read
                 case .variant(let variant):
                     target = variant
@@ -187,7 +187,7 @@ package final class ContentReader: Sendable {
     ///
     /// The variant is checked twice: against the stored response, and again after the upstream has described the
     /// asset.
-    private func begin(_ asset: OpenAsset, _ attempt: ReadAttempt) async throws(CacheError) -> Opening {
+    private func begin(_ asset: OpenAsset, _ attempt: inout ReadAttempt) async throws(CacheError) -> Opening {
         var freshness = freshnessDecision(of: asset, attempt)
         var reader: FillLedger.ReaderID?
         do {
@@ -195,18 +195,18 @@ package final class ContentReader: Sendable {
                 context.openAssets.release(asset)
                 return .variant(variant)
             }
-            let joined = try await joinOrServeStale(asset, attempt, &freshness)
+            let joined = try await joinOrServeStale(asset, &attempt, &freshness)
             reader = joined
             // The reader is present, and the revalidation has its fields.
             if freshness.use == .staleWhileRevalidate { asset.confirmBehind() }
             if let variant = chosenVariant(of: asset, attempt) {
-                asset.leave(joined)
+                attempt.attempts = asset.leave(joined)
                 context.openAssets.release(asset)
                 return .variant(variant)
             }
             return .read(try await answer(attempt, from: asset, to: joined, freshness))
         } catch {
-            if let reader { asset.leave(reader) }
+            if let reader { attempt.attempts = asset.leave(reader) }
             context.openAssets.release(asset)
             throw error
         }
@@ -215,28 +215,29 @@ package final class ContentReader: Sendable {
     /// Joins the asset as a reader. If the upstream fails to revalidate a stale response and `stale-if-error` permits
     /// its use (RFC 5861 §4), joins again without revalidation and records the failure in `freshness`.
     private func joinOrServeStale(
-        _ asset: OpenAsset, _ attempt: ReadAttempt, _ freshness: inout FreshnessDecision
+        _ asset: OpenAsset, _ attempt: inout ReadAttempt, _ freshness: inout FreshnessDecision
     ) async throws(CacheError) -> FillLedger.ReaderID {
         do {
-            return try await described(asset, attempt, freshness)
+            return try await described(asset, &attempt, freshness)
         } catch {
             guard freshness.mustConfirm, error.code.isUpstreamFailure, let generation = asset.record?.generation,
                 generation.servesErrors(at: attempt.began, under: freshness.rules)
             else { throw error }
             freshness = FreshnessDecision(
                 isKnown: true, isSettling: false, use: .stale, rules: freshness.rules, failure: error.code)
-            return try await described(asset, attempt, freshness)
+            return try await described(asset, &attempt, freshness)
         }
     }
 
     /// Joins, and waits until the asset is described, and revalidated if required. If a stale response may be served
     /// instead, the revalidation gets half of the read's time limit, so that time is left to send the stale response.
     private func described(
-        _ asset: OpenAsset, _ attempt: ReadAttempt, _ freshness: FreshnessDecision
+        _ asset: OpenAsset, _ attempt: inout ReadAttempt, _ freshness: FreshnessDecision
     ) async throws(CacheError) -> FillLedger.ReaderID {
         let reader = try asset.join(
             opening: attempt.opening, priority: .live, mustConfirm: freshness.mustConfirm, began: attempt.began,
             waitLimit: max(attempt.limit, asset.target.settings.readTimeout), forwarded: attempt.forwarded,
+            attempts: attempt.attempts,
             refused: { [context] in
                 // A refusal received since the request started answers it, whichever reader caused it. So does a fresh
                 // one: it may have been recorded after this read first looked for it.
@@ -255,7 +256,7 @@ package final class ContentReader: Sendable {
             }
             return reader
         } catch {
-            asset.leave(reader)
+            attempt.attempts = asset.leave(reader)
             throw error
         }
     }

@@ -16,6 +16,8 @@ struct ReadAttempt: Sendable {
     var isPassing = false
     /// Whether the upstream has already answered a request for this read; the read is then no hit.
     var wasForwarded = false
+    /// The additional upstream requests of all rounds so far; nil in the first round.
+    var attempts: FillLedger.Attempts?
     /// The reason for the upstream request, if it is known before the cached bytes are looked up.
     var forwarding: ReadOutcome.Forwarding?
 

@@ -122,7 +122,7 @@ import Testing
         #expect(again.map(\.window) == [40..<100])
     }
 
-    @Test("The attempts grow until a byte arrives and then restart")
+    @Test("The attempts grow until real progress and then restart")
     func theAttemptsGrowUntilAByteArrivesAndThenBeginAgain() {
         let ledger = SharedLedger(FillLedgerTests.known())
         let reader = ledger.reader()
@@ -137,7 +137,7 @@ import Testing
             fill = next.fill
         }
 
-        #expect(attempts == [1, 2, 0, 1, 2])
+        #expect(attempts == [1, 2, 1, 2])
     }
 
     @Test("A few bytes per attempt do not count as progress indefinitely")
@@ -187,6 +187,83 @@ import Testing
         #expect(ledger.presence(for: reader).0 == .bytes(80..<100))
         #expect(ledger.advance(reader, to: 100).isEmpty)
         #expect(ledger.presence(for: reader).0 == .over(.upstreamRefused(status: 404)))
+    }
+
+    @Test("Windows of one reader share its budget of attempts")
+    func theWindowsOfOneReaderShareItsAttempts() {
+        let ledger = SharedLedger(FillLedgerTests.known(onDisk: [100..<200, 300..<400, 500..<600]))
+        let reader = ledger.reader()
+        let fills = ledger.want(0..<700, by: reader).starts.map(\.fill)
+        _ = ledger.presence(for: reader)
+        let actions = fills.prefix(3).map {
+            ledger.broke($0, with: .upstreamUnreachable(), isWorthRetrying: true)
+        }
+
+        #expect(fills.count >= 3)
+        #expect(actions[0].starts.count == 1 && actions[1].starts.count == 1)
+        #expect(actions[2].starts.isEmpty)
+        #expect(actions[2].failures == [.upstreamUnreachable()])
+    }
+
+    @Test("A continued read keeps its attempts, and bytes that it had are no progress")
+    func aContinuedReadKeepsItsAttempts() {
+        let former = SharedLedger(FillLedgerTests.known())
+        let reader = former.reader()
+        let fill = former.want(0..<500, by: reader).starts[0].fill
+        _ = former.arrived(fill, upTo: 100)
+        former.readOn(reader)
+        _ = former.broke(fill, with: .upstreamUnreachable(), isWorthRetrying: true)
+        let attempts = former.attempts(of: reader)
+        #expect(attempts.count == 1 && attempts.reached == 100)
+
+        let ledger = SharedLedger(FillLedgerTests.known())
+        let (again, _) = ledger.join(
+            opening: .whole, priority: .live, needsConfirmation: false, attempts: attempts)
+        var next = ledger.want(0..<500, by: again).starts[0].fill
+        _ = ledger.arrived(next, upTo: 100)
+        ledger.readOn(again)
+        let second = ledger.broke(next, with: .upstreamUnreachable(), isWorthRetrying: true)
+        #expect(second.starts.map(\.attempt) == [2])
+        next = second.starts[0].fill
+        _ = ledger.arrived(next, upTo: 300)
+        ledger.readOn(again)
+        #expect(ledger.broke(next, with: .upstreamUnreachable(), isWorthRetrying: true).starts.map(\.attempt) == [1])
+    }
+
+    @Test("A transfer that broke before its reader came is charged to it")
+    func aTransferThatBrokeUnreadIsCharged() {
+        var attempts = FillLedger.Attempts()
+        attempts.count = FillLedgerTests.settings.retries
+        var ledger = FillLedgerTests.known()
+        let (fill, _) = ledger.carry(
+            .whole, window: 0..<1000, priority: .live, isOpenEnded: true, isMultiplexed: false)
+        _ = ledger.broke(fill, with: .upstreamProtocol, isWorthRetrying: true)
+        let (reader, _) = ledger.join(
+            opening: .whole, priority: .live, needsConfirmation: false, attempts: attempts)
+
+        #expect(ledger.want(0..<1000, by: reader).starts.isEmpty)
+        #expect(ledger.presence(for: reader).0 == .over(.upstreamProtocol))
+    }
+
+    @Test("Continuations of small complete responses are limited", arguments: [(1000, 3), (64 << 10, 6)])
+    func smallPartsAreLimited(_ size: Int64, _ most: Int) {
+        let settings = FillLedger.Settings(retries: 2)
+        let ledger = SharedLedger(
+            FillLedger(settings: settings, length: 1 << 20, acceptsRanges: true, extents: ByteRangeSet()))
+        let reader = ledger.reader()
+        var fills = ledger.want(0..<(1 << 20), by: reader).starts
+        var count = 0
+        while let fill = fills.first, count < 6 {
+            count += 1
+            let start = fill.window.lowerBound
+            _ = ledger.began(fill.fill, window: start..<(start + size), length: 1 << 20, acceptsRanges: true)
+            _ = ledger.arrived(fill.fill, upTo: start + size)
+            var actions = ledger.completed(fill.fill) + ledger.advance(reader, to: start + size)
+            actions += ledger.presence(for: reader).1
+            fills = actions.starts
+        }
+
+        #expect(count == most)
     }
 
     @Test("A failure not worth retrying fails the reader at once")

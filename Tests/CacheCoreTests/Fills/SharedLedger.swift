@@ -22,12 +22,14 @@ final class SharedLedger {
 
     func join(
         opening: UpstreamRequest.Window, priority: TransferPriority, needsConfirmation: Bool,
-        waitLimit: Duration? = nil, maxLead: Int64? = nil
+        waitLimit: Duration? = nil, maxLead: Int64? = nil, attempts: FillLedger.Attempts? = nil
     ) -> (ReaderID, [Action]) {
         ledger.join(
             opening: opening, priority: priority, needsConfirmation: needsConfirmation, waitLimit: waitLimit,
-            maxLead: maxLead)
+            maxLead: maxLead, attempts: attempts)
     }
+
+    func attempts(of reader: ReaderID) -> FillLedger.Attempts { ledger.attempts(of: reader) }
 
     func want(_ range: ByteRange, by reader: ReaderID, later: [ByteRange] = []) -> [Action] {
         ledger.want(range, by: reader, later: later)

@@ -57,6 +57,32 @@ import Testing
         }
     }
 
+    @Test("A truncated response without a validator is repeated within the retries of the read", arguments: [0, 2])
+    func aTruncatedResponseIsRepeatedWithinTheRetries(_ retries: Int) async throws {
+        for (path, etag) in [("/none.mp4", nil), ("/weak.mp4", #"W/"a""#)] {
+            bench.upstream.serve(
+                path, LoopbackAsset(size: 1000, etag: etag, acceptsRanges: false, faults: [.cut(after: 100)]))
+        }
+        try await bench.cache { $0.retries = retries }.run { cache in
+            for path in ["none.mp4", "weak.mp4"] {
+                let before = bench.upstream.requests.count
+                await #expect(throws: CacheError.self) { try await cache.body(of: path) }
+                #expect(bench.upstream.requests.count - before == 1 + retries)
+            }
+        }
+    }
+
+    @Test("A download over a connection that breaks again and again is completed")
+    func aDownloadOverABreakingConnectionIsCompleted() async throws {
+        bench.upstream.serve("/a.mp4", LoopbackAsset(size: 1 << 20, faults: [.cut(after: 100_000)]))
+        try await bench.cache { $0.retries = 1 }.run { cache in
+            let read = try await cache.body(of: "a.mp4")
+
+            #expect(read.bytes.count == 1 << 20)
+            #expect(bench.upstream.requests.count == 11)
+        }
+    }
+
     @Test("A stalled upstream times out the read within its limit")
     func aStalledUpstreamTimesTheReadOutWithinItsLimit() async throws {
         let latch = LoopbackLatch()
