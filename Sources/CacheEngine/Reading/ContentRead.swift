@@ -12,7 +12,7 @@ package enum ReadEnding: Sendable {
     case failed(CacheError)
 }
 
-/// The body bytes that a read has handed out.
+/// The body bytes of a read that have left for the client.
 package struct ReadTally: Sendable {
     /// Bytes that were on disk when the read began.
     package var bytesFromCache: Int64 = 0
@@ -43,6 +43,8 @@ package final class ContentRead: Sendable {
         /// The rest of the current segment; nil between segments.
         var run: ByteRange?
         var tally = ReadTally()
+        /// The parts of the body that were handed out and have not left, in order.
+        var unsent: [ContentPlan.Segment] = []
         var isFinished = false
         /// A contiguous run that was read and is not in the access trace yet.
         var unlogged: ByteRange?
@@ -50,6 +52,35 @@ package final class ContentRead: Sendable {
         var late: Result<(chunk: ByteRange, bytes: ByteBuffer), CacheError>?
         /// How often the file returned bytes that could not be used.
         var badCount = 0
+
+        /// Counts the next `count` bytes that were handed out. Returns their sources.
+        mutating func send(_ count: Int64) -> ReadTally {
+            var (left, sent) = (count, ReadTally())
+            while left > 0, let part = unsent.first {
+                switch part {
+                case .text(let glue) where left < glue.count:
+                    unsent[0] = .text(Array(glue.dropFirst(Int(left))))
+                    left = 0
+                case .text(let glue):
+                    unsent.removeFirst()
+                    left -= Int64(glue.count)
+                case .bytes(let chunk):
+                    let piece = chunk.prefix(left)
+                    if piece.length < chunk.length {
+                        unsent[0] = .bytes(piece.upperBound..<chunk.upperBound)
+                    } else {
+                        unsent.removeFirst()
+                    }
+                    left -= piece.length
+                    let cached = source.cachedBefore.runs(in: piece).byteCount
+                    sent.bytesFromCache += cached
+                    sent.bytesAfterFill += piece.length - cached
+                }
+            }
+            tally.bytesFromCache += sent.bytesFromCache
+            tally.bytesAfterFill += sent.bytesAfterFill
+            return sent
+        }
 
         /// Appends `chunk` to the run that becomes one entry of the access trace. Returns the previous run if it is
         /// complete: if `chunk` does not continue it, or begins in another chunk of the trace.
@@ -140,6 +171,7 @@ package final class ContentRead: Sendable {
     /// Throws if the bytes can no longer be obtained; the response must then be cut off. A call states that the bytes
     /// returned before have been sent.
     package func next(atMost most: Int64 = Int64(ByteBufferPool.chunkBytes)) async throws(CacheError) -> ByteBuffer? {
+        sent(.max)
         while true {
             if let run = state.withLock({ $0.run }) {
                 asset.advance(reader, to: run.lowerBound)
@@ -147,7 +179,7 @@ package final class ContentRead: Sendable {
                 state.withLock { $0.run = nil }
             }
             switch nextSegment() {
-            case .text(let glue)?: return ByteBuffer(bytes: glue)
+            case .text(let glue)?: return handOut(glue)
             case .bytes?: continue
             case nil: return nil
             }
@@ -173,7 +205,7 @@ package final class ContentRead: Sendable {
                 state.withLock { $0.run = nil }
             }
             switch nextSegment() {
-            case .text(let glue)?: return .bytes(ByteBuffer(bytes: glue))
+            case .text(let glue)?: return .bytes(handOut(glue))
             case .bytes?: continue
             case nil: return .end
             }
@@ -196,9 +228,24 @@ package final class ContentRead: Sendable {
         return segment
     }
 
-    /// Releases the asset and counts the read, on the first call only. Returns the figures of the read.
+    /// Counts the next `count` bytes of the body, in the order in which they were handed out: they have left for the
+    /// client.
+    package func sent(_ count: Int64) {
+        let tally = state.withLock { $0.send(count) }
+        asset.context.live.sent(fromCache: tally.bytesFromCache, fromUpstream: tally.bytesAfterFill, of: assetID)
+    }
+
+    /// Hands out a part of a multipart body that is no content.
+    private func handOut(_ glue: [UInt8]) -> ByteBuffer {
+        state.withLock { $0.unsent.append(.text(glue)) }
+        return ByteBuffer(bytes: glue)
+    }
+
+    /// Releases the asset and counts the read, on the first call only. Returns the figures of the read. With `.sent`,
+    /// all bytes that were handed out have left.
     @discardableResult
     package func finish(_ ending: ReadEnding) -> ReadTally {
+        if case .sent = ending { sent(.max) }
         let tally = state.withLock { $0.tally }
         guard release() else { return tally }
         // Before the first byte, a failure is answered with a problem document.
@@ -299,17 +346,14 @@ package final class ContentRead: Sendable {
         return FilePiece(range: range, pin: pin)
     }
 
-    /// Advances past `chunk`, which was handed out: updates the figures, the access trace and the eviction policy.
+    /// Advances past `chunk`, which was handed out: updates the access trace and the eviction policy.
     private func took(_ chunk: ByteRange) {
         let cached = cachedBefore.runs(in: chunk)
-        let fromCache = cached.byteCount
         let past = state.withLock { state in
             state.run = state.run.map { chunk.upperBound..<$0.upperBound }
-            state.tally.bytesFromCache += fromCache
-            state.tally.bytesAfterFill += chunk.length - fromCache
+            state.unsent.append(.bytes(chunk))
             return state.log(chunk)
         }
-        asset.context.live.sent(fromCache: fromCache, fromUpstream: chunk.length - fromCache, of: assetID)
         if let past, !asset.isForeign { asset.context.traceRecorder.note(past, of: asset.id) }
         // Bytes that were fetched for this reader, or during its read, are no use of cached data.
         for run in cached { asset.wasRead(run, at: asset.context.wallClock.now()) }

@@ -140,13 +140,14 @@ package final class FreshAssetSnapshot: Sendable {
         return read
     }
 
-    /// Records an ended read of `range` in the statistics, the eviction policy, the access trace and the catalog.
-    package func count(_ range: ByteRange, _ ending: ReadEnding, at time: Timestamp) {
+    /// Records an ended read of `range` in the statistics, the eviction policy, the access trace and the catalog. `sent`:
+    /// the number of its bytes that have left.
+    package func count(_ range: ByteRange, sent: Int64, _ ending: ReadEnding, at time: Timestamp) {
         let isAborted = if case .clientGone = ending { true } else { false }
         context.counters.ended(
             outcome.requestClass, of: assetID, key: key, origin: originName,
-            sent: ReadTally(bytesFromCache: range.length), isAborted: isAborted)
-        context.live.sent(fromCache: range.length, fromUpstream: 0, of: assetID)
+            sent: ReadTally(bytesFromCache: sent), isAborted: isAborted)
+        context.live.sent(fromCache: sent, fromUpstream: 0, of: assetID)
         asset?.wasRead(range, at: time)
         context.traceRecorder.note(range, of: assetID, at: time)
         context.commits.touched(assetID, at: time, hits: 1)

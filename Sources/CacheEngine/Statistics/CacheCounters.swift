@@ -106,6 +106,7 @@ final class CacheCounters: Sendable {
             if isPrefetch { figures.upstreamPrefetchBytes += bytes }
             switch error?.code {
             case nil: figures.fillsSucceeded += 1
+            case let code? where code.isOfReader: figures.fillsSucceeded += 1
             case .cancelled: figures.fillsCancelled += 1
             case .upstreamTimedOut: figures.fillsTimedOut += 1
             default: figures.fillsFailed += 1

@@ -83,6 +83,19 @@ import Testing
         }
     }
 
+    @Test("A refusal that a reader caused is no failure of the origin")
+    func aRefusalOfAReaderIsNoFailure() async throws {
+        bench.upstream.serve("/gone.mp4") { _ in .response(status: 404) }
+        try await bench.cache().run { cache in
+            await #expect(throws: CacheError.self) { try await cache.body(of: "gone.mp4") }
+            _ = try? await cache.body(of: "a.mp4", (1 << 30)..<(1 << 31))
+            let figures = try await cache.statistics.snapshot().all
+
+            #expect(figures.fillsFailed == 0)
+            #expect(figures.fillsSucceeded == 2)
+        }
+    }
+
     @Test("A stalled upstream times out the read within its limit")
     func aStalledUpstreamTimesTheReadOutWithinItsLimit() async throws {
         let latch = LoopbackLatch()

@@ -93,7 +93,23 @@ final class BodySender {
 
     private func send(_ piece: FilePiece) {
         let hold = PinnedFile(piece)
-        send(.fileRegion(hold.region), from: hold)
+        var regions = hold.regions[...]
+        guard let last = regions.popLast() else { return }
+        for region in regions { write(region, from: hold) }
+        send(.fileRegion(last), from: hold)
+    }
+
+    /// Writes a region of a piece before its last one, and counts it when it has left.
+    private func write(_ region: FileRegion, from hold: PinnedFile) {
+        let count = region.readableBytes
+        left = left.map { $0 - Int64(count) }
+        let written = context.eventLoop.makePromise(of: Void.self)
+        let here = NIOLoopBound((self, hold), eventLoop: context.eventLoop)
+        written.futureResult.whenSuccess {
+            let sender = here.value.0
+            if !sender.isOver { sender.body.sent(count) }
+        }
+        context.write(NIOAny(HTTPServerResponsePart.body(.fileRegion(region))), promise: written)
     }
 
     /// Writes one piece. `hold` pins its file until the write has completed.

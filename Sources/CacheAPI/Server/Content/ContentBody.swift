@@ -33,8 +33,11 @@ final class ContentBody: Sendable {
         }
     }
 
-    /// Records sent bytes.
-    func sent(_ count: Int) { note.update { $0.sentBytes += Int64(count) } }
+    /// Counts bytes that have left for the client.
+    func sent(_ count: Int) {
+        note.update { $0.sentBytes += Int64(count) }
+        read.sent(Int64(count))
+    }
 
     /// Finishes the read. Returns whether this was the first call; further calls have no effect.
     @discardableResult

@@ -4,7 +4,7 @@ import NIOCore
 
 /// Adapter from ``FilePiece`` to NIO's `FileRegion`. Keeps the file pinned and never closes its descriptor.
 ///
-/// Each write needs its own instance, because NIO's handle supports one operation at a time.
+/// Each piece needs its own instance, because NIO's handle supports one operation at a time.
 final class PinnedFile {
     private let handle: NIOFileHandle
     private let piece: FilePiece
@@ -14,11 +14,19 @@ final class PinnedFile {
         handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: piece.descriptor)
     }
 
-    /// The bytes to send. Valid while this object lives.
-    var region: FileRegion {
-        FileRegion(
-            fileHandle: handle, readerIndex: Int(piece.range.lowerBound), endIndex: Int(piece.range.upperBound))
+    /// The bytes to send, in regions. Valid while this object lives.
+    ///
+    /// A channel reports a region only when all of it has left. Sent bytes are counted by region, so an aborted response
+    /// counts less than ``countedBytes`` too few.
+    var regions: [FileRegion] {
+        stride(from: piece.range.lowerBound, to: piece.range.upperBound, by: Self.countedBytes).map { start in
+            let end = min(start + Int64(Self.countedBytes), piece.range.upperBound)
+            return FileRegion(fileHandle: handle, readerIndex: Int(start), endIndex: Int(end))
+        }
     }
+
+    /// The size of a region. A channel writes 16 regions before other connections get their turn: 2 MiB.
+    private static let countedBytes = 128 << 10
 
     // NIO's handle must not be deallocated while it owns the descriptor. The call throws only for a closed handle, and
     // nothing closes this one.

@@ -146,7 +146,13 @@ final class PreparedResponseSender {
             sendBuffer.fit(toBytesOnDisk: sending.range.length, on: encoder.channel)
             head.moveReaderIndex(forwardBy: socket?.send(head) ?? 0)
             if head.readableBytes > 0 { encoder.write(NIOAny(IOData.byteBuffer(head)), promise: nil) }
-            encoder.write(NIOAny(IOData.fileRegion(file.region)), promise: written)
+            let regions = file.regions
+            for region in regions.dropLast() {
+                let (count, left) = (Int64(region.readableBytes), eventLoop.makePromise(of: Void.self))
+                left.futureResult.whenSuccess { here.value.1.sentBytes += count }
+                encoder.write(NIOAny(IOData.fileRegion(region)), promise: left)
+            }
+            if let last = regions.last { encoder.write(NIOAny(IOData.fileRegion(last)), promise: written) }
         } else {
             encoder.write(NIOAny(IOData.byteBuffer(head)), promise: written)
         }
@@ -156,14 +162,15 @@ final class PreparedResponseSender {
     /// Ends a response that was sent or has failed: returns its buffer, and records it in the statistics and the log.
     private func left(_ result: Result<Void, any Error>, _ sending: Sending, at now: NIODeadline) {
         let hasLeft = if case .success = result { true } else { false }
+        if hasLeft { sending.sentBytes = sending.range.length }
         responseCache.giveBack(sending.buffer)
-        sending.response.view.count(sending.range, hasLeft ? .sent : .clientGone, at: sending.time)
+        sending.response.view.count(
+            sending.range, sent: sending.sentBytes, hasLeft ? .sent : .clientGone, at: sending.time)
         record(sending, hasLeft: hasLeft, at: now)
         watch.endBypass()
     }
 
-    /// Records the latencies of an ended response and its log entry. Without `hasLeft` the entry counts no sent bytes
-    /// and is marked as aborted.
+    /// Records the latencies of an ended response and its log entry. Without `hasLeft` the entry is marked as aborted.
     private func record(_ sending: Sending, hasLeft: Bool, at now: NIODeadline) {
         let (response, recorder) = (sending.response, responder.recorder)
         let duration = Duration(now - sending.start)
@@ -171,14 +178,14 @@ final class PreparedResponseSender {
         recorder.latencies.record(
             .hit, firstByte: firstByte, duration: duration, shard: Int(bitPattern: ObjectIdentifier(self)) >> 6,
             traceID: sending.span?.context.traceID.description)
-        let sent = hasLeft ? sending.range.length : 0
+        let sent = sending.sentBytes
         response.counter?.add(requests: 1, bytes: sent, bytesFromCache: sent)
         guard recorder.log.isEnabled || sending.span != nil else { return }
         var figures = RequestLogContext.Content()
         figures.span = sending.span
         figures.reader = response.reader
         (figures.result, figures.outcome) = (.hit, ReadOutcome.Class.hit.rawValue)
-        (figures.bytesFromCache, figures.firstByte) = (sending.range.length, firstByte)
+        (figures.bytesFromCache, figures.firstByte) = (sent, firstByte)
         (figures.sentBytes, figures.isComplete) = (sent, hasLeft)
         figures.span?.set("larder.asset.id", response.view.assetID.description)
         figures.span?.end(status: response.status, figures)
@@ -190,7 +197,7 @@ final class PreparedResponseSender {
 }
 
 /// A response that is being sent, with the resources that it needs until then: buffer, lease and pinned file.
-private struct Sending {
+private final class Sending {
     let response: PreparedResponse
     let range: ByteRange
     let time: Timestamp
@@ -204,7 +211,22 @@ private struct Sending {
     /// The client's address; nil without a log.
     let client: String?
     let span: TraceSpan?
+    /// The bytes of the body that have left.
+    var sentBytes: Int64 = 0
+
+    init(
+        response: PreparedResponse, range: ByteRange, time: Timestamp, buffer: ByteBuffer, body: PreparedResponse.Body,
+        file: PinnedFile?, start: NIODeadline, firstByte: NIODeadline, requestID: RequestID, client: String?,
+        span: TraceSpan?
+    ) {
+        (self.response, self.range, self.time, self.buffer, self.body) = (response, range, time, buffer, body)
+        (self.file, self.start, self.firstByte, self.requestID) = (file, start, firstByte, requestID)
+        (self.client, self.span) = (client, span)
+    }
 }
+
+@available(*, unavailable)
+extension Sending: Sendable {}
 
 @available(*, unavailable)
 extension PreparedResponseSender: Sendable {}

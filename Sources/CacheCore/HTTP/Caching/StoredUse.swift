@@ -101,6 +101,16 @@ extension CacheError.Code {
         }
     }
 
+    /// Whether the request of a reader caused the refusal: it named no existing content, or no bytes of it. The upstream
+    /// works.
+    package var isOfReader: Bool {
+        switch self {
+        case .rangeNotSatisfiable: true
+        case .upstreamRefused(let status, _): [404, 410, 414, 416].contains(status)
+        default: false
+        }
+    }
+
     /// Whether the status reports a failure of the server.
     package static func isOfFailingServer(_ status: Int) -> Bool { [500, 502, 503, 504].contains(status) }
 }
