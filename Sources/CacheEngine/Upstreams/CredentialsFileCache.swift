@@ -12,6 +12,8 @@ final class CredentialsFileCache: Sendable {
         var fields = HeaderList()
         /// The current error of the file, so that it is logged once; nil: the file is usable.
         var complaint: String?
+        /// Whether a mounted origin has named the file since `load`. Until then an origin that is being saved may name it.
+        var wasUsed = false
     }
 
     private let store: Store
@@ -41,9 +43,13 @@ final class CredentialsFileCache: Sendable {
         entries.withLock { $0[file] = Entry(fields: fields) }
     }
 
-    /// Reads the files again, and drops all other files from the cache. The cached fields of an unusable file stay.
+    /// Reads the files of the mounted origins again, and drops the files that were used before and are not among them.
+    /// The cached fields of an unusable file stay.
     func reread(_ files: Set<String>) async throws(CacheError) {
-        entries.withLock { entries in entries = entries.filter { files.contains($0.key) } }
+        entries.withLock { entries in
+            entries = entries.filter { files.contains($0.key) || !$0.value.wasUsed }
+            for file in files { entries[file, default: Entry()].wasUsed = true }
+        }
         try await threads.run { for file in files { self.take(file) } }
     }
 
@@ -60,8 +66,9 @@ final class CredentialsFileCache: Sendable {
         do throws(CacheError) {
             let fields = try read(file)
             let isNew = entries.withLock { entries in
-                defer { entries[file] = Entry(fields: fields) }
-                return entries[file]?.fields != fields
+                let old = entries[file]
+                entries[file] = Entry(fields: fields, wasUsed: old?.wasUsed ?? false)
+                return old?.fields != fields
             }
             if isNew { logger.info("credentials replaced", metadata: ["file": "\(file)"]) }
         } catch {
