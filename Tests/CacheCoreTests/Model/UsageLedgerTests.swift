@@ -1,4 +1,5 @@
 import CacheCore
+import TestChance
 import Testing
 
 @Suite("The account of a limited total")
