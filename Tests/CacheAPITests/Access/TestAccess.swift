@@ -32,8 +32,11 @@ extension AccessRules {
                 "scope": .string(scope.rawValue),
             ]
         }
-        // The entries are valid; invalid ones would leave the directory empty, and tests would fail.
-        directory.update(file: try? TokensFile(["tokens": .array(entries)]))
+        do {
+            directory.update(file: try TokensFile(["tokens": .array(entries)]))
+        } catch {
+            preconditionFailure("Invalid tokens, such as two of one scope, are an error of the test: \(error)")
+        }
         self.init(directory, allowUnauthenticated: allowUnauthenticated)
     }
 }

@@ -1,6 +1,5 @@
 import CacheCore
 import CacheTestKit
-import ReaderAccess
 import Testing
 
 @testable import CacheAPI
@@ -24,7 +23,7 @@ import Testing
 
     @Test("Above its share a token gets 503, other tokens are served, and returned bytes are free again")
     func oneTokenHoldsAQuarter() async throws {
-        let access = AccessRules(tokens: [("one", .write), ("two", .write)])
+        let access = try TestAccess.rules([("one", #""scope":"write""#), ("two", #""scope":"write""#)])
         try await TestService.run(access: access, limits: .init(requestBodies: Self.total)) { (service) async throws in
             let half = Self.total / 8
             let waiting = try await Self.upload(service, "one", length: half + 1, sent: half)

@@ -104,7 +104,7 @@ import Testing
 
     @Test("A token has a tenth of the followers")
     func followersAreLimitedByToken() async throws {
-        let access = AccessRules(tokens: [("one", .read), ("two", .read)])
+        let access = try TestAccess.rules([("one", #""scope":"read""#), ("two", #""scope":"read""#)])
         try await TestService.run(access: access, limits: .init(followers: 10)) { (service) async throws in
             func follow(_ token: String) async throws -> RawConnection {
                 let connection = try await RawConnection(port: service.port)
