@@ -44,7 +44,7 @@ package struct RequestCredentials: Sendable {
     var bearerToken: String? {
         guard let text = authorization.map({ FieldText.trimmed($0[...]) }), text.utf8.count > 7,
             text.prefix(6).lowercased() == "bearer", let space = text.utf8.dropFirst(6).first,
-            Self.isSpace(space)
+            FieldText.isBlank(space)
         else { return nil }
         return String(FieldText.trimmed(text.dropFirst(7)))
     }
@@ -54,13 +54,13 @@ package struct RequestCredentials: Sendable {
     /// (RFC 6750 §2.1), and the runs of letters, digits, `-` and `_`; also after percent-decoding and Base64-decoding.
     var authorizationWords: [String] {
         guard let authorization else { return [] }
-        let words = Self.parts(of: Array(authorization.utf8)) { !Self.isSpace($0) && $0 != 0x2C && $0 != 0x22 }
+        let words = Self.parts(of: Array(authorization.utf8)) { !FieldText.isBlank($0) && $0 != 0x2C && $0 != 0x22 }
         var texts = [Array(authorization.utf8), PercentEncoding.decoded(authorization)]
         texts += words.compactMap(Self.decoded)
         let runs = texts.flatMap { text in
-            Self.parts(of: text) { !Self.isSpace($0) && $0 != 0x2C && $0 != 0x22 }
-                + Self.parts(of: text) { Self.isPlain($0) || "._~+/=".utf8.contains($0) }
-                + Self.parts(of: text) { Self.isPlain($0) }
+            Self.parts(of: text) { !FieldText.isBlank($0) && $0 != 0x2C && $0 != 0x22 }
+                + Self.parts(of: text) { FieldText.isBase64URL($0) || "._~+/=".utf8.contains($0) }
+                + Self.parts(of: text) { FieldText.isBase64URL($0) }
         }
         var seen: Set<String> = []
         return runs.filter { seen.insert($0).inserted }.prefix(Self.wordLimit).map(\.self)
@@ -75,12 +75,6 @@ package struct RequestCredentials: Sendable {
     private static func decoded(_ word: String) -> [UInt8]? {
         Base64URL.decode(word.replacing("+", with: "-").replacing("/", with: "_").prefix { $0 != "=" })
     }
-
-    private static func isPlain(_ byte: UInt8) -> Bool {
-        FieldText.isLetter(byte) || FieldText.isDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
-    }
-
-    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 }
 
 /// The result of an authorization.

@@ -109,8 +109,13 @@ package enum FieldText {
     /// Whether the byte is one of `A`–`Z`, `a`–`z`.
     package static func isLetter(_ byte: UInt8) -> Bool { (97...122).contains(byte | 0x20) }
 
+    /// Whether the byte is one of base64url (RFC 4648 §5): a letter, a digit, `-` or `_`.
+    package static func isBase64URL(_ byte: UInt8) -> Bool {
+        isLetter(byte) || isDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
+    }
+
     /// Whether the byte is a space or a tab.
-    static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+    package static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
     /// `text` with ASCII letters in lower case and all other bytes unchanged.
     package static func lowered(_ text: some StringProtocol) -> String {

@@ -35,7 +35,7 @@ package enum LoggedPath {
 
     /// Whether a part contains a token of a path or a JSON Web Token, as a whole or behind another mark.
     private static func holdsToken(_ part: ArraySlice<UInt8>) -> Bool {
-        part.split(whereSeparator: { !isPlain($0) && $0 != UInt8(ascii: ".") }).contains { word in
+        part.split(whereSeparator: { !FieldText.isBase64URL($0) && $0 != UInt8(ascii: ".") }).contains { word in
             let text = String(decoding: word, as: UTF8.self)
             let rests = text.indices.prefix(4).filter { ".-_".contains(text[$0]) }.map {
                 text[text.index(after: $0)...]
@@ -47,10 +47,6 @@ package enum LoggedPath {
     /// Whether the text has the structure of a JSON Web Token: three parts, of which the first is a JSON object.
     private static func isWebToken(_ text: Substring) -> Bool {
         text.hasPrefix("eyJ") && text.utf8.count(where: { $0 == UInt8(ascii: ".") }) == 2
-    }
-
-    private static func isPlain(_ byte: UInt8) -> Bool {
-        FieldText.isLetter(byte) || FieldText.isDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
     }
 
     /// The parts of a path between slashes and backslashes, after percent-decoding, also a repeated one.
@@ -70,7 +66,7 @@ package enum LoggedPath {
     private static func hasLongRun(_ path: String) -> Bool {
         var length = 0
         for byte in path.utf8 {
-            length = isPlain(byte) || byte == UInt8(ascii: "%") ? length + 1 : 0
+            length = FieldText.isBase64URL(byte) || byte == UInt8(ascii: "%") ? length + 1 : 0
             if length >= leastLength { return true }
         }
         return false
