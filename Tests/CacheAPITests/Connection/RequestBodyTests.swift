@@ -48,6 +48,26 @@ import Testing
         }
     }
 
+    @Test("A client that leaves within its body returns the bytes at once", .timeLimit(.minutes(1)))
+    func leavingReturnsTheBytes() async throws {
+        let access = try TestAccess.rules([("one", #""scope":"write""#)])
+        let limits = APISettings.Limits(requestBodies: Self.total, halfClosedTimeout: .seconds(3600))
+        try await TestService.run(access: access, limits: limits) { (service) async throws in
+            let size = Self.total / 4
+            let leaving = try await Self.upload(service, "one", length: size, sent: size - 1)
+            // Refused as soon as the service has the bytes of the first body.
+            let isRefused = try await eventually {
+                try await Self.upload(service, "one", length: size, sent: size).response()?.status == 503
+            }
+            #expect(isRefused)
+            try await leaving.hangUp()
+            let isFree = try await eventually {
+                try await Self.upload(service, "one", length: size, sent: size).response()?.status == 400
+            }
+            #expect(isFree)
+        }
+    }
+
     @Test("A body above a quarter of the total gets 413")
     func aBodyIsAtMostAQuarter() async throws {
         try await TestService.run(limits: .init(requestBodies: Self.total)) { (service) async throws in

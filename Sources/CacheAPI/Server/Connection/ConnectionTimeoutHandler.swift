@@ -309,11 +309,16 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
             return
         }
         if case .inputClosed? = event as? ChannelEvent {
-            if isBusy || isReading { awaitLeave(context) } else { presence.left() }
+            // Without the rest of its body the request is incomplete, and nothing else is owed (RFC 9112 §8).
+            let isIncomplete = isReading && !isBusy && !isAnswering
+            if isBusy || isAnswering { awaitLeave(context) } else { presence.left() }
             if isBypassed {
                 isInputEndHeld = true
                 return
             }
+            context.fireUserInboundEventTriggered(event)
+            if isIncomplete { context.fireUserInboundEventTriggered(ClientDisconnected()) }
+            return
         }
         context.fireUserInboundEventTriggered(event)
     }
