@@ -74,6 +74,8 @@ int64_t larder_cached_pages(int descriptor, int64_t offset, int64_t length) {
     return (int64_t)pages.cached;
 }
 
+int larder_start_write(int descriptor) { return sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE); }
+
 int larder_drop_pages(int descriptor, int64_t offset, int64_t length) {
     int error = posix_fadvise(descriptor, offset, length, POSIX_FADV_DONTNEED);
     if (error == 0) return 0;

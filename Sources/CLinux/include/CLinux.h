@@ -47,6 +47,9 @@ int64_t larder_cached_pages(int descriptor, int64_t offset, int64_t length);
 /// Number of pages that a range touches.
 int64_t larder_pages(int64_t offset, int64_t length);
 
+/// sync_file_range(2) with SYNC_FILE_RANGE_WRITE: starts the write of all dirty pages, and does not wait for its end.
+int larder_start_write(int descriptor);
+
 /// posix_fadvise(2) with POSIX_FADV_DONTNEED: drops the range's pages from the page cache, except dirty pages and pages
 /// that are still referenced.
 int larder_drop_pages(int descriptor, int64_t offset, int64_t length);

@@ -89,8 +89,9 @@ extension Catalog {
         var serial = begun.file?.name?.serial
         guard let row = try Self.named(record.id, db) else {
             assetIDs.add(record.id)
-            try db.execute(
-                sql: AssetRow.insertSQL, arguments: try AssetRow.arguments(record, serial: serial, secrets: secrets))
+            // Prepared once: the statement is compiled with its triggers, which takes longer than its execution.
+            try db.cachedStatement(sql: AssetRow.insertSQL).execute(
+                arguments: try AssetRow.arguments(record, serial: serial, secrets: secrets))
             return []
         }
         // No file was given: the row keeps its file if the generation is the same.
@@ -112,8 +113,8 @@ extension Catalog {
 
     /// Updates the columns of a row that a commit owns (`AssetRow.refreshSQL`).
     private func update(_ record: AssetRecord, serial: Int64?, _ db: Database) throws {
-        try db.execute(
-            sql: AssetRow.refreshSQL, arguments: try AssetRow.arguments(record, serial: serial, secrets: secrets))
+        try db.cachedStatement(sql: AssetRow.refreshSQL).execute(
+            arguments: try AssetRow.arguments(record, serial: serial, secrets: secrets))
     }
 
     /// Updates the time of the last use and the hit counter of a row.

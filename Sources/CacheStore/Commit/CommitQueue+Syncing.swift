@@ -9,6 +9,8 @@ extension CommitQueue {
     /// proves nothing. The bytes are therefore discarded, including those reported meanwhile.
     func sync(_ work: inout PendingWork) -> CacheError? {
         var failure: CacheError?
+        // The file system writes its journal once for all files of which the write has begun.
+        if work.growth.count > 1 { for growth in work.growth.values { growth.file.startSync() } }
         for (serial, growth) in work.growth {
             do throws(CacheError) {
                 try growth.file.sync()

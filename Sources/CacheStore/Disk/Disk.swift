@@ -38,6 +38,9 @@ package protocol Disk: Sendable {
     func punch(_ descriptor: Descriptor, _ range: ByteRange) throws(CacheError)
     /// Sets the file's size. Bytes beyond it are lost.
     func truncate(_ descriptor: Descriptor, to size: Int64) throws(CacheError)
+    /// Starts to write the file's bytes to the device, so that the `sync` of several files is one write. A hint: an error
+    /// is reported by `sync`.
+    func startSync(_ descriptor: Descriptor)
     /// Returns when the file's bytes, and the metadata needed to read them, are on the device (`fdatasync`).
     func sync(_ descriptor: Descriptor) throws(CacheError)
     /// Size and disk usage of an open file, even after its name was removed.
@@ -58,6 +61,10 @@ package protocol Disk: Sendable {
     func lock(_ descriptor: Descriptor) throws(CacheError) -> Bool
     /// Bytes that can still be written to the file system of `path`.
     func freeBytes(at path: String) throws(CacheError) -> Int64
+}
+
+extension Disk {
+    package func startSync(_ descriptor: Descriptor) {}
 }
 
 /// A file system's support for holes.

@@ -117,6 +117,8 @@ package struct SystemDisk: Disk {
         try call("Truncating a file", path(of: descriptor)) { ftruncate(descriptor.number, off_t(size)) }
     }
 
+    package func startSync(_ descriptor: Descriptor) { _ = larder_start_write(descriptor.number) }
+
     package func sync(_ descriptor: Descriptor) throws(CacheError) {
         try call("Syncing a file", path(of: descriptor)) { fdatasync(descriptor.number) }
     }

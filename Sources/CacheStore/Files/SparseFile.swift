@@ -174,6 +174,13 @@ package final class SparseFile: Sendable {
         descriptors.synced(entry, writes: writes)
     }
 
+    /// Starts to write the bytes that `sync` will wait for.
+    func startSync() {
+        guard descriptors.unsyncedWrites(entry) != nil else { return }
+        // An error, for example of reopening the file, is reported by `sync`.
+        try? withDescriptor { descriptor throws(CacheError) in disk.startSync(descriptor) }
+    }
+
     /// Whether reopening the file failed because its name was gone or led to something else.
     package var hasVanished: Bool { isGone.load(ordering: .relaxed) }
 
