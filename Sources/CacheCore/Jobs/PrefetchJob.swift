@@ -85,6 +85,9 @@ struct PrefetchJob: Sendable {
             record: bare, tally: tally, presentRate: meter.bytesPerSecond(at: now.uptime), version: version)
     }
 
+    /// The number of queued and running items.
+    var unfinishedCount: Int { queued.count + running.count }
+
     // MARK: Measuring
 
     /// Dequeues the next queued item of unknown size; each item once.

@@ -111,6 +111,9 @@ package struct PrefetchSchedule: Sendable {
     /// The identifiers of the scheduled jobs.
     package var ids: [String] { Array(jobs.keys) }
 
+    /// Whether a job has queued or running items.
+    package var hasUnfinished: Bool { jobs.values.contains { $0.unfinishedCount > 0 } }
+
     /// The items of the job that have succeeded.
     package func succeededItems(of job: String) -> [JobItemRecord] {
         jobs[job]?.record.items.filter { $0.state == .succeeded } ?? []

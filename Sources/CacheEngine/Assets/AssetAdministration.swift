@@ -7,13 +7,21 @@ package struct AssetAdministration: Sendable {
     let resolver: AssetResolver
     let evictor: Evictor
     let configuration: CacheConfiguration
+    let prefetch: PrefetchQueue
+    let clock: any Clock<Duration>
+    /// The longest wait of a list for the commit of the latest changes while jobs are unfinished.
+    let listWait: Duration
 
-    /// Returns a page of assets, all reported changes included. Throws `.invalidField("cursor")` for a malformed
-    /// cursor.
+    /// Returns a page of assets. It includes all changes reported before the call; while jobs are unfinished, only those
+    /// that are committed within `listWait`. Throws `.invalidField("cursor")` for a malformed cursor.
     package func page(
         _ query: AssetQuery
     ) async throws(CacheError) -> (items: [AssetSummary], nextCursor: String?) {
-        try await context.commits.flush()
+        if prefetch.isBusy {
+            try await context.commits.flush(within: listWait, clock: clock)
+        } else {
+            try await context.commits.flush()
+        }
         let page = try await context.store.catalog.assetPage(resolved(query))
         return (page.items.map { summary(of: $0.record, cachedBytes: $0.cachedBytes) }, page.nextCursor)
     }

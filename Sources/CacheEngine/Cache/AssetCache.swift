@@ -61,12 +61,15 @@ package final class AssetCache: Sendable {
         package var maxQueuedFills: Int
         /// Limits for media indices and playlists.
         package var mediaLimits: MediaLimits
+        /// The longest wait of an asset list for the commit of the latest changes while jobs are unfinished.
+        package var listWait: Duration
 
         package init(
             policy: PolicySettings, absolute: OriginSettings, allowedHosts: HostPatterns, origins: [Origin],
             diskThreads: Int = 4, jobConcurrency: Int = 16, scrub: ScrubSchedule = ScrubSchedule(),
             credentialsDirectory: String? = nil, fallbackDirectory: String? = nil, pricePerGigabyte: Double? = nil,
-            maxQueuedFills: Int = 4096, mediaLimits: MediaLimits = MediaLimits()
+            maxQueuedFills: Int = 4096, mediaLimits: MediaLimits = MediaLimits(),
+            listWait: Duration = .milliseconds(50)
         ) {
             self.policy = policy
             self.absolute = absolute
@@ -80,6 +83,7 @@ package final class AssetCache: Sendable {
             self.pricePerGigabyte = pricePerGigabyte
             self.maxQueuedFills = maxQueuedFills
             self.mediaLimits = mediaLimits
+            self.listWait = listWait
         }
     }
 
@@ -162,8 +166,6 @@ package final class AssetCache: Sendable {
             resolver: resolver, configuration: configuration, settings: live, clock: dependencies.clock)
         prober = Prober(context: context, resolver: resolver, clock: dependencies.clock)
         media = MediaInspector(context: context, resolver: resolver, settings: live)
-        assets = AssetAdministration(
-            context: context, resolver: resolver, evictor: evictor, configuration: configuration)
         evictions = EvictionAdministration(context: context, resolver: resolver, evictor: evictor)
         simulator = PolicySimulator(context: context, configuration: configuration, settings: live)
         let prefetch = PrefetchQueue(
@@ -171,6 +173,9 @@ package final class AssetCache: Sendable {
             concurrency: settings.jobConcurrency, clock: dependencies.clock, wallClock: dependencies.wallClock,
             events: dependencies.events, latencies: upstreamLatencies, tracer: dependencies.tracer,
             logger: dependencies.logger)
+        assets = AssetAdministration(
+            context: context, resolver: resolver, evictor: evictor, configuration: configuration,
+            prefetch: prefetch, clock: dependencies.clock, listWait: settings.listWait)
         jobs = PrefetchJobs(prefetch: prefetch, context: context, resolver: resolver, configuration: configuration)
         statistics = CacheStatistics(context: context, origins: origins, scrubber: scrubber, settings: live)
         clock = dependencies.clock

@@ -118,12 +118,14 @@ struct PrefetchFill {
             runs = try item.runs(length: asset.look { $0.ledger.length })
             try measure(runs, of: asset)
             try checkKept(asset)
+            // Only a generation that replaces another one is reported again, when it takes its place.
+            let isSuccessor = asset.look { $0.former != nil }
             try await context.commits.flush()
             for run in runs { try checkOnDisk(run, of: asset) }
             runs = try checkRoom(for: runs, of: asset)
             guard !runs.isEmpty else {
                 try checkPresent(asset)
-                try await context.commits.flush()
+                if isSuccessor { try await context.commits.flush() }
                 if let play = item.play, let index {
                     let extents = asset.look { $0.ledger.extents }
                     tally.plays(index.playableSeconds(of: play.time, cached: extents, kinds: play.kinds))

@@ -28,6 +28,8 @@ final class PrefetchQueue: Sendable {
         var lastToken: UInt64 = 0
         /// The jobs with changes that are not published yet.
         var changed: Set<String> = []
+        /// The number of jobs being added to the catalog.
+        var submissions = 0
         /// The last published state of each unfinished job.
         var published: [String: JobState] = [:]
     }
@@ -90,6 +92,9 @@ final class PrefetchQueue: Sendable {
     /// The present moment on both clocks.
     var moment: Moment { Moment(wall: wallClock.now(), uptime: uptime()) }
 
+    /// Whether jobs are unfinished: their items occupy the commit queue and the catalog.
+    var isBusy: Bool { state.withLock { $0.submissions > 0 || $0.schedule.hasUnfinished } }
+
     // MARK: The schedule
 
     /// Reads the schedule under the lock.
@@ -135,12 +140,14 @@ final class PrefetchQueue: Sendable {
     /// Adds a new job; it is durable when this returns. If it supersedes, the unfinished jobs of its queue end in the
     /// same transaction.
     func submit(_ record: JobRecord, idempotency: IdempotencyKey?) async throws(CacheError) -> JobInsertion {
+        state.withLock { $0.submissions += 1 }
+        defer { state.withLock { $0.submissions -= 1 } }
         // The mutex excludes `save`, `loadUnfinishedJobs` and other submissions between the catalog's change and the schedule's.
         // Otherwise:
         // 1. A save could overwrite the end of a superseded job in the catalog with its outdated state.
         // 2. `loadUnfinishedJobs` could schedule a job in the state that it had before it ended.
         // 3. A later job of the queue would not find this one in the schedule, and both would run.
-        try await saving.pass { () async throws(CacheError) in
+        return try await saving.pass { () async throws(CacheError) in
             let insertion = try await catalog.insertJob(record, idempotency: idempotency)
             if case .inserted(let superseded) = insertion { _ = add(record, superseding: superseded) }
             return insertion

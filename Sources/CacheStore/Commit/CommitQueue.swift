@@ -41,7 +41,7 @@ package final class CommitQueue: Sendable {
     /// Serial queue that runs the commits.
     private let queue = DispatchQueue(label: "larder.commits", qos: .userInitiated)
     /// The callers of `flush` that the next commit serves.
-    private let flushers = Mutex<[CheckedContinuation<Result<Void, CacheError>, Never>]>([])
+    private let flushers = Mutex<[@Sendable (Result<Void, CacheError>) -> Void]>([])
     /// Open while work is pending.
     private let someWork = AsyncEvent()
     /// Open once a limit is reached.
@@ -145,23 +145,44 @@ package final class CommitQueue: Sendable {
     /// Returns when everything reported before the call is durable. If it throws, the uncommitted work stays pending,
     /// except bytes that the disk failed to sync.
     package func flush() async throws(CacheError) {
-        // One commit serves all callers that came before it began, so that many callers do not wait for one another.
-        let outcome = await withCheckedContinuation { continuation in
-            let isFirst = flushers.withLock { flushers in
-                flushers.append(continuation)
-                return flushers.count == 1
+        try await withCheckedContinuation { continuation in
+            commitNext { continuation.resume(returning: $0) }
+        }.get()
+    }
+
+    /// As `flush`, but returns after `limit` at the latest; the commit then goes on without the caller. For lists,
+    /// which may lack the latest changes: a commit takes long while a large job reports many new assets.
+    package func flush(within limit: Duration, clock: any Clock<Duration>) async throws(CacheError) {
+        let (outcomes, outcome) = AsyncStream<Result<Void, CacheError>>.makeStream()
+        commitNext { outcome.yield($0) }
+        let made = await withTaskGroup(of: Result<Void, CacheError>?.self) { group in
+            group.addTask { await outcomes.first { _ in true } }
+            group.addTask {
+                try? await clock.sleep(for: limit)  // throws only if cancelled
+                return nil
             }
-            guard isFirst else { return }
-            queue.async { [self] in
-                let served = flushers.withLock { flushers in
-                    defer { flushers = [] }
-                    return flushers
-                }
-                let outcome = commit()
-                for caller in served { caller.resume(returning: outcome) }
-            }
+            defer { group.cancelAll() }
+            return await group.next() ?? nil
         }
-        try outcome.get()
+        try made?.get()
+    }
+
+    /// Starts a commit, and passes its outcome to `served`. One commit serves all callers that came before it began, so
+    /// that many callers do not wait for one another.
+    private func commitNext(_ served: @escaping @Sendable (Result<Void, CacheError>) -> Void) {
+        let isFirst = flushers.withLock { flushers in
+            flushers.append(served)
+            return flushers.count == 1
+        }
+        guard isFirst else { return }
+        queue.async { [self] in
+            let served = flushers.withLock { flushers in
+                defer { flushers = [] }
+                return flushers
+            }
+            let outcome = commit()
+            for caller in served { caller(outcome) }
+        }
     }
 
     /// As `flush`, for callers that may block.

@@ -1,5 +1,6 @@
 import CacheCore
 import CacheTestKit
+import Dispatch
 import GRDB
 import Glibc
 import Synchronization
@@ -47,6 +48,22 @@ import TestChance
 
         try await testStore.commits.flush()
         #expect(try await testStore.store.catalog.asset(TestStore.id(1))?.cachedBytes == 1000)
+    }
+
+    @Test("A bounded flush returns while the commit is held up, and the commit goes on")
+    func aBoundedFlushDoesNotWaitForALongCommit() async throws {
+        let testStore = try TestStore()
+        let catalog = testStore.store.catalog
+        let isFree = DispatchSemaphore(value: 0)
+        catalog.pool.asyncWriteWithoutTransaction { _ in isFree.wait() }
+        try testStore.fill(1, 0..<1000)
+
+        try await testStore.commits.flush(within: .milliseconds(50), clock: ImmediateClock())
+
+        #expect(try await catalog.asset(TestStore.id(1)) == nil)
+        isFree.signal()
+        try await testStore.commits.flush()
+        #expect(try await catalog.asset(TestStore.id(1))?.cachedBytes == 1000)
     }
 
     @Test("Unclaimed ranges leave the rows and stay in the file")
