@@ -171,7 +171,10 @@ class Calls:
             self.patch_origin()
         other = self.models.OriginChange(base_url=self.upstream.url)
         self.call("putOrigin", "other", body=other, status=201, kind="Origin")
+        expect(read.observations == [], f"getOrigin: observations {read.observations}")
+        self.call("forgetObservations", "other", status=204)
         self.call("deleteOrigin", "other", status=204)
+        self.refused("forgetObservations", "other", status=404, code="notFound")
         self.refused("getOrigin", "other", status=404, code="notFound")
 
     def patch_origin(self):

@@ -96,6 +96,7 @@ ROWS = {
     "putOrigin": Row("admin", "refused", "newOrigin", 201, consumes=True),
     "patchOrigin": Row("admin", "refused", "origin", body={"retries": 1}),
     "deleteOrigin": Row("admin", "refused", "origin", 204, consumes=True),
+    "forgetObservations": Row("admin", "refused", "origin", 204),
     "getConfiguration": Row("admin", "refused"),
     "reloadConfiguration": Row("admin", "refused"),
     "getLive": Row("nothing", "unaffected"),

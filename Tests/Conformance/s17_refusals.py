@@ -168,7 +168,8 @@ def not_tried_again(t, _, status, requests):
     rows=[400, 403, 406, 501],
 )  # fmt: skip
 def asked_plainly(t, status):
-    """Not a retry: the request differs, so `retries: 0` permits it. The next asset is requested without a range."""
+    """Not a retry: the request differs, so `retries: 0` permits it. After three assets the next one of the origin is
+    requested without a range."""
 
     def handler(request, connection):
         (Answer(status, body=BODY) if request.range else asset(SIZE))(request, connection)
@@ -179,8 +180,51 @@ def asked_plainly(t, status):
     t.expect_requests(2)
     t.expect(t.get(range="bytes=5-9"), 206, body=t.bytes(5, 10))
     t.expect_requests(2)
-    t.expect(t.get(path="/second.mp4", range="bytes=5-9"), (200, 206))
+    for count, path in ((4, "/second.mp4"), (6, "/third.mp4"), (7, "/fourth.mp4")):
+        t.expect(t.get(path=path, range="bytes=5-9"), (200, 206))
+        t.expect_requests(count)
+
+
+@table(
+    "for one request changes nothing for the next asset", rfc="9110 §14.2, §15.5.4", larder_only=True,
+    rows=[400, 403, 406, 501],
+)  # fmt: skip
+def refused_once(t, status):
+    """Rate limits answer 403, and S3 answers 400 `RequestTimeout`. 100 bytes of another asset cost 100 bytes."""
+    size = 3_000_000
+    t.upstream([Answer(status, body=BODY), asset(size)])
+    t.expect(t.get(range="bytes=5-9"), 206, body=t.bytes(5, 10))
+    t.expect_requests(2)
+    t.expect(t.get(path="/second.mp4", range="bytes=2000000-2000099"), 206, body=t.bytes(2_000_000, 2_000_100))
     t.expect_requests(3)
+    if t.requests[-1].range != "bytes=2000000-2000099":
+        t.fail(f"Range of the second asset: {t.requests[-1].range}")
+
+
+@table(
+    "observations of an origin are listed and forgotten", rfc="9110 §14.2", larder_only=True, rows=[400, 403],
+)  # fmt: skip
+def observations(t, status):
+    def handler(request, connection):
+        (Answer(status, body=BODY) if request.range else asset(SIZE))(request, connection)
+
+    t.upstream(handler)
+    for path in ("/a.mp4", "/b.mp4", "/c.mp4"):
+        t.expect(t.get(path=path), 200)
+    name = t.mount.split("/")[2]
+
+    def listed():
+        return json.loads(t.api("GET", f"/v1/origins/{name}").body)["observations"]
+
+    found = [(item["kind"], item["scope"], item["assetId"] is None) for item in listed()]
+    if sorted(found) != [("rangesRefused", "asset", False)] * 3 + [("rangesRefused", "origin", True)]:
+        t.fail(f"observations: {found}")
+    t.expect(t.api("DELETE", f"/v1/origins/{name}/observations"), 204)
+    if listed():
+        t.fail(f"observations after DELETE: {listed()}")
+    asked = len(t.requests)
+    t.expect(t.get(path="/d.mp4"), 200)
+    t.expect_requests(asked + 2)
 
 
 @table(

@@ -28,11 +28,18 @@ struct OriginController: Controller {
             try await controller.configuration.deleteOrigin(name, if: precondition)
             return Response(status: .noContent)
         },
+        Route(.delete, "/v1/origins/{name}/observations", .scope(.admin)) { controller, _, context in
+            try controller.configuration.forgetObservations(of: context.parameter("name"))
+            return Response(status: .noContent)
+        },
     ]
 
-    /// The `Origin` document of a mounted origin, with its provenance.
+    /// The `Origin` document of a mounted origin, with its provenance and its observations.
     private func document(_ origin: Origin) -> JSON {
-        origin.json(isConfigured: configuration.isConfigured(origin.name))
+        let (items, uptimeZero) = configuration.observations(of: origin)
+        return origin.json(
+            isConfigured: configuration.isConfigured(origin.name),
+            observations: items, uptimeZero: uptimeZero)
     }
 
     /// Creates or replaces an origin, if the request's conditions hold.

@@ -63,6 +63,13 @@ extension FillLedger {
         if fills.isEmpty { acceptsRanges = nil }
     }
 
+    /// Permits requests with ranges again, unless a transfer of the whole body is in flight. Returns whether it did.
+    package mutating func reconsiderRanges() -> Bool {
+        guard acceptsRanges == false, canBeContinued, fills.isEmpty, metadataFills.isEmpty else { return false }
+        acceptsRanges = nil
+        return true
+    }
+
     /// Whether the body of a response to a confirmation or an opening is worth its transfer: none of its bytes is on
     /// disk or on the way.
     package func isVacant(_ window: ByteRange) -> Bool {

@@ -207,6 +207,19 @@ extension OpenAsset {
             readerURL: isMirror ? nil : target.readerURL, path: target.path)
     }
 
+    /// Whether only the response of one transfer brings the bytes, although others could add to them: the upstream
+    /// ignored or refused a range.
+    var isWithoutRanges: Bool { look { $0.ledger.acceptsRanges == false && $0.ledger.canBeContinued } }
+
+    /// Permits ranges again once the observation that the upstream ignores or refuses them has ended.
+    func reconsiderRanges() {
+        guard isWithoutRanges, !context.health.lacksRanges(target) else { return }
+        change { state in
+            if state.ledger.reconsiderRanges() { state.record?.generation.acceptsRanges = nil }
+            return ((), [])
+        }
+    }
+
     /// The freshness rule of responses: the asset's own lifetime, otherwise the origin's setting, which may be the
     /// upstream's.
     var freshness: OriginSettings.Freshness {

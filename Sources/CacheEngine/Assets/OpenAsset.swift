@@ -210,6 +210,7 @@ final class OpenAsset: Sendable {
         waitLimit: Duration? = nil, maxLead: Int64? = nil, forwarded: HeaderList? = nil,
         attempts: FillLedger.Attempts? = nil, refused: () -> CacheError? = { nil }
     ) throws(CacheError) -> FillLedger.ReaderID {
+        reconsiderRanges()
         let (reader, ending) = change { state -> ((FillLedger.ReaderID?, CacheError?), [FillLedger.Action]) in
             if !state.ledger.isDescribed, let refusal = refused() { return ((nil, refusal), []) }
             // A confirmation that another reader caused after this read began is valid for this reader as well.

@@ -143,8 +143,7 @@ package final class AssetCache: Sendable {
                 catalog: dependencies.store.catalog, wallClock: dependencies.wallClock, events: dependencies.events),
             counters: CacheCounters(), requestLatencies: RequestLatencies(wallClock: dependencies.wallClock),
             upstreamLatencies: upstreamLatencies, events: dependencies.events, tracer: dependencies.tracer,
-            traceRecorder: AccessTraceRecorder(wallClock: dependencies.wallClock),
-            diskThreads: diskThreads,
+            traceRecorder: AccessTraceRecorder(wallClock: dependencies.wallClock), diskThreads: diskThreads,
             credentials: CredentialsFileCache(
                 store: dependencies.store, threads: diskThreads, directory: settings.credentialsDirectory,
                 logger: dependencies.logger),
@@ -152,7 +151,8 @@ package final class AssetCache: Sendable {
             openAssets: openAssets, refusals: NegativeCache(),
             fillRegistry: FillRegistry(events: dependencies.events, uptime: uptime),
             health: OriginHealth(uptime: uptime, random: dependencies.random, logger: dependencies.logger),
-            wallClock: dependencies.wallClock, uptime: uptime, random: dependencies.random, logger: dependencies.logger,
+            paths: UpstreamPaths(uptime: uptime), wallClock: dependencies.wallClock, uptime: uptime,
+            random: dependencies.random, logger: dependencies.logger,
             loopName: "larder-" + dependencies.random.identifier().prefix(8))
         let live = LiveCacheSettings(settings)
         let origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)

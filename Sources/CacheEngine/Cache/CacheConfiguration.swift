@@ -99,6 +99,22 @@ package final class CacheConfiguration: Sendable {
         return (entry.origin, entry.revision)
     }
 
+    /// The temporary beliefs about a mounted origin and its addresses, and the time at which the uptime of their instants
+    /// is zero.
+    package func observations(of origin: Origin) -> (items: [Observation], uptimeZero: Timestamp) {
+        let addresses = origin.settings.addresses
+        let items = context.health.observations(of: origin.name) + context.paths.observations(of: addresses)
+        return (items, context.wallClock.now() - context.uptime())
+    }
+
+    /// Drops the temporary beliefs about a mounted origin and its addresses. Throws `.notFound` if there is no
+    /// origin of that name.
+    package func forgetObservations(of name: String) throws(CacheError) {
+        let addresses = try origins.mounted(name).settings.addresses
+        context.health.forgetObservations(of: name)
+        context.paths.forget(addresses)
+    }
+
     /// Mounts or changes an origin and stores it; transfers in progress keep the old settings.
     ///
     /// Throws `.preconditionFailed` if `precondition` does not hold, and `.invalidField` with the invalid setting.
@@ -115,9 +131,11 @@ package final class CacheConfiguration: Sendable {
         let policy = self.policy.settings
         try policy.checkMinimums(of: quotas(under: policy, others + [origin]), field: "quota.minBytes")
         try await checkFiles(of: origin)
-        let isNew = origins[origin.name] == nil
+        let former = origins[origin.name]?.origin.settings.addresses
+        let isNew = former == nil
         let revision = try await context.store.catalog.saveOrigin(origin, if: precondition)
         origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)
+        if former != origin.settings.addresses { context.health.forgetObservations(of: origin.name) }
         adoptQuotas()
         return (origin, revision, isNew)
     }
@@ -196,4 +214,9 @@ package struct RevisedPolicy: Sendable {
 
     /// Whether it is the policy of the configuration: none was set over the API.
     package var isConfigured: Bool { revision <= 0 }
+}
+
+extension OriginSettings {
+    /// The base URLs of the origin: its own, then its mirrors.
+    fileprivate var addresses: [String] { [baseURL] + mirrors }
 }

@@ -35,7 +35,7 @@ struct EngineContext: Sendable {
     /// Circuit breakers, retry budgets and latencies of upstreams.
     let health: OriginHealth
     /// Round-trip times and HTTP versions of upstream addresses.
-    let paths = UpstreamPaths()
+    let paths: UpstreamPaths
     /// Store work that reads leave to a background task.
     let maintenance = MaintenanceQueue()
     let wallClock: any WallClock

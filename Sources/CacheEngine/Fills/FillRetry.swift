@@ -10,8 +10,8 @@ struct FillRetry: Hashable, Sendable {
     var isAgain = false
     /// Whether this try does not count against the configured retries.
     var isFree = false
-    /// Whether the request omits `Range`, because the upstream refused the previous one.
-    var isPlain = false
+    /// The refusal of the previous request, because of which this one omits `Range`; nil: it may have one.
+    var rangeRefusal: CacheError.Code?
     /// Whether the origin's credentials were read again for this try.
     var hasNewCredentials = false
     /// The index of the address that is asked first: 0 is the origin's URL, mirrors follow.
@@ -20,6 +20,9 @@ struct FillRetry: Hashable, Sendable {
     var failed: Set<Int> = []
     /// Mirrors with different content or none; they are not asked again.
     var skipped: Set<Int> = []
+
+    /// Whether the request omits `Range`, because the upstream refused the previous one.
+    var isPlain: Bool { rangeRefusal != nil }
 
     /// The try after a 401, once the credentials have been read again.
     static let withNewCredentials = FillRetry(delay: .zero, isAgain: true, isFree: true, hasNewCredentials: true)
@@ -51,7 +54,7 @@ struct FillFailure: Sendable {
     func retry(within limit: Duration) -> FillRetry? {
         if hadRange, !isSkip, code.refusesRange {
             return FillRetry(
-                delay: .zero, isAgain: true, isFree: true, isPlain: true,
+                delay: .zero, isAgain: true, isFree: true, rangeRefusal: code,
                 hasNewCredentials: previous.hasNewCredentials, address: address, failed: previous.failed,
                 skipped: previous.skipped)
         }

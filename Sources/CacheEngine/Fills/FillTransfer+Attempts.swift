@@ -80,6 +80,7 @@ extension FillTransfer {
                 move(to: location)
                 return take(range, into: file, from: number)
             case .nothing:
+                observe(head)
                 win(number, with: nil)
                 return .enough
             case .skip(let error):
@@ -114,7 +115,7 @@ extension FillTransfer {
     private func take(_ range: ByteRange, into file: SparseFile, from number: Int) -> HeadVerdict {
         let (answered, target) = state.withLock { ($0.head, $0.target) }
         if let answered, let target { context.accounts.learn(answered, of: target) }
-        if retry.isPlain { context.health.refusedRange(asset.target) }
+        if let answered { observe(answered) }
         win(number, with: body(range, file))
         let isOpen = range.upperBound == .max
         if !isOpen, state.withLock({ $0.desired.allowance == .max }) {
@@ -130,6 +131,20 @@ extension FillTransfer {
             into: FileSink(file: file, offset: first, headObserver: asset.indexAnticipation),
             limit: end.map { $0 - first },
             allowance: allowance < .max ? max(0, allowance - first) : .max)
+    }
+
+    /// Records how the upstream handles ranges of the asset, according to an accepted response.
+    private func observe(_ head: UpstreamHead) {
+        let target = asset.target
+        if head.status == 206 { return context.health.supportsRanges(target) }
+        if let refusal = retry.rangeRefusal {
+            let text =
+                if case .upstreamRefused(let status, _) = refusal { "Status \(status)" } else { "No usable range" }
+            let evidence = "\(text) for a request with Range, \(head.status) for the same request without it."
+            context.health.observed(.rangesRefused, of: target, evidence: evidence)
+        } else if asset.isWithoutRanges {
+            context.health.observed(.rangesIgnored, of: target, evidence: "Status \(head.status) and the whole body.")
+        }
     }
 
     private static let lost = CacheError(.cancelled, "The other request of this fill was answered first.")

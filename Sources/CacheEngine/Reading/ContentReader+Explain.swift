@@ -17,6 +17,7 @@ extension ContentReader {
         if let refusal = keptRefusal(of: target, attempt) { return negative(target, refusal) }
         for _ in 0..<4 {
             let asset = try await copy(of: target)
+            asset.reconsiderRanges()
             guard let variant = chosenVariant(of: asset, attempt) else { return explanation(asset, attempt, ranges) }
             target = variant
             attempt.forwarding = .varyMiss

@@ -43,8 +43,7 @@ final class OriginHealth: Sendable {
         var lastUse = Duration.zero
         /// The uptime of the last log message about its mirrors; nil: none yet.
         var lastComplaint: Duration?
-        /// Whether the origin refused a `Range` and answered the same request without one.
-        var refusesRanges = false
+        var observations = ObservationTable()
 
         /// Whether all circuits are closed.
         var isWell: Bool { circuits.values.allSatisfy { $0.state == .closed } }
@@ -165,13 +164,40 @@ final class OriginHealth: Sendable {
 
     // MARK: Ranges
 
-    /// Records that the origin refused a `Range` and answered without one.
-    func refusedRange(_ target: AssetTarget) {
-        change(target, at: uptime()) { $0.refusesRanges = true }
+    /// Records a response that suggests how the upstream handles ranges of the asset.
+    func observed(_ kind: Observation.Kind, of target: AssetTarget, evidence: String) {
+        let now = uptime()
+        change(target, at: now) { $0.observations.note(kind, of: target.id, evidence: evidence, at: now) }
     }
 
-    /// Whether the first request for an asset of the origin should omit `Range`.
-    func refusesRanges(_ target: AssetTarget) -> Bool { look { $0[target.party]?.refusesRanges } ?? false }
+    /// Records a 206: it refutes the observations about ranges.
+    func supportsRanges(_ target: AssetTarget) {
+        let party = target.party
+        parties.withLock { $0[party]?.observations.supportsRanges(target.id) }
+    }
+
+    /// Whether requests for the asset should omit `Range`.
+    func refusesRanges(_ target: AssetTarget) -> Bool {
+        let now = uptime()
+        return look { $0[target.party]?.observations.refusesRanges(target.id, at: now) } ?? false
+    }
+
+    /// Whether a request for a part of the asset would bring the whole body.
+    func lacksRanges(_ target: AssetTarget) -> Bool {
+        let now = uptime()
+        return look { $0[target.party]?.observations.lacksRanges(target.id, at: now) } ?? false
+    }
+
+    /// The observations about a mounted origin, the earliest first.
+    func observations(of origin: String) -> [Observation] {
+        let now = uptime()
+        return look { $0[origin]?.observations.current(at: now) } ?? []
+    }
+
+    /// Drops the observations about a mounted origin.
+    func forgetObservations(of origin: String) {
+        parties.withLock { $0[origin]?.observations = ObservationTable() }
+    }
 
     // MARK: Log rate
 

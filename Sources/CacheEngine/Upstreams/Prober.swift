@@ -49,8 +49,18 @@ package struct Prober: Sendable {
         var head = try await ask(.get, first, &question)
         var judgement = judge(head, of: asset, window: first)
         if judgement.refusesRange {
+            let refused = head.status
             head = try await ask(.get, .whole, &question)
             judgement = judge(head, of: asset, window: .whole)
+            if case .refused = judgement {
+            } else {
+                context.health.observed(
+                    .rangesRefused, of: asset.target,
+                    evidence:
+                        "Status \(refused) for a request with Range, \(head.status) for the same request without it.")
+            }
+        } else if case .window = judgement {
+            context.health.supportsRanges(asset.target)
         }
         switch judgement {
         case .window(_, let generation), .whole(let generation), .unchanged(let generation),

@@ -1,0 +1,112 @@
+/// A temporary belief about an upstream that its responses suggest.
+package struct Observation: Hashable, Sendable {
+    /// The content of a belief.
+    package enum Kind: String, Hashable, Sendable, CaseIterable {
+        /// The upstream refused a request with `Range` and answered the same request without it.
+        case rangesRefused
+        /// The upstream answered a request with `Range` by the whole body (RFC 9110 §14.2).
+        case rangesIgnored
+        /// The address answers over HTTP/2, where a transfer cannot be paused.
+        case multiplexed
+    }
+
+    /// The requests that a belief concerns.
+    package enum Scope: Hashable, Sendable {
+        case origin
+        case asset(AssetID)
+        /// Scheme, host and port.
+        case address(String)
+    }
+
+    package var kind: Kind
+    package var scope: Scope
+    /// The uptime of the first response that suggested it.
+    package var since: Duration
+    /// The uptime from which it is void, unless a later response suggests it again.
+    package var expiresAt: Duration
+    /// The latest response that suggested it, in words.
+    package var evidence: String
+
+    package init(kind: Kind, scope: Scope, since: Duration, expiresAt: Duration, evidence: String) {
+        self.kind = kind
+        self.scope = scope
+        self.since = since
+        self.expiresAt = expiresAt
+        self.evidence = evidence
+    }
+
+    /// The time after which a belief is void without a further response that suggests it.
+    package static let lifetime = Duration.seconds(600)
+}
+
+/// The observations about one origin. Each has an end, so that no response changes the handling of an origin for good;
+/// a value without a clock.
+package struct ObservationTable: Sendable {
+    /// The number of assets that must suggest a belief before it holds for the origin.
+    static let assetsForOrigin = 3
+    /// The time within which they must suggest it.
+    static let originPeriod = Duration.seconds(60)
+    /// The largest number of assets with observations; beyond it, the earliest observation is dropped.
+    static let mostAssets = 256
+
+    private struct Key: Hashable {
+        let kind: Observation.Kind
+        let scope: Observation.Scope
+    }
+
+    private var entries: [Key: Observation] = [:]
+
+    package init() {}
+
+    /// Records that a response for `asset` suggests `kind`. A refusal of ranges by several assets within a minute holds
+    /// for the origin.
+    package mutating func note(_ kind: Observation.Kind, of asset: AssetID, evidence: String, at now: Duration) {
+        entries = entries.filter { now < $0.value.expiresAt }
+        note(Key(kind: kind, scope: .asset(asset)), evidence, at: now)
+        if entries.count > Self.mostAssets {
+            let first = entries.min { $0.value.expiresAt < $1.value.expiresAt }
+            if let first { entries[first.key] = nil }
+        }
+        guard kind == .rangesRefused else { return }
+        let recent = entries.values.filter {
+            $0.kind == kind && $0.scope != .origin && now - ($0.expiresAt - Observation.lifetime) < Self.originPeriod
+        }
+        guard recent.count >= Self.assetsForOrigin else { return }
+        note(Key(kind: kind, scope: .origin), "\(recent.count) assets within a minute; the last: \(evidence)", at: now)
+    }
+
+    private mutating func note(_ key: Key, _ evidence: String, at now: Duration) {
+        entries[key] = Observation(
+            kind: key.kind, scope: key.scope, since: entries[key]?.since ?? now, expiresAt: now + Observation.lifetime,
+            evidence: evidence)
+    }
+
+    /// Records a 206 for `asset`: it and its origin support ranges.
+    package mutating func supportsRanges(_ asset: AssetID) {
+        guard !entries.isEmpty else { return }
+        entries[Key(kind: .rangesRefused, scope: .origin)] = nil
+        for kind in [Observation.Kind.rangesRefused, .rangesIgnored] {
+            entries[Key(kind: kind, scope: .asset(asset))] = nil
+        }
+    }
+
+    /// Whether requests for `asset` should omit `Range`.
+    package func refusesRanges(_ asset: AssetID, at now: Duration) -> Bool {
+        [.asset(asset), .origin].contains { holds(.rangesRefused, $0, at: now) }
+    }
+
+    /// Whether a request for a part of `asset` would bring the whole body.
+    package func lacksRanges(_ asset: AssetID, at now: Duration) -> Bool {
+        refusesRanges(asset, at: now) || holds(.rangesIgnored, .asset(asset), at: now)
+    }
+
+    private func holds(_ kind: Observation.Kind, _ scope: Observation.Scope, at now: Duration) -> Bool {
+        entries[Key(kind: kind, scope: scope)].map { now < $0.expiresAt } ?? false
+    }
+
+    /// The observations that hold, the earliest first.
+    package func current(at now: Duration) -> [Observation] {
+        entries.values.filter { now < $0.expiresAt }
+            .sorted { ($0.since, "\($0.scope)", $0.kind.rawValue) < ($1.since, "\($1.scope)", $1.kind.rawValue) }
+    }
+}
