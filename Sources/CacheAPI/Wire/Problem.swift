@@ -12,7 +12,7 @@ package struct Problem: Sendable {
     package var error: CacheError
     /// The HTTP status.
     package var status: Int
-    /// The request's path, without its query and the tokens of signed URLs.
+    /// The request's path as a URI reference (RFC 9457 §3.1.5), without its query and the tokens of signed URLs.
     package let instance: String
     package var requestID: String
     /// Extension members of one kind of problem (RFC 9457 §3.2). Standard members of the same name take precedence.
@@ -25,7 +25,7 @@ package struct Problem: Sendable {
     ) {
         self.error = error
         self.status = status ?? error.code.status
-        self.instance = LoggedPath.masked(instance)
+        self.instance = PercentEncoding.valid(path: LoggedPath.masked(instance))
         self.requestID = requestID
         self.extra = extra
     }

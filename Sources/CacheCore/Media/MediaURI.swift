@@ -1,9 +1,8 @@
 /// URI references of playlists (RFC 3986).
 package enum MediaURI {
     /// The URL of a reference in a playlist with the URL `base` (RFC 3986 §5.2), without its fragment and user
-    /// info. Blanks and
-    /// bytes outside of ASCII are percent-encoded. Nil if one of them contains a control character, or if the result
-    /// is not an http or https URL with a host.
+    /// info. Bytes that a URL must not contain are percent-encoded. Nil if one of them contains a control character, or
+    /// if the result is not an http or https URL with a host.
     package static func resolved(_ reference: String, against base: String) -> String? {
         guard !hasControlCharacter(reference), !hasControlCharacter(base) else { return nil }
         let parts = Parts(reference).resolved(against: Parts(base))
@@ -11,8 +10,9 @@ package enum MediaURI {
             let authority = parts.authority, let first = authority.utf8.first, first != UInt8(ascii: ":")
         else { return nil }
         let path = withoutDotSegments(parts.path)
-        let target = (path.isEmpty ? "/" : path) + (parts.query.map { "?" + $0 } ?? "")
-        return scheme + "://" + PercentEncoding.sendable(query: String(authority) + target)
+        let query = parts.query.map { "?" + PercentEncoding.valid(query: String($0)) } ?? ""
+        return scheme + "://" + PercentEncoding.sendable(query: String(authority))
+            + PercentEncoding.valid(path: path.isEmpty ? "/" : path) + query
     }
 
     /// The reference without user info and fragment.

@@ -50,7 +50,7 @@ package struct SignatureRequest: Hashable, Sendable {
 
 /// A signed content URL without scheme and authority. Its description hides the signature.
 package struct SignedURL: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible {
-    /// Path and query.
+    /// Path and query in their normal form (RFC 3986 §6.2.2): ASCII without blanks.
     package let target: String
     package let expiresAt: Timestamp
     package let keyID: String
@@ -74,11 +74,14 @@ extension SigningKeys {
         let query = mark.map { String(request.path[request.path.utf8.index(after: $0)...]) }
         let target = try Self.target(path, query, request.scope)
         let keyID = try keyID(for: request)
+        let plain =
+            (PercentEncoding.normalized(path: path) ?? path)
+            + (query.map { "?" + PercentEncoding.normalized(query: $0) } ?? "")
         let url =
             switch request.form {
-            case .query: try queryURL(request.path, target, keyID, expiry)
-            case .path: try pathURL(request.path, target, keyID, expiry)
-            case .uriSigning: try uriSigningURL(request.path, target, keyID, expiry)
+            case .query: try queryURL(plain, target, keyID, expiry)
+            case .path: try pathURL(plain, target, keyID, expiry)
+            case .uriSigning: try uriSigningURL(plain, target, keyID, expiry)
             }
         return SignedURL(target: url, expiresAt: Timestamp(seconds: expiry), keyID: keyID)
     }
@@ -89,9 +92,9 @@ extension SigningKeys {
     ) throws(CacheError) -> SignedText.Target {
         let parts = path.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 3, omittingEmptySubsequences: false)
         guard let content = ContentPath(path), parts.count == 4, parts[1].elementsEqual("o".utf8), !parts[2].isEmpty,
-            !path.utf8.contains(UInt8(ascii: "#"))
+            !path.utf8.contains(UInt8(ascii: "#")), query.map({ !$0.utf8.contains(UInt8(ascii: "#")) }) ?? true
         else {
-            throw .invalid("path", "A path like /o/media/a.mp4 is expected here, without dot segments.")
+            throw .invalid("path", "A path like /o/media/a.mp4 is expected here, without dot segments and fragment.")
         }
         guard query.map({ PresentedSignature.strip(target: "/?" + $0).presented == nil }) ?? true else {
             throw .invalid("path", "The path is signed already; remove its signature parameters.")
@@ -157,8 +160,7 @@ extension SigningKeys {
             // The URI of a request is compared in its normal form, which keeps the spelling of reserved characters.
             let file = url.prefix { $0 != "?" }
             let folder = String(file[...(file.lastIndex(of: "/") ?? file.startIndex)])
-            let path = PercentEncoding.normalized(path: folder) ?? folder
-            container = ExtendedRegex.escaped(path) + ".*"
+            container = ExtendedRegex.escaped(folder) + ".*"
         }
         let claims: JSON = [
             "cdniv": 1, "exp": .integer(expiry), "cdniuc": .string("regex:[^:/]*://[^/]*" + container),

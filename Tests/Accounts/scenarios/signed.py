@@ -112,6 +112,23 @@ def check_altered(t, stage, form, target):
 
 
 @scenario()
+def signed_characters(t):
+    """A signed URL has only the characters of RFC 3986, whatever the path contains, and is sent as it is."""
+    stage = Stage(t)
+    for name in ("a b", "d\u00e9", "\u5168", "x{|}^`<>\"", "50%25", "q.bin?title=a b&t=\u00e9[]"):
+        for form in FORMS:
+            for scope in ("exact", "prefix"):
+                target = stage.mint(f"/o/media/{name}", form, scope)
+                t.check(re.fullmatch(r"[A-Za-z0-9._~:/?@!$&'()*+,;=%-]+", target), f"{form}, {scope}: no URL: {target[:200]}")
+                t.equal(stage.get(target).status, 200, f"{form}, {scope}: the status of {target[:60]}")
+    for name in ("a#b", "a?x=1#t=5"):
+        value = {"path": f"/o/media/{name}", "expiresInSeconds": 60}
+        t.refused(stage.service.api("POST", "/v1/signatures", value), f"a path with a fragment, {name}", (422,), ("invalidField",))
+    reply = stage.service.send("GET", "/o/media/a%zz/%7C")
+    t.equal(reply.json.get("instance"), "/o/media/a%25zz/%7C", "the instance of a problem (RFC 9457 section 3.1.5)")
+
+
+@scenario()
 def signed_playlist(t):
     """A player without header fields plays an HLS playlist with the token in the path: relative URIs inherit it."""
     stage = Stage(t)

@@ -20,6 +20,16 @@ import Testing
         #expect(json["field"] == "items[0].url")
     }
 
+    @Test("The instance is a URI reference, also for a path that is none (RFC 9457 §3.1.5)")
+    func instanceIsAReference() {
+        let path = "/o/m/a b\u{E9}|%zz/%2e"
+        let problem = Problem(CacheError(.notFound, "No."), instance: path, requestID: "r")
+        #expect(problem.instance == "/o/m/a%20b%C3%A9%7C%25zz/%2e")
+        let token = String(repeating: "a", count: 10) + "." + String(repeating: "b", count: 40)
+        let masked = Problem(CacheError(.notFound, "No."), instance: "/t/eyJ\(token).c/x", requestID: "r").instance
+        #expect(masked == "/t/%E2%80%A2%E2%80%A2%E2%80%A2/x")
+    }
+
     @Test("Is sent as a problem document with no-store")
     func isSentAsAProblemDocumentThatNobodyStores() {
         let response = Problem(CacheError(.notFound, "No."), instance: "/", requestID: "r").response

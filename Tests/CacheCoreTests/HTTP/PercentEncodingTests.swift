@@ -22,6 +22,15 @@ import Testing
         #expect(PercentEncoding.sendable(query: "a b\r\n\u{7F}é#") == "a%20b%0D%0A%7F%C3%A9%23")
     }
 
+    @Test("RFC 3986 §3.3, §3.4: paths and queries of URLs have no other bytes, and escapes stay as written")
+    func encodesInvalidBytes() {
+        #expect(
+            PercentEncoding.valid(path: "/a b\"<>\\^`{|}[]%2d%zz%4?#é")
+                == "/a%20b%22%3C%3E%5C%5E%60%7B%7C%7D%5B%5D%2d%25zz%254%3F%23%C3%A9")
+        #expect(PercentEncoding.valid(path: "/-._~!$&'()*+,;=:@") == "/-._~!$&'()*+,;=:@")
+        #expect(PercentEncoding.valid(query: "a[]=%7E&b=/?\u{0}%") == "a%5B%5D=%7E&b=/?%00%25")
+    }
+
     @Test("Decodes bytes")
     func decodesBytes() {
         #expect(PercentEncoding.decoded("a%2Fb%ff%") == Array("a/b".utf8) + [0xFF] + Array("%".utf8))

@@ -36,6 +36,25 @@ package enum PercentEncoding {
         return String(decoding: text, as: UTF8.self)
     }
 
+    /// The path as a part of a URL: all bytes that a path must not contain are encoded (RFC 3986 §3.3), and escapes stay
+    /// as they are. The `%` of an incomplete escape becomes `%25`.
+    package static func valid(path: String) -> String { valid(path.utf8, keeping: pathBytes) }
+
+    /// The query as a part of a URL (RFC 3986 §3.4), like ``valid(path:)``.
+    package static func valid(query: String) -> String { valid(query.utf8, keeping: queryBytes) }
+
+    private static func valid(_ source: String.UTF8View, keeping plain: [Bool]) -> String {
+        var text: [UInt8] = []
+        text.reserveCapacity(source.count)
+        var bytes = Array(source)[...]
+        while let byte = bytes.popFirst() {
+            var rest = bytes
+            let isEscape = byte == UInt8(ascii: "%") && takeEscape(&rest) != nil
+            append(byte, to: &text, plain: isEscape || plain[Int(byte)])
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
     /// The decoded bytes of `text`; the `%` of an incomplete escape is kept.
     package static func decoded(_ text: some StringProtocol) -> [UInt8] {
         var decoded: [UInt8] = []

@@ -46,11 +46,15 @@ struct MediaURITests {
         #expect(MediaURI.withoutUserInfo("a@b.ts") == "a@b.ts")
     }
 
-    @Test("Encoded dot segments are removed, and blanks are encoded")
+    @Test("Encoded dot segments are removed, and bytes that no URL contains are encoded (RFC 3986 §2)")
     func encoding() {
         #expect(MediaURI.resolved("%2e%2E/g", against: "http://a/b/c/d") == "http://a/b/g")
         #expect(MediaURI.resolved("a b/ü.ts", against: "http://a/") == "http://a/a%20b/%C3%BC.ts")
         #expect(MediaURI.resolved("a%2Fb", against: "http://a/") == "http://a/a%2Fb")
+        #expect(
+            MediaURI.resolved("a[1]|{b}%.ts?t=<%7e>", against: "http://a/")
+                == "http://a/a%5B1%5D%7C%7Bb%7D%25.ts?t=%3C%7e%3E")
+        #expect(MediaURI.resolved("a.ts", against: "http://[::1]:80/x") == "http://[::1]:80/a.ts")
     }
 
     @Test(
