@@ -132,12 +132,12 @@ extension OpenAsset {
     /// Returns whether the digests match; nil if the file is no longer the asset's file or was not read completely.
     func summedUp(_ tally: DigestAccumulator, of file: SparseFile) -> Bool? {
         let verdict = change { state -> ((isRight: Bool, runs: [ByteRange])?, [FillLedger.Action]) in
-            guard state.file === file, let headers = state.record?.generation.headers,
+            guard state.file === file, let generation = state.record?.generation,
                 tally.byteCount == state.ledger.length
             else { return (nil, []) }
-            let stated = UpstreamDigest.of(headers)
+            let stated = UpstreamDigest.of(generation)
             guard !tally.differs(from: stated) else { return ((false, state.ledger.extents.runs), []) }
-            if headers["Repr-Digest"] == nil {
+            if generation.headers["Repr-Digest"] == nil {
                 state.record?.generation.headers.set("Repr-Digest", tally.field)
                 refreshRow(state)
             }

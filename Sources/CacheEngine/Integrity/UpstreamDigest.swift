@@ -13,12 +13,31 @@ struct UpstreamDigest: Hashable {
     let value: Data
 
     /// The digests in `Repr-Digest` (RFC 9530 §3), `Content-MD5` (RFC 1864) and `x-amz-checksum-sha256`. Malformed
-    /// values, other algorithms and checksums of multipart uploads are omitted.
-    static func of(_ headers: HeaderList) -> [UpstreamDigest] {
+    /// values and other algorithms are omitted.
+    ///
+    /// So are checksums of multipart uploads: Amazon S3 computes the SHA-256 of such an object from the checksums of its
+    /// parts (`COMPOSITE`), and its `ETag` ends with the number of parts.
+    static func of(_ headers: HeaderList, tag: EntityTag? = nil) -> [UpstreamDigest] {
         let members = headers.values("Repr-Digest").flatMap { FieldText.members(of: $0) }
+        let isComposite =
+            headers.values("x-amz-checksum-type").contains { FieldText.lowered($0) != "full_object" }
+            || tag.map(isOfParts) ?? false
+        let checksums = isComposite ? [] : headers.values("x-amz-checksum-sha256")
         return members.compactMap { UpstreamDigest(member: $0) }
             + headers.values("Content-MD5").compactMap { UpstreamDigest(.md5, base64: $0) }
-            + headers.values("x-amz-checksum-sha256").compactMap { UpstreamDigest(.sha256, base64: $0) }
+            + checksums.compactMap { UpstreamDigest(.sha256, base64: $0) }
+    }
+
+    /// The digests of a generation.
+    static func of(_ generation: Generation) -> [UpstreamDigest] {
+        of(generation.headers, tag: generation.validators.entityTag)
+    }
+
+    /// Whether a tag is that of a multipart upload: an MD5 in hexadecimal digits, `-`, and the number of parts.
+    private static func isOfParts(_ tag: EntityTag) -> Bool {
+        let parts = tag.opaque.split(separator: "-", omittingEmptySubsequences: false)
+        return parts.count == 2 && parts[0].utf8.count == 32 && parts[0].allSatisfy(\.isHexDigit)
+            && !parts[1].isEmpty && parts[1].utf8.allSatisfy(FieldText.isDigit)
     }
 
     /// Parses `sha-256=:…:` with optional parameters (RFC 8941 §3.2, §3.3.5); nil if malformed.
@@ -68,7 +87,7 @@ final class DigestAccumulator: Sendable {
         guard let length = state.ledger.length, length > 0, state.ledger.extents.contains(0..<length) else {
             return nil
         }
-        self.init(for: UpstreamDigest.of(state.record?.generation.headers ?? [:]))
+        self.init(for: state.record.map { UpstreamDigest.of($0.generation) } ?? [])
     }
 
     /// Creates the hash states for SHA-256 and the stated algorithms.

@@ -46,6 +46,25 @@ import Testing
         #expect(plan.contentLength == 500)
     }
 
+    @Test("A part has no checksum of the whole, except Repr-Digest (RFC 9530 §3, RFC 1864)")
+    func partsHaveNoChecksumOfTheWhole() {
+        var asset = Self.asset
+        let ambiguous = [
+            "Content-MD5", "Digest", "x-amz-checksum-sha256", "X-Amz-Checksum-Crc64nvme", "x-amz-checksum-type",
+            "x-goog-hash", "x-ms-content-crc64",
+        ]
+        for name in ambiguous + ["Repr-Digest"] { asset.headers.set(name, "x") }
+
+        for range in ["bytes=0-0", "bytes=0-999", "bytes=500-599,0-0"] {
+            let headers = plan(["Range": range], of: asset).headers
+            #expect(ambiguous.allSatisfy { headers[$0] == nil } && headers["Repr-Digest"] == "x", "\(range)")
+        }
+        for isHead in [false, true] {
+            let headers = plan(of: asset, isHead: isHead).headers
+            #expect(ambiguous.allSatisfy { headers[$0] == "x" })
+        }
+    }
+
     @Test("A set reduced to one range gets a plain 206")
     func answersTheOneSurvivorOfSeveralPlainly() {
         #expect(plan(["Range": "bytes=0-9,5000-"]).body == [.bytes(0..<10)])

@@ -97,6 +97,29 @@ import Testing
         #expect(generation.freshUntil == Self.now + .seconds(10))
     }
 
+    @Test("A checksum of a 206 is not stored, and that of the whole stays (RFC 9530 §3.1)")
+    func aChecksumOfAPartIsNotThatOfTheWhole() throws {
+        let checksums: HeaderList = [
+            "x-amz-checksum-sha256": "part", "Content-MD5": "part", "Digest": "part", "Content-Digest": "part",
+            "X-Goog-Hash": "part", "Repr-Digest": "whole",
+        ]
+        let part: HeaderList = ["Content-Range": "bytes 0-99/1000", "ETag": "\"v1\""]
+        let answer = HeaderList(part.fields + checksums.fields)
+        guard case .window(_, let first) = Self.judge(206, answer) else { throw Unexpected() }
+        #expect(checksums.fields.compactMap { first.headers[$0.name] } == ["whole"])
+
+        var known = Self.known
+        known.headers.set("x-amz-checksum-sha256", "whole")
+        guard case .window(_, let later) = Self.judge(206, answer, known: known) else { throw Unexpected() }
+        #expect(later.headers["x-amz-checksum-sha256"] == "whole" && later.headers["Digest"] == nil)
+        guard case .unchanged(let confirmed) = Self.judge(304, answer, known: known) else { throw Unexpected() }
+        #expect(confirmed.headers["x-amz-checksum-sha256"] == "whole" && confirmed.headers["Digest"] == nil)
+        guard case .whole(let whole) = Self.judge(200, checksums) else { throw Unexpected() }
+        #expect(whole.headers["x-amz-checksum-sha256"] == "part" && whole.headers["Content-Digest"] == nil)
+    }
+
+    private struct Unexpected: Error {}
+
     @Test("A clamped window can rely on the known length")
     func aClampedWindowMayRelyOnTheKnownLength() {
         let headers: HeaderList = ["Content-Range": "bytes 950-999/*", "ETag": "\"v1\""]

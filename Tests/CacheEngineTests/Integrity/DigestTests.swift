@@ -43,6 +43,34 @@ import Testing
         #expect(UpstreamDigest.of(["Repr-Digest": value, "x-amz-checksum-sha256": "\(Self.sha256)-3"]).isEmpty)
     }
 
+    @Test("Checksums of multipart uploads are no digests of the whole (Amazon S3, \"Checking object integrity\")")
+    func checksumsOfPartsStateNothing() {
+        let field: HeaderList = ["x-amz-checksum-sha256": Self.sha256]
+        let typed: (String) -> HeaderList = { HeaderList(field.fields + [.init("X-Amz-Checksum-Type", $0)]) }
+        let parts = EntityTag("\"\(String(repeating: "0a", count: 16))-3\"")
+        #expect(UpstreamDigest.of(typed("COMPOSITE")).isEmpty)
+        #expect(UpstreamDigest.of(field, tag: parts).isEmpty)
+        #expect(UpstreamDigest.of(typed("FULL_OBJECT")).count == 1)
+        for tag in [
+            "\"\(String(repeating: "0a", count: 16))\"", "\"a-3\"", "\"\(String(repeating: "0a", count: 16))-x\"",
+        ] {
+            #expect(UpstreamDigest.of(field, tag: EntityTag(tag)).count == 1)
+        }
+    }
+
+    @Test("A scrub keeps bytes that came with the checksums of parts")
+    func checksumsOfPartsDiscardNothing() async throws {
+        var asset = LoopbackAsset(size: 3 << 20)
+        asset.headers.set("x-amz-checksum-sha256", Self.sha256)
+        asset.headers.set("Content-MD5", Self.md5)
+        let bench = try Bench(asset)
+        try await bench.cache().run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<asset.size)
+            let report = try await scrubbed(cache)
+            #expect(report.digests == 1 && report.badDigests == 0)
+        }
+    }
+
     @Test("A scrubbed asset is sent with its digest, also after a restart")
     func aScrubbedAssetIsSentWithItsDigestAlsoAfterARestart() async throws {
         let bench = try Bench()

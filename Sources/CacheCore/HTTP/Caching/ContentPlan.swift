@@ -127,7 +127,7 @@ package struct ContentPlan: Hashable, Sendable {
 
     /// 206 with one range.
     private static func partial(_ generation: Generation, _ run: ByteRange, of length: Int64?) -> ContentPlan {
-        var headers = representation(generation)
+        var headers = part(generation)
         if let type = generation.contentType { headers.append("Content-Type", type) }
         headers.append("Content-Range", ContentRange.run(run, of: length).description)
         headers.append("Content-Length", String(run.length))
@@ -152,7 +152,7 @@ package struct ContentPlan: Hashable, Sendable {
         guard let contentLength = Int64(exactly: total + UInt64(closing.count)) else {
             return whole(generation, isHead: false)
         }
-        var headers = representation(generation)
+        var headers = part(generation)
         headers.append("Content-Type", "multipart/byteranges; boundary=\(boundary)")
         headers.append("Content-Length", String(contentLength))
         return ContentPlan(status: 206, headers: headers, body: body, contentLength: contentLength)
@@ -186,6 +186,13 @@ package struct ContentPlan: Hashable, Sendable {
         var headers: HeaderList = [:]
         if let tag = generation.validators.entityTag { headers.append("ETag", tag.description) }
         if let modified = generation.validators.lastModified { headers.append("Last-Modified", modified) }
+        return headers
+    }
+
+    /// The fields of a 206. A checksum of the whole would be taken for that of the range.
+    private static func part(_ generation: Generation) -> HeaderList {
+        var headers = representation(generation)
+        headers.removeAll(where: StoredHeaders.isChecksumOfContent)
         return headers
     }
 

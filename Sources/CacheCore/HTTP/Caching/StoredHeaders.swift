@@ -70,11 +70,21 @@ package enum StoredHeaders {
         return kept.sorted().map { fields[$0] }
     }
 
-    /// As `of`, with the time of receipt if the response does not have exactly one valid `Date` (RFC 9110 §6.6.1). The
-    /// `Content-MD5` of a 206 is dropped, because it covers only that part.
+    /// Whether the field is a checksum that can be that of a part of the asset: of the body of a 206, or of one part of
+    /// an upload. Amazon S3 states such values with ranges that are exactly a part, Azure with all ranges on request.
+    ///
+    /// `Repr-Digest` is always that of the whole (RFC 9530 §3), and `Content-Digest` is not stored.
+    static func isChecksumOfContent(_ name: String) -> Bool {
+        let name = FieldText.lowered(name)
+        return ["content-md5", "digest", "x-goog-hash", "x-ms-content-crc64"].contains(name)
+            || name.hasPrefix("x-amz-checksum-")
+    }
+
+    /// As `of`, with the time of receipt if the response does not have exactly one valid `Date` (RFC 9110 §6.6.1).
+    /// Without ``isChecksumOfContent(_:)`` unless the response is about the whole.
     static func dated(_ head: UpstreamHead, at now: Timestamp) -> HeaderList {
         var kept = of(head.headers)
-        if head.status == 206 { kept.remove("Content-MD5") }
+        if head.status == 206 || head.status == 304 { kept.removeAll(where: isChecksumOfContent) }
         let dates = kept.values("Date")
         let isUsable = dates.count == 1 && HTTPDate.parse(dates[0], now: now) != nil
         if !isUsable { kept.set("Date", HTTPDate.format(now)) }
