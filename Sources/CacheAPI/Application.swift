@@ -93,7 +93,7 @@ func makeRouter(
     router.mount(ServiceController(cache: cache, settings: settings, live: live), gate, limits, budgets)
     router.mount(AccessController(), gate, limits, budgets)
     router.mount(ConfigurationController(source: source), gate, limits, budgets)
-    router.mount(SignatureController(live: live, wallClock: wallClock), gate, limits, budgets)
+    router.mount(SignatureController(live: live, content: cache.reader, wallClock: wallClock), gate, limits, budgets)
     router.mount(DashboardController(files: settings.dashboard), gate, limits, budgets)
     return router
 }

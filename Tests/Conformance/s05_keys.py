@@ -167,6 +167,32 @@ def key_query(t, _, rule, one, other, is_same):
     t.expect_requests(1 if is_same else 2)
 
 
+@table(
+    "CMCD in the query (CTA-5004 section 2.2)", rfc="9111 §2",
+    larder_only=True,
+    rows=[
+        ("strip: values differ", "strip", "/a?CMCD=br%3D1", "/a", "/a?CMCD=br%3D2", "/a"),
+        ("strip: first", "strip", "/a?CMCD=x&v=7", "/a?v=7", "/a?v=7", "/a?v=7"),
+        ("strip: last", "strip", "/a?v=7&CMCD=x", "/a?v=7", "/a?v=7", "/a?v=7"),
+        ("strip: in the middle", "strip", "/a?v=7&CMCD=x&w=1", "/a?v=7&w=1", "/a?v=7&w=1", "/a?v=7&w=1"),
+        ("strip: an encoded name", "strip", "/a?%43MCD=x", "/a", "/a?CM%43D=y", "/a"),
+        ("strip: without a value", "strip", "/a?CMCD", "/a", "/a", "/a"),
+        ("strip: small letters are another name", "strip", "/a?cmcd=x", "/a?cmcd=x", "/a?cmcd=y", "/a?cmcd=y"),
+        ("strip: a longer name", "strip", "/a?CMCDX=x", "/a?CMCDX=x", "/a?CMCDX=y", "/a?CMCDX=y"),
+        ("strip: other parameters differ", "strip", "/a?v=1&CMCD=x", "/a?v=1", "/a?v=2&CMCD=x", "/a?v=2"),
+        ("forward: values differ", "forward", "/a?CMCD=x", "/a?CMCD=x", "/a?CMCD=y", "/a?CMCD=x"),
+        ("forward: no query", "forward", "/a?v=1&CMCD=x", "/a?v=1&CMCD=x", "/a?v=1", "/a?v=1&CMCD=x"),
+        ("key: values differ", "key", "/a?CMCD=x", "/a?CMCD=x", "/a?CMCD=y", "/a?CMCD=y"),
+    ],
+)  # fmt: skip
+def cmcd(t, _, rule, one, told_one, other, told_other):
+    t.origin(cmcd=rule)
+    t.upstream(teller)
+    expect_told(t, ask(t, one), told_one)
+    expect_told(t, ask(t, other), told_other)
+    t.expect_requests(1 if told_one == told_other else 2)
+
+
 @check("query parameters outside the key are still sent to the upstream", rfc="3986 §3.4", larder_only=True)
 def sent_all_the_same(t):
     t.origin(keyQuery={"exclude": ["token"]})

@@ -1,4 +1,5 @@
 import CacheCore
+import CacheEngine
 import HTTPTypes
 import Hummingbird
 import ReaderAccess
@@ -57,10 +58,11 @@ struct Authorizer: Sendable {
     ///   - target: The request target without its signature.
     ///   - reference: Nil if the target names no asset.
     func admitContent(
-        _ credentials: RequestCredentials, _ target: String, host: String?, access content: OriginSettings.Access,
+        _ credentials: RequestCredentials, _ target: String, host: String?, access content: ContentAccess,
         reference: AssetReference?
     ) throws(CacheError) -> Admission {
-        let (rules, now, isPublic) = (access, wallClock.now(), content == .public)
+        let (rules, now, isPublic) = (access, wallClock.now(), content.access == .public)
+        let target = content.coversCMCD ? target : CMCDParameter.removed(fromTarget: target)
         if let signature = credentials.signature {
             var admission = try rules.admit(signature, self.content(target, host), at: now)
             // A cookie that the response sets belongs to one reader.

@@ -1,10 +1,12 @@
 import CacheCore
+import CacheEngine
 import Hummingbird
 import ReaderAccess
 
 /// Route for signed content URLs.
 struct SignatureController: Controller {
     let live: LiveAPISettings
+    let content: ContentReader
     let wallClock: any WallClock
 
     static let routes: [Route<Self>] = [
@@ -18,7 +20,12 @@ struct SignatureController: Controller {
     /// reader.
     private func sign(_ json: JSON, for reader: Reader?) throws(CacheError) -> Response {
         let now = wallClock.now()
-        let request = try SignatureRequest(json, at: now)
+        var request = try SignatureRequest(json, at: now)
+        if case .mounted(let origin, _)? = ContentTarget(request.path),
+            !content.access(for: .mounted(origin: origin, path: "", key: nil)).coversCMCD
+        {
+            request.path = CMCDParameter.removed(fromTarget: request.path)
+        }
         try reader?.check(request, at: now)
         guard let signatures = live.values.access.signatures else {
             throw CacheError(.conflict, "Signed URLs are not enabled; set access.signing.keysDirectory.")

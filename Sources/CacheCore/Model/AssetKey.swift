@@ -19,14 +19,15 @@ package struct AssetKey: Hashable, Sendable {
         origin: Origin, path: String, query: String?, digest: (String) -> String
     ) throws(CacheError) -> AssetKey {
         let path = try MountedPath.normalized(path)
+        let query = origin.settings.cmcd == .key ? query : CMCDParameter.removed(from: query)
         let significant = origin.settings.keyQuery.significant(query)
         let suffix = significant.map { "?" + digest($0) } ?? ""
         return AssetKey(text: "/o/" + origin.name + "/" + path + suffix, originName: origin.name)
     }
 
-    /// The key of an absolute URL; `digest` shortens the query.
+    /// The key of an absolute URL without its CMCD parameter; `digest` shortens the query.
     package static func absolute(_ url: UpstreamURL, digest: (String) -> String) -> AssetKey {
-        let significant = OriginSettings.KeyQuery.all.significant(url.query)
+        let significant = OriginSettings.KeyQuery.all.significant(CMCDParameter.removed(from: url.query))
         let suffix = significant.map { "?" + digest($0) } ?? ""
         return AssetKey(text: normalized(url) + suffix, originName: Origin.absoluteName)
     }
@@ -67,7 +68,7 @@ package struct AssetKey: Hashable, Sendable {
     }
 
     /// The upstream URL of an asset of a mounted origin: the base URL, the normalised path, and the complete query as
-    /// received.
+    /// received, without CMCD if the origin says so.
     ///
     /// Throws `.malformedRequest` as `mounted` does.
     package static func upstreamURL(
@@ -75,6 +76,7 @@ package struct AssetKey: Hashable, Sendable {
     ) throws(CacheError) -> String {
         let path = try MountedPath.normalized(path)
         let base = origin.settings.baseURL
+        let query = origin.settings.cmcd == .strip ? CMCDParameter.removed(from: query) : query
         let suffix = query.map { "?" + PercentEncoding.sendable(query: $0) } ?? ""
         return base + (base.hasSuffix("/") ? "" : "/") + path + suffix
     }

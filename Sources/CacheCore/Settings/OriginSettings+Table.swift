@@ -62,6 +62,10 @@ extension Setting<OriginSettings> {
             queryNames("keyQuery.include", "list: only these query parameters belong to the key") { .include($0) },
             queryNames("keyQuery.exclude", "list: all query parameters but these belong to the key") { .exclude($0) },
             Setting(
+                "cmcd", \.cmcd, .choice,
+                "query parameter `CMCD` of players: `strip`: not part of the key and not sent to the upstream; "
+                    + "`forward`: sent, not part of the key; `key`: a parameter like any other"),
+            Setting(
                 "trustValidators", \.trustValidators, .choice,
                 "proof that two responses belong to the same file: `strong`, `lengthAndLastModified` or `immutable`"),
             Setting(

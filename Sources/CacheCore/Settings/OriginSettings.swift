@@ -50,6 +50,16 @@ package struct OriginSettings: Hashable, Sendable {
         }
     }
 
+    /// The use of the query parameter `CMCD`, with which players report their state.
+    package enum CMCD: String, Hashable, Sendable, CaseIterable {
+        /// It belongs neither to the key nor to the upstream request.
+        case strip
+        /// The upstream gets it; it does not belong to the key.
+        case forward
+        /// It is a parameter like any other.
+        case key
+    }
+
     /// The validators that prove that two responses have the same representation, so that their bytes may be combined
     /// in one file.
     package enum TrustedValidators: String, Hashable, Sendable, CaseIterable {
@@ -108,6 +118,7 @@ package struct OriginSettings: Hashable, Sendable {
     package var headers: HeaderList = [:]
     package var freshness: Freshness = .respect
     package var keyQuery: KeyQuery = .all
+    package var cmcd: CMCD = .strip
     /// The timeouts of one upstream request.
     package var timeouts = TransferTimeouts()
     /// The time limit of a read for its first byte; then the response is 504.

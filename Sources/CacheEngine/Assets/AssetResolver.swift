@@ -76,7 +76,7 @@ struct AssetResolver: Sendable {
     }
 
     private func absolute(_ text: String, key: String?) throws(CacheError) -> AssetTarget {
-        let url = try upstream.parse(url: text)
+        let url = try upstream.parse(url: CMCDParameter.removed(fromTarget: text))
         try origins.allow(url)
         let name = try key.map { (text) throws(CacheError) in try AssetKey.named(text) }
         return target(name ?? AssetKey.absolute(url, digest: Self.digest), settings: origins.absolute, url: url)

@@ -37,10 +37,10 @@ final class ResolvedTargetCache: Sendable {
     /// Stores the target of a reference that was resolved after `changes` origin changes.
     ///
     /// Only ASCII paths are stored: for others, `==` of strings accepts paths with different bytes, which are different
-    /// assets.
+    /// assets. Paths with CMCD are not stored, because they differ in each request.
     func keep(_ target: AssetTarget, of reference: AssetReference, changes: UInt64) {
         guard case .mounted(_, let path, nil) = reference, path.utf8.count <= referenceLimit,
-            path.utf8.allSatisfy({ $0 < 0x80 })
+            path.utf8.allSatisfy({ $0 < 0x80 }), CMCDParameter.removed(fromTarget: path) == path
         else { return }
         shard(of: reference).value.withLock { state in
             if changes < state.changes { return }

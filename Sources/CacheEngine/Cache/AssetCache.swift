@@ -210,6 +210,9 @@ package final class AssetCache: Sendable {
             group.addTask { await self.context.commits.run(clock: self.clock) }
             group.addTask {
                 await self.takeStockAtLast()
+                await self.logged(
+                    "obsolete assets could not be purged",
+                    ObsoleteAssets(resolver: self.resolver, evictor: self.evictor).purge)
                 for await _ in self.context.space.recounts {
                     await self.logged("segments could not be counted", self.countSegments)
                 }

@@ -367,11 +367,11 @@ package final class ContentReader: Sendable {
     /// Returns nil, and counts nothing, in all other cases; the caller must then use `read`. `admits` decides whether
     /// the reader may access content of that kind.
     package func readIfCached(
-        _ reference: AssetReference, request: ContentRequest, admits: (OriginSettings.Access) -> Bool
+        _ reference: AssetReference, request: ContentRequest, admits: (ContentAccess) -> Bool
     ) -> ContentRead? {
         let changes = resolver.origins.changes
         let kept = targets.target(of: reference, changes: changes)
-        guard var target = kept ?? resolveAtOnce(reference), admits(target.settings.effectiveAccess),
+        guard var target = kept ?? resolveAtOnce(reference), admits(ContentAccess(target.settings)),
             context.refusals[target.id] == nil, target.settings.forwarded.isEmpty
         else { return nil }
         let found = target

@@ -151,6 +151,23 @@ extension Catalog {
         }
     }
 
+    /// Returns the assets with a query in their key, ordered by identifier, with the complete URL of the last fetch.
+    package func assetsWithQuery(after id: AssetID?, limit: Int) async throws(CacheError) -> [KeyedURL] {
+        let secrets = secrets
+        return try await read { db in
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT id, key, origin, sealed_url FROM assets
+                    WHERE id > ? AND instr(key, '?') > 0 ORDER BY id LIMIT ?
+                    """,
+                arguments: [id.map(RowCoding.blob) ?? Data(), limit])
+            return try rows.map {
+                KeyedURL(id: try RowCoding.assetID($0[0]), key: $0[1], origin: $0[2], url: try secrets.open($0[3]))
+            }
+        }
+    }
+
     /// The maximum number of bytes of a key in a cursor.
     private static let mostKeyBytes = 1000
 
@@ -251,4 +268,14 @@ extension AssetQuery.Sort {
         case .contentLength: "coalesce(length, -1)"
         }
     }
+}
+
+/// An asset with its key and the URL of its last fetch.
+package struct KeyedURL: Sendable {
+    package let id: AssetID
+    package let key: String
+    /// The name of the mounted origin, or `Origin.absoluteName`.
+    package let origin: String
+    /// The query may be a signature.
+    package let url: String
 }

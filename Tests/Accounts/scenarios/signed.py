@@ -129,6 +129,38 @@ def signed_characters(t):
 
 
 @scenario()
+def signed_cmcd(t):
+    """CTA-5004: players append CMCD to a signed URL. It is covered with `cmcd: key` only, and sent with `forward`."""
+    stage = Stage(t)
+    service = stage.service
+    for cmcd in ("strip", "forward", "key"):
+        origin = {"baseURL": f"{stage.upstream.url}/media", "allowPrivateAddresses": True, "access": "token", "cmcd": cmcd}
+        t.check(service.api("PUT", f"/v1/origins/{cmcd}", origin).status in (200, 201), f"{cmcd}: the origin is refused")
+        for form in FORMS:
+            for query in ("", "?v=1"):
+                target = stage.mint(f"/o/{cmcd}/{form}.bin{query}", form)
+                t.equal(stage.get(target).status, 200, f"{cmcd}, {form}: the status without CMCD")
+                for value in ("CMCD=br%3D1", "%43MCD=br%3D2"):
+                    reply = stage.get(target + ("&" if "?" in target else "?") + value)
+                    if cmcd == "key":
+                        t.refused(reply, f"{form}: {value} with cmcd: key", (403,), ("tokenScope", "tokenInvalid"))
+                    else:
+                        t.bytes(reply, content(f"media/{form}.bin", SIZE), f"{cmcd}, {form}: a read with {value}")
+                minted = stage.mint(f"/o/{cmcd}/{form}.bin{query}{'&' if query else '?'}CMCD=a", form)
+                t.equal(stage.get(minted).status, 200, f"{cmcd}, {form}: the status of a signed path with CMCD")
+    assets = service.api("GET", "/v1/assets?limit=1000").json["items"]
+    count = {cmcd: len([a for a in assets if a["origin"] == cmcd]) for cmcd in ("strip", "forward", "key")}
+    t.equal(count, {"strip": 6, "forward": 6, "key": 12}, "the number of assets")
+    seen = [request.target for request in stage.upstream.requests]
+    t.check(any("CMCD" in target for target in seen), "cmcd: key sends no CMCD to the upstream")
+    service.read("/o/strip/new.bin?CMCD=x"), service.read("/o/forward/newer.bin?CMCD=x")
+    seen = [request.target for request in stage.upstream.requests if "/new" in request.target]
+    t.equal(["CMCD" in target for target in seen], [False, True], f"CMCD at the upstream: {seen}")
+    reply = service.read("/v1/content?url=" + urllib.parse.quote(f"{stage.upstream.url}/media/u.bin") + "&CMCD=x")
+    t.check(reply.status != 422, f"CMCD beside url is refused: {reply}")
+
+
+@scenario()
 def signed_playlist(t):
     """A player without header fields plays an HLS playlist with the token in the path: relative URIs inherit it."""
     stage = Stage(t)

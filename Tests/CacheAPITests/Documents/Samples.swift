@@ -228,6 +228,7 @@ enum Samples {
         settings.headers = ["Authorization": "Bearer s3cret"]
         settings.freshness = .ttl(.seconds(60))
         settings.keyQuery = .include(["v"])
+        settings.cmcd = .forward
         settings.maxBytesPerSecond = 1000
         settings.tls = TLSSettings(caFile: "/ca.pem", verify: true)
         settings.credentialsFile = "media.txt"

@@ -56,6 +56,24 @@ import TestChance
         #expect(try Self.key("a", query: query, keyQuery) == "/o/films/a" + suffix)
     }
 
+    @Test(
+        "The parameter CMCD belongs to the key and to the upstream request as the origin says",
+        arguments: [
+            (OriginSettings.CMCD.strip, "?<v=7>", "?v=7"), (.forward, "?<v=7>", "?v=7&CMCD=x"),
+            (.key, "?<v=7&CMCD=x>", "?v=7&CMCD=x"),
+        ])
+    func usesCMCD(cmcd: OriginSettings.CMCD, keySuffix: String, urlSuffix: String) throws {
+        var origin = Self.origin()
+        origin.settings.cmcd = cmcd
+        let key = try AssetKey.mounted(origin: origin, path: "a", query: "v=7&CMCD=x") { "<\($0)>" }
+        #expect(key.text == "/o/films/a" + keySuffix)
+        let url = try AssetKey.upstreamURL(origin: origin, path: "a", query: "v=7&CMCD=x")
+        #expect(url == "http://h/films/a" + urlSuffix)
+        let absolute = UpstreamURL(
+            scheme: .https, host: "h", port: 443, path: "/a", query: "CMCD=x", text: "https://h/a?CMCD=x")
+        #expect(AssetKey.absolute(absolute) { $0 }.text == "https://h/a")
+    }
+
     @Test("A mounted key contains the name of its origin")
     func aMountedKeyHasItsOriginsName() throws {
         let key = try AssetKey.mounted(origin: Self.origin(), path: "a", query: nil) { $0 }

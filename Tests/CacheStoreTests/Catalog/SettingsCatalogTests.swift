@@ -35,6 +35,7 @@ import Testing
         settings.resolution = fullResolution
         settings.forwarded = ["Authorization"]
         settings.sharesForwarded = true
+        settings.cmcd = .key
         settings.trustValidators = .immutable
         settings.staleIfError = .milliseconds(2500)
         settings.negativeCaching = nil

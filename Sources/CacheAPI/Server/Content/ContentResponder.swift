@@ -177,7 +177,7 @@ struct ContentResponder: Sendable {
     // MARK: Parts of responses
 
     private func admit(
-        _ call: ContentCall, _ reference: AssetReference?, _ access: OriginSettings.Access
+        _ call: ContentCall, _ reference: AssetReference?, _ access: ContentAccess
     ) throws(CacheError) -> Admission {
         try gate.admitContent(call.credentials, call.target, host: call.host, access: access, reference: reference)
     }
@@ -278,7 +278,7 @@ struct ContentResponder: Sendable {
     private func invalid(_ call: ContentCall, _ error: CacheError, _ note: RequestLogContext) -> ContentResponse {
         var error = error
         do throws(CacheError) {
-            _ = try admit(call, nil, .token)
+            _ = try admit(call, nil, ContentAccess())
         } catch let refusal {
             error = refusal
         }

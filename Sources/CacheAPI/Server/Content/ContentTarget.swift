@@ -59,15 +59,15 @@ enum ContentTarget: Sendable {
         }
     }
 
-    /// The reference to the asset. Throws `.invalidField` for an invalid query, and `.notFound` for an invalid ID.
+    /// The reference to the asset. Players append `CMCD` to any URL; it is ignored beside the parameters. Throws `.invalidField` for an invalid query, and `.notFound` for an invalid ID.
     func reference() throws(CacheError) -> AssetReference {
         switch self {
         case .mounted(let origin, let path): return .mounted(origin: origin, path: path, key: nil)
         case .url(let query):
-            let query = try QueryFields(query, accepting: ["url", "key"])
+            let query = try QueryFields(CMCDParameter.removed(from: query), accepting: ["url", "key"])
             return .url(try query.required("url"), key: query.string("key"))
         case .asset(let id, let query):
-            _ = try QueryFields(query, accepting: [])
+            _ = try QueryFields(CMCDParameter.removed(from: query), accepting: [])
             guard let id = AssetID(id) else { throw CacheError(.notFound, "There is no such asset.") }
             return .known(id)
         }

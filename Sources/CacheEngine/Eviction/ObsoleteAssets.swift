@@ -1,0 +1,40 @@
+import CacheCore
+import CacheStore
+
+/// Purges assets with a CMCD parameter in their key, which earlier versions stored. No request names them any more.
+struct ObsoleteAssets: Sendable {
+    let resolver: AssetResolver
+    let evictor: Evictor
+    private static let pageSize = 256
+
+    init(resolver: AssetResolver, evictor: Evictor) {
+        self.resolver = resolver
+        self.evictor = evictor
+    }
+
+    func purge() async throws(CacheError) {
+        var last: AssetID?
+        while true {
+            let page = try await resolver.catalog.assetsWithQuery(after: last, limit: Self.pageSize)
+            let obsolete = page.filter(isObsolete)
+            if !obsolete.isEmpty { try await evictor.purge(obsolete.map(\.id)) }
+            guard page.count == Self.pageSize else { return }
+            last = page.last?.id
+        }
+    }
+
+    /// Whether the digest in the key is that of a query with CMCD, although the origin's keys are without it.
+    private func isObsolete(_ asset: KeyedURL) -> Bool {
+        let isAbsolute = asset.origin == Origin.absoluteName
+        let settings = isAbsolute ? resolver.origins.absolute : resolver.origins[asset.origin]?.origin.settings
+        guard let settings, settings.cmcd != .key,
+            let query = try? resolver.upstream.parse(url: asset.url).query, CMCDParameter.isPresent(in: query)
+        else { return false }
+        let rule = isAbsolute ? .all : settings.keyQuery
+        // The marks of variants and of forwarded fields follow a space.
+        let digest = asset.key.prefix { $0 != " " }.split(separator: "?").last.map(String.init)
+        let significant = rule.significant(query)
+        return significant != rule.significant(CMCDParameter.removed(from: query))
+            && significant.map(AssetResolver.digest) == digest
+    }
+}
