@@ -4,11 +4,13 @@ import CryptoExtras
 
 extension VerificationKey {
     /// Makes a key from a JSON Web Key (RFC 7517): `oct`, `RSA`, `EC` with P-256, P-384 or P-521 (RFC 7518 §6), or
-    /// `OKP` with Ed25519 (RFC 8037 §2). Private members are ignored.
+    /// `OKP` with Ed25519 (RFC 8037 §2). Private members are ignored, and members with null, which some servers write for
+    /// absent ones.
     ///
     /// Throws `.invalidField` with the member's name if a member is missing or invalid, the key is not for signatures
     /// (`use`, `key_ops`), or its type or algorithm is not supported.
     package init(jwk: JSON) throws(CacheError) {
+        let jwk = jwk.withoutNullMembers
         if let use = jwk["use"], use != "sig" { throw .invalid("use", "The key is not for signatures.") }
         if let operations = jwk["key_ops"] {
             guard case .array(let operations) = operations, operations.contains("verify") else {

@@ -89,6 +89,15 @@ struct VerificationKeyTests {
 }
 
 struct JSONWebKeySetTests {
+    @Test("Members with null count as absent (RFC 7517 §4: all but kty are optional)")
+    func nullMembers() throws {
+        let members = #","kid":null,"use":null,"alg":null,"key_ops":null,"x5c":null}"#
+        let keys = try JSONWebKeySet.parse(#"{"keys":[\#(TokenVectors.p256Key.dropLast() + members)]}"#.utf8)
+        #expect(keys.skipped == 0)
+        #expect(keys.candidates(id: nil, algorithm: .es256).count == 1)
+        #expect(try JSONWebKeySet.parse(#"{"keys":[{"kty":null}]}"#.utf8).skipped == 1)
+    }
+
     @Test("Unusable keys are skipped, the others are found by kid and algorithm")
     func skipping() throws {
         func with(_ kid: String, _ jwk: String, _ more: String = "") -> String {

@@ -35,6 +35,12 @@ package enum JSON: Hashable, Sendable {
         self = .object(members.compactMap { key, value in value.map { Member(key, $0) } })
     }
 
+    /// An object without its members with the value null; other values unchanged.
+    package var withoutNullMembers: JSON {
+        guard case .object(let members) = self else { return self }
+        return .object(members.filter { $0.value != .null })
+    }
+
     /// Converts an optional value: nil becomes `null`.
     package static func optional<Value>(_ value: Value?, _ json: (Value) -> JSON) -> JSON {
         value.map(json) ?? .null

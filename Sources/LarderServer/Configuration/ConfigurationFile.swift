@@ -47,7 +47,7 @@ struct ConfigurationFile {
 
     /// Visits a mapping and adds its values.
     private mutating func walk(_ mapping: Node.Mapping, below parents: [String]) throws(SettingsError) {
-        for (key, node) in mapping {
+        for (key, node) in try Self.merged(mapping, at: parents) {
             let components = parents + [key.scalar?.string ?? "(\(key.kindName))"]
             switch try SettingsSchema.place(of: components) {
             case .group:
@@ -77,6 +77,24 @@ struct ConfigurationFile {
             values[path] = .scalar(scalar.string)
         }
         paths.append(path)
+    }
+
+    /// The entries of a mapping with those of its merge key `<<`, a mapping or a list of mappings. The mapping's own
+    /// entries take precedence, then those of an earlier mapping of the list ("Merge Key Language-Independent Type for
+    /// YAML Version 1.1").
+    private static func merged(_ mapping: Node.Mapping, at parents: [String]) throws(SettingsError) -> [(Node, Node)] {
+        let own = mapping.filter { $0.key.tag != Tag(.merge) }.map { ($0.key, $0.value) }
+        guard let merge = mapping.first(where: { $0.key.tag == Tag(.merge) })?.value else { return own }
+        var entries = own
+        var keys = Set(own.map(\.0))
+        for node in merge.sequence.map({ Array($0) }) ?? [merge] {
+            guard let inner = node.mapping else {
+                throw SettingsError(
+                    SettingsPath(parents + ["<<"]).dotted, "is \(node.kindName), not a mapping or a list of mappings")
+            }
+            for entry in try merged(inner, at: parents) where keys.insert(entry.0).inserted { entries.append(entry) }
+        }
+        return entries
     }
 
     private static func mapping(of node: Node, at components: [String]) throws(SettingsError) -> Node.Mapping {

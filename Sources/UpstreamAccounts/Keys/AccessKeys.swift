@@ -8,11 +8,14 @@ struct AccessKeys: Hashable, Sendable {
     /// A secret of temporary keys, sent in `X-Amz-Security-Token`; nil for permanent keys.
     let sessionToken: String?
 
+    /// An empty session token is none, because some tools write one for permanent keys.
+    ///
     /// Throws `.upstreamProtocol` if a key is empty or cannot be part of a field value. `source`: the place of the
     /// keys, for the message.
     init(_ accessKeyID: String?, _ secretAccessKey: String?, _ sessionToken: String?, from source: String)
         throws(CacheError)
     {
+        let sessionToken = sessionToken.flatMap { $0.isEmpty ? nil : $0 }
         guard let accessKeyID, let secretAccessKey, Self.isUsable(accessKeyID), Self.isUsable(secretAccessKey),
             sessionToken.map(Self.isUsable) ?? true
         else {

@@ -25,29 +25,51 @@ enum CredentialsFile {
             from: "Section [\(profile)] of the AWS credentials file")
     }
 
-    /// The settings of a section with names in lower case. Nil if there is no such section.
+    /// The settings of a section with names in lower case; those without a value are left out. Nil if there is no such
+    /// section.
+    ///
+    /// Lines that are indented more than a setting without a value above them are its group, such as `s3 =`, which
+    /// contains no keys. Otherwise indentation has no meaning.
     private static func section(_ profile: String, in bytes: [UInt8]) throws(CacheError) -> [String: String]? {
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw CacheError(.upstreamProtocol, "The AWS credentials file is not UTF-8 text.")
         }
         var settings: [String: String]?
         var isWanted = false
-        let lines = text.utf8.split { $0 == 0x0A || $0 == 0x0D }
-        for (index, bytes) in lines.enumerated() {
-            let raw = Substring(bytes)
-            // An indented line belongs to the group of the line before it; groups contain no keys.
-            let isNested = raw.first == " " || raw.first == "\t"
-            let line = FieldText.trimmed(index == 0 && raw.hasPrefix("\u{FEFF}") ? raw.dropFirst() : raw)
-            guard let first = line.first, first != "#", first != ";", !isNested else { continue }
-            if first == "[" {
+        // The indentation of a group above the line; nil: there is none.
+        var group: Int?
+        for raw in text.utf8.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }).map(Substring.init) {
+            let line = FieldText.trimmed(raw)
+            let indentation = raw.utf8.prefix { $0 == 0x20 || $0 == 0x09 }.count
+            guard let first = line.utf8.first, first != UInt8(ascii: "#"), first != UInt8(ascii: ";"),
+                group.map({ indentation <= $0 }) ?? true
+            else { continue }
+            group = nil
+            if first == UInt8(ascii: "[") {
                 isWanted = name(ofSection: line) == profile
                 if isWanted, settings == nil { settings = [:] }
-            } else if isWanted, let equals = line.firstIndex(of: "=") {
-                let name = FieldText.lowered(FieldText.trimmed(line[..<equals]))
-                settings?[name] = String(FieldText.trimmed(line[line.index(after: equals)...]))
+            } else if let separator = line.utf8.firstIndex(where: { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") }
+            ) {
+                let name = FieldText.lowered(FieldText.trimmed(line[..<separator]))
+                let value = value(line[line.utf8.index(after: separator)...])
+                if value.isEmpty { group = indentation }
+                if isWanted { settings?[name] = value.isEmpty ? nil : value }
             }
         }
         return settings
+    }
+
+    /// The value behind the separator, without the comment that a blank and `#` or `;` begin.
+    private static func value(_ text: Substring) -> String {
+        let bytes = text.utf8
+        let comment = bytes.indices.first { index in
+            guard index > bytes.startIndex, bytes[index] == UInt8(ascii: "#") || bytes[index] == UInt8(ascii: ";")
+            else {
+                return false
+            }
+            return [0x20, 0x09].contains(bytes[bytes.index(before: index)])
+        }
+        return String(FieldText.trimmed(text[..<(comment ?? text.endIndex)]))
     }
 
     /// The profile of a section line; nil if the line is malformed.

@@ -30,7 +30,7 @@ struct KeySource: Sendable {
             return IssuedKeys(
                 keys: try AccessKeys(
                     environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"],
-                    environment["AWS_SESSION_TOKEN"].flatMap { $0.isEmpty ? nil : $0 },
+                    environment["AWS_SESSION_TOKEN"],
                     from: "The environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)"))
         case .container: return try await ContainerCredentials(settings: settings, exchange: exchange).keys()
         case .instance:

@@ -27,12 +27,20 @@ package struct AccountDependencies: Sendable {
         refreshTokens: any RefreshTokenStore
     ) {
         self.transport = transport
-        self.readFile = readFile
-        self.readAbsoluteFile = readAbsoluteFile
+        self.readFile = Self.withoutMark(readFile)
+        self.readAbsoluteFile = Self.withoutMark(readAbsoluteFile)
         self.environment = environment
         self.wallClock = wallClock
         self.random = random
         self.refreshTokens = refreshTokens
+    }
+
+    /// The reader without the byte order mark of UTF-8, which editors of Windows write before the text.
+    private static func withoutMark(_ read: @escaping FileReader) -> FileReader {
+        { path throws(CacheError) in
+            let bytes = try await read(path)
+            return bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
+        }
     }
 }
 

@@ -57,6 +57,40 @@ import Testing
         #expect(settings.access.allowUnauthenticated)
     }
 
+    @Test("Merge keys add the entries of other mappings (YAML 1.1, Merge Key Language-Independent Type)")
+    func mergeKeys() throws {
+        let merged = try ConfigurationFile(
+            text: """
+                origins:
+                  a: &a
+                    baseURL: https://a.example
+                    retries: 5
+                    timeouts: &t {read: 9s, idle: 8s}
+                  b: &b {<<: *a, retries: 6, timeouts: {<<: *t, idle: 7s}}
+                  c:
+                    baseURL: https://c.example
+                    <<: [*b, {hedging: true, retries: 9}]
+                """, name: "test.yaml")
+        let plain = try ConfigurationFile(
+            text: """
+                origins:
+                  a: {baseURL: https://a.example, retries: 5, timeouts: {read: 9s, idle: 8s}}
+                  b: {baseURL: https://a.example, retries: 6, timeouts: {read: 9s, idle: 7s}}
+                  c: {baseURL: https://c.example, retries: 6, timeouts: {read: 9s, idle: 7s}, hedging: true}
+                """, name: "test.yaml")
+        #expect(try LarderSettings(file: merged) == (try LarderSettings(file: plain)))
+
+        for value in ["5", "[5]", "null"] {
+            let error = #expect(throws: SettingsError.self) {
+                try ConfigurationFile(text: "origins: {a: {<<: \(value)}}", name: "test.yaml")
+            }
+            #expect(error.map { "\($0)".contains("origins.a.<<") } ?? false)
+        }
+        #expect(throws: SettingsError.self) {
+            try ConfigurationFile(text: #"{"origins": {"a": {"<<": {"retries": 1}}}}"#, name: "test.json")
+        }
+    }
+
     @Test("Origins inherit the shared upstream settings")
     func originsStartFromTheUpstreamSettingsOfAll() throws {
         let file = try ConfigurationFile(

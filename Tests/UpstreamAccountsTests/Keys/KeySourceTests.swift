@@ -104,6 +104,36 @@ import UpstreamAccounts
     }
 
     @Test(
+        "Files as AWS tools read them give keys (AWS SDKs and Tools Reference Guide, \"Format of the config file\")",
+        arguments: [
+            "  [default]\n    aws_access_key_id = AKIA\n    aws_secret_access_key = secret\n",
+            "[default]\n\taws_access_key_id = AKIA\n  aws_secret_access_key = secret\n",
+            "[default]\naws_access_key_id = AKIA\naws_secret_access_key = secret\naws_session_token =\n",
+            "[default]\naws_session_token = \naws_access_key_id = AKIA\naws_secret_access_key = secret",
+            "[default] # x\naws_access_key_id = AKIA # first\naws_secret_access_key = secret\t; second = 1\n",
+            "[default]\n  s3 =\n    aws_access_key_id = AKIANESTED\n  aws_access_key_id = AKIA\n  aws_secret_access_key = secret\n",
+            "[default]\naws_access_key_id: AKIA\naws_secret_access_key: secret\n",
+            "[other]\nx =\n[default]\n  aws_access_key_id = AKIA\n  aws_secret_access_key = secret\n",
+            "\u{FEFF}\r\n  # keys\r\n[default]\r\n  aws_access_key_id = AKIA\r\n  aws_secret_access_key = secret\r\n",
+        ])
+    func otherTools(_ text: String) async throws {
+        let test = Self.fileAccount("default", text)
+        try await test.refresh()
+
+        let request = try test.authorize()
+
+        #expect(Self.keyID(request) == "AKIA")
+        #expect(request.headers["X-Amz-Security-Token"] == nil)
+    }
+
+    @Test("A key with # is not cut, because no blank stands before it")
+    func keyWithMark() async throws {
+        let test = Self.fileAccount("default", "[default]\naws_access_key_id = AKIA#1;x\naws_secret_access_key = s#\n")
+        try await test.refresh()
+        #expect(Self.keyID(try test.authorize()) == "AKIA#1;x")
+    }
+
+    @Test(
         "A profile without keys is reported",
         arguments: [
             ("absent", "no section [absent]"), ("process", "credential_process, which is not supported"),
