@@ -172,9 +172,12 @@ class Calls:
         other = self.models.OriginChange(base_url=self.upstream.url)
         self.call("putOrigin", "other", body=other, status=201, kind="Origin")
         expect(read.observations == [], f"getOrigin: observations {read.observations}")
+        expect(len(read.addresses) == 1, f"getOrigin: addresses {read.addresses}")
         self.call("forgetObservations", "other", status=204)
+        self.call("closeCircuits", "other", status=204)
         self.call("deleteOrigin", "other", status=204)
         self.refused("forgetObservations", "other", status=404, code="notFound")
+        self.refused("closeCircuits", "other", status=404, code="notFound")
         self.refused("getOrigin", "other", status=404, code="notFound")
 
     def patch_origin(self):

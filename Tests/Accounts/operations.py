@@ -97,6 +97,7 @@ ROWS = {
     "patchOrigin": Row("admin", "refused", "origin", body={"retries": 1}),
     "deleteOrigin": Row("admin", "refused", "origin", 204, consumes=True),
     "forgetObservations": Row("admin", "refused", "origin", 204),
+    "closeCircuits": Row("admin", "refused", "origin", 204),
     "getConfiguration": Row("admin", "refused"),
     "reloadConfiguration": Row("admin", "refused"),
     "getLive": Row("nothing", "unaffected"),

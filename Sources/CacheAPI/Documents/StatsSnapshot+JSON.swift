@@ -64,7 +64,7 @@ extension StatsSnapshot {
                 .init("readers", .array(readers.map { $0.json(pricePerGigabyte: pricePerGigabyte) })),
                 .init(
                     "failingServers",
-                    .array(failingServers.prefix(Self.listedServers).map { .object($0.members) })),
+                    .array(failingServers.prefix(Self.listedServers).map { .object($0.members()) })),
             ])
     }
 
@@ -75,8 +75,8 @@ extension StatsSnapshot {
     /// URL, the others are those of the mirrors.
     private func circuit(of origin: String) -> JSON {
         guard let circuits = circuits[origin], let base = circuits.first else { return .null }
-        let mirrors = circuits.dropFirst().map { JSON.object($0.members) }
-        return .object(base.members + [.init("mirrors", .array(mirrors))])
+        let mirrors = circuits.dropFirst().map { JSON.object($0.members()) }
+        return .object(base.members() + [.init("mirrors", .array(mirrors))])
     }
 }
 
@@ -92,12 +92,23 @@ extension StatsSnapshot.CredentialFigures {
 }
 
 extension CircuitFigures {
-    /// The members of the `Circuit` schema.
-    package var members: [JSON.Member] {
+    /// The members of the `Circuit` schema. The message of the last failure is for administrators.
+    package func members(withMessage: Bool = false) -> [JSON.Member] {
         [
             .init("url", .string(address)), .init("state", .string(state.rawValue)),
             .init("failuresInARow", .count(failuresInARow)), .init("opensTotal", .integer(opensTotal)),
             .init("probeInSeconds", .seconds(pause)),
+            .init("lastFailure", lastFailure(withMessage: withMessage)),
+        ]
+    }
+
+    /// The `LastFailure` schema; null without a failure.
+    private func lastFailure(withMessage: Bool) -> JSON {
+        guard let last = failures.last else { return .null }
+        return [
+            "cause": .string(last.cause), "status": .optional(last.status, JSON.count),
+            "secondsAgo": .seconds(sinceFailure), "count": .integer(failures.counts.values.reduce(0, +)),
+            "message": withMessage ? .string(last.message) : .null,
         ]
     }
 }

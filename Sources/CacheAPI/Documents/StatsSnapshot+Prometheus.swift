@@ -149,6 +149,12 @@ extension StatsSnapshot {
             rows.map { name, _ in
                 ([("origin", name)], circuits(of: name).reduce(0) { $0 + Double($1.opensTotal) })
             })
+        text.add(
+            "upstream_failures_total", .counter, "Failed requests to upstream addresses, by status or error code.",
+            rows.flatMap { name, _ in
+                let counts = circuits(of: name).reduce(into: [:]) { $0.merge($1.failures.counts, uniquingKeysWith: +) }
+                return counts.sorted { $0.key < $1.key }.map { ([("origin", name), ("cause", $0)], Double($1)) }
+            })
     }
 
     /// Adds the credentials of accounts, by origin.

@@ -12,12 +12,13 @@ struct OriginController: Controller {
     private var limits: APISettings.Limits { live.values.limits }
 
     static let routes: [Route<Self>] = [
-        Route(.get, "/v1/origins", .scope(.read)) { controller, _, _ in
-            .page(controller.configuration.mountedOrigins().map { controller.document($0.origin) }, next: nil)
+        Route(.get, "/v1/origins", .scope(.read)) { controller, _, context in
+            .page(
+                controller.configuration.mountedOrigins().map { controller.document($0.origin, context) }, next: nil)
         },
         Route(.get, "/v1/origins/{name}", .scope(.read)) { controller, request, context in
             let found = try controller.configuration.origin(context.parameter("name"))
-            return try .revised(controller.document(found.origin), found.revision, to: request)
+            return try .revised(controller.document(found.origin, context), found.revision, to: request)
         },
         Route(.put, "/v1/origins/{name}", .scope(.admin)) { try await $0.put($1, $2) },
         Route(.patch, "/v1/origins/{name}", .scope(.admin)) { try await $0.patch($1, $2) },
@@ -32,14 +33,19 @@ struct OriginController: Controller {
             try controller.configuration.forgetObservations(of: context.parameter("name"))
             return Response(status: .noContent)
         },
+        Route(.delete, "/v1/origins/{name}/circuits", .scope(.admin)) { controller, _, context in
+            try controller.configuration.closeCircuits(of: context.parameter("name"))
+            return Response(status: .noContent)
+        },
     ]
 
-    /// The `Origin` document of a mounted origin, with its provenance and its observations.
-    private func document(_ origin: Origin) -> JSON {
+    /// The `Origin` document of a mounted origin, with its provenance, observations and addresses.
+    private func document(_ origin: Origin, _ context: APIContext) -> JSON {
         let (items, uptimeZero) = configuration.observations(of: origin)
         return origin.json(
             isConfigured: configuration.isConfigured(origin.name),
-            observations: items, uptimeZero: uptimeZero)
+            observations: items, uptimeZero: uptimeZero, addresses: configuration.addresses(of: origin),
+            isForAdmin: context.reader?.permits(.admin) ?? true)
     }
 
     /// Creates or replaces an origin, if the request's conditions hold.
@@ -54,7 +60,7 @@ struct OriginController: Controller {
         let settings = try OriginSettings(json, name: name, present: present?.origin.settings)
         let precondition = try RevisionConditions(request).precondition(at: present?.revision)
         let put = try await configuration.setOrigin(Origin(name: name, settings: settings), if: precondition)
-        return answer(put.origin, put.revision, isNew: put.isNew)
+        return answer(put.origin, put.revision, isNew: put.isNew, context)
     }
 
     /// Applies a merge patch (RFC 7396) to an origin.
@@ -73,13 +79,13 @@ struct OriginController: Controller {
             return try await configuration.setOrigin(
                 Origin(name: name, settings: settings), if: .revision(present.revision))
         }
-        return answer(changed.origin, changed.revision, isNew: false)
+        return answer(changed.origin, changed.revision, isNew: false, context)
     }
 
     /// The response with the stored origin and its revision.
-    private func answer(_ origin: Origin, _ revision: Int64, isNew: Bool) -> Response {
+    private func answer(_ origin: Origin, _ revision: Int64, isNew: Bool, _ context: APIContext) -> Response {
         var headers = Response.entityTag(revision)
         if isNew { headers[.location] = "/v1/origins/\(origin.name)" }
-        return .json(document(origin), status: isNew ? .created : .ok, headers: headers)
+        return .json(document(origin, context), status: isNew ? .created : .ok, headers: headers)
     }
 }

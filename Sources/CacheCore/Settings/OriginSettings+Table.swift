@@ -232,7 +232,7 @@ extension Setting<OriginSettings> {
                 "failures", \.failures, .circuitFailures, "consecutive failures that open the circuit (1–1000)"),
             circuitPart(
                 "pause", \.pause, .circuitPause,
-                "time without requests after the circuit has opened, doubled after each failed probe; at most 1 h"),
+                "time without requests after the circuit has opened, doubled after each failed probe; at most 30 s"),
             Setting(
                 "circuitBreaker", "`off`: never stop requests to a failing upstream",
                 parse: { text, settings throws(SettingFault) in

@@ -109,7 +109,7 @@ package enum FieldText {
     /// Whether the byte is one of `A`–`Z`, `a`–`z`.
     package static func isLetter(_ byte: UInt8) -> Bool { (97...122).contains(byte | 0x20) }
 
-    /// Whether the byte is one of base64url (RFC 4648 §5): a letter, a digit, `-` or `_`.
+    /// Whether the byte is one of `A`–`Z`, `a`–`z`, `0`–`9`, `-`, `_`, as in base64url (RFC 4648 §5).
     package static func isBase64URL(_ byte: UInt8) -> Bool {
         isLetter(byte) || isDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
     }

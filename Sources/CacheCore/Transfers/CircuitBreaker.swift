@@ -23,8 +23,8 @@ package struct CircuitBreaker: Hashable, Sendable {
         case refused(until: Duration?)
     }
 
-    /// The longest pause of an open circuit, before jitter.
-    static let longestPause = Duration.seconds(60)
+    /// The longest pause of an open circuit, jitter included. Readers and items wait for its end.
+    static let longestPause = Duration.seconds(30)
     /// The random share of a pause, in both directions, so that clients do not return at the same time.
     static let jitter = 0.2
 
@@ -79,11 +79,11 @@ package struct CircuitBreaker: Hashable, Sendable {
         if isProbe, state == .halfOpen { state = .open(until: now) }
     }
 
-    /// Opens the circuit. The pause doubles with each failed probe, up to `longestPause`, plus jitter.
+    /// Opens the circuit. The pause doubles with each failed probe, with jitter, up to `longestPause`.
     private mutating func open(_ settings: OriginSettings.CircuitBreaker, at now: Duration, random: Double) {
-        let pause = min(Self.longestPause, settings.pause * (1 << min(failedProbes, 20)))
+        let pause = settings.pause * (1 << min(failedProbes, 20))
         let stray = 1 + Self.jitter * (2 * min(max(random, 0), 1) - 1)
         opensTotal += 1
-        state = .open(until: now + pause * stray)
+        state = .open(until: now + min(Self.longestPause, pause * stray))
     }
 }

@@ -124,18 +124,8 @@ package final class AssetCache: Sendable {
         let openAssets = OpenAssets()
         let space = SpaceReservations(settings: settings.policy)
         let upstreamLatencies = UpstreamLatencies()
-        // The commit queue reports losses, damage and late punches of a file to every open asset of that ID. Each asset
-        // releases its own hold.
-        let commits = CommitQueue(store: dependencies.store, uptime: uptime) { file, lost in
-            for asset in openAssets.acquireAll(file.asset) { asset.lost(lost, of: file) }
-        } spoiled: { file, runs in
-            for asset in openAssets.acquireAll(file.asset) { asset.spoiled(runs, of: file) }
-        } freed: { file, bytes in
-            for asset in openAssets.acquireAll(file.asset) { asset.freed(bytes, of: file) }
-            space.used(changedBy: -bytes)
-        } committed: {
-            upstreamLatencies.committed(in: $0)
-        }
+        let commits = Self.commits(
+            to: dependencies.store, openAssets: openAssets, space: space, latencies: upstreamLatencies, uptime: uptime)
         let diskThreads = DiskThreads(threads: settings.diskThreads)
         context = EngineContext(
             store: dependencies.store, commits: commits, upstream: dependencies.upstream, space: space,
@@ -179,6 +169,24 @@ package final class AssetCache: Sendable {
         jobs = PrefetchJobs(prefetch: prefetch, context: context, resolver: resolver, configuration: configuration)
         statistics = CacheStatistics(context: context, origins: origins, scrubber: scrubber, settings: live)
         clock = dependencies.clock
+    }
+
+    /// The commit queue. It reports losses, damage and late punches of a file to every open asset of that ID. Each asset
+    /// releases its own hold.
+    private static func commits(
+        to store: Store, openAssets: OpenAssets, space: SpaceReservations, latencies: UpstreamLatencies,
+        uptime: @escaping @Sendable () -> Duration
+    ) -> CommitQueue {
+        CommitQueue(store: store, uptime: uptime) { file, lost in
+            for asset in openAssets.acquireAll(file.asset) { asset.lost(lost, of: file) }
+        } spoiled: { file, runs in
+            for asset in openAssets.acquireAll(file.asset) { asset.spoiled(runs, of: file) }
+        } freed: { file, bytes in
+            for asset in openAssets.acquireAll(file.asset) { asset.freed(bytes, of: file) }
+            space.used(changedBy: -bytes)
+        } committed: {
+            latencies.committed(in: $0)
+        }
     }
 
     /// The reason why the store was recreated empty; nil if it was not.

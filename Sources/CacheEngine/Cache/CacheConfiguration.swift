@@ -107,6 +107,16 @@ package final class CacheConfiguration: Sendable {
         return (items, context.wallClock.now() - context.uptime())
     }
 
+    /// The health of a mounted origin's addresses: the base URL, then the mirrors.
+    package func addresses(of origin: Origin) -> [CircuitFigures] { context.health.circuits(of: origin) }
+
+    /// Closes the circuits of a mounted origin, so that its addresses are asked again at once. Throws `.notFound` if
+    /// there is no origin of that name.
+    package func closeCircuits(of name: String) throws(CacheError) {
+        _ = try origins.mounted(name)
+        context.health.closeCircuits(of: name)
+    }
+
     /// Drops the temporary beliefs about a mounted origin and its addresses. Throws `.notFound` if there is no
     /// origin of that name.
     package func forgetObservations(of name: String) throws(CacheError) {

@@ -117,11 +117,13 @@ extension CacheError.Code {
         default: false
         }
     }
+}
 
+extension CacheError {
     /// The evidence about the address that a transfer with this error gives, if it brought no byte.
     var evidence: OriginHealth.Evidence {
-        switch self {
-        case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut: .broken
+        switch code {
+        case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut: .broken(self)
         case .upstreamRefused(let status, _): OriginHealth.Evidence(status: status)
         case .rangeNotSatisfiable, .assetChanged, .upstreamUnusable: .well
         default: .nothing

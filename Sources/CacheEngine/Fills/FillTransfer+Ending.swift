@@ -135,7 +135,7 @@ extension FillTransfer.Attempt {
     /// The evidence about the address that the end of the attempt gives.
     fileprivate func evidence(_ error: CacheError?, status: Int?) -> OriginHealth.Evidence {
         if refusal != nil { return .nothing }
-        return isSkip ? .well : error?.code.evidence ?? OriginHealth.Evidence(status: status ?? 200)
+        return isSkip ? .well : error?.evidence ?? OriginHealth.Evidence(status: status ?? 200)
     }
 
     /// Whether its response may still arrive.

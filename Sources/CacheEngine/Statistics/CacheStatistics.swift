@@ -37,7 +37,8 @@ package final class CacheStatistics: Sendable {
         let mounted = origins.all.map(\.origin)
         let idle = Dictionary(uniqueKeysWithValues: mounted.map { ($0.name, TrafficFigures()) })
         let figures = context.counters.origins().merging(idle) { counted, _ in counted }.sorted { $0.key < $1.key }
-        let circuits = mounted.map { ($0.name, context.health.circuits(of: $0)) }.filter { !$0.1.isEmpty }
+        let circuits = mounted.filter { $0.settings.circuitBreaker != nil }
+            .map { ($0.name, context.health.circuits(of: $0)) }
         let (used, capacity, quotas) = context.space.with {
             ($0.usedBytes, $0.settings.capacityBytes, $0.quotaStandings)
         }

@@ -66,7 +66,7 @@ struct HeadProbe {
             trace.span?.describe(target, method, status: head.status)
             return head
         } catch {
-            settle(permit, error.error.code.evidence)
+            settle(permit, error.error.evidence)
             trace.span?.describe(target, method, status: nil)
             trace.span?.fail(error.error.code.name)
             throw error

@@ -1,4 +1,4 @@
-import CacheCore
+package import CacheCore
 
 /// The circuit state of one address of an origin.
 package struct CircuitFigures: Hashable, Sendable {
@@ -12,41 +12,45 @@ package struct CircuitFigures: Hashable, Sendable {
     package var opensTotal: Int64 = 0
     /// The remaining time without requests; zero: the next request is the probe; nil: the circuit is not open.
     package var pause: Duration?
+    /// The failures of the address since the start.
+    package var failures = AddressFailures()
+    /// The time since the last failure; nil: there was none.
+    package var sinceFailure: Duration?
 }
 
 extension OriginHealth {
-    /// The circuits of the origin's addresses: its base URL, then its mirrors. Empty if the circuit breaker is off.
+    /// The origin's addresses: its base URL, then its mirrors. Without a circuit breaker their circuits are closed.
     func circuits(of origin: Origin) -> [CircuitFigures] {
-        guard origin.settings.circuitBreaker != nil else { return [] }
         let now = uptime()
-        let known = look { $0[origin.name]?.circuits } ?? [:]
-        return ([origin.settings.baseURL] + origin.settings.mirrors).map { base in
-            CircuitFigures(base, known[base] ?? CircuitBreaker(), at: now)
-        }
+        let party = look { $0[origin.name] } ?? Party()
+        return ([origin.settings.baseURL] + origin.settings.mirrors).map { CircuitFigures($0, party, at: now) }
     }
 
     /// Servers of absolute URLs with recent failures, by descending number of failures in a row.
     func failingServers() -> [CircuitFigures] {
         let now = uptime()
         let named = look { parties in
-            parties.filter { $0.key.hasPrefix(Origin.absoluteName) }.values.flatMap { $0.circuits.map { $0 } }
+            parties.filter { $0.key.hasPrefix(Origin.absoluteName) }.values.flatMap { party in
+                party.circuits.keys.map { CircuitFigures($0, party, at: now) }
+            }
         }
-        return named.map { CircuitFigures($0.key, $0.value, at: now) }
-            .filter { $0.failuresInARow > 0 || $0.state != .closed }
+        return named.filter { $0.failuresInARow > 0 || $0.state != .closed }
             .sorted { ($1.failuresInARow, $0.address) < ($0.failuresInARow, $1.address) }
     }
 }
 
 extension CircuitFigures {
-    fileprivate init(_ address: String, _ circuit: CircuitBreaker, at now: Duration) {
+    fileprivate init(_ address: String, _ party: OriginHealth.Party, at now: Duration) {
+        let circuit = party.circuits[address] ?? CircuitBreaker()
         let (state, pause): (State, Duration?) =
             switch circuit.state {
             case .closed: (.closed, nil)
             case .halfOpen: (.halfOpen, nil)
             case .open(let until): (.open, max(.zero, until - now))
             }
+        let failures = party.failures[address] ?? AddressFailures()
         self.init(
             address: address, state: state, failuresInARow: circuit.failuresInARow, opensTotal: circuit.opensTotal,
-            pause: pause)
+            pause: pause, failures: failures, sinceFailure: failures.last.map { now - $0.at })
     }
 }

@@ -24,19 +24,25 @@ final class OriginHealth: Sendable {
     enum Evidence: Sendable {
         /// The address works.
         case well
-        /// The address does not answer, or answers like a failing server.
-        case broken
+        /// The address does not answer, or answers like a failing server, with this error.
+        case broken(CacheError)
         /// The request gives no evidence.
         case nothing
 
         /// The evidence of a response: only the statuses of a failing server count as broken.
-        init(status: Int) { self = CacheError.Code.isOfFailingServer(status) ? .broken : .well }
+        init(status: Int) {
+            let error = CacheError(
+                .upstreamRefused(status: status, retryAfter: nil), "The upstream answered with status \(status).")
+            self = CacheError.Code.isOfFailingServer(status) ? .broken(error) : .well
+        }
     }
 
     /// The health state of one origin, or of one server of absolute URLs.
     struct Party: Sendable {
         /// Circuits by base URL.
         var circuits: [String: CircuitBreaker] = [:]
+        /// Failures by base URL, also without a circuit breaker.
+        var failures: [String: AddressFailures] = [:]
         var budget = RetryBudget()
         var latencies = LatencyGauge()
         /// The uptime of the last change.
@@ -101,8 +107,12 @@ final class OriginHealth: Sendable {
     /// Records the evidence that a request gave about its address.
     func settle(_ permit: Permit, _ evidence: Evidence, by settings: OriginSettings.CircuitBreaker?) {
         let now = uptime()
-        let random = evidence == .broken ? self.random.uniform() : 0
+        let cause: CacheError? = if case .broken(let error) = evidence { error } else { nil }
+        let random = cause == nil ? 0 : self.random.uniform()
         let (before, after) = parties.withLock { parties -> (CircuitBreaker, CircuitBreaker) in
+            if let cause {
+                parties[permit.party]?.failures[permit.base, default: AddressFailures()].note(cause, at: now)
+            }
             let before = parties[permit.party]?.circuits[permit.base] ?? CircuitBreaker()
             var circuit = before
             switch evidence {
@@ -115,16 +125,25 @@ final class OriginHealth: Sendable {
             if circuit != before { parties[permit.party]?.circuits[permit.base] = circuit }
             return (before, circuit)
         }
-        log(permit, before, after, at: now)
+        log(permit, before, after, cause, at: now)
+    }
+
+    /// Closes the circuits of a mounted origin.
+    func closeCircuits(of origin: String) {
+        parties.withLock { $0[origin]?.circuits = [:] }
     }
 
     /// Logs that a circuit has opened or closed.
-    private func log(_ permit: Permit, _ before: CircuitBreaker, _ after: CircuitBreaker, at now: Duration) {
+    private func log(
+        _ permit: Permit, _ before: CircuitBreaker, _ after: CircuitBreaker, _ cause: CacheError?, at now: Duration
+    ) {
         let metadata: Logger.Metadata = ["origin": "\(permit.party)", "address": "\(permit.base)"]
         if case .open(let until) = after.state, after.opensTotal > before.opensTotal {
             logger.warning(
                 "the circuit of an upstream address opened; requests are suspended",
-                metadata: metadata.merging(["seconds": "\((until - now).inSeconds)"]) { $1 })
+                metadata: metadata.merging([
+                    "seconds": "\((until - now).inSeconds)", "error": "\(cause?.message ?? "")",
+                ]) { $1 })
         } else if after.state == .closed, before.state != .closed {
             logger.notice("the circuit of an upstream address closed; requests resume", metadata: metadata)
         }
@@ -259,7 +278,7 @@ extension OriginHealth.Party {
             switch admission {
             case .admitted: return (target.permit(place, isProbe: false), refusal)
             case .probe: return (target.permit(place, isProbe: true), refusal)
-            case .refused(let until): refusal.add(circuit.failuresInARow, until)
+            case .refused(let until): refusal.add(circuit.failuresInARow, failures[base]?.last?.cause, until)
             }
         }
         return (nil, refusal)
@@ -269,19 +288,22 @@ extension OriginHealth.Party {
 /// The reasons why no address is admissible.
 private struct Refusal: Sendable {
     private var failures = 0
+    /// The cause of the last failure of the address with the most failures in a row.
+    private var cause: String?
     /// The earliest uptime at which an address is admissible again; nil: none is known.
     private var until: Duration?
     /// Whether a probe is in progress at one of the addresses.
     private var isBeingTried = false
 
-    mutating func add(_ failures: Int, _ until: Duration?) {
-        self.failures = max(self.failures, failures)
+    mutating func add(_ failures: Int, _ cause: String?, _ until: Duration?) {
+        if failures >= self.failures { (self.failures, self.cause) = (failures, cause) }
         guard let until else { return isBeingTried = true }
         self.until = min(self.until ?? until, until)
     }
 
     func error(at now: Duration) -> CacheError {
-        let history = "The upstream failed \(failures) times in a row"
+        let history =
+            "The upstream failed \(failures) times in a row" + (cause.map { ", the last time with \($0)" } ?? "")
         guard let until, !isBeingTried else {
             return CacheError(
                 .upstreamUnreachable(retryAfter: .seconds(1)),

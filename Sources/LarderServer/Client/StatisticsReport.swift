@@ -65,9 +65,18 @@ struct StatisticsReport {
             table.add(
                 origin.text("origin") ?? "", FigureText.count(origin.object("requests").integer("total") ?? 0),
                 FigureText.share(origin.number("requestHitRatio")), FigureText.bytes(bytes.integer("served") ?? 0),
-                FigureText.bytes(bytes.integer("upstream") ?? 0), origin.object("circuit").text("state") ?? "")
+                FigureText.bytes(bytes.integer("upstream") ?? 0), circuit(origin.object("circuit")))
         }
         return table.text
+    }
+
+    /// The state of the circuit of an origin's base URL, with the cause of its latest failure in a row.
+    private static func circuit(_ circuit: JSON) -> String {
+        let state = circuit.text("state") ?? ""
+        guard circuit.integer("failuresInARow") ?? 0 > 0, let cause = circuit.object("lastFailure").text("cause") else {
+            return state
+        }
+        return "\(state) (\(cause))"
     }
 
     /// Sentences about damage; nil: none.

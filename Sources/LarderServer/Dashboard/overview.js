@@ -113,8 +113,9 @@ async function healthItems(page, { origins, failingServers, store, integrity }) 
 }
 
 export function circuitItems(origin, circuit) {
-  return [circuit, ...(circuit.mirrors ?? [])].map(({ url, state, failuresInARow, probeInSeconds }) => {
+  return [circuit, ...(circuit.mirrors ?? [])].map(({ url, state, failuresInARow, probeInSeconds, lastFailure }) => {
     const detail = state !== "closed" ? `, next probe in ${duration(Math.ceil(probeInSeconds ?? 0))}` : failuresInARow ? `, ${some(failuresInARow, "failure")} in a row` : "";
-    return [state === "open" ? "bad" : detail ? "warn" : "good", `circuit ${state === "halfOpen" ? "half open" : state}`, `${origin}: ${url}${detail}`];
+    const cause = detail && lastFailure ? `, the last with ${lastFailure.cause}` : "";
+    return [state === "open" ? "bad" : detail ? "warn" : "good", `circuit ${state === "halfOpen" ? "half open" : state}`, `${origin}: ${url}${detail}${cause}`];
   });
 }

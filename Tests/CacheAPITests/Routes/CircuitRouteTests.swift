@@ -53,13 +53,22 @@ import Testing
             #expect(circuit["state"] == "open" && circuit["failuresInARow"] == 2 && circuit["opensTotal"] == 1)
             #expect(circuit["url"] == .string(service.upstream.url("")) && circuit["mirrors"]?.array == [])
             let (most, least) = (try seconds(circuit), try seconds(try await self.circuit(service)))
-            #expect((20...72).contains(most))
+            #expect((20...30).contains(most))
+            let failure = try #require(circuit["lastFailure"])
+            #expect(failure["cause"] == "503" && failure["status"] == 503 && failure["count"] == 2)
+            #expect(failure["message"] == .null)
+            #expect(metrics.contains("larder_upstream_failures_total{origin=\"media\",cause=\"503\"} 2\n"))
+            let origin = try await service.call("GET", "/v1/origins/media").json()
+            #expect(try SchemaDocument.openAPI().faults(of: origin, in: "Origin") == [])
+            let address = try #require(origin["addresses"]?.array.first)
+            #expect(address["lastFailure"]?["message"] == "The upstream answered with status 503.")
             #expect(metrics.contains("larder_circuits{origin=\"media\",state=\"open\"} 1\n"))
             #expect(metrics.contains("larder_circuits{origin=\"media\",state=\"closed\"} 0\n"))
             #expect(metrics.contains("larder_circuit_opens_total{origin=\"media\"} 1\n"))
             #expect(said["source"]?["url"] == .null && said["response"]?["status"] == 502)
             #expect(said["source"]?["skipReason"]?.plain.contains("no request is sent to it") == true)
             #expect(hit.status == 206 && refused.status == 502)
+            #expect(try refused.json()["detail"]?.plain.contains("the last time with 503") == true)
             let wait = try #require(refused.headers["Retry-After"].flatMap(Double.init))
             #expect((least...most + 1).contains(wait))
             #expect(service.upstream.requests.count == 3)
@@ -79,6 +88,18 @@ import Testing
             #expect(isBack)
             #expect(circuit["state"] == "closed" && circuit["opensTotal"] == 1 && circuit["probeInSeconds"] == .null)
             #expect(service.upstream.requests.count == 4)
+        }
+    }
+
+    @Test("A call closes an open circuit")
+    func aCallClosesACircuit() async throws {
+        try await run(pause: .seconds(60)) { (service) async throws in
+            try await exhaust(service)
+            service.upstream.serve("/a.mp4", LoopbackAsset(size: 300_000))
+            #expect(try await service.call("GET", "/o/media/a.mp4", ["Range": "bytes=5000-5999"]).status == 502)
+            #expect(try await service.call("DELETE", "/v1/origins/none/circuits").status == 404)
+            #expect(try await service.call("DELETE", "/v1/origins/media/circuits").status == 204)
+            #expect(try await service.call("GET", "/o/media/a.mp4", ["Range": "bytes=5000-5999"]).status == 206)
         }
     }
 

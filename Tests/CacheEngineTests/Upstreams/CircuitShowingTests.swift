@@ -31,7 +31,9 @@ import Testing
             #expect(hit.answer.requestClass == .hit && hit.source.url == nil)
             #expect(cut.answer.status == 206 && cut.cached.runs == [500..<1000] && cut.forecast == FillForecast())
             #expect(missed.answer.code?.isLeftAlone == true && missed.answer.requestClass == .error)
-            #expect(missed.source.whyNot?.message.contains("failed 3 times in a row; no request is sent to it") == true)
+            #expect(
+                missed.source.whyNot?.message.contains(
+                    "failed 3 times in a row, the last time with 503; no request is sent to it") == true)
             #expect(try await cache.body(of: "a.mp4", 0..<1000).outcome.requestClass == .hit)
             await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 500..<1500) }
             let error = await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 1000..<2000) }

@@ -25,7 +25,9 @@ import Testing
             let circuit = try circuit(cache)
 
             #expect(error?.code.isLeftAlone == true)
-            #expect(error?.message.contains("failed 3 times in a row; no request is sent to it for another") == true)
+            #expect(
+                error?.message.contains(
+                    "failed 3 times in a row, the last time with 503; no request is sent to it for another") == true)
             #expect(bench.upstream.requests.count == 3)
             #expect(circuit.state == .open && circuit.failuresInARow == 3 && circuit.opensTotal == 1)
             #expect(try await eventually { try await cache.isAtRest() })
@@ -107,7 +109,11 @@ import Testing
     func oneDeadHostOfAbsoluteURLsStandsForItselfAlone() throws {
         let health = health()
         let (dead, well) = (target("http://a.example:8080/x"), target("http://b.example/y"))
-        for _ in 0..<10 { health.settle(try health.admit(dead), .broken, by: dead.settings.circuitBreaker) }
+        for _ in 0..<10 {
+            health.settle(
+                try health.admit(dead), .broken(CacheError(.upstreamProtocol, "broken")),
+                by: dead.settings.circuitBreaker)
+        }
 
         #expect(throws: CacheError.self) { try health.admit(target("http://a.example:8080/z?q")) }
         #expect(try health.admit(well).base == "http://b.example")
@@ -118,7 +124,11 @@ import Testing
     func noMoreHostsThanALimitAreRemembered() throws {
         let health = health(limit: 8)
         let dead = target("http://dead.example/")
-        for _ in 0..<10 { health.settle(try health.admit(dead), .broken, by: dead.settings.circuitBreaker) }
+        for _ in 0..<10 {
+            health.settle(
+                try health.admit(dead), .broken(CacheError(.upstreamProtocol, "broken")),
+                by: dead.settings.circuitBreaker)
+        }
         for number in 0..<100 { _ = try health.admit(target("http://host\(number).example/")) }
 
         #expect(health.look { $0.count } <= 8)
