@@ -91,6 +91,28 @@ package struct JobRecord: Hashable, Sendable {
     }
 }
 
+extension JobRecord {
+    /// The job without its items.
+    var withoutItems: JobRecord {
+        var bare = self
+        bare.items = []
+        return bare
+    }
+
+    /// The number of items without an end.
+    var unfinishedCount: Int { items.count { !$0.state.isFinished } }
+
+    /// Ends the items that were unfinished when the job ended: they have the state and the error of the job. The catalog
+    /// saves only the end of the job, so that the time of a cancellation does not depend on the number of items.
+    package mutating func concludeItems() {
+        guard state.isFinished else { return }
+        for index in items.indices where !items[index].state.isFinished {
+            items[index].state = state
+            items[index].error = error
+        }
+    }
+}
+
 /// One asset of a job, and its wanted ranges.
 package struct JobItemRecord: Hashable, Sendable {
     /// The position in the job, from 0.

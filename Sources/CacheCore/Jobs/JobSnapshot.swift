@@ -64,6 +64,12 @@ package struct JobTally: Hashable, Sendable {
     /// The bytes that the job has finished, from the cache and from the upstream.
     package var bytesDone: Int64 { bytesFromCache + bytesFromUpstream }
 
+    /// Counts items in another state.
+    package mutating func move(_ count: Int, from old: JobState, to new: JobState) {
+        counts[old, default: 0] -= count
+        counts[new, default: 0] += count
+    }
+
     mutating func add(_ item: JobItemRecord) { count(item, times: 1) }
 
     mutating func remove(_ item: JobItemRecord) { count(item, times: -1) }

@@ -40,7 +40,11 @@ struct PrefetchJob: Sendable {
     private var version: Int64 = 0
     /// Items that differ from the catalog.
     private var unsavedItems: Set<Int> = []
+    /// The number of items that the catalog has. Further ones are new.
+    private var savedCount: Int
     private var isRecordSaved = true
+    /// Whether the job ended before its items.
+    private var isEndedEarly = false
     /// The files of each expanded playlist.
     private var files: [Int: PlaylistFiles] = [:]
     /// The uptime at which the timeout expires; nil: no timeout, or not started.
@@ -49,6 +53,7 @@ struct PrefetchJob: Sendable {
     /// Schedules a new or stored job. Items that were running when the service stopped are queued.
     init(_ record: JobRecord, arrival: UInt64, turn: UInt64, at now: Moment) {
         self.record = record
+        savedCount = record.items.count
         place = Place(priority: record.priority, turn: turn, arrival: arrival)
         if record.state == .running { self.record.state = .queued }
         for index in record.items.indices {
@@ -79,14 +84,17 @@ struct PrefetchJob: Sendable {
 
     /// The progress of the job.
     func progress(at now: Moment) -> JobSnapshot {
-        var bare = record
-        bare.items = []
-        return JobSnapshot(
-            record: bare, tally: tally, presentRate: meter.bytesPerSecond(at: now.uptime), version: version)
+        JobSnapshot(
+            record: record.withoutItems, tally: tally, presentRate: meter.bytesPerSecond(at: now.uptime),
+            version: version)
     }
 
     /// The number of queued and running items.
     var unfinishedCount: Int { queued.count + running.count }
+
+    /// The job without its items, if it ended before them; nil otherwise. All items without an end of their own have
+    /// ended with it (``JobRecord/concludeItems()``).
+    var endedEarly: JobRecord? { isEndedEarly ? record.withoutItems : nil }
 
     // MARK: Measuring
 
@@ -180,33 +188,55 @@ struct PrefetchJob: Sendable {
     mutating func end(as state: JobState, because error: RecordedError?, at now: Moment) -> [Run]? {
         guard !record.state.isFinished else { return nil }
         let runs = running.map { Run(job: record.id, item: $0.key, number: $0.value) }
-        for index in Array(running.keys) + Array(queued) { finish(index, state, error, at: now) }
+        for index in running.keys { finish(index, state, error, at: now) }
         running = [:]
-        queued = []
+        isEndedEarly = true
         conclude(as: state, because: error, at: now)
+        // Queued items are not saved one by one: in the catalog, too, they end with the job.
+        tally.move(queued.count, from: .queued, to: state)
+        record.concludeItems()
+        queued = []
         return runs
     }
 
     // MARK: Persistence
 
     /// Whether the catalog has all changes.
-    var isSaved: Bool { isRecordSaved && unsavedItems.isEmpty }
+    var isSaved: Bool { isRecordSaved && unsavedItems.isEmpty && savedCount == record.items.count }
 
-    /// Returns the unsaved changes and marks them as saved; nil if there are none.
-    mutating func takeChange() -> PrefetchSchedule.Change? {
+    /// Returns unsaved changes of at most `limit` items and marks them as saved; nil if there are none.
+    ///
+    /// New items come first, in their order, so that the catalog has all items up to the last one. A crash between two
+    /// saves leaves a consistent job:
+    ///
+    /// 1. A playlist has succeeded in the catalog only if all its files are there. Otherwise it is expanded again, and
+    ///    the files that are there are kept.
+    /// 2. A job that ended with its last item has ended in the catalog only if all its items have.
+    mutating func takeChange(atMost limit: Int) -> PrefetchSchedule.Change? {
         guard !isSaved else { return nil }
-        let items = unsavedItems.sorted().map { record.items[$0] }
-        unsavedItems = []
+        let added = savedCount..<savedCount + min(record.items.count - savedCount, limit)
+        savedCount = added.upperBound
+        unsavedItems.subtract(added)
+        let changed = savedCount < record.items.count ? [] : Array(unsavedItems.prefix(limit - added.count))
+        unsavedItems.subtract(changed)
+        var items = (changed + added).sorted().map { record.items[$0] }
+        for place in items.indices where files[items[place].index].map({ $0.last >= savedCount }) ?? false {
+            unsavedItems.insert(items[place].index)
+            items[place].state = .running
+        }
         isRecordSaved = true
-        var bare = record
-        bare.items = []
-        return PrefetchSchedule.Change(job: bare, items: items)
+        var job = record.withoutItems
+        if !isSaved, !isEndedEarly, job.state.isFinished {
+            (job.state, job.error, job.finishedAt) = (.running, nil, nil)
+        }
+        return PrefetchSchedule.Change(job: job, items: items, added: added)
     }
 
     /// Marks changes as unsaved again, after a failed write.
     mutating func restore(_ change: PrefetchSchedule.Change) {
         isRecordSaved = false
-        unsavedItems.formUnion(change.items.map(\.index))
+        if !change.added.isEmpty { savedCount = min(savedCount, change.added.lowerBound) }
+        unsavedItems.formUnion(change.items.map(\.index).filter { !change.added.contains($0) })
     }
 
     // MARK: Parts
@@ -230,10 +260,12 @@ struct PrefetchJob: Sendable {
         notePlayable(of: record.items[index].parent, at: now)
     }
 
-    /// Finishes a playlist and adds its files, in one change: after a crash the catalog has all of them or none. The
-    /// files precede the queued items.
+    /// Finishes a playlist and adds its files, which precede the queued items. Files that the job has already, from an
+    /// expansion that was interrupted, are not added again.
     private mutating func expand(_ index: Int, _ children: [JobItemRecord], at now: Moment) {
-        guard record.items.count + children.count <= Self.maxItems else {
+        let present = files[index].map { Set($0.positions.map { record.items[$0].content }) } ?? []
+        let added = children.filter { !present.contains($0.content) }
+        guard record.items.count + added.count <= Self.maxItems else {
             let error = CacheError(.mediaIndexTooLarge, "The job would have more than \(Self.maxItems) items.")
             return finish(index, .failed, RecordedError(error), at: now)
         }
@@ -246,15 +278,15 @@ struct PrefetchJob: Sendable {
             return finish(index, .failed, RecordedError(error), at: now)
         }
         let first = record.items.count
-        for child in children {
+        for child in added {
             var child = child
             child.index = record.items.count
             record.items.append(child)
             tally.add(child)
-            unsavedItems.insert(child.index)
         }
         for position in (first..<record.items.count).reversed() { queued.prepend(position) }
-        files[index] = PlaylistFiles(Array(first..<record.items.count), in: record.items)
+        let earlier = files[index]?.positions ?? []
+        files[index] = PlaylistFiles(earlier + Array(first..<record.items.count), in: record.items)
         finish(index, .succeeded, nil, at: now)
         notePlayable(of: index, at: now)
     }
@@ -271,11 +303,10 @@ struct PrefetchJob: Sendable {
     /// Computes the playable time of a playlist, and of the playlists above it.
     private mutating func notePlayable(of playlist: Int?, at now: Moment) {
         guard let playlist, record.items.indices.contains(playlist), let play = record.items[playlist].play,
-            var files = files[playlist]
+            let playable = files[playlist]?.playableEnd(in: record.items)
         else { return }
         let duration = record.items[playlist].playResult?.duration ?? .infinity
-        let end = min(files.playableEnd(in: record.items), play.time.upperBound, duration)
-        self.files[playlist] = files
+        let end = min(playable, play.time.upperBound, duration)
         let seconds = max(0, end - play.time.lowerBound)
         guard record.items[playlist].playResult?.playableSeconds != seconds else { return }
         change(playlist, at: now) { $0.playResult?.playableSeconds = seconds }
@@ -338,16 +369,22 @@ extension JobPriority {
 
 /// The files of an expanded playlist, for its playable time.
 private struct PlaylistFiles: Sendable {
+    /// All items.
+    let positions: [Int]
     /// Items with an index or a playlist of their own.
     private let indexed: [Int]
     /// The other items by their times, the latest first; without those that are known to have succeeded.
     private var pending: [Int]
 
     init(_ positions: [Int], in items: [JobItemRecord]) {
+        self.positions = positions
         indexed = positions.filter { items[$0].play != nil }
         pending = positions.filter { items[$0].play == nil }
             .sorted { items[$0].beginning > items[$1].beginning }
     }
+
+    /// The position of the last item; -1 without one.
+    var last: Int { positions.last ?? -1 }
 
     /// The presentation time up to which all files are on disk: the beginning of the first one that is not.
     mutating func playableEnd(in items: [JobItemRecord]) -> Double {
@@ -358,6 +395,14 @@ private struct PlaylistFiles: Sendable {
 }
 
 extension JobItemRecord {
+    /// The bytes that the item names: its reference, with the ranges that the client or the playlist gave.
+    fileprivate struct Content: Hashable {
+        var reference: AssetReference
+        var ranges: [String]
+    }
+
+    fileprivate var content: Content { Content(reference: reference, ranges: play == nil ? ranges : []) }
+
     /// The first presentation time that the item is needed for.
     fileprivate var beginning: Double { time?.lowerBound ?? 0 }
 }

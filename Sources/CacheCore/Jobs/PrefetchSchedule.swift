@@ -74,6 +74,8 @@ package struct PrefetchSchedule: Sendable {
         package var job: JobRecord
         /// The changed items only.
         package var items: [JobItemRecord]
+        /// The positions of the items that the catalog does not have yet.
+        var added: Range<Int>
     }
 
     /// The largest number of running items, over all jobs.
@@ -113,6 +115,17 @@ package struct PrefetchSchedule: Sendable {
 
     /// Whether a job has queued or running items.
     package var hasUnfinished: Bool { jobs.values.contains { $0.unfinishedCount > 0 } }
+
+    /// The job without its items, if it was cancelled, superseded or timed out and is scheduled; nil otherwise.
+    package func endedEarly(_ job: String) -> JobRecord? { jobs[job]?.endedEarly }
+
+    /// The items of the job after the index `last`, at most `count`; nil if the job is not scheduled.
+    package func items(of job: String, after last: Int, atMost count: Int) -> [JobItemRecord]? {
+        jobs[job].map { job in
+            let first = min(max(last, -1), job.record.items.count) + 1
+            return Array(job.record.items.dropFirst(first).prefix(count))
+        }
+    }
 
     /// The items of the job that have succeeded.
     package func succeededItems(of job: String) -> [JobItemRecord] {
@@ -236,9 +249,15 @@ package struct PrefetchSchedule: Sendable {
 
     // MARK: Persistence
 
-    /// Returns all unsaved changes and marks them as saved.
-    package mutating func takeChanges() -> [Change] {
-        jobs.keys.compactMap { jobs[$0]?.takeChange() }
+    /// Returns unsaved changes of at most `limit` jobs and items, and marks them as saved. Fewer are all changes.
+    package mutating func takeChanges(atMost limit: Int = .max) -> [Change] {
+        var (changes, room): ([Change], Int) = ([], limit)
+        for id in jobs.keys where room > 0 {
+            guard let change = jobs[id]?.takeChange(atMost: room) else { continue }
+            changes.append(change)
+            room -= max(1, change.items.count)
+        }
+        return changes
     }
 
     /// Marks these changes as unsaved again, after a failed write.

@@ -7,6 +7,8 @@ package struct PrefetchJobs: Sendable {
     let context: EngineContext
     let resolver: AssetResolver
     let configuration: CacheConfiguration
+    /// The time after which a list saves no further changes.
+    private static let listWait = Duration.milliseconds(50)
 
     /// Creates a prefetch job; it is durable when this returns. A repeated idempotency key returns the job that it was
     /// first used for. A request that supersedes ends the unfinished jobs of its queue in the same transaction.
@@ -33,7 +35,8 @@ package struct PrefetchJobs: Sendable {
     package func page(
         _ query: JobQuery = JobQuery()
     ) async throws(CacheError) -> (items: [JobSnapshot], nextCursor: String?) {
-        await prefetch.saveLogged()
+        // The states of a large job can take long to save.
+        await prefetch.saveLogged(within: Self.listWait)
         let page = try await context.store.catalog.jobPage(query)
         return (page.items.map { prefetch.scheduled($0.record.id) ?? $0 }, page.nextCursor)
     }
@@ -50,7 +53,12 @@ package struct PrefetchJobs: Sendable {
     package func items(
         _ id: String, limit: Int = 100, cursor: String? = nil
     ) async throws(CacheError) -> (items: [JobItemRecord], nextCursor: String?) {
-        await prefetch.saveLogged()
+        let place = try JobItemPage.Place(of: id, limit: limit, cursor: cursor)
+        // The catalog has all items of the other jobs.
+        if let items = prefetch.look({ $0.items(of: id, after: place.last, atMost: place.limit + 1) }) {
+            let page = JobItemPage(items, at: place)
+            return (page.items, page.nextCursor)
+        }
         guard let page = try await context.store.catalog.jobItems(id, limit: limit, cursor: cursor) else {
             throw PrefetchQueue.unknown(id)
         }
@@ -60,11 +68,13 @@ package struct PrefetchJobs: Sendable {
     /// Cancels a job; the fetched bytes stay in the cache. A finished job is not changed. Throws `.notFound`.
     package func cancel(_ id: String) async throws(CacheError) -> JobSnapshot {
         if prefetch.look({ !$0.contains(id) }) {
-            guard let record = try await context.store.catalog.job(id) else { throw PrefetchQueue.unknown(id) }
-            if !record.state.isFinished { _ = prefetch.add(record) }
+            guard let stored = try await context.store.catalog.jobSnapshot(id) else { throw PrefetchQueue.unknown(id) }
+            if !stored.record.state.isFinished, let record = try await context.store.catalog.job(id) {
+                _ = prefetch.add(record)
+            }
         }
         prefetch.change { $0.cancel(id, at: $1) }
-        try await prefetch.save()
+        try await prefetch.saveEnd(of: id)
         return try await prefetch.job(id)
     }
 

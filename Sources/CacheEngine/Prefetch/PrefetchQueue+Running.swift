@@ -20,6 +20,7 @@ extension PrefetchQueue {
             group.addTask { await self.pruneHourly() }
             group.addTask { await self.open(in: cache) }
             group.addTask { await self.measureAhead(in: cache) }
+            group.addTask { for await _ in self.unsaved { await self.saveLogged() } }
             for await start in starts {
                 group.addTask { await self.carryOut(start, in: cache) }
             }
@@ -63,7 +64,7 @@ extension PrefetchQueue {
         end(trace?.span, of: start.run, outcome)
         if outcome != .interrupted { latencies.itemEnded(after: uptime() - begin) }
         ended(start.run, outcome)
-        await saveLogged()
+        saveSoon()
     }
 
     /// Ends the span of a run.
@@ -111,7 +112,7 @@ extension PrefetchQueue {
             let hasExpired = change { $0.expire(at: $1) }
             await publishChanges()
             if hasExpired || uptime() - savedAt >= Self.saveInterval {
-                await saveLogged()
+                saveSoon()
                 savedAt = uptime()
             }
         }
@@ -128,8 +129,10 @@ extension PrefetchQueue {
     }
 
     /// Saves the changes. A failure is logged, and the changes are part of the next save.
-    func saveLogged() async {
-        await logged("the progress of jobs could not be saved") { () async throws(CacheError) in try await self.save() }
+    func saveLogged(within limit: Duration? = nil) async {
+        await logged("the progress of jobs could not be saved") { () async throws(CacheError) in
+            try await self.saveChanges(within: limit)
+        }
     }
 
     /// Sleeps for `wait`. Returns false if the task was cancelled before.

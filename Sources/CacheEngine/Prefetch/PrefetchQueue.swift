@@ -63,6 +63,9 @@ final class PrefetchQueue: Sendable {
     /// Yields when queued items may have an unknown size; it buffers two signals.
     let measuring: AsyncStream<Void>
     private let measure: AsyncStream<Void>.Continuation
+    /// Yields when changes may be unsaved; it buffers one signal.
+    let unsaved: AsyncStream<Void>
+    private let save: AsyncStream<Void>.Continuation
     /// Guards the space claims of each unfinished job.
     let spaceClaims = Mutex<[String: JobSpaceClaims]>([:])
     /// Guards the schedule, the stop handles of runs, the rate limiters and the change signals of observers.
@@ -86,6 +89,7 @@ final class PrefetchQueue: Sendable {
         uptime = clock.stopwatch()
         (starts, begin) = AsyncStream.makeStream()
         (measuring, measure) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(2))
+        (unsaved, save) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         state = Mutex(State(schedule: PrefetchSchedule(concurrency: concurrency)))
     }
 
@@ -142,8 +146,8 @@ final class PrefetchQueue: Sendable {
     func submit(_ record: JobRecord, idempotency: IdempotencyKey?) async throws(CacheError) -> JobInsertion {
         state.withLock { $0.submissions += 1 }
         defer { state.withLock { $0.submissions -= 1 } }
-        // The mutex excludes `save`, `loadUnfinishedJobs` and other submissions between the catalog's change and the schedule's.
-        // Otherwise:
+        // The mutex excludes saves, `loadUnfinishedJobs` and other submissions between the catalog's change and the
+        // schedule's. Otherwise:
         // 1. A save could overwrite the end of a superseded job in the catalog with its outdated state.
         // 2. `loadUnfinishedJobs` could schedule a job in the state that it had before it ended.
         // 3. A later job of the queue would not find this one in the schedule, and both would run.
@@ -159,7 +163,7 @@ final class PrefetchQueue: Sendable {
     ///
     /// Throws `.conflict` if the job is not finished, and `.notFound` if it is unknown.
     func resubmit(_ id: String, as again: @Sendable (JobRecord) -> JobRecord?) async throws(CacheError) {
-        try await save()
+        try await saveChanges()
         try await saving.pass { () async throws(CacheError) in
             guard let finished = try await catalog.job(id) else { throw Self.unknown(id) }
             guard finished.state.isFinished, look({ !$0.contains(id) }) else {
@@ -224,29 +228,47 @@ final class PrefetchQueue: Sendable {
 
     // MARK: Saving
 
-    /// Saves all changes made before the call. They are then durable, and finished jobs leave the schedule.
+    /// The number of items in one transaction. Between two transactions of a large job, others can write.
+    private static let savedAtOnce = 200
+
+    /// Makes the next save include the present changes. Many calls cause one save.
+    func saveSoon() { save.yield() }
+
+    /// Saves all changes made before the call. They are then durable, and finished jobs leave the schedule. After `limit`
+    /// no further transaction begins.
     ///
     /// Saves are serialized, so that an older state of a job never overwrites a newer one.
-    func save() async throws(CacheError) {
-        try await saving.pass { () async throws(CacheError) in
-            var changes = state.withLock { $0.schedule.takeChanges() }[...]
-            do throws(CacheError) {
-                while let change = changes.first {
-                    try await catalog.update(change.job, change.items)
-                    changes.removeFirst()
+    func saveChanges(within limit: Duration? = nil) async throws(CacheError) {
+        let begin = uptime()
+        var isMore = true
+        while isMore, limit.map({ uptime() - begin < $0 }) ?? true {
+            isMore = try await saving.pass { () async throws(CacheError) in
+                let changes = state.withLock { $0.schedule.takeChanges(atMost: Self.savedAtOnce) }
+                do throws(CacheError) {
+                    if !changes.isEmpty { try await catalog.update(changes) }
+                } catch {
+                    // The changes are merged back, under the changes made meanwhile.
+                    state.withLock { $0.schedule.restore(changes) }
+                    throw error
                 }
-            } catch {
-                // Changes that were not saved are merged back, under the changes made meanwhile.
-                let unsaved = Array(changes)
-                state.withLock { $0.schedule.restore(unsaved) }
-                throw error
+                state.withLock { state in
+                    state.schedule.forgetFinished()
+                    for job in state.paces.keys where !state.schedule.contains(job) { state.paces[job] = nil }
+                }
+                releaseFinishedClaims()
+                return changes.reduce(0) { $0 + max(1, $1.items.count) } >= Self.savedAtOnce
             }
-            state.withLock { state in
-                state.schedule.forgetFinished()
-                for job in state.paces.keys where !state.schedule.contains(job) { state.paces[job] = nil }
-            }
-            releaseFinishedClaims()
         }
+    }
+
+    /// Saves the end of a cancelled job before its items: it is durable when this returns.
+    func saveEnd(of job: String) async throws(CacheError) {
+        guard look({ $0.endedEarly(job) }) != nil else { return try await saveChanges() }
+        try await saving.pass { () async throws(CacheError) in
+            if let record = look({ $0.endedEarly(job) }) { try await catalog.updateJob(record) }
+        }
+        releaseFinishedClaims()
+        saveSoon()
     }
 
     // MARK: Observing

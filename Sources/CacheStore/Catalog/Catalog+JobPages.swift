@@ -54,18 +54,19 @@ extension Catalog {
     package func jobItems(
         _ id: String, limit: Int = 100, cursor: String? = nil
     ) async throws(CacheError) -> JobItemPage? {
-        let limit = min(max(limit, 1), 1000)
-        let list = "items.\(id)"
-        let last = try cursor.map { text throws(CacheError) in try PageCursor(text, list: list).value }
+        let page = try JobItemPage.Place(of: id, limit: limit, cursor: cursor)
         let secrets = secrets
         return try await read { db in
-            guard let job = try Self.sequence(of: id, db) else { return nil }
+            guard let row = try Row.fetchOne(db, sql: "SELECT * FROM jobs WHERE id = ?", arguments: [id]) else {
+                return nil
+            }
+            let sequence: Int64 = row["sequence"]
             let rows = try Row.fetchAll(
                 db, sql: "SELECT * FROM job_items WHERE job = ? AND position > ? ORDER BY position LIMIT ?",
-                arguments: [job, last ?? -1, limit + 1])
-            let items = try rows.prefix(limit).map { try JobRow.item($0, secrets: secrets) }
-            let next = rows.count > limit ? items.last.map { PageCursor(list: list, value: Int64($0.index)).text } : nil
-            return JobItemPage(items: items, nextCursor: next)
+                arguments: [sequence, page.last, page.limit + 1])
+            var job = try JobRow.record(row, items: rows.map { try JobRow.item($0, secrets: secrets) })
+            job.concludeItems()
+            return JobItemPage(job.items, at: page)
         }
     }
 
@@ -84,9 +85,14 @@ extension Catalog {
             arguments: [job])
         guard let sums else { throw RowCoding.corrupt("a job") }
         let record = try JobRow.record(row)
-        let tally = JobTally(
+        var tally = JobTally(
             counts: try counts(states), itemsUnknown: sums[0], measuredBytes: sums[1], bytesFromCache: sums[2],
             bytesFromUpstream: sums[3])
+        if record.state.isFinished {
+            for state in JobState.allCases where !state.isFinished {
+                tally.move(tally[state], from: state, to: record.state)
+            }
+        }
         return JobSnapshot(
             record: record, tally: tally, version: (record.finishedAt ?? record.createdAt).milliseconds)
     }

@@ -58,13 +58,17 @@ extension Catalog {
         }
     }
 
-    /// Writes changed items of a job and the job's own state, in one transaction. No effect if the job is unknown.
-    package func update(_ job: JobRecord, _ items: [JobItemRecord]) async throws(CacheError) {
-        let rows = try rows(of: items)
+    /// Writes changed items of jobs and the state of each job, in one transaction. Unknown jobs are omitted.
+    package func update(_ changes: [PrefetchSchedule.Change]) async throws(CacheError) {
+        let changes = try changes.map { change throws(CacheError) in
+            (job: change.job, items: try rows(of: change.items))
+        }
         try await write { db in
-            guard let sequence = try Self.sequence(of: job.id, db) else { return }
-            try Self.writeItems(rows, job: sequence, db)
-            try db.execute(sql: JobRow.updateSQL, arguments: try JobRow.arguments(job))
+            for (job, items) in changes {
+                guard let sequence = try Self.sequence(of: job.id, db) else { continue }
+                try Self.writeItems(items, job: sequence, db)
+                try db.cachedStatement(sql: JobRow.updateSQL).execute(arguments: try JobRow.arguments(job))
+            }
         }
     }
 
@@ -75,7 +79,9 @@ extension Catalog {
             guard let row = try Row.fetchOne(db, sql: "SELECT * FROM jobs WHERE id = ?", arguments: [id]) else {
                 return nil
             }
-            return try JobRow.record(row, items: Self.items(ofJob: row["sequence"], db, secrets))
+            var job = try JobRow.record(row, items: Self.items(ofJob: row["sequence"], db, secrets))
+            job.concludeItems()
+            return job
         }
     }
 
@@ -128,7 +134,8 @@ extension Catalog {
         try Int64.fetchOne(db, sql: "SELECT sequence FROM jobs WHERE id = ?", arguments: [job])
     }
 
-    /// Cancels the unfinished jobs of the queue if the job supersedes; returns their identifiers.
+    /// Cancels the unfinished jobs of the queue if the job supersedes; returns their identifiers. Their items end with
+    /// them (`JobRecord.concludeItems`).
     private static func supersede(by job: JobRecord, at now: Timestamp, _ db: Database) throws -> [String] {
         guard job.supersedes else { return [] }
         let rows = try Row.fetchAll(
@@ -141,12 +148,6 @@ extension Catalog {
                 "code": error.code, "message": error.message, "now": now.milliseconds,
                 "job": row["sequence"] as Int64,
             ]
-            try db.execute(
-                sql: """
-                    UPDATE job_items SET state = 'cancelled', error_code = :code, error_message = :message
-                    WHERE job = :job AND state IN ('queued', 'running')
-                    """,
-                arguments: arguments)
             try db.execute(
                 sql: """
                     UPDATE jobs

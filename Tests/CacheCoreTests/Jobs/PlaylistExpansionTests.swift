@@ -78,6 +78,74 @@ import Testing
         #expect(items.last?.error?.code == "mediaIndexTooLarge")
     }
 
+    @Test("After a crash between any two saves a job has each file of its playlists once")
+    func savesOfFilesAreConsistent() throws {
+        let segments = (0..<6).map { segment("\($0).ts", Double($0)..<Double($0) + 1) }
+        var isComplete = false
+        for saves in 0... where !isComplete {
+            var schedule = PrefetchSchedule(concurrency: 1)
+            var stored = JobRecord(id: "j", createdAt: Self.now.wall, items: [item(0, "a.m3u8", play: play)])
+            _ = schedule.add(stored, at: Self.now)
+            var runs = schedule.open(at: Self.now).compactMap(\.run)
+            // The playlist names another one, which names the segments.
+            var media = item(0, "b.m3u8", play: play)
+            (media.parent, media.time) = (0, 0..<6)
+            for children in [[media], segments] {
+                let files = children.map { child in
+                    var child = child
+                    child.parent = runs[0].item
+                    return child
+                }
+                runs = schedule.ended(runs[0], .expanded(files), at: Self.now).compactMap(\.run)
+            }
+            for _ in 0..<saves {
+                let changes = schedule.takeChanges(atMost: 2)
+                for change in changes {
+                    (stored.state, stored.startedAt) = (change.job.state, change.job.startedAt)
+                    for item in change.items {
+                        #expect(item.index <= stored.items.count)
+                        if item.index == stored.items.count {
+                            stored.items.append(item)
+                        } else {
+                            stored.items[item.index] = item
+                        }
+                    }
+                }
+                isComplete = changes.isEmpty
+            }
+
+            let paths = try Self.finish(stored, segments, media)
+
+            #expect(paths.count == 8 && Set(paths).count == 8, "after \(saves) saves")
+        }
+    }
+
+    /// Loads a stored job and ends all its items; returns their references.
+    private static func finish(
+        _ stored: JobRecord, _ segments: [JobItemRecord], _ media: JobItemRecord
+    ) throws -> [AssetReference] {
+        var schedule = PrefetchSchedule(concurrency: 1)
+        _ = schedule.add(stored, at: now)
+        var runs = schedule.open(at: now).compactMap(\.run)
+        var saved: [Int: AssetReference] = Dictionary(
+            uniqueKeysWithValues: stored.items.map { ($0.index, $0.reference) })
+        while let run = runs.first, let item = schedule.item(of: run) {
+            var outcome = PrefetchSchedule.Outcome.succeeded
+            if item.play != nil {
+                outcome = .expanded(
+                    (item.parent == nil ? [media] : segments).map { child in
+                        var child = child
+                        child.parent = run.item
+                        return child
+                    })
+            }
+            runs = schedule.ended(run, outcome, at: now).compactMap(\.run)
+        }
+        for item in schedule.takeChanges().flatMap(\.items) { saved[item.index] = item.reference }
+        #expect(schedule.state(of: "j") == .succeeded)
+        return saved.sorted { $0.key < $1.key }.map(\.value)
+    }
+
     @Test("A failed file limits the playable time of its playlist")
     func aFailedFileEndsThePlayableTime() throws {
         var schedule = try expanded()

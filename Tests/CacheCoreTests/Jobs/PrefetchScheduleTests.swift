@@ -264,6 +264,34 @@ import Testing
         #expect(schedule.takeChanges() == changes)
     }
 
+    @Test("A cancelled job is saved without its queued items")
+    func theEndOfAJobIsSavedOnce() throws {
+        var (schedule, runs) = Self.opened(1, Self.job("a", items: 1000))
+        _ = schedule.takeChanges()
+
+        _ = schedule.cancel("a", at: Self.moment(1))
+
+        let record = try #require(schedule.endedEarly("a"))
+        #expect(record.state == .cancelled && record.items.isEmpty)
+        let changes = schedule.takeChanges()
+        #expect(changes.map(\.job) == [record])
+        #expect(changes.map { $0.items.map(\.index) } == [[runs[0].item]])
+        let tally = schedule.progress(of: "a", at: Self.moment(1))?.tally
+        #expect(tally?[.cancelled] == 1000 && tally?.itemsTotal == 1000)
+    }
+
+    @Test("A job that ended with its last item has ended in the catalog when all its items have")
+    func theEndIsSavedWithTheLastItem() {
+        var (schedule, runs) = Self.opened(3, Self.job("a", items: 3))
+        for run in runs { _ = schedule.ended(run, .succeeded, at: Self.moment()) }
+
+        let changes = [schedule.takeChanges(atMost: 2), schedule.takeChanges(atMost: 2)].flatMap(\.self)
+
+        #expect(changes.map(\.items.count) == [2, 1])
+        #expect(changes.map(\.job.state) == [.running, .succeeded])
+        #expect(schedule.takeChanges().isEmpty)
+    }
+
     @Test("A finished job is dropped once it is persisted")
     func aFinishedJobIsForgottenOnceItIsWrittenDown() {
         var (schedule, runs) = Self.opened(1, Self.job("a"))

@@ -33,7 +33,7 @@ import Testing
                 JobItemRecord(
                     index: 1, reference: .mounted(origin: "media", path: "b.mp4", key: nil), state: .timedOut,
                     error: RecordedError(code: "upstreamTimedOut", message: "Too late.")),
-                JobItemRecord(index: 2, reference: .known(TestStore.id(3)), bytesTotal: 7), playable,
+                JobItemRecord(index: 2, reference: .known(TestStore.id(3)), state: .cancelled, bytesTotal: 7), playable,
             ])
     }
 
@@ -205,6 +205,23 @@ import Testing
         #expect(try await catalog.job("done")?.state == .succeeded)
         #expect(try await catalog.jobPage(JobQuery(queue: "a")).items.map(\.record.id).count == 4)
         #expect(try await catalog.jobPage(JobQuery(state: .queued, queue: "a")).items.map(\.record.id) == ["new"])
+    }
+
+    @Test("The end of a job is the end of its unfinished items, in every list")
+    func theEndOfAJobEndsItsItems() async throws {
+        let catalog = try TestStore().store.catalog
+        var job = Self.queued("a", in: nil, state: .running, items: [.succeeded, .running, .queued])
+        _ = try await catalog.insertJob(job)
+        (job.state, job.error) = (.timedOut, RecordedError(code: "upstreamTimedOut", message: "Too late."))
+
+        #expect(try await catalog.updateJob(job))
+
+        let states: [JobState] = [.succeeded, .timedOut, .timedOut]
+        #expect(try await catalog.job("a")?.items.map(\.state) == states)
+        let page = try await catalog.jobItems("a")
+        #expect(page?.items.map(\.state) == states && page?.items.map(\.error) == [nil, job.error, job.error])
+        let tally = try await catalog.jobSnapshot("a")?.tally
+        #expect(tally?[.succeeded] == 1 && tally?[.timedOut] == 2 && tally?.itemsTotal == 3)
     }
 
     @Test("A requeued job supersedes its queue if it is superseding or was superseded")
