@@ -180,8 +180,8 @@ import Testing
         .notImplemented,
         .upstreamUnreachable(), .upstreamProtocol, .upstreamRefused(status: 500), .upstreamRefused(status: 410),
         .upstreamRefused(status: 451), .overloaded, .shuttingDown, .storageCorrupt, .upstreamTimedOut(.read),
-        .notCached, .storageFull, .unsupportedMedia, .malformedMedia, .mediaIndexTooLarge, .outOfRange, .loop,
-        .cancelled,
+        .notCached, .storageFull, .unsupportedMedia, .malformedMedia, .mediaIndexTooLarge, .jobTooLarge,
+        .outOfRange, .loop, .cancelled,
     ]
 
     private static var problems: [JSON] {

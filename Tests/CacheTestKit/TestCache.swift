@@ -16,7 +16,8 @@ package final class TestCache: Sendable {
         directory: String, origins: [Origin] = [], policy: PolicySettings = TestCache.policy,
         wallClock: ManualWallClock = ManualWallClock(), disk: any Disk = SystemDisk(), openFileLimit: Int = 256,
         credentialsDirectory: String? = nil, fallbackDirectory: String? = nil, maxQueuedFills: Int = 4096,
-        jobConcurrency: Int = 4, listWait: Duration = .seconds(300), upstream: (CurlWorkerPool) -> any Upstream = { $0 }
+        jobConcurrency: Int = 4, jobLimits: PrefetchSchedule.Limits = PrefetchSchedule.Limits(),
+        listWait: Duration = .seconds(300), upstream: (CurlWorkerPool) -> any Upstream = { $0 }
     ) throws {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
@@ -32,7 +33,7 @@ package final class TestCache: Sendable {
                 random: SeededChance(), logger: logger),
             settings: AssetCache.Settings(
                 policy: policy, absolute: absolute, allowedHosts: HostPatterns(["127.0.0.1:*"]), origins: origins,
-                jobConcurrency: jobConcurrency, credentialsDirectory: credentialsDirectory,
+                jobConcurrency: jobConcurrency, jobLimits: jobLimits, credentialsDirectory: credentialsDirectory,
                 fallbackDirectory: fallbackDirectory, maxQueuedFills: maxQueuedFills, listWait: listWait))
     }
 

@@ -17,7 +17,7 @@ extension CacheError.Code {
         case .uriTooLong: 414
         case .unsupportedMediaType: 415
         case .rangeNotSatisfiable: 416
-        case .invalidField, .unsupportedMedia, .malformedMedia, .mediaIndexTooLarge, .outOfRange: 422
+        case .invalidField, .unsupportedMedia, .malformedMedia, .mediaIndexTooLarge, .jobTooLarge, .outOfRange: 422
         case .rateLimited: 429
         case .headersTooLarge: 431
         case .internal: 500

@@ -18,8 +18,6 @@ struct PrefetchJob: Sendable {
         }
     }
 
-    /// The largest number of items after the expansion of playlists.
-    private static let maxItems = 200_000
     /// The deepest nesting of playlists: a multivariant playlist and its media playlists.
     private static let maxDepth = 2
     /// The largest number of restarts of an item because its asset changed.
@@ -148,13 +146,15 @@ struct PrefetchJob: Sendable {
         return true
     }
 
-    /// Records the end of a run; false if the run is obsolete.
-    mutating func ended(_ run: Run, _ outcome: PrefetchSchedule.Outcome, at now: Moment) -> Bool {
+    /// Records the end of a run; false if the run is obsolete. `limits`: of the files that a playlist adds.
+    mutating func ended(
+        _ run: Run, _ outcome: PrefetchSchedule.Outcome, within limits: PrefetchSchedule.Limits, at now: Moment
+    ) -> Bool {
         guard running[run.item] == run.number else { return false }
         running[run.item] = nil
         switch outcome {
         case .succeeded: finish(run.item, .succeeded, nil, at: now)
-        case .expanded(let children): expand(run.item, children, at: now)
+        case .expanded(let children): expand(run.item, children, within: limits, at: now)
         case .failed(let error): finish(run.item, .failed, error, at: now)
         case .timedOut(let error): finish(run.item, .timedOut, error, at: now)
         case .cancelled(let error): finish(run.item, .cancelled, error, at: now)
@@ -262,11 +262,12 @@ struct PrefetchJob: Sendable {
 
     /// Finishes a playlist and adds its files, which precede the queued items. Files that the job has already, from an
     /// expansion that was interrupted, are not added again.
-    private mutating func expand(_ index: Int, _ children: [JobItemRecord], at now: Moment) {
+    private mutating func expand(
+        _ index: Int, _ children: [JobItemRecord], within limits: PrefetchSchedule.Limits, at now: Moment
+    ) {
         let present = files[index].map { Set($0.positions.map { record.items[$0].content }) } ?? []
         let added = children.filter { !present.contains($0.content) }
-        guard record.items.count + added.count <= Self.maxItems else {
-            let error = CacheError(.mediaIndexTooLarge, "The job would have more than \(Self.maxItems) items.")
+        if let error = limits.refusal(of: added.count, for: record.items.count) {
             return finish(index, .failed, RecordedError(error), at: now)
         }
         guard depth(of: index) < Self.maxDepth else {

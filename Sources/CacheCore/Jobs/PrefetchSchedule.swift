@@ -78,6 +78,19 @@ package struct PrefetchSchedule: Sendable {
         var added: Range<Int>
     }
 
+    /// The maximum numbers of items. They can change; a reduction removes no item.
+    package struct Limits: Hashable, Sendable {
+        /// Of one job, with the files of its playlists.
+        package var jobItems: Int
+        /// Of all jobs together, without finished items.
+        package var unfinishedItems: Int
+
+        package init(jobItems: Int = 100_000, unfinishedItems: Int = 500_000) {
+            self.jobItems = jobItems
+            self.unfinishedItems = unfinishedItems
+        }
+    }
+
     /// The largest number of running items, over all jobs.
     package let concurrency: Int
     /// False before `open` and after `close`: nothing starts.
@@ -116,8 +129,23 @@ package struct PrefetchSchedule: Sendable {
     /// Whether a job has queued or running items.
     package var hasUnfinished: Bool { jobs.values.contains { $0.unfinishedCount > 0 } }
 
+    /// The number of queued and running items of all jobs.
+    package var unfinishedCount: Int { jobs.values.reduce(0) { $0 + $1.unfinishedCount } }
+
     /// The job without its items, if it was cancelled, superseded or timed out and is scheduled; nil otherwise.
     package func endedEarly(_ job: String) -> JobRecord? { jobs[job]?.endedEarly }
+
+    /// Throws `.overloaded` if all jobs would have too many unfinished items with a new or requeued job.
+    package func checkRoom(for record: JobRecord, within limits: Limits) throws(CacheError) {
+        let superseded = record.supersedes ? jobs.values.filter { $0.record.queue == record.queue } : []
+        let present = unfinishedCount - superseded.reduce(0) { $0 + $1.unfinishedCount }
+        guard present + record.unfinishedCount <= limits.unfinishedItems else {
+            throw CacheError(
+                .overloaded,
+                "All jobs have \(present) unfinished items, limits.unfinishedJobItems permits "
+                    + "\(limits.unfinishedItems): repeat later, or cancel jobs.")
+        }
+    }
 
     /// The items of the job after the index `last`, at most `count`; nil if the job is not scheduled.
     package func items(of job: String, after last: Int, atMost count: Int) -> [JobItemRecord]? {
@@ -203,10 +231,14 @@ package struct PrefetchSchedule: Sendable {
         jobs[run.job]?.progressed(run, progress, at: now) == true ? [.changed(job: run.job)] : []
     }
 
-    /// Records the end of a run, and starts the next items.
-    package mutating func ended(_ run: Run, _ outcome: Outcome, at now: Moment) -> [Action] {
+    /// Records the end of a run, and starts the next items. A playlist whose files exceed `limits` fails.
+    package mutating func ended(
+        _ run: Run, _ outcome: Outcome, within limits: Limits = Limits(), at now: Moment
+    ) -> [Action] {
         guard active.remove(run) != nil else { return [] }
-        let hasChanged = jobs[run.job]?.ended(run, outcome, at: now) == true
+        var limits = limits
+        if case .expanded = outcome { limits.unfinishedItems -= unfinishedCount - 1 }  // the playlist itself ends
+        let hasChanged = jobs[run.job]?.ended(run, outcome, within: limits, at: now) == true
         return (hasChanged ? [.changed(job: run.job)] : []) + admit(at: now)
     }
 
@@ -268,5 +300,24 @@ package struct PrefetchSchedule: Sendable {
     /// Removes the finished jobs without unsaved changes.
     package mutating func forgetFinished() {
         jobs = jobs.filter { !($0.value.record.state.isFinished && $0.value.isSaved) }
+    }
+}
+
+extension PrefetchSchedule.Limits {
+    /// The error of a playlist that adds `count` items to a job with `present` items; nil if they fit.
+    func refusal(of count: Int, for present: Int) -> CacheError? {
+        guard present + count <= jobItems else {
+            return CacheError(
+                .jobTooLarge,
+                "The playlist has \(count) files, the job \(present) items; limits.jobItems permits "
+                    + "\(jobItems): request less time or fewer renditions, or raise the limit.")
+        }
+        guard count <= unfinishedItems else {
+            return CacheError(
+                .jobTooLarge,
+                "The playlist has \(count) files, limits.unfinishedJobItems leaves room for "
+                    + "\(max(0, unfinishedItems)): retry the job when others have finished, or raise the limit.")
+        }
+        return nil
     }
 }

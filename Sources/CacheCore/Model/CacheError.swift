@@ -82,6 +82,8 @@ package struct CacheError: Error, Sendable {
         case malformedMedia
         /// The index of the media, or the playlist, exceeds a limit.
         case mediaIndexTooLarge
+        /// A job, or all jobs together, would have more items than permitted.
+        case jobTooLarge
         /// A time lies behind the end of the media.
         case outOfRange
         /// The request has passed through this service before.
@@ -159,6 +161,7 @@ extension CacheError.Code {
         case .unsupportedMedia: "unsupportedMedia"
         case .malformedMedia: "malformedMedia"
         case .mediaIndexTooLarge: "mediaIndexTooLarge"
+        case .jobTooLarge: "jobTooLarge"
         case .outOfRange: "outOfRange"
         case .loop: "loop"
         case .cancelled: "cancelled"

@@ -50,6 +50,8 @@ package final class AssetCache: Sendable {
         var diskThreads: Int
         /// The maximum number of prefetch items in progress.
         package var jobConcurrency: Int
+        /// The maximum numbers of items of prefetch jobs.
+        package var jobLimits: PrefetchSchedule.Limits
         package var scrub: ScrubSchedule
         /// The directory of the origins' credentials files; nil: no origin may name one.
         package var credentialsDirectory: String?
@@ -66,7 +68,8 @@ package final class AssetCache: Sendable {
 
         package init(
             policy: PolicySettings, absolute: OriginSettings, allowedHosts: HostPatterns, origins: [Origin],
-            diskThreads: Int = 4, jobConcurrency: Int = 16, scrub: ScrubSchedule = ScrubSchedule(),
+            diskThreads: Int = 4, jobConcurrency: Int = 16,
+            jobLimits: PrefetchSchedule.Limits = PrefetchSchedule.Limits(), scrub: ScrubSchedule = ScrubSchedule(),
             credentialsDirectory: String? = nil, fallbackDirectory: String? = nil, pricePerGigabyte: Double? = nil,
             maxQueuedFills: Int = 4096, mediaLimits: MediaLimits = MediaLimits(),
             listWait: Duration = .milliseconds(50)
@@ -77,6 +80,7 @@ package final class AssetCache: Sendable {
             self.origins = origins
             self.diskThreads = diskThreads
             self.jobConcurrency = jobConcurrency
+            self.jobLimits = jobLimits
             self.scrub = scrub
             self.credentialsDirectory = credentialsDirectory
             self.fallbackDirectory = fallbackDirectory
@@ -160,9 +164,8 @@ package final class AssetCache: Sendable {
         simulator = PolicySimulator(context: context, configuration: configuration, settings: live)
         let prefetch = PrefetchQueue(
             catalog: dependencies.store.catalog, claims: PrefetchClaims(space: space, uptime: uptime),
-            concurrency: settings.jobConcurrency, clock: dependencies.clock, wallClock: dependencies.wallClock,
-            events: dependencies.events, latencies: upstreamLatencies, tracer: dependencies.tracer,
-            logger: dependencies.logger)
+            clock: dependencies.clock, wallClock: dependencies.wallClock, events: dependencies.events,
+            latencies: upstreamLatencies, tracer: dependencies.tracer, settings: live, logger: dependencies.logger)
         assets = AssetAdministration(
             context: context, resolver: resolver, evictor: evictor, configuration: configuration,
             prefetch: prefetch, clock: dependencies.clock, listWait: settings.listWait)

@@ -57,13 +57,19 @@ package struct CreateJobRequest: Sendable {
         self.fingerprint = fingerprint
     }
 
-    /// The maximum number of items per job.
+    /// The maximum number of items in a request.
     static let maxItems = 10_000
 
     /// The job record with a new identifier. Throws `.invalidField` for invalid limits, no items or too many, invalid
-    /// ranges, a passed deadline, and an invalid or missing queue name.
-    func record(id: String, at now: Timestamp) throws(CacheError) -> JobRecord {
+    /// ranges, a passed deadline, and an invalid or missing queue name; and `.jobTooLarge` above `maxItems` items.
+    func record(id: String, at now: Timestamp, maxItems: Int) throws(CacheError) -> JobRecord {
         try check()
+        guard items.count <= maxItems else {
+            throw CacheError(
+                .jobTooLarge,
+                "The job has \(items.count) items, limits.jobItems permits \(maxItems): use several jobs, or raise the limit."
+            )
+        }
         if let deadlineAt, deadlineAt <= now {
             throw .invalid("deadlineAt", "The deadline has passed: give a later time, or none.")
         }

@@ -14,12 +14,14 @@ package struct PrefetchJobs: Sendable {
     /// first used for. A request that supersedes ends the unfinished jobs of its queue in the same transaction.
     ///
     /// Throws `.invalidField` with the path of the field, such as `items[3].ranges[0]`, also for an item that is known
-    /// to be larger than the capacity; `.conflict` if the idempotency key was used with another request; and
+    /// to be larger than the capacity; `.jobTooLarge` for more items than `limits.jobItems`; `.overloaded` if all jobs
+    /// have too many unfinished items; `.conflict` if the idempotency key was used with another request; and
     /// `.upstreamForbidden` for hosts that the configuration does not permit.
     package func submit(_ order: CreateJobRequest, idempotencyKey: String? = nil) async throws(CacheError)
         -> JobSnapshot
     {
-        var record = try order.record(id: context.random.identifier(), at: context.wallClock.now())
+        var record = try order.record(
+            id: context.random.identifier(), at: context.wallClock.now(), maxItems: prefetch.limits.jobItems)
         try await measure(&record)
         let key = idempotencyKey.map { IdempotencyKey(key: $0, bodyHash: order.fingerprint) }
         switch try await prefetch.submit(record, idempotency: key) {

@@ -28,6 +28,8 @@ final class PrefetchQueue: Sendable {
         var lastToken: UInt64 = 0
         /// The jobs with changes that are not published yet.
         var changed: Set<String> = []
+        /// Whether the unfinished jobs of the last process are scheduled.
+        var isLoaded = false
         /// The number of jobs being added to the catalog.
         var submissions = 0
         /// The last published state of each unfinished job.
@@ -66,6 +68,7 @@ final class PrefetchQueue: Sendable {
     /// Yields when changes may be unsaved; it buffers one signal.
     let unsaved: AsyncStream<Void>
     private let save: AsyncStream<Void>.Continuation
+    private let settings: LiveCacheSettings
     /// Guards the space claims of each unfinished job.
     let spaceClaims = Mutex<[String: JobSpaceClaims]>([:])
     /// Guards the schedule, the stop handles of runs, the rate limiters and the change signals of observers.
@@ -74,10 +77,11 @@ final class PrefetchQueue: Sendable {
     private let saving = AsyncMutex()
 
     init(
-        catalog: Catalog, claims: PrefetchClaims, concurrency: Int, clock: any Clock<Duration>,
+        catalog: Catalog, claims: PrefetchClaims, clock: any Clock<Duration>,
         wallClock: any WallClock, events: EventLog, latencies: UpstreamLatencies,
-        tracer: Tracer, logger: Logger
+        tracer: Tracer, settings: LiveCacheSettings, logger: Logger
     ) {
+        self.settings = settings
         self.catalog = catalog
         self.claims = claims
         self.clock = clock
@@ -90,8 +94,11 @@ final class PrefetchQueue: Sendable {
         (starts, begin) = AsyncStream.makeStream()
         (measuring, measure) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(2))
         (unsaved, save) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
-        state = Mutex(State(schedule: PrefetchSchedule(concurrency: concurrency)))
+        state = Mutex(State(schedule: PrefetchSchedule(concurrency: settings.current.settings.jobConcurrency)))
     }
+
+    /// The limits of items in force.
+    var limits: PrefetchSchedule.Limits { settings.current.settings.jobLimits }
 
     /// The present moment on both clocks.
     var moment: Moment { Moment(wall: wallClock.now(), uptime: uptime()) }
@@ -142,7 +149,7 @@ final class PrefetchQueue: Sendable {
     }
 
     /// Adds a new job; it is durable when this returns. If it supersedes, the unfinished jobs of its queue end in the
-    /// same transaction.
+    /// same transaction. Throws `.overloaded` if all jobs would have too many unfinished items.
     func submit(_ record: JobRecord, idempotency: IdempotencyKey?) async throws(CacheError) -> JobInsertion {
         state.withLock { $0.submissions += 1 }
         defer { state.withLock { $0.submissions -= 1 } }
@@ -152,6 +159,14 @@ final class PrefetchQueue: Sendable {
         // 2. `loadUnfinishedJobs` could schedule a job in the state that it had before it ended.
         // 3. A later job of the queue would not find this one in the schedule, and both would run.
         return try await saving.pass { () async throws(CacheError) in
+            try await load()
+            do throws(CacheError) {
+                try checkRoom(for: record)
+            } catch {
+                // A repeated request adds no items.
+                guard let idempotency, let earlier = try await catalog.insertion(with: idempotency) else { throw error }
+                return earlier
+            }
             let insertion = try await catalog.insertJob(record, idempotency: idempotency)
             if case .inserted(let superseded) = insertion { _ = add(record, superseding: superseded) }
             return insertion
@@ -161,7 +176,7 @@ final class PrefetchQueue: Sendable {
     /// Requeues a finished job as `again` changes it, in the same manner as `submit`. If `again` returns nil the job
     /// stays as it is.
     ///
-    /// Throws `.conflict` if the job is not finished, and `.notFound` if it is unknown.
+    /// Throws `.conflict` if the job is not finished, `.overloaded` as `submit`, and `.notFound` if it is unknown.
     func resubmit(_ id: String, as again: @Sendable (JobRecord) -> JobRecord?) async throws(CacheError) {
         try await saveChanges()
         try await saving.pass { () async throws(CacheError) in
@@ -170,21 +185,35 @@ final class PrefetchQueue: Sendable {
                 throw CacheError(.conflict, "The job is not finished.")
             }
             guard let record = again(finished) else { return }
+            try await load()
+            try checkRoom(for: record)
             let superseded = try await catalog.requeueJob(record, at: wallClock.now())
             _ = add(record, superseding: superseded)
         }
     }
 
+    /// Throws `.overloaded` if all jobs would have too many unfinished items with this one.
+    private func checkRoom(for record: JobRecord) throws(CacheError) {
+        let limits = limits
+        try state.withLock { state throws(CacheError) in try state.schedule.checkRoom(for: record, within: limits) }
+    }
+
     /// Adds the unfinished jobs of the catalog to the schedule.
     func loadUnfinishedJobs() async throws(CacheError) {
-        try await saving.pass { () async throws(CacheError) in
-            for job in try await catalog.unfinishedJobs() { _ = add(job) }
-        }
+        try await saving.pass { () async throws(CacheError) in try await load() }
+    }
+
+    /// Adds the unfinished jobs of the catalog once. A new job must not precede them: their items count.
+    private func load() async throws(CacheError) {
+        guard !state.withLock(\.isLoaded) else { return }
+        for job in try await catalog.unfinishedJobs() { _ = add(job) }
+        state.withLock { $0.isLoaded = true }
     }
 
     /// Reports the outcome of a run to the schedule, and drops the claims of jobs that are finished.
     func ended(_ run: Run, _ outcome: PrefetchSchedule.Outcome) {
-        change { $0.ended(run, outcome, at: $1) }
+        let limits = limits
+        change { $0.ended(run, outcome, within: limits, at: $1) }
         state.withLock { $0.stops[run] = nil }
         releaseFinishedClaims()
     }

@@ -160,6 +160,11 @@ extension Catalog {
         return rows.map { $0["id"] }
     }
 
+    /// The result of an earlier insertion with the idempotency key; nil if the key is new.
+    package func insertion(with key: IdempotencyKey) async throws(CacheError) -> JobInsertion? {
+        try await read { try Self.use(of: key, $0) }
+    }
+
     /// The earlier use of an idempotency key; nil if the key is new.
     private static func use(of key: IdempotencyKey, _ db: Database) throws -> JobInsertion? {
         let row = try Row.fetchOne(

@@ -29,7 +29,8 @@ extension LarderSettings {
     var cache: AssetCache.Settings {
         AssetCache.Settings(
             policy: policy, absolute: urlOrigin, allowedHosts: HostPatterns(upstream.allowedHosts), origins: origins,
-            jobConcurrency: jobConcurrency, scrub: scrub, credentialsDirectory: credentialsDirectory,
+            jobConcurrency: jobConcurrency, jobLimits: limits.jobs, scrub: scrub,
+            credentialsDirectory: credentialsDirectory,
             fallbackDirectory: fallbackDirectory, pricePerGigabyte: upstream.pricePerGigabyte,
             maxQueuedFills: limits.maxQueuedFills, mediaLimits: limits.media)
     }

@@ -131,6 +131,8 @@ struct LimitSettings: Hashable, Sendable {
     var requestBodies = 64 << 20
     /// Maximum number of event streams.
     var followers = 500
+    /// Maximum numbers of items of prefetch jobs.
+    var jobs = PrefetchSchedule.Limits()
     var headerBytes = 32 << 10
     var urlBytes = 8 << 10
     /// Nil: derived from the limit on open files.

@@ -198,6 +198,14 @@ extension Setting<LarderSettings> {
                 "streams of events and live statistics (10–100,000), a tenth of them for one token; further ones get "
                     + "`503`"),
             Setting(
+                "limits.jobItems", \.limits.jobs.jobItems, .count(1...1_000_000, example: 100_000),
+                "items of a prefetch job, with the files of its playlists (1–1,000,000); a playlist that would exceed "
+                    + "it fails with `jobTooLarge`"),
+            Setting(
+                "limits.unfinishedJobItems", \.limits.jobs.unfinishedItems, .count(1...10_000_000, example: 500_000),
+                "unfinished items of all prefetch jobs (1–10,000,000); further jobs get `503`, and playlists fail with "
+                    + "`jobTooLarge`"),
+            Setting(
                 "limits.headerBytes", \.limits.headerBytes, .memory(1024...(1 << 20), example: "32KiB"),
                 "largest request head (1 KiB–1 MiB)"),
             Setting(

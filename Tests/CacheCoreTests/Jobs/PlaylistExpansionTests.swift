@@ -78,6 +78,27 @@ import Testing
         #expect(items.last?.error?.code == "mediaIndexTooLarge")
     }
 
+    @Test("A playlist whose files exceed a limit fails, and the other items go on", arguments: [true, false])
+    func filesAreLimited(isOfOneJob: Bool) throws {
+        let limits = PrefetchSchedule.Limits(jobItems: isOfOneJob ? 3 : 9, unfinishedItems: isOfOneJob ? 9 : 2)
+        var schedule = PrefetchSchedule(concurrency: 1)
+        _ = schedule.open(at: Self.now)
+        let items = [item(0, "a.m3u8", play: play), item(1, "b.m3u8", play: play)]
+        let job = JobRecord(id: "j", createdAt: Self.now.wall, items: items)
+        let run = try #require(schedule.add(job, at: Self.now)?.compactMap(\.run).first)
+        let segments = [segment("1.ts", 8..<14), segment("2.ts", 14..<20)]
+
+        let next = schedule.ended(run, .expanded(segments), within: limits, at: Self.now).compactMap(\.run).first
+        var file = segments[0]
+        file.parent = 1
+        _ = schedule.ended(try #require(next), .expanded([file]), within: limits, at: Self.now)
+
+        let saved = schedule.takeChanges().flatMap(\.items)
+        #expect(saved.map(\.state) == [.failed, .succeeded, .running])
+        #expect(saved.first?.error?.code == "jobTooLarge")
+        #expect(schedule.unfinishedCount == 1)
+    }
+
     @Test("After a crash between any two saves a job has each file of its playlists once")
     func savesOfFilesAreConsistent() throws {
         let segments = (0..<6).map { segment("\($0).ts", Double($0)..<Double($0) + 1) }

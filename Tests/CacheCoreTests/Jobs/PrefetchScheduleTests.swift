@@ -292,6 +292,25 @@ import Testing
         #expect(schedule.takeChanges().isEmpty)
     }
 
+    @Test("A job is refused while all jobs have too many unfinished items, and superseded jobs make room")
+    func unfinishedItemsAreLimited() throws {
+        let limits = PrefetchSchedule.Limits(unfinishedItems: 5)
+        var (schedule, runs) = Self.opened(1, Self.job("a", items: 4, queue: "q"))
+        func refusal(_ job: JobRecord) -> CacheError.Code? {
+            do throws(CacheError) { try schedule.checkRoom(for: job, within: limits) } catch { return error.code }
+            return nil
+        }
+        #expect(refusal(Self.job("b")) == nil && refusal(Self.job("b", items: 2)) == .overloaded)
+        var superseding = Self.job("b", items: 5, queue: "q")
+        #expect(refusal(superseding) == .overloaded)
+        superseding.supersedes = true
+        #expect(refusal(superseding) == nil)
+
+        _ = schedule.ended(runs[0], .succeeded, at: Self.moment())
+
+        #expect(schedule.unfinishedCount == 3 && refusal(Self.job("b", items: 2)) == nil)
+    }
+
     @Test("A finished job is dropped once it is persisted")
     func aFinishedJobIsForgottenOnceItIsWrittenDown() {
         var (schedule, runs) = Self.opened(1, Self.job("a"))
