@@ -112,3 +112,18 @@ void larder_limit_heaps(int count) {
     (void)count;
 #endif
 }
+
+int64_t larder_allocated_bytes(void) {
+#ifdef __GLIBC__
+    struct mallinfo2 use = mallinfo2();
+    return (int64_t)(use.uordblks + use.hblkhd);
+#else
+    return -1;
+#endif
+}
+
+void larder_trim_heaps(void) {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}

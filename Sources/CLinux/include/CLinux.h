@@ -70,6 +70,14 @@ int larder_usable_cores(void);
 /// system as soon as they are freed (M_MMAP_THRESHOLD). No effect unless the C library is glibc.
 void larder_limit_heaps(int count);
 
+/// mallinfo2(3): bytes that the process has allocated from the C library, those of large blocks included; -1 unless the
+/// C library is glibc. Takes the lock of each heap for a moment.
+int64_t larder_allocated_bytes(void);
+
+/// malloc_trim(3): returns the free pages of all heaps to the system. It holds the lock of a heap while it walks through
+/// it, so it must not run on an event loop. No effect unless the C library is glibc.
+void larder_trim_heaps(void);
+
 /// CRC-32C (RFC 3720 §12.1) of bytes, continued from `sum`, the checksum of the preceding bytes (0: none). Uses the
 /// processor's instruction (SSE4.2, ARMv8 CRC) if available, otherwise tables.
 uint32_t larder_crc32c(uint32_t sum, const void *_Nullable bytes, size_t count);

@@ -74,7 +74,7 @@ enum Larder {
         let exporter: [any Service] = tracing.exporter.map { [TraceService(exporter: $0)] } ?? []
         let services: [any Service] =
             exporter + [
-                CacheService(cache: cache), readers, server, reloader,
+                CacheService(cache: cache), readers, server, reloader, HeapTrimmer(clock: ContinuousClock()),
                 HangUpService(reloader: reloader, logger: logger), readiness,
             ]
         let group = serviceGroup(services, settings.limits, logger: logger)
